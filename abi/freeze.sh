@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Freezes a release: copies of the public headers, the spec, the version scripts, the layout lock and the empty library, the client,
-# plugin and C++ unit that later libraries are run with, the baseline of types and functions of the library that ships, and a
-# manifest with the checksum of each of these files.
+# Freezes a release: copies of the public headers, the spec, the version scripts, the layout lock
+# and the empty library, the client, plugin and C++ unit that later libraries are run with, the
+# baseline of types and functions of the library that ships, and a manifest with the checksum of
+# each of these files.
 #
 #   abi/freeze.sh FOLDER BUILD               the release that ships, abi/1.0, from a clean tree and its `release` build
 #   abi/freeze.sh --candidate FOLDER BUILD   the release as it would ship today; the target `freeze` does this for the gates
 #
-# FOLDER is named after the release and must not exist: a release is frozen once. Everything is read from this tree and from BUILD, so
-# that library, generator and sources belong together. The folder is made under another name and moved into place when it is whole.
+# FOLDER is named after the release and must not exist: a release is frozen once. Everything is read
+# from this tree and from BUILD, so that library, generator and sources belong together. The folder
+# is made under another name and moved into place when it is whole.
 set -eu
 candidate=no
 [ "$1" != --candidate ] || { candidate=yes; shift; }

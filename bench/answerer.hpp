@@ -1,6 +1,6 @@
-// A program that answers line by line: a child behind two pipes, asleep between requests. Its standard
-// error is dropped: compilers and torch talk there about things that are no error. Also finds the
-// interpreter that has torch. Not hot.
+// A program that answers line by line: a child behind two pipes, asleep between requests. Its
+// standard error is dropped: compilers and torch talk there about things that are no error. Also
+// finds the interpreter that has torch. Not hot.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +28,8 @@ class answerer {
   FILE* answers_ = nullptr;
 };
 
-// The interpreter that has torch: the one asked for, else that of $VIRTUAL_ENV or of the source tree's
-// .venv, which is where the script is or one above; empty when there is none.
+// The interpreter that has torch: the one asked for, else that of $VIRTUAL_ENV or of the source
+// tree's .venv, which is where the script is or one above; empty when there is none.
 std::string find_python(const std::string& asked, const std::string& script);
 
 }  // namespace velo::bench

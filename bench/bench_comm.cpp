@@ -1,19 +1,21 @@
 // bench_comm: collectives of velo's groups beside OpenMPI's, on one host, started by mpirun:
 //
-//   mpirun -np 2 --bind-to none build/bench/bench_comm [--seconds S] [--keep-malloc] [--filter REGEX]
-//                                                      [--torch PYTHON] [--json FILE]
-//   mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 --bind-to none build/bench/bench_comm ..
+//   mpirun -np 2 --bind-to none build/bench/bench_comm [--seconds S] [--keep-malloc] [--filter
+//                                                      REGEX] [--torch PYTHON] [--json FILE]
+//   mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 --bind-to none build/bench/bench_comm
+//   ..
 //
-// Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
-// anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
-// call by call, and every result is checked. Tensors are private to their process, but those of `pool`,
-// which lie in shared pools that the ranks of its group lend. velo over threads
-// (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
-// starts of planned ones, too. --keep-malloc: what is freed stays with the process, so that large
-// buffers of OpenMPI's are not new pages each time. --torch: the interpreter whose torch has Gloo, which
-// takes its turn behind the others (comm/gloo.hpp); default: that of $VIRTUAL_ENV or .venv. Behind the
-// collectives come scenes (comm/scenes.hpp). --filter: only collectives whose "name dtype shape" matches,
-// and scenes whose name does. Goals: goals.json, comm, of 2, 4 and 8 ranks.
+// Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are
+// written anew before each call, a barrier of MPI before each call lines the ranks up, contenders
+// alternate call by call, and every result is checked. Tensors are private to their process, but
+// those of `pool`, which lie in shared pools that the ranks of its group lend. velo over threads
+// (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are
+// measured as starts of planned ones, too. --keep-malloc: what is freed stays with the process, so
+// that large buffers of OpenMPI's are not new pages each time. --torch: the interpreter whose torch
+// has Gloo, which takes its turn behind the others (comm/gloo.hpp); default: that of $VIRTUAL_ENV
+// or .venv. Behind the collectives come scenes (comm/scenes.hpp). --filter: only collectives whose
+// "name dtype shape" matches, and scenes whose name does. Goals: goals.json, comm, of 2, 4 and 8
+// ranks.
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>

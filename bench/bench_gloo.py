@@ -55,7 +55,8 @@ class Row:
         elif self.name == "reduce_scatter":
             expected = sum(self.value(r, mine, round) for r in range(self.size))
         elif self.name == "all_gather":
-            expected = torch.cat([self.value(r, self.index[: self.part], round) for r in range(self.size)])
+            expected = torch.cat(
+                [self.value(r, self.index[:self.part], round) for r in range(self.size)])
         elif self.name == "all_to_all":
             expected = torch.cat([self.value(r, mine, round) for r in range(self.size)])
         else:

@@ -26,7 +26,8 @@ BLOCK = 1e-3  # seconds
 EPSILON = 1e-5
 
 
-# ---- hosts: each gives {(operator, mode, contender): a call without arguments}, and its name with version
+# ---- hosts: each gives {(operator, mode, contender): a call without arguments}, and its name with
+# version
 
 
 def torch_host():
@@ -43,11 +44,13 @@ def torch_host():
         return functional.silu(gate) * up
 
     cases = {
-        "rms_norm": ((x, gain), lambda x, g: velo.rms_norm(x, g, EPSILON), lambda x, g: torch.rms_norm(x, (64,), g, EPSILON),
-                     lambda x, g: operators.rms_norm.default(x, g, EPSILON)),
-        "add": ((x, other), getattr(velo, "add", None), torch.add, operators.add.default),
+        "rms_norm": ((x, gain), lambda x, g: velo.rms_norm(x, g, EPSILON),
+                     lambda x, g: torch.rms_norm(x, (64,), g, EPSILON),
+                     lambda x, g: operators.rms_norm.default(x, g, EPSILON)), "add": (
+                         (x, other), getattr(velo, "add", None), torch.add, operators.add.default),
         "swiglu": ((wide,), velo.swiglu, gated, operators.swiglu.default),
-        "cross_entropy": ((logits, targets), velo.cross_entropy, functional.cross_entropy, operators.cross_entropy.default),
+        "cross_entropy": ((logits, targets), velo.cross_entropy, functional.cross_entropy,
+                          operators.cross_entropy.default),
     }
     calls = {}
     for name, (inputs, ours, own, dispatched) in cases.items():
@@ -59,8 +62,8 @@ def torch_host():
             wanted = [t for t in leaves if t.requires_grad]
             shape = function(*inputs).shape
             calls[name, "forward", contender] = lambda f=function, i=inputs: f(*i)
-            calls[name, "gradient", contender] = (
-                lambda f=function, a=leaves, w=wanted, d=torch.ones(shape): torch.autograd.grad(f(*a), w, d))
+            calls[name, "gradient", contender] = (lambda f=function, a=leaves, w=wanted, d=torch.
+                                                  ones(shape): torch.autograd.grad(f(*a), w, d))
     return f"torch {torch.__version__}", calls
 
 
@@ -98,8 +101,10 @@ def jax_host():
                 continue
             forward = jax.jit(function)
             gradient = jax.jit(jax.value_and_grad(lambda *t, f=function: jnp.sum(f(*t)), floating))
-            calls[name, "forward", contender] = lambda f=forward, i=inputs: f(*i).block_until_ready()
-            calls[name, "gradient", contender] = lambda f=gradient, i=inputs: jax.block_until_ready(f(*i))
+            calls[name, "forward",
+                  contender] = lambda f=forward, i=inputs: f(*i).block_until_ready()
+            calls[name, "gradient",
+                  contender] = lambda f=gradient, i=inputs: jax.block_until_ready(f(*i))
     return f"jax {jax.__version__}", calls
 
 
@@ -123,7 +128,8 @@ def mindspore_host():
         return mint.nn.functional.silu(gate) * up
 
     def gradient_of(function, inputs):
-        run = mindspore.ops.grad(function, tuple(i for i, t in enumerate(inputs) if t.is_floating_point()))
+        run = mindspore.ops.grad(function,
+                                 tuple(i for i, t in enumerate(inputs) if t.is_floating_point()))
 
         def gradient():
             made = run(*inputs)
@@ -151,10 +157,14 @@ def tvm_ffi_host():
 
     velo = tvm_ffi.load_module(os.environ["VELO_ADAPTERS"])
     numbers = np.random.default_rng(1)
-    x, gain, other, y, wide, logits = (tvm_ffi.from_dlpack(numbers.standard_normal(shape).astype(np.float32))
-                                       for shape in ((4, 64), (64,), (4, 64), (4, 64), (4, 128), (4, 64)))
-    targets, loss = (tvm_ffi.from_dlpack(t) for t in (np.arange(4, dtype=np.int64), np.zeros((), np.float32)))
-    norm, add, gated, entropy = (velo[f"velo_{name}"] for name in ("rms_norm", "add", "swiglu", "cross_entropy"))
+    x, gain, other, y, wide, logits = (tvm_ffi.from_dlpack(
+        numbers.standard_normal(shape).astype(np.float32))
+                                       for shape in ((4, 64), (64,), (4, 64), (4, 64), (4, 128),
+                                                     (4, 64)))
+    targets, loss = (
+        tvm_ffi.from_dlpack(t) for t in (np.arange(4, dtype=np.int64), np.zeros((), np.float32)))
+    norm, add, gated, entropy = (
+        velo[f"velo_{name}"] for name in ("rms_norm", "add", "swiglu", "cross_entropy"))
     arrays = [np.random.randn(4, 64).astype(np.float32) for _ in range(2)]
     return f"tvm-ffi {tvm_ffi.__version__}", {
         ("rms_norm", "forward", "velo"): lambda: norm(x, gain, y, None, EPSILON),
@@ -196,8 +206,11 @@ def serve(options):
     sys.path.insert(0, str(ROOT / "examples" / "python"))
     name, calls = HOSTS[options.child]()
     for (operator, mode, contender), microseconds in measure(calls, options.blocks).items():
-        print(json.dumps({"host": options.child, "release": name, "operator": operator, "mode": mode, "contender": contender,
-                          "microseconds": round(microseconds, 3)}), flush=True)
+        print(json.dumps({
+            "host": options.child, "release": name, "operator": operator, "mode": mode,
+            "contender": contender, "microseconds": round(microseconds, 3)
+        }),
+              flush=True)
 
 
 # ---- the parent
@@ -206,13 +219,22 @@ def serve(options):
 def rows_of(host, options):
     build = ROOT / "build" / "capi"
     python = os.environ.get("VELO_MINDSPORE_PYTHON" if host == "mindspore" else "VELO_HOSTS_PYTHON")
-    python = python or str(ROOT / (".venv-mindspore" if host == "mindspore" else ".venv-hosts") / "bin" / "python")
-    environment = {"VELO_LIBRARY": str(build / "libvelo.so.1"), "VELO_ADAPTERS": str(build / "adapters" / "libvelo_adapters.so"),
-                   "OMP_NUM_THREADS": "1", **os.environ}
+    python = python or str(
+        ROOT / (".venv-mindspore" if host == "mindspore" else ".venv-hosts") / "bin" / "python")
+    environment = {
+        "VELO_LIBRARY": str(build / "libvelo.so.1"),
+        "VELO_ADAPTERS": str(build / "adapters" / "libvelo_adapters.so"), "OMP_NUM_THREADS": "1",
+        **os.environ
+    }
     if not pathlib.Path(python).exists():
-        print(f"bench: {host} is left out, {python} is not there (tests/hosts/environments.sh makes it)", file=sys.stderr)
+        print(
+            f"bench: {host} is left out, {python} is not there (tests/hosts/environments.sh makes it)",
+            file=sys.stderr)
         return []
-    done = subprocess.run([python, __file__, "--child", host, "--blocks", str(options.blocks)], env=environment, text=True,
+    done = subprocess.run([python, __file__, "--child", host, "--blocks",
+                           str(options.blocks)],
+                          env=environment,
+                          text=True,
                           stdout=subprocess.PIPE)
     if done.returncode != 0:
         sys.exit(f"bench: {host} ended with exit code {done.returncode}")
@@ -235,14 +257,16 @@ def judge(rows):
     for goal in json.loads((FOLDER / "goals.json").read_text())["hosts"]:
         row = goal["row"]
         ours = times.get((row["host"], row["operator"], row["mode"], row["contender"]))
-        peer = times.get((row["host"], goal.get("peer_operator", row["operator"]), row["mode"], goal["peer"]))
+        peer = times.get((row["host"], goal.get("peer_operator",
+                                                row["operator"]), row["mode"], goal["peer"]))
         if ours is not None and peer is not None:
             verdict = "reached" if ours / peer <= goal["bound"] else "NOT REACHED"
             print(f"{verdict:11} {goal['id']}: {ours / peer:.2f}, goal at most {goal['bound']:.2f}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default=",".join(HOSTS))
     parser.add_argument("--blocks", type=int, default=61)
     parser.add_argument("--json", action="store_true", help="one JSON object a row")

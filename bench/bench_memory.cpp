@@ -1,11 +1,11 @@
 // bench_memory: nanoseconds for an allocation and its free, of velo's pool and of the allocators
 // that programs use.
 //
-// Rows: pairs of one size, untouched and with a byte of every page written; random mixes; the steps of
-// recorded traces, over and over; blocks that another thread frees; what the trace adaptor and a pool's
-// history add to a call, and what an event costs in a snapshot. Pairs and the mix with one thread and
-// with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals: goals.json,
-// memory. Cost: two minutes a pass, seconds with --quick.
+// Rows: pairs of one size, untouched and with a byte of every page written; random mixes; the steps
+// of recorded traces, over and over; blocks that another thread frees; what the trace adaptor and a
+// pool's history add to a call, and what an event costs in a snapshot. Pairs and the mix with one
+// thread and with two at once. All allocators take turns within a row, each warm (protocol.hpp).
+// Goals: goals.json, memory. Cost: two minutes a pass, seconds with --quick.
 #include <fcntl.h>
 #include <jansson.h>
 #include <unistd.h>
@@ -215,8 +215,8 @@ void bench::measure_trace(const memory_row& row) {
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   desc.kind = VELO_ADAPTOR_TRACE;
   desc.upstream = &below;
-  // A trace goes to an ordinary file alone. What the file costs is not the adaptor's: once made, its
-  // descriptor, the lowest that was free, becomes one of /dev/null.
+  // A trace goes to an ordinary file alone. What the file costs is not the adaptor's: once made,
+  // its descriptor, the lowest that was free, becomes one of /dev/null.
   char folder[] = "/tmp/velo-bench-XXXXXX";
   if (mkdtemp(folder) == nullptr) std::abort();
   const std::string path = std::string(folder) + "/trace.csv";

@@ -3,11 +3,12 @@
 //   build/bench/bench_overlap [--seconds S] [--filter TEXT] [--json]
 //
 // Four calls take turns: the product alone, the collectives alone, one after the other, and both in
-// one call. A call costs what the slower rank needed, from a barrier on. Exposed is what the one call
-// takes beyond the product alone, as a share of what the collectives take alone: at 1 nothing is
-// gained. Ranks are threads (local) and processes (shm), each on a processor of its own; shapes are
-// layers of transformers cut for two ranks: rows of the product, its columns, its depth. Results of
-// the one call are held against the composition's, bit for bit. Goals: goals.json, overlap.
+// one call. A call costs what the slower rank needed, from a barrier on. Exposed is what the one
+// call takes beyond the product alone, as a share of what the collectives take alone: at 1 nothing
+// is gained. Ranks are threads (local) and processes (shm), each on a processor of its own; shapes
+// are layers of transformers cut for two ranks: rows of the product, its columns, its depth.
+// Results of the one call are held against the composition's, bit for bit. Goals: goals.json,
+// overlap.
 #include <jansson.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -346,8 +347,8 @@ void print(const figures& f, bool json) {
   json_decref(line);
 }
 
-// Layers of hidden 512, 1024 and 4096, with as many tokens as a step has; the weight of each rank is
-// half of the layer's, in outputs where rows are gathered, in inputs where products are summed.
+// Layers of hidden 512, 1024 and 4096, with as many tokens as a step has; the weight of each rank
+// is half of the layer's, in outputs where rows are gathered, in inputs where products are summed.
 std::vector<row> all_rows() {
   std::vector<row> rows;
   for (const dtype type : {dtype::f32, dtype::bf16}) {

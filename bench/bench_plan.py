@@ -94,18 +94,25 @@ def placements(library, files):
                 plan.read(file.read_bytes(), v.VELO_PLAN_CSV)
                 seconds = plan.solve(10, threads)
                 height = plan.stats().height
-            total, slowest, unfit = total + seconds, max(slowest, seconds), unfit + (height > capacity)
-            yield {"name": "place", "instance": file.name.split(".")[0], "threads": threads, "height": height,
-                   "overshoot": height / capacity, "seconds": round(seconds, 3)}
+            total, slowest, unfit = total + seconds, max(slowest,
+                                                         seconds), unfit + (height > capacity)
+            yield {
+                "name": "place", "instance": file.name.split(".")[0], "threads": threads,
+                "height": height, "overshoot": height / capacity, "seconds": round(seconds, 3)
+            }
         if files:
-            yield {"name": "place", "instance": "all", "threads": threads, "unfit": unfit, "seconds": round(total, 3),
-                   "slowest": round(slowest, 3)}
+            yield {
+                "name": "place", "instance": "all", "threads": threads, "unfit": unfit,
+                "seconds": round(total, 3), "slowest": round(slowest, 3)
+            }
 
 
 def placed(name, instance, plan, seconds):
     taken, found = plan.solve(seconds), plan.stats()
-    return {"name": name, "instance": instance, "threads": 1, "buffers": found.buffers, "overshoot": found.height / found.lower_bound,
-            "seconds": round(taken, 3)}
+    return {
+        "name": name, "instance": instance, "threads": 1, "buffers": found.buffers,
+        "overshoot": found.height / found.lower_bound, "seconds": round(taken, 3)
+    }
 
 
 def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
@@ -126,7 +133,8 @@ def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
 
     def forward(k):
         for layer in range(layers):
-            kept[k // (stages * chunks) * stages + k % stages, k % (stages * chunks) // stages, layer] = begin()
+            kept[k // (stages * chunks) * stages + k % stages, k % (stages * chunks) // stages,
+                 layer] = begin()
             live = []
             for size in sizes:
                 live.append((begin(), size))
@@ -148,7 +156,8 @@ def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
             chunk = chunks - 1 - k % (stages * chunks) // stages
             end(kept.pop((k // (stages * chunks) * stages + k % stages, chunk, layer)), kept_bytes)
 
-    ahead, passes = min(2 * (stages - 1) + (chunks - 1) * stages, batches * chunks), batches * chunks
+    ahead, passes = min(2 * (stages - 1) + (chunks - 1) * stages,
+                        batches * chunks), batches * chunks
     for k in range(ahead):
         forward(k)
     for k in range(passes):
@@ -160,8 +169,11 @@ def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
 
 def run_step(library, plan, pool, mode, buffers):
     """Allocates and frees as the buffers say; the most bytes alive and reserved, and the counts of the step."""
-    events = sorted((time, kind, index) for index, (lower, upper, _) in enumerate(buffers) for time, kind in ((lower, 1), (upper, 0)))
-    blocks, request, stats = [ctypes.c_void_p() for _ in buffers], v.velo_pool_request(), v.velo_pool_stats()
+    events = sorted((time, kind, index)
+                    for index, (lower, upper, _) in enumerate(buffers)
+                    for time, kind in ((lower, 1), (upper, 0)))
+    blocks, request, stats = [ctypes.c_void_p() for _ in buffers
+                             ], v.velo_pool_request(), v.velo_pool_stats()
     live = most_live = most_reserved = 0
     plan.call("begin", mode)
     for _, kind, index in events:
@@ -187,7 +199,8 @@ def run_step(library, plan, pool, mode, buffers):
 def changed(buffers, seed):
     """5 % of the buffers have 0.5 to 1.5 times their size, and 1 % of as many are new."""
     draw, last = random.Random(seed), max(upper for _, upper, _ in buffers)
-    made = [(a, b, max(1, int(size * (0.5 + draw.random()))) if draw.random() < 0.05 else size) for a, b, size in buffers]
+    made = [(a, b, max(1, int(size * (0.5 + draw.random()))) if draw.random() < 0.05 else size)
+            for a, b, size in buffers]
     for _ in range(len(buffers) // 100):
         lower, upper, size = draw.choice(buffers)
         begin = draw.randrange(last)
@@ -204,11 +217,17 @@ def mismatches(library, name, buffers):
             plan.solve(1)
             worst, counts = 0.0, {}
             for seed in range(1, 5):
-                live, reserved, step = run_step(library, plan, pool, v.VELO_PLAN_REPLAY, changed(buffers, seed))
+                live, reserved, step = run_step(library, plan, pool, v.VELO_PLAN_REPLAY,
+                                                changed(buffers, seed))
                 if reserved / live > worst:
                     worst = reserved / live
-                    counts = {one: getattr(step, one) for one in ("matched", "resized", "displaced", "unexpected", "missing")}
-            return {"name": "mismatch", "instance": name, "threads": 1, "overshoot": worst, **counts}
+                    counts = {
+                        one: getattr(step, one)
+                        for one in ("matched", "resized", "displaced", "unexpected", "missing")
+                    }
+            return {
+                "name": "mismatch", "instance": name, "threads": 1, "overshoot": worst, **counts
+            }
     finally:
         library.velo_pool_destroy(pool)
 
@@ -229,7 +248,11 @@ def swaps(library, name, text):
 
 def swapped(plan, policy, budget, rate):
     """Stall, and seconds of it in making again."""
-    options = v.velo_swap_options(policy=policy, budget=budget, out_bytes_per_second=rate, in_bytes_per_second=rate, least_bytes=1 << 20)
+    options = v.velo_swap_options(policy=policy,
+                                  budget=budget,
+                                  out_bytes_per_second=rate,
+                                  in_bytes_per_second=rate,
+                                  least_bytes=1 << 20)
     plan.call("solve_swaps", ctypes.byref(options))
     found = v.velo_plan_swap_stats()
     plan.call("get_swap_stats", ctypes.byref(found))
@@ -275,7 +298,11 @@ def made_again(library, buffers, reads, count, seconds, budget):
     try:
         for (_, upper, size), used in zip(buffers, inputs):
             listed = (ctypes.c_int64 * len(used))(*sorted(used))
-            op = v.velo_recompute_op(keep=int(upper == 3 * count), seconds=seconds / count, bytes=size, inputs=listed, input_count=len(used))
+            op = v.velo_recompute_op(keep=int(upper == 3 * count),
+                                     seconds=seconds / count,
+                                     bytes=size,
+                                     inputs=listed,
+                                     input_count=len(used))
             v.check(library, library.velo_recompute_plan_add(handle, ctypes.byref(op), None))
         options = v.velo_recompute_plan_options(budget=budget, seed=1)
         if library.velo_recompute_plan_solve(handle, ctypes.byref(options)) != v.VELO_OK:
@@ -302,12 +329,18 @@ def joint(library, name, text, seconds=0.5):
     buffers, reads, count = operations(text)
     with plan_of_operations(library, buffers, reads, count, seconds) as plan:
         budget = int(0.4 * plan.stats().lower_bound)
-        swap = min(swapped(plan, policy, budget, LINK)[0] for policy in (v.VELO_SWAP_FURTHEST, v.VELO_SWAP_SMART))
+        swap = min(
+            swapped(plan, policy, budget, LINK)[0]
+            for policy in (v.VELO_SWAP_FURTHEST, v.VELO_SWAP_SMART))
         none = swapped(plan, v.VELO_SWAP_JOINT, budget, 1.0)  # no link to speak of
-        made = min(none[0] if none[0] < 1e6 else float("inf"), made_again(library, buffers, reads, count, seconds, budget))
+        made = min(none[0] if none[0] < 1e6 else float("inf"),
+                   made_again(library, buffers, reads, count, seconds, budget))
         both = swapped(plan, v.VELO_SWAP_JOINT, budget, LINK)
-    return {"name": "joint", "instance": name, "threads": 1, "overshoot": both[0] / (min(swap, made) or 1), "swap": swap, "made_again": made,
-            "joint": both[0], "of_it_made_again": both[1]}
+    return {
+        "name": "joint", "instance": name, "threads": 1,
+        "overshoot": both[0] / (min(swap, made) or 1), "swap": swap, "made_again": made,
+        "joint": both[0], "of_it_made_again": both[1]
+    }
 
 
 def swap_run(library, name, text):
@@ -325,32 +358,45 @@ def swap_run(library, name, text):
             stall, _ = swapped(plan, v.VELO_SWAP_FURTHEST, budget, LINK)
             found = v.velo_plan_swap_stats()
             plan.call("get_swap_stats", ctypes.byref(found))
-            planned = [(action, buffer, after // 3 if after > 2 else -1) for action, buffer, after in transfers(plan, found.transfers)]
+            planned = [(action, buffer, after // 3 if after > 2 else -1)
+                       for action, buffer, after in transfers(plan, found.transfers)]
         step = Step(stages, lives, planned, seconds / count, LINK, budget)
         took = step.run()
         if took / (seconds + stall) > row["overshoot"]:
-            row.update(overshoot=took / (seconds + stall), compute=seconds, stall=stall, bound=found.bound_seconds, took=took,
-                       transfers=found.transfers, peak=step.peak, budget=budget)
+            row.update(overshoot=took / (seconds + stall),
+                       compute=seconds,
+                       stall=stall,
+                       bound=found.bound_seconds,
+                       took=took,
+                       transfers=found.transfers,
+                       peak=step.peak,
+                       budget=budget)
     return row
 
 
 def online(file):
     """Fragmentation of a pool without foresight, and of the model."""
-    said = (json.loads(subprocess.run([COMMAND, "replay", file, "--pool", pool, "--json"], capture_output=True, check=True).stdout)
-            for pool in ("velo", "model"))
+    said = (json.loads(
+        subprocess.run([COMMAND, "replay", file, "--pool", pool, "--json"],
+                       capture_output=True,
+                       check=True).stdout) for pool in ("velo", "model"))
     velo, model = (one["fragmentation"] for one in said)
-    return {"name": "online", "instance": file.stem, "threads": 1, "fragmentation": velo, "model": model}
+    return {
+        "name": "online", "instance": file.stem, "threads": 1, "fragmentation": velo, "model": model
+    }
 
 
 def stitched(library, holes=1000, size=2 << 20):
     """Seconds a GiB until a block lies in holes whose pages have been touched."""
     best, share = float("inf"), int(0.9 * holes * size) // size * size
     for _ in range(5):
-        pool, request, block, stats = v.velo_pool(), v.velo_pool_request(bytes=size), ctypes.c_void_p(), v.velo_pool_stats()
+        pool, request, block, stats = v.velo_pool(), v.velo_pool_request(
+            bytes=size), ctypes.c_void_p(), v.velo_pool_stats()
         v.check(library, library.velo_pool_create(None, ctypes.byref(pool)))
         blocks = []
         for _ in range(2 * holes):
-            v.check(library, library.velo_pool_allocate(pool, ctypes.byref(request), ctypes.byref(block)))
+            v.check(library,
+                    library.velo_pool_allocate(pool, ctypes.byref(request), ctypes.byref(block)))
             blocks.append(block.value)
         for one in blocks[::2]:
             ctypes.memset(one, 1, size)
@@ -359,18 +405,23 @@ def stitched(library, holes=1000, size=2 << 20):
         v.check(library, library.velo_pool_set_limit(pool, stats.bytes_reserved))
         request.bytes = share
         begin = time.perf_counter()
-        v.check(library, library.velo_pool_allocate(pool, ctypes.byref(request), ctypes.byref(block)))
+        v.check(library, library.velo_pool_allocate(pool, ctypes.byref(request),
+                                                    ctypes.byref(block)))
         best = min(best, time.perf_counter() - begin)
         for one, bytes_of in [(block.value, share)] + [(one, size) for one in blocks[1::2]]:
             v.check(library, library.velo_pool_free(pool, one, bytes_of, None))
         library.velo_pool_destroy(pool)
-    return {"name": "stitch", "instance": f"{holes} holes", "threads": 1, "seconds": best / (share / 2**30)}
+    return {
+        "name": "stitch", "instance": f"{holes} holes", "threads": 1,
+        "seconds": best / (share / 2**30)
+    }
 
 
 def swapping(kind, library, file):
     """A row of this kind, or why there is none: operations that need more at once than the budget."""
     try:
-        return {"swap": swaps, "swap_run": swap_run, "joint": joint}[kind](library, file.stem, file.read_bytes())
+        return {"swap": swaps, "swap_run": swap_run, "joint": joint}[kind](library, file.stem,
+                                                                           file.read_bytes())
     except v.VeloError as failure:
         return {"name": kind, "instance": file.stem, "threads": 1, "impossible": str(failure)}
 
@@ -384,8 +435,12 @@ def rows_of(library, data, wanted):
     if wanted("online") and traces:
         found = [online(file) for file in traces]
         yield from found
-        velo, model = (statistics.mean(row[of] for row in found) for of in ("fragmentation", "model"))
-        yield {"name": "online", "instance": "all", "threads": 1, "fragmentation": velo, "model": model, "of_model": velo / model}
+        velo, model = (
+            statistics.mean(row[of] for row in found) for of in ("fragmentation", "model"))
+        yield {
+            "name": "online", "instance": "all", "threads": 1, "fragmentation": velo,
+            "model": model, "of_model": velo / model
+        }
     for file in traces:
         with plan_of(library) as plan:
             plan.read(file.read_bytes(), v.VELO_PLAN_RMM_LOG)
@@ -406,14 +461,18 @@ def rows_of(library, data, wanted):
 def judge(rows):
     for goal in json.loads((FOLDER / "goals.json").read_text())["plans"]:
         for row in rows:
-            if all(row.get(key) == value for key, value in goal["row"].items()) and goal["statistic"] in row:
+            if all(row.get(key) == value
+                   for key, value in goal["row"].items()) and goal["statistic"] in row:
                 value = row[goal["statistic"]]
                 verdict = "reached" if value <= goal["bound"] else "NOT REACHED"
-                print(f"{verdict:11} {goal['id']} {row['instance']}: {goal['statistic']} {value:.6g}, goal at most {goal['bound']:g}")
+                print(
+                    f"{verdict:11} {goal['id']} {row['instance']}: {goal['statistic']} {value:.6g}, goal at most {goal['bound']:g}"
+                )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("--filter", default="", help="only kinds of rows that match")
     parser.add_argument("--json", action="store_true", help="one JSON object a row")
@@ -421,7 +480,9 @@ def main():
     rows = []
     for row in rows_of(v.load(), options.data, lambda kind: re.search(options.filter, kind)):
         rows.append(row)
-        print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+        print(json.dumps(row) if options.json else "  ".join(
+            f"{key} {value}" for key, value in row.items()),
+              flush=True)
     judge(rows)
 
 

@@ -82,7 +82,8 @@ class Llama:
         k = self.rotate(heads(self.linear(x, prefix + "k_proj.weight"), MODEL["kv_heads"]))
         v = heads(self.linear(x, prefix + "v_proj.weight"), MODEL["kv_heads"])
         out = self.F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
-        return self.linear(out.transpose(1, 2).reshape(BATCH, SEQUENCE, -1), prefix + "o_proj.weight")
+        return self.linear(
+            out.transpose(1, 2).reshape(BATCH, SEQUENCE, -1), prefix + "o_proj.weight")
 
     def loss(self, inputs, targets):
         x = self.F.embedding(inputs, self.w["model.embed_tokens.weight"])
@@ -90,7 +91,8 @@ class Llama:
             at = f"model.layers.{layer}."
             x = x + self.attention(self.norm(x, at + "input_layernorm.weight"), at + "self_attn.")
             y = self.norm(x, at + "post_attention_layernorm.weight")
-            gated = self.F.silu(self.linear(y, at + "mlp.gate_proj.weight")) * self.linear(y, at + "mlp.up_proj.weight")
+            gated = self.F.silu(self.linear(y, at + "mlp.gate_proj.weight")) * self.linear(
+                y, at + "mlp.up_proj.weight")
             x = x + self.linear(gated, at + "mlp.down_proj.weight")
         logits = self.linear(self.norm(x, "model.norm.weight"), "lm_head.weight")
         return self.F.cross_entropy(logits.view(-1, MODEL["vocab"]).float(), targets.view(-1))
@@ -103,9 +105,11 @@ class Optimizer:
         self.torch = torch
         self.weights = list(weights.values())
         narrow = self.weights[0].dtype == torch.bfloat16
-        self.masters = [w.detach().float().requires_grad_() for w in self.weights] if narrow else self.weights
+        self.masters = [w.detach().float().requires_grad_() for w in self.weights
+                       ] if narrow else self.weights
         decay = lambda wanted: [m for m in self.masters if (m.dim() > 1) == wanted]
-        groups = [{"params": decay(True), "weight_decay": 0.1}, {"params": decay(False), "weight_decay": 0.0}]
+        groups = [{"params": decay(True), "weight_decay": 0.1},
+                  {"params": decay(False), "weight_decay": 0.0}]
         self.adamw = torch.optim.AdamW(groups, betas=(0.9, 0.95), eps=1e-8, fused=True)
 
     def step(self, rate):
@@ -134,7 +138,11 @@ def train_torch(options):
     weights = {name: tensor.to(dtype).requires_grad_() for name, tensor in loaded.items()}
     symbols = torch.frombuffer(bytearray((trace / "symbols.i32").read_bytes()), dtype=torch.int32)
     steps = symbols.view(-1, 2, BATCH, SEQUENCE).long()
-    rates = [json.loads(line)["lr"] for line in (trace / "log.jsonl").read_text().splitlines() if "lr" in line]
+    rates = [
+        json.loads(line)["lr"]
+        for line in (trace / "log.jsonl").read_text().splitlines()
+        if "lr" in line
+    ]
     model, optimizer = Llama(weights, torch), Optimizer(weights, torch)
     loss_of = torch.compile(model.loss) if options.compiled else model.loss
     for inputs, targets, rate in zip(steps[:, 0], steps[:, 1], rates):
@@ -158,28 +166,44 @@ def find_tcmalloc():
 
 
 def run(command, environment=None):
-    done = subprocess.run(command, env={**os.environ, **(environment or {})}, capture_output=True, text=True)
+    done = subprocess.run(command,
+                          env={**os.environ, **(environment or {})},
+                          capture_output=True,
+                          text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
+        sys.exit(
+            f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stderr[-2000:]}")
     return done.stdout
 
 
 def run_velo(options, dtype, trace):
     log = trace / "log.jsonl"
-    settings = {**MODEL, "sequence": SEQUENCE, "batch": BATCH, "dtype": dtype, "threads": options.threads}
-    settings.update(steps=1000, stop_after=options.steps, norm_epsilon=1e-5, trace=trace, log=log, out=trace / "out")
-    run([options.velo, *(word for key, value in settings.items() for word in (f"--{key}", str(value)))])
+    settings = {
+        **MODEL, "sequence": SEQUENCE, "batch": BATCH, "dtype": dtype, "threads": options.threads
+    }
+    settings.update(steps=1000,
+                    stop_after=options.steps,
+                    norm_epsilon=1e-5,
+                    trace=trace,
+                    log=log,
+                    out=trace / "out")
+    run([
+        options.velo,
+        *(word for key, value in settings.items() for word in (f"--{key}", str(value)))
+    ])
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [step for step in steps if "loss" in step]
     roofline = statistics.median(step["roofline"] for step in steps[DROPPED:])
-    return [step["loss"] for step in steps], [TOKENS / step["tokens_per_s"] for step in steps], roofline
+    return [step["loss"] for step in steps], [TOKENS / step["tokens_per_s"] for step in steps
+                                             ], roofline
 
 
 def run_torch(options, dtype, trace, words, environment):
     command = [options.python, __file__, "--child", "--trace", str(trace), "--dtypes", dtype]
     out = run([*command, "--threads", str(options.threads), *words], environment)
     steps = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    return [step["loss"] for step in steps], [step["seconds"] for step in steps], None  # of other operators
+    return [step["loss"] for step in steps], [step["seconds"] for step in steps
+                                             ], None  # of other operators
 
 
 def trainers(options):
@@ -194,7 +218,8 @@ def trainers(options):
     yield "torch shipped", lambda dtype, trace: run_torch(options, dtype, trace, [], {})
     if tcmalloc:
         yield "torch tcmalloc", lambda dtype, trace: run_torch(options, dtype, trace, [], preload)
-    yield "torch compiled", lambda dtype, trace: run_torch(options, dtype, trace, ["--compiled"], preload)
+    yield "torch compiled", lambda dtype, trace: run_torch(options, dtype, trace, ["--compiled"],
+                                                           preload)
 
 
 def peak_of(options, dtype):
@@ -205,11 +230,16 @@ def peak_of(options, dtype):
 
 
 def goals_of(section, dtype):
-    return [goal for goal in json.loads((FOLDER / "goals.json").read_text())[section] if goal["dtype"] == dtype]
+    return [
+        goal for goal in json.loads((FOLDER / "goals.json").read_text())[section]
+        if goal["dtype"] == dtype
+    ]
 
 
 def verdict(goal, value, bound):
-    print(f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}")
+    print(
+        f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}"
+    )
 
 
 def judge(dtype, speeds, shares, cpu):
@@ -222,7 +252,9 @@ def judge(dtype, speeds, shares, cpu):
         if "statistic" in goal:
             verdict(goal, shares[goal["statistic"]], bound)
         elif others:
-            verdict(goal, speeds["velo"] / (max(others.values()) if goal["peer"] == "best" else others[goal["peer"]]), bound)
+            verdict(
+                goal, speeds["velo"] /
+                (max(others.values()) if goal["peer"] == "best" else others[goal["peer"]]), bound)
 
 
 def compare(options, dtype):
@@ -239,7 +271,10 @@ def compare(options, dtype):
     for name, speed in speeds.items():
         share = step_flops() * speed / TOKENS / peak
         apart = max(abs(a / b - 1) for a, b in zip(losses[name], losses["velo"]))
-        row = {"trainer": name, "dtype": dtype, "threads": options.threads, "tokens_per_s": speed, "share": share}
+        row = {
+            "trainer": name, "dtype": dtype, "threads": options.threads, "tokens_per_s": speed,
+            "share": share
+        }
         row.update(velo_ratio=speeds["velo"] / speed, loss_difference=apart)
         if name == "velo":
             row["roofline"] = statistics.median(rooflines[name])
@@ -248,8 +283,9 @@ def compare(options, dtype):
             print(json.dumps(row))
         else:
             bound = f" {100 * row['roofline']:.1f} % of the roofline;" if name == "velo" else ""
-            print(f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of {peak / 1e9:.0f} GFLOP/s;{bound} "
-                  f"velo is {row['velo_ratio']:.2f}x; losses within {apart:.1e}")
+            print(
+                f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of {peak / 1e9:.0f} GFLOP/s;{bound} "
+                f"velo is {row['velo_ratio']:.2f}x; losses within {apart:.1e}")
         if not apart < (1e-3 if dtype == "f32" else 5e-2):
             sys.exit(f"{name}: the losses differ from velo's: not the same training")
     judge(dtype, speeds, shares, cpu)
@@ -258,10 +294,17 @@ def compare(options, dtype):
 def main():
     build = FOLDER.parent / "build"
     venv = FOLDER.parent / ".venv" / "bin" / "python"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--velo", default=str(build / "examples/pretrain/pretrain"), help="the pretrain program")
-    parser.add_argument("--bench", default=str(build / "bench/bench_ops"), help="the bench_ops program, for the limits")
-    parser.add_argument("--python", default=str(venv) if venv.exists() else sys.executable, help="the one with torch")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--velo",
+                        default=str(build / "examples/pretrain/pretrain"),
+                        help="the pretrain program")
+    parser.add_argument("--bench",
+                        default=str(build / "bench/bench_ops"),
+                        help="the bench_ops program, for the limits")
+    parser.add_argument("--python",
+                        default=str(venv) if venv.exists() else sys.executable,
+                        help="the one with torch")
     parser.add_argument("--dtypes", default="f32,bf16")
     parser.add_argument("--threads", type=int, default=2, choices=(1, 2))
     parser.add_argument("--steps", type=int, default=12, help="steps of a run")

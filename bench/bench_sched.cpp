@@ -1,11 +1,11 @@
 // bench_sched: what making, proving, pricing, searching and carrying out schedules costs.
 //
-// Rows: the largest schedule that the goals name (1024 ranks, 4096 micro-batches, 25,165,824 actions)
-// generated, checked and simulated; all actions of a rank of it, and one action anywhere in it, for
-// every kind that is a formula; the search, at 16 ranks and 128 micro-batches. Before that, 200
-// schedules are searched for random costs and caps: none may be longer than a kind that fits, half of
-// them must be shorter. The first rows are of executors (sched_executor.hpp). Goals: goals.json,
-// schedules. Cost: half a minute.
+// Rows: the largest schedule that the goals name (1024 ranks, 4096 micro-batches, 25,165,824
+// actions) generated, checked and simulated; all actions of a rank of it, and one action anywhere
+// in it, for every kind that is a formula; the search, at 16 ranks and 128 micro-batches. Before
+// that, 200 schedules are searched for random costs and caps: none may be longer than a kind that
+// fits, half of them must be shorter. The first rows are of executors (sched_executor.hpp). Goals:
+// goals.json, schedules. Cost: half a minute.
 #include <algorithm>
 #include <cmath>
 #include <random>

@@ -53,8 +53,12 @@ class Swap:
         filled = v.velo_swap_desc(block=1 << 20, depth=8, checksums=0, direct=1)
         for field, value in desc.items():
             setattr(filled, field, value)
-        v.check(library, library.velo_swap_create(context, ctypes.byref(filled), ctypes.byref(self.handle)))
-        v.check(library, library.velo_swap_add(self.handle, memory.address, size, v.VELO_SWAP_WARM, ctypes.byref(self.object)))
+        v.check(library,
+                library.velo_swap_create(context, ctypes.byref(filled), ctypes.byref(self.handle)))
+        v.check(
+            library,
+            library.velo_swap_add(self.handle, memory.address, size, v.VELO_SWAP_WARM,
+                                  ctypes.byref(self.object)))
         self.copy("write"), self.copy("read")  # lays the file out
 
     def copy(self, way):
@@ -63,9 +67,11 @@ class Swap:
         self.resident = way == "read"
         begin = time.perf_counter()
         if way == "write":
-            v.check(self.library, self.library.velo_swap_out(self.handle, self.object, self.stream, None))
+            v.check(self.library,
+                    self.library.velo_swap_out(self.handle, self.object, self.stream, None))
         else:
-            v.check(self.library, self.library.velo_swap_in(self.handle, self.object, None, self.stream, None))
+            v.check(self.library,
+                    self.library.velo_swap_in(self.handle, self.object, None, self.stream, None))
         v.check(self.library, self.library.velo_swap_wait(self.handle, self.object, self.stream))
         return self.size / 1e9 / (time.perf_counter() - begin)
 
@@ -88,10 +94,15 @@ def file_in(folder):
 
 
 def fio(options, way):
-    said = subprocess.run(["fio", "--name=velo", f"--filename={file_in(options.folder)}", f"--size={options.size}",
-                           f"--bs={options.block}", f"--iodepth={options.depth}", "--ioengine=io_uring", "--direct=1", f"--rw={way}",
-                           "--fallocate=none", "--output-format=json"], env={**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
-                          capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([
+        "fio", "--name=velo", f"--filename={file_in(options.folder)}", f"--size={options.size}",
+        f"--bs={options.block}", f"--iodepth={options.depth}", "--ioengine=io_uring", "--direct=1",
+        f"--rw={way}", "--fallocate=none", "--output-format=json"
+    ],
+                          env={**os.environ, "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+                          capture_output=True,
+                          text=True,
+                          check=True).stdout
     job = json.loads(said[said.index("{"):])["jobs"][0][way]
     return job["io_bytes"] / 1e9 / (job["runtime"] / 1e3)
 
@@ -111,12 +122,21 @@ def ratios(rounds, ours, theirs):
 def disk_rows(library, context, options):
     for shape, less, shift in (("whole", 0, 0), ("unaligned", 12345, 100)):
         size = options.size - less
-        swap = Swap(library, context, Memory(size, shift), size, tier=v.VELO_SWAP_DISK, directories=options.folder.encode(),
-                    block=options.block, depth=options.depth)
+        swap = Swap(library,
+                    context,
+                    Memory(size, shift),
+                    size,
+                    tier=v.VELO_SWAP_DISK,
+                    directories=options.folder.encode(),
+                    block=options.block,
+                    depth=options.depth)
         for way in ("write", "read"):
-            velo, peer, ratio = ratios(options.rounds, lambda: swap.copy(way), lambda: fio(options, way))
-            yield {"tier": "disk", "shape": shape, "way": way, "velo": velo, "peer": "fio", "peer_rate": peer, "ratio": ratio,
-                   "how": swap.stats().how.decode()}
+            velo, peer, ratio = ratios(options.rounds, lambda: swap.copy(way),
+                                       lambda: fio(options, way))
+            yield {
+                "tier": "disk", "shape": shape, "way": way, "velo": velo, "peer": "fio",
+                "peer_rate": peer, "ratio": ratio, "how": swap.stats().how.decode()
+            }
         swap.close()
 
 
@@ -124,25 +144,47 @@ def engine_rows(library, context, options):
     """io_uring beside threads, which a system without it gets."""
     for checksums in (0, 1):
         memory = Memory(options.size)
-        one, other = (Swap(library, context, memory, options.size, tier=v.VELO_SWAP_DISK, directories=options.folder.encode(),
-                           block=options.block, depth=options.depth, checksums=checksums, engine=engine)
+        one, other = (Swap(library,
+                           context,
+                           memory,
+                           options.size,
+                           tier=v.VELO_SWAP_DISK,
+                           directories=options.folder.encode(),
+                           block=options.block,
+                           depth=options.depth,
+                           checksums=checksums,
+                           engine=engine)
                       for engine in (v.VELO_SWAP_ENGINE_AUTO, v.VELO_SWAP_ENGINE_THREADS))
         for way in ("write", "read"):
-            velo, peer, ratio = ratios(options.rounds, lambda: one.copy(way), lambda: other.copy(way))
-            yield {"tier": "disk", "shape": "engine, checksums" if checksums else "engine", "way": way, "velo": velo,
-                   "peer": "threads", "peer_rate": peer, "ratio": ratio, "how": one.stats().how.decode()}
+            velo, peer, ratio = ratios(options.rounds, lambda: one.copy(way),
+                                       lambda: other.copy(way))
+            yield {
+                "tier": "disk", "shape": "engine, checksums" if checksums else "engine", "way": way,
+                "velo": velo, "peer": "threads", "peer_rate": peer, "ratio": ratio,
+                "how": one.stats().how.decode()
+            }
         one.close(), other.close()
 
 
 def checksum_row(library, context, options):
-    swap = Swap(library, context, Memory(options.size), options.size, tier=v.VELO_SWAP_DISK, directories=options.folder.encode(),
-                block=options.block, depth=options.depth, checksums=1)
+    swap = Swap(library,
+                context,
+                Memory(options.size),
+                options.size,
+                tier=v.VELO_SWAP_DISK,
+                directories=options.folder.encode(),
+                block=options.block,
+                depth=options.depth,
+                checksums=1)
     rates = {way: [] for way in ("write", "read")}
     for _ in range(options.rounds):
         for way in rates:
             rates[way].append(swap.copy(way))
     stats = swap.stats()
-    row = {"tier": "disk", "shape": "checksums", "checksum_gb_s": stats.bytes_out / 1e9 / stats.seconds_checksum_out}
+    row = {
+        "tier": "disk", "shape": "checksums",
+        "checksum_gb_s": stats.bytes_out / 1e9 / stats.seconds_checksum_out
+    }
     for way, of_copies, of_sums in (("write", stats.seconds_out, stats.seconds_checksum_out),
                                     ("read", stats.seconds_in, stats.seconds_checksum_in)):
         row[way] = statistics.median(rates[way])
@@ -161,22 +203,32 @@ def host_rows(library, context, options):
         return options.size / 1e9 / (time.perf_counter() - begin)
 
     for way in ("write", "read"):
-        velo, peer, ratio = ratios(options.rounds, lambda: swap.copy(way), lambda: memcpy(there, here))
-        yield {"tier": "host", "shape": "whole", "way": way, "velo": velo, "peer": "memcpy", "peer_rate": peer, "ratio": ratio}
+        velo, peer, ratio = ratios(options.rounds, lambda: swap.copy(way),
+                                   lambda: memcpy(there, here))
+        yield {
+            "tier": "host", "shape": "whole", "way": way, "velo": velo, "peer": "memcpy",
+            "peer_rate": peer, "ratio": ratio
+        }
     swap.close()
 
 
 def judge(rows):
-    for goal in json.loads((pathlib.Path(__file__).resolve().parent / "goals.json").read_text())["swap"]:
-        found = [row for row in rows if all(re.fullmatch(want, str(row.get(key, ""))) for key, want in goal["row"].items())]
+    for goal in json.loads(
+        (pathlib.Path(__file__).resolve().parent / "goals.json").read_text())["swap"]:
+        found = [
+            row for row in rows if all(
+                re.fullmatch(want, str(row.get(key, ""))) for key, want in goal["row"].items())
+        ]
         for row in found:
             reached = row["ratio"] >= goal["bound"]
-            print(f"  {'reached' if reached else 'MISSED '}  {goal['id']}: {row['shape']} {row['way']} {row['ratio']:.3f} of {goal['bound']}",
-                  file=sys.stderr)
+            print(
+                f"  {'reached' if reached else 'MISSED '}  {goal['id']}: {row['shape']} {row['way']} {row['ratio']:.3f} of {goal['bound']}",
+                file=sys.stderr)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder")
     parser.add_argument("--size", type=int, default=512 << 20)
     parser.add_argument("--block", type=int, default=1 << 20)
@@ -189,8 +241,13 @@ def main():
 
     def tell(row):
         rows.append(row)
-        rounded = {key: round(value, 3) if isinstance(value, float) else value for key, value in row.items()}
-        print(json.dumps(rounded) if options.json else "  ".join(f"{value}" for value in rounded.values()), flush=True)
+        rounded = {
+            key: round(value, 3) if isinstance(value, float) else value
+            for key, value in row.items()
+        }
+        print(json.dumps(rounded) if options.json else "  ".join(
+            f"{value}" for value in rounded.values()),
+              flush=True)
 
     for row in disk_rows(library, context, options):
         tell(row)

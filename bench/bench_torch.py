@@ -139,7 +139,11 @@ class Operators:
     def rope_inputs(self, dtype, d):
         angles = self.torch.arange(d[1])[:, None] / 1e4 ** (self.torch.arange(d[3]) / d[3])
         shape = (1, d[1], 1, d[3])
-        return [self.tensor(dtype, *d), angles.cos().view(shape).to(dtype), angles.sin().view(shape).to(dtype)]
+        return [
+            self.tensor(dtype, *d),
+            angles.cos().view(shape).to(dtype),
+            angles.sin().view(shape).to(dtype)
+        ]
 
     def rotary_position_embedding(self, dtype, d, words):
         return self.forward(self.rotate, lambda: self.rope_inputs(dtype, d)), True
@@ -152,10 +156,16 @@ class Operators:
         a_shape, b_shape = (k, m) if "tn" in words else (m, k), (n, k) if "nt" in words else (k, n)
 
         def function(a, b, c):
-            return self.torch.mm(a.t() if "tn" in words else a, b.t() if "nt" in words else b, out=c)
+            return self.torch.mm(a.t() if "tn" in words else a,
+                                 b.t() if "nt" in words else b,
+                                 out=c)
 
         def inputs():
-            return [self.tensor(dtype, *a_shape), self.tensor(dtype, *b_shape), self.tensor(dtype, m, n)]
+            return [
+                self.tensor(dtype, *a_shape),
+                self.tensor(dtype, *b_shape),
+                self.tensor(dtype, m, n)
+            ]
 
         return self.forward(function, inputs), False
 
@@ -168,7 +178,11 @@ class Operators:
             return c.add_(self.torch.mm(a.t(), b))
 
         def inputs():
-            return [self.tensor(dtype, k, m), self.tensor(dtype, k, n), self.tensor(self.torch.float32, m, n)]
+            return [
+                self.tensor(dtype, k, m),
+                self.tensor(dtype, k, n),
+                self.tensor(self.torch.float32, m, n)
+            ]
 
         return self.forward(function, inputs), False
 
@@ -177,7 +191,8 @@ class Operators:
         return lambda q, k, v: self.F.scaled_dot_product_attention(q, k, v, is_causal=causal)
 
     def fusion_attention(self, dtype, d, words):
-        return self.forward(self.attend(words), lambda: [self.tensor(dtype, *d) for _ in range(3)]), False
+        return self.forward(self.attend(words),
+                            lambda: [self.tensor(dtype, *d) for _ in range(3)]), False
 
     def fusion_attention_backward(self, dtype, d, words):
         inputs = lambda: [self.tensor(dtype, *d) for _ in range(3)]
@@ -197,7 +212,8 @@ class Operators:
 
         if dtype == self.torch.float32:
             return self.forward(lambda table, ids, dy: table.index_add_(0, ids, dy), inputs), False
-        return self.forward(lambda table, ids, dy: table.index_add_(0, ids, dy.float()), inputs), False
+        return self.forward(lambda table, ids, dy: table.index_add_(0, ids, dy.float()),
+                            inputs), False
 
     def cross_entropy(self, dtype, d, words):
         """Forward and gradient of the logits together, as a training step runs them."""
@@ -294,11 +310,14 @@ class Bench:
             call()
         while len(seconds) < least or (time.perf_counter() < end and len(seconds) < 2000):
             call = calls[len(seconds) % len(calls)]
-            switches, cpu, start = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw, time.thread_time(), time.perf_counter()
+            switches, cpu, start = resource.getrusage(
+                resource.RUSAGE_SELF).ru_nivcsw, time.thread_time(), time.perf_counter()
             result = call()
             wall, cpu = time.perf_counter() - start, time.thread_time() - cpu
-            # As bench_ops does: the CPU time of a call that Linux interrupted, where one thread does all the work.
-            alone = self.row["threads"] == 1 and resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw != switches
+            # As bench_ops does: the CPU time of a call that Linux interrupted, where one thread
+            # does all the work.
+            alone = self.row["threads"] == 1 and resource.getrusage(
+                resource.RUSAGE_SELF).ru_nivcsw != switches
             seconds.append(cpu if alone else wall)
             del result
 
@@ -329,7 +348,10 @@ class Bench:
         for peer, calls, seconds in self.prepared:
             self.time(calls, row.get("budget", 1.0), seconds)
             ordered = sorted(seconds)
-            results.append({"peer": peer, "calls": len(ordered), "min": ordered[0], "p25": ordered[(len(ordered) - 1) // 4]})
+            results.append({
+                "peer": peer, "calls": len(ordered), "min": ordered[0], "p25": ordered[
+                    (len(ordered) - 1) // 4]
+            })
         return {**row, "results": results}
 
 
@@ -340,10 +362,13 @@ def keep_memory():
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--serve", action="store_true", help="answer requests on standard input")
     parser.add_argument("--threads", default="1,2", help="thread counts, for instance 1,2")
-    parser.add_argument("--filter", default="", help="only rows whose 'name dtype shape' matches this expression")
+    parser.add_argument("--filter",
+                        default="",
+                        help="only rows whose 'name dtype shape' matches this expression")
     parser.add_argument("--budget", type=float, default=1.0, help="seconds a row and mode")
     options = parser.parse_args()
     keep_memory()
@@ -357,7 +382,8 @@ def main():
         for name, dtype, shape in ROWS:
             if re.search(options.filter, f"{name} {dtype} {shape}"):
                 row = {"name": name, "dtype": dtype, "shape": shape, "threads": threads}
-                row.update(sets=2 if math.prod(parse_shape(shape)[0]) > 1 << 24 else 1, budget=options.budget)
+                row.update(sets=2 if math.prod(parse_shape(shape)[0]) > 1 << 24 else 1,
+                           budget=options.budget)
                 print(json.dumps(bench.measure(row)), flush=True)
 
 

@@ -33,8 +33,10 @@ import time
 import enable_grid
 from bench_pretrain import BATCH, DROPPED, FOLDER, MODEL, SEQUENCE, TOKENS, goals_of, verdict
 
-BUILT = {"VELO_LIBRARY": str(FOLDER.parent / "build" / "capi" / "libvelo.so.1"),
-         "VELO_ADAPTERS": str(FOLDER.parent / "build" / "capi" / "adapters" / "libvelo_adapters.so.1")}
+BUILT = {
+    "VELO_LIBRARY": str(FOLDER.parent / "build" / "capi" / "libvelo.so.1"),
+    "VELO_ADAPTERS": str(FOLDER.parent / "build" / "capi" / "adapters" / "libvelo_adapters.so.1")
+}
 AGREE = {"f32": 1e-3, "bf16": 5e-2}  # relative difference of losses that still is the same training
 
 
@@ -45,10 +47,18 @@ def make_model(dtype, torch, size=MODEL, cache=False):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    config = LlamaConfig(hidden_size=size["hidden"], num_hidden_layers=size["layers"], intermediate_size=size["inner"],
-                         num_attention_heads=size["heads"], num_key_value_heads=size["kv_heads"], vocab_size=size["vocab"],
-                         max_position_embeddings=SEQUENCE, use_cache=cache, pad_token_id=None, eos_token_id=None)
-    return LlamaForCausalLM(config).to({"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).train()
+    config = LlamaConfig(hidden_size=size["hidden"],
+                         num_hidden_layers=size["layers"],
+                         intermediate_size=size["inner"],
+                         num_attention_heads=size["heads"],
+                         num_key_value_heads=size["kv_heads"],
+                         vocab_size=size["vocab"],
+                         max_position_embeddings=SEQUENCE,
+                         use_cache=cache,
+                         pad_token_id=None,
+                         eos_token_id=None)
+    return LlamaForCausalLM(config).to({"f32": torch.float32,
+                                        "bf16": torch.bfloat16}[dtype]).train()
 
 
 def serve(options):
@@ -68,7 +78,10 @@ def serve(options):
         optimizer.step()
         optimizer.zero_grad()
         value = loss.item()
-        answer = {"loss": value, "seconds": time.perf_counter() - start, "worked": time.process_time() - worked}
+        answer = {
+            "loss": value, "seconds": time.perf_counter() - start,
+            "worked": time.process_time() - worked
+        }
         print(json.dumps(answer), flush=True)
 
 
@@ -90,8 +103,14 @@ def busy():
 class Trainer:
     def __init__(self, name, options):
         self.losses, self.seconds, self.others = [], [], []
-        command = [sys.executable, __file__, "--child", name, "--dtype", options.dtype, "--threads", str(options.threads)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        command = [
+            sys.executable, __file__, "--child", name, "--dtype", options.dtype, "--threads",
+            str(options.threads)
+        ]
+        self.process = subprocess.Popen(command,
+                                        stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE,
+                                        text=True,
                                         env={**BUILT, **os.environ})
 
     def step(self, counts):
@@ -133,18 +152,26 @@ def report(options, trainers):
     for name, trainer in trainers.items():
         speed, ratio = trainer.tokens_per_s(), trainer.tokens_per_s() / stock.tokens_per_s()
         apart = max(abs(a / b - 1) for a, b in zip(trainer.losses, stock.losses))
-        row = {"trainer": name, "dtype": options.dtype, "threads": options.threads, "tokens_per_s": speed, "ratio": ratio,
-               "loss_difference": apart, "others": statistics.mean(trainer.others)}
+        row = {
+            "trainer": name, "dtype": options.dtype, "threads": options.threads,
+            "tokens_per_s": speed, "ratio": ratio, "loss_difference": apart,
+            "others": statistics.mean(trainer.others)
+        }
         if options.json:
             print(json.dumps(row))
         else:
-            print(f"{options.dtype:4} {options.threads}T {name:15} {speed:8.0f} tokens/s  {ratio:5.2f}x {next(iter(trainers))}; "
-                  f"losses within {apart:.1e}; others used {row['others']:.1f} processors")
+            print(
+                f"{options.dtype:4} {options.threads}T {name:15} {speed:8.0f} tokens/s  {ratio:5.2f}x {next(iter(trainers))}; "
+                f"losses within {apart:.1e}; others used {row['others']:.1f} processors")
         if not apart < AGREE[options.dtype]:
             sys.exit(f"{name}: the losses differ from stock's: not the same training")
     for goal in goals_of("enable", options.dtype):
-        if goal["threads"] == options.threads and {goal["trainer"], goal["peer"]} <= trainers.keys():
-            verdict(goal, trainers[goal["trainer"]].tokens_per_s() / trainers[goal["peer"]].tokens_per_s(), goal["bound"])
+        if goal["threads"] == options.threads and {goal["trainer"], goal["peer"]
+                                                  } <= trainers.keys():
+            verdict(
+                goal,
+                trainers[goal["trainer"]].tokens_per_s() / trainers[goal["peer"]].tokens_per_s(),
+                goal["bound"])
 
 
 def grid(options):
@@ -163,7 +190,8 @@ def grid(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="f32", choices=("f32", "bf16"))
     parser.add_argument("--rounds", type=int, default=3)
@@ -171,8 +199,12 @@ def main():
     parser.add_argument("--hidden", default="64,256,512,1024", help="of --grid")
     parser.add_argument("--work", default="training,prefill,decode", help="of --grid")
     parser.add_argument("--seconds", type=float, default=20, help="of --grid: for a cell at most")
-    parser.add_argument("--steps", type=int, default=2, help="steps of a trainer that count in a round")
-    parser.add_argument("--trainers", default="stock eager,stock compiled,velo,velo level 1,velo compiled",
+    parser.add_argument("--steps",
+                        type=int,
+                        default=2,
+                        help="steps of a trainer that count in a round")
+    parser.add_argument("--trainers",
+                        default="stock eager,stock compiled,velo,velo level 1,velo compiled",
                         help="which to run; ratios are to the first")
     parser.add_argument("--json", action="store_true", help="one JSON object a trainer")
     parser.add_argument("--child", help=argparse.SUPPRESS)

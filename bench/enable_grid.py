@@ -18,7 +18,9 @@ FLOOR = 0.98
 
 def works_of(torch, model, optimizer):
     """{work: function that does one piece of it}."""
-    ids = torch.randint(0, model.config.vocab_size, (1, 128), generator=torch.Generator().manual_seed(1))
+    ids = torch.randint(0,
+                        model.config.vocab_size, (1, 128),
+                        generator=torch.Generator().manual_seed(1))
 
     def training():
         model(input_ids=ids, labels=ids).loss.backward()
@@ -31,7 +33,10 @@ def works_of(torch, model, optimizer):
 
     @torch.no_grad()
     def decode():
-        model.generate(ids[:, :16], attention_mask=torch.ones_like(ids[:, :16]), max_new_tokens=16, do_sample=False)
+        model.generate(ids[:, :16],
+                       attention_mask=torch.ones_like(ids[:, :16]),
+                       max_new_tokens=16,
+                       do_sample=False)
 
     return {"training": training, "prefill": prefill, "decode": decode}
 
@@ -97,16 +102,20 @@ def run(torch, enable, make_model, options):
     lost = []
     for hidden in map(int, options.hidden.split(",")):
         heads = max(hidden // 64, 4)
-        size = {"hidden": hidden, "layers": 4 if hidden in (256, 512) else 2, "inner": hidden * 11 // 4, "heads": heads,
-                "kv_heads": heads // 2, "vocab": 4096}
+        size = {
+            "hidden": hidden, "layers": 4 if hidden in (256, 512) else 2, "inner": hidden * 11 // 4,
+            "heads": heads, "kv_heads": heads // 2, "vocab": 4096
+        }
         sides = Sides(torch, enable, make_model(options.dtype, torch, size, cache=True).eval())
         works = works_of(torch, sides.model, sides.optimizer)
         for work in options.work.split(","):
             ratios, stock = cell(sides, works[work], options.seconds)
             low, high = interval(ratios)
             ratio = statistics.median(ratios)
-            print(f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock {statistics.median(stock) * 1e3:8.2f} ms, "
-                  f"velo {ratio:5.3f}x ({low:.3f} to {high:.3f}, {len(ratios)} turns)", flush=True)
+            print(
+                f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock {statistics.median(stock) * 1e3:8.2f} ms, "
+                f"velo {ratio:5.3f}x ({low:.3f} to {high:.3f}, {len(ratios)} turns)",
+                flush=True)
             if ratio < FLOOR:
                 lost.append(f"hidden {hidden} {work}")
     return lost

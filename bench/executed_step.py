@@ -34,7 +34,10 @@ class Step:
 
     def __init__(self, stages, buffers, transfers, seconds, rate, budget):
         self.uses, self.buffers, self.seconds, self.rate, self.budget = stages, buffers, seconds, rate, budget
-        self.links = {action: [t for t in transfers if t[0] == action] for action in (v.VELO_SWAP_ACTION_OUT, v.VELO_SWAP_ACTION_IN)}
+        self.links = {
+            action: [t for t in transfers if t[0] == action]
+            for action in (v.VELO_SWAP_ACTION_OUT, v.VELO_SWAP_ACTION_IN)
+        }
         self.begins = [[] for _ in stages]
         self.ends = [[] for _ in stages]
         for index, (first, last, _) in enumerate(buffers):
@@ -47,7 +50,9 @@ class Step:
 
     def run(self):
         """Seconds from the first stage's beginning to the last one's end."""
-        threads = [threading.Thread(target=self.guarded, args=(self.move, action)) for action in self.links]
+        threads = [
+            threading.Thread(target=self.guarded, args=(self.move, action)) for action in self.links
+        ]
         begin = time.perf_counter()
         for one in threads:
             one.start()
@@ -88,14 +93,18 @@ class Step:
         for stage, used in enumerate(self.uses):
             there = [index for index in used if self.buffers[index][0] < stage]
             with self.changed:
-                waited = self.wait(lambda: self.held + self.coming[stage] <= self.budget and self.usable.issuperset(there), f"stage {stage}")
+                waited = self.wait(
+                    lambda: self.held + self.coming[stage] <= self.budget and self.usable.
+                    issuperset(there), f"stage {stage}")
                 self.hold(self.coming[stage])
                 self.begun = stage
                 self.changed.notify_all()
             sleeper.work(self.seconds, waited)
             with self.changed:
                 self.usable.update(self.begins[stage])
-                there = self.usable.intersection(self.ends[stage])  # what is away, or on its way there, is not in memory any more
+                there = self.usable.intersection(
+                    self.ends[stage]
+                )  # what is away, or on its way there, is not in memory any more
                 self.usable -= there
                 self.held -= sum(self.buffers[index][2] for index in there)
                 self.over = stage
@@ -112,7 +121,8 @@ class Step:
         for _, index, after in self.links[action]:
             size = self.buffers[index][2]
             with self.changed:
-                can = (lambda: self.over >= after and index in self.usable) if leaves else (lambda: self.over >= after and self.has_room(index, after))
+                can = (lambda: self.over >= after and index in self.usable) if leaves else (
+                    lambda: self.over >= after and self.has_room(index, after))
                 waited = self.wait(can, f"transfer of buffer {index}")
                 if leaves:
                     self.usable.remove(index)

@@ -32,7 +32,8 @@ def treelstm(draw):
 
     def loss():
         batch = batch_tree_input([tree(draw.randint(10, 60)) for _ in range(12)])
-        hidden, _ = model(batch["features"], batch["node_order"], batch["adjacency_list"], batch["edge_order"])
+        hidden, _ = model(batch["features"], batch["node_order"], batch["adjacency_list"],
+                          batch["edge_order"])
         return cross_entropy(head(hidden), torch.randint(0, 5, (hidden.shape[0],)))
 
     return torch.nn.ModuleList([model, head]), loss
@@ -41,7 +42,9 @@ def treelstm(draw):
 def decoder(draw):
     from x_transformers import Decoder, TransformerWrapper
 
-    model = TransformerWrapper(num_tokens=2000, max_seq_len=256, attn_layers=Decoder(dim=192, depth=4, heads=4))
+    model = TransformerWrapper(num_tokens=2000,
+                               max_seq_len=256,
+                               attn_layers=Decoder(dim=192, depth=4, heads=4))
 
     def loss():
         tokens = [torch.randint(0, 2000, (2, draw.randint(60, 250))) for _ in range(3)]
@@ -53,22 +56,34 @@ def decoder(draw):
 def conformer(draw):
     from conformer import Conformer
 
-    model = Conformer(dim=144, depth=3, dim_head=36, heads=4, ff_mult=4, conv_expansion_factor=2, conv_kernel_size=31)
-    return model, lambda: sum(model(torch.randn(2, draw.randint(80, 300), 144)).square().mean() for _ in range(3))
+    model = Conformer(dim=144,
+                      depth=3,
+                      dim_head=36,
+                      heads=4,
+                      ff_mult=4,
+                      conv_expansion_factor=2,
+                      conv_kernel_size=31)
+    return model, lambda: sum(
+        model(torch.randn(2, draw.randint(80, 300), 144)).square().mean() for _ in range(3))
 
 
 def unet(_):
     from unet import UNet2D
 
-    model = UNet2D(normalization="batch", num_encoding_blocks=4, out_channels_first_layer=16, padding=1)
-    return model, lambda: cross_entropy(model(torch.randn(2, 1, 128, 128)), torch.randint(0, 2, (2, 128, 128)))
+    model = UNet2D(normalization="batch",
+                   num_encoding_blocks=4,
+                   out_channels_first_layer=16,
+                   padding=1)
+    return model, lambda: cross_entropy(model(torch.randn(2, 1, 128, 128)),
+                                        torch.randint(0, 2, (2, 128, 128)))
 
 
 def efficientnet(_):
     from efficientnet_pytorch import EfficientNet
 
     model = EfficientNet.from_name("efficientnet-b0")
-    return model, lambda: cross_entropy(model(torch.randn(4, 3, 128, 128)), torch.randint(0, 1000, (4,)))
+    return model, lambda: cross_entropy(model(torch.randn(4, 3, 128, 128)),
+                                        torch.randint(0, 1000, (4,)))
 
 
 MODELS = {make.__name__: make for make in (treelstm, decoder, conformer, unet, efficientnet)}
@@ -80,7 +95,8 @@ def allocations(profile):
     while events:
         event = events.pop()
         if type(event.extra_fields).__name__.endswith("Allocation"):
-            found.append((event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size))
+            found.append(
+                (event.start_time_ns, event.extra_fields.ptr, event.extra_fields.alloc_size))
         events.extend(event.children)
     return sorted(found, key=lambda one: one[0])
 
@@ -99,12 +115,21 @@ def record(name):
 
     step()
     model.zero_grad(set_to_none=True)
-    states = [value for state in optimizer.state.values() for value in state.values() if torch.is_tensor(value)]
-    stays = {t.storage().data_ptr(): t.storage().nbytes() for t in [*model.parameters(), *model.buffers(), *states]}
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+    states = [
+        value for state in optimizer.state.values() for value in state.values()
+        if torch.is_tensor(value)
+    ]
+    stays = {
+        t.storage().data_ptr(): t.storage().nbytes()
+        for t in [*model.parameters(), *model.buffers(), *states]
+    }
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                profile_memory=True) as profile:
         step()
     rows, alive = [], {}
-    for address, size in [*stays.items(), *((address, size) for _, address, size in allocations(profile))]:
+    for address, size in [
+            *stays.items(), *((address, size) for _, address, size in allocations(profile))
+    ]:
         if address in alive:
             rows.append(("free", *alive.pop(address)))
         if size > 0:
@@ -114,13 +139,19 @@ def record(name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=list(MODELS), metavar="MODEL")
-    parser.add_argument("--into", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent / "traces")
+    parser.add_argument("--into",
+                        type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent / "traces")
     options = parser.parse_args()
     for name in options.models:
         rows = record(name)
-        lines = ["Thread,Time,Action,Pointer,Size,Stream", *(f"0,{i},{a},{p},{s},0" for i, (a, p, s) in enumerate(rows))]
+        lines = [
+            "Thread,Time,Action,Pointer,Size,Stream",
+            *(f"0,{i},{a},{p},{s},0" for i, (a, p, s) in enumerate(rows))
+        ]
         with lzma.open(options.into / f"{name}.csv.xz", "wt", preset=9) as file:
             file.write("\n".join(lines) + "\n")
         print(f"{name}: {len(rows)} events")

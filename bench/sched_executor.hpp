@@ -9,9 +9,9 @@ namespace velo::bench {
 // micro-batches, with the messages between.
 result executor_overhead();
 
-// How near a run comes to what its schedule promises: 1F1B on two processes, 1 MiB from stage to stage,
-// functions of a millisecond or two. Rate: the makespan simulated from both ranks' functions' times over
-// the one that came, of runs that both begin at once; the third best of nine.
+// How near a run comes to what its schedule promises: 1F1B on two processes, 1 MiB from stage to
+// stage, functions of a millisecond or two. Rate: the makespan simulated from both ranks'
+// functions' times over the one that came, of runs that both begin at once; the third best of nine.
 result achieved_makespan();
 
 }  // namespace velo::bench

@@ -1,8 +1,9 @@
-# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo command, pkg-config files, a
-# CMake package, the Python modules of the hosts, the reference of all functions, the examples, the notices.
+# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo
+# command, pkg-config files, a CMake package, the Python modules of the hosts, the reference of all
+# functions, the examples, the notices.
 #
-# The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to. Components are called as the Debian
-# packages they become (packaging/debian).
+# The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to.
+# Components are called as the Debian packages they become (packaging/debian).
 include(CMakePackageConfigHelpers)
 
 install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
@@ -49,8 +50,9 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/velo-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/velo-config.cmake ${PROJECT_BINARY_DIR}/velo-config-version.cmake
         DESTINATION ${package_dir})
 
-# The directories may be relative to the prefix or absolute. The files are made while installing, so that the prefix given to
-# `cmake --install --prefix` is the one they name; in a folder of that installation alone, as several may run at once.
+# The directories may be relative to the prefix or absolute. The files are made while installing, so
+# that the prefix given to `cmake --install --prefix` is the one they name; in a folder of that
+# installation alone, as several may run at once.
 foreach(kind LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE ${CMAKE_INSTALL_${kind}})
     set(VELO_PC_${kind} ${CMAKE_INSTALL_${kind}})

@@ -1,5 +1,5 @@
-# The pages of the tree as they are installed: a link to what is installed leads to where that lies then; of any other link its text
-# is left. The rest of a page stays as it is.
+# The pages of the tree as they are installed: a link to what is installed leads to where that lies
+# then; of any other link its text is left. The rest of a page stays as it is.
 function(velo_place_of path place)  # where a file of the tree is installed; empty for what is not
   set(found "")
   if(path STREQUAL "abi/generated/api.md")
@@ -16,7 +16,8 @@ function(velo_place_of path place)  # where a file of the tree is installed; emp
   set(${place} "${found}" PARENT_SCOPE)
 endfunction()
 
-# velo_install_page(<page>): a page of the tree, to the same place below the folder of the documentation.
+# velo_install_page(<page>): a page of the tree, to the same place below the folder of the
+# documentation.
 function(velo_install_page page)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
   get_filename_component(folder ${page} DIRECTORY)

@@ -1,7 +1,7 @@
-// Packing is zlib's at its fastest level: it is for what is used late, and must not hold up what is used
-// soon. So is the checksum of few bytes, and of all where the processor cannot multiply without carries:
-// zlib looks 4 GB/s up in tables, less than a disk gives. Elsewhere 64 bytes at a time are folded into the
-// next 64 (13 GB/s).
+// Packing is zlib's at its fastest level: it is for what is used late, and must not hold up what is
+// used soon. So is the checksum of few bytes, and of all where the processor cannot multiply
+// without carries: zlib looks 4 GB/s up in tables, less than a disk gives. Elsewhere 64 bytes at a
+// time are folded into the next 64 (13 GB/s).
 #define ZLIB_CONST  // it does not write its inputs
 #include "core/checksum.hpp"
 

@@ -1,8 +1,8 @@
 // What velo asks of zlib: checksums that find accidents, and lossless packing of numbers.
 //
 // Packing sorts the bytes of 4-byte words by their place first: exponents of floating-point numbers
-// then lie side by side and deflate finds what they have in common. Cost: a checksum a thirteenth of
-// a nanosecond a byte, packing about 14 ns a byte, unpacking 4.
+// then lie side by side and deflate finds what they have in common. Cost: a checksum a thirteenth
+// of a nanosecond a byte, packing about 14 ns a byte, unpacking 4.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,17 @@ namespace velo::core {
 // The CRC-32 of bytes, of zip and Ethernet.
 std::uint32_t checksum(const char* bytes, std::size_t count) noexcept;
 
-// The same as zlib has it, a quarter of a nanosecond a byte: of short ones, and where the processor does
-// not help.
+// The same as zlib has it, a quarter of a nanosecond a byte: of short ones, and where the processor
+// does not help.
 std::uint32_t checksum_by_tables(const char* bytes, std::size_t count) noexcept;
 
-// Packs `count` bytes into at most `capacity`; scratch: `count` bytes. The packed size, or 0 when it
-// would be more. Throws bad_alloc.
+// Packs `count` bytes into at most `capacity`; scratch: `count` bytes. The packed size, or 0 when
+// it would be more. Throws bad_alloc.
 std::size_t pack(const char* bytes, std::size_t count, char* scratch, char* packed,
                  std::size_t capacity);
 
-// Unpacks to exactly `count` bytes; scratch: `count` bytes. False: `packed` is no such thing. Throws
-// bad_alloc.
+// Unpacks to exactly `count` bytes; scratch: `count` bytes. False: `packed` is no such thing.
+// Throws bad_alloc.
 bool unpack(const char* packed, std::size_t size, char* scratch, char* bytes, std::size_t count);
 
 }  // namespace velo::core

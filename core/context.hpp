@@ -91,8 +91,8 @@ class context : public handle_owner {
   }
 
   // f(execution&) at once and without the turn, on the calling thread alone; scratch: the caller's,
-  // empty again afterwards. numbers: whether f works on any (float_mode.hpp). Throws VELO_ERR_STATE in
-  // work that computes, which has the turn.
+  // empty again afterwards. numbers: whether f works on any (float_mode.hpp). Throws VELO_ERR_STATE
+  // in work that computes, which has the turn.
   template <class F>
   void run_waiting(stream& on, arena& scratch, F&& f, bool numbers = true) {
     const waiting here(*this);

@@ -1,7 +1,7 @@
-// A file that a user names, written as velo_pool_save writes: to a new file beside the path, readable and
-// writable by its owner alone, which takes the path's place by a rename. A link, a FIFO or a device at
-// the path is refused and never opened; another hard link of an older file keeps its content. Every
-// program here writes its outputs this way. Cost: system calls.
+// A file that a user names, written as velo_pool_save writes: to a new file beside the path,
+// readable and writable by its owner alone, which takes the path's place by a rename. A link, a
+// FIFO or a device at the path is refused and never opened; another hard link of an older file
+// keeps its content. Every program here writes its outputs this way. Cost: system calls.
 #pragma once
 
 #include <fcntl.h>
@@ -18,7 +18,8 @@
 
 namespace examples {
 
-// A short name in the path's folder, for mkostemp: the path's own may be as long as the file system takes.
+// A short name in the path's folder, for mkostemp: the path's own may be as long as the file system
+// takes.
 inline std::string name_beside(const std::string& path) {
   return path.substr(0, path.rfind('/') + 1) + "velo-XXXXXX";
 }

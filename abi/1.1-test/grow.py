@@ -39,10 +39,12 @@ def grow_core(text):
         {"name": "VELO_CAP_GROWTH", "value": 3, "since": Next.text, "doc": "the library has grown"})
     by_name["velo_context_stats"]["fields"].append(
         {"name": "growth", "type": "uint64_t", "since": Next.text, "doc": "always 0"})
-    spec["functions"].append(
-        {"name": "velo_growth_double", "header": "introspect.h", "since": Next.text, "thread": "any", "doc": "*doubled = 2 * value.",
-         "params": [{"name": "value", "type": "int64_t"}, {"name": "doubled", "type": "int64_t*", "dir": "out"}],
-         "errors": ["NULL"]})
+    spec["functions"].append({
+        "name": "velo_growth_double", "header": "introspect.h", "since": Next.text, "thread": "any",
+        "doc": "*doubled = 2 * value.",
+        "params": [{"name": "value", "type": "int64_t"},
+                   {"name": "doubled", "type": "int64_t*", "dir": "out"}], "errors": ["NULL"]
+    })
     return json.dumps(spec, indent=1)
 
 
@@ -59,18 +61,25 @@ def grow_slots(text):
 def grow_norm(text):
     family = json.loads(text)
     op = next(op for op in family["ops"] if op["name"] == "rms_norm")
-    op["fields"].append({"name": "offset", "kind": "f64", "default": 0, "since": Next.text, "doc": "added to gamma"})
+    op["fields"].append({
+        "name": "offset", "kind": "f64", "default": 0, "since": Next.text, "doc": "added to gamma"
+    })
     return json.dumps(family, indent=1)
 
 
 def grow_introspect(text):
-    text = re.sub(r"(VELO_CAP_CLOSURES = 1)(.*\n)", rf"\1,\2#if VELO_TARGET_ABI >= {Next.abi}\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
-    return text.replace("VELO_END_C", f"#if VELO_TARGET_ABI >= {Next.abi}\n"
-                        "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n#endif\n\nVELO_END_C")
+    text = re.sub(r"(VELO_CAP_CLOSURES = 1)(.*\n)",
+                  rf"\1,\2#if VELO_TARGET_ABI >= {Next.abi}\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
+    return text.replace(
+        "VELO_END_C", f"#if VELO_TARGET_ABI >= {Next.abi}\n"
+        "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n#endif\n\nVELO_END_C"
+    )
 
 
 def grow_context(text):
-    return text.replace("} velo_context_stats;", f"#if VELO_TARGET_ABI >= {Next.abi}\n  uint64_t growth;\n#endif\n" "} velo_context_stats;")
+    return text.replace(
+        "} velo_context_stats;", f"#if VELO_TARGET_ABI >= {Next.abi}\n  uint64_t growth;\n#endif\n"
+        "} velo_context_stats;")
 
 
 def main():
@@ -87,7 +96,10 @@ def main():
     edit(os.path.join(tree, "abi/spec/slots.json"), grow_slots)
     edit(os.path.join(tree, "capi/include/velo/introspect.h"), grow_introspect)
     edit(os.path.join(tree, "capi/include/velo/context.h"), grow_context)
-    subprocess.run([generator, "--spec", os.path.join(tree, "abi/spec"), "--root", tree], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [generator, "--spec", os.path.join(tree, "abi/spec"), "--root", tree],
+        check=True,
+        stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

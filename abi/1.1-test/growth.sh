@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The next release (1.1 after 1.0) tried before it is needed: the real library, grown by one of everything (grow.py), beside the one
-# of today.
+# The next release (1.1 after 1.0) tried before it is needed: the real library, grown by one of
+# everything (grow.py), beside the one of today.
 #
 #   growth.sh build      SOURCE BUILD WORK LIBRARY GENERATOR   grows the tree, compiles what reads the tables, links the grown libvelo
 #   growth.sh exports    ..   the grown library exports the grown spec, old names at the old node, new ones at the new

@@ -12,7 +12,8 @@ import re
 import subprocess
 import sys
 
-READS_TABLES = re.compile(r"abi/generated/|adapters/generated/|velo_context_stats|capability|api_table|abi_offered")
+READS_TABLES = re.compile(
+    r"abi/generated/|adapters/generated/|velo_context_stats|capability|api_table|abi_offered")
 
 
 def includes_tables(source):
@@ -31,7 +32,8 @@ def main():
         like, name = entries[0], path.replace("/", "_") + ".o"
         output = re.search(r" -o (\S+)", like["command"]).group(1)
         command = like["command"].replace(like["file"], path).replace(output, name)
-        entries.append({"file": path, "directory": like["directory"], "command": command, "added": True})
+        entries.append(
+            {"file": path, "directory": like["directory"], "command": command, "added": True})
     linked, running = [], []
     for entry in entries:
         output = re.search(r" -o (\S+)", entry["command"]).group(1)
@@ -46,7 +48,8 @@ def main():
         if generated:  # a source that is generated itself
             command = command[:command.rindex(" ") + 1] + os.path.join(tree, generated.group(0))
         linked.append(target)
-        running.append((entry["file"], subprocess.Popen(command, shell=True, cwd=entry["directory"])))
+        running.append((entry["file"], subprocess.Popen(command, shell=True,
+                                                        cwd=entry["directory"])))
         if len(running) % 2 == 0:
             for _, process in running[-2:]:
                 process.wait()
@@ -59,11 +62,16 @@ def main():
         libraries = file.read().split()
     version_script = os.path.join(tree, "abi/generated/velo.map")
     if library != "velo":
-        libraries = [os.path.join(os.path.dirname(out), "libvelo.so.1"), "-ldl", "-Wl,-rpath,$ORIGIN"]
+        libraries = [
+            os.path.join(os.path.dirname(out), "libvelo.so.1"), "-ldl", "-Wl,-rpath,$ORIGIN"
+        ]
         version_script = os.path.join(tree, "capi/adapters/generated/adapters.map")
-    subprocess.run(["c++", "-shared", "-fPIC", f"-Wl,-soname,{os.path.basename(out)}", "-Wl,-Bsymbolic-functions", "-Wl,--exclude-libs,ALL",
-                    "-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-z,defs", f"-Wl,--version-script={version_script}", "-o", out,
-                    *linked, *libraries], check=True)
+    subprocess.run([
+        "c++", "-shared", "-fPIC", f"-Wl,-soname,{os.path.basename(out)}",
+        "-Wl,-Bsymbolic-functions", "-Wl,--exclude-libs,ALL", "-Wl,-z,nodelete", "-Wl,-z,now",
+        "-Wl,-z,defs", f"-Wl,--version-script={version_script}", "-o", out, *linked, *libraries
+    ],
+                   check=True)
     print(f"{len(running)} of {len(entries)} sources compiled again")
 
 

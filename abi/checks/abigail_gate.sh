@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Compares a built library with the frozen baseline of its types and functions. Any exit code of abidiff but 0 fails: a
-# changed parameter or a member inserted mid-struct gives "only" 4.
+# Compares a built library with the frozen baseline of its types and functions. Any exit code of
+# abidiff but 0 fails: a changed parameter or a member inserted mid-struct gives "only" 4.
 #
 #   abigail_gate.sh LIBRARY BASELINE.abi.gz HEADERS_DIR SPEC_DIR SUPPRESSIONS WORK_DIR
 #
-# abidiff is content with a library that has no debug information and with a headers folder that is not there, so both are
-# checked first, and the number of functions it sees is held against the spec.
+# abidiff is content with a library that has no debug information and with a headers folder that is
+# not there, so both are checked first, and the number of functions it sees is held against the
+# spec.
 set -eu
 library=$1 baseline=$2 headers=$3 spec=$4 suppressions=$5 work=$6
 here=$(dirname "$0")

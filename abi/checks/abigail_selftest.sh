@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Proves that the type gates can fail: breaks the public surface on purpose, one way at a time, and expects abidiff's gate or the
-# layout lock of the unbroken release to object. A control without a break, and one that only adds, must pass.
+# Proves that the type gates can fail: breaks the public surface on purpose, one way at a time, and
+# expects abidiff's gate or the layout lock of the unbroken release to object. A control without a
+# break, and one that only adds, must pass.
 #
 #   abigail_selftest.sh SOURCE_DIR GATE_FILES WORK_DIR
 set -eu

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Writes what abidw knows of a library's public surface, with places in this tree named from its root. One place, so that baseline
-# and comparison are made alike: --no-show-locs must never be added, it hides every change of a public struct. Only what exported
-# functions reach is read, which takes 3 s instead of 30; a struct is known if the file that defines such a function includes its header.
+# Writes what abidw knows of a library's public surface, with places in this tree named from its
+# root. One place, so that baseline and comparison are made alike: --no-show-locs must never be
+# added, it hides every change of a public struct. Only what exported functions reach is read, which
+# takes 3 s instead of 30; a struct is known if the file that defines such a function includes its
+# header.
 #
 #   abigail_write.sh LIBRARY HEADERS_DIR OUT.abi
 set -eu

@@ -16,8 +16,10 @@ import sys
 
 import spec_reader
 
-NEEDED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1", "libjansson.so.4",
-          "ld-linux-x86-64.so.2"}
+NEEDED = {
+    "libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libffi.so.8", "libz.so.1",
+    "libjansson.so.4", "ld-linux-x86-64.so.2"
+}
 # Static libraries whose objects the link draws in; their constructors are named here one by one.
 FOREIGN_CONSTRUCTORS = {"frame_dummy"}
 TLS_LIMIT = 2048
@@ -45,7 +47,10 @@ def exported(library):
 
 
 def fact_exports(library, source, _):
-    want = {name: "VELO_" + since for name, since in spec_reader.load(os.path.join(source, "abi/spec")).functions.items()}
+    want = {
+        name: "VELO_" + since
+        for name, since in spec_reader.load(os.path.join(source, "abi/spec")).functions.items()
+    }
     have = {name: node for name, (node, _) in exported(library).items()}
     for name in sorted(want.keys() - have.keys()):
         yield f"{name} is in the spec and not exported"
@@ -96,7 +101,8 @@ def fact_flags(library, _, __):
 
 
 def fact_locks(library, _, __):
-    # Constants made on first use are guarded by a lock that a fork may find held; so is whatever is done once.
+    # Constants made on first use are guarded by a lock that a fork may find held; so is whatever is
+    # done once.
     have = run("nm", "-D", "--undefined-only", library)
     for name in ("__cxa_guard_acquire", "pthread_once", "call_once", "__once_proxy"):
         if name in have:
@@ -121,8 +127,10 @@ def fact_hardened(program, _, __):
 
 
 def fact_tls(library, _, __):
-    sizes = {name: int(size, 16) for name, size in
-             re.findall(r"(\.tbss|\.tdata)\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)", run("readelf", "-SW", library))}
+    sizes = {
+        name: int(size, 16) for name, size in re.findall(
+            r"(\.tbss|\.tdata)\s+\S+\s+\S+\s+\S+\s+([0-9a-f]+)", run("readelf", "-SW", library))
+    }
     if sum(sizes.values()) > TLS_LIMIT:
         yield f"{sizes} bytes of thread-local storage, the limit is {TLS_LIMIT}"
     if "__cxa_thread_atexit" in run("nm", "-D", "--undefined-only", library):
@@ -157,10 +165,14 @@ def fact_constructors(library, _, build):
         parts = line.split()
         if len(parts) == 3 and parts[1] in "tT":
             names.setdefault(int(parts[0], 16), []).append(parts[2])
-    section = re.search(r"\.init_array\s+\S+\s+([0-9a-f]+)\s+\S+\s+([0-9a-f]+)", run("readelf", "-SW", library))
+    section = re.search(r"\.init_array\s+\S+\s+([0-9a-f]+)\s+\S+\s+([0-9a-f]+)",
+                        run("readelf", "-SW", library))
     start, size = (int(section.group(1), 16), int(section.group(2), 16)) if section else (0, 0)
-    relocations = {int(where, 16): int(value, 16) for where, value in
-                   re.findall(r"^([0-9a-f]+)\s+\S+\s+R_X86_64_RELATIVE\s+([0-9a-f]+)", run("readelf", "-rW", library), re.M)}
+    relocations = {
+        int(where, 16): int(value, 16)
+        for where, value in re.findall(r"^([0-9a-f]+)\s+\S+\s+R_X86_64_RELATIVE\s+([0-9a-f]+)",
+                                       run("readelf", "-rW", library), re.M)
+    }
     for slot in range(start, start + size, 8):
         run_at_load = names.get(relocations.get(slot, 0), ["unknown"])
         if not FOREIGN_CONSTRUCTORS.intersection(run_at_load):
@@ -176,7 +188,8 @@ def as_numbers(text):
 
 def fact_ceilings(library, source, _):
     needs = {}
-    for name, version in re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\b", run("readelf", "-VW", library)):
+    for name, version in re.findall(r"Name: (GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\b",
+                                    run("readelf", "-VW", library)):
         needs[name] = max(needs.get(name, (0,)), as_numbers(version))
     with open(os.path.join(source, "abi/ceilings.txt"), encoding="utf-8") as file:
         ceilings = dict(line.split() for line in file if line.strip() and not line.startswith("#"))
@@ -190,8 +203,8 @@ def fact_ceilings(library, source, _):
 
 
 def fact_isa(_, __, build):
-    # A weak function in an object compiled for AVX can be the copy the linker keeps for every caller. Only code that carries the
-    # instruction set in its own name may be weak there.
+    # A weak function in an object compiled for AVX can be the copy the linker keeps for every
+    # caller. Only code that carries the instruction set in its own name may be weak there.
     for path, said in symbols(objects(build, everything=False), "-C", "--defined-only"):
         parts = said.split(maxsplit=2)
         if len(parts) == 3 and parts[1] in "WVu" and not re.search(r"avx|amx|^DW\.ref", parts[2]):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Proves that every ELF fact can fail: builds a library that breaks them all and expects red from each.
+# Proves that every ELF fact can fail: builds a library that breaks them all and expects red from
+# each.
 #
 #   elf_selftest.sh SOURCE_DIR WORK_DIR
 set -eu

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Proves that freeze.sh refuses what would spoil a release, says why, and leaves no folder behind: a folder that is there already or
-# is named after another release, a tree with changes, a build of another tree or of another type, another library in the place of
-# libvelo.so, one without debug information, a tool that is missing or fails. And that it freezes this build's library and
+# Proves that freeze.sh refuses what would spoil a release, says why, and leaves no folder behind: a
+# folder that is there already or is named after another release, a tree with changes, a build of
+# another tree or of another type, another library in the place of libvelo.so, one without debug
+# information, a tool that is missing or fails. And that it freezes this build's library and
 # generator's output, whatever else of their names lies around.
 #
 #   freeze_refusals.sh SOURCE_DIR BUILD_DIR WORK_DIR

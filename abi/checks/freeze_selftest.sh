@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Proves that a release that has shipped is held. A copy of the tree commits the frozen folder as if the release had shipped; there
-# nothing freezes any more, and a change that breaks the release turns its gates red and leaves the frozen files as they were. The
-# gates tried need no build: those of the spec, of the layouts and of the frozen files. Half a minute.
+# Proves that a release that has shipped is held. A copy of the tree commits the frozen folder as if
+# the release had shipped; there nothing freezes any more, and a change that breaks the release
+# turns its gates red and leaves the frozen files as they were. The gates tried need no build: those
+# of the spec, of the layouts and of the frozen files. Half a minute.
 #
 #   freeze_selftest.sh SOURCE_DIR FROZEN_DIR WORK_DIR
 set -eu

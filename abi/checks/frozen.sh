@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Programs of a frozen release with the library of today. They see the frozen headers only and are linked to an empty library
-# that has that day's names and nodes: exactly the situation of an old executable.
+# Programs of a frozen release with the library of today. They see the frozen headers only and are
+# linked to an empty library that has that day's names and nodes: exactly the situation of an old
+# executable.
 #
 #   frozen.sh client   FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the C client and its plugin
 #   frozen.sh adapters FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C program of the adapters, which stand in capi/adapters or beside
-#                                                               LIBRARY; they still export every name
+#                                                               LIBRARY; they still export every
+#                                                               name
 #   frozen.sh unit     FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
 #   frozen.sh locks    FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
 #   frozen.sh coverage FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves that the gates of a frozen release can fail: breaks a copy of it, one way at a time, as if the library of today had
-# departed from it.
+# Proves that the gates of a frozen release can fail: breaks a copy of it, one way at a time, as if
+# the library of today had departed from it.
 #
 #   frozen_selftest.sh FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR
 set -eu

@@ -34,7 +34,9 @@ def sentences(comment):
 
 
 def parameter_names(text):
-    return [] if text.strip() == "void" else [re.search(r"(\w+)\s*$", one).group(1) for one in text.split(",")]
+    return [] if text.strip() == "void" else [
+        re.search(r"(\w+)\s*$", one).group(1) for one in text.split(",")
+    ]
 
 
 def listed_errors(text):
@@ -42,7 +44,8 @@ def listed_errors(text):
     found = ERRORS.search(text)
     if not found or text.count("Errors:") != 1:
         return None
-    return [] if found.group(1) == "none" else re.findall(r"([A-Z_]+)(?: \([^()]*\))?(?:, |$)", found.group(1))
+    return [] if found.group(1) == "none" else re.findall(r"([A-Z_]+)(?: \([^()]*\))?(?:, |$)",
+                                                          found.group(1))
 
 
 def contradictions(entry, result, comment, parameters):
@@ -101,7 +104,9 @@ def differences(spec, headers):
     for header, text in sorted(headers.items()):
         for struct in SIZED.findall(text):
             count = initializers(text, struct)
-            fields = len(spec.entries[("structs", struct)]["fields"]) if ("structs", struct) in spec.entries else count
+            fields = len(spec.entries[("structs",
+                                       struct)]["fields"]) if ("structs",
+                                                               struct) in spec.entries else count
             if count is None:
                 yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
             elif count != fields:
@@ -112,18 +117,21 @@ def differences(spec, headers):
 def callback_differences(spec, headers):
     """Callbacks and members that are functions, which are not declared in the spec's words."""
     def words(text):  # `struct` is needed before a declaration alone
-        return " ".join(re.sub(r"/\*.*?\*/", " ", text, flags=re.S).split()).replace("struct velo_", "velo_")
+        return " ".join(re.sub(r"/\*.*?\*/", " ", text,
+                               flags=re.S).split()).replace("struct velo_", "velo_")
 
     plain = {name: words(text) for name, text in headers.items()}
     for (kind, name), entry in spec.entries.items():
         text = plain.get(entry.get("header"), "")
-        if kind == "callbacks" and "typedef " + words(entry["type"]).replace("(*)", f"(*{name})", 1) + ";" not in text:
+        if kind == "callbacks" and "typedef " + words(entry["type"]).replace(
+                "(*)", f"(*{name})", 1) + ";" not in text:
             yield f"{entry['header']}: {name} is not declared as the spec has it: {entry['type']}"
         if kind != "structs" or not text:
             continue
         members = re.search(rf"{name} \{{(.*?)\}} {name};", text)
         for field in (field for field in entry["fields"] if "(*)" in field["type"]):
-            if not members or words(field["type"]).replace("(*)", f"(*{field['name']})", 1) + ";" not in members.group(1):
+            if not members or words(field["type"]).replace("(*)", f"(*{field['name']})",
+                                                           1) + ";" not in members.group(1):
                 yield f"{entry['header']}: {name}.{field['name']} is not declared as the spec has it: {field['type']}"
 
 
@@ -138,26 +146,38 @@ def read_headers(folder):
 def self_test(spec, headers):
     """One mistake at a time in a copy of the headers."""
     mistakes = [
-        ("a code too few", "stream.h", "event's stream may wait for), TIMEOUT.", "event's stream may wait for)."),
-        ("a code too many", "introspect.h", "Errors: NULL, NOT_FOUND.", "Errors: NULL, NOT_FOUND, IO."),
-        ("codes in another order", "tensor.h", "Errors: NULL, RANK, SHAPE.", "Errors: NULL, SHAPE, RANK."),
-        ("a code with its prefix", "tensor.h", "Errors: NULL, RANK, SHAPE.", "Errors: VELO_ERR_NULL, RANK, SHAPE."),
-        ("a list that is not closed", "tensor.h", "Errors: NULL, RANK, SHAPE.", "Errors: NULL, RANK, SHAPE and others"),
+        ("a code too few", "stream.h", "event's stream may wait for), TIMEOUT.",
+         "event's stream may wait for)."),
+        ("a code too many", "introspect.h", "Errors: NULL, NOT_FOUND.",
+         "Errors: NULL, NOT_FOUND, IO."),
+        ("codes in another order", "tensor.h", "Errors: NULL, RANK, SHAPE.",
+         "Errors: NULL, SHAPE, RANK."),
+        ("a code with its prefix", "tensor.h", "Errors: NULL, RANK, SHAPE.",
+         "Errors: VELO_ERR_NULL, RANK, SHAPE."),
+        ("a list that is not closed", "tensor.h", "Errors: NULL, RANK, SHAPE.",
+         "Errors: NULL, RANK, SHAPE and others"),
         ("errors where there are none", "introspect.h", "Errors: none.", "Errors: NULL."),
-        ("errors of nothing", "pack.h", "Thread class: per-handle. */", "Thread class: per-handle. Errors: HANDLE. */"),
+        ("errors of nothing", "pack.h", "Thread class: per-handle. */",
+         "Thread class: per-handle. Errors: HANDLE. */"),
         ("another thread class", "pack.h", "Thread class: per-handle. */", "Thread class: any. */"),
         ("no thread class", "pack.h", "Thread class: per-handle. */", "*/"),
         ("another parameter", "introspect.h", "int64_t* outputs", "int64_t* count"),
         ("a parameter too few", "stream.h", ", int64_t timeout_ns", ""),
-        ("no comment", "introspect.h", "VELO_API velo_status velo_op_count", "struct between;\nVELO_API velo_status velo_op_count"),
+        ("no comment", "introspect.h", "VELO_API velo_status velo_op_count",
+         "struct between;\nVELO_API velo_status velo_op_count"),
         ("a function less", "pack.h", "VELO_API void velo_pack_destroy(velo_pack pack);", ""),
-        ("a function more", "pack.h", "VELO_END_C", "/* New. */\nVELO_API void velo_pack_new(velo_pack pack);\nVELO_END_C"),
-        ("a struct nobody can begin", "context.h", "#define VELO_ALLOCATOR_INIT", "#define VELO_ALLOCATOR_NULL"),
-        ("an initializer too few", "context.h", "sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0,",
+        ("a function more", "pack.h", "VELO_END_C",
+         "/* New. */\nVELO_API void velo_pack_new(velo_pack pack);\nVELO_END_C"),
+        ("a struct nobody can begin", "context.h", "#define VELO_ALLOCATOR_INIT",
+         "#define VELO_ALLOCATOR_NULL"),
+        ("an initializer too few", "context.h",
+         "sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0,",
          "sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0},"),
-        ("a callback's parameters swapped", "context.h", "const char* component,\n                            const char* line",
+        ("a callback's parameters swapped", "context.h",
+         "const char* component,\n                            const char* line",
          "const char* line,\n                            const char* component"),
-        ("a member function's parameters swapped", "context.h", "uint64_t bytes, uint64_t alignment", "uint64_t alignment, uint64_t bytes"),
+        ("a member function's parameters swapped", "context.h",
+         "uint64_t bytes, uint64_t alignment", "uint64_t alignment, uint64_t bytes"),
         ("an error's meaning", "status.h", "/* a deadline passed */", "/* too late */"),
     ]
     missed = list(differences(spec, headers))

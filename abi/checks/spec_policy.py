@@ -22,7 +22,8 @@ SETS = {"errors", "aliases", "dtypes"}
 
 def wider_bounds(frozen, current, path):
     """A bound left out is 0: exact. A dtype left out was never promised, mixed calls as plain ones."""
-    frozen = {"float32 of mixed": frozen.get("float32", {}), **frozen} if "float32 of mixed" in current else frozen
+    frozen = {"float32 of mixed": frozen.get("float32", {}), **frozen
+             } if "float32 of mixed" in current else frozen
     least, most = frozen.get("inputs", (0, float("inf")))
     now_least, now_most = current.get("inputs", (0, float("inf")))
     if now_least > least or now_most < most:
@@ -67,7 +68,8 @@ def differences(frozen, current, path, release):
             name = old.get("name", index) if isinstance(old, dict) else index
             yield from differences(old, new, f"{path}[{name}]", release)
         for added in current[len(frozen):]:
-            if isinstance(added, dict) and too_early(added, release) and re.search(r"\.(fields|values)$", path):
+            if isinstance(added, dict) and too_early(added, release) and re.search(
+                    r"\.(fields|values)$", path):
                 yield f"{path}[{added['name']}] {too_early(added, release)}"
     elif frozen != current:
         yield f"{path} was {frozen!r} and is {current!r}"
@@ -107,28 +109,38 @@ def self_test(folder):
     enum = ("enums", "velo_capability")
     expect("no edit", lambda e: None, refused=False)
     expect("a better text", lambda e: e[function].update(doc="clearer"), refused=False)
-    expect("a new function", lambda e: e.update({("functions", "velo_new"): {"name": "velo_new", "since": "9.0"}}), refused=False)
-    expect("a new function of the frozen release",
-           lambda e: e.update({("functions", "velo_new"): {"name": "velo_new", "since": frozen.release}}))
+    expect("a new function",
+           lambda e: e.update({("functions", "velo_new"): {"name": "velo_new", "since": "9.0"}}),
+           refused=False)
+    expect(
+        "a new function of the frozen release", lambda e: e.update(
+            {("functions", "velo_new"): {"name": "velo_new", "since": frozen.release}}))
     later = {"name": "more", "type": "uint64_t", "since": "9.0"}
     expect("a field at the end", lambda e: e[struct]["fields"].append(later), refused=False)
-    expect("a field at the end of no release", lambda e: e[struct]["fields"].append({"name": "more", "type": "uint64_t"}))
+    expect("a field at the end of no release",
+           lambda e: e[struct]["fields"].append({"name": "more", "type": "uint64_t"}))
     expect("an enumerator of the frozen release", lambda e: e[enum]["values"].append(
         {"name": "VELO_CAP_MORE", "value": 99, "since": frozen.release, "doc": "more"}))
     expect("an error more", lambda e: e[function]["errors"].append("IO"), refused=False)
     expect("a removed function", lambda e: e.pop(function))
     expect("a parameter type", lambda e: e[function]["params"][1].update(type="int32_t"))
-    expect("a parameter more", lambda e: e[function]["params"].append({"name": "more", "type": "int32_t"}))
+    expect("a parameter more",
+           lambda e: e[function]["params"].append({"name": "more", "type": "int32_t"}))
     expect("a thread class", lambda e: e[function].update(thread="per-handle"))
     expect("an error less", lambda e: e[function]["errors"].pop())
-    expect("a field inserted", lambda e: e[struct]["fields"].insert(1, {"name": "more", "type": "uint64_t"}))
+    expect("a field inserted",
+           lambda e: e[struct]["fields"].insert(1, {"name": "more", "type": "uint64_t"}))
     expect("a default", lambda e: e[op]["fields"][-1].update(default=1.0))
     expect("a bound loosened", lambda e: e[op]["error_bound"]["float32"].update(relative=4.8e-5))
     expect("a bound more", lambda e: e[op]["error_bound"]["float32"].update(absolute=1e-6))
     expect("a bound gone", lambda e: e[op]["error_bound"].pop("bfloat16"))
-    expect("a narrower bound", lambda e: e[op]["error_bound"]["float32"].update(relative=1e-8), refused=False)
+    expect("a narrower bound",
+           lambda e: e[op]["error_bound"]["float32"].update(relative=1e-8),
+           refused=False)
     expect("a bound for fewer inputs", lambda e: e[op]["error_bound"].update(inputs=[1e-3, 1e3]))
-    expect("a better text of a bound", lambda e: e[op]["error_bound"].update(text="clearer"), refused=False)
+    expect("a better text of a bound",
+           lambda e: e[op]["error_bound"].update(text="clearer"),
+           refused=False)
     expect("a callback's parameters swapped", lambda e: e[("callbacks", "velo_log_fn")].update(
         type="void (*)(void* user, velo_log_level level, const char* line, const char* component)"))
     expect("a field less", lambda e: e[op]["fields"].pop())
@@ -139,7 +151,8 @@ def self_test(folder):
     current.slots[0], current.slots[1] = current.slots[1], current.slots[0]
     if not list(broken_promises(frozen, current)):
         missed.append("slots exchanged")
-    print("\n".join(f"not judged rightly: {what}" for what in missed) or f"{tried} edits judged rightly")
+    print("\n".join(f"not judged rightly: {what}" for what in missed) or
+          f"{tried} edits judged rightly")
     return 1 if missed else 0
 
 
@@ -149,7 +162,8 @@ def main():
     frozen_folder, folder = sys.argv[1:]
     frozen, current = spec_reader.load(frozen_folder), spec_reader.load(folder)
     wrong = list(broken_promises(frozen, current))
-    print("\n".join(wrong) or f"{len(frozen.entries)} frozen entries kept, {len(current.entries)} now")
+    print("\n".join(wrong) or
+          f"{len(frozen.entries)} frozen entries kept, {len(current.entries)} now")
     return 1 if wrong else 0
 
 

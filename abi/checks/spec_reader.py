@@ -26,7 +26,9 @@ class Spec:
         for kind in ("handles", "errors", "enums", "callbacks", "structs", "functions"):
             for entry in (entry for module in modules for entry in module.get(kind, [])):
                 self._add(kind, entry["name"], entry)
-        self.families = [read(os.path.join(folder, "ops", name + ".json")) for name in ops["families"]]
+        self.families = [
+            read(os.path.join(folder, "ops", name + ".json")) for name in ops["families"]
+        ]
         for family in self.families:
             for entry in family.get("enums", []):
                 self._add("enums", f"{family['name']}.{entry['name']}", entry)
@@ -34,7 +36,8 @@ class Spec:
                 self._add("ops", entry["name"], entry)
                 self.functions["velo_" + entry["name"]] = entry["since"]
         for module in modules:
-            self.functions.update((entry["name"], entry["since"]) for entry in module.get("functions", []))
+            self.functions.update(
+                (entry["name"], entry["since"]) for entry in module.get("functions", []))
 
     def _add(self, kind, name, entry):
         if (kind, name) in self.entries:

@@ -13,13 +13,15 @@ import spec_reader
 
 def prototype(entry):
     result = entry.get("result", "velo_status")
-    parameters = ", ".join(p["type"] + ("" if p["type"].endswith("*") else " ") + p["name"] for p in entry["params"])
+    parameters = ", ".join(
+        p["type"] + ("" if p["type"].endswith("*") else " ") + p["name"] for p in entry["params"])
     return result, f"{result} {entry['name']}({parameters or 'void'})"
 
 
 def main():
     spec = spec_reader.load(sys.argv[1])
-    print('/* Every function with its prototype and nothing behind it. */\n#include "velo/velo.h"\n')
+    print(
+        '/* Every function with its prototype and nothing behind it. */\n#include "velo/velo.h"\n')
     for (kind, name), entry in spec.entries.items():
         if kind == "functions":
             result, head = prototype(entry)
@@ -27,7 +29,8 @@ def main():
             result, head = "velo_status", f"velo_status velo_{name}(velo_stream stream, const velo_{name}_args* args)"
         else:
             continue
-        used = "".join(f"(void){p['name']}; " for p in entry.get("params", [{"name": "stream"}, {"name": "args"}]))
+        used = "".join(f"(void){p['name']}; "
+                       for p in entry.get("params", [{"name": "stream"}, {"name": "args"}]))
         print(f"{head} {{ {used}{'' if result == 'void' else 'return 0; '}}}")
 
 

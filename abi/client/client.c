@@ -7,9 +7,9 @@
  * This part: errors, tensors, contexts, configuration, streams, events, packs, topologies. memory.c
  * has pools, plans, recomputing and swaps, groups.c groups, buckets and a host's own collectives,
  * schedules.c schedules, timelines, mailboxes and executors, tunings.c the search for layouts,
- * by_name.c what goes by name, texts.c the keys and columns of texts, behavior.c what no type shows;
- * the calls of the operators follow from the examples of abi/spec. adapters.c, plugin.c and unit.cpp
- * are programs of their own. */
+ * by_name.c what goes by name, texts.c the keys and columns of texts, behavior.c what no type
+ * shows; the calls of the operators follow from the examples of abi/spec. adapters.c, plugin.c
+ * and unit.cpp are programs of their own. */
 #include "client.h"
 
 int client_checks = 0;

@@ -320,8 +320,8 @@ static void over_a_host(velo_stream stream, velo_context context) {
   }
 }
 
-/* A host of two ranks: what a rank gives lies in the table until both ranks have come. Each host has
- * some of the functions, of which all collectives are made. The second rank is a thread. */
+/* A host of two ranks: what a rank gives lies in the table until both ranks have come. Each host
+ * has some of the functions, of which all collectives are made. The second rank is a thread. */
 static struct {
   pthread_barrier_t both;
   unsigned char part[2][2][4096];
@@ -422,7 +422,8 @@ static int64_t receive_from(void* user, const velo_host_call* call, int32_t from
   return bytes;
 }
 
-/* Of both ranks in the other order, so the user of a rank in the part is the other's in the host. */
+/* Of both ranks in the other order, so the user of a rank in the part is the other's in the
+ * host. */
 static int64_t part_of_two(void* user, const velo_host_call* call, const int32_t* ranks,
                            int32_t count, velo_host_collectives* part) {
   const int rank = *(const int*)user;

@@ -1,8 +1,8 @@
 /* This part: tunings, of a job small enough to know what comes of it. */
 #include "client.h"
 
-/* Two accelerators, one layer: two parts of the tensors, or two of the batch; a pipeline has no layer
- * for its second rank. */
+/* Two accelerators, one layer: two parts of the tensors, or two of the batch; a pipeline has no
+ * layer for its second rank. */
 static const char config[] =
     "{\"model\": {\"layers\": 1, \"hidden\": 64, \"heads\": 2, \"ffn_hidden\": 128, "
     "\"vocabulary\": 100},"

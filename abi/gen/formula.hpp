@@ -2,9 +2,9 @@
 // the reference: browsers set it themselves, with no script and no network.
 //
 // A line of an operator's `doc` that consists of formulas in backticks,
-// "`s = a / b`; `y = x * s`.", is a display. Notation: + - * / ^, @ between matrices, calls, [i] for
-// an index, sqrt and sum as functions (sum[v](..) over v), abs(x) and not |x|, [a = b] for one where that holds and zero
-// elsewhere; = and +=, -=, *= relate two sides.
+// "`s = a / b`; `y = x * s`.", is a display. Notation: + - * / ^, @ between matrices, calls, [i]
+// for an index, sqrt and sum as functions (sum[v](..) over v), abs(x) and not |x|, [a = b] for one
+// where that holds and zero elsewhere; = and +=, -=, *= relate two sides.
 #pragma once
 
 #include <string>

@@ -11,7 +11,9 @@ try:
     import furo  # noqa: F401
     import myst_parser  # noqa: F401
 except ImportError as missing:
-    raise ConfigError(f"{missing}; the reference needs: apt-get install python3-sphinx python3-myst-parser furo") from None
+    raise ConfigError(
+        f"{missing}; the reference needs: apt-get install python3-sphinx python3-myst-parser furo"
+    ) from None
 
 sys.path.insert(0, os.path.dirname(__file__))
 

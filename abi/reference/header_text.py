@@ -15,13 +15,15 @@ from docutils.statemachine import StringList
 from sphinx.util.docutils import SphinxDirective
 
 COMMENT = r"/\*((?:(?!\*/).)*)\*/\n"
-CODES = ("NULL|HANDLE|STRUCT|ARGUMENT|RANK|SHAPE|DTYPE|LAYOUT|DEVICE|OVERLAP|NOT_FOUND|PARSE|UNSUPPORTED|ABI|STATE|FULL|MEMORY|IO|"
-         "TIMEOUT|PEER|FOREIGN|INTERNAL")
+CODES = (
+    "NULL|HANDLE|STRUCT|ARGUMENT|RANK|SHAPE|DTYPE|LAYOUT|DEVICE|OVERLAP|NOT_FOUND|PARSE|UNSUPPORTED|ABI|STATE|FULL|MEMORY|IO|"
+    "TIMEOUT|PEER|FOREIGN|INTERNAL")
 FOLDERS = ("capi/include/velo", "capi/adapters/include/velo", "cpp/include/velo")
 
 
 def header_path(root, name):
-    return next((path for path in (os.path.join(root, folder, name) for folder in FOLDERS) if os.path.isfile(path)), None)
+    return next((path for path in (os.path.join(root, folder, name)
+                                   for folder in FOLDERS) if os.path.isfile(path)), None)
 
 
 def read(path):
@@ -34,7 +36,9 @@ def opening(text):
     found = re.match(COMMENT, text, re.S)
     if found:
         return without_marks(found.group(1))
-    return [line[2:].removeprefix(" ") for line in re.match(r"(//.*\n)+", text).group(0).splitlines()]
+    return [
+        line[2:].removeprefix(" ") for line in re.match(r"(//.*\n)+", text).group(0).splitlines()
+    ]
 
 
 def without_marks(comment):
@@ -42,7 +46,9 @@ def without_marks(comment):
 
 
 def before_declaration(text, name):
-    found = re.search(COMMENT + rf"(?:typedef struct {name} {{|typedef \w+ {name};|VELO_API\s+\w+\s+{name}\()", text, re.S)
+    found = re.search(
+        COMMENT + rf"(?:typedef struct {name} {{|typedef \w+ {name};|VELO_API\s+\w+\s+{name}\()",
+        text, re.S)
     return without_marks(found.group(1)) if found else None
 
 
@@ -70,7 +76,8 @@ def function_text(lines):
     if not found:
         return markdown(lines)
     at = found.start()
-    facts = re.sub(r"(?<=[ (,])(" + CODES + r")(?=[,;. ])", r"`VELO_ERR_\1`", " ".join(text[at:].split()))
+    facts = re.sub(r"(?<=[ (,])(" + CODES + r")(?=[,;. ])", r"`VELO_ERR_\1`",
+                   " ".join(text[at:].split()))
     return [*markdown(text[:at].rstrip().split("\n")), "", facts]
 
 
@@ -100,7 +107,8 @@ class FromHeader(SphinxDirective):
         if lines is None and not self.content:
             raise self.error(f"no header says anything of {name}")
         parent = nodes.Element()
-        self.state.nested_parse(self.content if lines is None else StringList(lines, source=name), 0, parent)
+        self.state.nested_parse(self.content if lines is None else StringList(lines, source=name),
+                                0, parent)
         return parent.children
 
 
@@ -114,7 +122,10 @@ class FunctionsOf(SphinxDirective):
         lines = []
         for declaration in re.findall(r"VELO_API\s+([^;]*);", read(path)):
             name = re.search(r"(\w+)\(", declaration).group(1)
-            lines += ["::::{c:function} " + " ".join(declaration.split()), f":::{{from-header}} {name}", ":::", "::::", ""]
+            lines += [
+                "::::{c:function} " + " ".join(declaration.split()), f":::{{from-header}} {name}",
+                ":::", "::::", ""
+            ]
         parent = nodes.Element()
         self.state.nested_parse(StringList(lines, source=path), 0, parent)
         return parent.children
@@ -123,7 +134,8 @@ class FunctionsOf(SphinxDirective):
 def write_cpp_pages(app):
     """A page for each header of the C++ layer: its opening, and its code, which says the rest. Those of the operators say it once."""
     folder = os.path.join(app.config.velo_root, FOLDERS[2])
-    headers = sorted(name for name in os.listdir(folder) if name.endswith(".hpp") and name != "velo.hpp")
+    headers = sorted(
+        name for name in os.listdir(folder) if name.endswith(".hpp") and name != "velo.hpp")
     os.makedirs(os.path.join(app.srcdir, "cpp"), exist_ok=True)
     for header in headers:
         code = re.sub(r"\A(//.*\n)+", "", read(os.path.join(folder, header)))

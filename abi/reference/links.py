@@ -27,7 +27,9 @@ class Page(html.parser.HTMLParser):
         self.ids.update(values[key] for key in ("id", "name") if values.get(key))
         for key in ("href", "src"):
             if values.get(key):
-                loaded = LOADED.get(tag) == key and values.get("rel") not in ("index", "search", "next", "prev", "canonical")
+                loaded = LOADED.get(tag) == key and values.get("rel") not in ("index", "search",
+                                                                              "next", "prev",
+                                                                              "canonical")
                 self.links.append((self.getpos()[0], values[key], loaded))
 
 
@@ -49,10 +51,12 @@ def wrong_link(folder, pages, name, target, loaded):
         return ""
     if parts.scheme or parts.netloc:
         return "asks for a network" if loaded else ""
-    path = os.path.normpath(os.path.join(os.path.dirname(name), urllib.parse.unquote(parts.path))) if parts.path else name
+    path = os.path.normpath(os.path.join(os.path.dirname(name), urllib.parse.unquote(
+        parts.path))) if parts.path else name
     if not os.path.isfile(os.path.join(folder, path)):
         return "leads to no file"
-    if parts.fragment and path in pages and urllib.parse.unquote(parts.fragment) not in pages[path].ids:
+    if parts.fragment and path in pages and urllib.parse.unquote(
+            parts.fragment) not in pages[path].ids:
         return "leads to no place on that page"
     return ""
 
@@ -75,8 +79,11 @@ def wrong_links(folder):
 
 def self_test():
     right = '<a id="here" href="b.html#there">b</a><a href="https://velo.example/">out</a><img src="data:image/png;base64,">'
-    planted = ['<a href="gone.html">', '<a href="b.html#gone">', '<a href="#gone">', '<img src="gone.svg">',
-               '<script src="https://velo.example/a.js"></script>', '<link rel="stylesheet" href="//velo.example/a.css">']
+    planted = [
+        '<a href="gone.html">', '<a href="b.html#gone">', '<a href="#gone">',
+        '<img src="gone.svg">', '<script src="https://velo.example/a.js"></script>',
+        '<link rel="stylesheet" href="//velo.example/a.css">'
+    ]
     missed = 0
     for text in ["", *planted]:
         with tempfile.TemporaryDirectory() as folder:

@@ -10,14 +10,20 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.util import logging
 
-NAME = re.compile(r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:\d+\.\d+)\b")
+NAME = re.compile(
+    r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:\d+\.\d+)\b"
+)
 CLOSED = (nodes.reference, nodes.title, nodes.literal_block, nodes.raw)
 log = logging.getLogger(__name__)
 
 
 def places(env):
     """{name: (page, anchor)}"""
-    found = {page.removeprefix("operators/"): (page, "") for page in env.found_docs if page.startswith("operators/")}
+    found = {
+        page.removeprefix("operators/"): (page, "")
+        for page in env.found_docs
+        if page.startswith("operators/")
+    }
     for name, _, kind, page, anchor, _ in env.get_domain("c").get_objects():
         if kind != "member":
             found[name.rsplit(".", 1)[-1]] = (page, anchor)
@@ -33,7 +39,8 @@ def linked(text, page, known, link):
         if not paper and known.get(name, (page, "")) == (page, ""):
             continue
         yield nodes.Text(text[at:found.start()])
-        yield nodes.reference("", name, refuri="https://arxiv.org/abs/" + name[6:]) if paper else link(name, known[name])
+        yield nodes.reference("", name, refuri="https://arxiv.org/abs/" +
+                              name[6:]) if paper else link(name, known[name])
         at = found.end()
     yield nodes.Text(text[at:])
 
@@ -50,13 +57,16 @@ def link_names(app, tree, page):
         while node is not None:
             parents.append(node)
             node = node.parent
-        if any(isinstance(parent, CLOSED) or "sig" in parent.get("classes", []) for parent in parents):
+        if any(
+                isinstance(parent, CLOSED) or "sig" in parent.get("classes", [])
+                for parent in parents):
             continue
         code = isinstance(text.parent, nodes.literal)
         pieces = list(linked(text.astext(), page, known, link))
         if len(pieces) > 1:
             text.parent.replace(text, pieces)
-        elif code and re.fullmatch(r"velo_\w+|VELO_\w+", text.astext()) and text.astext() not in known:
+        elif code and re.fullmatch(r"velo_\w+|VELO_\w+",
+                                   text.astext()) and text.astext() not in known:
             log.warning("%s has no place in the reference", text.astext(), location=text.parent)
 
 

@@ -1,10 +1,12 @@
-// The order in which gradient buckets are sent off, learned from one step, beside the best there is.
+// The order in which gradient buckets are sent off, learned from one step, beside the best there
+// is.
 //
 // Two ranks, each a thread; eight buckets of different sizes become ready one after the other, a
-// millisecond apart, in an order that is not theirs; the backward pass is a sleep, as if another device
-// computed it. Exposed is the time from the last bucket's readiness to the end of all collectives. The
-// best order is the one of all 40,320 with the least exposed time by the readiness and the durations of
-// collectives alone; it is then called by hand, step for step in turn with velo_buckets.
+// millisecond apart, in an order that is not theirs; the backward pass is a sleep, as if another
+// device computed it. Exposed is the time from the last bucket's readiness to the end of all
+// collectives. The best order is the one of all 40,320 with the least exposed time by the readiness
+// and the durations of collectives alone; it is then called by hand, step for step in turn with
+// velo_buckets.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

@@ -1,11 +1,12 @@
 // Tokens to their experts and back over two simulated hosts of four ranks, each a thread.
 //
-// Whatever crosses between the hosts first passes a lane (a token bucket for each host) of an eighth of
-// the bandwidth that crossing bytes have without it; then the call is made, so that nothing overlaps.
-// all_to_all_v sends a copy for each expert, as tokens laid out by expert are; laying them out is timed,
-// since velo_group_dispatch does it too. On the way back the peer is velo_group_combine itself, of all
-// ranks as if they were one host's: every expert's row crosses, and is added where it arrives. Results are
-// compared, and the bytes printed; numbers are small and whole, so that sums are exact in any order.
+// Whatever crosses between the hosts first passes a lane (a token bucket for each host) of an
+// eighth of the bandwidth that crossing bytes have without it; then the call is made, so that
+// nothing overlaps. all_to_all_v sends a copy for each expert, as tokens laid out by expert are;
+// laying them out is timed, since velo_group_dispatch does it too. On the way back the peer is
+// velo_group_combine itself, of all ranks as if they were one host's: every expert's row crosses,
+// and is added where it arrives. Results are compared, and the bytes printed; numbers are small and
+// whole, so that sums are exact in any order.
 #include <algorithm>
 #include <atomic>
 #include <chrono>

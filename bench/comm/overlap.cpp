@@ -1,10 +1,10 @@
 // Gradient buckets reduced behind arithmetic.
 //
-// Two placements. "one computes": rank 0 computes on the first processor, the collectives of both ranks
-// are carried out by the workers of their queues on the second. "both compute": each rank computes, and
-// the workers take what they get. Hidden: 1 - (both together - arithmetic alone) / collectives alone, of
-// the slowest rank's times, medians of rounds in turn; at least 0. MPI's arithmetic takes as long as
-// MPI's own collectives do.
+// Two placements. "one computes": rank 0 computes on the first processor, the collectives of both
+// ranks are carried out by the workers of their queues on the second. "both compute": each rank
+// computes, and the workers take what they get. Hidden: 1 - (both together - arithmetic alone) /
+// collectives alone, of the slowest rank's times, medians of rounds in turn; at least 0. MPI's
+// arithmetic takes as long as MPI's own collectives do.
 #include <sched.h>
 
 #include <algorithm>

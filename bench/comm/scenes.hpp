@@ -10,8 +10,8 @@
 namespace velo::bench {
 
 // Rows to the ranks that name them over two simulated hosts, by velo_group_dispatch and as copies
-// by all_to_all_v, and back, by velo_group_combine with and without sums inside a host; eight threads
-// of the caller.
+// by all_to_all_v, and back, by velo_group_combine with and without sums inside a host; eight
+// threads of the caller.
 std::vector<result> dispatch_rows(double seconds);
 
 // How much of 64 all_reduces of 1 MiB is hidden behind arithmetic that takes as long, by OSU's

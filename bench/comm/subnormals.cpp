@@ -1,8 +1,8 @@
 // Sums and averages of subnormal numbers beside those of normal ones.
 //
-// Two ranks, each a thread, all_reduce of 1 MiB; random subnormal and normal numbers alternate call by
-// call. Small gradients are such numbers. Some processors multiply and divide subnormal numbers 100 cycles
-// longer, none adds them longer: a sum must not multiply.
+// Two ranks, each a thread, all_reduce of 1 MiB; random subnormal and normal numbers alternate call
+// by call. Small gradients are such numbers. Some processors multiply and divide subnormal numbers
+// 100 cycles longer, none adds them longer: a sum must not multiply.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

@@ -1,6 +1,7 @@
-// The tensors of one rank for a row of bench_comm, which every contender reads and writes in its turn:
-// what goes in depends on rank and round, and of what comes out all is compared. Elements are small
-// whole numbers, whose sums are exact in bfloat16, too. Cost of a check: some ns an element, untimed.
+// The tensors of one rank for a row of bench_comm, which every contender reads and writes in its
+// turn: what goes in depends on rank and round, and of what comes out all is compared. Elements are
+// small whole numbers, whose sums are exact in bfloat16, too. Cost of a check: some ns an element,
+// untimed.
 #pragma once
 
 #include <algorithm>

@@ -14,8 +14,8 @@ struct peer_allocator {
   void (*free)(void* memory);
 };
 
-// Room for the thread-local variables of libraries that are loaded late, which Linux sets aside when
-// a program starts: starts this program again where it is not set.
+// Room for the thread-local variables of libraries that are loaded late, which Linux sets aside
+// when a program starts: starts this program again where it is not set.
 void reserve_static_tls(char** arguments);
 
 // Those found; of each that is missing a sentence goes to standard error.

@@ -39,8 +39,8 @@ recorded_step read_step(const std::filesystem::path& file) {
   return step;
 }
 
-// A decoder of 12 layers, hidden 768, on 8 sequences of 512 tokens in 16 bits: what a layer keeps for its
-// gradient, what it needs for a moment, and, on the way back, the gradients of both.
+// A decoder of 12 layers, hidden 768, on 8 sequences of 512 tokens in 16 bits: what a layer keeps
+// for its gradient, what it needs for a moment, and, on the way back, the gradients of both.
 class decoder {
  public:
   recorded_step step() {

@@ -1,6 +1,6 @@
-// What a training step allocates and frees, in its order: read from a recorded trace, or as the sizes of
-// a decoder give it. Unlike the random mix its sizes come again, by layer and by step, and most are
-// large. What is left alive is freed at its end, in the order of its allocation.
+// What a training step allocates and frees, in its order: read from a recorded trace, or as the
+// sizes of a decoder give it. Unlike the random mix its sizes come again, by layer and by step, and
+// most are large. What is left alive is freed at its end, in the order of its allocation.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // What is timed: pairs of an allocation and a free, a random mix, and blocks that one thread
 // allocates and another frees. Templates over how an allocator is called, so that nothing of the
-// bench stands between; every one is called by a pointer to its function, as programs call a library
-// that they load.
+// bench stands between; every one is called by a pointer to its function, as programs call a
+// library that they load.
 #pragma once
 
 #include <cmath>
@@ -60,9 +60,9 @@ void run_pairs(Calls calls, std::size_t bytes, bool touched, int count) {
   }
 }
 
-// 256 live blocks of log-uniform sizes from 512 B to 512 B * 2^powers, of which one after the other, at
-// random, is freed and another size allocated, of which the first byte may be written; one object for
-// each thread.
+// 256 live blocks of log-uniform sizes from 512 B to 512 B * 2^powers, of which one after the
+// other, at random, is freed and another size allocated, of which the first byte may be written;
+// one object for each thread.
 template <class Calls>
 class random_mix {
  public:

@@ -1,8 +1,8 @@
 // Attributes of a slot: one flat JSON object, read once when the slot is bound.
 //
 // Numbers, true and false (of flags), strings and lists of integers; null leaves a field at its
-// default. The key "fields" names the tensors. The reader exists because this library needs nothing but libvelo;
-// it takes all of JSON that an attribute can be and refuses the rest by column.
+// default. The key "fields" names the tensors. The reader exists because this library needs nothing
+// but libvelo; it takes all of JSON that an attribute can be and refuses the rest by column.
 #pragma once
 
 #include <string>

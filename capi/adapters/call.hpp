@@ -39,8 +39,8 @@ class call {
   bool truthy(int f) const;  // an integer other than 0 was given
 
   void run(velo_stream stream) const;  // throws velo's refusal
-  // The outputs for the inputs, whose data are not looked at, into `shapes`, of room for `capacity`;
-  // how many there are. Throws it, too.
+  // The outputs for the inputs, whose data are not looked at, into `shapes`, of room for
+  // `capacity`; how many there are. Throws it, too.
   std::int64_t infer(velo_shape* shapes, std::int64_t capacity) const;
 
   // Both for who looks at the refusal first.

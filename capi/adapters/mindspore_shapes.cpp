@@ -8,10 +8,10 @@
 // shapes do not depend on them: each input gets one that the operator takes.
 //
 // Sizes that are not known (below 0) are found by trial, since an operator may want them to agree
-// with others. Each of them becomes one number with many divisors; where velo refuses that, one, two,
-// all or three of them become something else: twice the number, 1, a size that is known, its double
-// or its half, or the value of an attribute. The choice that velo takes is inferred a second time
-// with the number doubled; sizes of outputs that then differ are not known either. Cost: one
+// with others. Each of them becomes one number with many divisors; where velo refuses that, one,
+// two, all or three of them become something else: twice the number, 1, a size that is known, its
+// double or its half, or the value of an attribute. The choice that velo takes is inferred a second
+// time with the number doubled; sizes of outputs that then differ are not known either. Cost: one
 // inference where all sizes are known, two or a few more otherwise, at most 4096.
 #include <algorithm>
 #include <cstring>

@@ -4,7 +4,8 @@
 // on success and on failure, and results go to torch only when the call has succeeded. Inputs that
 // the operator takes in no such layout are copied compact by torch; outputs of the caller's are
 // not, but torch counts them as written, a fifth of a microsecond each, so that autograd refuses
-// to use what it saved of them. Nothing is allocated but results, and texts and lists that are longer than usual.
+// to use what it saved of them. Nothing is allocated but results, and texts and lists that are
+// longer than usual.
 #pragma once
 
 #include <forward_list>

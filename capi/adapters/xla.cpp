@@ -6,10 +6,10 @@
 //   optional ones are there follows from their numbers, or is named by the attribute
 //   fields="x,gamma->y,rstd" (placement.hpp has the rule). Their shapes come from velo_op_infer.
 // - attributes come by name and typed: any integer or real, a boolean for a flag, a string for an
-//   enumerator or a text, an array of int32 or int64 for a list of integers, a handle as an int64 (a
-//   pack of any context; updates run on its own, so no call may use it meanwhile). A list of tensors
-//   needs `fields`, which says its length. An attribute that is no field of the operator is refused.
-//   Those left out keep their defaults.
+//   enumerator or a text, an array of int32 or int64 for a list of integers, a handle as an int64
+//   (a pack of any context; updates run on its own, so no call may use it meanwhile). A list of
+//   tensors needs `fields`, which says its length. An attribute that is no field of the operator is
+//   refused. Those left out keep their defaults.
 // - a tensor that is read and written is an argument and a result; with jax's input_output_aliases
 //   they share their buffer, else the argument is copied first. Nothing else is.
 // - only the execute stage does anything. A metadata request is answered with version 0.1, the

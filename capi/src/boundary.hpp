@@ -1,9 +1,10 @@
 // How structs and texts cross the C boundary, the same for every entry.
 //
 // A struct begins with its size as its caller compiled it. Coming in: below the minimum, above
-// 4096 or, of a shorter one, no multiple of its alignment is VELO_ERR_STRUCT, seen before anything else
-// is read; a shorter one is completed with defaults; a longer one whose tail is not zero asks for what
-// this library does not know, VELO_ERR_UNSUPPORTED. Going out: never a byte beyond the caller's size.
+// 4096 or, of a shorter one, no multiple of its alignment is VELO_ERR_STRUCT, seen before anything
+// else is read; a shorter one is completed with defaults; a longer one whose tail is not zero asks
+// for what this library does not know, VELO_ERR_UNSUPPORTED. Going out: never a byte beyond the
+// caller's size.
 #pragma once
 
 #include <algorithm>

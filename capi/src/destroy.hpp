@@ -1,5 +1,6 @@
 // What every destroy call does: NULL is ignored; what cannot be destroyed is refused, recorded and
-// logged, never returned. What an unfinished call of the thread uses cannot (core/handle/inside.hpp).
+// logged, never returned. What an unfinished call of the thread uses cannot
+// (core/handle/inside.hpp).
 #pragma once
 
 #include "core/context.hpp"

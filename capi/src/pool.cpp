@@ -136,7 +136,8 @@ __attribute__((noinline)) velo_status publish(velo_pool pool, memory::thread_cac
   return VELO_OK;
 }
 
-// What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are seen.
+// What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are
+// seen.
 void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
                            void* stream) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -191,7 +192,8 @@ void velo_pool_destroy(velo_pool pool) {
   if (status != VELO_OK) core::log_misuse(pool);
 }
 
-// Both begin at a cache line, so that how fast they are does not change with what stands before them.
+// Both begin at a cache line, so that how fast they are does not change with what stands before
+// them.
 __attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
                                                             const velo_pool_request* request,
                                                             void** memory) {

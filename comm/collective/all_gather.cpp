@@ -1,7 +1,7 @@
 // all_gather: what each rank has, side by side in the order of the ranks, for all.
 //
-// Each rank stages a slot full of its elements in each step, and copies those of all others; or copies
-// them from where they lie.
+// Each rank stages a slot full of its elements in each step, and copies those of all others; or
+// copies them from where they lie.
 #include <algorithm>
 
 #include "comm/collective/calls.hpp"

@@ -1,8 +1,9 @@
 // all_to_all: of what each rank has, a part for each rank, in the order of the ranks.
 //
-// Each rank stages a section for each other rank in each step. Where ranks give each other different
-// numbers of elements, the first slot begins with what is in them, for the readers to compare with
-// what they expect. Even parts are copied from where they lie, unless that is where they go.
+// Each rank stages a section for each other rank in each step. Where ranks give each other
+// different numbers of elements, the first slot begins with what is in them, for the readers to
+// compare with what they expect. Even parts are copied from where they lie, unless that is where
+// they go.
 #include <algorithm>
 #include <cstring>
 

@@ -1,9 +1,9 @@
 // broadcast: the elements of one rank for all.
 //
-// What fits a mailbox travels in it; of two ranks the root then goes on at once. Of more it stays until
-// all have come, for a third rank would not hear that a second has other terms. Else the root stages a
-// slot full in each step, which all others copy out while the next is staged; or they copy from where
-// it lies.
+// What fits a mailbox travels in it; of two ranks the root then goes on at once. Of more it stays
+// until all have come, for a third rank would not hear that a second has other terms. Else the root
+// stages a slot full in each step, which all others copy out while the next is staged; or they copy
+// from where it lies.
 #include <algorithm>
 
 #include "comm/collective/calls.hpp"

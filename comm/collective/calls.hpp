@@ -1,7 +1,7 @@
 // Collectives as they are called: arguments checked, and made an operation.
 //
-// One function for each, in the file of its algorithm. They throw as the C functions say; nothing has
-// been told to other ranks by then.
+// One function for each, in the file of its algorithm. They throw as the C functions say; nothing
+// has been told to other ranks by then.
 #pragma once
 
 #include "comm/group/buffer.hpp"
@@ -37,8 +37,9 @@ inline constexpr int most_messages = 4096;
 operation send_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
 operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count);
-// Of a transport that starts messages. start: the message goes on after the call. finish: waits for all
-// that were started. borrow: receives a message where it lies, if its sender lent it (lending.hpp).
+// Of a transport that starts messages. start: the message goes on after the call. finish: waits for
+// all that were started. borrow: receives a message where it lies, if its sender lent it
+// (lending.hpp).
 operation start_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation finish_call();
 operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);

@@ -4,8 +4,8 @@
 // while the next chunk is staged: 2 (ranks - 1) / ranks of the data come from peers, whatever their
 // number. The result is the same in every way, since each element is combined from the same
 // operands in the same order; where every rank combines all, each gets the same bits. A result
-// for all, where all tensors lie in memory that ranks lend, is not staged: of each chunk a rank combines
-// its part from where the others have it into its own result, out of which they copy it.
+// for all, where all tensors lie in memory that ranks lend, is not staged: of each chunk a rank
+// combines its part from where the others have it into its own result, out of which they copy it.
 #include "comm/collective/combining.hpp"
 
 #include <algorithm>
@@ -131,8 +131,9 @@ class parts {
   char* own_ = nullptr;  // of a rank that does not get the result: its part of it
 };
 
-// A part is written where only its rank reads, also where the result replaces what it is made from. Two
-// ranks that each combine all, which is a wait less, take 1.3 to 1.6 times as long (64 KiB, 1 MiB).
+// A part is written where only its rank reads, also where the result replaces what it is made from.
+// Two ranks that each combine all, which is a wait less, take 1.3 to 1.6 times as long (64 KiB, 1
+// MiB).
 void in_place(meeting& m) {
   const tensors t(m.what);
   const std::int64_t whole_in = t.count * t.in_size, whole_out = t.count * t.out_size,

@@ -1,14 +1,15 @@
 // Messages: what one rank has for another, several at once, in any direction.
 //
-// Each pair of ranks has a channel in each direction: four slots that the sender fills and the reader
-// empties. The messages of a call move along together, whichever can, so that ranks that send to each
-// other do not wait for each other; those from one rank to another keep their order, also across
-// calls. A message begins with its terms, which must be what the reader expects. Who finds nothing to
-// move listens for its bell, which a peer rings. Cost of a slot full: a line in each direction.
+// Each pair of ranks has a channel in each direction: four slots that the sender fills and the
+// reader empties. The messages of a call move along together, whichever can, so that ranks that
+// send to each other do not wait for each other; those from one rank to another keep their order,
+// also across calls. A message begins with its terms, which must be what the reader expects. Who
+// finds nothing to move listens for its bell, which a peer rings. Cost of a slot full: a line in
+// each direction.
 //
-// A message that is started moves as far as it can, and on with every later call of messages, before
-// theirs. If it is long it goes into memory that the sender lends, whole and at once; a reader that
-// borrows has it there, others copy it.
+// A message that is started moves as far as it can, and on with every later call of messages,
+// before theirs. If it is long it goes into memory that the sender lends, whole and at once; a
+// reader that borrows has it there, others copy it.
 #include <algorithm>
 #include <cstring>
 
@@ -180,8 +181,8 @@ class traffic {
     return any;
   }
 
-  // A count that the reader has changed since it was last looked at lies in the reader's cache: how long
-  // it takes tells how far that is.
+  // A count that the reader has changed since it was last looked at lies in the reader's cache: how
+  // long it takes tells how far that is.
   std::uint64_t taken_of(const message& m) {
     const channel& c = at_.area.way(at_.rank, m.peer);
     std::uint64_t& seen = at_.seen_taken[static_cast<std::size_t>(m.peer)];

@@ -1,7 +1,7 @@
 // scatter: of what one rank has, each rank a part, in the order of the ranks.
 //
-// The root stages a section for each other rank in each step. Where the parts differ, its first slot
-// begins with what is in them, for the ranks to compare with what they expect.
+// The root stages a section for each other rank in each step. Where the parts differ, its first
+// slot begins with what is in them, for the ranks to compare with what they expect.
 #include <cstring>
 
 #include "comm/collective/calls.hpp"

@@ -194,7 +194,8 @@ class homecoming {
     return sums;
   }
 
-  // In whole words: an odd number of 16-bit elements leaves half of the last one, which is sent, too.
+  // In whole words: an odd number of 16-bit elements leaves half of the last one, which is sent,
+  // too.
   void copy_row(const void* row, float* to) const {
     const std::size_t bytes = at(to_.row_bytes());
     std::memcpy(to, row, bytes);

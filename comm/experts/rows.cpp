@@ -66,8 +66,8 @@ struct miscount {
   }
 };
 
-// The wrong count that ended a step: `found_by` expects another than the culprit gives. The caller's
-// count, which is wrong, is of dispatch the one expected, of combine the one given.
+// The wrong count that ended a step: `found_by` expects another than the culprit gives. The
+// caller's count, which is wrong, is of dispatch the one expected, of combine the one given.
 miscount miscount_of(const routes& call, const fault& why) {
   const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.near(),
             here = call.host() * call.near(), giver = why.culprits.lowest();
@@ -231,8 +231,8 @@ void exchange_rows(transport& link, core::execution& on, const routes& call, int
   if (!fits) own.raise(call);
 }
 
-// One lock inside the other, always the same first; of two groups that have ended, `across`, which the
-// call uses first, is named.
+// One lock inside the other, always the same first; of two groups that have ended, `across`, which
+// the call uses first, is named.
 void enter_both(const core::stream& on, const routes& call, places& in,
                 const std::function<void()>& queue) {
   const operation all = call.whole();

@@ -1,9 +1,9 @@
 // Rows that ranks give each other by way of two groups, so that little crosses between hosts: what
 // dispatch and combine share.
 //
-// Ranks are numbered host by host: `inside` has the ranks of a host, `across` those of one place on all
-// hosts. Each row names ranks, its targets. A call takes its number in both groups at once, so that
-// ranks agree on the order whatever else the groups are used for.
+// Ranks are numbered host by host: `inside` has the ranks of a host, `across` those of one place on
+// all hosts. Each row names ranks, its targets. A call takes its number in both groups at once, so
+// that ranks agree on the order whatever else the groups are used for.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ struct routes {
   operation whole() const;     // as the history and a failure before it begins show it
   void check_targets() const;  // throws ARGUMENT
 
-  // f(row, host, n) for each other host with targets of the row, n of them: rows and hosts in order.
+  // f(row, host, n) for each other host with targets of the row, n of them: rows and hosts in
+  // order.
   template <class F>
   void each_crossing(F&& f) const;
 };
@@ -70,8 +71,8 @@ using counts = std::vector<std::int64_t>;
 std::int64_t sum_of(const counts& all);
 std::vector<part> side_by_side(const counts& each, std::int64_t elements);
 
-// all_to_all of a number for each rank, and of parts in elements: steps of a call, which meet those of
-// another call's no more than the calls themselves.
+// all_to_all of a number for each rank, and of parts in elements: steps of a call, which meet those
+// of another call's no more than the calls themselves.
 void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
               counts& out);
 struct outgoing {
@@ -84,9 +85,9 @@ struct incoming {
 };
 void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
               outgoing in, incoming out);
-// The same of rows, inside, that come from the ranks of a host, or go back there. Where counts of the
-// caller's are not those of the rows, the failure names the count: out_counts of a dispatch, in_counts
-// of a combine; on the ranks that got or had others, in its cause.
+// The same of rows, inside, that come from the ranks of a host, or go back there. Where counts of
+// the caller's are not those of the rows, the failure names the count: out_counts of a dispatch,
+// in_counts of a combine; on the ranks that got or had others, in its cause.
 void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
                    incoming out);
 

@@ -41,8 +41,8 @@ struct caller {
   int rank, size;
 };
 
-// What each rank has of a tensor. counts: one for each rank; offsets: where each begins, nullptr: one
-// behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
+// What each rank has of a tensor. counts: one for each rank; offsets: where each begins, nullptr:
+// one behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
 struct part_names {
   const char* counts;
   const char* offsets;

@@ -23,8 +23,8 @@ operation measure_call() {
 
 using kinds = measured_times;
 
-// Operations of every kind and size, and what they need: made before the call takes its place in the
-// group's order, since memory that is lacking later ends the group.
+// Operations of every kind and size, and what they need: made before the call takes its place in
+// the group's order, since memory that is lacking later ends the group.
 class measurement {
  public:
   measurement(core::context& owner, const transport& link)

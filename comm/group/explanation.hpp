@@ -1,4 +1,5 @@
-// Which way an operation takes over a transport, and why: the ways in the order in which they are tried.
+// Which way an operation takes over a transport, and why: the ways in the order in which they are
+// tried.
 #pragma once
 
 #include <cstdint>

@@ -351,8 +351,8 @@ void group::finish(const ticket& place, ending how) noexcept {
   if (awaiting_ > 0) moved_.notify_all();
 }
 
-// That this rank does not take part in an operation, unless the group has ended anyway. A rank alone, or
-// with messages to itself alone, has nobody to tell, and goes on.
+// That this rank does not take part in an operation, unless the group has ended anyway. A rank
+// alone, or with messages to itself alone, has nobody to tell, and goes on.
 void group::tell_peers(const operation& what, const char* cause) noexcept {
   const bool is_own = !what.messages.empty() && !own_messages::has_others(what, rank());
   if (size() == 1 || is_own) return;

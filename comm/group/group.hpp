@@ -7,9 +7,9 @@
 // is for what was called earlier, so waits form no circle.
 //
 // A failure ends the group: a call that is dropped, because its stream failed before, tells the
-// other ranks, who would wait for it. A group of one rank goes on, with its other calls in their order;
-// a dropped call does not wait for earlier ones. Thread-safe. Cost of a call: two locks that are rarely
-// contended, and the transport's.
+// other ranks, who would wait for it. A group of one rank goes on, with its other calls in their
+// order; a dropped call does not wait for earlier ones. Thread-safe. Cost of a call: two locks that
+// are rarely contended, and the transport's.
 #pragma once
 
 #include <condition_variable>
@@ -51,16 +51,17 @@ class group {
 
   // Throws UNSUPPORTED: an operation that the transport cannot carry out.
   void admit(const operation& what) const;
-  // Throws PEER when the group has ended, and what the stream throws. start: of an operation that was
-  // admitted, which is called again and again (planned.hpp).
-  // here: the innermost scope of the calling thread.
+  // Throws PEER when the group has ended, and what the stream throws. start: of an operation that
+  // was admitted, which is called again and again (planned.hpp). here: the innermost scope of the
+  // calling thread.
   void submit(const core::inside_scope& here, core::stream& on, const operation& what);
   void submit(core::stream& on, const operation& what) { submit(core::inside_scope(), on, what); }
   void start(const core::inside_scope& here, core::stream& on,
              const std::shared_ptr<planned_operation>& what);
 
-  // The transport of a part, or of the survivors of this group, which has ended. A part has its turn
-  // among the calls. Throws as the transport does; a part: STATE when called by work that computes.
+  // The transport of a part, or of the survivors of this group, which has ended. A part has its
+  // turn among the calls. Throws as the transport does; a part: STATE when called by work that
+  // computes.
   std::unique_ptr<transport> part(const part_terms& of);
   std::unique_ptr<transport> shrink(const part_terms& of);
 
@@ -71,8 +72,8 @@ class group {
     const core::stream* queue = nullptr;  // nullptr: of an inline stream
     bool begun = false;                   // its turn had come when it was entered
   };
-  // Fills a ticket, and then puts the work into the stream: queue(), which may throw and does nothing
-  // on an inline stream. Throws PEER when the group has ended.
+  // Fills a ticket, and then puts the work into the stream: queue(), which may throw and does
+  // nothing on an inline stream. Throws PEER when the group has ended.
   template <class Queue>
   void enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue);
   // body(transport&, arena&) when its turn has come; the arena, empty again afterwards, is the
@@ -82,9 +83,10 @@ class group {
   void drop(const ticket& place, const operation& what) noexcept;
   // In a catch block: drops a ticket for what was caught, and says so.
   void drop_failed(const ticket& place, const operation& what) noexcept;
-  // In a catch block: of a call that two groups were to take at one time. Where one has ended, the ranks
-  // of the other, who wait for a call that does not come, are told. Throws what ended the first that
-  // has, whichever of the two was asked first; what was caught, if that is not why. in: may be nullptr.
+  // In a catch block: of a call that two groups were to take at one time. Where one has ended, the
+  // ranks of the other, who wait for a call that does not come, are told. Throws what ended the
+  // first that has, whichever of the two was asked first; what was caught, if that is not why. in:
+  // may be nullptr.
   struct side {
     group* in;
     const operation& what;
@@ -100,8 +102,8 @@ class group {
   std::string describe() const;  // JSON
   std::string history() const;   // JSON
 
-  // Measures what collectives take; all ranks call it. And as JSON which way an operation takes that has
-  // been admitted, and the time by that measurement.
+  // Measures what collectives take; all ranks call it. And as JSON which way an operation takes
+  // that has been admitted, and the time by that measurement.
   void measure(core::stream& on);
   std::string explain(const operation& what) const;
 

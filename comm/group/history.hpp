@@ -1,9 +1,9 @@
 // The last operations of a group, as one rank called them.
 //
 // Records are written over in turn; their memory is there from the beginning, so that keeping them
-// cannot fail. Times are ticks (core/host/ticks.hpp) until somebody reads them: what turns them into
-// nanoseconds was measured before the oldest record. Not thread-safe. Cost of an operation: three times a
-// line, and two readings of ticks.
+// cannot fail. Times are ticks (core/host/ticks.hpp) until somebody reads them: what turns them
+// into nanoseconds was measured before the oldest record. Not thread-safe. Cost of an operation:
+// three times a line, and two readings of ticks.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What collectives of a group take, as measured: for each kind the seconds for some numbers of bytes, of
-// the slowest rank, and between them a line. Other work on the machine can only lengthen a measurement: no
-// number of bytes takes longer than a larger one. Below the first number a call costs the latency of that, above
-// the last one the bytes take the bandwidth of the last two.
+// What collectives of a group take, as measured: for each kind the seconds for some numbers of
+// bytes, of the slowest rank, and between them a line. Other work on the machine can only lengthen
+// a measurement: no number of bytes takes longer than a larger one. Below the first number a call
+// costs the latency of that, above the last one the bytes take the bandwidth of the last two.
 #pragma once
 
 #include <array>

@@ -1,8 +1,8 @@
 // An operation: one collective as plain data, checked, as a transport is given it.
 //
-// What must be the same on every rank is `terms`: 32 bytes that ranks compare by their signature, and
-// show when they differ. Two ranks whose terms have the same signature are about to do the same, but
-// for one chance in 2^64.
+// What must be the same on every rank is `terms`: 32 bytes that ranks compare by their signature,
+// and show when they differ. Two ranks whose terms have the same signature are about to do the
+// same, but for one chance in 2^64.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ struct terms {
   collective kind = collective::barrier;
   std::uint8_t reduction = 0;                                         // velo_reduce_op
   std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
-  // Of messages: the other rank; of an all_to_all that is a step of another call: of which (step_of).
+  // Of messages: the other rank; of an all_to_all that is a step of another call: of which
+  // (step_of).
   std::uint16_t root = 0;
   std::int64_t count = 0;    // elements
   double scale = 0;          // of a reduction
@@ -86,8 +87,8 @@ struct message {
   mutable char* lent = nullptr;
 };
 
-// Which messages a call waits for: its own; none, when its message goes on with later calls; or all that
-// were started.
+// Which messages a call waits for: its own; none, when its message goes on with later calls; or all
+// that were started.
 enum class awaited : std::uint8_t { own, nothing, all };
 
 struct operation {
@@ -128,8 +129,9 @@ std::uint16_t step_of(collective whole, bool weighted) noexcept;
 std::uint64_t hash_of(const std::vector<part>& parts) noexcept;  // of their counts
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 
-// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, and VELO_ERR_ARGUMENT
-// for a scale other than 1 where elements are no floating-point numbers or where nothing is added.
+// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, and
+// VELO_ERR_ARGUMENT for a scale other than 1 where elements are no floating-point numbers or where
+// nothing is added.
 reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels);
 
 }  // namespace velo::comm

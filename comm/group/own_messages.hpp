@@ -1,9 +1,10 @@
 // Messages of a rank to itself, which no transport carries.
 //
-// Messages keep their order, as those between two ranks do. A receive takes the first message that was
-// sent and not yet received: of an earlier call, or of the same exchange. Calls of a group are carried out
-// in the order of their calls, so a receive without such a send can never end and fails at once. Cost: a
-// copy within an exchange; two copies, and memory for the message, between calls. Used by one call at a time.
+// Messages keep their order, as those between two ranks do. A receive takes the first message that
+// was sent and not yet received: of an earlier call, or of the same exchange. Calls of a group are
+// carried out in the order of their calls, so a receive without such a send can never end and fails
+// at once. Cost: a copy within an exchange; two copies, and memory for the message, between calls.
+// Used by one call at a time.
 #pragma once
 
 #include <deque>

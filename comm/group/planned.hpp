@@ -1,9 +1,9 @@
 // A planned collective: an operation checked and made once, called again and again.
 //
-// Calls share the operation and the scratch of whoever carries it out, and hold both, so that they come
-// to their end whatever becomes of the plan. They are calls of the group as any others: their turns keep
-// them apart, which is why one operation and one scratch suffice. Cost of a call: that of the group and
-// the transport; no memory after the first.
+// Calls share the operation and the scratch of whoever carries it out, and hold both, so that they
+// come to their end whatever becomes of the plan. They are calls of the group as any others: their
+// turns keep them apart, which is why one operation and one scratch suffice. Cost of a call: that
+// of the group and the transport; no memory after the first.
 #pragma once
 
 #include <atomic>

@@ -1,7 +1,7 @@
 // Copies of what is a few bytes as a rule: the payload of a short collective.
 //
-// Up to 16 bytes are two words that may overlap, in the place of a call of memcpy, which takes longer than
-// to copy so few. Cost: 1 ns, else memcpy's.
+// Up to 16 bytes are two words that may overlap, in the place of a call of memcpy, which takes
+// longer than to copy so few. Cost: 1 ns, else memcpy's.
 #pragma once
 
 #include <cstdint>

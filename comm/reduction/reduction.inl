@@ -1,5 +1,6 @@
-// Reductions over the vector type `v` of the including namespace, and over vectors of the compiler's
-// for what `v` has not: float64 and integers. A tail goes through the same vectors as all else.
+// Reductions over the vector type `v` of the including namespace, and over vectors of the
+// compiler's for what `v` has not: float64 and integers. A tail goes through the same vectors as
+// all else.
 
 // How elements are taken up and put down; `vec` is what they are combined in.
 template <class T>
@@ -64,8 +65,8 @@ VELO_INLINE typename In::vec joined(typename In::vec a, typename In::vec b) {
   return In::add(a, b);
 }
 
-// Scales: by another number than 1. Products and quotients of subnormal numbers cost some processors 100
-// cycles and more, sums of them nothing.
+// Scales: by another number than 1. Products and quotients of subnormal numbers cost some
+// processors 100 cycles and more, sums of them nothing.
 template <class In, class Out, int What, bool Bypass, bool Scales>
 VELO_INLINE void reduce_vectors(const reduction_slice& s) {
   using T = typename In::type;

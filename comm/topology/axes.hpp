@@ -19,8 +19,8 @@ namespace velo::comm {
 // The words between hyphens.
 std::vector<std::string> words_of(std::string_view text);
 
-// The axes of an order string, in letters of either case; throws ARGUMENT, which names desc.order, for what is none of tp, cp,
-// ep, dp, pp, or there twice.
+// The axes of an order string, in letters of either case; throws ARGUMENT, which names desc.order,
+// for what is none of tp, cp, ep, dp, pp, or there twice.
 std::vector<std::string> read_order(const char* order);
 
 class layout {

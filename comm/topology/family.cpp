@@ -1,5 +1,5 @@
-// Mixed radix, both ways. A part of a whole group has the places first, first + inner, ..; parts are
-// counted with the inner index fastest.
+// Mixed radix, both ways. A part of a whole group has the places first, first + inner, ..; parts
+// are counted with the inner index fastest.
 #include "comm/topology/family.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// The messages of a rendezvous (rendezvous.hpp), one struct for each: a rank's greeting, rank 0's answer,
-// and the files that a rank lends. They are copied byte by byte between processes of one host.
+// The messages of a rendezvous (rendezvous.hpp), one struct for each: a rank's greeting, rank 0's
+// answer, and the files that a rank lends. They are copied byte by byte between processes of one
+// host.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 
 namespace velo::comm {
 
-// A rank's greeting. Fields may be added at the end. Those up to the size keep their places, and so do a
-// welcome's up to `got`: any two releases can tell each other apart.
+// A rank's greeting. Fields may be added at the end. Those up to the size keep their places, and so
+// do a welcome's up to `got`: any two releases can tell each other apart.
 struct hello {
   char magic[8];
   char release[24];

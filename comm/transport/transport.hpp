@@ -1,8 +1,8 @@
 // A transport: how one rank of a group reaches the others.
 //
-// run carries out one operation: it returns when the outputs are there and the inputs may change, or
-// throws VELO_ERR_PEER once anything has ended the group. The group calls it for one operation at a
-// time, in the same order on every rank. fail may be called from any thread at any time.
+// run carries out one operation: it returns when the outputs are there and the inputs may change,
+// or throws VELO_ERR_PEER once anything has ended the group. The group calls it for one operation
+// at a time, in the same order on every rank. fail may be called from any thread at any time.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +82,8 @@ class transport {
   virtual std::unique_ptr<transport> part(const part_terms& of);
 
   // Once the group has ended: the group of those that are still there and call it, in the order of
-  // their ranks; `of` says how long it waits for others and what a rank stages. Throws PEER when the
-  // others went on without this rank; UNSUPPORTED.
+  // their ranks; `of` says how long it waits for others and what a rank stages. Throws PEER when
+  // the others went on without this rank; UNSUPPORTED.
   virtual std::unique_ptr<transport> shrink(const part_terms& of);
 
   // Operations so far whose tensors were read where they lie.

@@ -2,8 +2,8 @@
 // turns whatever is thrown (a failure, bad_alloc, any std::exception, an int from a host callback)
 // into a status and the thread's error record.
 //
-// A success leaves the record alone. What an entry is given is in use until its guard ends (inside.hpp).
-// Cost on success: that of `uncancelled` and of a scope.
+// A success leaves the record alone. What an entry is given is in use until its guard ends
+// (inside.hpp). Cost on success: that of `uncancelled` and of a scope.
 #pragma once
 
 #include <type_traits>

@@ -2,9 +2,9 @@
 // not come out of them: an exception, or the end of the thread.
 //
 // velo's frames cannot be unwound by a cancelled thread: no entry is a cancellation point. Entries
-// hold an `uncancelled`, but for those of operators and of memory, whose cost it would be a tenth of
-// or more; they meet cancellation points in the host's functions alone, which one is held around. A
-// request that comes meanwhile takes effect after the call. Cost: 3 to 10 ns.
+// hold an `uncancelled`, but for those of operators and of memory, whose cost it would be a tenth
+// of or more; they meet cancellation points in the host's functions alone, which one is held
+// around. A request that comes meanwhile takes effect after the call. Cost: 3 to 10 ns.
 #pragma once
 
 #include <pthread.h>

@@ -14,7 +14,8 @@ thread_local std::uint32_t written = 0;
 static_assert(std::is_trivially_destructible_v<velo_error_info>);
 static_assert(sizeof(velo_error_info) <= 2048);
 
-// Control characters become question marks: records end on terminals, and hold texts of files and peers.
+// Control characters become question marks: records end on terminals, and hold texts of files and
+// peers.
 template <std::size_t capacity>
 void copy_line(char (&to)[capacity], const char* source) noexcept {
   copy_text(to, capacity, source);

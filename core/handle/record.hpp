@@ -16,8 +16,8 @@ const velo_error_info& last_record() noexcept;
 // How many failures became this thread's record so far: whether a call left one.
 std::uint32_t records_written() noexcept;
 
-// The record that a call left by failing with `status`; nullptr: it left none. before: records_written()
-// before the call.
+// The record that a call left by failing with `status`; nullptr: it left none. before:
+// records_written() before the call.
 const velo_error_info* record_left(velo_status status, std::uint32_t before) noexcept;
 
 // Writes a record as one sentence; returns the length it needs without its zero byte.

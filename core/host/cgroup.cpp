@@ -61,8 +61,8 @@ void each_group(const cgroup_files& files, const char* controller, Visit visit) 
   }
 }
 
-// 0 when the group sets none. Version 2 has one file ("max 100000" when there is no limit), version 1
-// two (quota -1).
+// 0 when the group sets none. Version 2 has one file ("max 100000" when there is no limit), version
+// 1 two (quota -1).
 int processors_of(const std::string& group) {
   long long quota = 0, period = 0;
   const bool known = read_numbers(group + "/cpu.max", quota, period) == 2 ||

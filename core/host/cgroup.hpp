@@ -17,9 +17,9 @@ struct cgroup_files {
 // The tightest quota in whole processors, rounded up; 0: none.
 int cgroup_processors(const cgroup_files& files = {});
 
-// Bytes that may stay in memory beside what is there, below the tightest limit; INT64_MAX: none. The
-// system's copies of files give way, and an eighth of a limit is left to all else. 0 where memory is
-// too short to find out.
+// Bytes that may stay in memory beside what is there, below the tightest limit; INT64_MAX: none.
+// The system's copies of files give way, and an eighth of a limit is left to all else. 0 where
+// memory is too short to find out.
 std::int64_t cgroup_memory(const cgroup_files& files = {}) noexcept;
 
 }  // namespace velo::core

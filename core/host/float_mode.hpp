@@ -2,8 +2,8 @@
 //
 // A host built with -ffast-math, or one that asked for it, runs with denormals flushed to zero
 // on some threads and not on others; results would then depend on which thread ran a task.
-// Every thread that runs kernels holds a float_mode meanwhile, which does nothing where none is needed.
-// Cost: about 10 ns, once per operator and thread.
+// Every thread that runs kernels holds a float_mode meanwhile, which does nothing where none is
+// needed. Cost: about 10 ns, once per operator and thread.
 #pragma once
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-// Sleeping on a 32-bit word until somebody changes it, as Linux offers it (futex): within a process,
-// or across those that have the word's page mapped.
+// Sleeping on a 32-bit word until somebody changes it, as Linux offers it (futex): within a
+// process, or across those that have the word's page mapped.
 //
 // wait returns when woken, when the word no longer holds `seen`, on a signal, or when the deadline
 // passes: callers look at the word again in every case. Cost: about 16 us for a sleep and a wake on

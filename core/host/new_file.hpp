@@ -1,9 +1,10 @@
 // The one way in which the library writes a file that a caller names.
 //
-// The bytes go to a new file beside the path, readable and writable by its owner alone, and that file
-// takes the path's place by a rename. So a symbolic link, a FIFO or a device at the path is refused and
-// never opened, another hard link of an older file keeps its content, and a failure before the rename
-// leaves the older file. Cost: system calls. tests/tree holds that no other source opens files to write.
+// The bytes go to a new file beside the path, readable and writable by its owner alone, and that
+// file takes the path's place by a rename. So a symbolic link, a FIFO or a device at the path is
+// refused and never opened, another hard link of an older file keeps its content, and a failure
+// before the rename leaves the older file. Cost: system calls. tests/tree holds that no other
+// source opens files to write.
 #pragma once
 
 #include <cstddef>

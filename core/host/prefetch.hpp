@@ -1,8 +1,8 @@
 // A line of memory that this processor is about to write, asked for while it does something else:
 // alone in its cache, where a load would leave it in others', too.
 //
-// A hint of no architectural effect, which no later instruction waits for. Cost: that of a load that
-// nobody uses.
+// A hint of no architectural effect, which no later instruction waits for. Cost: that of a load
+// that nobody uses.
 #pragma once
 
 namespace velo::core {

@@ -1,9 +1,10 @@
-// The processor's counter of ticks, the cheapest clock (10 ns; CLOCK_MONOTONIC takes 23): for times that
-// are written often and read seldom.
+// The processor's counter of ticks, the cheapest clock (10 ns; CLOCK_MONOTONIC takes 23): for times
+// that are written often and read seldom.
 //
-// All processors share the counter, and it runs at one rate; where it does not, ticks are nanoseconds of
-// CLOCK_MONOTONIC. Ticks become time only when somebody reads them: two moments that are known in ticks
-// and on a clock, best one before and one after, turn all others into that clock's nanoseconds.
+// All processors share the counter, and it runs at one rate; where it does not, ticks are
+// nanoseconds of CLOCK_MONOTONIC. Ticks become time only when somebody reads them: two moments that
+// are known in ticks and on a clock, best one before and one after, turn all others into that
+// clock's nanoseconds.
 #pragma once
 
 #include <time.h>

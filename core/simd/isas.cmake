@@ -1,8 +1,9 @@
-# The instruction sets kernels are compiled for, and how: this list, a vector header here for each, and detection (detect.cpp) are all
-# that an ISA is.
+# The instruction sets kernels are compiled for, and how: this list, a vector header here for each,
+# and detection (detect.cpp) are all that an ISA is.
 #
-# velo_isa(<name> [FLAGS <option>..] [FOR <feature>]): lowest first; each includes those before it. One with a feature is compiled only
-# for the operators that use the feature; all others for every operator.
+# velo_isa(<name> [FLAGS <option>..] [FOR <feature>]): lowest first; each includes those before it.
+# One with a feature is compiled only for the operators that use the feature; all others for every
+# operator.
 set(VELO_ISAS "")
 function(velo_isa name)
   cmake_parse_arguments(PARSE_ARGV 1 isa "" "FOR" "FLAGS")
@@ -40,17 +41,19 @@ function(velo_isa_options isa out)
   set(${out} "${VELO_ISA_FLAGS_${isa}};${quiet}" PARENT_SCOPE)
 endfunction()
 
-# velo_isa_sources(<isa> FILE..): files compiled for one ISA. They may not include the standard library: an inline function compiled
-# with these flags could be the copy the linker keeps for everyone.
+# velo_isa_sources(<isa> FILE..): files compiled for one ISA. They may not include the standard
+# library: an inline function compiled with these flags could be the copy the linker keeps for
+# everyone.
 function(velo_isa_sources isa)
   velo_isa_options(${isa} options)
   target_sources(velo_objects PRIVATE ${ARGN})
   set_source_files_properties(${ARGN} TARGET_DIRECTORY velo_objects PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 
-# velo_kernels(<operator> [FROM <name>] [USES <feature>..]): compiles the folder's <operator>.inl for every vector ISA, <operator>_ref.cpp
-# as it is, and makes the list of them that <operator>.hpp declares (ops/operator/kernels.hpp). FROM: <name>.inl and .hpp instead, where
-# several operators or files share the kernels.
+# velo_kernels(<operator> [FROM <name>] [USES <feature>..]): compiles the folder's <operator>.inl
+# for every vector ISA, <operator>_ref.cpp as it is, and makes the list of them that <operator>.hpp
+# declares (ops/operator/kernels.hpp). FROM: <name>.inl and .hpp instead, where several operators or
+# files share the kernels.
 function(velo_kernels operator)
   cmake_parse_arguments(PARSE_ARGV 1 kernel "" "FROM" "USES")
   set(source ${operator})

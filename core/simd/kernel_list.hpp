@@ -1,5 +1,5 @@
-// The kernels of one algorithm: one struct of function pointers, and one constant instance of it for
-// each ISA that has one.
+// The kernels of one algorithm: one struct of function pointers, and one constant instance of it
+// for each ISA that has one.
 //
 // CMake (velo_kernels) writes the list of all instances: highest ISA first, the plain reference
 // last. Read by files compiled for one ISA: nothing of the standard library here.

@@ -252,8 +252,8 @@ void run_on_host(void* self, std::int64_t tasks, parallel::task_fn fn, void* use
 
 }  // namespace
 
-// A host's loop costs what slices of 5 us gain: with two threads of torch 4 of them are even, and on
-// a busy machine the wait for the other thread is much longer than they are.
+// A host's loop costs what slices of 5 us gain: with two threads of torch 4 of them are even, and
+// on a busy machine the wait for the other thread is much longer than they are.
 parallel host_threads::as_parallel() {
   constexpr int slices_a_thread = 3;
   return parallel(this, &run_on_host, threads, slices_a_thread);

@@ -23,7 +23,8 @@
 
 namespace velo::core {
 
-// A system thread with all signals blocked (they belong to the host's threads), joined or detached explicitly.
+// A system thread with all signals blocked (they belong to the host's threads), joined or detached
+// explicitly.
 class native_thread {
  public:
   void start(const char* name, void* (*entry)(void*), void* argument);  // throws VELO_ERR_MEMORY

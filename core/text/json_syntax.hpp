@@ -1,6 +1,6 @@
-// Whether a text is well-formed JSON, found without memory: tells a wrong text from a reader that ran
-// out of memory. Of the grammar alone: neither UTF-8, sizes of numbers nor repeated keys are looked at.
-// Not hot.
+// Whether a text is well-formed JSON, found without memory: tells a wrong text from a reader that
+// ran out of memory. Of the grammar alone: neither UTF-8, sizes of numbers nor repeated keys are
+// looked at. Not hot.
 #pragma once
 
 namespace velo::core {

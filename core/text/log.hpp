@@ -1,8 +1,8 @@
 // Log lines of a context: a level, a component, one line. Silent unless asked.
 //
 // Lines go to the host's sink, or to stderr in one write when the host gave none. A line that the
-// level keeps out costs one load. A sink that throws is ignored: logging cannot fail. A line that the
-// sink itself causes goes to stderr, since the sink would cause it again.
+// level keeps out costs one load. A sink that throws is ignored: logging cannot fail. A line that
+// the sink itself causes goes to stderr, since the sink would cause it again.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// A locale for the length of a call. newlocale has the "C" locale ready made, and freelocale leaves it.
+// A locale for the length of a call. newlocale has the "C" locale ready made, and freelocale leaves
+// it.
 #include "core/text/print.hpp"
 
 #include <locale.h>

@@ -1,5 +1,5 @@
-// What pictures have in common: text that is put together, names made harmless, bytes as people read
-// them, colors.
+// What pictures have in common: text that is put together, names made harmless, bytes as people
+// read them, colors.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // The one check of texts that others give: UTF-8 without zero bytes, before they are kept, or reach
 // records, logs, JSON and tables.
 //
-// A text that was checked is written as it was read: nothing that writes cuts it at a zero byte or puts
-// a question mark in it. Cost: a pass over the text.
+// A text that was checked is written as it was read: nothing that writes cuts it at a zero byte or
+// puts a question mark in it. Cost: a pass over the text.
 #pragma once
 
 #include <cstddef>
@@ -34,8 +34,8 @@ inline std::size_t utf8_character(const char* at) noexcept {
 // Where a text stops being UTF-8 without zero bytes; npos: nowhere.
 std::size_t find_no_text(std::string_view all) noexcept;
 
-// Throw a failure of the argument where a text is none. Of one with lines the argument has the place:
-// "text, line 2, column 5".
+// Throw a failure of the argument where a text is none. Of one with lines the argument has the
+// place: "text, line 2, column 5".
 void require_text(std::string_view all, const char* argument);
 void require_lines(std::string_view all, const char* argument);
 

@@ -13,12 +13,12 @@
  * thread also shows what F, I and W take, for which the schedule is simulated.
  *
  * For another kind two things change: STAGES (1F1B has one on each rank, ZB-V two), and the
- * functions: 1F1B has B, both gradients at once, so that desc.backward takes the place of desc.input
- * and desc.weight.
+ * functions: 1F1B has B, both gradients at once, so that desc.backward takes the place of
+ * desc.input and desc.weight.
  *
- * Ranks that are processes have their links from a group (velo_group_get_link) instead of a mailbox;
- * the rest stays. Build it against an installed velo with:
- * cc pipeline.c $(pkg-config --cflags --libs velo) -pthread
+ * Ranks that are processes have their links from a group (velo_group_get_link) instead of a
+ * mailbox; the rest stays. Build it against an installed velo with: cc pipeline.c $(pkg-config
+ * --cflags --libs velo) -pthread
  */
 #define _POSIX_C_SOURCE 200809L /* clock_gettime, mkstemp */
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // Memory in C++: a pool that a context's own memory comes from, too; a step recorded once and
-// replayed at fixed addresses; activations that wait in a file until just before their use; counters,
-// and a picture of it all. The same as ../c/memory.c.
+// replayed at fixed addresses; activations that wait in a file until just before their use;
+// counters, and a picture of it all. The same as ../c/memory.c.
 //
 //     memory_cpp DIR        the file of the swap, which has no name, and memory.svg go there
 //

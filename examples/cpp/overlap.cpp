@@ -1,12 +1,13 @@
-// Three kinds of work at one time, in one order: products, the reduce-scatter of what they gave, and the
-// prefetch of the weights that come next, each on a stream of its own.
+// Three kinds of work at one time, in one order: products, the reduce-scatter of what they gave,
+// and the prefetch of the weights that come next, each on a stream of its own.
 //
 //     overlap_cpp DIR        writes overlap.svg and overlap.json (a trace for Perfetto) of what happened
 //
-// Two ranks (threads of this process) have half of the inputs of every layer each. A layer's product is made
-// in slices of rows; a slice's sum over the ranks begins when it has been multiplied, beside the product
-// of the next slice. Weights wait in other memory and come one layer ahead. Events alone order the streams,
-// so the same calls on one stream, one after the other, have the same results, bit for bit.
+// Two ranks (threads of this process) have half of the inputs of every layer each. A layer's
+// product is made in slices of rows; a slice's sum over the ranks begins when it has been
+// multiplied, beside the product of the next slice. Weights wait in other memory and come one layer
+// ahead. Events alone order the streams, so the same calls on one stream, one after the other, have
+// the same results, bit for bit.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -51,7 +52,8 @@ std::vector<float> numbers(std::int64_t count, unsigned seed) {
   return made;
 }
 
-// When a slice, or a layer's weights, were ready: recorded on a stream, and read by a thread that waits.
+// When a slice, or a layer's weights, were ready: recorded on a stream, and read by a thread that
+// waits.
 struct mark {
   explicit mark(const velo::context& of) : event(velo::event::create(of)) {}
   velo::event event;

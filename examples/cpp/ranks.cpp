@@ -1,9 +1,9 @@
-// Ranks as threads of one process: each has its own context and its place in one group, and sums with
-// the others by a collective that is planned once and started at every step.
+// Ranks as threads of one process: each has its own context and its place in one group, and sums
+// with the others by a collective that is planned once and started at every step.
 //
-// Ranks that are processes call velo::group::create(context) instead of create_local, under mpirun or
-// torchrun; the rest stays. Build it against an installed velo with:
-// c++ -std=c++17 ranks.cpp $(pkg-config --cflags --libs velo) -pthread
+// Ranks that are processes call velo::group::create(context) instead of create_local, under mpirun
+// or torchrun; the rest stays. Build it against an installed velo with: c++ -std=c++17 ranks.cpp
+// $(pkg-config --cflags --libs velo) -pthread
 #include <cstdio>
 #include <string>
 #include <thread>

@@ -23,29 +23,40 @@ class Decoder(nn.Cell):
         numbers = np.random.default_rng(0)
 
         def weight(name, *shape):
-            return ms.Parameter(ms.Tensor(0.1 * numbers.standard_normal(shape), ms.float32).astype(dtype), name=name)
+            return ms.Parameter(ms.Tensor(0.1 * numbers.standard_normal(shape),
+                                          ms.float32).astype(dtype),
+                                name=name)
 
         self.table, self.head = weight("table", SYMBOLS, HIDDEN), weight("head", HIDDEN, SYMBOLS)
         self.qkv, self.out = weight("qkv", HIDDEN, 3 * HIDDEN), weight("out", HIDDEN, HIDDEN)
-        self.gate_up, self.down = weight("gate_up", HIDDEN, 2 * INNER), weight("down", INNER, HIDDEN)
+        self.gate_up, self.down = weight("gate_up", HIDDEN,
+                                         2 * INNER), weight("down", INNER, HIDDEN)
         self.gain1 = ms.Parameter(ops.ones(HIDDEN, dtype), name="gain1")
         self.gain2 = ms.Parameter(ops.ones(HIDDEN, dtype), name="gain2")
         width = HIDDEN // HEADS
         angle = np.outer(np.arange(LENGTH), 10000.0 ** (-np.arange(0, width, 2) / width))
         angle = np.concatenate((angle, angle), -1)[None, :, None, :]
-        self.cos, self.sin = ms.Tensor(np.cos(angle), ms.float32), ms.Tensor(np.sin(angle), ms.float32)
-        self.embedding, self.norm, self.swiglu = operators.Embedding(SYMBOLS), operators.RmsNorm(), operators.Swiglu()
-        self.rotary, self.loss = operators.RotaryPositionEmbedding(gradients="x"), operators.CrossEntropy()
+        self.cos, self.sin = ms.Tensor(np.cos(angle),
+                                       ms.float32), ms.Tensor(np.sin(angle), ms.float32)
+        self.embedding, self.norm, self.swiglu = operators.Embedding(
+            SYMBOLS), operators.RmsNorm(), operators.Swiglu()
+        self.rotary, self.loss = operators.RotaryPositionEmbedding(
+            gradients="x"), operators.CrossEntropy()
         self.attention = operators.FusionAttention(scale=width**-0.5, sparse_mode="left_up_causal")
         self.matmul, self.add = operators.Matmul(), operators.Add()
 
     def construct(self, symbols, targets):
         x = self.embedding(symbols, self.table)
-        qkv = self.matmul(self.norm(x, self.gain1).reshape(-1, HIDDEN), self.qkv).reshape(BATCH, LENGTH, 3 * HEADS, -1)
+        qkv = self.matmul(self.norm(x, self.gain1).reshape(-1, HIDDEN),
+                          self.qkv).reshape(BATCH, LENGTH, 3 * HEADS, -1)
         q, k, v = ops.split(qkv, HEADS, 2)
-        mixed = self.attention(self.rotary(q, self.cos, self.sin), self.rotary(k, self.cos, self.sin), v)
+        mixed = self.attention(self.rotary(q, self.cos, self.sin),
+                               self.rotary(k, self.cos, self.sin), v)
         x = self.add(x.reshape(-1, HIDDEN), self.matmul(mixed.reshape(-1, HIDDEN), self.out))
-        x = self.add(x, self.matmul(self.swiglu(self.matmul(self.norm(x, self.gain2), self.gate_up)), self.down))
+        x = self.add(
+            x,
+            self.matmul(self.swiglu(self.matmul(self.norm(x, self.gain2), self.gate_up)),
+                        self.down))
         return self.loss(self.matmul(x, self.head), targets)
 
 
@@ -70,4 +81,6 @@ def main(steps, dtype):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, getattr(ms, sys.argv[2] if len(sys.argv) > 2 else "float32"))
+    main(
+        int(sys.argv[1]) if len(sys.argv) > 1 else 10,
+        getattr(ms, sys.argv[2] if len(sys.argv) > 2 else "float32"))

@@ -41,8 +41,8 @@ struct layer_activations {
   buffer feed_forward_input;  // hidden; normed
   buffer gates;               // 2 inner; the backward pass overwrites it with its gradient
   buffer gated;               // inner
-  // Gradients of what the products of the weights' gradients take, where those are put off; gates is
-  // the fourth:
+  // Gradients of what the products of the weights' gradients take, where those are put off; gates
+  // is the fourth:
   buffer output_gradient, middle_gradient;  // hidden
   buffer projected_gradient;                // hidden + 2 kv
   // f32:

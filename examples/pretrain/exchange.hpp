@@ -1,8 +1,9 @@
-// How gradients become those of all ranks, and weights that ranks have updated in part become whole.
+// How gradients become those of all ranks, and weights that ranks have updated in part become
+// whole.
 //
-// Gradients go bucket by bucket, on a stream of their own, as the backward pass makes them: layer by
-// layer. With a sharded optimizer each rank gets them for its own ranges of the weights alone, updates
-// these, and the weights are gathered in the order in which they are needed. All of it is
+// Gradients go bucket by bucket, on a stream of their own, as the backward pass makes them: layer
+// by layer. With a sharded optimizer each rank gets them for its own ranges of the weights alone,
+// updates these, and the weights are gathered in the order in which they are needed. All of it is
 // velo::buckets' work; what is here says which weights belong together.
 #pragma once
 

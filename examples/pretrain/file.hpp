@@ -16,8 +16,8 @@ std::string read_beginning(const std::string& path, std::size_t most);
 // The same of a regular file; empty where there is none, or a device (/dev/full has no end).
 std::string beginning_if_any(const std::string& path, std::size_t most);
 
-// Refuses a file, named by a flag, that is to be written later and is something else now: it must not be
-// there, or begin as `ours` does, and a file must be possible beside it.
+// Refuses a file, named by a flag, that is to be written later and is something else now: it must
+// not be there, or begin as `ours` does, and a file must be possible beside it.
 void require_replaceable(const char* flag, const std::string& path, const std::string& ours,
                          const char* what);
 

@@ -43,8 +43,9 @@ pid_t parent_of(pid_t process) {
   return parent;
 }
 
-// mpirun puts each process that it starts into a group of its own, and signals the group. A shell or a
-// `timeout` in between is a member; mpirun, or its daemon on another host, is the first parent outside.
+// mpirun puts each process that it starts into a group of its own, and signals the group. A shell
+// or a `timeout` in between is a member; mpirun, or its daemon on another host, is the first parent
+// outside.
 pid_t first_parent_outside_group() {
   const pid_t group = ::getpgrp();
   pid_t parent = ::getppid();
@@ -52,8 +53,8 @@ pid_t first_parent_outside_group() {
   return parent;
 }
 
-// A process that is stopped and continued by hand gets SIGCONT from another process, or from an mpirun
-// that was told to forward it.
+// A process that is stopped and continued by hand gets SIGCONT from another process, or from an
+// mpirun that was told to forward it.
 void catch_warning_of_mpirun() {
   if (!std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("OMPI_MCA_orte_forward_job_control"))
     return;

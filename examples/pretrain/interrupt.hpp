@@ -1,12 +1,12 @@
 // Ctrl-C, the SIGTERM of a batch scheduler, or the SIGHUP of a terminal that closes, as a question
 // the trainer asks between steps, so that it can save before it leaves.
 //
-// The first of each is remembered; a second one ends the program at once, for who cannot wait. A rank
-// that waits for ranks which have not come has nothing to save: there the first one ends it.
+// The first of each is remembered; a second one ends the program at once, for who cannot wait. A
+// rank that waits for ranks which have not come has nothing to save: there the first one ends it.
 //
-// mpirun sends its ranks SIGCONT when it is interrupted, SIGTERM a second later and SIGKILL after one
-// more (each waits for `odls_base_sigkill_timeout`). From mpirun SIGCONT counts as SIGTERM, so that all
-// of this time is there to save.
+// mpirun sends its ranks SIGCONT when it is interrupted, SIGTERM a second later and SIGKILL after
+// one more (each waits for `odls_base_sigkill_timeout`). From mpirun SIGCONT counts as SIGTERM, so
+// that all of this time is there to save.
 #pragma once
 
 namespace pretrain {

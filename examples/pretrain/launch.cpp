@@ -17,8 +17,8 @@ const char* text_of(const char* variable) {
   return value != nullptr && *value != 0 ? value : nullptr;
 }
 
-// The rank that a launcher gave this process; nullptr: none did. What velo_group_create looks at, too,
-// which refuses a rank without a size, and a size without a rank.
+// The rank that a launcher gave this process; nullptr: none did. What velo_group_create looks at,
+// too, which refuses a rank without a size, and a size without a rank.
 const char* launched_rank() {
   for (const auto& [rank, size] :
        {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("RANK", "WORLD_SIZE")})

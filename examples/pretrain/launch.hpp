@@ -1,9 +1,9 @@
 // Has a run done by all of its ranks.
 //
-// Ranks are threads of this process (--transport local), or processes: those that mpirun, torchrun or
-// srun started, or else this one starts itself again, once for each rank, before it has made anything,
-// and waits for them. A rank that fails, or is killed, ends the others: they find out in the
-// collective they are in, or are in next.
+// Ranks are threads of this process (--transport local), or processes: those that mpirun, torchrun
+// or srun started, or else this one starts itself again, once for each rank, before it has made
+// anything, and waits for them. A rank that fails, or is killed, ends the others: they find out in
+// the collective they are in, or are in next.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,10 @@
 // One rank of a run: its memory, its context, and what it does together with the other ranks.
 //
-// Ranks are copies of the model, each with its part of the windows, or of a copy's stages: with `pp`
-// stages, ranks 0 to n / pp - 1 have the first, and so on. What ranks with the same weights, the sharers
-// of these, make together has the same bits on all of them. Rank 0 leads: it alone prints, measures,
-// saves and writes files. Every function below "Together" is to be called by all ranks in the same
-// order; of a run of one rank it does nothing.
+// Ranks are copies of the model, each with its part of the windows, or of a copy's stages: with
+// `pp` stages, ranks 0 to n / pp - 1 have the first, and so on. What ranks with the same weights,
+// the sharers of these, make together has the same bits on all of them. Rank 0 leads: it alone
+// prints, measures, saves and writes files. Every function below "Together" is to be called by all
+// ranks in the same order; of a run of one rank it does nothing.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,15 @@ class member {
   int ranks() const { return ranks_; }
   bool leads() const { return rank_ == 0; }
 
-  // Copies of the model, and which one this rank is of; a copy's ranks are in the order of its stages.
+  // Copies of the model, and which one this rank is of; a copy's ranks are in the order of its
+  // stages.
   int copies() const { return ranks_ / stages_; }
   int copy() const { return rank_ % copies(); }
   int stages() const { return stages_; }
   int stage() const { return rank_ / copies(); }
 
-  // The ranks with this one's weights, with a stream of communication's own; whether it is the first.
+  // The ranks with this one's weights, with a stream of communication's own; whether it is the
+  // first.
   velo_group sharers() const { return sharers_ ? sharers_ : group_; }
   velo::stream_ref stream_of_sharers() const { return link_; }
   bool shares() const { return sharing_ > 1; }
@@ -47,8 +49,8 @@ class member {
   velo_group pipeline() const { return pipeline_; }
 
   // Together.
-  // Cuts copies into so many stages; `both_ways`: a rank shares the weights of the one as far from the
-  // other end.
+  // Cuts copies into so many stages; `both_ways`: a rank shares the weights of the one as far from
+  // the other end.
   void split(int stages, bool both_ways);
   void barrier() const;
   double sum(double mine) const;

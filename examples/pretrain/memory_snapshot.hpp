@@ -1,5 +1,5 @@
-// What memory did in the first three steps of a run, --memory_snapshot FILE: the pool's history with
-// the parts of a step by name, and its blocks as they are at the end.
+// What memory did in the first three steps of a run, --memory_snapshot FILE: the pool's history
+// with the parts of a step by name, and its blocks as they are at the end.
 //
 // The file's ending says the form: .svg a picture over time, .json and everything else what torch's
 // memory viewer reads, as JSON or as a pickle. It is written when the third step ends, or the run

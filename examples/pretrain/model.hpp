@@ -1,9 +1,9 @@
-// The language model: embedding, decoder layers, norm, head and loss, forward and backward; or a stage
-// of it, layers one behind the other with what lies before the first and behind the last.
+// The language model: embedding, decoder layers, norm, head and loss, forward and backward; or a
+// stage of it, layers one behind the other with what lies before the first and behind the last.
 //
-// What a pass makes for the next one is the micro-batch's (activations.hpp). The logits are computed
-// in the model's dtype, and the backward pass turns them into their gradient in place, so they exist
-// once.
+// What a pass makes for the next one is the micro-batch's (activations.hpp). The logits are
+// computed in the model's dtype, and the backward pass turns them into their gradient in place, so
+// they exist once.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,8 @@ struct stage_range {
   std::size_t first, last;
 };
 
-// What a forward pass leaves for what follows: all that the backward pass reads but what is made again
-// there; the input alone, for model::make_again; or nothing, of a pass that is alone.
+// What a forward pass leaves for what follows: all that the backward pass reads but what is made
+// again there; the input alone, for model::make_again; or nothing, of a pass that is alone.
 enum class kept { all, input, nothing };
 
 class model {
@@ -44,11 +44,12 @@ class model {
   velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             bool alone = false);
 
-  // A stage's: from what the stage before gives, borrowed, in the place of the embedding; its output,
-  // or nothing in the last stage, of which there is a loss.
+  // A stage's: from what the stage before gives, borrowed, in the place of the embedding; its
+  // output, or nothing in the last stage, of which there is a loss.
   buffer forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                        buffer input, kept what = kept::all);
-  // After a forward pass that kept its input, of a stage that is not the last: as if it had kept all.
+  // After a forward pass that kept its input, of a stage that is not the last: as if it had kept
+  // all.
   void make_again(const velo::stream_ref& stream, activations& of) const;
 
   // After forward: the sum, or the mean, of the losses of all targets that count, in nats.
@@ -57,9 +58,9 @@ class model {
   // After a mean loss: adds `scale` times its gradient to the weights' gradients.
   void backward(const velo::stream_ref& stream, activations& of, double scale);
 
-  // A stage's: from the gradient of its output, which is not written to (nothing in the last), that of
-  // its input, or nothing in the first. With `later` the products of the weights' gradients are left
-  // to weight_gradients; what was given must stay until then.
+  // A stage's: from the gradient of its output, which is not written to (nothing in the last), that
+  // of its input, or nothing in the first. With `later` the products of the weights' gradients are
+  // left to weight_gradients; what was given must stay until then.
   buffer backward_stage(const velo::stream_ref& stream, activations& of, double scale,
                         buffer gradient, bool later);
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;

@@ -13,9 +13,9 @@ class optimizer {
  public:
   explicit optimizer(const optimizer_settings& settings) : settings_(settings) {}
 
-  // Updates the weights whose state `all` has; `number` counts updates from 1. With `away` the state
-  // is there, and comes in slices. The norm is that of all: of several ranks each sums its ranges
-  // `summed`. Returns the gradients' norm before clipping.
+  // Updates the weights whose state `all` has; `number` counts updates from 1. With `away` the
+  // state is there, and comes in slices. The norm is that of all: of several ranks each sums its
+  // ranges `summed`. Returns the gradients' norm before clipping.
   double step(const member& rank, weights& all, const std::vector<range>& summed, swapper* away,
               std::int64_t number, double learning_rate);
 

@@ -192,8 +192,8 @@ void pipeline::forward(velo_executor_call& call) {
   if (scores_) finish(at, of);
 }
 
-// Gradients are averaged later over all who have the same weights: over copies, and over the chains of
-// each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
+// Gradients are averaged later over all who have the same weights: over copies, and over the chains
+// of each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
 void pipeline::backward(velo_executor_call& call, bool later) {
   if (scores_) return;
   if (late_) late_->clear_gradients();
@@ -215,7 +215,8 @@ void pipeline::weight(const velo_executor_call& call) {
   finish(at, of);
 }
 
-// Of a row's actions that neither compute nor communicate RECOMPUTE is the one that does something here.
+// Of a row's actions that neither compute nor communicate RECOMPUTE is the one that does something
+// here.
 void pipeline::make_again(const velo_executor_call& call) {
   if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
   stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);

@@ -2,9 +2,9 @@
 //
 // velo's executor goes through the rank's part of the schedule and calls back for each action; what
 // crosses between stages goes over the messages of the copy's group. A micro-batch at a stage has
-// activations of its own from its F to its B or W; they are taken from a few, as many as the schedule
-// ever needs at a time. Gradients add up in the order of the schedule, so a step has the bits of
-// every other with this schedule, and up to rounding those of one rank.
+// activations of its own from its F to its B or W; they are taken from a few, as many as the
+// schedule ever needs at a time. Gradients add up in the order of the schedule, so a step has the
+// bits of every other with this schedule, and up to rounding those of one rank.
 #pragma once
 
 #include <exception>
@@ -32,8 +32,8 @@ class pipeline {
   // Writes the symbols of a micro-batch of the step, and returns how many sequences they are.
   using source = std::function<std::int64_t(std::int64_t microbatch, activations& into)>;
 
-  // A step of all ranks of the copy; adds to the weights' gradients. The sum of the micro-batches' mean
-  // losses that this rank has.
+  // A step of all ranks of the copy; adds to the weights' gradients. The sum of the micro-batches'
+  // mean losses that this rank has.
   double train(const source& from);
   // The update of the last step is as it would be had all ranks waited; all ranks call it.
   void settle();

@@ -23,8 +23,8 @@ void post_validation::clear_gradients() {
   if (!std::exchange(cleared_, true)) weights_.clear_gradients();
 }
 
-// A state is of the copies' ranks with the same stages: all states, one behind the other, are those of
-// all ranks in their order.
+// A state is of the copies' ranks with the same stages: all states, one behind the other, are those
+// of all ranks in their order.
 std::uint64_t post_validation::state_size() const {
   return static_cast<std::uint64_t>(rank_.copies()) * sizeof(measured);
 }

@@ -1,16 +1,18 @@
 // Optimizer steps of a model in stages that no rank waits for: the setting post_validation.
 //
-// What a rank has to know of the others - the gradients' norm, the loss that is told, whether anybody
-// was interrupted - follows each step through the next one (velo's executor brings it). Until then a
-// rank steps as if what it knows were all: unclipped, or not at all where the ranks before it alone
-// would be clipped. Then the step stands, or weights and moments come back from a copy and the step
-// is done with the factor that is right; one with gradients that are not finite is not done.
+// What a rank has to know of the others - the gradients' norm, the loss that is told, whether
+// anybody was interrupted - follows each step through the next one (velo's executor brings it).
+// Until then a rank steps as if what it knows were all: unclipped, or not at all where the ranks
+// before it alone would be clipped. Then the step stands, or weights and moments come back from a
+// copy and the step is done with the factor that is right; one with gradients that are not finite
+// is not done.
 //
-// Sums are kept by rank and added in the order of ranks, so norm, loss and weights have the bits of a
-// run that waits. Cost: a copy of what an update writes on every rank but the last stage's, 12 bytes
-// a parameter in f32 and 14 in bf16, and the time to copy it. With a sharded optimizer a rank copies its
-// own part of moments and masters, and all of the weights, which are gathered after every step. That is
-// safe as ranks with the same stage measure together, so that all of them step, or none does.
+// Sums are kept by rank and added in the order of ranks, so norm, loss and weights have the bits of
+// a run that waits. Cost: a copy of what an update writes on every rank but the last stage's, 12
+// bytes a parameter in f32 and 14 in bf16, and the time to copy it. With a sharded optimizer a rank
+// copies its own part of moments and masters, and all of the weights, which are gathered after
+// every step. That is safe as ranks with the same stage measure together, so that all of them step,
+// or none does.
 #pragma once
 
 #include <cstdint>

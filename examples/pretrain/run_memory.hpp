@@ -7,8 +7,8 @@
 // planned addresses. In a rehearsal no memory is given out: buffers have sizes and lifetimes alone,
 // which is how a run knows what a step will need before the first one.
 //
-// A buffer that is recomputed is a region of velo_recompute with one output. Its memory goes back to
-// the pool when it is released, and is taken anew when its operator runs again.
+// A buffer that is recomputed is a region of velo_recompute with one output. Its memory goes back
+// to the pool when it is released, and is taken anew when its operator runs again.
 #pragma once
 
 #include <cstddef>
@@ -103,8 +103,8 @@ class run_memory {
   // For a step or less, contents undefined.
   buffer take(std::int64_t bytes, velo_purpose purpose);
   // Takes memory for an activation and calls fill(), which writes it. If the buffer is recomputed,
-  // the next call after a release does both again; fill must not call make. Without fill, that of the
-  // next buffer writes this one, too.
+  // the next call after a release does both again; fill must not call make. Without fill, that of
+  // the next buffer writes this one, too.
   template <class F>
   void make(buffer& which, std::int64_t bytes, F&& fill) {
     make(which, bytes, {&fill, [](void* f) { (*static_cast<std::remove_reference_t<F>*>(f))(); }});

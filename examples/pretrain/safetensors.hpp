@@ -30,8 +30,8 @@ struct named_tensor {
   element type;
   std::vector<std::int64_t> shape;
   void* data;
-  // Where data is nullptr: the way of words of 4 bytes [first, first + count) to a file, and from one,
-  // piece by piece.
+  // Where data is nullptr: the way of words of 4 bytes [first, first + count) to a file, and from
+  // one, piece by piece.
   std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
   std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
 

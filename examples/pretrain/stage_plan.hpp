@@ -1,8 +1,9 @@
 // How a copy of the model is cut into stages, which rank has which, and in what order they work.
 //
-// The order is a schedule of velo's, of the kind that the settings name: `pp` ranks, micro-batches =
-// accumulation. Layers are dealt out evenly. With two chains (dualpipe) micro-batches enter from both
-// ends: every stage is there twice, on a rank of either half, and each has half of the micro-batches.
+// The order is a schedule of velo's, of the kind that the settings name: `pp` ranks, micro-batches
+// = accumulation. Layers are dealt out evenly. With two chains (dualpipe) micro-batches enter from
+// both ends: every stage is there twice, on a rank of either half, and each has half of the
+// micro-batches.
 #pragma once
 
 #include <cstdint>

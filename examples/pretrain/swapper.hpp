@@ -1,9 +1,9 @@
 // Buffers whose contents wait in other memory or in files while nobody needs them.
 //
-// A buffer goes in four calls: `out` begins its copy, or that of all buffers of a layer, `settle` waits for
-// that and gives its memory back; `in` takes memory and begins the copy back, `wait` waits for that. Between a begin and its
-// wait there is time for work: what is waited for all the same counts as stalled. In a rehearsal
-// nothing is copied, and memory comes and goes as it would.
+// A buffer goes in four calls: `out` begins its copy, or that of all buffers of a layer, `settle`
+// waits for that and gives its memory back; `in` takes memory and begins the copy back, `wait`
+// waits for that. Between a begin and its wait there is time for work: what is waited for all the
+// same counts as stalled. In a rehearsal nothing is copied, and memory comes and goes as it would.
 #pragma once
 
 #include <memory>

@@ -122,8 +122,8 @@ class run {
     }
   }
 
-  // Whether any rank was told to stop: all ask, and all hear the same. Steps that are validated late
-  // bring that with them, and nobody is asked between them.
+  // Whether any rank was told to stop: all ask, and all hear the same. Steps that are validated
+  // late bring that with them, and nobody is asked between them.
   bool stopped(progress& report) {
     if (!values_.parallel.post_validation) return stopped();
     if (signal_ != 0) settle(report);

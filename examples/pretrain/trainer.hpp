@@ -31,7 +31,8 @@ class trainer {
   // The most bytes that the run's memory will hold if these settings rule it.
   std::int64_t promise(const memory_settings& with);
 
-  // Chooses what to recompute so that the promise is at most so many bytes: false when nothing does.
+  // Chooses what to recompute so that the promise is at most so many bytes: false when nothing
+  // does.
   bool adapt(std::int64_t most);
 
   const std::vector<layer_recompute>& recompute() const { return recompute_; }
@@ -46,8 +47,8 @@ class trainer {
   };
   // What is known then: of this step, or with post_validation of the one before, if there was any.
   std::optional<result> step();
-  // Waits for the last step with post_validation, and returns what was not known of it. Weights, losses
-  // and state are to be asked for when it is done.
+  // Waits for the last step with post_validation, and returns what was not known of it. Weights,
+  // losses and state are to be asked for when it is done.
   std::optional<result> settle();
 
   std::int64_t steps_done() const { return steps_done_; }

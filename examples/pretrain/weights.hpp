@@ -3,9 +3,9 @@
 //
 // All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
 // exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
-// f32 always. Where the optimizer is sharded, masters and moments are those of the rank's own ranges,
-// one behind the other. Files are of the whole model: what several ranks have of it goes through their
-// group on its way to the one that writes, and each takes its own of what it reads.
+// f32 always. Where the optimizer is sharded, masters and moments are those of the rank's own
+// ranges, one behind the other. Files are of the whole model: what several ranks have of it goes
+// through their group on its way to the one that writes, and each takes its own of what it reads.
 #pragma once
 
 #include <velo/velo.hpp>
@@ -22,8 +22,8 @@ velo_dtype dtype_of(element type);
 
 class weights {
  public:
-  // Without `training` there are only the weights themselves; with `sharded` masters and moments come
-  // later, by `shard`.
+  // Without `training` there are only the weights themselves; with `sharded` masters and moments
+  // come later, by `shard`.
   weights(run_memory& from, const model_settings& model, bool training, bool sharded = false);
   // Those of a part of the model, `rank`'s.
   weights(member& rank, const model_settings& model, const holding& held, bool sharded);

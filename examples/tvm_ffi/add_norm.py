@@ -10,7 +10,8 @@ import os
 import numpy as np
 import tvm_ffi
 
-velo = tvm_ffi.load_module(os.environ.get("VELO_ADAPTERS", "libvelo_adapters.so"))  # tvm-ffi goes by the ending .so
+velo = tvm_ffi.load_module(os.environ.get("VELO_ADAPTERS",
+                                          "libvelo_adapters.so"))  # tvm-ffi goes by the ending .so
 
 
 def add_norm(a, b, gamma, epsilon=1e-6):

@@ -1,4 +1,5 @@
-// velo collective: which way a collective takes among ranks of this machine, why, and how long it takes.
+// velo collective: which way a collective takes among ranks of this machine, why, and how long it
+// takes.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

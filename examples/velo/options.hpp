@@ -1,4 +1,5 @@
-// The words after a command's name, sorted by a table of the command's own into options and the rest.
+// The words after a command's name, sorted by a table of the command's own into options and the
+// rest.
 #pragma once
 
 #include <charconv>

@@ -1,6 +1,6 @@
-// velo replay: what a trace of allocations reserves, and what an operation costs, in velo's pool, by
-// a static plan, and in a model of the allocator that frameworks use on devices. Sizes are rounded
-// up to 512 bytes for all of them, so that what differs is fragmentation alone.
+// velo replay: what a trace of allocations reserves, and what an operation costs, in velo's pool,
+// by a static plan, and in a model of the allocator that frameworks use on devices. Sizes are
+// rounded up to 512 bytes for all of them, so that what differs is fragmentation alone.
 #include <sys/mman.h>
 #include <unistd.h>
 

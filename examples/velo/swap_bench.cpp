@@ -1,7 +1,7 @@
-// velo swap-bench: what the tiers of a swap give on this machine, in this folder. An object goes out
-// and comes back, with each way to read and write files, with and without checksums; memcpy and the
-// host tier stand beside. The first round lays the file out and is compared byte for byte; the best
-// of the others counts.
+// velo swap-bench: what the tiers of a swap give on this machine, in this folder. An object goes
+// out and comes back, with each way to read and write files, with and without checksums; memcpy and
+// the host tier stand beside. The first round lays the file out and is compared byte for byte; the
+// best of the others counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -12,8 +12,8 @@ namespace command {
 std::string read_file(const std::string& file);
 void write_file(const std::string& file, const std::string& text);
 
-// The line that holds a row of a table; rows are counted from 0 behind the names of the columns, and
-// empty lines are none.
+// The line that holds a row of a table; rows are counted from 0 behind the names of the columns,
+// and empty lines are none.
 std::size_t line_of_row(const std::string& file, std::int64_t row);
 
 // What makes no sense in a file: an input_error with file, line and column.

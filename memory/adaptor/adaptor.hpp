@@ -1,7 +1,7 @@
 // Adaptors over an allocator struct: what each is, and what they share - a copy of what is below.
 //
-// One class and one file for each kind; all that is known of them elsewhere is this page. An adaptor
-// gives what is below the same request it got, so any order of them works. Thread-safe.
+// One class and one file for each kind; all that is known of them elsewhere is this page. An
+// adaptor gives what is below the same request it got, so any order of them works. Thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -78,7 +78,8 @@ class text_number {
   char* first_ = digits_ + longest - 1;
 };
 
-// The eight digits of a number below 2^32 as they lie in memory: each half byte gets a byte of its own.
+// The eight digits of a number below 2^32 as they lie in memory: each half byte gets a byte of its
+// own.
 std::uint64_t hex_digits(std::uint64_t n) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101;
   n = (n | n << 16) & 0x0000ffff0000ffff;

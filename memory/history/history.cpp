@@ -1,5 +1,5 @@
-// Pages change hands under the history's own lock, which may be taken with the pool's lock held, but
-// never the other way round.
+// Pages change hands under the history's own lock, which may be taken with the pool's lock held,
+// but never the other way round.
 #include "memory/history/history.hpp"
 
 #include <algorithm>

@@ -1,13 +1,14 @@
 // What has happened in a pool lately: who was given which block when, and what was said about it.
 //
 // Events lie in pages of 16 KiB. A thread writes to a page of its own, without a lock; a full page
-// goes to the end of a line and the thread gets the one at its front, whose events are dropped, once
-// those behind it hold as many events as are to be kept. What was live when the first event still kept
-// happened is always known: dropped events are added up. Nothing is missing after a drop: an event
-// older than the newest one dropped counts as dropped, wherever it lies.
+// goes to the end of a line and the thread gets the one at its front, whose events are dropped,
+// once those behind it hold as many events as are to be kept. What was live when the first event
+// still kept happened is always known: dropped events are added up. Nothing is missing after a
+// drop: an event older than the newest one dropped counts as dropped, wherever it lies.
 //
-// Time is in ticks (core/host/ticks.hpp), and becomes the wall clock's only when somebody reads. A text lies behind its event in as many places for events as it needs.
-// Thread-safe. Cost of an event: reading the counter (10 ns of 17) and 48 bytes.
+// Time is in ticks (core/host/ticks.hpp), and becomes the wall clock's only when somebody reads. A
+// text lies behind its event in as many places for events as it needs. Thread-safe. Cost of an
+// event: reading the counter (10 ns of 17) and 48 bytes.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// A pool as it was at one moment: its blocks, its counters, what its history holds; and the forms in
-// which that is given out.
+// A pool as it was at one moment: its blocks, its counters, what its history holds; and the forms
+// in which that is given out.
 //
 // Blocks and counters are taken under the pool's lock and exact, but for what threads do meanwhile
 // without it. Writing needs the pool no more. JSON and pickle hold the structure of torch's memory

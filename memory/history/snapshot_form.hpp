@@ -1,10 +1,10 @@
 // How dictionaries, lists and numbers are written: as JSON, or as a pickle.
 //
-// The pickle keeps to protocol 2 and to what torch's viewer reads: no code, no classes, but numbers,
-// texts, lists and tuples of two. Words that come again and again are written once and named from
-// then on. A form writes into a sink's buffer, where reserve() made room for all that comes before
-// the next reserve(); it allocates nothing after it was made, so that no caller's buffer is left
-// half-written for want of memory. Cost: 1 to 10 ns a value.
+// The pickle keeps to protocol 2 and to what torch's viewer reads: no code, no classes, but
+// numbers, texts, lists and tuples of two. Words that come again and again are written once and
+// named from then on. A form writes into a sink's buffer, where reserve() made room for all that
+// comes before the next reserve(); it allocates nothing after it was made, so that no caller's
+// buffer is left half-written for want of memory. Cost: 1 to 10 ns a value.
 #pragma once
 
 #include <charconv>

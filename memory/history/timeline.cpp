@@ -2,8 +2,8 @@
 // upon the other for each purpose, what is reserved as a line above, what was said and what was
 // refused as marks. SVG, readable without a program of ours.
 //
-// The plane has columns of a pixel. Of all that happened within one, the moment with most live bytes
-// is shown, so that no peak is lost; the size of the picture does not grow with the history.
+// The plane has columns of a pixel. Of all that happened within one, the moment with most live
+// bytes is shown, so that no peak is lost; the size of the picture does not grow with the history.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,10 +1,10 @@
 // The addresses of a plan, and the memory behind them.
 //
-// One range of addresses, as long as the plan is high. What is in use is known by its begin and end,
-// so that an address is given only when nothing lies there: whatever the program does, two blocks
-// never overlap. Memory comes by granules with the first use of an address and stays; trim() lets
-// that of gaps go. Not thread-safe. Cost: a search among what is in use, and a bit for each granule
-// while some have no memory.
+// One range of addresses, as long as the plan is high. What is in use is known by its begin and
+// end, so that an address is given only when nothing lies there: whatever the program does, two
+// blocks never overlap. Memory comes by granules with the first use of an address and stays; trim()
+// lets that of gaps go. Not thread-safe. Cost: a search among what is in use, and a bit for each
+// granule while some have no memory.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,8 @@ class plan_arena {
   block& at(std::uint64_t offset) noexcept { return live_.find(offset)->second; }
   void give(std::uint64_t offset) noexcept;
 
-  // Lets the memory of gaps go, most at a time, until it is `bytes` or none is left; how many bytes.
+  // Lets the memory of gaps go, most at a time, until it is `bytes` or none is left; how many
+  // bytes.
   std::uint64_t trim(std::uint64_t bytes) noexcept;
 
   void leave() noexcept { range_.leave(); }  // what is mapped stays so

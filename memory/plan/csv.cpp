@@ -1,4 +1,5 @@
-// Reading by rows and fields that know their place in the text; the first that makes no sense ends it.
+// Reading by rows and fields that know their place in the text; the first that makes no sense ends
+// it.
 #include "memory/plan/csv.hpp"
 
 #include <algorithm>
@@ -224,8 +225,8 @@ void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
     table.buffers[i].upper = std::min(table.buffers[i].upper, event);
 }
 
-// A pointer that a log allocates twice, and an index that was read as an id before, get a number behind
-// them, so that the text can be read again.
+// A pointer that a log allocates twice, and an index that was read as an id before, get a number
+// behind them, so that the text can be read again.
 std::string write_placement(const plan_table& table, const std::vector<std::int64_t>& offsets) {
   std::string out = "id,lower,upper,size,offset\n";
   const std::unordered_set<string_view> taken(table.names.begin(), table.names.end());

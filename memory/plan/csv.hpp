@@ -4,9 +4,9 @@
 //   RMM's log       Thread,Time,Action,Pointer,Size,Stream
 //                                               an event a row: allocate, free, allocate failure
 //
-// Columns go by their names, in any order; of a log only Action, Pointer and Size matter, and a row's
-// place is its time. Lines end in LF or CRLF; empty ones are passed over. What makes no sense is
-// refused as VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
+// Columns go by their names, in any order; of a log only Action, Pointer and Size matter, and a
+// row's place is its time. Lines end in LF or CRLF; empty ones are passed over. What makes no sense
+// is refused as VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,8 @@
 // Buffers are placed one after another (greedy.hpp). Those that end above the goal are the ones
 // the order has treated badly: each moves towards the front by a part of its way, drawn at random,
 // and all are placed again. A few buffers decide the height of most problems, and this finds out
-// which. Several orders learn side by side; the one that got better last has the next round. A round
-// costs O(n * n).
+// which. Several orders learn side by side; the one that got better last has the next round. A
+// round costs O(n * n).
 #pragma once
 
 #include <cstdint>

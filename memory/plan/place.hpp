@@ -2,11 +2,12 @@
 // alive together do not overlap and the highest address stays low.
 //
 // Finding the lowest height is NP-hard. The height can never be below the largest sum of sizes
-// alive at one time, and that bound is reached more often than not: so heuristics come first, in the
-// order of time (sweep.hpp) and by orders that learn (plan_orders.hpp), and a search
-// (search.hpp) closes the gap within the time allowed (plan_group.hpp). What is left of the gap
-// is always reported. On one thread the same input, seed and enough time give the same placement on
-// every machine; several search in different ways until one is done, and the lowest placement counts.
+// alive at one time, and that bound is reached more often than not: so heuristics come first, in
+// the order of time (sweep.hpp) and by orders that learn (plan_orders.hpp), and a search
+// (search.hpp) closes the gap within the time allowed (plan_group.hpp). What is left of the gap is
+// always reported. On one thread the same input, seed and enough time give the same placement on
+// every machine; several search in different ways until one is done, and the lowest placement
+// counts.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct plan_limits {
 };
 
 // The best placement found. Every lower < upper, every size > 0, the sum of all sizes fits 63 bits.
-// O(n log n) for the bound and each sweep, O(n * n) for each round of orders (left out for more than
-// 20,000 buffers), then search until the height is low enough or time is up.
+// O(n log n) for the bound and each sweep, O(n * n) for each round of orders (left out for more
+// than 20,000 buffers), then search until the height is low enough or time is up.
 placement place(const std::vector<lifetime>& buffers, const plan_limits& limits);
 
 // The largest sum of sizes alive at one time. O(n log n).

@@ -1,5 +1,5 @@
-// What is behind velo_plan: the buffers and their uses, their addresses once they have some, and the
-// steps that buffers come from and addresses go to (steps.hpp).
+// What is behind velo_plan: the buffers and their uses, their addresses once they have some, and
+// the steps that buffers come from and addresses go to (steps.hpp).
 //
 // Adding forgets the addresses, so that they are always those of the buffers there are. A call that
 // fails leaves the plan as it was. Not for two threads at once, but for steps().

@@ -16,7 +16,8 @@
 //     later runs look there first. Runs, seeds and limits decide everything: the clock only ends
 //     it.
 //
-// A node costs O(buffers met + moments spanned by those whose low rises). Memory O(problem + trail).
+// A node costs O(buffers met + moments spanned by those whose low rises). Memory O(problem +
+// trail).
 #pragma once
 
 #include <cstdint>

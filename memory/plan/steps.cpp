@@ -294,8 +294,8 @@ void* plan_steps::take(pool& from, std::int64_t buffer, const wanted& what) {
   return memory;
 }
 
-// Where the pool would come to hold more than the step needs, the memory of its free blocks goes, then
-// what lies idle behind addresses.
+// Where the pool would come to hold more than the step needs, the memory of its free blocks goes,
+// then what lies idle behind addresses.
 void plan_steps::make_room(pool& in, std::uint64_t bytes) {
   const std::uint64_t excess = in.make_room(bytes, most_);
   if (excess == 0) return;

@@ -1,4 +1,5 @@
-// Two kinds of holes: indexed by size where the least is wanted, by address alone where the first is.
+// Two kinds of holes: indexed by size where the least is wanted, by address alone where the first
+// is.
 #include "memory/plan/sweep.hpp"
 
 #include <algorithm>

@@ -23,9 +23,9 @@ class plan_sweep {
   // Offsets by buffer.
   std::vector<std::int64_t> by_best_fit() const;
 
-  // Those that live longer than `brief` from the bottom, others from the ceiling. What finds no hole
-  // below it lies above. Empty: there were so many holes that the pass was not worth its end, or it
-  // was over(), which is asked every few buffers, before that.
+  // Those that live longer than `brief` from the bottom, others from the ceiling. What finds no
+  // hole below it lies above. Empty: there were so many holes that the pass was not worth its end,
+  // or it was over(), which is asked every few buffers, before that.
   std::vector<std::int64_t> from_both_ends(std::int64_t brief, std::int64_t ceiling,
                                            const std::function<bool()>& over) const;
 

@@ -125,10 +125,10 @@ bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Large commitments get small pages until the host's use is known: what has been touched of one when the
-// next one comes tells it; where nothing has been touched the next one waits, too. Those that waited get
-// huge pages with the first that does. Of the very first one, which may be all that a host ever needs, the
-// part that is not looked at gets them at once.
+// Large commitments get small pages until the host's use is known: what has been touched of one
+// when the next one comes tells it; where nothing has been touched the next one waits, too. Those
+// that waited get huge pages with the first that does. Of the very first one, which may be all that
+// a host ever needs, the part that is not looked at gets them at once.
 bool address_range::wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept {
   if (use_ == use::dense) return true;
   if (waiting_count_ > 0) {
@@ -167,8 +167,8 @@ address_range::use address_range::use_of(const stretch& part) const noexcept {
   return pages >= looked_at / page / 4 ? use::dense : use::sparse;
 }
 
-// Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is brought in
-// for a few bytes of it.
+// Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is brought
+// in for a few bytes of it.
 void address_range::advise_huge(std::uint64_t start, std::uint64_t end) noexcept {
   const std::uint64_t first = core::round_up(start, huge), last = end / huge * huge;
   if (last > first) madvise(begin_ + first, last - first, MADV_HUGEPAGE);

@@ -1,13 +1,13 @@
 // Addresses reserved once and backed by memory where they are in use: every call of the system that
 // the pool makes for memory is behind this class, one branch for each kind of memory.
 //
-// Huge pages are asked for where memory is used densely: a host that touches a byte here and there would
-// have 2 MiB cleared for each.
+// Huge pages are asked for where memory is used densely: a host that touches a byte here and there
+// would have 2 MiB cleared for each.
 //
 // A range never moves and never grows; what is backed changes in granules. Backing is asked for in
-// steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the frontier
-// a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a system
-// call where the comment of a function does not say less.
+// steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the
+// frontier a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a
+// system call where the comment of a function does not say less.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +42,9 @@ class address_range {
  public:
   static constexpr std::uint64_t huge = std::uint64_t{2} << 20;  // a huge page
 
-  // wanted: bytes of addresses. Where a process does not have so many (strict overcommit, Valgrind) the
-  // largest half of a half that it has shows how many there are: a quarter of those is taken, 64 MiB at
-  // least, so that others find some too. Throws VELO_ERR_MEMORY.
+  // wanted: bytes of addresses. Where a process does not have so many (strict overcommit, Valgrind)
+  // the largest half of a half that it has shows how many there are: a quarter of those is taken,
+  // 64 MiB at least, so that others find some too. Throws VELO_ERR_MEMORY.
   address_range(velo_pool_kind kind, std::uint64_t wanted);
   ~address_range();
   address_range(const address_range&) = delete;
@@ -63,16 +63,17 @@ class address_range {
 
   void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
 
-  // Gives addresses up, whole granules that are not committed: anybody may get them now. cut: all from
-  // there on, which end the range; give_up: a hole, which the end of this object is not to end once more.
-  // False: the system refuses, and nothing changed.
+  // Gives addresses up, whole granules that are not committed: anybody may get them now. cut: all
+  // from there on, which end the range; give_up: a hole, which the end of this object is not to end
+  // once more. False: the system refuses, and nothing changed.
   bool cut(std::uint64_t start) noexcept;
   bool give_up(std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // Moves the memory behind whole huge pages to others, of this or another range, that are committed
-  // and were not touched; where it was nothing is left, as after decommit. How many bytes: `by` moves
-  // as far as it can, else it is all, or none where the system refuses. Of ordinary and huge memory,
-  // on Linux from 5.7. Cost: a call, or the mover's; pages are neither touched nor copied.
+  // Moves the memory behind whole huge pages to others, of this or another range, that are
+  // committed and were not touched; where it was nothing is left, as after decommit. How many
+  // bytes: `by` moves as far as it can, else it is all, or none where the system refuses. Of
+  // ordinary and huge memory, on Linux from 5.7. Cost: a call, or the mover's; pages are neither
+  // touched nor copied.
   std::uint64_t move(std::uint64_t start, std::uint64_t bytes, address_range& to, std::uint64_t at,
                      page_mover& by) noexcept;
   bool can_move() const noexcept { return can_move_; }

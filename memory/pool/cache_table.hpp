@@ -1,13 +1,13 @@
 // A pool's thread caches by thread: finding one's own takes three loads and no call.
 //
-// One comparison answers all that a fast call has to know. A place's key is thread + handle, generation
-// included, so a stale handle, another thread's place and an empty one (0) all differ; in a child of a
-// fork all places are zero (MADV_WIPEONFORK), so nothing is found there.
+// One comparison answers all that a fast call has to know. A place's key is thread + handle,
+// generation included, so a stale handle, another thread's place and an empty one (0) all differ;
+// in a child of a fork all places are zero (MADV_WIPEONFORK), so nothing is found there.
 //
-// A place is a page, chosen by the address of the thread's control block, so that neighboring stacks have
-// different ones. A thread may stand at a second place; where both are taken, or there are no places, its
-// cache is on the heap and found by pthread_getspecific. A place gets its page with its first thread and
-// keeps it.
+// A place is a page, chosen by the address of the thread's control block, so that neighboring
+// stacks have different ones. A thread may stand at a second place; where both are taken, or there
+// are no places, its cache is on the heap and found by pthread_getspecific. A place gets its page
+// with its first thread and keeps it.
 #pragma once
 
 #include <pthread.h>
@@ -36,8 +36,8 @@ class cache_table {
 
   cache_place* places() const noexcept { return places_; }  // nullptr: none
 
-  // The cache of the calling thread, if it stands at its first place. handle: whom the caches serve;
-  // nullptr: the pool itself.
+  // The cache of the calling thread, if it stands at its first place. handle: whom the caches
+  // serve; nullptr: the pool itself.
   __attribute__((always_inline)) static thread_cache* find_first(cache_place* places,
                                                                  const void* handle) noexcept {
     if (__builtin_expect(places == nullptr, 0)) return nullptr;
@@ -58,8 +58,8 @@ class cache_table {
  private:
   static constexpr std::uint64_t count = 256;
 
-  // Two threads' addresses differ by less than handles of two generations do: keys of a pool differ, and
-  // none is 0.
+  // Two threads' addresses differ by less than handles of two generations do: keys of a pool
+  // differ, and none is 0.
   static std::uint64_t key_of(std::uint64_t thread, const void* handle) noexcept {
     return thread + reinterpret_cast<std::uintptr_t>(handle);
   }

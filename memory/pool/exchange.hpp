@@ -1,13 +1,13 @@
-// Blocks on their way from threads that free more than they allocate to threads that allocate more than
-// they free.
+// Blocks on their way from threads that free more than they allocate to threads that allocate more
+// than they free.
 //
 // A list that overflows is left here in chains, and a thread whose list is empty takes one: a lock
 // for many blocks, and none of them is merged with its neighbors to be cut again. Chains of pockets
 // are left here too, of a few sizes at a time: another size drives one out. Only where several
 // threads use the pool, so that a single one leaves the heap nothing but whole blocks; no more than
-// 16 MiB in all, and everything goes to the heap before that grows. A chain is linked by `left`, its
-// first block holds how many it has in `requested` and leads to the next chain by `right`. With the
-// pool's lock, but for has(). Cost: of a chain, two loads and two stores.
+// 16 MiB in all, and everything goes to the heap before that grows. A chain is linked by `left`,
+// its first block holds how many it has in `requested` and leads to the next chain by `right`. With
+// the pool's lock, but for has(). Cost: of a chain, two loads and two stores.
 #pragma once
 
 #include <atomic>

@@ -1,16 +1,16 @@
-// Free blocks by size: segregated lists with bits over them, as in TLSF. It finds a block that is large
-// enough, and hardly larger than it has to be.
+// Free blocks by size: segregated lists with bits over them, as in TLSF. It finds a block that is
+// large enough, and hardly larger than it has to be.
 //
-// Sizes, less than 2^45 bytes, fall into bins, 32 to a power of two, below 4 KiB one for each size. A bin
-// is a list, last in, first out, linked through the blocks. A request takes the best of the first 8
-// blocks of its own bin, else any of the next bin, at most a 16th too large; where that is empty its own
-// bin is searched to the end before larger ones, so that what fits well is always found. A bin remembers
-// a bound on its sizes, so that no search for more is repeated.
+// Sizes, less than 2^45 bytes, fall into bins, 32 to a power of two, below 4 KiB one for each size.
+// A bin is a list, last in, first out, linked through the blocks. A request takes the best of the
+// first 8 blocks of its own bin, else any of the next bin, at most a 16th too large; where that is
+// empty its own bin is searched to the end before larger ones, so that what fits well is always
+// found. A bin remembers a bound on its sizes, so that no search for more is repeated.
 //
-// Where a block stands in its list, and whether it was the last, is as good as random: to link and to
-// unlink takes no branch. A block that is in here knows what leads to it (`from`), and where none is
-// behind it `nowhere_` stands for the one that would be told. Cost: two bits and up to 8 blocks; of the
-// search and of largest(), the length of one bin.
+// Where a block stands in its list, and whether it was the last, is as good as random: to link and
+// to unlink takes no branch. A block that is in here knows what leads to it (`from`), and where
+// none is behind it `nowhere_` stands for the one that would be told. Cost: two bits and up to 8
+// blocks; of the search and of largest(), the length of one bin.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ class free_index {
     bytes_ -= present.size;
     unlink(present);
   }
-  // A block of 0 bytes that may be removed although it is not in here: who does not know whether there is
-  // one to remove needs no branch.
+  // A block of 0 bytes that may be removed although it is not in here: who does not know whether
+  // there is one to remove needs no branch.
   block& none() noexcept { return none_; }
 
   // One that is as large; nullptr: none is.
@@ -77,8 +77,8 @@ class free_index {
     return static_cast<std::uint32_t>(shift) * steps + static_cast<std::uint32_t>(units >> shift);
   }
 
-  // The first bin from there on that holds anything; -1. As a rule it is one of 64, which lie in two
-  // words.
+  // The first bin from there on that holds anything; -1. As a rule it is one of 64, which lie in
+  // two words.
   int filled_from(std::uint32_t number) const noexcept {
     std::uint32_t word = number / 64;
     const std::uint32_t into = number % 64;

@@ -139,9 +139,9 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   return taken;
 }
 
-// The place that needs least new memory: an uncommitted block, whose free neighbors count as part of
-// it. Where several need as little, the hole that fits best comes first and the end of the heap last,
-// so that a heap which grows and is trimmed again and again uses the same addresses again.
+// The place that needs least new memory: an uncommitted block, whose free neighbors count as part
+// of it. Where several need as little, the hole that fits best comes first and the end of the heap
+// last, so that a heap which grows and is trimmed again and again uses the same addresses again.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   if (!can_split(with_the_way_back)) return {};
   growth best;
@@ -156,8 +156,8 @@ heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) cons
   return best;
 }
 
-// At the front of an uncommitted block and the free block before it, or at the end of it and the free
-// block behind it, whichever needs less. None: there is no room.
+// At the front of an uncommitted block and the free block before it, or at the end of it and the
+// free block behind it, whichever needs less. None: there is no room.
 heap::growth heap::growth_into(block& uncommitted, std::uint64_t size,
                                std::uint64_t alignment) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
@@ -215,8 +215,8 @@ block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcep
   return taken;
 }
 
-// Which of the neighbors are free is as good as random: what would be done to one that is not is done to
-// a block that is none, without a branch.
+// Which of the neighbors are free is as good as random: what would be done to one that is not is
+// done to a block that is none, without a branch.
 block& heap::give(block& freed) noexcept {
   block& none = free_.none();
   block* before = freed.before != nullptr ? freed.before : &none;

@@ -3,14 +3,14 @@
 // A block is in use, free (backed by memory, ready) or uncommitted (addresses alone). At first the
 // whole range is one uncommitted block. A request takes the front of a free block that fits well;
 // where none does, growth backs an uncommitted block, of which free neighbors become part. Freed
-// blocks merge with free neighbors at once, so two free blocks never touch, nor two uncommitted ones.
-// Trimming uncommits whole granules of free blocks: reserved is always what is not uncommitted. What
-// a growth backs may take over huge pages of free blocks, in place of new ones.
+// blocks merge with free neighbors at once, so two free blocks never touch, nor two uncommitted
+// ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
+// uncommitted. What a growth backs may take over huge pages of free blocks, in place of new ones.
 //
 // Not thread-safe but find_quickly(), which is safe beside everything that does not end the same
 // block: what it reads of other blocks on its way are atomics, and an unused block lies nowhere.
-// Cost: a look into the index, in which free neighbors as a rule keep their places; no system call but
-// to grow and trim.
+// Cost: a look into the index, in which free neighbors as a rule keep their places; no system call
+// but to grow and trim.
 #pragma once
 
 #include <atomic>
@@ -68,8 +68,8 @@ class heap {
   void shrink(block& grown, const growth& planned, std::uint64_t first,
               const landing& filled) noexcept;
 
-  // Keeps no more addresses than what is in use needs, of which some may lie between: from now on blocks
-  // only come back.
+  // Keeps no more addresses than what is in use needs, of which some may lie between: from now on
+  // blocks only come back.
   void close() noexcept;
 
   // The block last shown at an address, which may be in use no more; nullptr: none.
@@ -98,7 +98,8 @@ class heap {
   }
   const block* enclosing(const void* memory) const noexcept;  // a walk; nullptr: none in use
 
-  // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then knows.
+  // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then
+  // knows.
   char* show(block& taken, std::uint64_t bytes) noexcept {
     const std::uint64_t first = taken.first();
     entry(first, bytes)
@@ -139,8 +140,8 @@ class heap {
   __attribute__((always_inline)) block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
-  // What says which block was last shown there, for so many bytes. Without a branch: who asks for many
-  // sizes would have it guessed wrong.
+  // What says which block was last shown there, for so many bytes. Without a branch: who asks for
+  // many sizes would have it guessed wrong.
   std::atomic<std::uint32_t>& entry(std::uint64_t first, std::uint64_t bytes) const noexcept {
     std::atomic<std::uint32_t>*page = of_pages_ + first / fine, *own = of_units_ + first / unit;
     return *(has_page(bytes) ? page : own);
@@ -152,7 +153,8 @@ class heap {
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
   static constexpr int most_looks = 64;            // at uncommitted blocks, for a growth
-  // A growth needs two: itself, and what takes it back. Trims and moves between leave the second one.
+  // A growth needs two: itself, and what takes it back. Trims and moves between leave the second
+  // one.
   static constexpr std::uint64_t with_the_way_back = 2;
 
   static constexpr int unit_bits = 6;
@@ -162,8 +164,8 @@ class heap {
   std::uint64_t units_ = range_.size() / unit;
   sparse_array blocks_memory_, of_units_memory_, of_pages_memory_;
   block* blocks_ = nullptr;  // [0] is none, and lies nowhere
-  // Which block was last shown at an address: where so many bytes are asked for that one can begin in
-  // a page, by the page, so that what is looked up for them stays in the processor's caches.
+  // Which block was last shown at an address: where so many bytes are asked for that one can begin
+  // in a page, by the page, so that what is looked up for them stays in the processor's caches.
   std::atomic<std::uint32_t>* of_units_ = nullptr;
   std::atomic<std::uint32_t>* of_pages_ = nullptr;
   std::uint64_t blocks_made_ = 1, most_blocks_ = 0;

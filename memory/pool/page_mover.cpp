@@ -78,8 +78,8 @@ std::uint64_t page_mover::move(char* from, std::uint64_t bytes, char* to) noexce
   return done;
 }
 
-// Pages that were never touched are not there to be moved, and small ones may move in part. The rest
-// is let go: as much may come in at the other place.
+// Pages that were never touched are not there to be moved, and small ones may move in part. The
+// rest is let go: as much may come in at the other place.
 bool page_mover::move_one(char* from, char* to) noexcept {
   std::uint64_t done = 0;
   bool known = true;

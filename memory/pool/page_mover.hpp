@@ -2,10 +2,11 @@
 //
 // A call of mremap takes a mapping apart and makes a new one; UFFDIO_MOVE (Linux 6.8) changes page
 // tables alone, in a third of the time, and leaves no mappings behind. The stretch is registered as
-// long as the mover is open, in which nobody may touch it: such a thread would wait for a handler that
-// is not there. What lies behind the pages is free memory, whose contents nobody expects again. Where
-// the system knows no such call or refuses it, nothing is moved, and mremap is left. Cost: five calls,
-// 20 us, and 1.5 us for a huge page. Small pages take a hundred times as long: after three it closes.
+// long as the mover is open, in which nobody may touch it: such a thread would wait for a handler
+// that is not there. What lies behind the pages is free memory, whose contents nobody expects
+// again. Where the system knows no such call or refuses it, nothing is moved, and mremap is left.
+// Cost: five calls, 20 us, and 1.5 us for a huge page. Small pages take a hundred times as long:
+// after three it closes.
 #pragma once
 
 #include <cstdint>

@@ -117,7 +117,8 @@ void pool::serve(const void* handle) noexcept {
   set_apart(apart_.load(std::memory_order_relaxed));
 }
 
-// What allocate() comes to for most requests that find nothing at hand, without what sets others apart.
+// What allocate() comes to for most requests that find nothing at hand, without what sets others
+// apart.
 bool pool::take_from_heap(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
                           void** memory) noexcept {
   heap& from = heaps_[VELO_LIFETIME_DEFAULT];
@@ -198,8 +199,8 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   return memory;
 }
 
-// Blocks that lists hold merge with no neighbor and are taken again before a hole that fits better: of
-// the only thread they hold no more than a small share of the pool.
+// Blocks that lists hold merge with no neighbor and are taken again before a hole that fits better:
+// of the only thread they hold no more than a small share of the pool.
 std::int64_t pool::most_in_lists() const noexcept {
   if (several()) return thread_cache::most_listed;
   return std::clamp(static_cast<std::int64_t>(reserved() / 256), thread_cache::least_listed,
@@ -259,9 +260,9 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
   }
 }
 
-// A growth may go as far as the pool ever went, and to a little more than the most in use at a time.
-// What goes beyond is recycled: an eighth of what the pool ever held, as much again, up to 32 MiB, each
-// time that the bytes handed out have doubled, and more for a 64th of the pool's age.
+// A growth may go as far as the pool ever went, and to a little more than the most in use at a
+// time. What goes beyond is recycled: an eighth of what the pool ever held, as much again, up to 32
+// MiB, each time that the bytes handed out have doubled, and more for a 64th of the pool's age.
 std::uint64_t pool::bytes_to_recycle(const heap::growth& planned,
                                      std::uint64_t size) const noexcept {
   const std::uint64_t after = reserved() + planned.bytes();

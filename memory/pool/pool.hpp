@@ -2,8 +2,8 @@
 //
 // - a pool has a heap for each lifetime (heap.hpp): a range of addresses in which blocks are cut,
 //   merged, backed with memory and let go of it;
-// - in front of the heap for short lives every thread has a cache (thread_cache.hpp), so that taking
-//   again what was just given back needs no lock;
+// - in front of the heap for short lives every thread has a cache (thread_cache.hpp), so that
+//   taking again what was just given back needs no lock;
 // - what one thread frees too much of goes to others that need it without the heap (exchange.hpp);
 // - what is freed on a stream waits behind the heap until the stream has come so far
 //   (stream_frees.hpp);
@@ -59,15 +59,15 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  // What the calling thread has at hand, for calls by this handle, which serve() told: nullptr where it
-  // has nothing, and as long as something sets the pool's calls apart.
+  // What the calling thread has at hand, for calls by this handle, which serve() told: nullptr
+  // where it has nothing, and as long as something sets the pool's calls apart.
   thread_cache* cache_for(const void* handle) const noexcept {
     return cache_table::find_first(quick_.load(std::memory_order_relaxed), handle);
   }
   void serve(const void* handle) noexcept;
 
-  // A block out of a cache that cache_for() gave, for a request with a purpose alone. False: there is
-  // none, or more is to be done, and allocate() does it.
+  // A block out of a cache that cache_for() gave, for a request with a purpose alone. False: there
+  // is none, or more is to be done, and allocate() does it.
   bool take_at_hand(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
                     void** memory) noexcept {
     return follow(mine, purpose,
@@ -82,8 +82,8 @@ class pool {
   static bool is_large(std::uint64_t bytes) noexcept {
     return bytes > thread_cache::largest_listed;
   }
-  // The same out of the heap, where nothing is at hand. False: nothing is free there that is as large,
-  // or more is to be done.
+  // The same out of the heap, where nothing is at hand. False: nothing is free there that is as
+  // large, or more is to be done.
   bool take_from_heap(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
                       void** memory) noexcept;
   // Gives back what no queued work uses. False: free() is to do it.
@@ -92,8 +92,9 @@ class pool {
   void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
 
   // stream: whose queued work may use the block, or nullptr. Throws HANDLE; ARGUMENT for what is no
-  // block in use (checked mode: of `bytes` bytes and undamaged); FULL and MEMORY of a stream; nothing
-  // is freed then. True when the pool was closed and this was its last block: it is to be destroyed.
+  // block in use (checked mode: of `bytes` bytes and undamaged); FULL and MEMORY of a stream;
+  // nothing is freed then. True when the pool was closed and this was its last block: it is to be
+  // destroyed.
   bool free(void* memory, std::uint64_t bytes, velo_stream stream);
 
   // No more allocations. True when no block is in use, else the pool stays for their frees.

@@ -1,4 +1,5 @@
-// What a host may ask of a pool: counters, a trim, a check of every block, where shared memory lies.
+// What a host may ask of a pool: counters, a trim, a check of every block, where shared memory
+// lies.
 #include <algorithm>
 
 #include "core/handle/failure.hpp"

@@ -7,8 +7,8 @@
 // thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
 // threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
 //
-// Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new one.
-// Who reads a tally while its thread publishes may see it lower by that.
+// Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new
+// one. Who reads a tally while its thread publishes may see it lower by that.
 #pragma once
 
 #include <algorithm>
@@ -48,8 +48,8 @@ class tally {
     add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use goes
-  // on rising, since others free what it takes, need not come again at once.
+  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use
+  // goes on rising, since others free what it takes, need not come again at once.
   __attribute__((noinline)) void publish(level* all, std::uint64_t purpose,
                                          bool ahead = false) noexcept {
     for (const int at : {static_cast<int>(purpose), purposes}) {

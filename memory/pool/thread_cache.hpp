@@ -1,12 +1,12 @@
 // The blocks one thread gave back and may soon take again, without a lock.
 //
-// Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all, of
-// a small pool less, then they go to the heap together. Larger ones lie in a few pockets, each of one size: one block, or
-// where several threads use the pool a chain of up to 8 MiB, linked by `left`, of which the first holds
-// in `requested` how many it has. Their thread alone fills a pocket and any thread may empty it, so
-// that memory the whole pool needs is never out of reach: the thread itself by an exchange, others by
-// one under the pool's lock. Cost: a list pair moves two pointers; a pocket pair is a store and an
-// exchange.
+// Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in
+// all, of a small pool less, then they go to the heap together. Larger ones lie in a few pockets,
+// each of one size: one block, or where several threads use the pool a chain of up to 8 MiB, linked
+// by `left`, of which the first holds in `requested` how many it has. Their thread alone fills a
+// pocket and any thread may empty it, so that memory the whole pool needs is never out of reach:
+// the thread itself by an exchange, others by one under the pool's lock. Cost: a list pair moves
+// two pointers; a pocket pair is a store and an exchange.
 #pragma once
 
 #include <algorithm>
@@ -39,8 +39,8 @@ class alignas(64) thread_cache {
   // Blocks of which each has its own list by units, and that are looked up by units.
   static bool is_small(std::uint64_t bytes) noexcept { return bytes - 1 < fine - unit; }
 
-  // What came of a request: nothing; a block; one by which the thread uses more than it published, so
-  // that counted.publish() is to follow.
+  // What came of a request: nothing; a block; one by which the thread uses more than it published,
+  // so that counted.publish() is to follow.
   enum class outcome : std::uint8_t { none, taken, higher };
 
   // A block for so many bytes out of a list, counted as taken, and where it lies. None: there is
@@ -141,8 +141,8 @@ class alignas(64) thread_cache {
   // Tells of bytes taken, or less than 0: given, that did not come out of a list or go into one.
   void pass_lists_by(std::int64_t bytes) noexcept { full_at_ += bytes; }
 
-  // Lets lists hold so many bytes, least_listed to most_listed; what they hold beyond stays until they
-  // are emptied. By the thread itself.
+  // Lets lists hold so many bytes, least_listed to most_listed; what they hold beyond stays until
+  // they are emptied. By the thread itself.
   void limit_lists(std::int64_t bytes) noexcept {
     full_at_ += most_ - bytes;
     most_ = bytes;
@@ -186,7 +186,8 @@ class alignas(64) thread_cache {
     }
     full_at_ += room() - most_;
   }
-  // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not empty.
+  // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not
+  // empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
     if (is_full(bytes) || tops_[number] != nullptr) return false;
     full_at_ += static_cast<std::int64_t>(bytes);
@@ -247,8 +248,8 @@ class alignas(64) thread_cache {
     return last / coarse + (fine_lists - fine / coarse);
   }
 
-  // Bytes that the lists may still take in. What the thread gives back goes into them and what it takes
-  // comes out of them, but for what passes them by: they are full at a level of its use.
+  // Bytes that the lists may still take in. What the thread gives back goes into them and what it
+  // takes comes out of them, but for what passes them by: they are full at a level of its use.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
   std::int64_t most_ = most_listed;

@@ -1,11 +1,11 @@
 // Which modules to recompute at a budget, from what was measured of them, and the bisection that
 // finds the budget a device really has.
 //
-// Modules form a forest: a layer, the parts of it, their parts. Either all of a module is recomputed,
-// from its input, or each part has its own fate; what no part covers is then kept. The useful
-// combinations of a tree (no other takes less in both bytes and seconds) are one class of a knapsack
-// (memory/recompute/knapsack.hpp), since trees only share the budget. Bytes count as often as
-// micro-batches of the layer are in flight, seconds once.
+// Modules form a forest: a layer, the parts of it, their parts. Either all of a module is
+// recomputed, from its input, or each part has its own fate; what no part covers is then kept. The
+// useful combinations of a tree (no other takes less in both bytes and seconds) are one class of a
+// knapsack (memory/recompute/knapsack.hpp), since trees only share the budget. Bytes count as often
+// as micro-batches of the layer are in flight, seconds once.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Exact search for the schedules of small graphs: least seconds within a budget, least budget at all.
+// Exact search for the schedules of small graphs: least seconds within a budget, least budget at
+// all.
 //
 // A state is the next operation to run for the first time and the set of outputs in memory. A step
 // computes an operation whose inputs are there, or frees an output. A* finds the shortest path to a

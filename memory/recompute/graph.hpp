@@ -48,7 +48,8 @@ enum class eviction {
   // As dynamic tensor rematerialization (DTR, ICLR'21) does, which knows nothing of what comes: the
   // operation and its neighbors that are freed, over the time since the output was last used.
   past,
-  // With the order known: the operation and what must run before it, over the time until it is used.
+  // With the order known: the operation and what must run before it, over the time until it is
+  // used.
   next,
   // As `next`, the time squared.
   far,

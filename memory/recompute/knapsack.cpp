@@ -147,8 +147,8 @@ class search {
     start_seconds_ = best_.seconds;
   }
 
-  // The relaxed solution with the budget met to the byte, by options that cost least beyond the going
-  // rate. Where bytes and seconds go together in many classes no choice takes less.
+  // The relaxed solution with the budget met to the byte, by options that cost least beyond the
+  // going rate. Where bytes and seconds go together in many classes no choice takes less.
   knapsack_choice hit(const knapsack_choice& start) {
     best_ = start;
     const std::vector<free_class> free = free_classes();
@@ -181,8 +181,8 @@ class search {
     double mean;  // of bytes, against the start
   };
 
-  // Enough of them for their sums to be dense around nothing: those that add bytes and those that free
-  // some take turns.
+  // Enough of them for their sums to be dense around nothing: those that add bytes and those that
+  // free some take turns.
   std::vector<free_class> free_classes() const {
     std::vector<double> all;
     for (std::size_t k = 0; k < classes_.size(); ++k)

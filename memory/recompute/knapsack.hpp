@@ -7,9 +7,9 @@
 // that no other beats in both bytes and seconds, and that the rates of the classes still to come
 // could bring below the best choice so far. Few partial choices survive that, whatever the sizes
 // are: cost grows with the gap, not with the budget. The gap stays open where bytes and seconds go
-// together, but there a sum that meets the budget to the byte closes it (exact_sum.hpp). 128 classes of
-// 16 options take 0.1 to 5 ms; where they nearly go together search ends short of the best, with a bound
-// that is mostly less than 1e-4 away.
+// together, but there a sum that meets the budget to the byte closes it (exact_sum.hpp). 128
+// classes of 16 options take 0.1 to 5 ms; where they nearly go together search ends short of the
+// best, with a bound that is mostly less than 1e-4 away.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ std::int64_t anneal_work(const op_graph& graph) {
   return graph.size() <= tight_ops ? 4'000'000 : 1'000'000;
 }
 
-// Beyond this a greedy schedule makes the same outputs over and over. The work is half more than what
-// schedules that come through take: 25 and 50 ms for 3,000 operations.
+// Beyond this a greedy schedule makes the same outputs over and over. The work is half more than
+// what schedules that come through take: 25 and 50 ms for 3,000 operations.
 greedy_limits limits_of(const op_graph& graph, eviction rule) {
   const std::int64_t count = graph.size();
   greedy_limits limits;

@@ -237,7 +237,8 @@ std::int32_t stage_table::worst_stage() const {
   return worst;
 }
 
-// Frees one of the outputs there when a stage begins or ends: of a few the one of least seconds a byte.
+// Frees one of the outputs there when a stage begins or ends: of a few the one of least seconds a
+// byte.
 bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   std::int32_t best = -1;
   double least = 0;

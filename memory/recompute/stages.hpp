@@ -4,8 +4,8 @@
 // output after its last use unless the next stage finds it.
 //
 // Search changes a table by runs of stages: an output stays between two uses, or is freed and made
-// again. Only the stages at the two ends are worked out anew; between them the bytes change by those
-// of the output. A table costs size * size bytes.
+// again. Only the stages at the two ends are worked out anew; between them the bytes change by
+// those of the output. A table costs size * size bytes.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class stage_table {
   void anneal(plan_random& random, std::int64_t work);
 
  private:
-  // What is known of an output in a stage: it is there when the stage begins, it is made in it, it is
-  // used in it. The first decides the others.
+  // What is known of an output in a stage: it is there when the stage begins, it is made in it, it
+  // is used in it. The first decides the others.
   static constexpr std::uint8_t is_there = 1, runs_here = 2, is_used = 4;
 
   struct edit {

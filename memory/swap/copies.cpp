@@ -80,7 +80,8 @@ void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& 
 }
 
 // With the object's lock. All that can fail comes before the object changes; a marker left in the
-// stream by then harms nobody. after: which passes the job's first point; nullptr: it is on its way.
+// stream by then harms nobody. after: which passes the job's first point; nullptr: it is on its
+// way.
 void swap::submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* after) {
   if (o->queued > 0) mine->after[1] = o->last->passed;
   core::lane& lane = lane_of(mine->to);

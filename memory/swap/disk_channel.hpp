@@ -1,8 +1,8 @@
 // One direction of the disk tier: several pages on their way between memory and files.
 //
 // A transfer says what each page's request is and what follows its end; the channel keeps as many
-// requests under way as there are parts, of one copy after another. A part has staging memory of one
-// block, aligned as O_DIRECT wants it, for pages whose own memory is not. Of a copy that fails
+// requests under way as there are parts, of one copy after another. A part has staging memory of
+// one block, aligned as O_DIRECT wants it, for pages whose own memory is not. Of a copy that fails
 // nothing more is started, and it has ended when what is under way of it has come back; the others
 // go on. One thread at a time. Asks nobody for memory.
 #pragma once

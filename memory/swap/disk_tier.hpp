@@ -2,11 +2,11 @@
 //
 // A page is written from the object's own memory where O_DIRECT can, else from staging memory; a
 // tail is filled up with zeros to a whole sector there. Its checksum is worked out while it is on
-// its way, and compared when it is back. A page that is written again goes to a new place before its
-// old one is given up: a failure leaves the old page. Pages of cold objects are packed where that
-// saves an eighth of a block; where it does not, the next fifteen are not tried. Cost: with the
-// default of 8 blocks of 1 MiB under way what the disk gives, and a seventh of a nanosecond a byte
-// of the lane's thread for checksums.
+// its way, and compared when it is back. A page that is written again goes to a new place before
+// its old one is given up: a failure leaves the old page. Pages of cold objects are packed where
+// that saves an eighth of a block; where it does not, the next fifteen are not tried. Cost: with
+// the default of 8 blocks of 1 MiB under way what the disk gives, and a seventh of a nanosecond a
+// byte of the lane's thread for checksums.
 #pragma once
 
 #include <atomic>
@@ -23,7 +23,8 @@ namespace velo::memory {
 
 class disk_tier final : public tier {
  public:
-  // memory: for staging. desc: checked, but its directories. Throws ARGUMENT, UNSUPPORTED, MEMORY, IO.
+  // memory: for staging. desc: checked, but its directories. Throws ARGUMENT, UNSUPPORTED, MEMORY,
+  // IO.
   disk_tier(core::memory_source& memory, const velo_swap_desc& desc);
 
   std::uint64_t granule() const noexcept override { return block_; }

@@ -1,5 +1,5 @@
-// Buckets of layers: what a layer's forward pass keeps leaves behind it, and returns while the layer
-// above is in its backward pass.
+// Buckets of layers: what a layer's forward pass keeps leaves behind it, and returns while the
+// layer above is in its backward pass.
 //
 // A bucket lists numbers; those of objects that were dropped, or that a later layer took over, go
 // when the bucket is next looked at. Cost: the copies of its objects.

@@ -1,13 +1,14 @@
-// A step of planned swaps: the moves of a schedule carried out in one arena, each buffer at the address
-// that its stay has there.
+// A step of planned swaps: the moves of a schedule carried out in one arena, each buffer at the
+// address that its stay has there.
 //
-// The host says when a stage begins. All moves of the stage are queued then: its copies wait for the stage
-// before to be over, for the copy of the same buffer before them, and for the copies out that their
-// place still waits for (swap_stay::room). What the stage itself needs, contents and room for what it makes,
-// its stream waits for. Every wait is for what stands earlier in the schedule, so waits form no circle,
-// and whatever the copies really take, two buffers never share an address: the plan's seconds decide what
-// moves when, never what is right. After a failure the step can only be ended. The arena, where it is the
-// pool's, stays with the swap for the next step of its size on the same stream.
+// The host says when a stage begins. All moves of the stage are queued then: its copies wait for
+// the stage before to be over, for the copy of the same buffer before them, and for the copies out
+// that their place still waits for (swap_stay::room). What the stage itself needs, contents and
+// room for what it makes, its stream waits for. Every wait is for what stands earlier in the
+// schedule, so waits form no circle, and whatever the copies really take, two buffers never share
+// an address: the plan's seconds decide what moves when, never what is right. After a failure the
+// step can only be ended. The arena, where it is the pool's, stays with the swap for the next step
+// of its size on the same stream.
 //
 // Cost of a stage: a copy for each move that copies, and O(its buffers).
 #include <algorithm>
@@ -186,7 +187,8 @@ void swap::planned::let_go(object_ptr& of) {
   count(-1);
 }
 
-// The stream waits for all copies of a whole step; for those of one that ends early the caller does.
+// The stream waits for all copies of a whole step; for those of one that ends early the caller
+// does.
 void swap::planned::end() {
   if (failed_ || begun_ < stages()) wait_here();
   for (object_ptr& o : objects_) let_go(o);

@@ -4,8 +4,8 @@
 // it has room for them, so that the end of one overlaps the beginning of the next. Writes come from
 // one thread and reads from another, one call of each at a time, and both may be under way at once;
 // images are made and end on any thread. Offsets are multiples of the granule. Addresses are those
-// of the memory that objects live in, which a tier for a device's memory reads and writes by its own
-// means: nobody but the tier looks at their bytes.
+// of the memory that objects live in, which a tier for a device's memory reads and writes by its
+// own means: nobody but the tier looks at their bytes.
 #pragma once
 
 #include <cstdint>

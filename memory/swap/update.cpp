@@ -1,5 +1,5 @@
-// The update in slices: states of an optimizer wait in the tier, and of each a slice at a time comes
-// in, is updated by the caller's function, and goes out again.
+// The update in slices: states of an optimizer wait in the tier, and of each a slice at a time
+// comes in, is updated by the caller's function, and goes out again.
 //
 // Three buffers go round: while the function has one, the next slice comes into the second and the
 // one before leaves the third. So a slice comes in when the slice three before it has left. The

@@ -1,9 +1,9 @@
 // The last step of a product: from sums to the result, with the bias and what is there already
 // added, rounded once. Here is where it lands and in what type; finish.inl does it. Products of
 // other ranks can be added on the way: to the rounded one, in the order of the ranks, as reductions
-// do it (comm/reduction/reduction.hpp), while it is in registers, and the sum be written twice. Invariant: nothing
-// beyond rows and columns is read or written. Cost: a conversion and a store a vector, and a load for
-// each other rank.
+// do it (comm/reduction/reduction.hpp), while it is in registers, and the sum be written twice.
+// Invariant: nothing beyond rows and columns is read or written. Cost: a conversion and a store a
+// vector, and a load for each other rank.
 #pragma once
 
 #include <stdint.h>
@@ -18,8 +18,8 @@ struct result_part {
   bool bf16, accumulate;  // result type; add to what is there
   bool bypass;            // write around the cache: all columns, c at a whole vector
 
-  // Rounded products of `ranks` ranks but `own`, each as c is but `ld_products` from row to row; null:
-  // there are no others.
+  // Rounded products of `ranks` ranks but `own`, each as c is but `ld_products` from row to row;
+  // null: there are no others.
   const void* const* products;
   int ranks, own;
   int64_t place, ld_products;  // of the first element in each; elements

@@ -36,8 +36,8 @@ struct gemm_target {
 // Whether the bf16 dot product beats widening to f32 on this processor.
 bool dot_product_pays();
 
-// A block of a product whose columns lie in panels, each panel's rows one behind the other: what ranks
-// hand each other, in lines that are written whole (sched/overlap).
+// A block of a product whose columns lie in panels, each panel's rows one behind the other: what
+// ranks hand each other, in lines that are written whole (sched/overlap).
 struct panel_block {
   std::int64_t rows = 0;   // of a panel
   std::int64_t first = 0;  // the one that is the first of this product's
@@ -58,16 +58,17 @@ struct gemm_problem {
   const float* bias = nullptr;  // one a column, or null
   bool accumulate = false;      // add to C; the sum is rounded once
 
-  // Of ranks that sum their products, each times a packed weight: C is such a block, at a line's begin,
-  // and written around the cache, for a peer; or C is the sum of this rounded product, rank `own`'s,
-  // and of the blocks of the `ranks` - 1 others, in their order. Either without bias and accumulate.
+  // Of ranks that sum their products, each times a packed weight: C is such a block, at a line's
+  // begin, and written around the cache, for a peer; or C is the sum of this rounded product, rank
+  // `own`'s, and of the blocks of the `ranks` - 1 others, in their order. Either without bias and
+  // accumulate.
   panel_block block;
   bool to_block = false;
   const void* const* products = nullptr;
   int ranks = 0, own = 0;
 
-  // Where such a sum is written once more, around the cache: a block, or rows `ldc` apart that begin
-  // and end at lines.
+  // Where such a sum is written once more, around the cache: a block, or rows `ldc` apart that
+  // begin and end at lines.
   void* twin = nullptr;
   bool twin_is_block = false;
 

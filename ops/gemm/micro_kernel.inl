@@ -62,8 +62,8 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
   }
 }
 
-// With lines copied on the way, evenly spread: two close to each other wait for each other. Those of the
-// next call are fetched, which go on where these end.
+// With lines copied on the way, evenly spread: two close to each other wait for each other. Those
+// of the next call are fetched, which go on where these end.
 template <class Operand, int Rows, int Vectors>
 VELO_INLINE void multiply_and_copy(register_block<Rows, Vectors>& sums, cursor& at,
                                    const micro_args& x, int steps) {
@@ -115,7 +115,8 @@ VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to
   }
 }
 
-// The sum with the block of one other rank, of a whole block of registers; a sum of two has no order.
+// The sum with the block of one other rank, of a whole block of registers; a sum of two has no
+// order.
 template <bool Twin, class T, int Rows, int Vectors>
 VELO_INLINE void finish_sums(const register_block<Rows, Vectors>& sums, const result_part& to,
                              int row, int column) {
@@ -133,8 +134,8 @@ VELO_INLINE void finish_sums(const register_block<Rows, Vectors>& sums, const re
   }
 }
 
-// Of ranks that sum their products: from registers where the block is a whole one or of two vectors,
-// which nearly all are, and of one other rank at most.
+// Of ranks that sum their products: from registers where the block is a whole one or of two
+// vectors, which nearly all are, and of one other rank at most.
 template <class T, int Rows, int Vectors>
 VELO_INLINE void finish_for_ranks(const register_block<Rows, Vectors>& sums, const result_part& to,
                                   int row, int column) {
@@ -196,8 +197,8 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const r
   }
 }
 
-// Into the first cache, of row `i`: what the end of this call writes and adds, and the sums the next one
-// begins with.
+// Into the first cache, of row `i`: what the end of this call writes and adds, and the sums the
+// next one begins with.
 template <int Vectors>
 VELO_INLINE void fetch_ends(const micro_args& x, int i, int column) {
   const result_part& to = x.result;
@@ -224,8 +225,8 @@ VELO_INLINE int last_steps_of(const micro_args& x) {
   return x.words < tail ? x.words : tail;
 }
 
-// With the ends fetched a row at a time: all at once they take every line-fill buffer, and the loads of
-// operands wait for one.
+// With the ends fetched a row at a time: all at once they take every line-fill buffer, and the
+// loads of operands wait for one.
 template <class Operand, fetching Fetch, int Rows, int Vectors>
 VELO_INLINE void multiply_last_steps(register_block<Rows, Vectors>& sums, cursor& at,
                                      const micro_args& x, int row, int column) {
@@ -325,8 +326,8 @@ void multiply_near(const micro_args& x) {
   if (column < x.width) multiply_near_columns<Operand, 1>(x, column);
 }
 
-// The first block of registers of a call that copies, which is only stored; a function of its own, so
-// that the others are compiled as if there were none.
+// The first block of registers of a call that copies, which is only stored; a function of its own,
+// so that the others are compiled as if there were none.
 template <class Operand>
 __attribute__((noinline)) void multiply_copying_block(const micro_args& x) {
   multiply_block<Operand, true, most_rows, most_vectors>(x, 0, 0);

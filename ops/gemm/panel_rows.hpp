@@ -1,7 +1,7 @@
 // Rows of a block whose columns lie in panels (gemm.hpp), back side by side.
 //
-// They are written around the cache, in whole lines: where a panel's rows are not lines, those of two
-// panels at a time. Invariant: nothing but the rows asked for is written. Cost: memory speed.
+// They are written around the cache, in whole lines: where a panel's rows are not lines, those of
+// two panels at a time. Invariant: nothing but the rows asked for is written. Cost: memory speed.
 #pragma once
 
 #include <stdint.h>

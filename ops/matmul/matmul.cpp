@@ -193,7 +193,8 @@ const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
 
-// Keeps a pack from being destroyed by what a call makes the host do. Nothing for a call without one.
+// Keeps a pack from being destroyed by what a call makes the host do. Nothing for a call without
+// one.
 class use_of_pack {
  public:
   explicit use_of_pack(const velo_matmul_args& a) {

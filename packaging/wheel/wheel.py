@@ -16,14 +16,20 @@ import sys
 import zipfile
 
 # What every manylinux system has (PEP 600 and the policies that follow it).
-PRESENT = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1", "libstdc++.so.6",
-           "ld-linux-x86-64.so.2"}
-# From the version of a compiler's library to the oldest glibc of the systems that have it: those of gcc 4.8, 8, 10, 11, 12, 13.
+PRESENT = {
+    "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
+    "libstdc++.so.6", "ld-linux-x86-64.so.2"
+}
+# From the version of a compiler's library to the oldest glibc of the systems that have it: those of
+# gcc 4.8, 8, 10, 11, 12, 13.
 ARRIVED = {
-    "GLIBCXX": [((3, 4, 19), (2, 17)), ((3, 4, 24), (2, 28)), ((3, 4, 28), (2, 31)), ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)),
-                ((3, 4, 32), (2, 38))],
-    "CXXABI": [((1, 3, 7), (2, 17)), ((1, 3, 11), (2, 28)), ((1, 3, 12), (2, 31)), ((1, 3, 13), (2, 34)), ((1, 3, 14), (2, 38))],
-    "GCC": [((4, 7, 0), (2, 17)), ((7, 0, 0), (2, 28)), ((12, 0, 0), (2, 35)), ((13, 0, 0), (2, 38))],
+    "GLIBCXX": [((3, 4, 19), (2, 17)), ((3, 4, 24), (2, 28)), ((3, 4, 28), (2, 31)),
+                ((3, 4, 29), (2, 34)), ((3, 4, 30), (2, 35)), ((3, 4, 32), (2, 38))],
+    "CXXABI": [((1, 3, 7), (2, 17)), ((1, 3, 11), (2, 28)), ((1, 3, 12), (2, 31)),
+               ((1, 3, 13), (2, 34)), ((1, 3, 14), (2, 38))], "GCC": [((4, 7, 0), (2, 17)),
+                                                                      ((7, 0, 0), (2, 28)),
+                                                                      ((12, 0, 0), (2, 35)),
+                                                                      ((13, 0, 0), (2, 38))],
 }
 METADATA = """Metadata-Version: 2.4
 Name: velo
@@ -53,7 +59,10 @@ Tag: {tag}
 
 
 def readelf(path, *options):
-    return subprocess.run(["readelf", "-W", *options, path], env={**os.environ, "LC_ALL": "C"}, check=True, capture_output=True,
+    return subprocess.run(["readelf", "-W", *options, path],
+                          env={**os.environ, "LC_ALL": "C"},
+                          check=True,
+                          capture_output=True,
                           text=True).stdout
 
 
@@ -64,7 +73,9 @@ def needed_glibc(library, name, version):
     for arrived, glibc in ARRIVED.get(name, []):
         if version <= arrived:
             return glibc
-    sys.exit(f"{library} needs {name}_{'.'.join(map(str, version))}: no manylinux platform is known to have it")
+    sys.exit(
+        f"{library} needs {name}_{'.'.join(map(str, version))}: no manylinux platform is known to have it"
+    )
 
 
 def platform_of(libraries):
@@ -76,7 +87,9 @@ def platform_of(libraries):
             sys.exit(f"{name} is not for x86-64, the only platform this wheel is for")
         for other in re.findall(r"\(NEEDED\).*\[(.*)\]", readelf(path, "-d")):
             if other not in PRESENT | brought:
-                sys.exit(f"{name} needs {other}, which is neither in the wheel nor on every Linux system")
+                sys.exit(
+                    f"{name} needs {other}, which is neither in the wheel nor on every Linux system"
+                )
         needs = readelf(path, "-V").partition("Version needs section")[2]
         for kind, text in re.findall(r"Name: ([A-Z]+)_([0-9.]+) ", needs):
             if kind != "VELO":
@@ -109,7 +122,8 @@ def entries(arguments, tag):
     licenses = {os.path.basename(path): content(path) for path in arguments.licenses}
     metadata = METADATA.format(version=arguments.version, summary=arguments.summary,
                                licenses="".join(f"License-File: {name}\n" for name in licenses))
-    description = content(os.path.join(os.path.dirname(os.path.abspath(__file__)), "description.md"))
+    description = content(os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                       "description.md"))
     yield f"{info}/METADATA", metadata.encode() + description, 0o644
     yield f"{info}/WHEEL", WHEEL.format(version=arguments.version, tag=tag).encode(), 0o644
     for name, data in licenses.items():
@@ -142,7 +156,9 @@ def main():
     arguments = parser.parse_args()
     tag = "py3-none-" + platform_of(arguments.libraries)
     os.makedirs(arguments.out, exist_ok=True)
-    for name in os.listdir(arguments.out):  # a rebuilt library may need another platform: one wheel, no older ones beside it
+    for name in os.listdir(
+            arguments.out
+    ):  # a rebuilt library may need another platform: one wheel, no older ones beside it
         if name.startswith("velo-") and name.endswith(".whl"):
             os.remove(os.path.join(arguments.out, name))
     path = os.path.join(arguments.out, f"velo-{arguments.version}-{tag}.whl")

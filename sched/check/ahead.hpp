@@ -2,9 +2,9 @@
 //
 // The forwards that its row begins with, as far as what they need comes from such forwards of other
 // ranks: so everybody can do these, whatever anyone finds out. Behind them a rank asks, having
-// received all that others send ahead of their own questions; then no send of that kind is under way
-// any more, and what is void can be dropped, on links that wait, too. One pass over all rows, some
-// more over their beginnings.
+// received all that others send ahead of their own questions; then no send of that kind is under
+// way any more, and what is void can be dropped, on links that wait, too. One pass over all rows,
+// some more over their beginnings.
 #pragma once
 
 #include <vector>

@@ -1,10 +1,10 @@
 // The validator: what a schedule must be, asked of any schedule, however it came about.
 //
 // It knows nothing of generators. Rows are read once for what each rank can see alone (everything
-// once, in an order in which an action's own past is before it, on the stage's rank), with three bits
-// a stage and unit; then once more as machines, to see that all ranks together come to the end. A
-// machine's progress does not depend on how fast others are, so one run decides for all. Sends and
-// receives, where there are any, are looked at last (sched/check/messages.hpp).
+// once, in an order in which an action's own past is before it, on the stage's rank), with three
+// bits a stage and unit; then once more as machines, to see that all ranks together come to the
+// end. A machine's progress does not depend on how fast others are, so one run decides for all.
+// Sends and receives, where there are any, are looked at last (sched/check/messages.hpp).
 #pragma once
 
 #include <string>

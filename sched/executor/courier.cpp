@@ -28,8 +28,8 @@ enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
   throw same;
 }
 
-// Of a function of the link. As core::call_host, without a second `uncancelled` (10 ns a call): the entry
-// holds one. peer: the rank at the other end, -1 = of all of them.
+// Of a function of the link. As core::call_host, without a second `uncancelled` (10 ns a call): the
+// entry holds one. peer: the rank at the other end, -1 = of all of them.
 template <class Call>
 void call_link(const char* function, std::int32_t peer, Call&& call) {
   const std::uint32_t before = core::records_written();

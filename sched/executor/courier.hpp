@@ -3,9 +3,9 @@
 // A message is a header of fixed size, then the form where it is not that of the message before of
 // the same stage and direction, then every tensor's bytes. The header says what it belongs to, so
 // that a receiver may be given what it did not wait for yet: links need no more than to keep each
-// sender's order. What a send that was started reads must not change until `finish`: the courier keeps the
-// headers, its caller the parcels. A received tensor lies where the link lends it, else in memory of the
-// context. Cost beside the link's: a header of 24 bytes.
+// sender's order. What a send that was started reads must not change until `finish`: the courier
+// keeps the headers, its caller the parcels. A received tensor lies where the link lends it, else
+// in memory of the context. Cost beside the link's: a header of 24 bytes.
 #pragma once
 
 #include <cstdint>

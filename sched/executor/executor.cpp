@@ -20,8 +20,8 @@ using core::text;
 
 namespace {
 
-// With the sends and receives that a link needs, unless any rank has sends of its own: all ranks have
-// to come to the same answer, from the schedule and not from their rows.
+// With the sends and receives that a link needs, unless any rank has sends of its own: all ranks
+// have to come to the same answer, from the schedule and not from their rows.
 std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
   const bool sends = what->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
   if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return what;

@@ -1,13 +1,13 @@
 // One rank's part of a schedule, carried out: what is behind velo_executor.
 //
-// For every stage of the rank and every unit there is a slot: what its F was given, what its backward
-// was given, and what it made and others have not received. Actions fill and empty slots; what comes
-// over the link goes into the slot that it is for, whichever slot is waited for. A slot is empty
-// again when B or W is done, so memory follows the schedule's own peak. Cost beside the host's functions
-// and the link: a constant for each action, which bench/bench_sched measures.
+// For every stage of the rank and every unit there is a slot: what its F was given, what its
+// backward was given, and what it made and others have not received. Actions fill and empty slots;
+// what comes over the link goes into the slot that it is for, whichever slot is waited for. A slot
+// is empty again when B or W is done, so memory follows the schedule's own peak. Cost beside the
+// host's functions and the link: a constant for each action, which bench/bench_sched measures.
 //
-// Over a link that starts sends, what a row sends between two actions that compute is under way while
-// it receives, and done before the next one.
+// Over a link that starts sends, what a row sends between two actions that compute is under way
+// while it receives, and done before the next one.
 //
 // With step_validation a run begins with forwards that may turn out to be void; then the row begins
 // anew.

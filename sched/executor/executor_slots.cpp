@@ -115,8 +115,8 @@ void executor::clear(slot& done, core::stream& on) {
   done.has_input = done.has_gradient = false;
 }
 
-// After a failure, of forwards that are void, and of what no B or W let go when a run ends: the host
-// frees what is its own.
+// After a failure, of forwards that are void, and of what no B or W let go when a run ends: the
+// host frees what is its own.
 void executor::forget_all() noexcept {
   leaving_.clear();
   for (slot& one : slots_) {

@@ -43,8 +43,8 @@ struct alignas(64) segment {
 
 }  // namespace
 
-// What a link's functions get, `user`, names the mailbox and the rank in one word, so that nothing has to
-// live as long as the link: a handle is a multiple of 64, and functions serve 64 ranks each.
+// What a link's functions get, `user`, names the mailbox and the rank in one word, so that nothing
+// has to live as long as the link: a handle is a multiple of 64, and functions serve 64 ranks each.
 namespace {
 
 constexpr std::uintptr_t ranks_in_block = 64;
@@ -117,9 +117,10 @@ class mailbox::queue {
     tail_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // Of a reader, after it said that it sleeps and before it looks once more. Both sides change tail, so
-  // one change comes first: if the reader's, the writer sees that it sleeps; if the writer's, the reader
-  // sees what was put. Not a fence on either side: the thread sanitizer does not know fences.
+  // Of a reader, after it said that it sleeps and before it looks once more. Both sides change
+  // tail, so one change comes first: if the reader's, the writer sees that it sleeps; if the
+  // writer's, the reader sees what was put. Not a fence on either side: the thread sanitizer does
+  // not know fences.
   void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
   // Of the reader, when it is not empty.

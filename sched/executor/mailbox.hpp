@@ -1,9 +1,10 @@
 // Where ranks that are threads of one process leave messages for each other.
 //
 // From every rank to every other there is a queue with one writer and one reader: segments of
-// entries, linked as they fill up, so that sending never waits. Short messages lie in the entry, long
-// ones in memory of their own: sent, they are copied once, received, once more. Who waits spins for a
-// moment, where there is a processor for each rank, then yields, then sleeps on its rank's bell.
+// entries, linked as they fill up, so that sending never waits. Short messages lie in the entry,
+// long ones in memory of their own: sent, they are copied once, received, once more. Who waits
+// spins for a moment, where there is a processor for each rank, then yields, then sleeps on its
+// rank's bell.
 //
 // The first failure that any rank reports ends the mailbox: whoever waits is woken, and gets it.
 // Memory: for what was sent and not yet received.

@@ -1,9 +1,9 @@
 // Tensors on their way from one stage to the next.
 //
-// A parcel is tensors with the memory behind them: where they came from another rank, the executor's
-// own or borrowed of the link, else the host's, whose action is to be told when they are needed no
-// more. A form is what can be said of tensors without their contents; a sender and its receiver keep
-// the last one of each stage and direction, so that it crosses only when it changes.
+// A parcel is tensors with the memory behind them: where they came from another rank, the
+// executor's own or borrowed of the link, else the host's, whose action is to be told when they are
+// needed no more. A form is what can be said of tensors without their contents; a sender and its
+// receiver keep the last one of each stage and direction, so that it crosses only when it changes.
 #pragma once
 
 #include <cstdint>

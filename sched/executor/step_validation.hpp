@@ -1,18 +1,18 @@
 // Optimizer steps that do not wait for what all ranks' gradients are like (post-validation, of zero
 // bubble pipelines, arXiv:2401.10241).
 //
-// At its first OPTIMIZER a rank measures its gradients, learns from the rank before what those before
-// measured, and passes that on with its own; from as much it decides on a factor, and steps at once.
-// The last rank knows all. In the next run, behind the forwards that need not wait (sched/check/ahead.hpp),
-// what all measured comes back from rank to rank, and every rank decides again, as every other: where
-// that is another factor than it took, the step is rolled back and done with the right one. Ranks
-// pass on what they took with what they measured, so each knows whether any was wrong: then the
-// forwards done since are void, on all.
+// At its first OPTIMIZER a rank measures its gradients, learns from the rank before what those
+// before measured, and passes that on with its own; from as much it decides on a factor, and steps
+// at once. The last rank knows all. In the next run, behind the forwards that need not wait
+// (sched/check/ahead.hpp), what all measured comes back from rank to rank, and every rank decides
+// again, as every other: where that is another factor than it took, the step is rolled back and
+// done with the right one. Ranks pass on what they took with what they measured, so each knows
+// whether any was wrong: then the forwards done since are void, on all.
 //
-// Invariants: whoever knows all has the same bytes, those of the ranks one behind the other, so a step
-// has the bits of one that waited; a rank that cannot decide yet (NaN) does no step, and its forwards
-// until then are messages without tensors that say so, and make others' void. Two short messages
-// each way a step.
+// Invariants: whoever knows all has the same bytes, those of the ranks one behind the other, so a
+// step has the bits of one that waited; a rank that cannot decide yet (NaN) does no step, and its
+// forwards until then are messages without tensors that say so, and make others' void. Two short
+// messages each way a step.
 #pragma once
 
 #include <cmath>
@@ -28,8 +28,8 @@ namespace velo::sched {
 
 class step_validation {
  public:
-  // Throws ARGUMENT for a row that does not end with OPTIMIZER, or does something behind it. user: of
-  // the functions.
+  // Throws ARGUMENT for a row that does not end with OPTIMIZER, or does something behind it. user:
+  // of the functions.
   step_validation(const velo_executor_validation& desc, void* user, const schedule& what,
                   std::int32_t rank);
 

@@ -1,10 +1,11 @@
-// all_gather_matmul, matmul_reduce_scatter, and both at once: one after the other, rows gathered over
-// one group, multiplied, and the sum over another group divided among its ranks.
+// all_gather_matmul, matmul_reduce_scatter, and both at once: one after the other, rows gathered
+// over one group, multiplied, and the sum over another group divided among its ranks.
 //
 // A group that is not there is one of this rank alone, and what it would do is left out. Rows are
 // divided along the first dimension, so that each rank's are one piece of memory. Whatever lies
-// between two parts lies in the memory of the group served. Sliced (slices.hpp), rows are multiplied
-// from where they lie or are shown, and sums are of what peers show. Bits: those of the calls composed.
+// between two parts lies in the memory of the group served. Sliced (slices.hpp), rows are
+// multiplied from where they lie or are shown, and sums are of what peers show. Bits: those of the
+// calls composed.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -243,8 +244,8 @@ const char* reject(const Args&, const problem& p, const ops::kernel_entry& kerne
   return (scatters ? scatter_cut(p) : gather_cut(p)).pays() ? nullptr : too_small;
 }
 
-// Into both groups at one time: into the one that lies lower in memory first, so that two calls at a
-// time are in the same order in both.
+// Into both groups at one time: into the one that lies lower in memory first, so that two calls at
+// a time are in the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
   constexpr bool both = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;

@@ -1,7 +1,8 @@
-// matmul_all_reduce: y = sum over ranks of x @ op(weight), every rank's product rounded to y's dtype.
+// matmul_all_reduce: y = sum over ranks of x @ op(weight), every rank's product rounded to y's
+// dtype.
 //
-// Sliced: each rank multiplies a slice into the place that the others read, and then all sum the slice
-// before, whose elements every rank writes once.
+// Sliced: each rank multiplies a slice into the place that the others read, and then all sum the
+// slice before, whose elements every rank writes once.
 #include <algorithm>
 
 #include "sched/overlap/slices.hpp"

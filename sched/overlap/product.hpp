@@ -1,9 +1,10 @@
-// What operators that multiply next to a collective share: the product of this rank, whole or a block
-// of rows and columns at a time, and the call's place in its group.
+// What operators that multiply next to a collective share: the product of this rank, whole or a
+// block of rows and columns at a time, and the call's place in its group.
 //
-// Products are the engine's (ops/gemm), rounded as matmul rounds them: elements have the same bits in
-// whatever blocks they are multiplied. The weight is packed once for all blocks. Whoever multiplies
-// takes the turn of the context for as long as that lasts, and waits for peers without it.
+// Products are the engine's (ops/gemm), rounded as matmul rounds them: elements have the same bits
+// in whatever blocks they are multiplied. The weight is packed once for all blocks. Whoever
+// multiplies takes the turn of the context for as long as that lasts, and waits for peers without
+// it.
 #pragma once
 
 #include "comm/group/group.hpp"
@@ -76,7 +77,8 @@ struct peer_blocks {
   int ranks, own;
 };
 
-// Where a sum goes: to its rows, and once more for peers, to a block in shared memory or to a peer's rows.
+// Where a sum goes: to its rows, and once more for peers, to a block in shared memory or to a
+// peer's rows.
 struct sum_target {
   void* c;
   std::int64_t ldc;
@@ -90,10 +92,12 @@ class sliced_product {
   // Packs the weight, in memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
-  // Rows of `a`, of one matrix, by columns of the weight, to where `c` is; and what is copied meanwhile.
+  // Rows of `a`, of one matrix, by columns of the weight, to where `c` is; and what is copied
+  // meanwhile.
   void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                 const ops::carried_copy& carried, core::execution& turn) const;
-  // The same for a peer who sums it, to whole lines in shared memory; and with what peers made, summed.
+  // The same for a peer who sums it, to whole lines in shared memory; and with what peers made,
+  // summed.
   void multiply_for_peer(const block& of, const row_source& a, void* to,
                          core::execution& turn) const;
   void multiply_and_sum(const block& of, const row_source& a, const peer_blocks& peers,

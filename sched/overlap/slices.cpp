@@ -1,8 +1,8 @@
 // Cutting, and the three loops over slices (slices.hpp).
 //
-// What peers sum is written around the cache, in whole lines: where two processors share no cache, lines
-// that the other has written come at a third of memory's speed. Rows that peers multiply are copied
-// through it, with time between the lines (ops/gemm/carried_copy.hpp).
+// What peers sum is written around the cache, in whole lines: where two processors share no cache,
+// lines that the other has written come at a third of memory's speed. Rows that peers multiply are
+// copied through it, with time between the lines (ops/gemm/carried_copy.hpp).
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ std::int64_t element_bytes(const slicing& s) {
   return s.what.in_size();
 }
 
-// As a tile of the product has; more where rows of sums are short, for each slice is waited for once.
+// As a tile of the product has; more where rows of sums are short, for each slice is waited for
+// once.
 std::int64_t rows_chosen(const cut::terms& of) {
   constexpr std::int64_t tile = 256, bytes = 512 << 10;
   if (of.whole_rows) return tile;
@@ -64,8 +65,8 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
 
-// A sum of products in slices: for each slice a rank multiplies what its peers sum, into shared memory,
-// and what it sums itself, where that is added as it is finished.
+// A sum of products in slices: for each slice a rank multiplies what its peers sum, into shared
+// memory, and what it sums itself, where that is added as it is finished.
 class summed_slices {
  public:
   // c: of row `first_row` of the product.
@@ -108,8 +109,8 @@ class summed_slices {
       });
     }
   }
-  // Or into the others' y, where it can be written: as it is multiplied where the panels of one other
-  // are whole lines.
+  // Or into the others' y, where it can be written: as it is multiplied where the panels of one
+  // other are whole lines.
   void multiply_own_and_hand_out(std::int64_t number) {
     const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {
@@ -195,8 +196,8 @@ void sum_by_places(const slicing& s, summed_slices& slices) {
   }
 }
 
-// Rows of all ranks in slices, each multiplied from where it lies. What is copied, a slice for peers
-// and rows that are kept, is copied while others are multiplied.
+// Rows of all ranks in slices, each multiplied from where it lies. What is copied, a slice for
+// peers and rows that are kept, is copied while others are multiplied.
 class gathered_slices {
  public:
   gathered_slices(const slicing& s, char* keep)

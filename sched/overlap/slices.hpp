@@ -1,14 +1,14 @@
-// Products next to a collective, in slices: what one rank has multiplied others read, in memory that all
-// see, while the next slice is multiplied.
+// Products next to a collective, in slices: what one rank has multiplied others read, in memory
+// that all see, while the next slice is multiplied.
 //
-// A collective by itself reads and writes all of a product once more, before and after what is sent. Here
-// what a peer sums leaves the registers of the product for shared memory, what it made is added in the
-// registers of ours, fetched while they multiply, and gathered rows are multiplied from where they lie:
-// memory works while the processor multiplies, and what is left is arithmetic, for a sum that all ranks
-// get a copy of it, where it cannot leave the registers for a peer's memory, and waiting for a rank that
-// is slower. The weight is packed once for all slices.
-// Bits are those of product and collective: sums are of rounded products, in the order of the ranks,
-// which share a host.
+// A collective by itself reads and writes all of a product once more, before and after what is
+// sent. Here what a peer sums leaves the registers of the product for shared memory, what it made
+// is added in the registers of ours, fetched while they multiply, and gathered rows are multiplied
+// from where they lie: memory works while the processor multiplies, and what is left is arithmetic,
+// for a sum that all ranks get a copy of it, where it cannot leave the registers for a peer's
+// memory, and waiting for a rank that is slower. The weight is packed once for all slices. Bits are
+// those of product and collective: sums are of rounded products, in the order of the ranks, which
+// share a host.
 #pragma once
 
 #include <vector>
@@ -61,8 +61,8 @@ struct slicing {
   const cut& in;
 };
 
-// Rows of all ranks, read from where they lie; where ranks do not see each other's tensors, from the
-// places of the relay, which all of a rank's rows then have to fit.
+// Rows of all ranks, read from where they lie; where ranks do not see each other's tensors, from
+// the places of the relay, which all of a rank's rows then have to fit.
 class shown_rows {
  public:
   static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
@@ -82,7 +82,8 @@ class shown_rows {
   std::vector<const void*> of_;
 };
 
-// Of rows that are summed by one rank each, the most that one has: all of as many parts, but the last.
+// Of rows that are summed by one rank each, the most that one has: all of as many parts, but the
+// last.
 inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
   return (rows + ranks - 1) / ranks;
 }

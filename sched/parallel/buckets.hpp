@@ -12,8 +12,8 @@
 // sharded; `gather` brings the parameters of all together again, those first that the next forward
 // pass needs first: in the other order.
 //
-// Invariant: what the collectives were given lives until they are done. Not for two threads at once.
-// Cost of a slice: a few additions; of a bucket: a call of its collective.
+// Invariant: what the collectives were given lives until they are done. Not for two threads at
+// once. Cost of a slice: a few additions; of a bucket: a call of its collective.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // The shortest order that is found for given costs within a cap on memory.
 //
 // Two sources. Every kind that has a schedule of the size is made and priced; those that hold more
-// than the cap are out. Then orders by list scheduling, which keep to the cap by themselves, for each
-// placement under every policy of a grid: first for few micro-batches, and those that do best there
-// for all. No kind is a bad start and no policy is good everywhere, so the best of both is kept: never
-// longer than a kind that fits. The work is bounded: past `most_work` actions no more policies are
-// tried.
+// than the cap are out. Then orders by list scheduling, which keep to the cap by themselves, for
+// each placement under every policy of a grid: first for few micro-batches, and those that do best
+// there for all. No kind is a bad start and no policy is good everywhere, so the best of both is
+// kept: never longer than a kind that fits. The work is bounded: past `most_work` actions no more
+// policies are tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
-// Slots of all actions, by rank and type. A type's actions are in the order of micro-batches, and so
-// are their slots; no two actions of a rank share one.
+// Slots of all actions, by rank and type. A type's actions are in the order of micro-batches, and
+// so are their slots; no two actions of a rank share one.
 #include "sched/pipeline/building_block.hpp"
 
 #include <algorithm>
@@ -155,7 +155,8 @@ class track {
   std::vector<state> level_;
 };
 
-// Moves actions of both ends to earlier slots within the peak; where W are implied, of the end alone.
+// Moves actions of both ends to earlier slots within the peak; where W are implied, of the end
+// alone.
 void pull(std::vector<rank_slots>& slots, bool implied) {
   const auto ranks = static_cast<std::int32_t>(slots.size());
   const auto last_unit = static_cast<std::int32_t>(slots[0][f0].size()) - 1;

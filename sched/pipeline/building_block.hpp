@@ -3,9 +3,9 @@
 //
 // How long a block holds a chunk's activations decides the peak of memory; V-Half and V-Min choose
 // that. Repeating the block wastes time where micro-batches begin and end, so actions are moved to
-// earlier slots, once with W in slots of its own and once more with W wherever a slot is left, never
-// above the peak there was. Orders follow from unit costs alone. O(P M log(P M)), and O(P^2) moves of
-// a length of O(P) slots at both ends.
+// earlier slots, once with W in slots of its own and once more with W wherever a slot is left,
+// never above the peak there was. Orders follow from unit costs alone. O(P M log(P M)), and O(P^2)
+// moves of a length of O(P) slots at both ends.
 #pragma once
 
 #include <array>

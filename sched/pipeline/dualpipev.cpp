@@ -1,15 +1,16 @@
-// DualPipeV and DualPipe, DeepSeek's: two streams of micro-batches pass each rank, and the forward of
-// one is fused with the backward of the other, whose communication it hides.
+// DualPipeV and DualPipe, DeepSeek's: two streams of micro-batches pass each rank, and the forward
+// of one is fused with the backward of the other, whose communication it hides.
 //
 // DualPipeV has two chunks a rank, down the ranks and up again. DualPipe is the same on half of the
-// ranks, mirrored: micro-batches enter at both ends, half of them each, and every rank has a stage of
-// both directions (twice the parameters). So the row of DualPipe's rank h or P - 1 - h for M
-// micro-batches is that of DualPipeV's rank h of P / 2 for M / 2; one function gives both. Stages P..
-// of DualPipe are the other direction's, stage P the one that its micro-batches enter by; each
+// ranks, mirrored: micro-batches enter at both ends, half of them each, and every rank has a stage
+// of both directions (twice the parameters). So the row of DualPipe's rank h or P - 1 - h for M
+// micro-batches is that of DualPipeV's rank h of P / 2 for M / 2; one function gives both. Stages
+// P.. of DualPipe are the other direction's, stage P the one that its micro-batches enter by; each
 // direction counts its micro-batches from 0.
 //
-// At the end W is put off where a rank would wait: `detach`. Without, memory falls sooner, and ranks
-// idle more. What a rank idles is at most (P - 1)(FB + B - 3W), without detach (P - 1)(FB + B - W).
+// At the end W is put off where a rank would wait: `detach`. Without, memory falls sooner, and
+// ranks idle more. What a rank idles is at most (P - 1)(FB + B - 3W), without detach (P - 1)(FB + B
+// - W).
 #include <algorithm>
 #include <utility>
 

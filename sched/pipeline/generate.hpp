@@ -1,7 +1,8 @@
 // Generators: from what is wanted to a schedule.
 //
-// A kind has one file and one row in the table of generate.cpp. A request has been checked as far as
-// all kinds agree (counts from 1, sizes that fit); what a kind alone asks for, its generator refuses.
+// A kind has one file and one row in the table of generate.cpp. A request has been checked as far
+// as all kinds agree (counts from 1, sizes that fit); what a kind alone asks for, its generator
+// refuses.
 #pragma once
 
 #include <utility>
@@ -58,8 +59,8 @@ schedule make_auto(const request& wanted);
 schedule make_nanopipe(const request& wanted);
 schedule make_ripipe(const request& wanted);
 
-// The schedule that a desc asks for, its costs aside, which come checked; throws ARGUMENT naming the
-// field.
+// The schedule that a desc asks for, its costs aside, which come checked; throws ARGUMENT naming
+// the field.
 schedule generate(const velo_schedule_desc& desc, const costs& given);
 
 // A schedule with a program for every rank: fill(rank, program).

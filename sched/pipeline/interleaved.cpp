@@ -1,13 +1,14 @@
-// Interleaved 1F1B, Megatron's: a rank has V chunks, far from each other in the model, which take turns.
+// Interleaved 1F1B, Megatron's: a rank has V chunks, far from each other in the model, which take
+// turns.
 //
 // Filling and draining the pipeline goes by chunks, which are V times shorter: bubble
 // (P - 1)(F + B) / V, for V times the communication. Groups of N micro-batches go through chunk 0,
 // then through chunk 1, ..; backward the other way round. A last group may be shorter, but not than
 // P: its next chunk's turn comes when the last rank has done this one.
 //
-// With a forward more ahead, a forward and the backward behind it are of different micro-batches, and
-// wait for each other nowhere: `overlap` makes one FB of both, so that what one of them sends to its
-// experts hides behind the other's arithmetic (sched/schedule/sublayers.hpp).
+// With a forward more ahead, a forward and the backward behind it are of different micro-batches,
+// and wait for each other nowhere: `overlap` makes one FB of both, so that what one of them sends
+// to its experts hides behind the other's arithmetic (sched/schedule/sublayers.hpp).
 #include "sched/pipeline/interleaved.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 // A stage works on its units in order. A forward is begun only where its rank keeps room for the
 // chunks that its unit still has to pass there, so that the oldest unit always comes through and no
-// policy can get stuck. A rank may wait, instead of doing what stands lower, for something that is on
-// its way. O(actions log ranks), about 100 ns each.
+// policy can get stuck. A rank may wait, instead of doing what stands lower, for something that is
+// on its way. O(actions log ranks), about 100 ns each.
 #pragma once
 
 #include <array>

@@ -1,9 +1,10 @@
-// Nano-pipe, MindSpeed's: an interleaved schedule in which ranks that begin to go back early put W off.
+// Nano-pipe, MindSpeed's: an interleaved schedule in which ranks that begin to go back early put W
+// off.
 //
-// Rank r warms up with fewer forwards than rank 0; so many of its first backwards do I alone, and their
-// W come at the end, where the rank would wait for nothing. Others then get their gradients earlier.
-// What these W need stays until then; `swap` has it on the host meanwhile: it goes behind each I, and
-// comes back behind a backward in the middle of the last phase.
+// Rank r warms up with fewer forwards than rank 0; so many of its first backwards do I alone, and
+// their W come at the end, where the rank would wait for nothing. Others then get their gradients
+// earlier. What these W need stays until then; `swap` has it on the host meanwhile: it goes behind
+// each I, and comes back behind a backward in the middle of the last phase.
 #include <algorithm>
 
 #include "sched/pipeline/interleaved.hpp"
@@ -17,8 +18,8 @@ constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrore
     i{VELO_ACTION_I, all_chunks_mirrored}, w{VELO_ACTION_W, all_chunks_mirrored},
     out{VELO_ACTION_OFFLOAD, all_chunks_mirrored}, in{VELO_ACTION_RELOAD, all_chunks_mirrored};
 
-// How many backwards there are, those with a forward before them, those whose W is put off, those that
-// come before what is on the host comes back.
+// How many backwards there are, those with a forward before them, those whose W is put off, those
+// that come before what is on the host comes back.
 struct counts {
   std::int32_t all, paired, apart, before;
 };

@@ -1,8 +1,8 @@
 // 1F1B: as GPipe, but a backward runs as soon as it can, so that its activations go.
 //
-// Rank r warms up with P - r - 1 forwards, the least that keeps the ranks behind it busy, then does a
-// forward and a backward by turns, then the backwards that are left. Bubble (P - 1)(F + B), at most
-// P - r activations on rank r.
+// Rank r warms up with P - r - 1 forwards, the least that keeps the ranks behind it busy, then does
+// a forward and a backward by turns, then the backwards that are left. Bubble (P - 1)(F + B), at
+// most P - r activations on rank r.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

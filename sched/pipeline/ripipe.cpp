@@ -1,14 +1,14 @@
-// Ripipe, MindSpeed's: an interleaved schedule that makes activations again in time of its own, before
-// the gradient that they wait for is there.
+// Ripipe, MindSpeed's: an interleaved schedule that makes activations again in time of its own,
+// before the gradient that they wait for is there.
 //
-// In the bubble: a rank holds the activations of at most P V stages. Of forwards beyond that, all of
-// chunk 0, the rank keeps the input alone: those of the warm-up past the first P V and some of each
-// later group, as many as rank r is over, n = max(0, warm-up + 1 - P V). RECOMPUTE comes before their
-// backward in the steady phase; in the last phase there are bubbles, one before each of its first n
-// backwards, for the n that are left.
+// In the bubble: a rank holds the activations of at most P V stages. Of forwards beyond that, all
+// of chunk 0, the rank keeps the input alone: those of the warm-up past the first P V and some of
+// each later group, as many as rank r is over, n = max(0, warm-up + 1 - P V). RECOMPUTE comes
+// before their backward in the steady phase; in the last phase there are bubbles, one before each
+// of its first n backwards, for the n that are left.
 //
-// In advance: all forwards but those of the last stage keep their input alone; RECOMPUTE comes before
-// every backward, where the rank would wait for the gradient.
+// In advance: all forwards but those of the last stage keep their input alone; RECOMPUTE comes
+// before every backward, where the rank would wait for the gradient.
 #include <algorithm>
 
 #include "sched/pipeline/interleaved.hpp"

@@ -1,8 +1,8 @@
 // Seq1F1B: 1F1B over parts of a sequence, S splits a micro-batch.
 //
 // Attention looks back, so the splits of a micro-batch go forward in order and backward from the
-// last. A rank has so many forwards ahead that the whole first micro-batch is through: P - r - 2 + S
-// splits, which are S times smaller than micro-batches.
+// last. A rank has so many forwards ahead that the whole first micro-batch is through: P - r - 2 +
+// S splits, which are S times smaller than micro-batches.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

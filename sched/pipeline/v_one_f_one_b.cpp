@@ -2,8 +2,8 @@
 //
 // One block for every micro-batch, six slots later each: forwards of one slot down the ranks and up
 // again, backwards of two slots the same way, with three slots left wherever two blocks would meet.
-// Actions of both ends then move to earlier slots, as long as no rank holds more than some rank held
-// before. O(P M log(P M)), and moves of a length of O(P) slots.
+// Actions of both ends then move to earlier slots, as long as no rank holds more than some rank
+// held before. O(P M log(P M)), and moves of a length of O(P) slots.
 #include <algorithm>
 #include <array>
 #include <tuple>

@@ -2,7 +2,8 @@
 //
 // A micro-batch goes down the ranks and up, twice, in one slot a rank; where P is a multiple of 3,
 // two slots are left between, so that no two actions want the same slot. At most floor((P + 4) / 3)
-// micro-batches are held. Where costs are not equal the short lifespans leave nothing to wait behind.
+// micro-batches are held. Where costs are not equal the short lifespans leave nothing to wait
+// behind.
 #include "sched/pipeline/building_block.hpp"
 
 namespace velo::sched {

@@ -1,8 +1,8 @@
 // Interleaved ZB1P, and with one chunk ZB-H1: 1F1B with the gradient of the weights apart.
 //
 // Nobody waits for W, so it goes where a rank would idle: rank r puts off its first r of them and
-// does them at the end. Groups of micro-batches go through the chunks as in an interleaved schedule,
-// as many in each as there are ranks, or a few more so that all groups are alike. Bubble
+// does them at the end. Groups of micro-batches go through the chunks as in an interleaved
+// schedule, as many in each as there are ranks, or a few more so that all groups are alike. Bubble
 // (P - 1)(I + max(0, F - W)) / V; P micro-batches on every rank at equal costs.
 #include <algorithm>
 

@@ -1,11 +1,12 @@
-// ZB-H2 and its like: for any costs and any room, W apart and forwards ahead as far as room lets them.
+// ZB-H2 and its like: for any costs and any room, W apart and forwards ahead as far as room lets
+// them.
 //
-// The zero-bubble greedy, by trial: ranks are run by their costs, a micro-batch's backward at a time.
-// First come forwards, so many on each rank as fit into the wait for the first gradient and into the
-// room; then for each micro-batch a forward and an I, and before each the W that fit into its wait,
-// or that make room. Three choices that costs decide are tried both ways; the shortest longest span
-// of a rank wins. With room for 2P - 1 micro-batches and equal costs no rank idles between its first
-// and last action. O(8 P M).
+// The zero-bubble greedy, by trial: ranks are run by their costs, a micro-batch's backward at a
+// time. First come forwards, so many on each rank as fit into the wait for the first gradient and
+// into the room; then for each micro-batch a forward and an I, and before each the W that fit into
+// its wait, or that make room. Three choices that costs decide are tried both ways; the shortest
+// longest span of a rank wins. With room for 2P - 1 micro-batches and equal costs no rank idles
+// between its first and last action. O(8 P M).
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

@@ -1,11 +1,11 @@
 // ZB-V for any costs and any room, by trial.
 //
 // Ranks are run by their costs. Forwards go down the ranks, up again, and as many more as fit; then
-// in turn every rank does the backward of the chunk that is behind or whose gradient is there, and a
-// forward. W waits in a queue and goes before an action when it fits into the wait, when memory wants
-// it, or when the rank would come to idle longer than the rank that idles most. Filling waits before
-// a forward and before chunk 0's backward is tried both ways; what is found is tried again with what
-// each rank then idled, as long as that gets better. O(P M) a trial.
+// in turn every rank does the backward of the chunk that is behind or whose gradient is there, and
+// a forward. W waits in a queue and goes before an action when it fits into the wait, when memory
+// wants it, or when the rank would come to idle longer than the rank that idles most. Filling waits
+// before a forward and before chunk 0's backward is tried both ways; what is found is tried again
+// with what each rank then idled, as long as that gets better. O(P M) a trial.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -70,8 +70,8 @@ class attempt {
     return chunk == 0 ? rank : 2 * ranks_ - 1 - rank;
   }
 
-  // When the rank's next forward or backward of a chunk has what it needs from another rank: unknown
-  // while nobody has made it, nothing at the turning points.
+  // When the rank's next forward or backward of a chunk has what it needs from another rank:
+  // unknown while nobody has made it, nothing at the turning points.
   static constexpr std::int64_t unknown = -1, nothing = -2;
   std::int64_t made_at(const std::vector<std::int64_t>& ends, std::int32_t unit) const {
     return unit < static_cast<std::int32_t>(ends.size()) ? ends[unit] + costs_.latency : unknown;
@@ -246,7 +246,8 @@ std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t ro
   return best;
 }
 
-// Room in which an order is found, where in `room` none is; by bisection below what always suffices.
+// Room in which an order is found, where in `room` none is; by bisection below what always
+// suffices.
 std::int32_t enough_above(const request& wanted, const ticks& costs, std::int32_t room) {
   std::int32_t enough = std::max(2 * wanted.ranks, room + 1);
   while (enough - room > 1) {

@@ -1,8 +1,8 @@
 // A timeline as lines of characters: a line a rank, time to the right, every action where it begins
 // and dashes as long as it lasts, points while the rank waits.
 //
-// The shortest action gets the room of the longest word, as long as lines stay below `most_columns`;
-// then words that do not fit are cut to the letter of their kind.
+// The shortest action gets the room of the longest word, as long as lines stay below
+// `most_columns`; then words that do not fit are cut to the letter of their kind.
 #include <algorithm>
 #include <cmath>
 

@@ -1,15 +1,15 @@
 // A timeline as a picture: a row a rank, time to the right, a rectangle an action with its
 // micro-batch, one shade a chunk. An FB is cut in two, its F above its B; communication that takes
-// time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between its
-// own first and last action, thinly outside. What the critical path consists of is outlined, a line
-// leads where it goes from one rank to another. Beside each row: the most activations held - or where
-// sizes are given, the most memory by category, and behind it, hollow, the most that was on the host -,
-// and how much of the time was spent waiting.
+// time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between
+// its own first and last action, thinly outside. What the critical path consists of is outlined, a
+// line leads where it goes from one rank to another. Beside each row: the most activations held -
+// or where sizes are given, the most memory by category, and behind it, hollow, the most that was
+// on the host -, and how much of the time was spent waiting.
 //
-// Three of four actions are wide enough for their number, shorter ones as long as the picture fits a
-// screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`: of a
-// measured run one action may take, and all may wait, a thousand times as long as another. Numbers go
-// where they fit; rectangles narrower than `least` are not drawn.
+// Three of four actions are wide enough for their number, shorter ones as long as the picture fits
+// a screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`:
+// of a measured run one action may take, and all may wait, a thousand times as long as another.
+// Numbers go where they fit; rectangles narrower than `least` are not drawn.
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -37,7 +37,8 @@ double idle_percent(const timeline& of, std::int32_t rank);
 // unit of the costs.
 double shown(const timeline& of, std::int64_t ticks);
 
-// Whether a text has critical path and memory, too: where there are not more actions than a picture has.
+// Whether a text has critical path and memory, too: where there are not more actions than a picture
+// has.
 bool has_details(const timeline& of);
 // Whether costs said what weights, gradients, optimizer states or a message take.
 bool has_sizes(const timeline& of);

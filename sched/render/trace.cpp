@@ -1,7 +1,7 @@
 // A timeline as Chrome's trace events, which Perfetto and chrome://tracing show: a process for each
-// rank, in it what it computes, its communication, its copies, and counters: activations held, memory by
-// category. One more process has the critical path. Every action is one event with a begin and a
-// duration, so that none lacks its end.
+// rank, in it what it computes, its communication, its copies, and counters: activations held,
+// memory by category. One more process has the critical path. Every action is one event with a
+// begin and a duration, so that none lacks its end.
 //
 // Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
 

@@ -1,8 +1,8 @@
 // One action of a rank, and its text.
 //
-// An action is velo_action itself, 20 bytes: what the library computes with is what callers get. Its
-// text is PyTorch's where it has one: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B; in the same form
-// 2RECOMPUTE0, 2OFFLOAD0, 2RELOAD0, 1OPTIMIZER.
+// An action is velo_action itself, 20 bytes: what the library computes with is what callers get.
+// Its text is PyTorch's where it has one: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B; in the
+// same form 2RECOMPUTE0, 2OFFLOAD0, 2RELOAD0, 1OPTIMIZER.
 #pragma once
 
 #include <cstdint>

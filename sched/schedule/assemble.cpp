@@ -14,7 +14,8 @@ using core::text;
 using rows_of_actions = std::vector<std::vector<action>>;
 using places = std::vector<std::vector<std::int32_t>>;
 
-// Where a stage of a rank computes a micro-batch: the place of its forward and of its gradient, once each.
+// Where a stage of a rank computes a micro-batch: the place of its forward and of its gradient,
+// once each.
 struct turns {
   std::vector<std::int64_t> forward, gradient;  // by micro-batch; missing: none, or more than one
   static constexpr std::int64_t missing = -1;
@@ -41,10 +42,11 @@ turns turns_of(const std::vector<action>& row, std::int32_t stage, std::int32_t 
   return all;
 }
 
-// Whether micro-batches come in from both ends, each end with stages of its own. Stages are down the
-// ranks and up again; the last rank holds the last stage of the way down and the first of the way up. In
-// one chain a micro-batch passes the first of them before the second, and its gradient the other way
-// round. So rows have two chains if of every micro-batch both directions are the reverse of that.
+// Whether micro-batches come in from both ends, each end with stages of its own. Stages are down
+// the ranks and up again; the last rank holds the last stage of the way down and the first of the
+// way up. In one chain a micro-batch passes the first of them before the second, and its gradient
+// the other way round. So rows have two chains if of every micro-batch both directions are the
+// reverse of that.
 bool has_two_chains(const shape& what, const places& stages, const rows_of_actions& rows,
                     std::int32_t units) {
   if (what.ranks == 0 || what.stages != 2 * what.ranks || stages != place_in_v(what.ranks, 2))

@@ -1,10 +1,11 @@
-// From rows of actions to a schedule: its sizes and where its stages are, as far as a text leaves that
-// out.
+// From rows of actions to a schedule: its sizes and where its stages are, as far as a text leaves
+// that out.
 //
 // Stages and micro-batches are those named, up to the highest; a stage is on the rank that first
-// names it. Stages down the ranks and up again are two chains, DualPipe's, where the last rank computes
-// every micro-batch of its stage on the way up before that of its stage on the way down, and the
-// gradients the other way round. Numbers so high that most stages would have nothing to do are refused.
+// names it. Stages down the ranks and up again are two chains, DualPipe's, where the last rank
+// computes every micro-batch of its stage on the way up before that of its stage on the way down,
+// and the gradients the other way round. Numbers so high that most stages would have nothing to do
+// are refused.
 #pragma once
 
 #include <vector>

@@ -1,8 +1,8 @@
 // Schedules as rows of text, one a rank, in order: PyTorch's form.
 //
-// A field is an action (sched/schedule/action.hpp) or empty, which PyTorch writes where a rank idles and which
-// is passed over. Lines end in LF or CRLF. What makes no sense is refused as VELO_ERR_ARGUMENT with
-// line and column, counted from 1 in lines and bytes. O(text).
+// A field is an action (sched/schedule/action.hpp) or empty, which PyTorch writes where a rank
+// idles and which is passed over. Lines end in LF or CRLF. What makes no sense is refused as
+// VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
 #pragma once
 
 #include <string>

@@ -15,8 +15,8 @@
 
 namespace velo::sched {
 
-// Throws PARSE naming line and column where the text is no JSON, ARGUMENT naming the member where it
-// makes no sense: text.actions[1][0].
+// Throws PARSE naming line and column where the text is no JSON, ARGUMENT naming the member where
+// it makes no sense: text.actions[1][0].
 schedule read_json(std::string_view text);
 
 std::string write_json(const schedule& what);

@@ -1,9 +1,10 @@
 // What each stage of a model holds, and its text, Megatron's and MindSpeed's: "Et*3|(tt|)*4tmL".
 //
-// E is the embedding, t a layer, m a layer that predicts tokens further on, L the loss; a stage ends at
-// `|` and may be empty. E comes first and L last, m behind all t, in the last stage of a rank, and not
-// on the rank that has stage 0 unless there is no other. Repeated texts unfold to at most `most_symbols`,
-// so a text costs no more than these. Layers that do nothing are counted like others and cost nothing.
+// E is the embedding, t a layer, m a layer that predicts tokens further on, L the loss; a stage
+// ends at `|` and may be empty. E comes first and L last, m behind all t, in the last stage of a
+// rank, and not on the rank that has stage 0 unless there is no other. Repeated texts unfold to at
+// most `most_symbols`, so a text costs no more than these. Layers that do nothing are counted like
+// others and cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +33,8 @@ inline constexpr std::int32_t most_symbols = 1 << 20;
 // Throws ARGUMENT naming the character, counted from 1, where the text is none.
 layout parse_layout(std::string_view text, const std::string& argument);
 
-// What ranks ask of a layout: as many stages as they hold, m where they may be. v: stages go down the
-// ranks and up again. Throws ARGUMENT naming the character behind the text.
+// What ranks ask of a layout: as many stages as they hold, m where they may be. v: stages go down
+// the ranks and up again. Throws ARGUMENT naming the character behind the text.
 void require_fits(const layout& of, std::string_view text, const std::string& argument,
                   std::int32_t ranks, std::int32_t stages, bool v);
 

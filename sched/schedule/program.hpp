@@ -2,11 +2,11 @@
 //
 // All schedules with a closed form are a few phases a rank: F, F, F; then F, B by turns; then B, B.
 // A place of a pattern, a slot, says what is done and for which counter; in the i-th repetition of
-// the phase the counter is `first` + i * `stride`. A slot of one chunk takes the counter as the unit
-// it works on. A slot of all chunks takes it as a place in the order in which an interleaved schedule
-// goes through chunks: groups of N units (the last may have fewer) go through chunk 0, then through
-// chunk 1, ..; backward through the last chunk first. A slot that goes down takes every group from
-// its end: so the splits of a micro-batch go backward.
+// the phase the counter is `first` + i * `stride`. A slot of one chunk takes the counter as the
+// unit it works on. A slot of all chunks takes it as a place in the order in which an interleaved
+// schedule goes through chunks: groups of N units (the last may have fewer) go through chunk 0,
+// then through chunk 1, ..; backward through the last chunk first. A slot that goes down takes
+// every group from its end: so the splits of a micro-batch go backward.
 //
 // The k-th action costs a search among some ten phases and three divisions; reading on costs none.
 #pragma once
@@ -59,8 +59,8 @@ class program {
     std::int8_t other_chunk = 0;
   };
   // Adds a phase behind the others, none where times is 0 or less. Counters go on where the phases
-  // before left them: a chunk has one of its F, one of its I and B, one of its W, which is past those
-  // that a B has done, one of its OFFLOAD, one of its RELOAD.
+  // before left them: a chunk has one of its F, one of its I and B, one of its W, which is past
+  // those that a B has done, one of its OFFLOAD, one of its RELOAD.
   void repeat(std::int64_t times, std::initializer_list<step> steps);
 
   // From here on actions of units from `units` on are left out of what is added.

@@ -1,18 +1,19 @@
 // Pipeline schedules: the value that everything here makes, proves, prices, draws or carries out.
 //
 // A model is a chain of stages; ranks hold stages; a batch is cut into micro-batches. A schedule
-// gives every rank a row: its actions (sched/schedule/action.hpp) in order. Rows say nothing of time. Two
-// things follow from the chain alone, so no row states them: F of a stage needs F of the stage
-// before, I and B need I or B of the stage behind and the stage's own F, W needs the stage's own I.
-// What else could go wrong is the order of each row.
+// gives every rank a row: its actions (sched/schedule/action.hpp) in order. Rows say nothing of
+// time. Two things follow from the chain alone, so no row states them: F of a stage needs F of the
+// stage before, I and B need I or B of the stage behind and the stage's own F, W needs the stage's
+// own I. What else could go wrong is the order of each row.
 //
-// A row is a program (sched/schedule/program.hpp) where the kind has a closed form, else a list. Whoever reads
-// it cannot tell, and reads block by block (row_reader), so that nothing need hold 25 million
-// actions.
+// A row is a program (sched/schedule/program.hpp) where the kind has a closed form, else a list.
+// Whoever reads it cannot tell, and reads block by block (row_reader), so that nothing need hold 25
+// million actions.
 //
-// Words. chunk: a stage as its rank counts them. chain: stages that follow each other; there is one,
-// or two when micro-batches enter from both ends (then each has half of the stages). split: a part of
-// a micro-batch's sequence, worked on by itself; an action's micro-batch is then micro-batch * splits
+// Words. chunk: a stage as its rank counts them. chain: stages that follow each other; there is
+// one, or two when micro-batches enter from both ends (then each has half of the stages). split: a
+// part of a micro-batch's sequence, worked on by itself; an action's micro-batch is then
+// micro-batch * splits
 // + split, a unit. Invariant: stages and units of actions are below those of the shape.
 #pragma once
 
@@ -83,8 +84,8 @@ class schedule {
   std::shared_ptr<const layout> layout_;
 };
 
-// Where stages are. Loop: chunk c of rank r is stage c * P + r. V: even chunks go down the ranks, odd
-// ones up again.
+// Where stages are. Loop: chunk c of rank r is stage c * P + r. V: even chunks go down the ranks,
+// odd ones up again.
 std::vector<std::vector<std::int32_t>> place_in_loops(std::int32_t ranks, std::int32_t chunks);
 std::vector<std::vector<std::int32_t>> place_in_v(std::int32_t ranks, std::int32_t chunks);
 

@@ -4,8 +4,8 @@
 // stage's share, are whole multiples of some tick, 1 / `unit` of theirs, as long as they have few
 // digits; the sums of a simulation are exact then, and a result is the double nearest to the true
 // one. Where digits are too many for 62 bits, costs are rounded to a tick that lets the longest
-// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions. Shares of stages, and
-// the parts of activations that are held, become whole numbers in the same way.
+// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions. Shares of stages,
+// and the parts of activations that are held, become whole numbers in the same way.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 
 namespace velo::sched {
 
-// What a P-th of the model takes of memory, in any unit; activations and a message of a micro-batch.
+// What a P-th of the model takes of memory, in any unit; activations and a message of a
+// micro-batch.
 struct memory_sizes {
   double weights = 0, gradients = 0, optimizer = 0, activations = 1, message = 0;
 };
@@ -36,12 +37,13 @@ struct costs {
   memory_sizes sizes = {};
 };
 
-// The costs with the shares that layers make, where none are given and the schedule has layers. Throws
-// ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are called.
+// The costs with the shares that layers make, where none are given and the schedule has layers.
+// Throws ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are
+// called.
 costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
 
-// What one stage takes for one unit, where stages differ in more than their size. hidden: what an FB
-// saves at most with this stage in it.
+// What one stage takes for one unit, where stages differ in more than their size. hidden: what an
+// FB saves at most with this stage in it.
 struct stage_ticks {
   std::int64_t forward, input, weight, hidden;
 };
@@ -53,8 +55,8 @@ struct ticks {
   std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
   bool fused_is_sum = false;
   std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
-  // By stage, instead of forward to fused, for schedules of F, I, W, B and FB alone; empty: as shares
-  // say.
+  // By stage, instead of forward to fused, for schedules of F, I, W, B and FB alone; empty: as
+  // shares say.
   std::vector<stage_ticks> stages;
   // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
   std::int64_t full = 1, pending = 1, checkpoint = 0;

@@ -1,10 +1,10 @@
 // What ranks hold of activations, on the device and on the host, as their actions come.
 //
-// F begins to hold them - their input alone, where they are made again later -, RECOMPUTE all of them;
-// the end of I lets go of what W does not need, the end of W or B of the rest. A copy to the host lets
-// go of them when it ends; one back holds them from its beginning. Copies run beside what a rank
-// computes, so their changes wait until the rank's own time has come so far. Where a schedule has
-// nothing of that it is a sum a rank, else an amount a stage and unit.
+// F begins to hold them - their input alone, where they are made again later -, RECOMPUTE all of
+// them; the end of I lets go of what W does not need, the end of W or B of the rest. A copy to the
+// host lets go of them when it ends; one back holds them from its beginning. Copies run beside what
+// a rank computes, so their changes wait until the rank's own time has come so far. Where a
+// schedule has nothing of that it is a sum a rank, else an amount a stage and unit.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ class holdings {
     std::int64_t peak = 0, host_peak = 0;
   };
 
-  // An action of a rank; a rank's actions come in their order. changed(time, amounts) is told of every
-  // change, by time.
+  // An action of a rank; a rank's actions come in their order. changed(time, amounts) is told of
+  // every change, by time.
   template <class Changed>
   void add(std::int32_t rank, const action& a, const span& when, Changed&& changed) {
     if (!plain_) {

@@ -1,10 +1,11 @@
 // What a rank of a timeline holds at a time, by category.
 //
-// A rank holds the weights and optimizer states of its stages all the time, weights that are gathered
-// from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its OPTIMIZER;
-// activations as sched/simulate/held.hpp counts them; a message from when it leaves its sender until the F that
-// takes it begins, or the I or B ends; copies of activations on the host. A stage counts its share of
-// what costs say. Amounts are whole numbers of shares, so nothing is lost when they come and go.
+// A rank holds the weights and optimizer states of its stages all the time, weights that are
+// gathered from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its
+// OPTIMIZER; activations as sched/simulate/held.hpp counts them; a message from when it leaves its
+// sender until the F that takes it begins, or the I or B ends; copies of activations on the host. A
+// stage counts its share of what costs say. Amounts are whole numbers of shares, so nothing is lost
+// when they come and go.
 //
 // O(actions) for who sends what, then O(n log n) for the n changes of a rank.
 #pragma once

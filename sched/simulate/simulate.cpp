@@ -1,5 +1,5 @@
-// The machines. A mark says when something made by a stage for a unit is there for those who need it:
-// the output of its forward, the gradient of its input.
+// The machines. A mark says when something made by a stage for a unit is there for those who need
+// it: the output of its forward, the gradient of its input.
 #include "sched/simulate/simulate.hpp"
 
 #include <algorithm>

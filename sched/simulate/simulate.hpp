@@ -2,15 +2,15 @@
 // what it needs is there.
 //
 // Ranks are machines that run their rows until an action needs what is not there yet; who makes it
-// wakes who waits for it. Nothing is ever chosen, so the result does not depend on the order in which
-// ranks are run, and ranks that still wait when none can run would wait for ever. One pass over all
-// actions, O(1) each (about 10 ns); memory for two times a stage and unit, and for a span an action
-// where spans are asked for.
+// wakes who waits for it. Nothing is ever chosen, so the result does not depend on the order in
+// which ranks are run, and ranks that still wait when none can run would wait for ever. One pass
+// over all actions, O(1) each (about 10 ns); memory for two times a stage and unit, and for a span
+// an action where spans are asked for.
 //
 // A message leaves when its action ends and arrives `latency` later, beside whatever ranks compute;
-// where messages take the way from one rank to another for some time, it first waits for those before
-// it. Copies to the host and back run beside, too, one after another, and so do a rank's collectives:
-// they begin when the rank comes to them, and who needs what they bring waits for it.
+// where messages take the way from one rank to another for some time, it first waits for those
+// before it. Copies to the host and back run beside, too, one after another, and so do a rank's
+// collectives: they begin when the rank comes to them, and who needs what they bring waits for it.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@ struct stuck_rank {
   std::int64_t index;
 };
 
-// spans: filled where it is given. stuck: empty afterwards unless ranks wait for each other; times of
-// actions that never begin are not in the result then.
+// spans: filled where it is given. stuck: empty afterwards unless ranks wait for each other; times
+// of actions that never begin are not in the result then.
 simulation simulate(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                     spans* record = nullptr);
 

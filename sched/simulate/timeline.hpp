@@ -21,8 +21,8 @@ struct timeline {
   }
 };
 
-// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE naming
-// the first rank that would wait for ever.
+// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE
+// naming the first rank that would wait for ever.
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 
 // By rank and action, in ticks. A simulated timeline keeps none: they are worked out again, in the
@@ -32,8 +32,8 @@ std::shared_ptr<const spans> spans_of(const timeline& of);
 // Throws ARGUMENT beyond `most_listed` actions.
 void require_listed(const timeline& of);
 
-// The numbers as a text, for people and as JSON; of at most `most_drawn` actions with critical path and
-// memory.
+// The numbers as a text, for people and as JSON; of at most `most_drawn` actions with critical path
+// and memory.
 std::string write_summary(const timeline& of);
 std::string write_summary_json(const timeline& of);
 

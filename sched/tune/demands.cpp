@@ -40,7 +40,8 @@ class caps {
     most_ = std::max(most_, cap);
   }
 
-  // At least a micro-batch through the heaviest rank; beyond two for each rank nothing gets shorter.
+  // At least a micro-batch through the heaviest rank; beyond two for each rank nothing gets
+  // shorter.
   std::vector<double> list(const velo_tuning_layout& layout) const {
     const double bound = heaviest_ * std::min(2 * layout.pp, layout.microbatches);
     std::vector<double> all;
@@ -57,7 +58,8 @@ class caps {
   double heaviest_ = 0, most_ = 0, least_ = std::numeric_limits<double>::max();
 };
 
-// Kinds that count stages, as if all were alike, are given what the count leaves for those that are not.
+// Kinds that count stages, as if all were alike, are given what the count leaves for those that are
+// not.
 double counted(const velo_tuning_layout& layout, double cap) {
   if (layout.kind == VELO_SCHEDULE_AUTO) return cap;
   return (std::floor(cap * layout.vpp) + 0.99) / layout.vpp;

@@ -1,7 +1,7 @@
 // The tables of keys.
 //
-// A `section` is one object of a text: each call reads one member or takes its default, checks it and
-// notes what came of it; `finish` refuses what no call asked for.
+// A `section` is one object of a text: each call reads one member or takes its default, checks it
+// and notes what came of it; `finish` refuses what no call asked for.
 #include "sched/tune/job.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// What is to be trained, on what, and which layouts are tried: the two JSON texts of velo_tune, read
-// and checked, with all defaults filled in.
+// What is to be trained, on what, and which layouts are tried: the two JSON texts of velo_tune,
+// read and checked, with all defaults filled in.
 //
 // Every key is one line of a table in job.cpp: its path, its place here, its bounds. A key that no
-// table has is refused, so that a misspelled one cannot pass for its default. Units are in the keys'
-// names and go away here: bytes, seconds, operations a second.
+// table has is refused, so that a misspelled one cannot pass for its default. Units are in the
+// keys' names and go away here: bytes, seconds, operations a second.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // The orders of a pipeline that a search tries, each made once, and which activations they hold.
 //
-// What a rank holds at a time follows from its row alone, whatever actions take: how many activations
-// of each of its chunks. Of all those states only the ones that no other covers matter, a few a rank,
-// so that the peak under any sizes is a maximum over few sums. One pass over the row finds them. Orders
-// are kept as long as their bytes fit into the room there is for them.
+// What a rank holds at a time follows from its row alone, whatever actions take: how many
+// activations of each of its chunks. Of all those states only the ones that no other covers matter,
+// a few a rank, so that the peak under any sizes is a maximum over few sums. One pass over the row
+// finds them. Orders are kept as long as their bytes fit into the room there is for them.
 #pragma once
 
 #include <map>
@@ -33,7 +33,8 @@ struct order {
 // Kinds whose order is found by a search, for costs and within a cap on memory.
 bool is_searched(velo_schedule_kind kind);
 
-// What such an order is to keep to: costs in seconds and a cap in micro-batches, of a rank on average.
+// What such an order is to keep to: costs in seconds and a cap in micro-batches, of a rank on
+// average.
 struct demand {
   sched::costs costs;
   double cap = 0;

@@ -1,5 +1,5 @@
-// Layers in numbers. Names: n tokens of a micro-batch that a rank sees before tensors are cut, t the
-// ranks that cut them.
+// Layers in numbers. Names: n tokens of a micro-batch that a rank sees before tensors are cut, t
+// the ranks that cut them.
 #include "sched/tune/parts.hpp"
 
 #include <algorithm>
@@ -209,7 +209,8 @@ class builder {
     ring(seconds);
   }
 
-  // Keys and values go around while scores are worked out; their gradients with them on the way back.
+  // Keys and values go around while scores are worked out; their gradients with them on the way
+  // back.
   void ring(double attention) {
     if (cp_ == 1) return;
     const double bytes = n_ * element * w_.kv_heads * (w_.query + w_.value) * (cp_ - 1);

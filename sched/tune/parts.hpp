@@ -1,19 +1,20 @@
-// What a layer costs one rank: seconds of its forward and its gradients, bytes that it keeps, how many
-// parameters it has, under a layout and for one micro-batch.
+// What a layer costs one rank: seconds of its forward and its gradients, bytes that it keeps, how
+// many parameters it has, under a layout and for one micro-batch.
 //
 // Time. Products take their operations over the profile's rate, or the bytes of their matrices over
 // the memory's rate, whichever is longer; each of the two gradients of a product takes what its
-// forward takes. Attention takes half of a full matrix of scores (causal), 2.5 times in its backward
-// (Dao, FlashAttention-2, 2023). What works element by element moves every kept tensor twice.
+// forward takes. Attention takes half of a full matrix of scores (causal), 2.5 times in its
+// backward (Dao, FlashAttention-2, 2023). What works element by element moves every kept tensor
+// twice.
 //
 // Tensor and sequence parallelism gather and scatter the activations once each before and behind
 // attention and feed-forward (Korthikanti et al., Reducing Activation Recomputation in Large
 // Transformer Models, 2022); context parallelism passes keys and values around a ring (Liu et al.,
 // Ring Attention, 2023); experts get their tokens by two all-to-alls.
 //
-// Kept activations are counted tensor by tensor as Korthikanti et al. do, two bytes an element: for a
-// layer of theirs (no gate, dropout, four times as wide, no fused attention) it comes to their s b h
-// (34 + 5 a s / h). Biases are left out.
+// Kept activations are counted tensor by tensor as Korthikanti et al. do, two bytes an element: for
+// a layer of theirs (no gate, dropout, four times as wide, no fused attention) it comes to their s
+// b h (34 + 5 a s / h). Biases are left out.
 #pragma once
 
 #include "sched/tune/job.hpp"

@@ -9,8 +9,8 @@ namespace velo::sched::tune {
 namespace {
 
 // Fills stages from the last one with as many layers as keep each within `limit`; false where the
-// first is left with too many. The first of several and the last may have none: they hold the embedding
-// and the output.
+// first is left with too many. The first of several and the last may have none: they hold the
+// embedding and the output.
 bool fill(const model& of, const parts& costs, double limit, std::vector<std::int32_t>& into) {
   const auto stages = static_cast<std::int64_t>(into.size());
   std::int64_t left = of.layers;
@@ -132,8 +132,8 @@ step_end end_of(const job& what, const velo_tuning_layout& layout, const std::ve
   const profile& p = what.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
-  // Under stage 2 gradients are summed whenever a stage is left for another: behind pp micro-batches
-  // where a rank has several, else behind each.
+  // Under stage 2 gradients are summed whenever a stage is left for another: behind pp
+  // micro-batches where a rank has several, else behind each.
   const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
   const std::int64_t rounds = t.zero < 2 ? 1 : (layout.microbatches + behind - 1) / behind;
   // Gradients are summed and parameters gathered, or gradients summed for everyone.

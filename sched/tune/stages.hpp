@@ -12,9 +12,9 @@ namespace velo::sched::tune {
 // Parts into which a layout cuts a sequence, all of one size.
 std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout);
 
-// Layers of each stage, or none where there is no such split. Even: as many in each, or one fewer in the
-// first and the last. Balanced: of contiguous splits with a layer in every stage but the first and the
-// last, one whose slowest stage is fastest; what room that leaves goes to the first
+// Layers of each stage, or none where there is no such split. Even: as many in each, or one fewer
+// in the first and the last. Balanced: of contiguous splits with a layer in every stage but the
+// first and the last, one whose slowest stage is fastest; what room that leaves goes to the first
 // stages, which hold activations longest.
 std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
                                        velo_tuning_split how);
@@ -26,15 +26,15 @@ std::vector<part> stages_of(const model& of, const parts& costs,
 // Stages of every rank, by chunk.
 using placement = std::vector<std::vector<std::int32_t>>;
 bool is_v(velo_schedule_kind kind);  // the second chunk runs up the ranks again
-// Whether forwards at once with backwards hide exchanges. Those in what `auto` finds are taken to hide
-// none, as it is not searched for that.
+// Whether forwards at once with backwards hide exchanges. Those in what `auto` finds are taken to
+// hide none, as it is not searched for that.
 bool hides(velo_schedule_kind kind);
 // Those that a layout may have: one, but for what a search may find.
 std::vector<placement> placements_of(const velo_tuning_layout& layout);
 placement placement_in(const schedule& rows);
 
-// No simulation of the layout's pipeline takes less: the busiest rank's work behind the shortest way
-// to it, and where gradients come whole, before the way back.
+// No simulation of the layout's pipeline takes less: the busiest rank's work behind the shortest
+// way to it, and where gradients come whole, before the way back.
 double least_seconds(const velo_tuning_layout& layout, const parts& costs,
                      const std::vector<part>& stages, const placement& of);
 

@@ -7,14 +7,15 @@
 // plans kept are those that trying every candidate would give. Memory: about a hundred bytes a
 // candidate, and the room of the orders.
 //
-// Kinds whose order is itself found by a search come after all others, when few bounds are below what
-// is kept: tens of milliseconds each. Such an order is made for the stages' costs and the memory that
-// the rest leaves (sched/tune/demands.hpp); then it is weighed and simulated as any other.
+// Kinds whose order is itself found by a search come after all others, when few bounds are below
+// what is kept: tens of milliseconds each. Such an order is made for the stages' costs and the
+// memory that the rest leaves (sched/tune/demands.hpp); then it is weighed and simulated as any
+// other.
 //
-// Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut by
-// tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks that
-// hold the same parameters; activations (sched/tune/parts.hpp) that its row holds at a time, from F to
-// the end of W; a workspace; buffers.
+// Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut
+// by tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks
+// that hold the same parameters; activations (sched/tune/parts.hpp) that its row holds at a time,
+// from F to the end of W; a workspace; buffers.
 #pragma once
 
 #include <string>

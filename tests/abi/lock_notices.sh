@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: lock_notices.sh C_COMPILER SOURCE_FOLDER LAYOUT_LOCK
 #
-# Breaks a copy of the public headers in one place at a time and expects the layout lock not to compile; unbroken it must.
+# Breaks a copy of the public headers in one place at a time and expects the layout lock not to
+# compile; unbroken it must.
 set -u
 compiler=$1 source=$2 lock=$3
 work=$(mktemp -d)

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # usage: spec_errors.sh VELO_GEN SPEC_FOLDER
 #
-# Breaks a copy of the spec in one place at a time and expects velo_gen to refuse it with exit code 2, the file, the line of the
-# broken place and a word of the reason. The unbroken copy must pass.
+# Breaks a copy of the spec in one place at a time and expects velo_gen to refuse it with exit code
+# 2, the file, the line of the broken place and a word of the reason. The unbroken copy must pass.
 set -u
 gen=$1 spec=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-# breaks NAME FILE SED_EXPRESSION PATTERN: applies the expression to the file; the message must match PATTERN.
+# breaks NAME FILE SED_EXPRESSION PATTERN: applies the expression to the file; the message must
+# match PATTERN.
 breaks() {
   local name=$1 file=$2 expression=$3 pattern=$4
   rm -rf "$work/spec"

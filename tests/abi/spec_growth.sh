@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # usage: spec_growth.sh VELO_GEN SOURCE_FOLDER LAYOUT_LOCK C_COMPILER CXX_COMPILER
 #
-# Grows a copy of the spec to a synthetic 1.1 (a field at the end of rms_norm, an enumerator, a new operator) and checks that
-# nothing of 1.0 moves: the 1.0 layout lock compiles against the grown headers at both targets, programs for 1.0 do not see the
-# news, programs for 1.1 do, and the version script only gains a node.
+# Grows a copy of the spec to a synthetic 1.1 (a field at the end of rms_norm, an enumerator, a new
+# operator) and checks that nothing of 1.0 moves: the 1.0 layout lock compiles against the grown
+# headers at both targets, programs for 1.0 do not see the news, programs for 1.1 do, and the
+# version script only gains a node.
 set -eu
 gen=$1 source=$2 old=$3 c=$4 cxx=$5
 work=$(mktemp -d)

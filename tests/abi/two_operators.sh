@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # usage: two_operators.sh VELO_GEN SOURCE_FOLDER
 #
-# Adds two operators to a copy of the spec, in the midst of what is there, and compares all generated files: lines are added, and no
-# line that was there changes or goes. Entries are named, not numbered, so that two changes that each bring an operator can meet.
+# Adds two operators to a copy of the spec, in the midst of what is there, and compares all
+# generated files: lines are added, and no line that was there changes or goes. Entries are named,
+# not numbered, so that two changes that each bring an operator can meet.
 set -eu
 gen=$1 source=$2
 work=$(mktemp -d)

@@ -133,10 +133,11 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(velo_invoke("velo_op_count", &value, 1, nullptr) == VELO_ERR_ARGUMENT);
   CHECK(last().argument == "count");
 
-  // These, velo_shape, velo_plan_buffer, velo_plan_stay, velo_plan_swap_stats, velo_recompute_layer,
-  // velo_recompute_call, what is known of groups and topologies, the counters of pools, adaptors,
-  // executors, regions and plans for recompute, and all of schedules and tunings but what is tried
-  // here, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
+  // These, velo_shape, velo_plan_buffer, velo_plan_stay, velo_plan_swap_stats,
+  // velo_recompute_layer, velo_recompute_call, what is known of groups and topologies, the counters
+  // of pools, adaptors, executors, regions and plans for recompute, and all of schedules and
+  // tunings but what is tried here, which velo writes, and every args struct
+  // (tests/ops/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
   const std::size_t structs_end = all.find("\"operators\":");

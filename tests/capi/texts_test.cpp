@@ -1,5 +1,6 @@
-// Every text that is read and written: an accepted one is written so that it is accepted again, and is the
-// same. Texts are mutated at random, with the bytes that tables, JSON and C strings treat in their own ways.
+// Every text that is read and written: an accepted one is written so that it is accepted again, and
+// is the same. Texts are mutated at random, with the bytes that tables, JSON and C strings treat in
+// their own ways.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>

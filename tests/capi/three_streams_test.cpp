@@ -1,9 +1,10 @@
-// A product, a reduce-scatter and a swap are under way at one time, each on a stream of its own, and give
-// what they give one after the other, bit for bit.
+// A product, a reduce-scatter and a swap are under way at one time, each on a stream of its own,
+// and give what they give one after the other, bit for bit.
 //
-// The host's threads carry the product's tasks, so the test decides how long the product is under way: it has
-// begun before the other two are queued, and goes on only when both are done. Where any of them waited for
-// another, the test would stand still instead (until its deadline, which fails it).
+// The host's threads carry the product's tasks, so the test decides how long the product is under
+// way: it has begun before the other two are queued, and goes on only when both are done. Where any
+// of them waited for another, the test would stand still instead (until its deadline, which fails
+// it).
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>

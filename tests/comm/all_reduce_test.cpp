@@ -1,4 +1,5 @@
-// all_reduce over ranks, dtypes, operations and sizes: against serial sums, bit for bit on all ranks.
+// all_reduce over ranks, dtypes, operations and sizes: against serial sums, bit for bit on all
+// ranks.
 #include <cmath>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Operations that a rank leaves before all have come: what others get, and who learns of a rank that
-// comes with other terms, or not at all.
+// Operations that a rank leaves before all have come: what others get, and who learns of a rank
+// that comes with other terms, or not at all.
 #include "comm/ranks.hpp"
 
 using namespace velo::test;

@@ -1,6 +1,6 @@
-// velo_group_combine against sums by plain loops in the order that it promises: the same bits, over any
-// number of hosts; what crosses between hosts against the least that can; gradients by both calls; what
-// it refuses, and faults.
+// velo_group_combine against sums by plain loops in the order that it promises: the same bits, over
+// any number of hosts; what crosses between hosts against the least that can; gradients by both
+// calls; what it refuses, and faults.
 #include <algorithm>
 #include <random>
 
@@ -14,8 +14,8 @@ namespace {
 constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1}, f32{VELO_DTYPE_FLOAT, 32, 1},
     f16{VELO_DTYPE_FLOAT, 16, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 
-// Experts' rows for the rows of each rank. What an expert made of target i of a rank's row is drawn by
-// a number of its own.
+// Experts' rows for the rows of each rank. What an expert made of target i of a rank's row is drawn
+// by a number of its own.
 struct traffic {
   traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each, bool weighted,
           std::uint32_t seed)
@@ -287,7 +287,8 @@ TEST_CASE("the gradients of dispatch and combine are each other, as dispatch.h s
     });
     return combine(floats(products, had_names), nullptr, floats(dw[r], names));
   });
-  // <y, g> is linear in what experts made, and in w: the products with their gradients are the same.
+  // <y, g> is linear in what experts made, and in w: the products with their gradients are the
+  // same.
   double all = 0, by_rows = 0, by_weights = 0;
   for (std::size_t r = 0; r < 4; ++r) {
     for (std::size_t i = 0; i < y[r].size(); ++i) all += y[r][i] * g[r][i];

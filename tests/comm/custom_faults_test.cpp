@@ -1,5 +1,5 @@
-// A custom reduction that ends its group, which is how it says that it cannot go on, or that throws: the
-// rank where it did so fails, and no rank takes what was never combined for a result.
+// A custom reduction that ends its group, which is how it says that it cannot go on, or that
+// throws: the rank where it did so fails, and no rank takes what was never combined for a result.
 #include "comm/transports.hpp"
 
 using namespace velo;

@@ -1,5 +1,5 @@
-// velo_group_dispatch against all_to_all_v of rows laid out by rank: the same bits, over any number of
-// hosts; what crosses between hosts against the least that can; what it refuses, and faults.
+// velo_group_dispatch against all_to_all_v of rows laid out by rank: the same bits, over any number
+// of hosts; what crosses between hosts against the least that can; what it refuses, and faults.
 #include <algorithm>
 #include <random>
 #include <set>

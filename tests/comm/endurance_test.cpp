@@ -1,6 +1,6 @@
-// What only shows after many rounds: groups that come and go with ranks killed, aborted or well, any
-// all_to_all_v there can be, sums of eight bytes without end, counters beyond 32 bits. How many rounds
-// the environment says; unless it does, few.
+// What only shows after many rounds: groups that come and go with ranks killed, aborted or well,
+// any all_to_all_v there can be, sums of eight bytes without end, counters beyond 32 bits. How many
+// rounds the environment says; unless it does, few.
 #include <dirent.h>
 #include <sys/mman.h>
 
@@ -101,7 +101,8 @@ velo_tensor tensor_of(void* data, velo_dtype dtype, const std::int64_t& count) {
   return {data, {VELO_DEVICE_CPU, 0}, 1, dtype, &count, nullptr, 0};
 }
 
-// An all_to_all_v as all ranks draw it alike: counts, and parts in any order with holes between them.
+// An all_to_all_v as all ranks draw it alike: counts, and parts in any order with holes between
+// them.
 struct exchange_case {
   exchange_case(std::mt19937_64& random, int ranks)
       : n(ranks),

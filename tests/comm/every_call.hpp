@@ -1,5 +1,5 @@
-// Every call by which three ranks do something together, with tensors for it: to see how each ends. A
-// rank calls it, or plans it and starts that: it makes no difference to anybody.
+// Every call by which three ranks do something together, with tensors for it: to see how each ends.
+// A rank calls it, or plans it and starts that: it makes no difference to anybody.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Every collective once, on tensors of numbers whose sums depend on their order: what came out, as
-// bytes, to be held against what threads of one process get. Some ranks call collectives, others plan
-// them: it makes no difference to anybody.
+// bytes, to be held against what threads of one process get. Some ranks call collectives, others
+// plan them: it makes no difference to anybody.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -249,8 +249,8 @@ class every_collective {
     return done;
   }
 
-  // Bytes as maps x -> a x + b of numbers below 16, one after the other: what comes out depends on the order
-  // of the ranks, and not on which neighbors are combined first, as those of a host are.
+  // Bytes as maps x -> a x + b of numbers below 16, one after the other: what comes out depends on
+  // the order of the ranks, and not on which neighbors are combined first, as those of a host are.
   static void fold(void* user, const void* next, void* total, std::int64_t count,
                    const velo_dtype* dtype) {
     const auto* from = static_cast<const unsigned char*>(next);

@@ -1,4 +1,5 @@
-// Which way a collective takes, and the time that it should take: what is said before is what is then done.
+// Which way a collective takes, and the time that it should take: what is said before is what is
+// then done.
 #include "comm/group/measured_times.hpp"
 #include "comm/json.hpp"
 #include "comm/transports.hpp"

@@ -1,5 +1,5 @@
-// A host as threads of the test: its own collectives over plain memory, any of which may be missing,
-// slow, short, wrong or failing on one rank.
+// A host as threads of the test: its own collectives over plain memory, any of which may be
+// missing, slow, short, wrong or failing on one rank.
 #pragma once
 
 #include <chrono>
@@ -26,7 +26,8 @@ class fake_host {
   };
   using injection = std::function<answer(const char* name, int call)>;
 
-  // functions: some of "gather to_all broadcast reduce messages part abort"; of its parts: the same.
+  // functions: some of "gather to_all broadcast reduce messages part abort"; of its parts: the
+  // same.
   fake_host(int size, const std::string& functions) : fake_host(size, functions, functions) {}
   fake_host(int size, std::string functions, std::string functions_of_parts)
       : functions_(std::move(functions)), functions_of_parts_(std::move(functions_of_parts)) {

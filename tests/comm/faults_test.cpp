@@ -44,7 +44,8 @@ std::string described(velo_group group) {
   return all;
 }
 
-// Another result than the others': behind an operation of float32, an element of it is something else.
+// Another result than the others': behind an operation of float32, an element of it is something
+// else.
 class spoiling final : public comm::transport {
  public:
   spoiling(std::unique_ptr<comm::transport> link, std::int64_t element)

@@ -1,5 +1,6 @@
-// What ends a group over a host's functions, in the middle of every call there is: a rank that is lost,
-// late, calls something else, or aborts. A rank knows of others what its own host says of them.
+// What ends a group over a host's functions, in the middle of every call there is: a rank that is
+// lost, late, calls something else, or aborts. A rank knows of others what its own host says of
+// them.
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -1,5 +1,5 @@
-// Groups over a host's own collectives: whatever the host has, the bits are those of threads; what it
-// does wrong is named, on every rank, and no memory of a caller is touched afterwards.
+// Groups over a host's own collectives: whatever the host has, the bits are those of threads; what
+// it does wrong is named, on every rank, and no memory of a caller is touched afterwards.
 #include <atomic>
 #include <thread>
 

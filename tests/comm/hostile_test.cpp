@@ -1,5 +1,5 @@
-// Processes of the same user, and of others, that keep ranks from meeting, or write anything into the
-// memory that ranks share: whatever they do, ranks end with a status, and in time.
+// Processes of the same user, and of others, that keep ranks from meeting, or write anything into
+// the memory that ranks share: whatever they do, ranks end with a status, and in time.
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>

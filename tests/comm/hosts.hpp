@@ -1,5 +1,5 @@
-// Ranks of simulated hosts: threads, with a group inside each host and one across for each place, whose
-// bytes are counted.
+// Ranks of simulated hosts: threads, with a group inside each host and one across for each place,
+// whose bytes are counted.
 #pragma once
 
 #include <atomic>
@@ -56,8 +56,8 @@ class counting final : public comm::transport {
   std::atomic<std::int64_t>& bytes_;
 };
 
-// A rank's wrong count of rows, for or of another one: across hosts, of one that stands in for it, of its
-// own host, of itself, and where there is one host, one rank a host, or one rank.
+// A rank's wrong count of rows, for or of another one: across hosts, of one that stands in for it,
+// of its own host, of itself, and where there is one host, one rank a host, or one rank.
 struct wrong_count {
   int hosts, near, rank, other;
 };

@@ -1,5 +1,6 @@
-// The lock of a rendezvous where the system does not lock its file, or does not tell which file it is: rank 0
-// says so, does not try for ever, and leaves no file that it made. And locks that killed processes left.
+// The lock of a rendezvous where the system does not lock its file, or does not tell which file it
+// is: rank 0 says so, does not try for ever, and leaves no file that it made. And locks that killed
+// processes left.
 //
 // fstat, stat and flock are this program's.
 #include <fcntl.h>

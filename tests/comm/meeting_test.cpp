@@ -57,7 +57,8 @@ core::failure met(comm::place& at, Body&& body) {
   return ended;
 }
 
-// Two threads meet at a round's begin and go on within nanoseconds, one of them `apart` looks later.
+// Two threads meet at a round's begin and go on within nanoseconds, one of them `apart` looks
+// later.
 void meet(std::atomic<int>& arrived, int round, int apart) {
   ++arrived;
   for (int looks = 0; arrived < 2 * (round + 1); ++looks)

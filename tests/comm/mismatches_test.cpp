@@ -1,5 +1,6 @@
 // One rank of four calls something else than the others: another collective, dtype, count, root or
-// reduction, or the next call first. All are told, and who it was. VELO_MISMATCHES: how many are tried.
+// reduction, or the next call first. All are told, and who it was. VELO_MISMATCHES: how many are
+// tried.
 #include <cstdlib>
 #include <random>
 

@@ -1,5 +1,5 @@
-// Groups over MPI where what arrives, and when, is the test's: ranks are threads over a plugin of the
-// tests. Who is named, and which rank fails, whatever comes first.
+// Groups over MPI where what arrives, and when, is the test's: ranks are threads over a plugin of
+// the tests. Who is named, and which rank fails, whatever comes first.
 #include <cstdlib>
 
 #include "comm/mpi_threads.hpp"
@@ -30,8 +30,8 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
   std::atomic<int> met{0};
   int looks = 0;
   script.looked = [&](int to, int from, int tag) {
-    // Beyond the first looks, which are quick: the other rank calls, and leaves, and a thread of this
-    // rank's host asks for the state of the group.
+    // Beyond the first looks, which are quick: the other rank calls, and leaves, and a thread of
+    // this rank's host asks for the state of the group.
     if (met < 2 || to != 0 || from != 1 || tag != tag_of(flow::opening) || ++looks != 300) return;
     goes = true;
     while (!is_gone) std::this_thread::yield();
@@ -91,8 +91,8 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
   }
 }
 
-// Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or for
-// its opening, and rank 3 inside the host for rank 2, by which alone it hears of an abort.
+// Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or
+// for its opening, and rank 3 inside the host for rank 2, by which alone it hears of an abort.
 TEST_CASE("a fault that reaches a rank by way of its host is the one that ended the group") {
   for (const auto& [kind, aborts] :
        {std::pair{flow::data, 2}, {flow::data, 0}, {flow::opening, 0}}) {

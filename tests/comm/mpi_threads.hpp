@@ -1,5 +1,5 @@
-// Groups over MPI whose ranks are threads, by a plugin of the tests (plugins/threads.cpp): what arrives, and
-// when, is the test's, and so is which ranks share a host. What is sent is counted.
+// Groups over MPI whose ranks are threads, by a plugin of the tests (plugins/threads.cpp): what
+// arrives, and when, is the test's, and so is which ranks share a host. What is sent is counted.
 #pragma once
 
 #include <dlfcn.h>
@@ -84,8 +84,8 @@ struct rank_over_mpi {
   velo_group group = nullptr;
 };
 
-// A thread of a rank that makes its first group, as if on the host of its letter: read before the rank's
-// first message, for which this waits.
+// A thread of a rank that makes its first group, as if on the host of its letter: read before the
+// rank's first message, for which this waits.
 template <class Body>
 std::thread start_on_host(const scripted& script, const std::string& hosts, int rank, Body&& body) {
   const auto at = static_cast<std::size_t>(rank);

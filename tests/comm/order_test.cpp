@@ -1,5 +1,6 @@
-// The order in which groups combine elements, as group.h states it: inside a host by rank, then the hosts,
-// for every size, reduction, collective and placing of the ranks; and how little leaves a host for that.
+// The order in which groups combine elements, as group.h states it: inside a host by rank, then the
+// hosts, for every size, reduction, collective and placing of the ranks; and how little leaves a
+// host for that.
 #include "comm/mpi_threads.hpp"
 #include "comm/sweep.hpp"
 
@@ -83,8 +84,8 @@ TEST_CASE("a part has an order of its own, by its own ranks") {
   });
 }
 
-// What a host must tell the others: of an all_reduce each host gives and gets what there is once, in two
-// halves; of a reduce_scatter, for each rank elsewhere, that one's part of its own result.
+// What a host must tell the others: of an all_reduce each host gives and gets what there is once,
+// in two halves; of a reduce_scatter, for each rank elsewhere, that one's part of its own result.
 TEST_CASE("reductions leave a host once") {
   const struct {
     const char* hosts;

@@ -1,5 +1,5 @@
-// Messages of a rank to itself, over every transport: alone, in order, beside those of others, and what
-// ends the group.
+// Messages of a rank to itself, over every transport: alone, in order, beside those of others, and
+// what ends the group.
 #include "comm/transports.hpp"
 #include "core/stream/stream.hpp"
 
@@ -30,7 +30,8 @@ velo_status pass(const rank_of_group& me, ints& from, ints& to) {
   return done == VELO_OK ? (me.plans ? plan_and_start : call)(me.stream, me.group, receive) : done;
 }
 
-// Runs body over every transport, and over hosts with messages and without, which none of these need.
+// Runs body over every transport, and over hosts with messages and without, which none of these
+// need.
 void everywhere(int size, const rank_body& body, const std::function<void(const outcome&)>& check) {
   const auto check_all = [&](const char* name, const std::vector<outcome>& all) {
     for (const outcome& one : all) {

@@ -1,5 +1,5 @@
-// Planned collectives: what they give is what calls give, on every transport, whoever plans and whoever
-// calls; starts in flight; and what becomes of them when their group, or its process, goes.
+// Planned collectives: what they give is what calls give, on every transport, whoever plans and
+// whoever calls; starts in flight; and what becomes of them when their group, or its process, goes.
 #include <cstring>
 
 #include "comm/every_collective.hpp"

@@ -12,8 +12,8 @@ namespace simd = velo::simd;
 
 namespace {
 
-// Bytes that are any numbers; for floating-point ones often of like size, else sums say little, and some
-// of them subnormal.
+// Bytes that are any numbers; for floating-point ones often of like size, else sums say little, and
+// some of them subnormal.
 std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uint32_t seed) {
   elements all(dtype, static_cast<std::int64_t>(bytes / (dtype.bits / 8)));
   std::uint32_t state = seed * 2654435761u + 1;

@@ -82,8 +82,8 @@ TEST_CASE("a rank that gave up is missed by those that came after it") {
   CHECK(zero.said.missing.find('1') != std::string::npos);
 }
 
-// As for a part of a group: a rank that has been seated destroys the group at once, while rank 0 has
-// yet to tell the next one.
+// As for a part of a group: a rank that has been seated destroys the group at once, while rank 0
+// has yet to tell the next one.
 TEST_CASE("who has reached rank 0 waits for its word, though others are seen to leave meanwhile") {
   host zero(20000);
   outcome two;

@@ -45,7 +45,8 @@ int first_free_descriptor() {
   return lowest;
 }
 
-// A rank of two that meets under a limit, and a barrier; how it ended, and whether it works without.
+// A rank of two that meets under a limit, and a barrier; how it ended, and whether it works
+// without.
 ending meet_under(int what, rlim_t most, const velo_group_desc& desc) {
   velo_context context = nullptr;
   velo_stream stream = nullptr;

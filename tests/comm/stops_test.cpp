@@ -1,6 +1,6 @@
-// What ends whatever ranks do together in the middle: a rank that is stopped, which the others name at the
-// deadline, and which is told the same when it goes on; an abort; a rank that calls something else.
-// VELO_STOPS=all: each rank stopped, called and planned, of two sizes.
+// What ends whatever ranks do together in the middle: a rank that is stopped, which the others name
+// at the deadline, and which is told the same when it goes on; an abort; a rank that calls
+// something else. VELO_STOPS=all: each rank stopped, called and planned, of two sizes.
 #include <cstdlib>
 
 #include "comm/board.hpp"

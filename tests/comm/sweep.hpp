@@ -1,7 +1,7 @@
-// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain loops that
-// combine in the order that group.h states: what a rank got wrong, and the first call of which it did.
-// Floating-point numbers are far apart, so that another order, or a rounding in between, shows in the bits;
-// integers are so small that every dtype holds their sums.
+// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain
+// loops that combine in the order that group.h states: what a rank got wrong, and the first call of
+// which it did. Floating-point numbers are far apart, so that another order, or a rounding in
+// between, shows in the bits; integers are so small that every dtype holds their sums.
 //
 // Asserts nothing: ranks may be threads, or processes of their own.
 #pragma once
@@ -75,8 +75,8 @@ class sweep {
       {VELO_REDUCE_CUSTOM, 1, "difference"},
   };
 
-  // Numbers of a dtype that come again only after so many: what lies at the place of others is another.
-  // Results are held to them byte by byte.
+  // Numbers of a dtype that come again only after so many: what lies at the place of others is
+  // another. Results are held to them byte by byte.
   class row {
    public:
     template <class Element>
@@ -139,8 +139,8 @@ class sweep {
     one_->set(0, difference(dtype_, next, total));
     return one_->get(0);
   }
-  // What the ranks' elements become: those of a host, and then the hosts', in float32 where they are
-  // combined in it, and otherwise in double, which holds all sums of integers.
+  // What the ranks' elements become: those of a host, and then the hosts', in float32 where they
+  // are combined in it, and otherwise in double, which holds all sums of integers.
   double combined(const reduction& how, std::int64_t i) const {
     const auto from = [&](int rank) { return kept(numbers_of(rank).get(i) * how.scale); };
     double all = 0;

@@ -1,5 +1,5 @@
-// The same ranks over every transport: threads, processes, the messages of MPI (by a plugin of the tests
-// whose ranks are threads, on one host or as if on two), and the functions of a host.
+// The same ranks over every transport: threads, processes, the messages of MPI (by a plugin of the
+// tests whose ranks are threads, on one host or as if on two), and the functions of a host.
 #pragma once
 
 #include "comm/host_ranks.hpp"

@@ -1,5 +1,5 @@
-// Tensors in shared pools that peers read where they lie: the bits are those of staged ones, a tensor that
-// lies elsewhere has all stage, and what ends a group ends it there too.
+// Tensors in shared pools that peers read where they lie: the bits are those of staged ones, a
+// tensor that lies elsewhere has all stage, and what ends a group ends it there too.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -149,8 +149,8 @@ void fill(unsigned char* at, std::int64_t count, velo_dtype dtype, int seed) {
   }
 }
 
-// Every call on pool memory, into other memory of the pool and into its own where it may be, beside the
-// same on memory that is the process's own; how many differ, and how many were read in place.
+// Every call on pool memory, into other memory of the pool and into its own where it may be, beside
+// the same on memory that is the process's own; how many differ, and how many were read in place.
 ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
   ending said;
   int seed = 0;

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The C++ layer is one to one: every exported function is reached by some wrapper, and velo.hpp includes every header with one.
+# The C++ layer is one to one: every exported function is reached by some wrapper, and velo.hpp
+# includes every header with one.
 #
 #   covers_c.sh SOURCE_DIR
 set -eu

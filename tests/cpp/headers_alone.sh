@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every public header alone with one compiler, and uses its _INIT macros: a header that needs another included first, a
-# non-standard construct or a warning fails.
+# Compiles every public header alone with one compiler, and uses its _INIT macros: a header that
+# needs another included first, a non-standard construct or a warning fails.
 #
 #   headers_alone.sh c   COMPILER SOURCE_DIR   C headers as C99 with -pedantic-errors, and as C++17
 #   headers_alone.sh cpp COMPILER SOURCE_DIR   C++ headers as C++17 and C++20, with and without exceptions and RTTI, and loaded

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# velo.hpp may not cost a program more than 14 000 preprocessed lines: what it includes is what every user compiles.
+# velo.hpp may not cost a program more than 14 000 preprocessed lines: what it includes is what
+# every user compiles.
 #
 #   preprocess_budget.sh COMPILER SOURCE_DIR
 set -eu

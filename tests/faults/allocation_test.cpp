@@ -1,6 +1,7 @@
 // Memory running out in every function of the API: the n-th allocation of a call fails, by itself,
-// with all that follow or with each n-th, for n = 1, 2, .. until a call asks for fewer. Each time the status is
-// VELO_ERR_MEMORY, the same call then succeeds as if nothing had been, and nothing is lost.
+// with all that follow or with each n-th, for n = 1, 2, .. until a call asks for fewer. Each time
+// the status is VELO_ERR_MEMORY, the same call then succeeds as if nothing had been, and nothing is
+// lost.
 //
 // A program of its own, because it stands in for malloc: it counts blocks, and fails on demand, for
 // everybody in the process - velo, its worker threads, the libraries below it - and for the host's

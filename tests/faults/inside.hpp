@@ -1,9 +1,10 @@
-// Functions of the host in which velo's objects are destroyed: what the rows of inside_rows.cpp and the
-// test share.
+// Functions of the host in which velo's objects are destroyed: what the rows of inside_rows.cpp and
+// the test share.
 //
 // A row lets velo call one of the host's functions, by a call that works with some of the scene's
-// objects. The function calls meddle(), which destroys one object. Those that the row names as `kept` are in use
-// by the call: they must be there afterwards, and the call must end as if nothing had happened.
+// objects. The function calls meddle(), which destroys one object. Those that the row names as
+// `kept` are in use by the call: they must be there afterwards, and the call must end as if nothing
+// had happened.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// Calls that a function of the host makes on the object that calls it: those that would call it again,
-// or wait for the call around them, are refused with VELO_ERR_STATE, and the call around them goes on.
+// Calls that a function of the host makes on the object that calls it: those that would call it
+// again, or wait for the call around them, are refused with VELO_ERR_STATE, and the call around
+// them goes on.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>

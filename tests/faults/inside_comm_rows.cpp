@@ -9,7 +9,8 @@ namespace {
 
 using test::fake_host;
 
-// While a call of a group is carried out, what waits for work of its context as it ends is kept, too.
+// While a call of a group is carried out, what waits for work of its context as it ends is kept,
+// too.
 const std::set<std::string> in_a_call = {"velo_context", "velo_group", "velo_stream", "velo_swap"};
 
 constexpr std::int64_t deadline = std::int64_t{20} * 1000000000;

@@ -28,7 +28,8 @@ velo_status act(void* user, velo_executor_call* call) {
   return VELO_OK;
 }
 
-// The second rank's steps are right. The first one's are by 1 until it hears of both, and then by a half.
+// The second rank's steps are right. The first one's are by 1 until it hears of both, and then by a
+// half.
 velo_executor_validation late_steps() {
   velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
   late.state_size = 8;

@@ -1,7 +1,8 @@
 // No function of the host can destroy what the call that runs it works with; all else it can.
 //
-// Every row of inside_rows.cpp is run once for every kind of handle, whose object its function destroys.
-// Callbacks and kinds are those that the library describes: one without a row fails the test.
+// Every row of inside_rows.cpp is run once for every kind of handle, whose object its function
+// destroys. Callbacks and kinds are those that the library describes: one without a row fails the
+// test.
 #include "tests/faults/inside.hpp"
 
 #include <jansson.h>

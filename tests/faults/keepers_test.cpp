@@ -1,4 +1,5 @@
-// Objects that keep others: what was destroyed first is refused with a status, or was not needed any more.
+// Objects that keep others: what was destroyed first is refused with a status, or was not needed
+// any more.
 //
 // A row makes a keeper, destroys what it keeps, and uses it; the scene then destroys the rest.
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// The rows of memory's functions: pools, adaptors, recompute and swaps; plans' are in plan_rows.cpp.
+// The rows of memory's functions: pools, adaptors, recompute and swaps; plans' are in
+// plan_rows.cpp.
 #include "tests/faults/rows.hpp"
 
 namespace velo::testing {

@@ -1,9 +1,9 @@
-// Structs that end with their page, given to every function that takes one that begins with its size:
-// refused or served, and never read behind the end that the size names, nor behind the size where it is
-// out of range.
+// Structs that end with their page, given to every function that takes one that begins with its
+// size: refused or served, and never read behind the end that the size names, nor behind the size
+// where it is out of range.
 //
-// Functions and operators come from the library's tables, so a new one is tested as soon as it exists.
-// Their other arguments are the scene's objects, and zeros.
+// Functions and operators come from the library's tables, so a new one is tested as soon as it
+// exists. Their other arguments are the scene's objects, and zeros.
 #include <jansson.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -43,8 +43,8 @@ class guarded_page {
   guarded_page(const guarded_page&) = delete;
   guarded_page& operator=(const guarded_page&) = delete;
 
-  // A struct of zeros with this size at the page's end, aligned to 8 as structs are; of a size out of
-  // range the size alone.
+  // A struct of zeros with this size at the page's end, aligned to 8 as structs are; of a size out
+  // of range the size alone.
   void* of_size(std::uint32_t size) const {
     const std::uint32_t there = size < sizeof size || size > bytes_ ? sizeof size : size;
     char* at = begin_ + bytes_ - (there + 7) / 8 * 8;
@@ -66,7 +66,8 @@ std::string text_in(const json_t* of, const char* key) {
   return json_string_value(json_object_get(of, key));
 }
 
-// The sizes of structs that begin with one, by name; and of their fields those that point to such a struct.
+// The sizes of structs that begin with one, by name; and of their fields those that point to such a
+// struct.
 struct sized_structs {
   sized_structs() {
     std::uint64_t bytes = 0;

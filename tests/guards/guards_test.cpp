@@ -30,8 +30,8 @@ int thrown = 0;
 // These report what is or cannot fail, and must leave the record alone.
 const std::set<std::string> unguarded = {"velo_last_error", "velo_error_text", "velo_version"};
 
-// Every function takes at most 12 integers or pointers, in registers or in order on the stack, and a
-// double that is in a register of its own, wherever it stands among them.
+// Every function takes at most 12 integers or pointers, in registers or in order on the stack, and
+// a double that is in a register of its own, wherever it stands among them.
 velo_status call(const function_info& function, const void* pointer) {
   using twelve = velo_status (*)(const void*, const void*, const void*, const void*, const void*,
                                  const void*, const void*, const void*, const void*, const void*,

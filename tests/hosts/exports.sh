@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# libvelo_adapters.so exports entries and nothing else, three for every operator, and needs libvelo.so and the C++ runtime alone.
+# libvelo_adapters.so exports entries and nothing else, three for every operator, and needs
+# libvelo.so and the C++ runtime alone.
 #
 #   exports.sh LIBRARY LIBVELO
 set -eu

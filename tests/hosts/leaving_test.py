@@ -54,7 +54,8 @@ def queue(path):
     return lib, context, stream
 """
 HOSTS = {
-    "torch": START + """
+    "torch":
+        START + """
 import torch, velo.torch as velo
 handle = velo.library().c._handle
 x, gain = torch.randn(64, 256), torch.ones(256)
@@ -71,8 +72,8 @@ def call_for_ever():
         add(stream)
 
 kept = queue(os.environ["VELO_LIBRARY"])
-""",
-    "jax": START + """
+""", "jax":
+            START + """
 import jax, numpy as np, velo.jax as velo
 from velo import spec
 handle = spec.library._handle
@@ -98,14 +99,20 @@ v.check(kept[0], kept[0].velo_stream_synchronize(kept[2]))
 left()
 """
 ENDS = {
-    "the end of the script": "compute(); left()",
-    "sys.exit": "compute(); left(); sys.exit(0)",
-    "sys.exit in a thread": "compute(); t = threading.Thread(target=lambda: (compute(), left(), sys.exit(0))); t.start(); t.join()",
-    "os._exit": "compute(); left(); os._exit(0)",
-    "os._exit in a thread": "threading.Thread(target=lambda: (compute(), left(), os._exit(0))).start(); time.sleep(60)",
-    "a daemon thread inside velo": "threading.Thread(target=call_for_ever, daemon=True).start(); time.sleep(0.3); left()",
-    "dlclose, and go on": GOES_ON,
-    "dlclose and nothing more": "compute(); _ctypes.dlclose(handle); _ctypes.dlclose(kept[0]._handle); left()",
+    "the end of the script":
+        "compute(); left()", "sys.exit":
+            "compute(); left(); sys.exit(0)",
+    "sys.exit in a thread":
+        "compute(); t = threading.Thread(target=lambda: (compute(), left(), sys.exit(0))); t.start(); t.join()",
+    "os._exit":
+        "compute(); left(); os._exit(0)",
+    "os._exit in a thread":
+        "threading.Thread(target=lambda: (compute(), left(), os._exit(0))).start(); time.sleep(60)",
+    "a daemon thread inside velo":
+        "threading.Thread(target=call_for_ever, daemon=True).start(); time.sleep(0.3); left()",
+    "dlclose, and go on":
+        GOES_ON, "dlclose and nothing more":
+            "compute(); _ctypes.dlclose(handle); _ctypes.dlclose(kept[0]._handle); left()",
 }
 
 
@@ -118,7 +125,11 @@ class Leaving(unittest.TestCase):
                 continue
             with self.subTest(f"{host}, {name}"):
                 command = [sys.executable, "-c", HOSTS[host] + end]
-                done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+                done = subprocess.run(command,
+                                      env=environment,
+                                      capture_output=True,
+                                      text=True,
+                                      timeout=180)
                 took = time.time() - float(done.stdout or "nan")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
                 self.assertLess(took, 10, "seconds from the last statement to the end")

@@ -18,8 +18,15 @@ def calls(op, numbers, dtypes):
     """Each example of an operator: (tensors, attributes, known results). Those with a tensor of another dtype are left out."""
     for example in op.examples:
         given = example["in"]
-        if any(isinstance(value, dict) and value.get("dtype", "f32") not in dtypes for value in given.values()):
+        if any(
+                isinstance(value, dict) and value.get("dtype", "f32") not in dtypes
+                for value in given.values()):
             continue
-        yield ({name: array(op.fields[name], value, numbers, dtypes) for name, value in given.items() if op.fields[name].holds_tensors},
-               {name: value for name, value in given.items() if not op.fields[name].holds_tensors},
-               {name: np.asarray(value["values"] if isinstance(value, dict) else value) for name, value in example.get("out", {}).items()})
+        yield ({
+            name: array(op.fields[name], value, numbers, dtypes)
+            for name, value in given.items()
+            if op.fields[name].holds_tensors
+        }, {name: value for name, value in given.items() if not op.fields[name].holds_tensors}, {
+            name: np.asarray(value["values"] if isinstance(value, dict) else value)
+            for name, value in example.get("out", {}).items()
+        })

@@ -29,7 +29,9 @@ def main(page, root, build, *modules):
         path = os.path.join(scratch, "page.py")  # a file: MindSpore reads its cells' source
         with open(path, "w", encoding="utf-8") as file:
             file.write(program)
-        shell = environment.replace("$PWD/build/", build + "/") + f'cd "{scratch}" && exec "{sys.executable}" -W ignore page.py\n'
+        shell = environment.replace(
+            "$PWD/build/",
+            build + "/") + f'cd "{scratch}" && exec "{sys.executable}" -W ignore page.py\n'
         return subprocess.run(["sh", "-e", "-c", shell], cwd=root).returncode
 
 

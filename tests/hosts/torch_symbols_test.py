@@ -11,7 +11,8 @@ import sys
 import tempfile
 import unittest
 
-TORCH, SOURCES = sys.argv.pop(), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "capi", "adapters")
+TORCH, SOURCES = sys.argv.pop(), os.path.join(os.path.dirname(os.path.abspath(__file__)), "..",
+                                              "..", "capi", "adapters")
 UNSUPPORTED = 13
 CHILD = """
 import ctypes, os, sys
@@ -24,11 +25,15 @@ status = adapters.velo_torch_register()
 adapters.velo_adapters_last_error(text, ctypes.c_uint64(2048), None)
 print(status, text.value.decode())
 """
-ATTENTION = CHILD.replace("velo_torch_register()", "velo_torch_register() or adapters.velo_torch_attention(1)")
+ATTENTION = CHILD.replace("velo_torch_register()",
+                          "velo_torch_register() or adapters.velo_torch_attention(1)")
 
 
 def register(torch, *version, program=CHILD):
-    done = subprocess.run([sys.executable, "-c", program, torch, *version], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", program, torch, *version],
+                          capture_output=True,
+                          text=True,
+                          check=True)
     status, _, text = done.stdout.strip().partition(" ")
     return int(status), text
 
@@ -37,8 +42,12 @@ def symbols():
     """The names that the adapter looks up, and whether it needs each."""
     with open(os.path.join(SOURCES, "torch_symbols.cpp"), encoding="utf-8") as file:
         source = file.read()
-    found = {name: needed == "true" for name, needed in re.findall(r'{"(\w+)", offsetof\(.*?\), (true|false)}', source)}
-    found.update((name, True) for name in re.findall(r'"(aoti_torch_(?:dtype_\w+|abi_version))"', source))
+    found = {
+        name: needed == "true"
+        for name, needed in re.findall(r'{"(\w+)", offsetof\(.*?\), (true|false)}', source)
+    }
+    found.update(
+        (name, True) for name in re.findall(r'"(aoti_torch_(?:dtype_\w+|abi_version))"', source))
     return found
 
 
@@ -59,13 +68,17 @@ class Symbols(unittest.TestCase):
                         file.write(whole.replace(entry, b"\0X" + name[1:].encode() + b"\0"))
                     status, text = register(path)
                     if needed:
-                        self.assertEqual(text, "velo_torch_register: torch: expected torch 2.9 or later, got one without " + name)
+                        self.assertEqual(
+                            text,
+                            "velo_torch_register: torch: expected torch 2.9 or later, got one without "
+                            + name)
                         self.assertEqual(status, UNSUPPORTED)
                     else:
                         self.assertEqual((status, text), (0, ""))
                     if "attention" in name:
-                        without = ("velo_torch_attention: torch: expected one with aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu "
-                                   "and its _backward, got one without")
+                        without = (
+                            "velo_torch_attention: torch: expected one with aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu "
+                            "and its _backward, got one without")
                         self.assertEqual(register(path, program=ATTENTION), (UNSUPPORTED, without))
         self.assertEqual(register(TORCH, program=ATTENTION), (0, ""))
 

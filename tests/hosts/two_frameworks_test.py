@@ -30,12 +30,16 @@ class TwoFrameworks(unittest.TestCase):
 
     def test_gradients_agree_across_frameworks(self):
         numbers = np.random.default_rng(11)
-        x, gain = numbers.standard_normal((64, 256)).astype(np.float32), numbers.standard_normal(256).astype(np.float32)
+        x, gain = numbers.standard_normal(
+            (64, 256)).astype(np.float32), numbers.standard_normal(256).astype(np.float32)
         leaves = [torch.from_numpy(t.copy()).requires_grad_() for t in (x, gain)]
-        of_torch = torch.autograd.grad(velo_torch.swiglu(velo_torch.rms_norm(*leaves)).sum(), leaves)
-        of_jax = jax.grad(lambda x, g: velo_jax.swiglu(velo_jax.rms_norm(x, g)).sum(), (0, 1))(x, gain)
+        of_torch = torch.autograd.grad(
+            velo_torch.swiglu(velo_torch.rms_norm(*leaves)).sum(), leaves)
+        of_jax = jax.grad(lambda x, g: velo_jax.swiglu(velo_jax.rms_norm(x, g)).sum(), (0, 1))(x,
+                                                                                               gain)
         for a, b in zip(of_torch, of_jax):
-            self.assertTrue(np.array_equal(a.numpy(), b), "one library gives one result, whoever asks")
+            self.assertTrue(np.array_equal(a.numpy(), b),
+                            "one library gives one result, whoever asks")
 
     def test_they_run_side_by_side(self):
         x = np.random.default_rng(3).standard_normal((512, 256)).astype(np.float32)

@@ -26,7 +26,11 @@ def loaded():
     """The files of velo that are mapped, adapters aside."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         names = {line.split()[-1] for line in maps if "/" in line}
-    return sorted({os.path.realpath(n) for n in names if os.path.basename(n).startswith(("libvelo.so", "libvel1.so"))})
+    return sorted({
+        os.path.realpath(n)
+        for n in names
+        if os.path.basename(n).startswith(("libvelo.so", "libvel1.so"))
+    })
 
 
 def case(order, globally):
@@ -48,24 +52,32 @@ def case(order, globally):
     from velo import _libraries
 
     numbers = np.random.default_rng(11)
-    x, gain = numbers.standard_normal((256, 256)).astype(np.float32), numbers.standard_normal(256).astype(np.float32)
+    x, gain = numbers.standard_normal(
+        (256, 256)).astype(np.float32), numbers.standard_normal(256).astype(np.float32)
 
     def by_torch():
         leaves = [torch.from_numpy(t.copy()).requires_grad_() for t in (x, gain)]
         made = modules["torch"].swiglu(modules["torch"].rms_norm(*leaves))
-        return [made.detach().numpy(), *(g.numpy() for g in torch.autograd.grad(made.sum(), leaves))]
+        return [
+            made.detach().numpy(), *(g.numpy() for g in torch.autograd.grad(made.sum(), leaves))
+        ]
 
     def forward(x, g):
         return modules["jax"].swiglu(modules["jax"].rms_norm(x, g))
 
-    whole = jax.jit(lambda x, g: (forward(x, g), *jax.grad(lambda *t: forward(*t).sum(), (0, 1))(x, g)))
+    whole = jax.jit(lambda x, g: (forward(x, g), *jax.grad(lambda *t: forward(*t).sum(), (0, 1))
+                                  (x, g)))
     wants, wrong = by_torch(), []
 
     def repeat(compute):
         for _ in range(20):
-            wrong.extend(1 for have, want in zip(compute(), wants) if not np.array_equal(have, want))
+            wrong.extend(
+                1 for have, want in zip(compute(), wants) if not np.array_equal(have, want))
 
-    threads = [threading.Thread(target=repeat, args=(compute,)) for compute in (by_torch, lambda: whole(x, gain))]
+    threads = [
+        threading.Thread(target=repeat, args=(compute,))
+        for compute in (by_torch, lambda: whole(x, gain))
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -112,9 +124,14 @@ class TwoVersions(unittest.TestCase):
         cls.folder.cleanup()
 
     def run_case(self, order, files, shared, torch=TODAY, adapters=ADAPTERS, path="", globally=()):
-        environment = {**os.environ, "VELO_LIBRARY": torch, "VELO_ADAPTERS": adapters, "LD_LIBRARY_PATH": path}
-        done = subprocess.run([sys.executable, __file__, "--case", order, *globally], env=environment, capture_output=True,
-                              text=True, timeout=300)
+        environment = {
+            **os.environ, "VELO_LIBRARY": torch, "VELO_ADAPTERS": adapters, "LD_LIBRARY_PATH": path
+        }
+        done = subprocess.run([sys.executable, __file__, "--case", order, *globally],
+                              env=environment,
+                              capture_output=True,
+                              text=True,
+                              timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         found = json.loads(done.stdout)
         self.assertEqual(found["wrong"], 0, "results differ between the two")
@@ -123,7 +140,8 @@ class TwoVersions(unittest.TestCase):
         self.assertEqual(found["torch has 1.1"], torch != TODAY)
         self.assertEqual(len(found["refused"]), 0 if shared else 2)
         for sentence in found["refused"]:
-            self.assertRegex(sentence, "context: expected a context, got a handle of another copy of velo")
+            self.assertRegex(sentence,
+                             "context: expected a context, got a handle of another copy of velo")
 
     def test_adapters_of_today_first_then_torch_on_the_other_release(self):
         self.run_case("jax,torch", [TODAY, self.grown], False, torch=self.grown)
@@ -133,17 +151,29 @@ class TwoVersions(unittest.TestCase):
         self.run_case("jax,torch", [TODAY, other], False, path=self.folder.name)
 
     def test_torch_first_then_a_package_with_files_of_its_own(self):
-        self.run_case("torch,jax", [TODAY, self.bundled[0]], False, adapters=self.bundled[1], path=self.folder.name)
+        self.run_case("torch,jax", [TODAY, self.bundled[0]],
+                      False,
+                      adapters=self.bundled[1],
+                      path=self.folder.name)
 
     def test_a_package_with_files_of_its_own_first(self):
-        self.run_case("jax,torch", [TODAY, self.bundled[0]], False, adapters=self.bundled[1], path=self.folder.name)
+        self.run_case("jax,torch", [TODAY, self.bundled[0]],
+                      False,
+                      adapters=self.bundled[1],
+                      path=self.folder.name)
 
     def test_todays_adapters_take_the_newer_release_that_is_there(self):
         self.run_case("torch,jax", [self.grown], True, torch=self.grown)
 
     def test_opened_globally_it_serves_whoever_comes_later(self):
-        self.run_case("jax,torch", [TODAY, self.grown], True, torch=self.grown, globally=[self.grown, TODAY])
-        self.run_case("jax,torch", [TODAY, self.grown], False, torch=self.grown, globally=[ADAPTERS])
+        self.run_case("jax,torch", [TODAY, self.grown],
+                      True,
+                      torch=self.grown,
+                      globally=[self.grown, TODAY])
+        self.run_case("jax,torch", [TODAY, self.grown],
+                      False,
+                      torch=self.grown,
+                      globally=[ADAPTERS])
 
 
 if __name__ == "__main__":

@@ -171,7 +171,8 @@ struct buffers {
   }
 };
 
-// Attributes sorted by name, in the types jax gives them: int64, float64, pred, string, int64 array.
+// Attributes sorted by name, in the types jax gives them: int64, float64, pred, string, int64
+// array.
 struct typed_attributes {
   std::map<std::string, attribute> sorted;
   std::deque<span> texts;

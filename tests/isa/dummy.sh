@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# A new ISA takes a vector header, a line of the list and a line of detection, all under core/simd, and every operator has kernels
-# for it. Shown with a dummy between avx2 and avx512 (AVX2's vectors under another name) in a copy of the tree: nothing outside
-# core/simd differs, the operators list the kernel, and the tests of operators pass with it as the highest ISA. Exit code 77, skipped,
+# A new ISA takes a vector header, a line of the list and a line of detection, all under core/simd,
+# and every operator has kernels for it. Shown with a dummy between avx2 and avx512 (AVX2's vectors
+# under another name) in a copy of the tree: nothing outside core/simd differs, the operators list
+# the kernel, and the tests of operators pass with it as the highest ISA. Exit code 77, skipped,
 # where the processor has no AVX2.
 #
 #   dummy.sh SOURCE_DIR WORK_DIR

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# valgrind's memcheck over the tests of the operators, and over the frozen client, which calls every operator once. valgrind shows
-# the processor as one with AVX2 and nothing newer, so this is the AVX2 path; the tests force every kernel that path has. Left to the
-# sanitizers, for the time they take here: three sweeps of attention over thousands of shapes, and large calls on several threads,
-# which valgrind runs one at a time. The test of page protections would see valgrind's own pages. The tests run
-# file by file, as many at once as there are processors; what a file printed is shown if it failed.
+# valgrind's memcheck over the tests of the operators, and over the frozen client, which calls every
+# operator once. valgrind shows the processor as one with AVX2 and nothing newer, so this is the
+# AVX2 path; the tests force every kernel that path has. Left to the sanitizers, for the time they
+# take here: three sweeps of attention over thousands of shapes, and large calls on several threads,
+# which valgrind runs one at a time. The test of page protections would see valgrind's own pages.
+# The tests run file by file, as many at once as there are processors; what a file printed is shown
+# if it failed.
 #
 #   memcheck.sh SOURCE_DIR FROZEN_DIR OPS_TEST LIBRARY WORK_DIR
 set -eu

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# A release rehearsed in a copy of the tree: the commands with which CONTRIBUTING.md freezes one, read from there, among them all
-# deliberate breaks against the committed result. Then a change of the frozen release, which the gates must refuse, and the commands
-# that begin the next release. With a warm compiler cache ten minutes on two busy processors, and the deliberate breaks; else also
-# what the library takes to compile.
+# A release rehearsed in a copy of the tree: the commands with which CONTRIBUTING.md freezes one,
+# read from there, among them all deliberate breaks against the committed result. Then a change of
+# the frozen release, which the gates must refuse, and the commands that begin the next release.
+# With a warm compiler cache ten minutes on two busy processors, and the deliberate breaks; else
+# also what the library takes to compile.
 #
 #   release.sh SOURCE_DIR WORK_DIR
 set -eu
@@ -23,7 +24,8 @@ cmake --preset release >configured.log || { cat configured.log; exit 1; }
 rm configured.log
 cmake --build build --target velo velo_adapters velo_gen | tail -1
 
-# Runs the commands of CONTRIBUTING.md, from the one that begins so to the end of its paragraph, and expects nothing uncommitted.
+# Runs the commands of CONTRIBUTING.md, from the one that begins so to the end of its paragraph, and
+# expects nothing uncommitted.
 next=${release%.*}.$((${release#*.} + 1))
 follow() {
   local steps step

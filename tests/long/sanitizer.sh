@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds and tests the tree with a sanitizer, in a build folder of its own beside the sources: the workflow preset of that name, and
-# for asan the calls at random that its name leaves out as long.
+# Builds and tests the tree with a sanitizer, in a build folder of its own beside the sources: the
+# workflow preset of that name, and for asan the calls at random that its name leaves out as long.
 #
 #   sanitizer.sh asan|tsan SOURCE_DIR
 set -eu

@@ -1,6 +1,6 @@
 // The system's calls for files, failing on demand: the linker puts these in the place of the disk
-// tier's calls (tests/memory/CMakeLists.txt). Requests of io_uring are changed before they go out, so
-// that the kernel itself fails them.
+// tier's calls (tests/memory/CMakeLists.txt). Requests of io_uring are changed before they go out,
+// so that the kernel itself fails them.
 #pragma once
 
 namespace velo::test {

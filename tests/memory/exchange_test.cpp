@@ -214,7 +214,8 @@ TEST_CASE("blocks that one thread allocates and another frees go round without t
   CHECK(now.allocations == rounds * count);
   CHECK(now.frees == rounds * count);
   CHECK(now.bytes_reserved_peak < 6 * mib);
-  // Of what the first thread has taken, 80 MiB, the second gave all back: a sixteenth may count twice.
+  // Of what the first thread has taken, 80 MiB, the second gave all back: a sixteenth may count
+  // twice.
   CHECK(now.bytes_peak >= 512 * count);
   CHECK(now.bytes_peak < 512 * count + 2 * mib + 80 * mib / 16);
 }

@@ -1,5 +1,5 @@
-// The index of free blocks against a sorted set: after every step of a long random sequence it finds
-// a block where there is one, hardly larger than it has to be, and knows the largest.
+// The index of free blocks against a sorted set: after every step of a long random sequence it
+// finds a block where there is one, hardly larger than it has to be, and knows the largest.
 #include "memory/pool/free_index.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// What a pool's history holds: every event in its order, the last ones where there are too many, from
-// all threads, and nothing when it is off.
+// What a pool's history holds: every event in its order, the last ones where there are too many,
+// from all threads, and nothing when it is off.
 #include <atomic>
 #include <map>
 #include <set>

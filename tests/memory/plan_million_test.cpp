@@ -1,5 +1,5 @@
-// What a plan does with as many buffers as a step of a large model has: 50,000, and a million in the
-// long run. Times are those of the processor.
+// What a plan does with as many buffers as a step of a large model has: 50,000, and a million in
+// the long run. Times are those of the processor.
 #include <time.h>
 
 #include <catch2/catch.hpp>
@@ -72,8 +72,8 @@ TEST_CASE("the step of a pipeline is placed within half a percent of the bound, 
   const double promised = slower * 5e-6 * static_cast<double>(count());
   plan_limits limits;
   limits.seconds = promised;
-  // The search ends by the clock: where others had the processor meanwhile, it is asked again, for as
-  // much longer as they had it.
+  // The search ends by the clock: where others had the processor meanwhile, it is asked again, for
+  // as much longer as they had it.
   double over = 0, took = 0;
   for (int tries = 0; tries < 8; ++tries) {
     const double begin = processor_seconds(), from = seconds_of(CLOCK_MONOTONIC);

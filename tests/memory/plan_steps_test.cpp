@@ -17,8 +17,8 @@ using velo::test::planned;
 
 namespace {
 
-// A step of buffers by their lifetimes; each is filled with its own pattern, which must be whole when
-// it is freed.
+// A step of buffers by their lifetimes; each is filled with its own pattern, which must be whole
+// when it is freed.
 class script {
  public:
   explicit script(std::vector<lifetime> buffers) : buffers_(std::move(buffers)) {

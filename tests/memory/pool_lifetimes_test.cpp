@@ -1,6 +1,6 @@
-// Lifetimes are kept apart: blocks of VELO_LIFETIME_LONG and of the default lifetime lie in different
-// heaps, whichever way they are allocated, so that memory that stays splits no hole of memory that
-// comes and goes.
+// Lifetimes are kept apart: blocks of VELO_LIFETIME_LONG and of the default lifetime lie in
+// different heaps, whichever way they are allocated, so that memory that stays splits no hole of
+// memory that comes and goes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>

@@ -1,8 +1,8 @@
-// The limit of a pool under refusals: random requests and frees against a pool that is too small for
-// them, of every kind, plain and checked, short and long lives, with trims between, by one thread and
-// by four, and below every adaptor. After each step live + pending <= reserved <= limit, counters agree
-// with each other and with the blocks that the test holds, zeros are zero, and resident memory follows
-// `reserved`.
+// The limit of a pool under refusals: random requests and frees against a pool that is too small
+// for them, of every kind, plain and checked, short and long lives, with trims between, by one
+// thread and by four, and below every adaptor. After each step live + pending <= reserved <= limit,
+// counters agree with each other and with the blocks that the test holds, zeros are zero, and
+// resident memory follows `reserved`.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -28,7 +28,8 @@ struct held_block {
   std::uint64_t bytes;
 };
 
-// Sizes of a mixed workload: many small, few large, so that the pool is full of holes when it refuses.
+// Sizes of a mixed workload: many small, few large, so that the pool is full of holes when it
+// refuses.
 std::uint64_t random_size(std::mt19937_64& random) {
   const auto up_to = [&](std::uint64_t most) { return 1 + random() % most; };
   const std::uint64_t kind = random() % 100;
@@ -90,8 +91,8 @@ struct workload {
   velo_lifetime longest = VELO_LIFETIME_DEFAULT;
 };
 
-// Carries a workload out; the first broken relation, or none. step: called after every step with the
-// bytes that the caller holds.
+// Carries a workload out; the first broken relation, or none. step: called after every step with
+// the bytes that the caller holds.
 template <class Step>
 std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t seed,
                       Step&& step) {

@@ -1,6 +1,6 @@
 // Scattered free pages that serve one large block: moved where the system can, alone or with their
-// mappings, let go and brought in anew where it cannot; neighbors keep their contents, limits hold, and
-// mappings stay few.
+// mappings, let go and brought in anew where it cannot; neighbors keep their contents, limits hold,
+// and mappings stay few.
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
-// What the tests of pools share: a pool that cleans up, requests in one line, the record of the last
-// failure.
+// What the tests of pools share: a pool that cleans up, requests in one line, the record of the
+// last failure.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -179,8 +179,8 @@ TEST_CASE("layers alike are chosen as well as by trying every combination") {
 
 namespace {
 
-// 128 classes of 16 options whose seconds fall as bytes grow, but for a share of them left to chance;
-// bytes in pieces of a size.
+// 128 classes of 16 options whose seconds fall as bytes grow, but for a share of them left to
+// chance; bytes in pieces of a size.
 std::vector<knapsack_class> proportional(std::mt19937_64& random, double chance,
                                          std::int64_t piece) {
   std::vector<knapsack_class> classes(128);

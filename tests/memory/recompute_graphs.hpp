@@ -21,8 +21,9 @@ struct graph_op {
 };
 using graph = std::vector<graph_op>;
 
-// A step of training: forward operations, then a gradient for each, which takes what the forward one
-// took and made and the gradients of those that took it. branches: also earlier outputs are taken.
+// A step of training: forward operations, then a gradient for each, which takes what the forward
+// one took and made and the gradients of those that took it. branches: also earlier outputs are
+// taken.
 inline graph training_step(int forward, bool branches, unsigned seed) {
   std::mt19937 random(seed);
   graph g;
@@ -54,8 +55,9 @@ struct played {
   std::int64_t peak = 0;
 };
 
-// Plays steps, +op computes and ~op frees: every operation runs after its inputs and first in order,
-// nothing is computed while it is there or freed while it is not, and what is to be kept is there.
+// Plays steps, +op computes and ~op frees: every operation runs after its inputs and first in
+// order, nothing is computed while it is there or freed while it is not, and what is to be kept is
+// there.
 inline played play(const graph& g, const std::vector<std::int64_t>& steps) {
   played p;
   std::vector<bool> there(g.size(), false), ran(g.size(), false);

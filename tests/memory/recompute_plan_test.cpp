@@ -1,5 +1,5 @@
-// Plans for recompute through their C entries: every plan is played, and held against DTR and, where
-// graphs are small, against the optimum by brute force.
+// Plans for recompute through their C entries: every plan is played, and held against DTR and,
+// where graphs are small, against the optimum by brute force.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
@@ -86,8 +86,9 @@ std::int64_t named_budget() {
   return std::stoll(std::string(last_failure().expected).substr(std::string("at least ").size()));
 }
 
-// Least seconds of a graph of few operations, by trying every sequence of runs and frees: the shortest
-// path over (operations that have run, outputs there), in full, without bounds. Infinite: none exists.
+// Least seconds of a graph of few operations, by trying every sequence of runs and frees: the
+// shortest path over (operations that have run, outputs there), in full, without bounds. Infinite:
+// none exists.
 double best_of(const graph& g, std::int64_t budget) {
   const std::size_t sets = std::size_t{1} << g.size();
   constexpr double infinite = std::numeric_limits<double>::infinity();

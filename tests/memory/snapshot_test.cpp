@@ -1,4 +1,5 @@
-// How snapshots are given out: whole or not at all, to a buffer or a file, and what stands in the way.
+// How snapshots are given out: whole or not at all, to a buffer or a file, and what stands in the
+// way.
 #include <sys/stat.h>
 #include <unistd.h>
 

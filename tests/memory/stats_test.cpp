@@ -1,5 +1,5 @@
-// A pool's counters in each of its modes, held against what its blocks say in a snapshot, and what it
-// holds for each stream.
+// A pool's counters in each of its modes, held against what its blocks say in a snapshot, and what
+// it holds for each stream.
 #include <random>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// Planned swaps carried out: recorded steps of any shape, in an arena of the planned size, with contents
-// looked at in every use, on every tier, by hosts that wait and hosts that run ahead.
+// Planned swaps carried out: recorded steps of any shape, in an arena of the planned size, with
+// contents looked at in every use, on every tier, by hosts that wait and hosts that run ahead.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstring>
@@ -18,8 +18,8 @@ using velo::memory::plan_random;
 
 namespace {
 
-// A step as hosts have them: what a layer keeps is used again on the way back, some of it in between and
-// some written, with scratch everywhere.
+// A step as hosts have them: what a layer keeps is used again on the way back, some of it in
+// between and some written, with scratch everywhere.
 void record_step(const planned& to, std::uint64_t seed, int layers) {
   plan_random random(seed);
   struct block {

@@ -1,5 +1,5 @@
-// The system's calls for memory and files, counted and refused on demand: the linker puts these in the place
-// of the pool's calls (tests/memory/CMakeLists.txt).
+// The system's calls for memory and files, counted and refused on demand: the linker puts these in
+// the place of the pool's calls (tests/memory/CMakeLists.txt).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Products that ranks sum as they are finished: blocks in panels for a peer, and sums with the blocks of
-// peers, against the plain product and a sum of its elements, bit for bit, denormals among them.
+// Products that ranks sum as they are finished: blocks in panels for a peer, and sums with the
+// blocks of peers, against the plain product and a sum of its elements, bit for bit, denormals
+// among them.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -88,8 +89,8 @@ struct ranked {
   }
 };
 
-// Sums written twice: into a block, which is copied back to rows further apart than they are long, and,
-// where rows are lines, to other rows.
+// Sums written twice: into a block, which is copied back to rows further apart than they are long,
+// and, where rows are lines, to other rows.
 template <class T>
 void check_twins(const ranked<T>& one, gemm_problem p, const std::vector<T>& x,
                  const std::vector<T>& sums) {

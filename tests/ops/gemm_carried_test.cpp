@@ -1,5 +1,5 @@
-// Memory that a product copies on its way: all of it is copied, nothing else is written, and the product
-// has the bits that it has without.
+// Memory that a product copies on its way: all of it is copied, nothing else is written, and the
+// product has the bits that it has without.
 #include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>

@@ -1,9 +1,9 @@
-// Tensors without elements have no data: no function of the C library is given NULL for them, which is
-// undefined however few bytes it is to move.
+// Tensors without elements have no data: no function of the C library is given NULL for them, which
+// is undefined however few bytes it is to move.
 //
-// A program of its own, because it stands in for memcpy and its like, by the linker's --wrap: it counts
-// calls with NULL, and hands on the others. Sizes become 0 one after the other in the examples of all
-// operators, and in all collectives.
+// A program of its own, because it stands in for memcpy and its like, by the linker's --wrap: it
+// counts calls with NULL, and hands on the others. Sizes become 0 one after the other in the
+// examples of all operators, and in all collectives.
 #include <dlfcn.h>
 
 #include <atomic>

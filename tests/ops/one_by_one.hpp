@@ -1,5 +1,5 @@
-// Tasks as of so many threads, one after the other on the thread that asks: for engines that are tested
-// without a context.
+// Tasks as of so many threads, one after the other on the thread that asks: for engines that are
+// tested without a context.
 #pragma once
 
 #include <cstdint>

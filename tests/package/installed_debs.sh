@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The Debian packages really installed, by apt, in a throw-away copy of this system: an overlay over / in a mount namespace of its own.
-# Exit code 77 where that is not allowed; packages_test.py says so.
+# The Debian packages really installed, by apt, in a throw-away copy of this system: an overlay over
+# / in a mount namespace of its own. Exit code 77 where that is not allowed; packages_test.py says
+# so.
 #
 #   installed_debs.sh FOLDER SOURCE   FOLDER has the packages, SOURCE the consumer and the examples to build against them
 set -eu

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the build into an empty prefix, moves the prefix, and uses velo from there as a stranger would.
+# Installs the build into an empty prefix, moves the prefix, and uses velo from there as a stranger
+# would.
 #
 #   package_test.sh install      BUILD_DIR WORK_DIR SOURCE_DIR   what lies where after the installation
 #   package_test.sh find_package BUILD_DIR WORK_DIR SOURCE_DIR   a CMake project of its own, C and C++, linked and opened

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The README's two commands in one checkout, in either order, without the lines that install packages: the first builds the main job
-# and leaves a tree that installs, and after it the second still configures the tests; after the second the first still builds.
+# The README's two commands in one checkout, in either order, without the lines that install
+# packages: the first builds the main job and leaves a tree that installs, and after it the second
+# still configures the tests; after the second the first still builds.
 #
 #   readme_test.sh SOURCE_DIR WORK_DIR   builds the tree once, without tests; the second command's build and run are CI's own
 set -euo pipefail

@@ -20,31 +20,32 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from framework import need  # noqa: E402
 
 PROGRAMS = {
-    "ctypes": """
+    "ctypes":
+        """
 import velo.ctypes
 velo.ctypes.load().velo_op_count
 assert velo.__version__ == VERSION
-""",
-    "torch": """
+""", "torch":
+            """
 import torch, velo.torch
 x, gain = torch.randn(4, 64, requires_grad=True), torch.ones(64, requires_grad=True)
 y = velo.torch.rms_norm(x, gain)
 y.square().sum().backward()
 assert torch.allclose(y, x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt(), atol=1e-5) and x.grad.isfinite().all()
-""",
-    "jax": """
+""", "jax":
+                """
 import jax, jax.numpy as jnp, velo.jax
 x, gain = jax.random.normal(jax.random.PRNGKey(0), (4, 64)), jnp.ones(64)
 y, dx = jax.jit(lambda x: (velo.jax.rms_norm(x, gain), jax.grad(lambda t: (velo.jax.rms_norm(t, gain) ** 2).sum())(x)))(x)
 assert jnp.allclose(y, x / jnp.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6), atol=1e-5) and jnp.isfinite(dx).all()
-""",
-    "mindspore": """
+""", "mindspore":
+                    """
 import mindspore as ms, numpy as np, velo.mindspore
 x = np.random.default_rng(1).standard_normal((4, 64)).astype(np.float32)
 y = velo.mindspore.RmsNorm()(ms.Tensor(x), ms.Tensor(np.ones(64, np.float32))).asnumpy()
 assert np.allclose(y, x / np.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6), atol=1e-5)
-""",
-    "tvm_ffi": """
+""", "tvm_ffi":
+                        """
 import numpy as np, tvm_ffi, velo
 x = np.ones((4, 64), np.float32)
 tvm_ffi.load_module(velo.adapters_path()).velo_add(x, x, x)
@@ -67,7 +68,9 @@ class Installed(unittest.TestCase):
         cls.venv = os.path.join(cls.root, "venv")
         subprocess.run([sys.executable, "-m", "venv", cls.venv], check=True)
         cls.bare("-m", "pip", "install", "-q", "--no-index", wheel, check=True)
-        cls.packages = cls.bare("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", check=True).stdout.strip()
+        cls.packages = cls.bare("-c",
+                                "import sysconfig; print(sysconfig.get_path('purelib'))",
+                                check=True).stdout.strip()
         if HOSTS:
             with open(os.path.join(cls.packages, "lent.pth"), "w", encoding="utf-8") as lent:
                 lent.write("\n".join(p for p in site.getsitepackages() if os.path.isdir(p)) + "\n")
@@ -78,19 +81,29 @@ class Installed(unittest.TestCase):
 
     @classmethod
     def bare(cls, *words, **options):
-        return subprocess.run([os.path.join(cls.venv, "bin/python"), *words], cwd=cls.root, capture_output=True, text=True,
-                              env={"PATH": os.path.join(cls.venv, "bin"), "HOME": cls.root, "GLOG_v": "3"}, timeout=300, **options)
+        return subprocess.run(
+            [os.path.join(cls.venv, "bin/python"), *words],
+            cwd=cls.root,
+            capture_output=True,
+            text=True,
+            env={"PATH": os.path.join(cls.venv, "bin"), "HOME": cls.root, "GLOG_v": "3"},
+            timeout=300,
+            **options)
 
     def test_every_host_finds_the_installed_files(self):
         for host in ["ctypes", *HOSTS]:
             with self.subTest(host):
-                path = os.path.join(self.root, host + "_program.py")  # a file: MindSpore reads its cells' source
+                path = os.path.join(self.root, host +
+                                    "_program.py")  # a file: MindSpore reads its cells' source
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(PROGRAMS[host].replace("VERSION", repr(VERSION)) + MAPPED)
                 done = self.bare(path)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 mapped = done.stdout.splitlines()[-1].split()
-                allowed = [f"{self.packages}/velo/lib/{name}" for name in ("libvelo-wheel.so", "libvelo_adapters-wheel.so")]
+                allowed = [
+                    f"{self.packages}/velo/lib/{name}" for name in ("libvelo-wheel.so",
+                                                                    "libvelo_adapters-wheel.so")
+                ]
                 self.assertIn(allowed[0], mapped)
                 self.assertLessEqual(set(mapped), set(allowed))
 
@@ -101,8 +114,18 @@ class Installed(unittest.TestCase):
         if not HOSTS:  # with lent frameworks the answer would be about them
             self.assertEqual(self.bare("-m", "pip", "check").returncode, 0)
         copy = os.path.join(self.root, "copy")
-        self.bare("-m", "pip", "install", "-q", "--no-index", "--target", copy, *glob.glob(os.path.join(self.root, "*.whl")), check=True)
-        done = self.bare("-c", f"import sys; sys.path.insert(0, {copy!r}); import velo; print(velo.library_path())")
+        self.bare("-m",
+                  "pip",
+                  "install",
+                  "-q",
+                  "--no-index",
+                  "--target",
+                  copy,
+                  *glob.glob(os.path.join(self.root, "*.whl")),
+                  check=True)
+        done = self.bare(
+            "-c",
+            f"import sys; sys.path.insert(0, {copy!r}); import velo; print(velo.library_path())")
         self.assertEqual(done.stdout.strip(), f"{copy}/velo/lib/libvelo-wheel.so")
 
 

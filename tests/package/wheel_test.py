@@ -20,9 +20,12 @@ import unittest
 import zipfile
 
 FOLDER, VERSION, SOURCE, SYSTEM = sys.argv[1:5]
-# The newest versions on the systems that a platform stands for: RHEL 9 and Ubuntu 22.04 are the first with these.
-AT_MOST = {(2, 34): {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0, 0)},
-           (2, 35): {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}}
+# The newest versions on the systems that a platform stands for: RHEL 9 and Ubuntu 22.04 are the
+# first with these.
+AT_MOST = {
+    (2, 34): {"GLIBC": (2, 34), "GLIBCXX": (3, 4, 29), "CXXABI": (1, 3, 13), "GCC": (11, 0, 0)},
+    (2, 35): {"GLIBC": (2, 35), "GLIBCXX": (3, 4, 30), "CXXABI": (1, 3, 13), "GCC": (12, 0, 0)}
+}
 
 COMPUTES = """
 import ctypes, velo, velo.ctypes as v
@@ -52,7 +55,8 @@ def versions_of(text):
 
 
 def writer():
-    found = importlib.util.spec_from_file_location("wheel", os.path.join(SOURCE, "packaging/wheel/wheel.py"))
+    found = importlib.util.spec_from_file_location("wheel",
+                                                   os.path.join(SOURCE, "packaging/wheel/wheel.py"))
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
@@ -78,26 +82,43 @@ class Wheel(unittest.TestCase):
             return file.read()
 
     def run_python(self, program, **environment):
-        done = subprocess.run([sys.executable, "-B", "-s", "-c", program], cwd="/", capture_output=True, text=True, timeout=60,
-                              env={"PATH": "/nonexistent", "PYTHONPATH": self.unpacked, **environment})
+        done = subprocess.run(
+            [sys.executable, "-B", "-s", "-c", program],
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"PATH": "/nonexistent", "PYTHONPATH": self.unpacked, **environment})
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.splitlines()
 
     def test_it_has_every_module_of_the_package_both_libraries_and_nothing_else(self):
-        tracked = subprocess.run(["git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "examples/python/velo"],
-                                 capture_output=True, text=True, check=True).stdout.split()
+        tracked = subprocess.run(
+            ["git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "examples/python/velo"],
+            capture_output=True,
+            text=True,
+            check=True).stdout.split()
         modules = {path[len("examples/python/"):] for path in tracked}
-        metadata = {f"{self.info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/jansson.txt",
-                                                       "licenses/libffi.txt", "licenses/liburing.txt", "licenses/zlib.txt")}
-        self.assertEqual(set(self.entries), modules | metadata | {"velo/lib/libvelo-wheel.so", "velo/lib/libvelo_adapters-wheel.so"})
+        metadata = {
+            f"{self.info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE",
+                                               "licenses/jansson.txt", "licenses/libffi.txt",
+                                               "licenses/liburing.txt", "licenses/zlib.txt")
+        }
+        self.assertEqual(
+            set(self.entries), modules | metadata |
+            {"velo/lib/libvelo-wheel.so", "velo/lib/libvelo_adapters-wheel.so"})
 
     def test_its_list_names_every_file_with_its_digest(self):
-        listed = {name: (digest, size) for name, digest, size in csv.reader(self.read(f"{self.info}/RECORD").decode().splitlines())}
+        listed = {
+            name: (digest, size) for name, digest, size in csv.reader(
+                self.read(f"{self.info}/RECORD").decode().splitlines())
+        }
         self.assertEqual(set(listed), set(self.entries))
         for name, (digest, size) in listed.items():
             if name != f"{self.info}/RECORD":
                 data = self.read(name)
-                expected = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+                expected = base64.urlsafe_b64encode(
+                    hashlib.sha256(data).digest()).rstrip(b"=").decode()
                 self.assertEqual((digest, int(size)), ("sha256=" + expected, len(data)), name)
         self.assertEqual(listed[f"{self.info}/RECORD"], ("", ""))
 
@@ -118,8 +139,12 @@ class Wheel(unittest.TestCase):
         platform = tuple(map(int, numbers.groups()))
         newest = {}
         for name in ("libvelo-wheel.so", "libvelo_adapters-wheel.so"):
-            said = subprocess.run(["readelf", "-W", "--dyn-syms", os.path.join(self.unpacked, "velo/lib", name)], check=True,
-                                  capture_output=True, text=True).stdout.replace("\n", " \n")
+            said = subprocess.run(
+                ["readelf", "-W", "--dyn-syms",
+                 os.path.join(self.unpacked, "velo/lib", name)],
+                check=True,
+                capture_output=True,
+                text=True).stdout.replace("\n", " \n")
             for kind, version in versions_of(said).items():
                 newest[kind] = max(newest.get(kind, ()), version)
         self.assertLessEqual({"GLIBC", "GLIBCXX", "CXXABI", "GCC"}, set(newest))
@@ -127,12 +152,16 @@ class Wheel(unittest.TestCase):
             self.assertLessEqual(newest[kind], most, kind)
         older = AT_MOST.get((2, platform[1] - 1))
         if older is not None:
-            self.assertTrue(any(newest[kind] > most for kind, most in older.items()), "an older platform would have served")
+            self.assertTrue(any(newest[kind] > most for kind, most in older.items()),
+                            "an older platform would have served")
 
     def test_its_libraries_have_names_of_their_own_and_no_debug_information(self):
         for name in ("libvelo-wheel.so", "libvelo_adapters-wheel.so"):
             path = os.path.join(self.unpacked, "velo/lib", name)
-            dynamic = subprocess.run(["readelf", "-dSW", path], check=True, capture_output=True, text=True).stdout
+            dynamic = subprocess.run(["readelf", "-dSW", path],
+                                     check=True,
+                                     capture_output=True,
+                                     text=True).stdout
             self.assertIn(f"soname: [{name}]", dynamic)
             self.assertNotIn(".debug_info", dynamic)
             self.assertNotIn(SOURCE.encode(), self.read("velo/lib/" + name))
@@ -145,7 +174,8 @@ class Wheel(unittest.TestCase):
     def test_it_uses_its_own_files_also_where_the_system_has_velo_loaded(self):
         program = f"import ctypes; ctypes.CDLL({SYSTEM!r}, ctypes.RTLD_GLOBAL); from velo import _libraries as l; " \
                   "print(l.path_of(l.library())); print(l._file_with(l.adapters().velo_version))"
-        self.assertEqual(self.run_python(program), [f"{self.unpacked}/velo/lib/libvelo-wheel.so"] * 2)
+        self.assertEqual(self.run_python(program),
+                         [f"{self.unpacked}/velo/lib/libvelo-wheel.so"] * 2)
 
     def test_the_writer_refuses_what_no_platform_has_and_moves_the_platform_with_a_need(self):
         wheel = writer()
@@ -154,21 +184,36 @@ class Wheel(unittest.TestCase):
             """A library that asks for a symbol of a version `node` of libstdc++.so.6, which is made up."""
             folder = os.path.join(self.scratch.name, name)
             os.mkdir(folder)
-            for file, text in (("made_up.c", "void wanted(void) {}"), ("made_up.map", f"{node} {{ wanted; }};"),
+            for file, text in (("made_up.c", "void wanted(void) {}"), ("made_up.map",
+                                                                       f"{node} {{ wanted; }};"),
                                ("asks.c", "void wanted(void); void asks(void) { wanted(); }")):
                 with open(os.path.join(folder, file), "w", encoding="utf-8") as out:
                     out.write(text + "\n")
             compiler = ["cc", "-shared", "-fPIC", "-nostdlib"]
-            subprocess.run([*compiler, "made_up.c", "-Wl,--version-script=made_up.map", "-Wl,-soname,libstdc++.so.6", "-o",
-                            "libstdc++.so.6"], cwd=folder, check=True)
-            subprocess.run([*compiler, "asks.c", "./libstdc++.so.6", *libraries, "-o", "libasks.so"], cwd=folder, check=True)
+            subprocess.run([
+                *compiler, "made_up.c", "-Wl,--version-script=made_up.map",
+                "-Wl,-soname,libstdc++.so.6", "-o", "libstdc++.so.6"
+            ],
+                           cwd=folder,
+                           check=True)
+            subprocess.run(
+                [*compiler, "asks.c", "./libstdc++.so.6", *libraries, "-o", "libasks.so"],
+                cwd=folder,
+                check=True)
             return os.path.join(folder, "libasks.so")
 
-        self.assertEqual(wheel.platform_of([built("eleven", "GLIBCXX_3.4.29")]), "manylinux_2_34_x86_64")
-        self.assertEqual(wheel.platform_of([built("twelve", "GLIBCXX_3.4.30")]), "manylinux_2_35_x86_64")
-        with self.assertRaisesRegex(SystemExit, "libasks.so needs GLIBCXX_3.4.99: no manylinux platform is known to have it"):
+        self.assertEqual(wheel.platform_of([built("eleven", "GLIBCXX_3.4.29")]),
+                         "manylinux_2_34_x86_64")
+        self.assertEqual(wheel.platform_of([built("twelve", "GLIBCXX_3.4.30")]),
+                         "manylinux_2_35_x86_64")
+        with self.assertRaisesRegex(
+                SystemExit,
+                "libasks.so needs GLIBCXX_3.4.99: no manylinux platform is known to have it"):
             wheel.platform_of([built("unknown", "GLIBCXX_3.4.99")])
-        with self.assertRaisesRegex(SystemExit, "libvelo.so.1.* needs libffi.so.8, which is neither in the wheel nor on every Linux"):
+        with self.assertRaisesRegex(
+                SystemExit,
+                "libvelo.so.1.* needs libffi.so.8, which is neither in the wheel nor on every Linux"
+        ):
             wheel.platform_of([SYSTEM])
 
 

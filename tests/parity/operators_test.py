@@ -48,7 +48,10 @@ class Operators(unittest.TestCase):
 
     def test_rms_norm(self):
         for dtype in TYPES:
-            x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6, 60, 1024, dtype=dtype)
+            x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6,
+                                                                                  60,
+                                                                                  1024,
+                                                                                  dtype=dtype)
             y, rstd = torch.empty_like(x), torch.empty(6, 60, 1)
             self.velo.rms_norm(x=x, gamma=gamma, y=y, rstd=rstd, epsilon=1e-5)
             a, g = leaf(x), leaf(gamma)
@@ -89,9 +92,16 @@ class Operators(unittest.TestCase):
                 truth = a * c + rotated * s
                 truth.backward(dy.float())
                 self.velo.rotary_position_embedding(x=x, cos=cos, sin=sin, y=y, mode=mode)
-                self.velo.rotary_position_embedding_backward(dy=dy, cos=cos, sin=sin, x=x, dx=dx, dcos=dcos, dsin=dsin,
+                self.velo.rotary_position_embedding_backward(dy=dy,
+                                                             cos=cos,
+                                                             sin=sin,
+                                                             x=x,
+                                                             dx=dx,
+                                                             dcos=dcos,
+                                                             dsin=dsin,
                                                              mode=mode)
-                for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dcos", dcos, c.grad), ("dsin", dsin, s.grad)):
+                for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dcos", dcos, c.grad),
+                                        ("dsin", dsin, s.grad)):
                     self.close(f"{name} {mode}", got, want)
 
     def test_matmul(self):
@@ -102,7 +112,8 @@ class Operators(unittest.TestCase):
                     a = values(k, m, dtype=dtype) if ta else values(m, k, dtype=dtype)
                     b = values(n, k, dtype=dtype) if tb else values(k, n, dtype=dtype)
                     bias, c = values(n), torch.empty(m, n, dtype=dtype)
-                    truth = (a.float().t() if ta else a.float()) @ (b.float().t() if tb else b.float()) + bias
+                    truth = (a.float().t() if ta else a.float()) @ (b.float().t()
+                                                                    if tb else b.float()) + bias
                     self.velo.matmul(a=a, b=b, bias=bias, c=c, transpose_a=ta, transpose_b=tb)
                     self.close(f"c {ta} {tb}", c, truth)
                     packed, wide = self.velo.pack(b, tb), torch.empty(m, n)
@@ -111,7 +122,10 @@ class Operators(unittest.TestCase):
 
     def test_matmul_gradients(self):
         for dtype in TYPES:
-            x, w, dy = values(200, 64, dtype=dtype), values(48, 64, dtype=dtype), values(200, 48, dtype=dtype)
+            x, w, dy = values(200, 64, dtype=dtype), values(48, 64,
+                                                            dtype=dtype), values(200,
+                                                                                 48,
+                                                                                 dtype=dtype)
             a, b = leaf(x), leaf(w)
             (a @ b.t()).backward(dy.float())
             dx, dw = torch.empty_like(x), torch.zeros(48, 64)
@@ -124,9 +138,11 @@ class Operators(unittest.TestCase):
     def test_products_next_to_collectives_of_one_rank(self):
         for dtype in TYPES:
             for transposed in (False, True):
-                x, w = values(24, 3, 96, dtype=dtype), values(70, 96, dtype=dtype) if transposed else values(96, 70, dtype=dtype)
+                x, w = values(24, 3, 96, dtype=dtype), values(
+                    70, 96, dtype=dtype) if transposed else values(96, 70, dtype=dtype)
                 truth = x.float() @ (w.float().t() if transposed else w.float())
-                y, given = torch.empty(24, 3, 70, dtype=dtype), {"x": x, "weight": w, "transpose_weight": transposed}
+                y, given = torch.empty(
+                    24, 3, 70, dtype=dtype), {"x": x, "weight": w, "transpose_weight": transposed}
                 self.velo.matmul_all_reduce(y=y, **given)
                 self.close("all_reduce", y, truth)
                 self.velo.matmul_reduce_scatter(y=y.zero_(), **given)
@@ -135,7 +151,9 @@ class Operators(unittest.TestCase):
                 self.velo.all_gather_matmul(y=y.zero_(), gathered=gathered, **given)
                 self.close("all_gather", y, truth)
                 self.assertTrue(torch.equal(gathered, x))
-                self.velo.all_gather_matmul_reduce_scatter(y=y.zero_(), gathered=gathered.zero_(), **given)
+                self.velo.all_gather_matmul_reduce_scatter(y=y.zero_(),
+                                                           gathered=gathered.zero_(),
+                                                           **given)
                 self.close("all_gather and reduce_scatter", y, truth)
                 self.assertTrue(torch.equal(gathered, x))
 
@@ -164,7 +182,13 @@ class Operators(unittest.TestCase):
         top, total = torch.empty(batch, heads, length), torch.empty(batch, heads, length)
         options = {"head_num": heads, "layout": layout, "scale": d**-0.5,
                    "sparse_mode": "right_down_causal" if causal else "full"}
-        self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out, softmax_max=top, softmax_sum=total, **options)
+        self.velo.fusion_attention(query=q,
+                                   key=k,
+                                   value=v,
+                                   attention_out=out,
+                                   softmax_max=top,
+                                   softmax_sum=total,
+                                   **options)
         a, b, c = leaf(q), leaf(k), leaf(v)
         groups = heads // kv_heads
         query = unshaped(a, heads)
@@ -178,14 +202,27 @@ class Operators(unittest.TestCase):
         self.close(f"out {layout} {causal}", unshaped(out, heads), truth)
         self.close("log-sum-exp", top + total.log(), score.logsumexp(-1))
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-        self.velo.fusion_attention_backward(query=q, key=k, value=v, dy=dy, softmax_max=top, softmax_sum=total,
-                                            attention_out=out, dquery=dq, dkey=dk, dvalue=dv, **options)
+        self.velo.fusion_attention_backward(query=q,
+                                            key=k,
+                                            value=v,
+                                            dy=dy,
+                                            softmax_max=top,
+                                            softmax_sum=total,
+                                            attention_out=out,
+                                            dquery=dq,
+                                            dkey=dk,
+                                            dvalue=dv,
+                                            **options)
         for name, got, want in (("dq", dq, a.grad), ("dk", dk, b.grad), ("dv", dv, c.grad)):
             self.close(f"{name} {layout} {causal}", got, want)
 
     def test_embedding(self):
         for dtype in TYPES:
-            table, ids, dy = values(50, 96, dtype=dtype), torch.randint(0, 50, (3, 40)), values(3, 40, 96, dtype=dtype)
+            table, ids, dy = values(50, 96,
+                                    dtype=dtype), torch.randint(0, 50, (3, 40)), values(3,
+                                                                                        40,
+                                                                                        96,
+                                                                                        dtype=dtype)
             y, dtable = torch.empty(3, 40, 96, dtype=dtype), torch.empty(50, 96)
             self.velo.embedding(ids=ids, table=table, y=y)
             t = leaf(table)
@@ -197,7 +234,8 @@ class Operators(unittest.TestCase):
     def test_cross_entropy(self):
         for dtype in TYPES:
             for reduction in ("mean", "sum", "none"):
-                logits, targets = values(90, 260, dtype=dtype, scale=3), torch.randint(0, 260, (90,))
+                logits, targets = values(90, 260, dtype=dtype,
+                                         scale=3), torch.randint(0, 260, (90,))
                 targets[::7] = -100
                 loss = torch.empty(90) if reduction == "none" else torch.empty(())
                 dloss = torch.rand_like(loss)
@@ -205,8 +243,16 @@ class Operators(unittest.TestCase):
                 a = leaf(logits)
                 truth = F.cross_entropy(a, targets, reduction=reduction)
                 truth.backward(dloss)
-                self.velo.cross_entropy(logits=logits, targets=targets, loss=loss, lse=lse, reduction=reduction)
-                self.velo.cross_entropy_backward(dloss=dloss, logits=logits, targets=targets, lse=lse, dlogits=logits,
+                self.velo.cross_entropy(logits=logits,
+                                        targets=targets,
+                                        loss=loss,
+                                        lse=lse,
+                                        reduction=reduction)
+                self.velo.cross_entropy_backward(dloss=dloss,
+                                                 logits=logits,
+                                                 targets=targets,
+                                                 lse=lse,
+                                                 dlogits=logits,
                                                  reduction=reduction)
                 self.close("loss", loss, truth)
                 self.close("dlogits in place", logits, a.grad)
@@ -214,22 +260,38 @@ class Operators(unittest.TestCase):
     def test_apply_fused_adamw(self):
         p = values(1000)
         reference = torch.nn.Parameter(p.clone())
-        adamw = torch.optim.AdamW([reference], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        adamw = torch.optim.AdamW([reference],
+                                  lr=1e-2,
+                                  betas=(0.9, 0.95),
+                                  eps=1e-8,
+                                  weight_decay=0.1)
         half, master = p.bfloat16(), p.bfloat16().float()
         m, v, m2, v2 = (torch.zeros(1000) for _ in range(4))
         count, rate = torch.zeros((), dtype=torch.int64), torch.tensor(1e-2)
         shadow = torch.nn.Parameter(master.clone())
-        shadow_adamw = torch.optim.AdamW([shadow], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        shadow_adamw = torch.optim.AdamW([shadow],
+                                         lr=1e-2,
+                                         betas=(0.9, 0.95),
+                                         eps=1e-8,
+                                         weight_decay=0.1)
         for step in range(1, 6):
             grad = values(1000)
-            options = {"step": step, "lr": 1e-2, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1}
+            options = {
+                "step": step, "lr": 1e-2, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8,
+                "weight_decay": 0.1
+            }
             self.velo.apply_fused_adamw(grad=grad, param=p, m=m, v=v, **options)
             reference.grad = grad.clone()
             adamw.step()
             coarse = grad.bfloat16()
             count += 1
             options.update(step=1, lr=1.0, step_tensor=count, lr_tensor=rate)
-            self.velo.apply_fused_adamw(grad=coarse, param=half, master=master, m=m2, v=v2, **options)
+            self.velo.apply_fused_adamw(grad=coarse,
+                                        param=half,
+                                        master=master,
+                                        m=m2,
+                                        v=v2,
+                                        **options)
             shadow.grad = coarse.float()
             shadow_adamw.step()
         self.close("param", p, reference.detach())
@@ -240,7 +302,12 @@ class Operators(unittest.TestCase):
         grads = [values(1000), values(7, 33), values(4096, dtype=torch.bfloat16)]
         total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.empty(())
         for index, grad in enumerate(grads):
-            self.velo.global_norm(x=grad, sum_of_squares=total, norm=norm, clip=clip, max_norm=1.0, accumulate=index > 0)
+            self.velo.global_norm(x=grad,
+                                  sum_of_squares=total,
+                                  norm=norm,
+                                  clip=clip,
+                                  max_norm=1.0,
+                                  accumulate=index > 0)
         truth = torch.cat([grad.float().flatten() for grad in grads]).double().norm()
         self.close("norm", norm, truth)
         self.close("clip", clip, 1.0 / (truth + 1e-6))
@@ -251,7 +318,9 @@ class Operators(unittest.TestCase):
             y = torch.empty_like(a)
             self.velo.add(a=a, b=b, y=y)
             self.assertTrue(torch.equal(y, a + b))
-        x, half, back = values(1001, scale=100), torch.empty(1001, dtype=torch.bfloat16), torch.empty(1001)
+        x, half, back = values(1001,
+                               scale=100), torch.empty(1001,
+                                                       dtype=torch.bfloat16), torch.empty(1001)
         self.velo.cast(x=x, y=half, dtype="bfloat16")
         self.velo.cast(x=half, y=back, dtype="float32")
         self.assertTrue(torch.equal(half, x.bfloat16()))
@@ -259,7 +328,8 @@ class Operators(unittest.TestCase):
 
     def test_every_operator_is_compared(self):
         source = inspect.getsource(Operators)
-        self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source], [])
+        self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],
+                         [])
 
     def test_views_are_read_where_they_lie_or_refused(self):
         x, gamma = values(8, 64), torch.ones(32)
@@ -271,7 +341,8 @@ class Operators(unittest.TestCase):
         self.close("strided product", c, x[:, :32] @ x[:, 32:].t())
 
     def test_refusals_become_exceptions_with_the_record(self):
-        with self.assertRaisesRegex(VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
+        with self.assertRaisesRegex(VeloError,
+                                    r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
             self.velo.add(a=values(3), b=values(4), y=values(3))
 
 

@@ -60,7 +60,8 @@ class TwoRanks(unittest.TestCase):
 
     def layer(self, dtype):
         """x, both weights and dy in `dtype`, and torch's y and gradients in float32."""
-        x, first, second, dy = (torch.randn(*shape).to(dtype) for shape in ((S, K), (H, K), (K, H), (S, K)))
+        x, first, second, dy = (
+            torch.randn(*shape).to(dtype) for shape in ((S, K), (H, K), (K, H), (S, K)))
         leaves = [t.float().requires_grad_() for t in (x, first, second)]
         y = leaves[0] @ leaves[1].t() @ leaves[2].t()
         y.backward(dy.float())
@@ -80,15 +81,25 @@ class TwoRanks(unittest.TestCase):
 
             def run(rank):
                 velo, by = self.ranks[rank], {"group": self.group[rank], "parallel_num": slices}
-                rows, columns = slice(rank * S // 2, (rank + 1) * S // 2), slice(rank * H // 2, (rank + 1) * H // 2)
+                rows, columns = slice(rank * S // 2,
+                                      (rank + 1) * S // 2), slice(rank * H // 2,
+                                                                  (rank + 1) * H // 2)
                 w1, w2 = first[columns].contiguous(), second[:, columns].contiguous()
                 part = torch.empty(S // 2, K, dtype=dtype)
-                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S, H // 2, dtype=dtype)
+                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S,
+                                                                                  H // 2,
+                                                                                  dtype=dtype)
                 all_x, all_dy = torch.empty(S, K, dtype=dtype), torch.empty(S, K, dtype=dtype)
-                velo.all_gather_matmul(x=x[rows], weight=w1, transpose_weight=1, y=inner, gathered=all_x, **by)
+                velo.all_gather_matmul(x=x[rows],
+                                       weight=w1,
+                                       transpose_weight=1,
+                                       y=inner,
+                                       gathered=all_x,
+                                       **by)
                 velo.matmul_reduce_scatter(x=inner, weight=w2, transpose_weight=1, y=part, **by)
                 velo.all_gather_matmul(x=dy[rows], weight=w2, y=d_inner, gathered=all_dy, **by)
-                dx, dw1, dw2 = torch.empty_like(part), torch.zeros(H // 2, K), torch.zeros(K, H // 2)
+                dx, dw1, dw2 = torch.empty_like(part), torch.zeros(H // 2,
+                                                                   K), torch.zeros(K, H // 2)
                 velo.matmul_reduce_scatter(x=d_inner, weight=w1, y=dx, **by)
                 velo.matmul_add_fp32(total_input=all_x, grad_output=d_inner, grad=dw1)
                 velo.matmul_add_fp32(total_input=inner, grad_output=all_dy, grad=dw2)
@@ -105,7 +116,9 @@ class TwoRanks(unittest.TestCase):
                 velo, by = self.ranks[rank], {"group": self.group[rank], "parallel_num": slices}
                 columns = slice(rank * H // 2, (rank + 1) * H // 2)
                 w1, w2 = first[columns].contiguous(), second[:, columns].contiguous()
-                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S, H // 2, dtype=dtype)
+                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S,
+                                                                                  H // 2,
+                                                                                  dtype=dtype)
                 whole, dx = torch.empty(S, K, dtype=dtype), torch.empty(S, K, dtype=dtype)
                 dw1, dw2 = torch.zeros(H // 2, K), torch.zeros(K, H // 2)
                 velo.matmul(a=x, b=w1, transpose_b=1, c=inner)
@@ -119,7 +132,8 @@ class TwoRanks(unittest.TestCase):
             with self.subTest(dtype=dtype, slices=slices):
                 ranks = both(run)
                 self.check_layer((y, gradients), ranks, dtype)
-                self.assertTrue(torch.equal(ranks[0][0], ranks[1][0]), "the same bits on both ranks")
+                self.assertTrue(torch.equal(ranks[0][0], ranks[1][0]),
+                                "the same bits on both ranks")
 
     def test_rows_gathered_and_sums_scattered(self):
         """Of two groups, here of the same ranks: y = gather(x) @ (w of rank 0 + w of rank 1)."""
@@ -132,13 +146,24 @@ class TwoRanks(unittest.TestCase):
 
             def run(rank):
                 velo, rows = self.ranks[rank], slice(rank * S // 2, (rank + 1) * S // 2)
-                there = {"gather_group": self.group[rank], "scatter_group": self.other[rank], "parallel_num": slices}
-                back = {"gather_group": self.other[rank], "scatter_group": self.group[rank], "parallel_num": slices}
+                there = {
+                    "gather_group": self.group[rank], "scatter_group": self.other[rank],
+                    "parallel_num": slices
+                }
+                back = {
+                    "gather_group": self.other[rank], "scatter_group": self.group[rank],
+                    "parallel_num": slices
+                }
                 part, all_x = torch.empty(S // 2, H, dtype=dtype), torch.empty(S, K, dtype=dtype)
                 dx, all_dy = torch.empty(S // 2, K, dtype=dtype), torch.empty(S, H, dtype=dtype)
                 dw = torch.zeros(H, K)
                 call = velo.all_gather_matmul_reduce_scatter
-                call(x=x[rows], weight=weights[rank], transpose_weight=1, y=part, gathered=all_x, **there)
+                call(x=x[rows],
+                     weight=weights[rank],
+                     transpose_weight=1,
+                     y=part,
+                     gathered=all_x,
+                     **there)
                 call(x=dy[rows], weight=weights[rank], y=dx, gathered=all_dy, **back)
                 velo.matmul_add_fp32(total_input=all_x, grad_output=all_dy, grad=dw)
                 return part, dx, dw
@@ -154,8 +179,12 @@ class TwoRanks(unittest.TestCase):
         x, w = torch.randn(S, K), torch.randn(H, K)
 
         def run(rank):
-            self.ranks[rank].matmul_all_reduce(x=x, weight=w, transpose_weight=1, y=torch.empty(S, H),
-                                               group=self.group[rank], parallel_num=2 + 2 * rank)
+            self.ranks[rank].matmul_all_reduce(x=x,
+                                               weight=w,
+                                               transpose_weight=1,
+                                               y=torch.empty(S, H),
+                                               group=self.group[rank],
+                                               parallel_num=2 + 2 * rank)
 
         with self.assertRaisesRegex(VeloError, "all_reduce"):
             both(run)

@@ -33,7 +33,8 @@ def safetensors(path):
             continue
         assert entry["dtype"] == "F32", entry
         begin, end = entry["data_offsets"]
-        data = torch.frombuffer(bytearray(content[8 + size + begin : 8 + size + end]), dtype=torch.float32)
+        data = torch.frombuffer(bytearray(content[8 + size + begin:8 + size + end]),
+                                dtype=torch.float32)
         tensors[name] = data.reshape(entry["shape"])
     return tensors
 
@@ -60,15 +61,18 @@ def forward(w, symbols):
         p = f"model.layers.{layer}."
 
         def heads(t, name, count):
-            return F.linear(t, w[f"{p}self_attn.{name}_proj.weight"]).view(batch, length, count, width).transpose(1, 2)
+            return F.linear(t, w[f"{p}self_attn.{name}_proj.weight"]).view(
+                batch, length, count, width).transpose(1, 2)
 
         h = norm(x, p + "input_layernorm.weight")
         q, k = rotate(heads(h, "q", HEADS), cos, sin), rotate(heads(h, "k", KV_HEADS), cos, sin)
         k, v = (t.repeat_interleave(HEADS // KV_HEADS, 1) for t in (k, heads(h, "v", KV_HEADS)))
         mixed = (q @ k.transpose(-1, -2) / math.sqrt(width) + mask).softmax(-1) @ v
-        x = x + F.linear(mixed.transpose(1, 2).reshape(batch, length, HIDDEN), w[p + "self_attn.o_proj.weight"])
+        x = x + F.linear(
+            mixed.transpose(1, 2).reshape(batch, length, HIDDEN), w[p + "self_attn.o_proj.weight"])
         h = norm(x, p + "post_attention_layernorm.weight")
-        gated = F.silu(F.linear(h, w[p + "mlp.gate_proj.weight"])) * F.linear(h, w[p + "mlp.up_proj.weight"])
+        gated = F.silu(F.linear(h, w[p + "mlp.gate_proj.weight"])) * F.linear(
+            h, w[p + "mlp.up_proj.weight"])
         x = x + F.linear(gated, w[p + "mlp.down_proj.weight"])
     return F.linear(norm(x, "model.norm.weight"), w["lm_head.weight"])
 
@@ -76,11 +80,14 @@ def forward(w, symbols):
 def run_pretrain(directory):
     """Runs the main job; its log lines and trace directory."""
     log, trace = os.path.join(directory, "log.jsonl"), os.path.join(directory, "trace")
-    settings = {"hidden": HIDDEN, "layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "inner": INNER, "vocab": VOCAB,
-                "dtype": "f32", "rope_theta": THETA, "norm_epsilon": NORM_EPSILON, "sequence": SEQUENCE, "batch": BATCH,
-                "accumulation": MICRO_BATCHES, "steps": STEPS, "warmup": 5, "learning_rate": 1e-3, "clip": CLIP,
-                "weight_decay": WEIGHT_DECAY, "sample_bytes": 0, "validation_bytes": 8192, "log": log, "trace": trace,
-                "out": os.path.join(directory, "out")}
+    settings = {
+        "hidden": HIDDEN, "layers": LAYERS, "heads": HEADS, "kv_heads": KV_HEADS, "inner": INNER,
+        "vocab": VOCAB, "dtype": "f32", "rope_theta": THETA, "norm_epsilon": NORM_EPSILON,
+        "sequence": SEQUENCE, "batch": BATCH, "accumulation": MICRO_BATCHES, "steps": STEPS,
+        "warmup": 5, "learning_rate": 1e-3, "clip": CLIP, "weight_decay": WEIGHT_DECAY,
+        "sample_bytes": 0, "validation_bytes": 8192, "log": log, "trace": trace,
+        "out": os.path.join(directory, "out")
+    }
     command = [PRETRAIN]
     for name, value in settings.items():
         command += [f"--{name}", str(value)]
@@ -99,18 +106,22 @@ def main():
         with open(os.path.join(trace, "symbols.i32"), "rb") as file:
             symbols.frombytes(file.read())
     assert len(lines) == STEPS, f"{len(lines)} steps in the log"
-    windows = torch.tensor(symbols, dtype=torch.int64).view(STEPS, MICRO_BATCHES, 2, BATCH, SEQUENCE)
+    windows = torch.tensor(symbols, dtype=torch.int64).view(STEPS, MICRO_BATCHES, 2, BATCH,
+                                                            SEQUENCE)
     w = {name: tensor.clone().requires_grad_() for name, tensor in weights.items()}
     matrices = [t for t in w.values() if t.dim() == 2]
     gains = [t for t in w.values() if t.dim() == 1]
-    adamw = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY}, {"params": gains, "weight_decay": 0.0}],
-                              betas=(0.9, 0.95), eps=1e-8)
+    adamw = torch.optim.AdamW([{"params": matrices, "weight_decay": WEIGHT_DECAY},
+                               {"params": gains, "weight_decay": 0.0}],
+                              betas=(0.9, 0.95),
+                              eps=1e-8)
     worst_loss = worst_gradient = 0.0
     for step, line in enumerate(lines):
         adamw.zero_grad()
         total = 0.0
         for inputs, targets in windows[step]:
-            loss = F.cross_entropy(forward(w, inputs).flatten(0, 1), targets.flatten()) / MICRO_BATCHES
+            loss = F.cross_entropy(forward(w, inputs).flatten(0, 1),
+                                   targets.flatten()) / MICRO_BATCHES
             loss.backward()
             total += float(loss)
         if step == 0:
@@ -127,7 +138,9 @@ def main():
         worst_loss = max(worst_loss, far)
         assert far <= 1e-4, f"step {step}: loss {line['loss']} here, {total} in torch"
     assert lines[-1]["loss"] < 0.8 * lines[0]["loss"], "the model did not learn"
-    print(f"{STEPS} steps: losses within {worst_loss:.1e}, first gradients of {len(w)} weights within {worst_gradient:.1e}")
+    print(
+        f"{STEPS} steps: losses within {worst_loss:.1e}, first gradients of {len(w)} weights within {worst_gradient:.1e}"
+    )
 
 
 if __name__ == "__main__":

@@ -20,9 +20,9 @@ class Device(ctypes.Structure):
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32), ("dtype", Dtype),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32),
+                ("dtype", Dtype), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
 class Ints(ctypes.Structure):
@@ -47,7 +47,9 @@ def _operators():
     for family in families:
         with open(os.path.join(spec, "ops", family + ".json"), encoding="utf-8") as file:
             content = json.load(file)
-        enums = {e["name"]: {v["name"]: v["value"] for v in e["values"]} for e in content.get("enums", [])}
+        enums = {
+            e["name"]: {v["name"]: v["value"] for v in e["values"]} for e in content.get("enums", [])
+        }
         for operator in content["ops"]:
             for field in operator["fields"]:
                 if field["kind"] == "enumeration":
@@ -101,13 +103,17 @@ class Velo:
     @staticmethod
     def view(tensor):
         """A velo_tensor over a torch tensor's memory, and what must stay alive with it."""
-        names = {"torch.float32": (2, 32), "torch.bfloat16": (4, 16), "torch.float64": (2, 64), "torch.float16": (2, 16),
-                 "torch.int32": (0, 32), "torch.int64": (0, 64), "torch.uint8": (1, 8)}
+        names = {
+            "torch.float32": (2, 32), "torch.bfloat16": (4, 16), "torch.float64": (2, 64),
+            "torch.float16": (2, 16), "torch.int32": (0, 32), "torch.int64": (0, 64),
+            "torch.uint8": (1, 8)
+        }
         code, bits = names[str(tensor.dtype)]
         rank = tensor.dim()
         shape = (ctypes.c_int64 * max(rank, 1))(*tensor.shape)
         strides = (ctypes.c_int64 * max(rank, 1))(*tensor.stride())
-        view = Tensor(tensor.data_ptr(), Device(1, 0), rank, Dtype(code, bits, 1), shape, strides, 0)
+        view = Tensor(tensor.data_ptr(), Device(1, 0), rank, Dtype(code, bits, 1), shape, strides,
+                      0)
         return view, (shape, strides, tensor)
 
     def pack(self, weight, transpose=False):
@@ -116,7 +122,8 @@ class Velo:
         view, keep = self.view(weight)
         desc = PackDesc(ctypes.sizeof(PackDesc), int(transpose), view.dtype, 0, k, n)
         handle = ctypes.c_void_p()
-        self._check(self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
+        self._check(
+            self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
         self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(view)))
         del keep
         return handle

@@ -9,7 +9,10 @@ import re
 import sys
 
 FOLDER = "abi/reference"
-NAMED = {"call_flow.md": r"^\|[^|]*\|([^|]*`[^|]*)\|$", "call_flow.svg": r'<text class="where"[^>]*>([^<]*)</text>'}
+NAMED = {
+    "call_flow.md": r"^\|[^|]*\|([^|]*`[^|]*)\|$",
+    "call_flow.svg": r'<text class="where"[^>]*>([^<]*)</text>'
+}
 PLACES = 15  # fewer mean that the patterns above have gone blind
 
 
@@ -43,8 +46,10 @@ def differences(root, texts):
 
 
 def self_test(root, texts):
-    mistakes = [(page, right, wrong) for page in NAMED for right, wrong in
-                (("ops/call/overlap.cpp", "ops/call/overlaps.cpp"), ("choose", "elect"), ("take_turn", "take_turns"))]
+    mistakes = [(page, right, wrong)
+                for page in NAMED
+                for right, wrong in (("ops/call/overlap.cpp", "ops/call/overlaps.cpp"),
+                                     ("choose", "elect"), ("take_turn", "take_turns"))]
     missed = list(differences(root, texts))
     missed += [f"{page}: {wrong} for {right} is not seen" for page, right, wrong in mistakes
                if not list(differences(root, {**texts, page: texts[page].replace(right, wrong)}))]

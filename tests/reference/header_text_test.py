@@ -9,7 +9,8 @@ import types
 import unittest
 
 ROOT = sys.argv.pop()
-for name in ("docutils", "docutils.nodes", "docutils.statemachine", "sphinx", "sphinx.util", "sphinx.util.docutils"):
+for name in ("docutils", "docutils.nodes", "docutils.statemachine", "sphinx", "sphinx.util",
+             "sphinx.util.docutils"):
     sys.modules[name] = types.SimpleNamespace(nodes=None, StringList=None, SphinxDirective=object)
 sys.path.insert(0, os.path.join(ROOT, "abi", "reference"))
 sys.dont_write_bytecode = True
@@ -18,11 +19,16 @@ import header_text  # noqa: E402
 
 class HeaderText(unittest.TestCase):
     def test_marks_of_markdown_are_shown_as_they_are(self):
-        self.assertEqual(header_text.escaped("__tvm_ffi_velo_<op>, `a_b`, 2 * n"), r"\_\_tvm\_ffi\_velo\_\<op>, `a_b`, 2 \* n")
+        self.assertEqual(header_text.escaped("__tvm_ffi_velo_<op>, `a_b`, 2 * n"),
+                         r"\_\_tvm\_ffi\_velo\_\<op>, `a_b`, 2 \* n")
 
     def test_facts_are_a_line_of_their_own_wherever_a_line_breaks(self):
-        lines = header_text.function_text(["Frees it. Thread", "class: any. Errors: NULL (op), MEMORY; the text says more."])
-        self.assertEqual(lines, ["Frees it.", "", "Thread class: any. Errors: `VELO_ERR_NULL` (op), `VELO_ERR_MEMORY`; the text says more."])
+        lines = header_text.function_text(
+            ["Frees it. Thread", "class: any. Errors: NULL (op), MEMORY; the text says more."])
+        self.assertEqual(lines, [
+            "Frees it.", "",
+            "Thread class: any. Errors: `VELO_ERR_NULL` (op), `VELO_ERR_MEMORY`; the text says more."
+        ])
 
     def test_every_function_of_the_adapters_names_its_codes_in_full(self):
         text = header_text.read(header_text.header_path(ROOT, "adapters.h"))

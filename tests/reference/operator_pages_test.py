@@ -21,7 +21,8 @@ NARROW = {"bf16", "f16"}
 
 
 def numbers(value):
-    return [n for item in value for n in numbers(item)] if isinstance(value, list) else [float(value)]
+    return [n for item in value for n in numbers(item)] if isinstance(value,
+                                                                      list) else [float(value)]
 
 
 def dtype_of(value, field):
@@ -34,7 +35,9 @@ def tolerances(op, field, example, wanted):
     """How far each number may be from what the spec says; nine digits are what it says at most."""
     fields = {f["name"]: f for f in op["fields"]}
     dtype = dtype_of(example["out"][field["name"]], field)
-    tensors = [(fields[name], value) for part in ("in", "out") for name, value in example[part].items()
+    tensors = [(fields[name], value)
+               for part in ("in", "out")
+               for name, value in example[part].items()
                if fields[name]["kind"] == "tensor"]
     mixed = any(dtype_of(value, f) in NARROW for f, value in tensors)
     bounds = op["error_bound"]
@@ -42,8 +45,10 @@ def tolerances(op, field, example, wanted):
     if dtype == "f32" and mixed:
         bound = bounds.get("float32 of mixed", bound)
     largest = max(map(abs, wanted))
-    return [bound.get("absolute", 0) + bound.get("relative", 0) * abs(n) + bound.get("largest", 0) * largest + 1e-9 * abs(n)
-            for n in wanted]
+    return [
+        bound.get("absolute", 0) + bound.get("relative", 0) * abs(n) +
+        bound.get("largest", 0) * largest + 1e-9 * abs(n) for n in wanted
+    ]
 
 
 def judge(op, example, said):
@@ -56,7 +61,8 @@ def judge(op, example, said):
         wanted = numbers(value["values"] if isinstance(value, dict) else value)
         have = got[field["name"]]
         near = len(have) == len(wanted) and all(
-            abs(a - b) <= far for a, b, far in zip(have, wanted, tolerances(op, field, example, wanted)))
+            abs(a - b) <= far
+            for a, b, far in zip(have, wanted, tolerances(op, field, example, wanted)))
         if not near:
             return f"{field['name']} is {have}, the spec has {wanted}"
     return ""
@@ -65,11 +71,18 @@ def judge(op, example, said):
 def self_test(spec_folder):
     """What a program might print instead of the right numbers."""
     op = spec_reader.load(spec_folder).entries[("ops", "rms_norm")]
-    example = {"in": {"x": [[1, 1, -1, -1]], "gamma": [1, 2, 3, 4]}, "out": {"y": [[1, 2, -3, -4]], "rstd": [[1]]}}
+    example = {
+        "in": {"x": [[1, 1, -1, -1]], "gamma": [1, 2, 3, 4]},
+        "out": {"y": [[1, 2, -3, -4]], "rstd": [[1]]}
+    }
     right = "y 1 2 -3 -4.0000001\nrstd 1\n"
-    wrong = ["y 1 2 -3 -4\n", right + "z 1\n", "y 1 2 -3 -4.00001\nrstd 1\n", "y 1 2 -3\nrstd 1\n", "y 1 2 -3 nan\nrstd 1\n"]
+    wrong = [
+        "y 1 2 -3 -4\n", right + "z 1\n", "y 1 2 -3 -4.00001\nrstd 1\n", "y 1 2 -3\nrstd 1\n",
+        "y 1 2 -3 nan\nrstd 1\n"
+    ]
     missed = [said for said in [right, *wrong] if bool(judge(op, example, said)) != (said != right)]
-    print("\n".join(f"not judged rightly: {said!r}" for said in missed) or f"{len(wrong)} wrong outputs seen")
+    print("\n".join(f"not judged rightly: {said!r}" for said in missed) or
+          f"{len(wrong)} wrong outputs seen")
     return 1 if missed else 0
 
 
@@ -77,10 +90,15 @@ def commands(path, binary, arguments):
     """To compile a program, if it needs that, and to run it."""
     library, includes, cc, cxx = arguments
     folder = os.path.dirname(library)
-    flags = ["-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror", *("-I" + part for part in includes.split(",")), path, "-o", binary,
-             library, "-Wl,-rpath," + folder]
-    return {".c": [[cc, "-std=c99", *flags], [binary]], ".cpp": [[cxx, "-std=c++17", *flags], [binary]],
-            ".py": [[sys.executable, path]]}[os.path.splitext(path)[1]]
+    flags = [
+        "-O0", "-Wall", "-Wextra", "-Wpedantic", "-Werror",
+        *("-I" + part for part in includes.split(",")), path, "-o", binary, library,
+        "-Wl,-rpath," + folder
+    ]
+    return {
+        ".c": [[cc, "-std=c99", *flags], [binary]], ".cpp": [[cxx, "-std=c++17", *flags], [binary]],
+        ".py": [[sys.executable, path]]
+    }[os.path.splitext(path)[1]]
 
 
 def run(op, example, path, binary, environment, arguments):
@@ -96,7 +114,10 @@ def run(op, example, path, binary, environment, arguments):
 
 def main(pages, spec_folder, library, includes, modules, cc, cxx):
     library = os.path.realpath(library)
-    environment = dict(os.environ, PYTHONPATH=modules, PYTHONDONTWRITEBYTECODE="1", VELO_LIBRARY=library,
+    environment = dict(os.environ,
+                       PYTHONPATH=modules,
+                       PYTHONDONTWRITEBYTECODE="1",
+                       VELO_LIBRARY=library,
                        LD_LIBRARY_PATH=os.path.dirname(library))
     wrong, waiting = [], []
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -115,7 +136,9 @@ def main(pages, spec_folder, library, includes, modules, cc, cxx):
                 if f"{{literalinclude}} ../examples/{name}.{ending}\n" not in page:
                     wrong.append(f"the page of {name} does not show {name}.{ending}")
                 binary = os.path.join(scratch, f"{name}_{ending}")
-                waiting.append(pool.submit(run, op, example, path, binary, environment, (library, includes, cc, cxx)))
+                waiting.append(
+                    pool.submit(run, op, example, path, binary, environment,
+                                (library, includes, cc, cxx)))
         wrong += [said for said in (done.result() for done in waiting) if said]
     print("\n".join(wrong) or f"{len(waiting)} programs print what the spec says")
     return 1 if wrong or not waiting else 0

@@ -1,4 +1,5 @@
-// Gradient buckets: the bits of one collective, in an order that all ranks share, beside other work.
+// Gradient buckets: the bits of one collective, in an order that all ranks share, beside other
+// work.
 #include <algorithm>
 #include <cstring>
 #include <numeric>

@@ -1,5 +1,5 @@
-// The critical path and the memory of a timeline: sums that must hold for every kind, and examples by
-// hand.
+// The critical path and the memory of a timeline: sums that must hold for every kind, and examples
+// by hand.
 #include "sched/simulate/critical_path.hpp"
 
 #include "sched/schedule/csv.hpp"

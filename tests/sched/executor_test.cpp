@@ -1,4 +1,5 @@
-// Executors on threads of one process: what arrives where, what fails how, over a mailbox or a group.
+// Executors on threads of one process: what arrives where, what fails how, over a mailbox or a
+// group.
 #include <atomic>
 #include <thread>
 

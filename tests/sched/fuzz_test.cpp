@@ -1,5 +1,6 @@
-// Readers of texts under texts that nobody would write: each is refused by name, or read as something
-// that can be asked everything, written, and read again. VELO_SCHEDULES_LONG: a hundred times as many.
+// Readers of texts under texts that nobody would write: each is refused by name, or read as
+// something that can be asked everything, written, and read again. VELO_SCHEDULES_LONG: a hundred
+// times as many.
 #include <cstdlib>
 #include <random>
 

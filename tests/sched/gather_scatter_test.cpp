@@ -1,5 +1,5 @@
-// all_gather_matmul, matmul_reduce_scatter and both at once: against the calls composed, bit for bit,
-// over ranks, dtypes and shapes; a step forward and back; what they refuse and what ends them.
+// all_gather_matmul, matmul_reduce_scatter and both at once: against the calls composed, bit for
+// bit, over ranks, dtypes and shapes; a step forward and back; what they refuse and what ends them.
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
 #include "sched/matrices.hpp"

@@ -1,4 +1,5 @@
-// Links of a host that break what is asked of them: the failure is the function's that did it, and says so.
+// Links of a host that break what is asked of them: the failure is the function's that did it, and
+// says so.
 #include <cstdlib>
 
 #include "team.hpp"

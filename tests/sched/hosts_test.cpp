@@ -1,6 +1,6 @@
-// What stands on reductions, over ranks of two hosts: buckets have the bits of one all_reduce, whatever
-// they are cut into and whether their result is for all or in parts; fused operators those of product and
-// collective. Ranks are threads, over MPI by a plugin of the tests.
+// What stands on reductions, over ranks of two hosts: buckets have the bits of one all_reduce,
+// whatever they are cut into and whether their result is for all or in parts; fused operators those
+// of product and collective. Ranks are threads, over MPI by a plugin of the tests.
 #include <numeric>
 
 #include "comm/mpi_threads.hpp"

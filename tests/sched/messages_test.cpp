@@ -237,8 +237,8 @@ TEST_CASE("nor with sends first, where they are under way while their rank recei
 
 namespace {
 
-// All interleavings of a schedule's ranks, tried one by one, by what actions mean and nothing else. A
-// state is how far each rank has come.
+// All interleavings of a schedule's ranks, tried one by one, by what actions mean and nothing else.
+// A state is how far each rank has come.
 class explorer {
  public:
   enum way { at_once, rendezvous, batched };
@@ -382,7 +382,8 @@ class explorer {
   way way_ = at_once;
 };
 
-// Whether every rank still has its own actions, each once, and two ranks' messages keep their order.
+// Whether every rank still has its own actions, each once, and two ranks' messages keep their
+// order.
 bool same_actions(const rows& a, const rows& b) {
   const auto less = [](const sched::action& x, const sched::action& y) {
     return std::tie(x.kind, x.stage, x.microbatch, x.other_stage, x.other_microbatch) <

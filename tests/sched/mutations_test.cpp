@@ -1,8 +1,8 @@
 // Rows that were changed in one place: what is accepted can run, and what can run is accepted.
 //
-// The judge is an executor of its own: every rank takes its actions in order, and an action waits for
-// what it needs. It knows the sizes and the chains of the schedule that the rows were written from, which
-// the reader has to find in the rows.
+// The judge is an executor of its own: every rank takes its actions in order, and an action waits
+// for what it needs. It knows the sizes and the chains of the schedule that the rows were written
+// from, which the reader has to find in the rows.
 #include <map>
 #include <random>
 #include <set>
@@ -37,8 +37,8 @@ std::string joined(const fields& rows) {
   return csv;
 }
 
-// One change: swaps two actions of a rank, drops one, repeats one, moves one to any place, or gives one
-// another stage or micro-batch. Returns its name.
+// One change: swaps two actions of a rank, drops one, repeats one, moves one to any place, or gives
+// one another stage or micro-batch. Returns its name.
 std::string mutate(fields& rows, std::mt19937& random) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
@@ -208,7 +208,8 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
       INFO("kind " << one.kind << ", " << one.of.ranks << " ranks: " << how << ": " << said << "\n"
                    << joined(changed));
       if (said.empty()) REQUIRE(runs);
-      // Rows do not say that they have two chains: from fewer signs than all they are not taken for it.
+      // Rows do not say that they have two chains: from fewer signs than all they are not taken for
+      // it.
       if (whole.what().chains == 1 && runs) REQUIRE(said.empty());
       ++(said.empty() ? accepted : refused);
     }

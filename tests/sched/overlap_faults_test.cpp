@@ -1,6 +1,6 @@
-// What ends a group in the middle of a product next to a collective: every rank is told with those at
-// fault, nothing hangs, and no rank uses another's tensors after that one's call. Ranks call until the
-// end comes; tensors go with the call that failed.
+// What ends a group in the middle of a product next to a collective: every rank is told with those
+// at fault, nothing hangs, and no rank uses another's tensors after that one's call. Ranks call
+// until the end comes; tensors go with the call that failed.
 #include <sys/mman.h>
 
 #include "comm/processes.hpp"

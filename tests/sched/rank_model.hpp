@@ -1,8 +1,8 @@
 // A model for tests of executors, of which nothing but labels is computed.
 //
-// A forward checks that its input is what the stage before made for that micro-batch, in values, sizes
-// and number of tensors, a backward the same with gradients; sizes differ from one micro-batch to the
-// next.
+// A forward checks that its input is what the stage before made for that micro-batch, in values,
+// sizes and number of tensors, a backward the same with gradients; sizes differ from one
+// micro-batch to the next.
 #pragma once
 
 #include <atomic>

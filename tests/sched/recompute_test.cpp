@@ -1,5 +1,5 @@
-// Activations that are made again or on the host meanwhile: what that costs and saves, and the kinds of
-// schedules that do it.
+// Activations that are made again or on the host meanwhile: what that costs and saves, and the
+// kinds of schedules that do it.
 #include "sched/schedule/csv.hpp"
 #include "sched/schedule/sublayers.hpp"
 #include "tests/core/fails.hpp"
@@ -60,7 +60,8 @@ TEST_CASE("collectives run beside, one after another, and updates wait for them"
   sched::costs costs;
   CHECK(price(order, costs).makespan == 3);
   costs.gather = 1, costs.reduce = 4, costs.optimizer = 0.5;
-  // Stage 0 is there at 0.5, stage 1 at 1: computes until 3.5; 1 is reduced from 2.5 to 4.5, 0 to 6.5.
+  // Stage 0 is there at 0.5, stage 1 at 1: computes until 3.5; 1 is reduced from 2.5 to 4.5, 0 to
+  // 6.5.
   CHECK(price(order, costs).makespan == 7);
 }
 
@@ -68,8 +69,8 @@ TEST_CASE("messages of one way wait behind each other") {
   const auto order = sched::read_csv("0F0,0F1,0B0,0B1\n1F0,1F1,1B0,1B1\n");
   sched::costs costs;
   costs.transfer = 3, costs.latency = 0.5;
-  // F0 is sent from 1 to 4, F1 to 7, and there at 7.5; B0 ends at 10.5, its gradient is there at 14, the
-  // other at 17.
+  // F0 is sent from 1 to 4, F1 to 7, and there at 7.5; B0 ends at 10.5, its gradient is there at
+  // 14, the other at 17.
   CHECK(price(order, costs).makespan == 19);
 }
 

@@ -87,10 +87,10 @@ inline std::uint32_t flag_of(velo_schedule_kind kind) {
   return kind == VELO_SCHEDULE_NANOPIPE ? VELO_SCHEDULE_SWAP : VELO_SCHEDULE_IN_ADVANCE;
 }
 
-// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. A kind
-// without a branch of its own is asked for neither chunks nor flags. Ranks and micro-batches that a
-// kind refuses are passed over: every_kind_test.cpp counts what is made of each kind. AUTO, whose
-// number is among the others, is a search: auto_test.cpp has it.
+// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. A
+// kind without a branch of its own is asked for neither chunks nor flags. Ranks and micro-batches
+// that a kind refuses are passed over: every_kind_test.cpp counts what is made of each kind. AUTO,
+// whose number is among the others, is a search: auto_test.cpp has it.
 template <class Body>
 void for_each_schedule(std::int32_t most, Body&& body) {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {

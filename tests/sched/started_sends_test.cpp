@@ -1,5 +1,5 @@
-// Executors over links that start sends and lend what is received: what they ask of a group's link, and
-// of a host's own, also of one that knows none of this.
+// Executors over links that start sends and lend what is received: what they ask of a group's link,
+// and of a host's own, also of one that knows none of this.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>

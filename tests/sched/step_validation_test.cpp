@@ -1,4 +1,5 @@
-// Optimizer steps that do not wait have the bits of those that do, and their failures end all ranks.
+// Optimizer steps that do not wait have the bits of those that do, and their failures end all
+// ranks.
 #include <atomic>
 #include <memory>
 #include <thread>

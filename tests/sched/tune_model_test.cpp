@@ -67,7 +67,8 @@ TEST_CASE("a fused attention keeps no scores, and a gate one tensor more") {
   wanted one;  // h = 256, 8 heads, 1024 wide
   const parts all = parts_of(job_of(one.text()), layout_of(1, 1));
   const double tokens = 256;
-  // Two norms, three inputs of products, q, k, v and the output, three of the feed-forward, row sums.
+  // Two norms, three inputs of products, q, k, v and the output, three of the feed-forward, row
+  // sums.
   CHECK(all.dense.kept == tokens * (2 * 256 * (2 + 2 + 4) + 2 * 3 * 1024 + 4 * 8));
   velo_tuning_layout less = layout_of(1, 1);
   less.recompute = VELO_TUNING_RECOMPUTE_ACTIVATION;

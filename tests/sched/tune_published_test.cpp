@@ -1,5 +1,5 @@
-// Published trainings: their layouts fit, and take what was measured, under the profiles that come with
-// velo. Efficiencies are the same for all, and the defaults: nothing is fitted to a case.
+// Published trainings: their layouts fit, and take what was measured, under the profiles that come
+// with velo. Efficiencies are the same for all, and the defaults: nothing is fitted to a case.
 #include <fstream>
 #include <sstream>
 

@@ -24,7 +24,9 @@ def main():
     ops["families"].append("toy")
     with open(families, "w", encoding="utf-8") as file:
         json.dump(ops, file, indent=1)
-    subprocess.run([generator, "--spec", spec, "--root", tree], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([generator, "--spec", spec, "--root", tree],
+                   check=True,
+                   stdout=subprocess.DEVNULL)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# The library grown by a module that exists here alone: its spec, its header, one source; nothing else of the tree is edited.
+# The library grown by a module that exists here alone: its spec, its header, one source; nothing
+# else of the tree is edited.
 #
 #   toy.sh build SOURCE BUILD WORK GENERATOR TEST_MAIN   grows the tree, compiles what reads the tables, links library and tests
 #   toy.sh MODE  ..   test: the operator every way in; sweep: every function with everything that is wrong; ctypes: the generated
-#                     module; exports, lock, header_docs, policy: the gates that a grown copy of the library can pass
+#                     module; exports, lock, header_docs, policy: the gates that a grown copy of the
+#                     library can pass
 set -eu
 mode=$1 source=$2 build=$3 work=$4 generator=$5 test_main=$6
 tree=$work/tree
@@ -37,7 +39,8 @@ lock)
   ;;
 header_docs) python3 "$source/abi/checks/header_docs.py" "$tree/abi/spec" "$tree/capi/include/velo" ;;
 policy)
-  # As if the release had shipped without the module: it belongs to a later release, and is refused as a part of this one.
+  # As if the release had shipped without the module: it belongs to a later release, and is refused
+  # as a part of this one.
   if python3 "$source/abi/checks/spec_policy.py" "$source/abi/spec" "$tree/abi/spec"; then
     echo "FAILED: a release that has shipped may gain a module"
     exit 1

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# .ci/not_tested names what a skipped test and a test that passed left out, and nothing else: not_tested.sh PROGRAM.
+# .ci/not_tested names what a skipped test and a test that passed left out, and nothing else:
+# not_tested.sh PROGRAM.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -20,13 +20,16 @@ import tempfile
 
 SOURCE = re.compile(r"\.(c|h|cpp|hpp|inl|inc)$")
 SCRIPT = re.compile(r"(\.(sh|py|cmake)|CMakeLists\.txt|/run)$")
-# Written by the generator: the length and names of these files are not ours to choose, how many lines of the tree they are is.
-# Frozen copies of a release that shipped are no part of the tree that is written and read: nobody edits them.
+# Written by the generator: the length and names of these files are not ours to choose, how many
+# lines of the tree they are is. Frozen copies of a release that shipped are no part of the tree
+# that is written and read: nobody edits them.
 FROZEN = re.compile(r"^abi/\d+\.\d+/")
 EXEMPT = re.compile(
-    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|examples/python/velo/ctypes\.py$)")
+    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|examples/python/velo/ctypes\.py$)"
+)
 
-# Private layers: what each may include beside itself. Public headers are written velo/..., generated tables abi/generated/...
+# Private layers: what each may include beside itself. Public headers are written velo/...,
+# generated tables abi/generated/...
 LAYERS = {
     "core": {"core"},
     "memory": {"core", "memory"},
@@ -85,13 +88,15 @@ def rule_includes(root):
             continue
         for number, _, target in includes_of(root, path):
             head = target.split("/")[0]
-            if head in PRIVATE and "/" in target and head not in LAYERS[layer] and not target.startswith(layer + "/"):
+            if head in PRIVATE and "/" in target and head not in LAYERS[
+                    layer] and not target.startswith(layer + "/"):
                 yield f"{path}:{number}: {layer} may not include {target}"
             if head == "abi" and layer in ("cpp", "examples", "capi/include", "capi/adapters"):
                 yield f"{path}:{number}: {layer} sees public headers only, not {target}"
             if target.startswith(".."):
                 yield f"{path}:{number}: include by the path from the root, not {target}"
-            if layer == "capi/include" and target not in ("stdint.h", "stddef.h") and head != "velo":
+            if layer == "capi/include" and target not in ("stdint.h",
+                                                          "stddef.h") and head != "velo":
                 yield f"{path}:{number}: public C headers include stdint.h and stddef.h only, not {target}"
 
 
@@ -121,7 +126,9 @@ def rule_share(root):
     frozen = sum(n for path, n in lines.items() if FROZEN.search(path))
     whole = sum(lines.values()) - frozen
     written = sum(n for path, n in lines.items() if EXEMPT.search(path)) - frozen
-    print(f"{written} of {whole} lines are generated; {frozen} lines of frozen releases are not counted")
+    print(
+        f"{written} of {whole} lines are generated; {frozen} lines of frozen releases are not counted"
+    )
     if 100 * written > 15 * whole:
         yield "too many: the limit is 15 %, what only a build needs is made there"
 
@@ -152,7 +159,8 @@ def rule_names(root):
         for number, line in enumerate(lines_of(root, path), 1):
             if left_open.search(line):
                 yield f"{path}:{number}: left open: {line.strip()[:60]}"
-        if path.endswith(".h") and not re.match(r"capi/(include|adapters)/|abi/|tests/|examples/", path):
+        if path.endswith(".h") and not re.match(r"capi/(include|adapters)/|abi/|tests/|examples/",
+                                                path):
             yield f"{path}: private headers are .hpp"
 
 
@@ -163,7 +171,8 @@ def rule_isas(root):
     for path in committed(root):
         if not re.match(r"ops/.*\.(hpp|inl)$", path):
             continue
-        code = comment.sub(lambda found: "\n" * found.group().count("\n"), "\n".join(lines_of(root, path)))
+        code = comment.sub(lambda found: "\n" * found.group().count("\n"),
+                           "\n".join(lines_of(root, path)))
         for number, line in enumerate(code.split("\n"), 1):
             if isa.search(line):
                 yield f"{path}:{number}: names an ISA: {line.strip()[:60]}"
@@ -183,7 +192,11 @@ def rule_snippets(root):
 def rule_operators(root):
     # The front page's table has every operator of the spec, and nothing else.
     paths = committed(root)
-    families = [json.loads("\n".join(lines_of(root, p))) for p in paths if re.match(r"abi/spec/ops/[^/]+\.json$", p)]
+    families = [
+        json.loads("\n".join(lines_of(root, p)))
+        for p in paths
+        if re.match(r"abi/spec/ops/[^/]+\.json$", p)
+    ]
     there = {operator["name"] for family in families for operator in family["ops"]}
     text = "\n".join(lines_of(root, "README.md")) if "README.md" in paths else ""
     section = re.search(r"^## Operators\n(.*?)^## ", text, re.M | re.S)
@@ -193,7 +206,8 @@ def rule_operators(root):
 
 
 def rule_versions(root):
-    # The release is the project's version of CMake; whatever else needs it derives it, but for the titles of the change log.
+    # The release is the project's version of CMake; whatever else needs it derives it, but for the
+    # titles of the change log.
     paths = committed(root)
     stated = re.search(r"^project\(velo VERSION ((\d+\.\d+)\.\d+)", "\n".join(lines_of(root, "CMakeLists.txt")), re.M) \
         if "CMakeLists.txt" in paths else None
@@ -202,18 +216,25 @@ def rule_versions(root):
     literal = re.compile(r"(?<!\d)(?<!\d\.)" + re.escape(stated.group(1)) + r"(?!\.?\d)")
     for path in paths:
         for number, line in enumerate(lines_of(root, path), 1):
-            if literal.search(line) and not line.startswith("project(") and not (path == "CHANGELOG.md" and line.startswith("## ")):
+            if literal.search(line) and not line.startswith("project(") and not (
+                    path == "CHANGELOG.md" and line.startswith("## ")):
                 yield f"{path}:{number}: states the release: {line.strip()[:60]}"
-    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")] if "CHANGELOG.md" in paths else []
+    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")
+             ] if "CHANGELOG.md" in paths else []
     if titles and not re.match(r"## " + re.escape(stated.group(2)) + r"(?!\d)", titles[0]):
         yield f"CHANGELOG.md: begins with {titles[0]!r}, the release is {stated.group(1)}"
 
 
 def rule_releases(root):
-    # Without its frozen folder a release that has shipped would be held by nothing: the build would freeze the tree under test.
+    # Without its frozen folder a release that has shipped would be held by nothing: the build would
+    # freeze the tree under test.
     paths = committed(root)
-    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")] if "CHANGELOG.md" in paths else []
-    shipped = {title.group(1) for title in (re.match(r"## (\d+\.\d+)(?!.*candidate)", line) for line in titles) if title}
+    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")
+             ] if "CHANGELOG.md" in paths else []
+    shipped = {
+        title.group(1) for title in (re.match(r"## (\d+\.\d+)(?!.*candidate)", line)
+                                     for line in titles) if title
+    }
     frozen = {path.split("/")[1] for path in paths if FROZEN.search(path)}
     for release in sorted(shipped - frozen):
         yield f"CHANGELOG.md: {release} is no candidate, so it is frozen in abi/{release}, which is not there"
@@ -222,10 +243,12 @@ def rule_releases(root):
 
 
 def rule_places(root):
-    # Programs of several build folders run at the same time: a name at which ranks meet, a port and a file in a folder of all carry
-    # the process (the literal then ends with '-'), or come from mkdtemp.
+    # Programs of several build folders run at the same time: a name at which ranks meet, a port and
+    # a file in a folder of all carry the process (the literal then ends with '-'), or come from
+    # mkdtemp.
     shared = [(re.compile(r'\bdesc\.name\s*=\s*"'), "ranks of all processes meet at one name"),
-              (re.compile(r"""["'](/var/tmp|/tmp|/dev/shm)/(?![^"']*(XXXXXX|-["']))"""), "a file of all processes"),
+              (re.compile(r"""["'](/var/tmp|/tmp|/dev/shm)/(?![^"']*(XXXXXX|-["']))"""),
+               "a file of all processes"),
               (re.compile(r"""MASTER_PORT\W+["']?\d"""), "a port of all processes")]
     for path in committed(root):
         if not re.match(r"(tests|bench)/(?!tree/).*\.(c|cpp|hpp|py|sh)$", path):
@@ -236,17 +259,23 @@ def rule_places(root):
                     yield f"{path}:{number}: {why}: {line.strip()[:60]}"
 
 
-# Files that callers and users name are written by core/host/new_file.hpp, in examples by examples/new_file.hpp. These open files otherwise:
-# a file without a name, locks, new files in folders of their own, and an example of one file.
-WRITERS = re.compile(r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c|python/velo/mindspore\.py)|memory/swap/disk_file\.cpp"
-                     r"|comm/transport/shm/open_place\.cpp|examples/pretrain/(file|out_folder)\.cpp)$")
-OPENS_TO_WRITE = re.compile(r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
-                            r"""|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\(""")
+# Files that callers and users name are written by core/host/new_file.hpp, in examples by
+# examples/new_file.hpp. These open files otherwise: a file without a name, locks, new files in
+# folders of their own, and an example of one file.
+WRITERS = re.compile(
+    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c|python/velo/mindspore\.py)|memory/swap/disk_file\.cpp"
+    r"|comm/transport/shm/open_place\.cpp|examples/pretrain/(file|out_folder)\.cpp)$")
+OPENS_TO_WRITE = re.compile(
+    r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
+    r"""|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\("""
+)
 
 
 def rule_outputs(root):
     for path in committed(root):
-        if not re.match(r"(core|memory|ops|comm|sched|capi|cpp|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$", path) or WRITERS.match(path):
+        if not re.match(
+                r"(core|memory|ops|comm|sched|capi|cpp|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$",
+                path) or WRITERS.match(path):
             continue
         for number, line in enumerate(lines_of(root, path), 1):
             if OPENS_TO_WRITE.search(line) and not re.match(r"\s*#\s*include", line):
@@ -255,7 +284,8 @@ def rule_outputs(root):
 
 def rule_skips(root):
     for path in committed(root):
-        if not path.startswith("tests/") or path.startswith("tests/tree/") or not re.search(r"\.(sh|py|cpp|hpp)$", path):
+        if not path.startswith("tests/") or path.startswith("tests/tree/") or not re.search(
+                r"\.(sh|py|cpp|hpp)$", path):
             continue
         lines = lines_of(root, path)
         for number, line in enumerate(lines, 1):
@@ -279,17 +309,14 @@ PLANTED = [
     ("external", "core/a.cpp", "// a\n#include <ffi.h>\n"),
     ("external", "memory/a.cpp", "// a\n#include <zlib.h>\n"),
     ("external", "core/b.cpp", "// a\n#include <iostream>\n"),
-    ("sizes", "core/a.cpp", "// a\n" * 801),
-    ("sizes", "capi/include/velo/a.h", "/* a */\n" * 401),
+    ("sizes", "core/a.cpp", "// a\n" * 801), ("sizes", "capi/include/velo/a.h", "/* a */\n" * 401),
     ("share", "abi/generated/a.inc", "// a\n" * 10, "abi/1.0/include/velo/a.h", "/* a */\n" * 1000),
     ("releases", "CHANGELOG.md", "# Changes\n## 1.1 (release candidate)\n## 1.0\n"),
-    ("releases", "abi/1.0/velo.map", "VELO_1.0 {};\n", "CHANGELOG.md", "# Changes\n## 1.0 (release candidate)\n"),
-    ("share", "abi/generated/a.inc", "// a\n" * 10),
+    ("releases", "abi/1.0/velo.map", "VELO_1.0 {};\n", "CHANGELOG.md",
+     "# Changes\n## 1.0 (release candidate)\n"), ("share", "abi/generated/a.inc", "// a\n" * 10),
     ("openings", "core/a.cpp", "#include <vector>\n"),
-    ("openings", "tests/a.sh", "#!/bin/sh\necho\n"),
-    ("names", "core/string_utils.hpp", "// a\n"),
-    ("names", "ops/common.hpp", "// a\n"),
-    ("names", "ops/a.h", "// a\n"),
+    ("openings", "tests/a.sh", "#!/bin/sh\necho\n"), ("names", "core/string_utils.hpp", "// a\n"),
+    ("names", "ops/common.hpp", "// a\n"), ("names", "ops/a.h", "// a\n"),
     ("names", "ops/b.cpp", "// " + "TO" + "DO later\n"),
     ("isas", "ops/norm/a.hpp", "// a\nnamespace avx2 {}\n"),
     ("isas", "ops/norm/a.hpp", '// a\n#include "core/simd/avx512.hpp"\n'),
@@ -303,23 +330,27 @@ PLANTED = [
     ("outputs", "core/a.cpp", '// a\nstd::FILE* to = std::fopen(path, "we");\n'),
     ("outputs", "sched/a.cpp", '// a\nstd::ofstream to(path);\n'),
     ("outputs", "examples/velo/a.cpp", '// a\nint to = ::mkostemp(path, 0);\n'),
-    ("outputs", "examples/jax/a.py", '"""a"""\nwith open(path, "w", encoding="utf-8") as to: pass\n'),
+    ("outputs", "examples/jax/a.py",
+     '"""a"""\nwith open(path, "w", encoding="utf-8") as to: pass\n'),
     ("outputs", "examples/python/velo/a.py", '"""a"""\npathlib.Path(path).write_text(text)\n'),
     ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
     ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
     ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),
     ("skips", "tests/a.sh", "#!/bin/sh\n# a\nexit 77\n"),
     ("skips", "tests/a.cpp", '// a\nWARN("no right");\n'),
-    ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
-    ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\nThis is 1.2.3.\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
+    ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt",
+     "# a\nproject(velo VERSION 1.2.3)\n"),
+    ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\nThis is 1.2.3.\n", "CMakeLists.txt",
+     "# a\nproject(velo VERSION 1.2.3)\n"),
 ]
 
 # What a rule leaves alone, though it looks alike.
-ALLOWED = [
-    ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\n## 1.2\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
-    ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3 (release candidate)\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
-    ("versions", "CHANGELOG.md", "# Changes\n## 1.2\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.0)\n"),
-]
+ALLOWED = [("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\n## 1.2\n", "CMakeLists.txt",
+            "# a\nproject(velo VERSION 1.2.3)\n"),
+           ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3 (release candidate)\n",
+            "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
+           ("versions", "CHANGELOG.md", "# Changes\n## 1.2\n", "CMakeLists.txt",
+            "# a\nproject(velo VERSION 1.2.0)\n"),]
 
 
 def found_in(rule, files):
@@ -343,7 +374,9 @@ def self_test():
         for violation in found_in(rule, files):
             print(f"rule {rule} finds what is allowed: {violation}")
             wrong += 1
-    print(f"{len(PLANTED)} violations planted, {len(ALLOWED)} trees without one, {wrong} judged wrongly")
+    print(
+        f"{len(PLANTED)} violations planted, {len(ALLOWED)} trees without one, {wrong} judged wrongly"
+    )
     return wrong
 
 

@@ -1,10 +1,10 @@
 /* Adaptors: what goes between a velo_allocator and those that allocate from it.
  *
- * An adaptor is made over an allocator, a pool's or another adaptor's, and gives an allocator itself;
- * so they stack in any order: a trace over statistics over a limit over a pool. Each does one thing:
- * keep a limit, count, write a trace, or call the host. All are thread-safe as far as what they
- * stand on is. An adaptor must outlive what is allocated through it: after its end its allocator
- * gives nothing and takes nothing back.
+ * An adaptor is made over an allocator, a pool's or another adaptor's, and gives an allocator
+ * itself; so they stack in any order: a trace over statistics over a limit over a pool. Each does
+ * one thing: keep a limit, count, write a trace, or call the host. All are thread-safe as far as
+ * what they stand on is. An adaptor must outlive what is allocated through it: after its end its
+ * allocator gives nothing and takes nothing back.
  */
 #ifndef VELO_ADAPTOR_H
 #define VELO_ADAPTOR_H
@@ -66,13 +66,14 @@ VELO_API velo_status velo_adaptor_create(const velo_adaptor_desc* desc, velo_ada
  * Thread class: per-handle. */
 VELO_API void velo_adaptor_destroy(velo_adaptor adaptor);
 
-/* Fills the caller's allocator, at most allocator->struct_size bytes of it: for velo_context_desc, or
- * for the next adaptor.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
+/* Fills the caller's allocator, at most allocator->struct_size bytes of it: for
+ * velo_context_desc, or for the next adaptor. Thread class: any. Errors: NULL, HANDLE, STRUCT,
+ * STATE. */
 VELO_API velo_status velo_adaptor_allocator(velo_adaptor adaptor, velo_allocator* allocator);
 
-/* What has gone through an adaptor; bytes as requested. A free is counted as its caller says: one of
- * another size, or of what was freed before, makes bytes_live wrong, but never less than 0. */
+/* What has gone through an adaptor; bytes as requested. A free is counted as its caller says:
+ * one of another size, or of what was freed before, makes bytes_live wrong, but never less than
+ * 0. */
 typedef struct velo_adaptor_stats {
   uint32_t struct_size;
   uint32_t reserved;
@@ -86,10 +87,9 @@ typedef struct velo_adaptor_stats {
 #define VELO_ADAPTOR_STATS_INIT \
   { sizeof(velo_adaptor_stats), 0, 0, 0, 0, 0, 0 }
 
-/* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters of a limit or
- * of statistics, which are exact.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, UNSUPPORTED (an adaptor that does not count),
- * STATE. */
+/* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters of a
+ * limit or of statistics, which are exact. Thread class: any. Errors: NULL, HANDLE, STRUCT,
+ * UNSUPPORTED (an adaptor that does not count), STATE. */
 VELO_API velo_status velo_adaptor_get_stats(velo_adaptor adaptor, velo_adaptor_stats* stats);
 
 /* Writes what a trace has kept so far to its file; of other adaptors there is nothing to write.

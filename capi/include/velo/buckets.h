@@ -1,20 +1,21 @@
-/* Gradient buckets: gradients of ranks that hold the same parameters, combined while the backward pass
- * goes on.
+/* Gradient buckets: gradients of ranks that hold the same parameters, combined while the backward
+ * pass goes on.
  *
  * All gradients are one long tensor, cut into slices (the gradient of a layer's matrix, say), and
- * consecutive slices into buckets. When the last slice of a bucket is ready, its collective is called on
- * a stream of communication's own. All ranks send buckets off in the same order: the last first, until
- * the first step has shown rank 0 in which order they become ready; that is everybody's from the second
- * step on. Results are those of one all_reduce over all gradients, bit for bit, in whatever buckets and in
- * both modes, on one host or on several, unless a host's own all_reduce (host.h) makes them.
+ * consecutive slices into buckets. When the last slice of a bucket is ready, its collective is
+ * called on a stream of communication's own. All ranks send buckets off in the same order: the last
+ * first, until the first step has shown rank 0 in which order they become ready; that is
+ * everybody's from the second step on. Results are those of one all_reduce over all gradients, bit
+ * for bit, in whatever buckets and in both modes, on one host or on several, unless a host's own
+ * all_reduce (host.h) makes them.
  *
  * A step:
  *
  *   velo_buckets_ready(buckets, stream, slice)    for each slice, after the work that made it
  *   velo_buckets_finish(buckets, stream)          before the optimizer
  *
- * With REDUCE_SCATTER each rank then has the combined gradients of its own part of each bucket alone,
- * updates the parameters there, and brings them together again for the next forward pass:
+ * With REDUCE_SCATTER each rank then has the combined gradients of its own part of each bucket
+ * alone, updates the parameters there, and brings them together again for the next forward pass:
  *
  *   velo_buckets_gather(buckets, stream, parameters)
  *   velo_buckets_wait(buckets, stream, slice)     before the work that reads parameters of the slice
@@ -50,48 +51,46 @@ typedef struct velo_buckets_desc {
 #define VELO_BUCKETS_DESC_INIT \
   { sizeof(velo_buckets_desc), VELO_BUCKETS_ALL_REDUCE, 1 << 20, 0 }
 
-/* Makes buckets, the same on all ranks of a group. stream: where collectives are called, of the group's
- * context; a queue, for overlap. stream and group: must outlive the buckets' calls. gradients: compact,
- * floating-point; combined in place. counts: how many elements each of `count` slices has, one behind
- * the other, all together those of gradients. desc: copied; may be NULL for all defaults. buckets:
- * receives the handle; destroy it with velo_buckets_destroy.
- * Thread class: any. Errors: NULL (stream, group, gradients, counts, buckets), HANDLE, STRUCT, ARGUMENT
- * (counts, desc, a stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a field
- * of newer headers), STATE, MEMORY. */
+/* Makes buckets, the same on all ranks of a group. stream: where collectives are called, of the
+ * group's context; a queue, for overlap. stream and group: must outlive the buckets' calls.
+ * gradients: compact, floating-point; combined in place. counts: how many elements each of
+ * `count` slices has, one behind the other, all together those of gradients. desc: copied; may
+ * be NULL for all defaults. buckets: receives the handle; destroy it with velo_buckets_destroy.
+ * Thread class: any. Errors: NULL (stream, group, gradients, counts, buckets), HANDLE, STRUCT,
+ * ARGUMENT (counts, desc, a stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_buckets_create(velo_stream stream, velo_group group,
                                          const velo_tensor* gradients, const int64_t* counts,
                                          int64_t count, const velo_buckets_desc* desc,
                                          velo_buckets* buckets);
 
-/* Forgets the buckets; collectives that were called go on, on memory that is the caller's. NULL is ignored.
- * Thread class: per-handle. */
+/* Forgets the buckets; collectives that were called go on, on memory that is the caller's. NULL
+ * is ignored. Thread class: per-handle. */
 VELO_API void velo_buckets_destroy(velo_buckets buckets);
 
-/* Says that the work of `stream` so far makes a slice what this rank has of it. To be called once for a
- * slice in a step, in any order; of several micro-batches in the last.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (slice, a stream of another context), STATE
- * (a slice again), FULL, MEMORY, PEER. */
+/* Says that the work of `stream` so far makes a slice what this rank has of it. To be called
+ * once for a slice in a step, in any order; of several micro-batches in the last. Thread class:
+ * per-handle. Errors: NULL, HANDLE, ARGUMENT (slice, a stream of another context), STATE (a
+ * slice again), FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_ready(velo_buckets buckets, velo_stream stream, int64_t slice);
 
 /* Ends a step: slices that were not told count as ready, and later work of `stream` comes after all
- * collectives; on an inline stream the call waits for them and says how they went, and so it does in
- * the first step, in which ranks agree on the order.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL,
- * MEMORY, PEER. */
+ * collectives; on an inline stream the call waits for them and says how they went, and so it
+ * does in the first step, in which ranks agree on the order. Thread class: per-handle. Errors:
+ * NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_finish(velo_buckets buckets, velo_stream stream);
 
 /* Gathers what each rank has in its own parts into all ranks' `parameters`, bucket by bucket: those
  * whose gradients come last are first. Comes after the work of `stream` so far; the call waits for
  * nothing. parameters: compact, as many elements as gradients, of any dtype of whole bytes.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_gather(velo_buckets buckets, velo_stream stream,
                                          const velo_tensor* parameters);
 
-/* Lets later work of `stream` come after the slice's parameters are gathered; an inline stream waits
- * for them. Nothing was gathered yet: returns.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (slice, a stream of another context), STATE,
- * FULL, MEMORY, PEER. */
+/* Lets later work of `stream` come after the slice's parameters are gathered; an inline stream
+ * waits for them. Nothing was gathered yet: returns. Thread class: per-handle. Errors: NULL,
+ * HANDLE, ARGUMENT (slice, a stream of another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_wait(velo_buckets buckets, velo_stream stream, int64_t slice);
 
 /* What is known of all buckets. */
@@ -125,8 +124,8 @@ typedef struct velo_bucket {
 #define VELO_BUCKET_INIT \
   { sizeof(velo_bucket), 0, 0, 0, 0, 0, 0, 0 }
 
-/* Fills the caller's struct, at most bucket->struct_size bytes of it, with what is known of a bucket.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (index), STATE. */
+/* Fills the caller's struct, at most bucket->struct_size bytes of it, with what is known of a
+ * bucket. Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (index), STATE. */
 VELO_API velo_status velo_buckets_get_bucket(velo_buckets buckets, int64_t index,
                                              velo_bucket* bucket);
 

@@ -6,9 +6,9 @@
  * Creating one starts its threads; loading the library starts nothing. After fork the parent's
  * contexts are refused in the child with VELO_ERR_STATE.
  *
- * Configuration keys; velo_config_list enumerates them. VELO_<KEY> in the environment overrides what
- * code set, visibly; the name is the key in capitals with _ for each dot, so VELO_KERNEL_RMS_NORM
- * for kernel.rms_norm:
+ * Configuration keys; velo_config_list enumerates them. VELO_<KEY> in the environment overrides
+ * what code set, visibly; the name is the key in capitals with _ for each dot, so
+ * VELO_KERNEL_RMS_NORM for kernel.rms_norm:
  * - threads: 0 = as many as the affinity mask and the cgroup quota allow
  * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
@@ -19,8 +19,8 @@
  * - closures: on | off; off makes closures from precompiled functions alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink
- * - plugin_path: folders, separated by ':', in which velo looks for its own plugins (libvelo_mpi.so)
- *   before the folder of libvelo.so
+ * - plugin_path: folders, separated by ':', in which velo looks for its own plugins
+ *   (libvelo_mpi.so) before the folder of libvelo.so
  */
 #ifndef VELO_CONTEXT_H
 #define VELO_CONTEXT_H

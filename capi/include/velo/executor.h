@@ -17,9 +17,9 @@
  * velo_executor_cancel - ends the run of all: that rank's call returns its failure, the others'
  * VELO_ERR_PEER with that rank and the first cause.
  *
- * Streams. The host's functions queue their work on the stream of the run. Before it sends, and before
- * it lets go of inputs, the executor waits until what is queued there is done; on the inline stream
- * there is nothing to wait for.
+ * Streams. The host's functions queue their work on the stream of the run. Before it sends, and
+ * before it lets go of inputs, the executor waits until what is queued there is done; on the inline
+ * stream there is nothing to wait for.
  *
  * Optimizer steps. OPTIMIZER is an action like others, and what a step has to know of all ranks'
  * gradients, such as their norm or whether one is not a number, is the host's own matter: usually
@@ -62,17 +62,18 @@ typedef velo_status (*velo_link_receive_fn)(void* user, int32_t from, void* byte
 /* Makes calls of all ranks fail, those under way too; called from any thread, several times. */
 typedef void (*velo_link_abort_fn)(void* user, const char* why);
 
-/* As velo_link_send_fn, but does not wait for the other rank: the bytes stay as they are until `finish`
- * has returned, or `abort` was called. They go on while other functions of the link are called, which
- * does not change the order in which a rank is given what it is sent. */
+/* As velo_link_send_fn, but does not wait for the other rank: the bytes stay as they are until
+ * `finish` has returned, or `abort` was called. They go on while other functions of the link are
+ * called, which does not change the order in which a rank is given what it is sent. */
 typedef velo_status (*velo_link_start_send_fn)(void* user, int32_t to, const void* bytes,
                                                uint64_t size);
 
 /* Waits until all bytes that were started may be overwritten. */
 typedef velo_status (*velo_link_finish_fn)(void* user);
 
-/* As velo_link_receive_fn, without a copy: `bytes` receives where they lie, aligned to 64, for this rank
- * alone to read and write until it gives them back; or NULL, and then they are still to be received. */
+/* As velo_link_receive_fn, without a copy: `bytes` receives where they lie, aligned to 64, for
+ * this rank alone to read and write until it gives them back; or NULL, and then they are still
+ * to be received. */
 typedef velo_status (*velo_link_borrow_fn)(void* user, int32_t from, uint64_t size, void** bytes);
 
 /* Takes back what was borrowed, in any order, before the run returns; after a failure, too. What it
@@ -88,10 +89,10 @@ enum {
 /* How one rank reaches others. Failures are passed on with their record, where the function left
  * one by failing in a call of velo's.
  *
- * With start_send a link that WAITS lets ranks send to each other at the same time: an executor starts
- * what it sends between two actions that compute, receives, and finishes before the next one computes.
- * Sends that velo put into rows then come before the receives next to them. All ranks' links are alike in
- * this. */
+ * With start_send a link that WAITS lets ranks send to each other at the same time: an executor
+ * starts what it sends between two actions that compute, receives, and finishes before the next
+ * one computes. Sends that velo put into rows then come before the receives next to them. All
+ * ranks' links are alike in this. */
 typedef struct velo_link {
   uint32_t struct_size;
   uint32_t flags; /* bits: VELO_LINK_WAITS */
@@ -111,16 +112,16 @@ typedef struct velo_link {
 /* What a function of the host gets; everything lives until it returns.
  *
  * Inputs. Of F: what the stage before made; none in the first stage. Of I and B: gradients of the
- * stage's outputs; none in the last. Of an FB: those of its F, and as `other_inputs` those of its B.
- * They are in memory of the executor, or that it borrowed of the link, there until B or W of the same
- * stage and micro-batch is done.
+ * stage's outputs; none in the last. Of an FB: those of its F, and as `other_inputs` those of its
+ * B. They are in memory of the executor, or that it borrowed of the link, there until B or W of the
+ * same stage and micro-batch is done.
  *
- * Outputs, to be filled in from the first on, with their count: compact tensors in memory of the host.
- * Of F: what the stage behind gets; of I and B: gradients of the stage's inputs, for the stage before.
- * Those of the last stage's F, and of the first one's I or B, go nowhere. Where a stage makes none the
- * next one's inputs have the count 0 and no data; one that is filled in and not counted is refused, as
- * is the reverse. What they describe must stay until `released` is called for the action, or the run
- * ends. */
+ * Outputs, to be filled in from the first on, with their count: compact tensors in memory of the
+ * host. Of F: what the stage behind gets; of I and B: gradients of the stage's inputs, for the
+ * stage before. Those of the last stage's F, and of the first one's I or B, go nowhere. Where a
+ * stage makes none the next one's inputs have the count 0 and no data; one that is filled in and
+ * not counted is refused, as is the reverse. What they describe must stay until `released` is
+ * called for the action, or the run ends. */
 typedef struct velo_executor_call {
   uint32_t struct_size;
   int32_t rank;
@@ -173,8 +174,8 @@ typedef velo_status (*velo_executor_step_fn)(void* user, velo_stream stream,
 /* Puts back what was there before the last steps of all of the rank's stages. */
 typedef velo_status (*velo_executor_rollback_fn)(void* user, velo_stream stream);
 
-/* The forwards of this run are void and will come again, if there were any; `released` is not called
- * for them. */
+/* The forwards of this run are void and will come again, if there were any; `released` is not
+ * called for them. */
 typedef velo_status (*velo_executor_forget_fn)(void* user);
 
 /* How steps are taken before all is known. Functions get desc.user. In every rank's row there are
@@ -207,9 +208,10 @@ typedef struct velo_executor_stats {
 #define VELO_EXECUTOR_STATS_INIT \
   { sizeof(velo_executor_stats), 0, 0, 0, 0, 0, 0 }
 
-/* What the rows of a kind of schedule consist of; a row may lack some of it, as with few micro-batches.
- * An executor needs `forward` for F, `backward` for B, `input` for I, `weight` for W, and for FB
- * `fused`, or else `forward` and `backward`; `other`, where there is one, is called for the rest.
+/* What the rows of a kind of schedule consist of; a row may lack some of it, as with few
+ * micro-batches. An executor needs `forward` for F, `backward` for B, `input` for I, `weight` for
+ * W, and for FB `fused`, or else `forward` and `backward`; `other`, where there is one, is called
+ * for the rest.
  *
  *   GPIPE, 1F1B, LOOPED_BFS, 1F1B_V, SEQ1F1B          F B
  *   INTERLEAVED                                       F B
@@ -269,8 +271,9 @@ VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
  * context, unless the link lends it. executor: receives the handle; destroy it with
  * velo_executor_destroy.
  * Thread class: any. Errors: NULL (also a function that the row, validation or another of the link
- * needs), HANDLE, STRUCT, ARGUMENT (rank, flags, those of the link; with validation, state_size and rows
- * that do not end with OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+ * needs), HANDLE, STRUCT, ARGUMENT (rank, flags, those of the link; with validation, state_size
+ * and rows that do not end with OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE,
+ * MEMORY. */
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 
@@ -279,20 +282,19 @@ VELO_API velo_status velo_executor_create(velo_context context, velo_schedule sc
  * Thread class: per-handle. */
 VELO_API void velo_executor_destroy(velo_executor executor);
 
-/* Runs the rank's row once, on the calling thread, while the other ranks run theirs. After a failure
- * the executor is of no more use (STATE), unless the schedule has one rank; a step that was not
- * validated stays as it is.
- * stream: of the executor's context; functions of the host work on it.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (failed before; a row
- * without an action that another needs), MEMORY, TIMEOUT, PEER, FOREIGN, RANK, SHAPE, DTYPE, LAYOUT,
- * DEVICE (the last five: outputs of the host). */
+/* Runs the rank's row once, on the calling thread, while the other ranks run theirs. After a
+ * failure the executor is of no more use (STATE), unless the schedule has one rank; a step that
+ * was not validated stays as it is. stream: of the executor's context; functions of the host
+ * work on it. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (failed
+ * before; a row without an action that another needs), MEMORY, TIMEOUT, PEER, FOREIGN, RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE (the last five: outputs of the host). */
 VELO_API velo_status velo_executor_run(velo_stream stream, velo_executor executor);
 
-/* Validates the step of the last run, which the next one would have done: all ranks call it, and then
- * have the parameters of a step that waited. For whoever reads them between runs.
- * stream: as of velo_executor_run, which says what happens after a failure.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (no validation; failed
- * before), MEMORY, TIMEOUT, PEER, FOREIGN. */
+/* Validates the step of the last run, which the next one would have done: all ranks call it, and
+ * then have the parameters of a step that waited. For whoever reads them between runs. stream:
+ * as of velo_executor_run, which says what happens after a failure. Thread class: per-handle.
+ * Errors: NULL, HANDLE, ARGUMENT (stream), STATE (no validation; failed before), MEMORY,
+ * TIMEOUT, PEER, FOREIGN. */
 VELO_API velo_status velo_executor_settle(velo_stream stream, velo_executor executor);
 
 /* What became of this rank's steps, all 0 without validation. stats: receives it, at most

@@ -1,28 +1,32 @@
 /* Groups: ranks that work on one thing together, and their collectives.
  *
- * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two ranks
- * never share a context. The ranks are threads of one process (LOCAL), processes of one host (SHM) or of
- * one MPI job (MPI), or whatever a host has connected (HOST); SELF is a group of one rank.
+ * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two
+ * ranks never share a context. The ranks are threads of one process (LOCAL), processes of one host
+ * (SHM) or of one MPI job (MPI), or whatever a host has connected (HOST); SELF is a group of one
+ * rank.
  *
  * Order. A collective is work of the stream that it is called on: done when the call returns on an
  * inline stream; queued on others, whose later work comes after it. To compute meanwhile, give
- * collectives a stream of their own and order it with events. Collectives never hold up the products
- * of their context. All ranks call the collectives of a group in the same order, with arguments that
- * fit; those of one group are carried out in the order of their calls, whatever streams they are on.
- * The request of a collective is an event recorded behind it, for which velo_event_synchronize waits.
+ * collectives a stream of their own and order it with events. Collectives never hold up the
+ * products of their context. All ranks call the collectives of a group in the same order, with
+ * arguments that fit; those of one group are carried out in the order of their calls, whatever
+ * streams they are on. The request of a collective is an event recorded behind it, for which
+ * velo_event_synchronize waits.
  *
- * Results are the same on all ranks, bit for bit, and from run to run: the group's ranks of each host are
- * combined in their order, then the hosts' results, in that of the hosts' lowest ranks; on one host that
- * is the order of the ranks. So it is for every reduction, collective and size. float32 and narrower
- * elements are combined in float32, also between hosts, and rounded once. Sums of integers wrap; their
- * averages are of the exact sum, rounded towards zero. Least and largest are NaN where any rank has NaN.
+ * Results are the same on all ranks, bit for bit, and from run to run: the group's ranks of each
+ * host are combined in their order, then the hosts' results, in that of the hosts' lowest ranks; on
+ * one host that is the order of the ranks. So it is for every reduction, collective and size.
+ * float32 and narrower elements are combined in float32, also between hosts, and rounded once. Sums
+ * of integers wrap; their averages are of the exact sum, rounded towards zero. Least and largest
+ * are NaN where any rank has NaN.
  *
- * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call something
- * else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of those at fault,
- * `got` names all. A rank that is waited for, but itself waits for another of the same group, is not at
- * fault (over HOST its functions say who is). A rank that has nothing to wait for, at times the root of a
- * broadcast, gets it from its next collective. The group has then ended: later collectives fail with the
- * same, outputs are undefined, and velo_group_describe tells all that is known.
+ * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call
+ * something else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of
+ * those at fault, `got` names all. A rank that is waited for, but itself waits for another of the
+ * same group, is not at fault (over HOST its functions say who is). A rank that has nothing to wait
+ * for, at times the root of a broadcast, gets it from its next collective. The group has then
+ * ended: later collectives fail with the same, outputs are undefined, and velo_group_describe tells
+ * all that is known.
  */
 #ifndef VELO_GROUP_H
 #define VELO_GROUP_H
@@ -56,14 +60,15 @@ enum {
   VELO_REDUCE_CUSTOM = 4 /* what a function makes of them */
 };
 
-/* Combines `count` elements of the next rank with what those before it gave, into the same place. It is
- * called rank after rank, the first rank's elements being there already; over several hosts for the ranks
- * of each, and then for the hosts' results, so it must be associative. Elements of a tensor come in
- * several calls, all on the thread that carries out the collective, and some of them on other ranks
- * alone, which pass on the result. A collective of the group that it calls on an inline stream is
- * VELO_ERR_STATE. In use meanwhile (types.h): stream and group. velo calls it itself over MPI and a host's
- * functions, too, with this rank's `user`. All ranks hand over functions that do the same, which nothing
- * checks. One that cannot go on calls velo_group_abort, or throws: VELO_ERR_FOREIGN on its rank. */
+/* Combines `count` elements of the next rank with what those before it gave, into the same
+ * place. It is called rank after rank, the first rank's elements being there already; over
+ * several hosts for the ranks of each, and then for the hosts' results, so it must be
+ * associative. Elements of a tensor come in several calls, all on the thread that carries out
+ * the collective, and some of them on other ranks alone, which pass on the result. A collective
+ * of the group that it calls on an inline stream is VELO_ERR_STATE. In use meanwhile (types.h):
+ * stream and group. velo calls it itself over MPI and a host's functions, too, with this rank's
+ * `user`. All ranks hand over functions that do the same, which nothing checks. One that cannot
+ * go on calls velo_group_abort, or throws: VELO_ERR_FOREIGN on its rank. */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
                                const velo_dtype* dtype);
 
@@ -109,98 +114,99 @@ typedef struct velo_group_desc {
         0, 0                                                                                       \
   }
 
-/* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
- * Which rank it is, of how many, the description says, or the environment of mpirun, torchrun or srun
- * (SLURM_PROCID, SLURM_STEP_NUM_TASKS), in this order, or it is the only one. Half of such variables, and a
- * batch script of several tasks, which Slurm runs once, are refused. While ranks of this host are missing,
- * the log of the context names them, after 5 s and every 30 s from then on. Processes of one host meet
- * through a socket in a folder that is the user's alone, `velo` in $XDG_RUNTIME_DIR or /run/user/UID, or else
- * /tmp/velo-UID (-XXXXXX, where another user took that name), and leave nothing there; what a rank 0 that was
- * killed meanwhile leaves, the next one in that folder takes away. AUTO is SHM where all ranks of
- * a launcher are on this host, and MPI where they are not or a communicator is named.
+/* Makes a rank of a group, and meets the others: it returns when all have come, or within the
+ * deadline. Which rank it is, of how many, the description says, or the environment of mpirun,
+ * torchrun or srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS), in this order, or it is the only one. Half
+ * of such variables, and a batch script of several tasks, which Slurm runs once, are refused. While
+ * ranks of this host are missing, the log of the context names them, after 5 s and every 30 s from
+ * then on. Processes of one host meet through a socket in a folder that is the user's alone, `velo`
+ * in $XDG_RUNTIME_DIR or /run/user/UID, or else /tmp/velo-UID (-XXXXXX, where another user took
+ * that name), and leave nothing there; what a rank 0 that was killed meanwhile leaves, the next one
+ * in that folder takes away. AUTO is SHM where all ranks of a launcher are on this host, and MPI
+ * where they are not or a communicator is named.
  *
  * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
- * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the same
- * order; rank and size, where given, must be its own; name is not used. Where the host has not initialized
- * MPI, this does, and finalizes it when the process ends; MPI of the host must allow calls from any thread
- * (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the job, and nothing can call it back: where
- * some have not come by the deadline, it goes on on a thread of its own, and a later call waits for the
- * same; until it is over it may change the environment, which a new context reads. A process that ends in
- * the meantime, ends as MPI makes it.
+ * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the
+ * same order; rank and size, where given, must be its own; name is not used. Where the host has not
+ * initialized MPI, this does, and finalizes it when the process ends; MPI of the host must allow
+ * calls from any thread (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the job, and
+ * nothing can call it back: where some have not come by the deadline, it goes on on a thread of its
+ * own, and a later call waits for the same; until it is over it may change the environment, which a
+ * new context reads. A process that ends in the meantime, ends as MPI makes it.
  *
- * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and the parts made of it, which
- * have it too; other ranks can read all of its memory. Where the tensors of all ranks lie in such pools,
- * all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in place) and broadcast of
- * 16 KiB and more, of a part where there are parts, copy nothing into the group's own memory; where one
- * lies elsewhere they do, with the same bits and one wait more. Each rank holds up to two descriptors more
- * for each other. Other transports make no use of a pool.
+ * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and the parts made of
+ * it, which have it too; other ranks can read all of its memory. Where the tensors of all ranks lie
+ * in such pools, all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in
+ * place) and broadcast of 16 KiB and more, of a part where there are parts, copy nothing into the
+ * group's own memory; where one lies elsewhere they do, with the same bits and one wait more. Each
+ * rank holds up to two descriptors more for each other. Other transports make no use of a pool.
  *
- * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No function
- * is called before this call, which makes the first ones.
+ * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No
+ * function is called before this call, which makes the first ones.
  *
- * VERIFY compares the CRCs of what all_reduce, broadcast and all_gather left on the ranks, one more message
- * for each; where they differ, the group has ended: the fault names the ranks that most are not like.
+ * VERIFY compares the CRCs of what all_reduce, broadcast and all_gather left on the ranks, one more
+ * message for each; where they differ, the group has ended: the fault names the ranks that most are
+ * not like.
  *
  * desc: copied; may be NULL for all defaults. group: receives the handle; destroy it with
  * velo_group_destroy.
  * Thread class: any. Errors: NULL (context, group, desc.name, desc.host and what it lacks), HANDLE,
- * STRUCT, ARGUMENT (also of the launcher's variables, a communicator that is none, a pool that is not
- * shared), UNSUPPORTED (a field of newer headers; more than 1024 ranks; a transport that this call
- * does not make; no plugin, or an MPI it cannot use), NOT_FOUND (a plugin that is none of velo), ABI
- * (a plugin of another release), STATE (others meet by that name now), MEMORY, IO, PEER (ranks that
- * did not come, or came twice, or with another size or release). */
+ * STRUCT, ARGUMENT (also of the launcher's variables, a communicator that is none, a pool that
+ * is not shared), UNSUPPORTED (a field of newer headers; more than 1024 ranks; a transport that
+ * this call does not make; no plugin, or an MPI it cannot use), NOT_FOUND (a plugin that is none
+ * of velo), ABI (a plugin of another release), STATE (others meet by that name now), MEMORY, IO,
+ * PEER (ranks that did not come, or came twice, or with another size or release). */
 VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                                        velo_group* group);
 
-/* Says whether groups can be made by way of a transport here: VELO_OK, or a status whose record says
- * what is missing. Meets nobody and does not initialize MPI.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (transport), STATE, MEMORY, UNSUPPORTED, NOT_FOUND,
- * ABI, IO. */
+/* Says whether groups can be made by way of a transport here: VELO_OK, or a status whose record
+ * says what is missing. Meets nobody and does not initialize MPI. Thread class: any. Errors:
+ * NULL, HANDLE, ARGUMENT (transport), STATE, MEMORY, UNSUPPORTED, NOT_FOUND, ABI, IO. */
 VELO_API velo_status velo_transport_query(velo_context context, velo_transport transport);
 
 /* Makes all ranks of a group of this process's threads: rank i in contexts[i]. contexts: `count` of
  * them, each another, on devices of one type. groups: receives `count` handles; each is its rank's
  * thread's to use and to destroy.
- * Thread class: any. Errors: NULL (contexts, groups), HANDLE, STRUCT, ARGUMENT (count, a context named
- * twice), UNSUPPORTED (a field of newer headers; another transport), STATE, MEMORY. */
+ * Thread class: any. Errors: NULL (contexts, groups), HANDLE, STRUCT, ARGUMENT (count, a context
+ * named twice), UNSUPPORTED (a field of newer headers; another transport), STATE, MEMORY. */
 VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
                                              const velo_group_desc* desc, velo_group* groups);
 
 /* Makes a group of some ranks of another, all of which call it with the same list, in the order of
  * their other calls on the parent; it returns when all have come. The others have no part in it.
- * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list is its
- * rank in the new group, in the context of its parent. desc: copied; what is said of transport, name,
- * rank, size and pool follows from the parent, and is left as VELO_GROUP_DESC_INIT has it; NULL = all
- * defaults, with the parent's deadline. group: receives the handle. Neither group needs the other
- * afterwards.
- * Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that
- * is not there, or named twice, a list without the caller, desc), UNSUPPORTED (a field of newer
- * headers; a transport without parts), STATE (called by work of its context), MEMORY, IO, PEER (the
- * parent has ended, or ranks did not come, which does not end it, unless it is called again while a
- * function of its host has not returned). */
+ * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list
+ * is its rank in the new group, in the context of its parent. desc: copied; what is said of
+ * transport, name, rank, size and pool follows from the parent, and is left as
+ * VELO_GROUP_DESC_INIT has it; NULL = all defaults, with the parent's deadline. group: receives
+ * the handle. Neither group needs the other afterwards. Thread class: any. Errors: NULL (parent,
+ * ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that is not there, or named twice, a
+ * list without the caller, desc), UNSUPPORTED (a field of newer headers; a transport without
+ * parts), STATE (called by work of its context), MEMORY, IO, PEER (the parent has ended, or
+ * ranks did not come, which does not end it, unless it is called again while a function of its
+ * host has not returned). */
 VELO_API velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
                                             const velo_group_desc* desc, velo_group* group);
 
-/* Makes a group of the ranks that are left of one that has ended, in the order of their ranks. All that
- * are left call it; it waits for each rank whose process lives and which has not destroyed its group,
- * but for no rank that ended the group by being late, and for none beyond the deadline. desc: as of
- * velo_group_create_part. survivors: receives the handle; the old group is still to be destroyed.
- * After an error it may be called again, by all.
- * Thread class: any. Errors: NULL (group, survivors), HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a
- * field of newer headers; a transport that cannot lose ranks), STATE (the group has not ended), MEMORY,
+/* Makes a group of the ranks that are left of one that has ended, in the order of their ranks.
+ * All that are left call it; it waits for each rank whose process lives and which has not
+ * destroyed its group, but for no rank that ended the group by being late, and for none beyond
+ * the deadline. desc: as of velo_group_create_part. survivors: receives the handle; the old
+ * group is still to be destroyed. After an error it may be called again, by all. Thread class:
+ * any. Errors: NULL (group, survivors), HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a field of
+ * newer headers; a transport that cannot lose ranks), STATE (the group has not ended), MEMORY,
  * IO, PEER (the others went on without this rank, or another one was lost meanwhile). */
 VELO_API velo_status velo_group_shrink(velo_group group, const velo_group_desc* desc,
                                        velo_group* survivors);
 
 /* Finishes the rank's collectives that were called, each within its deadline, and leaves the group.
- * NULL is ignored, and so is (with a log line) a call from the work of a stream that has collectives
- * of the group queued, or from inside one that uses the group (types.h).
- * Thread class: per-handle. */
+ * NULL is ignored, and so is (with a log line) a call from the work of a stream that has
+ * collectives of the group queued, or from inside one that uses the group (types.h). Thread
+ * class: per-handle. */
 VELO_API void velo_group_destroy(velo_group group);
 
-/* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms, or once a custom
- * reduction's part is combined. May be called again, and at any time; waits for nobody.
- * Thread class: any. Errors: NULL, HANDLE, STATE. */
+/* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms, or
+ * once a custom reduction's part is combined. May be called again, and at any time; waits for
+ * nobody. Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_group_abort(velo_group group);
 
 /* What is known of a group. */
@@ -225,33 +231,33 @@ VELO_API velo_status velo_group_get_info(velo_group group, velo_group_info* info
 
 /* Writes all that is known of a group as JSON: label, transport, rank, size, how far each rank has
  * come, how many collectives read tensors where they lie (in_place), and what ended the group, if
- * anything did. buffer: caller's, capacity bytes, always zero-terminated; may be NULL with capacity 0
- * to ask for the size. needed: receives the size with its zero byte; may be NULL.
+ * anything did. buffer: caller's, capacity bytes, always zero-terminated; may be NULL with
+ * capacity 0 to ask for the size. needed: receives the size with its zero byte; may be NULL.
  * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacity,
                                          uint64_t* needed);
 
-/* Writes the last 4096 operations that this rank called as JSON, the oldest first: the number of the
- * call, its sequence among the collectives of all ranks (null of messages, and before its turn), what
- * it is, bytes of this rank, state (called, begun, done, failed, dropped), and when it began and ended,
- * in nanoseconds of CLOCK_MONOTONIC, 0 if it has not. buffer, capacity, needed: as of
- * velo_group_describe; a text that has grown since it was asked for is cut.
- * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
+/* Writes the last 4096 operations that this rank called as JSON, the oldest first: the number of
+ * the call, its sequence among the collectives of all ranks (null of messages, and before its
+ * turn), what it is, bytes of this rank, state (called, begun, done, failed, dropped), and when
+ * it began and ended, in nanoseconds of CLOCK_MONOTONIC, 0 if it has not. buffer, capacity,
+ * needed: as of velo_group_describe; a text that has grown since it was asked for is cut. Thread
+ * class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity,
                                         uint64_t* needed);
 
 /* Lets no rank go on before all have come.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY,
- * PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL,
+ * MEMORY, PEER. */
 VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
 
-/* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL = the sum.
- * in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16, int8, int32, int64 or
- * uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype, or, unless CUSTOM, float32 for
- * float16 or bfloat16 in. out may be in.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context),
- * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL,
- * MEMORY, PEER. */
+/* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL =
+ * the sum. in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16,
+ * int8, int32, int64 or uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype,
+ * or, unless CUSTOM, float32 for float16 or bfloat16 in. out may be in. Thread class: any.
+ * Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY,
+ * PEER. */
 VELO_API velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
                                            const velo_reduction* reduction, const velo_tensor* in,
                                            const velo_tensor* out);
@@ -361,18 +367,20 @@ VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, 
                                           const velo_tensor* in, const int64_t* counts,
                                           const int64_t* offsets, const velo_tensor* out);
 
-/* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x may be
- * changed: when the other has it, or memory between the two. Messages from one rank to another keep
- * their order; other ranks have no part in them. A message to itself is copied, over any transport, and
- * must be sent before it is received or in the same exchange. x: compact, of any dtype of whole bytes.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
+/* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x
+ * may be changed: when the other has it, or memory between the two. Messages from one rank to
+ * another keep their order; other ranks have no part in them. A message to itself is copied,
+ * over any transport, and must be sent before it is received or in the same exchange. x:
+ * compact, of any dtype of whole bytes. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a
+ * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without
+ * send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
                                      const velo_tensor* x);
 
 /* Receives into `x` what the rank `from` sends next. x: of the size and dtype that were sent.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from, a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from, a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL,
+ * MEMORY, PEER. */
 VELO_API velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
                                         const velo_tensor* x);
 
@@ -390,8 +398,8 @@ typedef struct velo_group_message {
 /* Sends and receives all at the same time, so that ranks may send to each other without waiting for
  * each other. messages: `count` of them, at most 4096; copied.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, ranks, directions, a stream of another
- * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another), UNSUPPORTED
- * (a host without send and receive), STATE, FULL, MEMORY, PEER. */
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another),
+ * UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_exchange(velo_stream stream, velo_group group,
                                          const velo_group_message* messages, int64_t count);
 

@@ -3,10 +3,10 @@
  *
  * The host fills a table with the functions that it has, and names it in the description of a group
  * with VELO_TRANSPORT_HOST. It must have one of all_gather, all_to_all, broadcast, or send and
- * receive; all collectives are made of what is there, on all ranks the same. Elements are combined by
- * velo, in the order of the ranks, as if all were on one machine, unless all_reduce is there: what that
- * does, and no other rounding, is then the result of an all_reduce or a reduce that is a sum, an average,
- * least or largest elements, of one dtype without a scale.
+ * receive; all collectives are made of what is there, on all ranks the same. Elements are combined
+ * by velo, in the order of the ranks, as if all were on one machine, unless all_reduce is there:
+ * what that does, and no other rounding, is then the result of an all_reduce or a reduce that is a
+ * sum, an average, least or largest elements, of one dtype without a scale.
  *
  * Calls. The functions are called one at a time, on a thread of the group's own, with memory of the
  * group's own. They are collective: all ranks make the same calls in the same order, but for send
@@ -15,13 +15,13 @@
  * call->why what happened, if it can. In use meanwhile (types.h), though the thread is another one:
  * what the call of velo that waits for the function uses.
  *
- * Faults. A function is to return within call->timeout_ns. When it fails, or a tenth of a second later
- * has not returned, the group has ended with VELO_ERR_PEER, and the record's cause names the function
- * and what it said. A function that fails because ranks have not come sets call->late of these ranks: the
- * record then names them as the late ones; else it names the rank whose function failed. Other ranks learn
- * of that in their next call, or, where one is under way, by what their host does. A function that returns
- * later may still write; that is why memory is the group's, and why `user` must live until `release` is
- * called.
+ * Faults. A function is to return within call->timeout_ns. When it fails, or a tenth of a second
+ * later has not returned, the group has ended with VELO_ERR_PEER, and the record's cause names the
+ * function and what it said. A function that fails because ranks have not come sets call->late of
+ * these ranks: the record then names them as the late ones; else it names the rank whose function
+ * failed. Other ranks learn of that in their next call, or, where one is under way, by what their
+ * host does. A function that returns later may still write; that is why memory is the group's, and
+ * why `user` must live until `release` is called.
  */
 #ifndef VELO_HOST_H
 #define VELO_HOST_H
@@ -76,17 +76,19 @@ typedef int64_t (*velo_host_receive_fn)(void* user, const velo_host_call* call, 
 
 struct velo_host_collectives;
 
-/* Makes the functions of a part: of the ranks that are listed, all of which call it; a rank's place in
- * the list is its rank in the part. part: to be filled in. Returns 0, or a negative number. */
+/* Makes the functions of a part: of the ranks that are listed, all of which call it; a rank's
+ * place in the list is its rank in the part. part: to be filled in. Returns 0, or a negative
+ * number. */
 typedef int64_t (*velo_host_part_fn)(void* user, const velo_host_call* call, const int32_t* ranks,
                                      int32_t count, struct velo_host_collectives* part);
 
 /* Makes calls under way return, on all ranks if it can; called from any thread, at most once. */
 typedef void (*velo_host_abort_fn)(void* user, const char* why);
 
-/* Nothing of the table is called any more. Called once, when the group is destroyed, or was not made
- * though functions had been called, and the last of them has returned; from any thread. Of a part: also
- * when velo could not use it, because it came late, lacks functions, or its ranks did not meet. */
+/* Nothing of the table is called any more. Called once, when the group is destroyed, or was not
+ * made though functions had been called, and the last of them has returned; from any thread. Of
+ * a part: also when velo could not use it, because it came late, lacks functions, or its ranks
+ * did not meet. */
 typedef void (*velo_host_release_fn)(void* user);
 
 /* The functions of one rank; those that are NULL the host does not have. */

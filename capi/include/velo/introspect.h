@@ -40,9 +40,9 @@ VELO_API velo_status velo_capability_query(velo_capability capability, int32_t* 
 
 /* The whole self-description as one JSON document: functions, structs, callbacks, enumerations,
  * operators with their fields, errors; with C names, C types, offsets and sizes, so that every
- * declaration of these headers follows from it. Text calls: buffer is the caller's, always zero-terminated; NULL with
- * capacity 0 asks for the size in *needed.
- * Thread class: any. Errors: NULL. */
+ * declaration of these headers follows from it. Text calls: buffer is the caller's, always
+ * zero-terminated; NULL with capacity 0 asks for the size in *needed. Thread class: any. Errors:
+ * NULL. */
 VELO_API velo_status velo_describe(char* buffer, uint64_t capacity, uint64_t* needed);
 
 /* Number of operators.

@@ -8,14 +8,14 @@
  * Quality. No block can be smaller than the most bytes alive at one time, the lower bound; how far
  * the height found lies above it is always known (velo_plan_get_stats). Heuristics come first and
  * take milliseconds; search closes the gap they leave, until the height is the lower bound or at
- * most `capacity`, or time is up. On the calling thread alone the same buffers, seed and enough time
- * give the same addresses on every machine; several threads search each in a way of its own.
+ * most `capacity`, or time is up. On the calling thread alone the same buffers, seed and enough
+ * time give the same addresses on every machine; several threads search each in a way of its own.
  *
  * Alignment is a matter of sizes: addresses are sums of sizes, so sizes that are multiples of 64
  * give addresses that are.
  *
- * Steps. A plan with a pool learns the buffers itself. Between velo_plan_begin and velo_plan_end all
- * that is allocated through the plan (velo_plan_allocate, velo_plan_allocator) is one step:
+ * Steps. A plan with a pool learns the buffers itself. Between velo_plan_begin and velo_plan_end
+ * all that is allocated through the plan (velo_plan_allocate, velo_plan_allocator) is one step:
  *
  *   begin(RECORD), the step, end     what is requested, used and freed becomes the buffers of the
  *                                    plan; the memory comes from the pool
@@ -27,15 +27,15 @@
  * A request of another size lies at the place of the one expected when it fits there; one that is
  * new, too large, or whose place is not free yet, comes from the pool; whatever was left out is
  * found again by those that follow, so that a difference stays one. All are counted
- * (velo_plan_get_step). The memory behind addresses comes with their first use, and goes back to the
- * system where the pool would else have to hold more than it and the plan ever did. What is alive
- * when a recorded step ends, what work queued on a stream is to use, and what is larger than the
- * capacity, is the pool's in the replay as well.
+ * (velo_plan_get_step). The memory behind addresses comes with their first use, and goes back to
+ * the system where the pool would else have to hold more than it and the plan ever did. What is
+ * alive when a recorded step ends, what work queued on a stream is to use, and what is larger than
+ * the capacity, is the pool's in the replay as well.
  *
  * Threads. Allocations, frees and uses may come from several threads at once. Each thread follows
- * one thread of the recording: the one that calls velo_plan_begin its own, every other the first not
- * yet followed whose first request is the same. What one thread frees late for another's request is
- * seen: that request comes from the pool.
+ * one thread of the recording: the one that calls velo_plan_begin its own, every other the first
+ * not yet followed whose first request is the same. What one thread frees late for another's
+ * request is seen: that request comes from the pool.
  *
  * A plan belongs to no context and no thread. Its calls are not to overlap but for those of thread
  * class `any`. It must outlive what is allocated through it, and its pool must outlive it.
@@ -141,20 +141,20 @@ VELO_API velo_status velo_plan_add(velo_plan plan, int64_t lower, int64_t upper,
                                    int64_t* index);
 
 /* Adds the buffers of a text, all of them or, on failure, none. text: `length` bytes, copied. Of
- * the CSV ids must differ from each other and from those there are (of velo_plan_add: the index); they
- * are UTF-8 without control characters. Of a pointer that a log allocates again, and of an index that was
- * an id before, the CSV that is written has the id with a number behind it, so that it can be read again.
- * Of a log a buffer lives from the place of its allocation among the rows to that of its free, or
- * to the end. Addresses found before are gone.
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what makes no sense in the
- * text, named with line and column), STATE, MEMORY. */
+ * the CSV ids must differ from each other and from those there are (of velo_plan_add: the
+ * index); they are UTF-8 without control characters. Of a pointer that a log allocates again,
+ * and of an index that was an id before, the CSV that is written has the id with a number behind
+ * it, so that it can be read again. Of a log a buffer lives from the place of its allocation
+ * among the rows to that of its free, or to the end. Addresses found before are gone. Thread
+ * class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what makes no sense in the text,
+ * named with line and column), STATE, MEMORY. */
 VELO_API velo_status velo_plan_read(velo_plan plan, velo_plan_format format, const char* text,
                                     uint64_t length);
 
 /* Finds an address for every buffer, so that those alive at one time lie apart. A height above the
  * capacity is no failure: ask velo_plan_get_stats. options: copied; may be NULL for all defaults.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds, threads), UNSUPPORTED
- * (a field of newer headers), STATE, MEMORY. */
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds, threads),
+ * UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_plan_solve(velo_plan plan, const velo_plan_options* options);
 
 /* A buffer, by its index in the order of adding. buffer: receives it, at most buffer->struct_size
@@ -166,10 +166,10 @@ VELO_API velo_status velo_plan_get_buffer(velo_plan plan, int64_t index, velo_pl
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE, MEMORY. */
 VELO_API velo_status velo_plan_get_stats(velo_plan plan, velo_plan_stats* stats);
 
-/* A solved plan, or its solved swaps, as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with
- * capacity 0 asks for the size alone. needed: receives the size with its terminator; may be NULL.
- * Thread class: per-handle. Errors: NULL (plan, buffer), HANDLE, ARGUMENT (format), STATE (not
- * solved), MEMORY. */
+/* A solved plan, or its solved swaps, as a text. buffer: the caller's, `capacity` bytes,
+ * zero-terminated; NULL with capacity 0 asks for the size alone. needed: receives the size with
+ * its terminator; may be NULL. Thread class: per-handle. Errors: NULL (plan, buffer), HANDLE,
+ * ARGUMENT (format), STATE (not solved), MEMORY. */
 VELO_API velo_status velo_plan_write(velo_plan plan, velo_plan_format format, char* buffer,
                                      uint64_t capacity, uint64_t* needed);
 
@@ -185,10 +185,9 @@ typedef struct velo_plan_use_info {
 #define VELO_PLAN_USE_INFO_INIT \
   { sizeof(velo_plan_use_info), VELO_ACCESS_READ, 0, 0 }
 
-/* Adds a use of a buffer. A buffer without uses counts as written when its life begins and read when
- * it ends.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (no such index; a time outside the
- * buffer's life; access), STATE, MEMORY. */
+/* Adds a use of a buffer. A buffer without uses counts as written when its life begins and read
+ * when it ends. Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (no such index;
+ * a time outside the buffer's life; access), STATE, MEMORY. */
 VELO_API velo_status velo_plan_add_use(velo_plan plan, int64_t index, int64_t time,
                                        velo_access access);
 
@@ -203,8 +202,8 @@ VELO_API velo_status velo_plan_get_use(velo_plan plan, int64_t index, velo_plan_
 
 /* Begins a step of a plan with a pool. A recording takes the place of the plan's buffers, uses and
  * computing when it ends; a replay needs a recording that is solved.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (mode), STATE (no pool; a step that
- * has not ended; nothing recorded, or not solved), MEMORY. */
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (mode), STATE (no pool; a step
+ * that has not ended; nothing recorded, or not solved), MEMORY. */
 VELO_API velo_status velo_plan_begin(velo_plan plan, velo_plan_mode mode);
 
 /* Ends the step.
@@ -212,17 +211,17 @@ VELO_API velo_status velo_plan_begin(velo_plan plan, velo_plan_mode mode);
  * ended). */
 VELO_API velo_status velo_plan_end(velo_plan plan);
 
-/* A block for a request, as of velo_pool_allocate; outside a step, one of the pool. memory: receives
- * its first byte; give it back with velo_plan_free.
- * Thread class: any. Errors: NULL, HANDLE (plan, its pool, stream), STRUCT, ARGUMENT, UNSUPPORTED (a
- * field of newer headers), STATE (no pool), MEMORY, FOREIGN (the pool's pressure callback). */
+/* A block for a request, as of velo_pool_allocate; outside a step, one of the pool. memory:
+ * receives its first byte; give it back with velo_plan_free. Thread class: any. Errors: NULL,
+ * HANDLE (plan, its pool, stream), STRUCT, ARGUMENT, UNSUPPORTED (a field of newer headers),
+ * STATE (no pool), MEMORY, FOREIGN (the pool's pressure callback). */
 VELO_API velo_status velo_plan_allocate(velo_plan plan, const velo_pool_request* request,
                                         void** memory);
 
 /* Takes a block back, of this step or an earlier one; as velo_pool_free.
- * Thread class: any. Errors: NULL (plan), HANDLE (plan, its pool, stream), ARGUMENT (no block in use),
- * STATE (no pool), FULL (the stream's queue; nothing was freed), MEMORY (for the marker in the queue;
- * nothing was freed). */
+ * Thread class: any. Errors: NULL (plan), HANDLE (plan, its pool, stream), ARGUMENT (no block in
+ * use), STATE (no pool), FULL (the stream's queue; nothing was freed), MEMORY (for the marker in
+ * the queue; nothing was freed). */
 VELO_API velo_status velo_plan_free(velo_plan plan, void* memory, uint64_t bytes,
                                     velo_stream stream);
 
@@ -294,14 +293,15 @@ typedef struct velo_swap_options {
 #define VELO_SWAP_OPTIONS_INIT \
   { sizeof(velo_swap_options), VELO_SWAP_FURTHEST, 0, 12e9, 12e9, 0, 1 << 20, 0, 0 }
 
-/* Plans which buffers are away when, so that the step fits the budget: by the plan's lifetimes, uses
- * and computing, whether it is solved or not. A stage of the step is the computing of one
- * velo_plan_work; without any, each time of the plan is one. With VELO_SWAP_JOINT a buffer that nothing
- * wrote since may be made again by the stage in which its life began, from what is used in that stage,
- * and what of that is not there before it; that is part of the stall. Swaps found before are gone, and so are
- * these when the plan's buffers, uses or computing change.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (a stage needs more than the budget
- * at once; policy, rates, seconds, stages), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+/* Plans which buffers are away when, so that the step fits the budget: by the plan's lifetimes,
+ * uses and computing, whether it is solved or not. A stage of the step is the computing of one
+ * velo_plan_work; without any, each time of the plan is one. With VELO_SWAP_JOINT a buffer that
+ * nothing wrote since may be made again by the stage in which its life began, from what is used
+ * in that stage, and what of that is not there before it; that is part of the stall. Swaps found
+ * before are gone, and so are these when the plan's buffers, uses or computing change. Thread
+ * class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (a stage needs more than the budget
+ * at once; policy, rates, seconds, stages), UNSUPPORTED (a field of newer headers), STATE,
+ * MEMORY. */
 VELO_API velo_status velo_plan_solve_swaps(velo_plan plan, const velo_swap_options* options);
 
 /* What happens to a buffer. */
@@ -363,15 +363,16 @@ VELO_API velo_status velo_plan_get_swap_stats(velo_plan plan, velo_plan_swap_sta
 VELO_API velo_status velo_plan_get_swap(velo_plan plan, int64_t index, velo_plan_swap* swap);
 
 /* Finds a place in one arena for every stay of a buffer in memory, as the solved swaps have them: a
- * buffer that comes back may come to another address. velo_swap_begin_step carries them out, in an arena
- * of bytes_planned bytes (velo_plan_get_swap_stats), which are within the budget wherever places can be
- * found that are. What velo_plan_solve has found stays. options: copied; may be NULL for all defaults.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds, threads), UNSUPPORTED
- * (a field of newer headers; swaps that drop buffers), STATE (no swaps), MEMORY. */
+ * buffer that comes back may come to another address. velo_swap_begin_step carries them out, in
+ * an arena of bytes_planned bytes (velo_plan_get_swap_stats), which are within the budget
+ * wherever places can be found that are. What velo_plan_solve has found stays. options: copied;
+ * may be NULL for all defaults. Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT,
+ * ARGUMENT (seconds, threads), UNSUPPORTED (a field of newer headers; swaps that drop buffers),
+ * STATE (no swaps), MEMORY. */
 VELO_API velo_status velo_plan_place_swaps(velo_plan plan, const velo_plan_options* options);
 
-/* A stay of a buffer in memory. Its begin and end count the moments of the planned step at which memory
- * is taken or freed: stays apart in moments may share addresses. */
+/* A stay of a buffer in memory. Its begin and end count the moments of the planned step at which
+ * memory is taken or freed: stays apart in moments may share addresses. */
 typedef struct velo_plan_stay {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -385,9 +386,9 @@ typedef struct velo_plan_stay {
 #define VELO_PLAN_STAY_INIT \
   { sizeof(velo_plan_stay), 0, 0, 0, 0, 0, 0 }
 
-/* A stay, by its place in the order of their beginnings. stay: receives it, at most stay->struct_size
- * bytes.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such index), STATE. */
+/* A stay, by its place in the order of their beginnings. stay: receives it, at most
+ * stay->struct_size bytes. Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no
+ * such index), STATE. */
 VELO_API velo_status velo_plan_get_stay(velo_plan plan, int64_t index, velo_plan_stay* stay);
 
 VELO_END_C

@@ -106,9 +106,8 @@ VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64
 VELO_API velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                          void** function, velo_closure* closure);
 
-/* Frees the function pointer, which must not be running on another thread. NULL is ignored, and so is
- * (with a log line) a call from inside it (types.h).
- * Thread class: per-handle. */
+/* Frees the function pointer, which must not be running on another thread. NULL is ignored, and
+ * so is (with a log line) a call from inside it (types.h). Thread class: per-handle. */
 VELO_API void velo_closure_destroy(velo_closure closure);
 
 VELO_END_C

@@ -1,30 +1,32 @@
 /* The memory pool: blocks of memory given and taken back without asking the system each time.
  *
  * A pool belongs to no context; it must outlive those that use it. It reserves a range of addresses
- * and backs with memory what is in use. Freed neighbors merge. Every thread keeps what it freed last
- * within reach; what it holds returns when it ends.
+ * and backs with memory what is in use. Freed neighbors merge. Every thread keeps what it freed
+ * last within reach; what it holds returns when it ends.
  *
  * Fit. Free blocks are indexed by size, below 4 KiB in a list for each size, above in 32 lists to a
- * power of two. A request takes the smallest block that is large enough of the first 8 in its size's
- * list, which begins with the block freed last. Without one it takes the first block of the next list,
- * whose blocks are at most a 16th too large; if that is empty, any of its own list that is large enough;
- * then the first block of the next list that has one. The rest of the block stays free.
+ * power of two. A request takes the smallest block that is large enough of the first 8 in its
+ * size's list, which begins with the block freed last. Without one it takes the first block of the
+ * next list, whose blocks are at most a 16th too large; if that is empty, any of its own list that
+ * is large enough; then the first block of the next list that has one. The rest of the block stays
+ * free.
  *
- * Growth. Where no free block is large enough, the pool takes new memory where least is missing. If it
- * would then hold more than it ever held, and than a 1,024th above the most in use at a time, pages of
- * free blocks elsewhere serve in place of new ones, so that scattered holes become one large block. The
- * pool recycles so an eighth of the most it held; as much again, 32 MiB at most, each time that the bytes
- * handed out double; more as long as that takes less than a 64th of its age; and whatever the limit or
- * the system leaves no other way for. Ordinary and huge pools (the default is ordinary) move whole huge
- * pages, from Linux 5.7 on: one call of the system for each run of them, 3 to 5 us, and nothing is
- * copied, cleared or touched anew. Other pages, and those of shared and locked pools, are let go and
- * backed anew; the price is that of touching new pages. velo_pool_trim gives pages back at once.
+ * Growth. Where no free block is large enough, the pool takes new memory where least is missing. If
+ * it would then hold more than it ever held, and than a 1,024th above the most in use at a time,
+ * pages of free blocks elsewhere serve in place of new ones, so that scattered holes become one
+ * large block. The pool recycles so an eighth of the most it held; as much again, 32 MiB at most,
+ * each time that the bytes handed out double; more as long as that takes less than a 64th of its
+ * age; and whatever the limit or the system leaves no other way for. Ordinary and huge pools (the
+ * default is ordinary) move whole huge pages, from Linux 5.7 on: one call of the system for each
+ * run of them, 3 to 5 us, and nothing is copied, cleared or touched anew. Other pages, and those of
+ * shared and locked pools, are let go and backed anew; the price is that of touching new pages.
+ * velo_pool_trim gives pages back at once.
  *
  * Order. Memory allocated without a stream, or on a context's inline stream, is the caller's at
  * once, and freed in the same way it is anybody's at once. Memory that queued work of a stream uses
- * is freed on that stream, without waiting for it: it is the stream's own again at once, whose later
- * work runs behind, and others' when the stream has come so far. Memory that several streams use is
- * freed on one that has waited (velo_stream_wait) for the others.
+ * is freed on that stream, without waiting for it: it is the stream's own again at once, whose
+ * later work runs behind, and others' when the stream has come so far. Memory that several streams
+ * use is freed on one that has waited (velo_stream_wait) for the others.
  *
  * Lifetimes. Memory that stays (weights, gradients, states of an optimizer) is asked for with
  * VELO_LIFETIME_LONG: it lies apart, so that what comes and goes finds its holes again.
@@ -33,9 +35,10 @@
  * block) is refused with VELO_ERR_ARGUMENT and changes nothing, as long as threads do not free the
  * same block at the same time; a wrong size at free has no effect. A pool destroyed with blocks in
  * use leaves them mapped, and takes back through its velo_allocator what other objects still have.
- * With `checked` these are named with what is known of the block, sizes must be right, writes beside
- * a block or after its free are found (guards, fill patterns, and a quarantine of 32 MiB), and the
- * same block freed by two threads at once is seen. Every call then takes a lock and fills memory.
+ * With `checked` these are named with what is known of the block, sizes must be right, writes
+ * beside a block or after its free are found (guards, fill patterns, and a quarantine of 32 MiB),
+ * and the same block freed by two threads at once is seen. Every call then takes a lock and fills
+ * memory.
  *
  * After fork a parent's pools are refused in the child with VELO_ERR_STATE; their memory is copied
  * as all memory is, but of shared pools, where both see the same.
@@ -130,16 +133,16 @@ VELO_API void velo_pool_destroy(velo_pool pool);
 /* A block of at least request->bytes bytes. memory: receives its first byte; give it back with
  * velo_pool_free.
  * Thread class: any. Errors: NULL, HANDLE (pool, stream), STRUCT, ARGUMENT, UNSUPPORTED (a field of
- * newer headers), STATE, MEMORY (the limit, or the system; the record has the largest hole), FOREIGN
- * (the pressure callback). */
+ * newer headers), STATE, MEMORY (the limit, or the system; the record has the largest hole),
+ * FOREIGN (the pressure callback). */
 VELO_API velo_status velo_pool_allocate(velo_pool pool, const velo_pool_request* request,
                                         void** memory);
 
 /* Takes a block back. memory: its first byte; NULL is ignored. bytes: as requested. stream: whose
  * queued work may still use it; NULL = nobody.
- * Thread class: any. Errors: NULL (pool), HANDLE (pool, stream), ARGUMENT (no block in use; checked:
- * another size, a damaged block), STATE, FULL (the stream's queue; nothing was freed), MEMORY (for
- * the marker in the queue; nothing was freed). */
+ * Thread class: any. Errors: NULL (pool), HANDLE (pool, stream), ARGUMENT (no block in use;
+ * checked: another size, a damaged block), STATE, FULL (the stream's queue; nothing was freed),
+ * MEMORY (for the marker in the queue; nothing was freed). */
 VELO_API velo_status velo_pool_free(velo_pool pool, void* memory, uint64_t bytes,
                                     velo_stream stream);
 
@@ -171,8 +174,8 @@ VELO_API velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocat
  * compiled beforehand), STATE, MEMORY. */
 VELO_API velo_status velo_pool_functions(velo_pool pool, void** allocate, void** deallocate);
 
-/* Looks at every block of a checked pool and names the first that somebody wrote beside or after its
- * free; of another pool there is nothing to look at. No block may be written meanwhile.
+/* Looks at every block of a checked pool and names the first that somebody wrote beside or after
+ * its free; of another pool there is nothing to look at. No block may be written meanwhile.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a damaged block), STATE. */
 VELO_API velo_status velo_pool_check(velo_pool pool);
 
@@ -184,8 +187,9 @@ VELO_API velo_status velo_pool_locate(velo_pool pool, const void* memory, int32_
                                       uint64_t* offset);
 
 /* Counters of a pool. Live is what callers have, in whole blocks. bytes_peak is exact where one
- * thread uses the pool; of several it is an upper bound, too high by no more than what threads freed
- * into their caches and, of each, a sixteenth of what it has and 1 MiB. Purposes index the arrays. */
+ * thread uses the pool; of several it is an upper bound, too high by no more than what threads
+ * freed into their caches and, of each, a sixteenth of what it has and 1 MiB. Purposes index the
+ * arrays. */
 typedef struct velo_pool_stats {
   uint32_t struct_size;
   uint32_t reserved;

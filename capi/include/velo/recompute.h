@@ -42,8 +42,8 @@ enum {
   VELO_RECOMPUTE_FEED_FORWARD = 16 /* the feed-forward block, from its input */
 };
 
-/* What else the host does, as far as it does not go with every method: bits. AMPIPE and BALANCE are the
- * host's own: velo does neither, and refuses the rules that they exclude. */
+/* What else the host does, as far as it does not go with every method: bits. AMPIPE and BALANCE
+ * are the host's own: velo does neither, and refuses the rules that they exclude. */
 typedef int32_t velo_recompute_beside;
 enum {
   VELO_RECOMPUTE_BESIDE_BUBBLE = 1,         /* recomputes in the bubbles of the pipeline */
@@ -99,10 +99,9 @@ typedef struct velo_recompute_layer {
  * Refused are:
  *   ACTIVATION and norm beside a method other than none and block;
  *   BUBBLE with one chunk, beside a method other than none, ADVANCE or BALANCE;
- *   ADVANCE with one chunk or several layers in a chunk, beside a method other than block or AMPIPE;
- *   BALANCE beside full, block and uniform;
- *   layers of the feed-forward block without SWAP_ATTENTION;
- *   adaptive beside BUBBLE, ADVANCE, SWAP_ATTENTION, LIFETIMES or AMPIPE.
+ *   ADVANCE with one chunk or several layers in a chunk, beside a method other than block or
+ *   AMPIPE; BALANCE beside full, block and uniform; layers of the feed-forward block without
+ *   SWAP_ATTENTION; adaptive beside BUBBLE, ADVANCE, SWAP_ATTENTION, LIFETIMES or AMPIPE.
  * layers: receives `capacity` of them at most; NULL with capacity 0 asks for their number alone.
  * count: receives their number; may be NULL.
  * Thread class: any. Errors: NULL (rule; layers with a capacity), STRUCT, ARGUMENT (the field, or
@@ -147,9 +146,9 @@ typedef struct velo_recompute_choice {
 #define VELO_RECOMPUTE_CHOICE_INIT \
   { sizeof(velo_recompute_choice), 0, 0, 0, 0, 0, 0, 0 }
 
-/* Chooses the modules to recompute so that what all keep stays within a budget and recomputing takes
- * least time, exactly. Of a module and its parts at most one is chosen: what is recomputed is so as a
- * whole. What a module takes while it is restored is not counted; trials are for that:
+/* Chooses the modules to recompute so that what all keep stays within a budget and recomputing
+ * takes least time, exactly. Of a module and its parts at most one is chosen: what is recomputed is
+ * so as a whole. What a module takes while it is restored is not counted; trials are for that:
  *
  *   velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
  *   budget.bytes = what the device has;
@@ -170,7 +169,8 @@ VELO_API velo_status velo_recompute_choose(const velo_recompute_rule* rule,
                                            const velo_recompute_module* modules, int64_t count,
                                            int32_t* chosen, velo_recompute_choice* choice);
 
-/* Regions: outputs that are let go of after the forward pass and made again before the backward pass.
+/* Regions: outputs that are let go of after the forward pass and made again before the backward
+ * pass.
  *
  * The host declares a region in its forward pass (velo_recompute_add): what it takes, which outputs
  * it has, and a function that fills them again. velo allocates the outputs; the forward pass fills

@@ -1,19 +1,19 @@
-/* Plans for recompute: which outputs of a known step are freed and made again, so that it runs within
- * a budget of bytes in least time.
+/* Plans for recompute: which outputs of a known step are freed and made again, so that it runs
+ * within a budget of bytes in least time.
  *
  * The host adds the operations of a step - forward and backward - in the order in which they run:
- * seconds, bytes of the output, which outputs each takes. velo_recompute_plan_solve finds a sequence
- * of computing and freeing for a budget (velo_recompute_plan_get_step), in which every operation runs
- * after its inputs were made, first runs keep their order, and no more than the budget is there at
- * any moment.
+ * seconds, bytes of the output, which outputs each takes. velo_recompute_plan_solve finds a
+ * sequence of computing and freeing for a budget (velo_recompute_plan_get_step), in which every
+ * operation runs after its inputs were made, first runs keep their order, and no more than the
+ * budget is there at any moment.
  *
- * Quality. Up to 16 operations the sequence is optimal: an exact search proves that no other takes less,
- * or that the budget has none. For more operations the best sequence is hard to find. Greedy ones come
- * first, DTR's among them, so that none is worse than that; outputs then stay where there is room, and
- * up to 1,024 operations a search over what stays between the stages of the step follows. Up to 63
- * operations the exact search ends it, limited to 131,072 states. `optimal` of the numbers says what was
- * proven. All searches are limited by work and not by time: the same operations, budget and seed give the
- * same sequence on every machine.
+ * Quality. Up to 16 operations the sequence is optimal: an exact search proves that no other takes
+ * less, or that the budget has none. For more operations the best sequence is hard to find. Greedy
+ * ones come first, DTR's among them, so that none is worse than that; outputs then stay where there
+ * is room, and up to 1,024 operations a search over what stays between the stages of the step
+ * follows. Up to 63 operations the exact search ends it, limited to 131,072 states. `optimal` of
+ * the numbers says what was proven. All searches are limited by work and not by time: the same
+ * operations, budget and seed give the same sequence on every machine.
  *
  * A plan belongs to no context and no thread; its calls are not to overlap.
  */
@@ -83,8 +83,8 @@ typedef struct velo_recompute_plan_stats {
 #define VELO_RECOMPUTE_PLAN_STATS_INIT \
   { sizeof(velo_recompute_plan_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* A plan without operations. plan: receives the handle; destroy it with velo_recompute_plan_destroy.
- * Thread class: any. Errors: NULL, MEMORY. */
+/* A plan without operations. plan: receives the handle; destroy it with
+ * velo_recompute_plan_destroy. Thread class: any. Errors: NULL, MEMORY. */
 VELO_API velo_status velo_recompute_plan_create(velo_recompute_plan* plan);
 
 /* Ends a plan. NULL is ignored.

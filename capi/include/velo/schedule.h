@@ -1,7 +1,7 @@
 /* Pipeline schedules: in which order the ranks of a pipeline work on the stages of a model.
  *
- * A model is cut into stages 0, 1, .. one behind the other; every rank holds one stage or several. A
- * step's batch is cut into micro-batches. Each goes forward through all stages and back again:
+ * A model is cut into stages 0, 1, .. one behind the other; every rank holds one stage or several.
+ * A step's batch is cut into micro-batches. Each goes forward through all stages and back again:
  *
  *   F  forward of a stage for a micro-batch
  *   I  gradient of its inputs, which the stage before waits for
@@ -12,8 +12,9 @@
  *
  * A schedule says for every rank which action comes when, and nothing else: it can be proven
  * (velo_schedule_check), priced (velo_schedule_simulate), drawn, and carried out by whoever has the
- * stages. It is generated (velo_schedule_create) or read from a text (velo_schedule_read). Texts are
- * those of PyTorch's pipelining: 2F0 is F of stage 2 for micro-batch 0, (0F7;7B3)OVERLAP_F_B an FB.
+ * stages. It is generated (velo_schedule_create) or read from a text (velo_schedule_read). Texts
+ * are those of PyTorch's pipelining: 2F0 is F of stage 2 for micro-batch 0, (0F7;7B3)OVERLAP_F_B an
+ * FB.
  *
  * Where the order follows a formula no list is built: a schedule of 25 million actions takes a few
  * kilobytes a rank, and any action of it is worked out when it is asked for.
@@ -64,8 +65,8 @@ typedef struct velo_action {
   int32_t other_microbatch; /* of an FB: of its B; else -1 */
 } velo_action;
 
-/* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. executor.h has which actions
- * each consists of. */
+/* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. executor.h has which
+ * actions each consists of. */
 typedef int32_t velo_schedule_kind;
 enum {
   VELO_SCHEDULE_CUSTOM = 0,      /* by the caller: empty until velo_schedule_read */
@@ -112,7 +113,8 @@ enum {
 
 /* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
  * share of that, a V-th where a rank has V of them. Sizes, in any unit of memory, count for
- * velo_timeline_get_memory and texts alone; without them memory is in micro-batches' activations. */
+ * velo_timeline_get_memory and texts alone; without them memory is in micro-batches'
+ * activations. */
 typedef struct velo_schedule_costs {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -189,8 +191,9 @@ typedef struct velo_schedule_info {
   { sizeof(velo_schedule_info), 0, 0, 0, 0, 0, 0 }
 
 /* What a stage is. A layout says for every stage, in the order of stages, what it holds: E is the
- * embedding, t a layer, m a layer that predicts tokens further on, L the loss. `|` ends a stage, which
- * may hold nothing; x*3 is xxx, (..)*3 repeats what is in parentheses, commas mean nothing. */
+ * embedding, t a layer, m a layer that predicts tokens further on, L the loss. `|` ends a stage,
+ * which may hold nothing; x*3 is xxx, (..)*3 repeats what is in parentheses, commas mean
+ * nothing. */
 typedef struct velo_stage_info {
   uint32_t struct_size;
   int32_t rank;        /* that holds it; -1 = none */
@@ -266,11 +269,11 @@ VELO_API velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_s
 VELO_API void velo_schedule_destroy(velo_schedule schedule);
 
 /* Puts the schedule of a text in the place of what is there; its kind is VELO_SCHEDULE_CUSTOM from
- * then on, or what JSON says. text: `length` bytes. What it does not say follows from it: stages and
- * micro-batches are those named, a stage is on the rank that first names it. Whether it makes sense is
- * not asked here (velo_schedule_check).
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what is no action, named with its
- * place), PARSE (no JSON), STATE, MEMORY. */
+ * then on, or what JSON says. text: `length` bytes. What it does not say follows from it: stages
+ * and micro-batches are those named, a stage is on the rank that first names it. Whether it
+ * makes sense is not asked here (velo_schedule_check). Thread class: per-handle. Errors: NULL,
+ * HANDLE, ARGUMENT (format; what is no action, named with its place), PARSE (no JSON), STATE,
+ * MEMORY. */
 VELO_API velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format format,
                                         const char* text, uint64_t length);
 
@@ -313,11 +316,10 @@ VELO_API velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_f
  * would wait for ever), MEMORY. */
 VELO_API velo_status velo_schedule_lower(velo_schedule schedule, velo_schedule* lowered);
 
-/* Proves a schedule or finds what is wrong with it: every stage does everything once and on one rank,
- * in an order that its rank and all ranks together can keep; sends and receives, where there are
- * any, too. violations: receives how many there
- * are, at most 1000: ask for each by velo_schedule_get_violation.
- * Thread class: per-handle. Errors: NULL, HANDLE, STATE, MEMORY. */
+/* Proves a schedule or finds what is wrong with it: every stage does everything once and on one
+ * rank, in an order that its rank and all ranks together can keep; sends and receives, where
+ * there are any, too. violations: receives how many there are, at most 1000: ask for each by
+ * velo_schedule_get_violation. Thread class: per-handle. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_schedule_check(velo_schedule schedule, int64_t* violations);
 
 /* What velo_schedule_check found, by its place. violation: receives it, at most
@@ -327,11 +329,11 @@ VELO_API velo_status velo_schedule_check(velo_schedule schedule, int64_t* violat
 VELO_API velo_status velo_schedule_get_violation(velo_schedule schedule, int64_t index,
                                                  velo_violation* violation);
 
-/* When every action would begin and end. Times are exact where costs have few decimal digits: 0.1 is
- * a tenth. costs: copied; may be NULL for all defaults. timeline: receives the handle; destroy it
- * with velo_timeline_destroy.
- * Thread class: per-handle. Errors: NULL (schedule, timeline), HANDLE, STRUCT, ARGUMENT (a cost),
- * UNSUPPORTED (a field of newer headers), STATE (ranks would wait for ever), MEMORY. */
+/* When every action would begin and end. Times are exact where costs have few decimal digits:
+ * 0.1 is a tenth. costs: copied; may be NULL for all defaults. timeline: receives the handle;
+ * destroy it with velo_timeline_destroy. Thread class: per-handle. Errors: NULL (schedule,
+ * timeline), HANDLE, STRUCT, ARGUMENT (a cost), UNSUPPORTED (a field of newer headers), STATE
+ * (ranks would wait for ever), MEMORY. */
 VELO_API velo_status velo_schedule_simulate(velo_schedule schedule,
                                             const velo_schedule_costs* costs,
                                             velo_timeline* timeline);

@@ -1,8 +1,8 @@
-/* Layers with experts on other ranks: in which order a forward and a backward at once go through the
- * parts of their layers.
+/* Layers with experts on other ranks: in which order a forward and a backward at once go through
+ * the parts of their layers.
  *
- * Such a layer is attention, a message that takes tokens to their experts (dispatch), the experts, a
- * message back (combine); backward the same from its end. The forward of one micro-batch and the
+ * Such a layer is attention, a message that takes tokens to their experts (dispatch), the experts,
+ * a message back (combine); backward the same from its end. The forward of one micro-batch and the
  * backward of another have nothing to do with each other, so the messages of one go while the other
  * computes. Nothing here runs anything: a plan says what to start when.
  */
@@ -40,12 +40,12 @@ typedef struct velo_sublayer_step {
   int32_t message_layer;      /* of the chunk, from 0; -1 = of none */
 } velo_sublayer_step;
 
-/* The order in which an FB goes through the parts of layers with experts, so that each message hides
- * behind arithmetic of the other direction: its F through `forward_layers` of its chunk, its B through
- * `backward_layers`. 0 backward layers give the order of an F by itself, where the shared expert hides
- * what it can; 0 forward layers that of a B. steps: receives at most `capacity`; NULL with capacity 0
- * asks for the count alone. count: receives how many steps there are.
- * Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity). */
+/* The order in which an FB goes through the parts of layers with experts, so that each message
+ * hides behind arithmetic of the other direction: its F through `forward_layers` of its chunk,
+ * its B through `backward_layers`. 0 backward layers give the order of an F by itself, where the
+ * shared expert hides what it can; 0 forward layers that of a B. steps: receives at most
+ * `capacity`; NULL with capacity 0 asks for the count alone. count: receives how many steps
+ * there are. Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity). */
 VELO_API velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers,
                                         int64_t capacity, velo_sublayer_step* steps,
                                         int64_t* count);

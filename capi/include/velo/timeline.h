@@ -1,9 +1,9 @@
-/* Timelines: when the actions of a schedule begin and end, simulated (velo_schedule_simulate) or measured
- * (velo_executor_get_timeline), and what follows from that: makespan and bubbles, the critical path,
- * what each rank's memory holds, pictures.
+/* Timelines: when the actions of a schedule begin and end, simulated (velo_schedule_simulate) or
+ * measured (velo_executor_get_timeline), and what follows from that: makespan and bubbles, the
+ * critical path, what each rank's memory holds, pictures.
  *
- * A timeline keeps the schedule that it was made of. Numbers are in the unit of the costs; of a measured
- * timeline in nanoseconds.
+ * A timeline keeps the schedule that it was made of. Numbers are in the unit of the costs; of a
+ * measured timeline in nanoseconds.
  *
  * Timelines belong to no context and no thread; calls with the same one are not to overlap.
  */
@@ -41,10 +41,11 @@ typedef struct velo_timeline_rank {
 #define VELO_TIMELINE_RANK_INIT \
   { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0, 0 }
 
-/* What a rank's memory holds when the device holds most, by category, in the unit of the costs' sizes.
- * Weights and optimizer states of a rank's stages are there all the time, weights that are gathered from
- * UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its OPTIMIZER; a
- * message from when it leaves its sender until the F that takes it begins, or the I or B ends. */
+/* What a rank's memory holds when the device holds most, by category, in the unit of the costs'
+ * sizes. Weights and optimizer states of a rank's stages are there all the time, weights that
+ * are gathered from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of
+ * its OPTIMIZER; a message from when it leaves its sender until the F that takes it begins, or
+ * the I or B ends. */
 typedef struct velo_timeline_memory {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -112,18 +113,17 @@ VELO_API velo_status velo_timeline_get_stats(velo_timeline timeline, velo_timeli
 VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
                                             velo_timeline_rank* stats);
 
-/* What a rank's memory holds when it holds most. memory: receives it, at most memory->struct_size bytes.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rank; more than 2^25
- * actions), STATE, MEMORY. */
+/* What a rank's memory holds when it holds most. memory: receives it, at most
+ * memory->struct_size bytes. Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT
+ * (no such rank; more than 2^25 actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_get_memory(velo_timeline timeline, int32_t rank,
                                               velo_timeline_memory* memory);
 
-/* The critical path: the actions that the makespan consists of, by time. Lengths and waits of all steps
- * add up to the makespan. In a measured timeline the step before is what ended last of all that the
- * action needs. steps: receives the first `capacity` of them; may be NULL with capacity 0. count:
- * receives how many there are.
- * Thread class: per-handle. Errors: NULL (timeline, steps, count), HANDLE, ARGUMENT (capacity; more
- * than 2^25 actions), STATE, MEMORY. */
+/* The critical path: the actions that the makespan consists of, by time. Lengths and waits of
+ * all steps add up to the makespan. In a measured timeline the step before is what ended last of
+ * all that the action needs. steps: receives the first `capacity` of them; may be NULL with
+ * capacity 0. count: receives how many there are. Thread class: per-handle. Errors: NULL
+ * (timeline, steps, count), HANDLE, ARGUMENT (capacity; more than 2^25 actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_get_path(velo_timeline timeline, int64_t capacity,
                                             velo_path_step* steps, int64_t* count);
 

@@ -1,15 +1,16 @@
 /* Topology: which ranks of a job work together, in every way they do.
  *
- * A job splits its model in several ways at once: tensors (tp), sequences (cp), batches (dp), stages
- * (pp), experts (ep). Each rank has an index on each of these axes; ranks that differ in some axes
- * alone form a group, and all such groups a family: "tp", "dp-cp", "mp". A topology knows the
- * families of a job, the groups of a family and the ranks of a group, in the order in which
+ * A job splits its model in several ways at once: tensors (tp), sequences (cp), batches (dp),
+ * stages (pp), experts (ep). Each rank has an index on each of these axes; ranks that differ in
+ * some axes alone form a group, and all such groups a family: "tp", "dp-cp", "mp". A topology knows
+ * the families of a job, the groups of a family and the ranks of a group, in the order in which
  * Megatron-LM enumerates them. It is arithmetic: nothing is sent, nothing is kept for a rank, and a
  * million ranks cost as much as one.
  *
- * Layouts. Ranks are numbered with the first axis of `order` fastest. Dense layers have the axes tp,
- * cp, dp, pp; experts have etp, ep, edp, pp, where tp, ep, dp, pp stand in the order, and edp is what
- * is left of a stage. gtp and egtp, for weights gathered where they are used, come after tp and ep.
+ * Layouts. Ranks are numbered with the first axis of `order` fastest. Dense layers have the axes
+ * tp, cp, dp, pp; experts have etp, ep, edp, pp, where tp, ep, dp, pp stand in the order, and edp
+ * is what is left of a stage. gtp and egtp, for weights gathered where they are used, come after tp
+ * and ep.
  *
  * Families
  *   always       tp pp dp cp dp-cp tp-cp tp-dp tp-dp-cp, mp (tp-pp), embedding (first and last
@@ -104,10 +105,10 @@ enum {
   VELO_TOPOLOGY_SVG = 1   /* a picture: ranks as squares, colored by group; a panel a family */
 };
 
-/* A topology. desc: copied; may be NULL for one rank. topology: receives the handle; destroy it with
- * velo_topology_destroy.
- * Thread class: any. Errors: NULL (topology; a list with a count), STRUCT, ARGUMENT (the field that
- * makes no sense, alone or with those before it), UNSUPPORTED (a field of newer headers), MEMORY. */
+/* A topology. desc: copied; may be NULL for one rank. topology: receives the handle; destroy it
+ * with velo_topology_destroy. Thread class: any. Errors: NULL (topology; a list with a count),
+ * STRUCT, ARGUMENT (the field that makes no sense, alone or with those before it), UNSUPPORTED
+ * (a field of newer headers), MEMORY. */
 VELO_API velo_status velo_topology_create(const velo_topology_desc* desc, velo_topology* topology);
 
 /* Ends a topology. NULL is ignored.
@@ -143,11 +144,11 @@ VELO_API velo_status velo_topology_get_group(velo_topology topology, const char*
                                              int64_t group, int32_t* ranks, int64_t capacity,
                                              int64_t* count);
 
-/* A family as a text, or all that have a name (family NULL). buffer: the caller's, `capacity` bytes,
- * zero-terminated; NULL with capacity 0 asks for the size alone. needed: receives the size with its
- * terminator; may be NULL. A picture shows the first 1024 ranks.
- * Thread class: any. Errors: NULL (topology, buffer), HANDLE, ARGUMENT (no such family, format),
- * STATE, MEMORY. */
+/* A family as a text, or all that have a name (family NULL). buffer: the caller's, `capacity`
+ * bytes, zero-terminated; NULL with capacity 0 asks for the size alone. needed: receives the
+ * size with its terminator; may be NULL. A picture shows the first 1024 ranks. Thread class:
+ * any. Errors: NULL (topology, buffer), HANDLE, ARGUMENT (no such family, format), STATE,
+ * MEMORY. */
 VELO_API velo_status velo_topology_write(velo_topology topology, const char* family,
                                          velo_topology_format format, char* buffer,
                                          uint64_t capacity, uint64_t* needed);

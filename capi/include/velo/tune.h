@@ -1,14 +1,14 @@
 /* Which layout of a job trains fastest: a search over ways to cut a model and its batch over
  * accelerators, by a model of costs and memory.
  *
- * A job is two JSON texts. The config says what is trained and on how many accelerators; the profile
- * says what an accelerator and the links between them give. Every candidate of the search is a
- * layout: tensor, pipeline, context and expert parallel sizes, chunks a pipeline rank holds,
+ * A job is two JSON texts. The config says what is trained and on how many accelerators; the
+ * profile says what an accelerator and the links between them give. Every candidate of the search
+ * is a layout: tensor, pipeline, context and expert parallel sizes, chunks a pipeline rank holds,
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), and how layers are split
- * over stages. It either becomes a plan, priced by the simulator of schedules and with memory itemised
- * by rank, or is rejected with a reason. examples/tune/README.md lists keys, units, defaults and
- * formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of an order that a
- * search found, the cap and the costs with which velo_schedule_create makes it again.
+ * over stages. It either becomes a plan, priced by the simulator of schedules and with memory
+ * itemised by rank, or is rejected with a reason. examples/tune/README.md lists keys, units,
+ * defaults and formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of an
+ * order that a search found, the cap and the costs with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -164,9 +164,9 @@ enum {
 
 /* Searches. desc: copied. tuning: receives the handle; destroy it with velo_tuning_destroy. That
  * nothing fits is no error: the tuning has no plans then.
- * Thread class: any. Errors: NULL, STRUCT, PARSE (no JSON, or not UTF-8, named with line and column),
- * ARGUMENT (a member, named by its path, or a field of desc), UNSUPPORTED (a field of newer headers),
- * MEMORY. */
+ * Thread class: any. Errors: NULL, STRUCT, PARSE (no JSON, or not UTF-8, named with line and
+ * column), ARGUMENT (a member, named by its path, or a field of desc), UNSUPPORTED (a field of
+ * newer headers), MEMORY. */
 VELO_API velo_status velo_tune(const velo_tune_desc* desc, velo_tuning* tuning);
 
 /* Ends a tuning. NULL is ignored.
@@ -177,9 +177,9 @@ VELO_API void velo_tuning_destroy(velo_tuning tuning);
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_tuning_get_info(velo_tuning tuning, velo_tuning_info* info);
 
-/* A plan by its place, the fastest first; of equally fast ones that with least memory. plan: receives
- * it, at most plan->struct_size bytes.
- * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such plan), STATE. */
+/* A plan by its place, the fastest first; of equally fast ones that with least memory. plan:
+ * receives it, at most plan->struct_size bytes. Thread class: per-handle. Errors: NULL, HANDLE,
+ * STRUCT, ARGUMENT (no such plan), STATE. */
 VELO_API velo_status velo_tuning_get_plan(velo_tuning tuning, int64_t index,
                                           velo_tuning_plan* plan);
 

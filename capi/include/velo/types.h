@@ -18,11 +18,11 @@
  * and the work of calls on one stream runs in the order in which they were made, one after the
  * other (calls made at the same time from several threads in either order).
  *
- * Handles are typed pointers to structs that are never defined, positive 63-bit numbers to those who
- * need numbers, and not to be followed. A handle that was destroyed, or belongs to another kind, is
- * refused with VELO_ERR_HANDLE, for as long as the process lives; with any other pointer value
- * behavior is undefined. Destroy calls, which return nothing, ignore what they refuse, and warn the
- * log sink of the context it belongs or belonged to while that lives.
+ * Handles are typed pointers to structs that are never defined, positive 63-bit numbers to those
+ * who need numbers, and not to be followed. A handle that was destroyed, or belongs to another
+ * kind, is refused with VELO_ERR_HANDLE, for as long as the process lives; with any other pointer
+ * value behavior is undefined. Destroy calls, which return nothing, ignore what they refuse, and
+ * warn the log sink of the context it belongs or belonged to while that lives.
  *
  * Inside. A function of the host (an allocator, a log function, a reduction, an executor's function
  * ..) runs inside the call of velo that needs it, which goes on when the function returns. Until
@@ -55,9 +55,9 @@ typedef struct velo_closure_s* velo_closure; /* an operator as a C function poin
  * int4, {VELO_DTYPE_INT, 4, 1}, is packed two elements a byte as DLPack packs it, in memory that
  * frameworks hold as uint8: of each pair the first element in the low four bits, the second in the
  * high four, both in two's complement. Sizes and strides count elements, so a byte tensor
- * [.., n / 2] is the int4 tensor [.., n]. Such a tensor is compact and its last size even: every row
- * begins at a byte, and n elements are n / 2 bytes. Of all other dtypes an element is bits / 8
- * bytes. */
+ * [.., n / 2] is the int4 tensor [.., n]. Such a tensor is compact and its last size even: every
+ * row begins at a byte, and n elements are n / 2 bytes. Of all other dtypes an element is bits /
+ * 8 bytes. */
 enum {
   VELO_DTYPE_INT = 0,
   VELO_DTYPE_UINT = 1,

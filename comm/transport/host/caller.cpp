@@ -1,4 +1,5 @@
-// How work gets to the thread of a host's functions, and what becomes of it when nobody waits any more.
+// How work gets to the thread of a host's functions, and what becomes of it when nobody waits any
+// more.
 #include <chrono>
 #include <utility>
 

@@ -1,10 +1,10 @@
 // A host's functions, the thread they are called on, and the memory they see.
 //
-// Whoever carries out an operation hands the thread a piece of work and waits for it, no longer than
-// the deadline: a function that hangs keeps its thread and the engine, which belongs to both sides, and
-// nobody else. So no function ever sees memory of a caller. Invariant: while work is under way its
-// thread alone uses the functions, what is staged and the sizes; otherwise the group's thread alone
-// does. Cost: two wake-ups for each piece of work.
+// Whoever carries out an operation hands the thread a piece of work and waits for it, no longer
+// than the deadline: a function that hangs keeps its thread and the engine, which belongs to both
+// sides, and nobody else. So no function ever sees memory of a caller. Invariant: while work is
+// under way its thread alone uses the functions, what is staged and the sizes; otherwise the
+// group's thread alone does. Cost: two wake-ups for each piece of work.
 #pragma once
 
 #include <condition_variable>
@@ -50,8 +50,8 @@ class host_engine {
   std::int64_t spread_room() const noexcept { return spreads() ? room() : share_room(); }
   std::int64_t piece_room() const noexcept { return trades() ? share_room() : share_room() / size; }
 
-  // give(peer) and take(peer) for all others. Every pair of ranks meets once, at the same point of an
-  // order that all know, the lower one giving first: nobody waits for a rank that waits.
+  // give(peer) and take(peer) for all others. Every pair of ranks meets once, at the same point of
+  // an order that all know, the lower one giving first: nobody waits for a rank that waits.
   template <class Give, class Take>
   void by_pairs(Give&& give, Take&& take) const;
 
@@ -103,10 +103,11 @@ class host_caller {
   host_caller& operator=(const host_caller&) = delete;
 
   using work = std::function<void(host_engine&)>;
-  // Returns when it is done, throws host_failure, also when it is not by the deadline or after `end`.
+  // Returns when it is done, throws host_failure, also when it is not by the deadline or after
+  // `end`.
   void run(work what);
-  // The group has ended: nobody waits any more. `last` is done where no work is under way; the host's
-  // abort is called behind it, or at once.
+  // The group has ended: nobody waits any more. `last` is done where no work is under way; the
+  // host's abort is called behind it, or at once.
   void end(work last, const char* why) noexcept;
 
  private:

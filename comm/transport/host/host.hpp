@@ -8,8 +8,8 @@
 
 namespace velo::comm {
 
-// The functions of one rank, released when nobody is left who could call them: the group, the thread
-// they are called on, or whoever waits for a part to be made.
+// The functions of one rank, released when nobody is left who could call them: the group, the
+// thread they are called on, or whoever waits for a part to be made.
 class host_table {
  public:
   explicit host_table(const velo_host_collectives& functions) noexcept : functions(functions) {}

@@ -1,9 +1,9 @@
 // A round: one collective of a group over a host's functions, as one rank carries it out.
 //
-// It begins with an opening that all ranks share: terms, the largest piece that a rank gives another,
-// what has ended the group, if anything has, and what little data there is. When all agree, what is
-// larger goes through the engine's memory in steps, of which all ranks make the same. Cost: a call of
-// the host, and what its calls take for the data.
+// It begins with an opening that all ranks share: terms, the largest piece that a rank gives
+// another, what has ended the group, if anything has, and what little data there is. When all
+// agree, what is larger goes through the engine's memory in steps, of which all ranks make the
+// same. Cost: a call of the host, and what its calls take for the data.
 #pragma once
 
 #include <functional>

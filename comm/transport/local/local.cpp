@@ -19,8 +19,8 @@ namespace {
 
 using links = std::vector<std::unique_ptr<transport>>;
 
-// The last rank that comes makes the part for all. One part at most of the same ranks, or of the same
-// attempt to shrink, is being met for, since none of them goes on before all have come.
+// The last rank that comes makes the part for all. One part at most of the same ranks, or of the
+// same attempt to shrink, is being met for, since none of them goes on before all have come.
 class threads_hall final : public hall {
  public:
   std::unique_ptr<transport> meet(const part_terms& of,

@@ -8,8 +8,8 @@
 
 namespace velo::comm {
 
-// One of each rank, in their order. slot_bytes: at least shared_area::least_slot, a multiple of 4096.
-// Throws VELO_ERR_MEMORY.
+// One of each rank, in their order. slot_bytes: at least shared_area::least_slot, a multiple of
+// 4096. Throws VELO_ERR_MEMORY.
 std::vector<std::unique_ptr<transport>> make_local(int ranks, std::size_t slot_bytes,
                                                    std::int64_t timeout_ns);
 

@@ -1,11 +1,12 @@
-// The order in which a group combines elements: inside a host by rank, then the hosts' results, in the
-// order of the hosts' lowest ranks.
+// The order in which a group combines elements: inside a host by rank, then the hosts' results, in
+// the order of the hosts' lowest ranks.
 //
 // A reduction is two: of a host's ranks, and of hosts. Between them a result has the dtype in which
-// elements are combined, float32 for the narrower ones, so that nothing is rounded but at the end: the
-// bits are the same whether one rank has the elements of all (`combine` here) or each host combines its
-// own and sends what came out (hosts.hpp). Averages of integers are of their exact sum, which is wider
-// than what is sent and has no order: they are not split. Cost: that of two reductions.
+// elements are combined, float32 for the narrower ones, so that nothing is rounded but at the end:
+// the bits are the same whether one rank has the elements of all (`combine` here) or each host
+// combines its own and sends what came out (hosts.hpp). Averages of integers are of their exact
+// sum, which is wider than what is sent and has no order: they are not split. Cost: that of two
+// reductions.
 #pragma once
 
 #include <cstddef>

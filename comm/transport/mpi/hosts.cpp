@@ -180,8 +180,8 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
   if (for_rank < 0) share(r, all[own_]);
 }
 
-// What fits a mailbox goes from rank to rank: so nobody leaves an operation inside before all have come,
-// and owes a look at the others' terms when the group ends (attendance.hpp).
+// What fits a mailbox goes from rank to rank: so nobody leaves an operation inside before all have
+// come, and owes a look at the others' terms when the group ends (attendance.hpp).
 static_assert(mpi_round::room >= mailbox::room);
 
 // What a rank of this host has in `out`, for the others here.
@@ -199,10 +199,11 @@ void mpi_hosts::share(mpi_round& r, int from) {
   run_inside(r, all);
 }
 
-// Slice by slice of every rank's part: the ranks of a host combine what they have for each host, each of
-// them some of its ranks' parts, right where they are sent from; who gets what all hosts have for it
-// combines that. So a host sends each rank elsewhere its part once, and every rank sends. A slice is under
-// way while the next is combined: who waits inside for a rank of its host has sent what that one needs.
+// Slice by slice of every rank's part: the ranks of a host combine what they have for each host,
+// each of them some of its ranks' parts, right where they are sent from; who gets what all hosts
+// have for it combines that. So a host sends each rank elsewhere its part once, and every rank
+// sends. A slice is under way while the next is combined: who waits inside for a rank of its host
+// has sent what that one needs.
 class mpi_hosts::scattering {
  public:
   scattering(mpi_hosts& hosts, mpi_round& r)

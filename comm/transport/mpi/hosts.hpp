@@ -1,11 +1,11 @@
 // Ranks of several hosts: what is large goes through shared memory inside a host, and between hosts
 // once, by way of one rank of each.
 //
-// What is small, and what gains nothing (all_to_all, which sends every byte where it is wanted as it is),
-// goes from rank to rank, with the same bits (host_order.hpp). Invariant: whether an operation goes by way
-// of hosts is the same on all ranks; when it begins, all ranks are in it and agree. A rank that waits
-// inside a host also looks for faults on the link, which alone keeps the deadline: a rank here that waits
-// for another host is not to blame.
+// What is small, and what gains nothing (all_to_all, which sends every byte where it is wanted as
+// it is), goes from rank to rank, with the same bits (host_order.hpp). Invariant: whether an
+// operation goes by way of hosts is the same on all ranks; when it begins, all ranks are in it and
+// agree. A rank that waits inside a host also looks for faults on the link, which alone keeps the
+// deadline: a rank here that waits for another host is not to blame.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,8 @@ namespace velo::comm {
 
 class mpi_hosts final : outside {
  public:
-  // Meets the ranks of this host in shared memory, where that is of any use. Throws as make_shm does.
+  // Meets the ranks of this host in shared memory, where that is of any use. Throws as make_shm
+  // does.
   mpi_hosts(mpi_link& link, std::size_t buffer);  // bytes, of each rank
 
   // False: the operation goes from rank to rank. The ranks have not met yet.

@@ -1,11 +1,11 @@
-// What the groups of one communicator of MPI share: its messages, and the notices by which ranks tell
-// each other of faults and of leaving.
+// What the groups of one communicator of MPI share: its messages, and the notices by which ranks
+// tell each other of faults and of leaving.
 //
 // One hub for each communicator that a host has named, made with its first group and kept until MPI
-// or the communicator ends. Groups are numbered in the order in which they are made, the same on all
-// ranks; a group's messages have tags of its own. One receive for notices is always posted: whoever
-// waits, in whatever group, reads what came and hands it to the group that is meant, or keeps it for a
-// group that is not made yet. Thread-safe.
+// or the communicator ends. Groups are numbered in the order in which they are made, the same on
+// all ranks; a group's messages have tags of its own. One receive for notices is always posted:
+// whoever waits, in whatever group, reads what came and hands it to the group that is meant, or
+// keeps it for a group that is not made yet. Thread-safe.
 #pragma once
 
 #include <map>
@@ -41,8 +41,8 @@ class notice_reader {
 
 class mpi_hub {
  public:
-  // Meets nobody yet. Throws PEER (not all came to make the communicator), UNSUPPORTED, IO, and what
-  // load_mpi does.
+  // Meets nobody yet. Throws PEER (not all came to make the communicator), UNSUPPORTED, IO, and
+  // what load_mpi does.
   static std::shared_ptr<mpi_hub> open(const std::string& folders, std::int64_t communicator,
                                        std::int64_t timeout_ns);
   ~mpi_hub();
@@ -57,7 +57,8 @@ class mpi_hub {
   // A number for a group that is being made; what came for it is read at once.
   // Throws UNSUPPORTED when there are no more.
   std::uint64_t add(notice_reader& reader);
-  // Of a part of a group, whose ranks alone agree on its number: at least what each of them has left.
+  // Of a part of a group, whose ranks alone agree on its number: at least what each of them has
+  // left.
   std::uint64_t next_part() const;
   void add_part(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;

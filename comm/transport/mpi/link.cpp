@@ -265,9 +265,9 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
   }
 }
 
-// What can come instead of the messages: ranks that left or are gone, the deadline. Who left has sent
-// before what it owed, and what begins came before the word that it left; which another thread may
-// have read since the messages were looked at: then they are looked at again.
+// What can come instead of the messages: ranks that left or are gone, the deadline. Who left has
+// sent before what it owed, and what begins came before the word that it left; which another thread
+// may have read since the messages were looked at: then they are looked at again.
 void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   const awaited& all = now.all;
   fault why = now.doing;
@@ -401,8 +401,8 @@ bool mpi_link::failed(fault& why) const noexcept {
   return true;
 }
 
-// While ranks meet: what ended the group for one that has met all is for the first call, since all have
-// sent what the others need to meet it.
+// While ranks meet: what ended the group for one that has met all is for the first call, since all
+// have sent what the others need to meet it.
 void mpi_link::raise_if_unmade() const {
   fault known;
   if (!failed(known)) return;

@@ -1,10 +1,11 @@
 // The messages of one group: sent from, and received into, memory of its own.
 //
-// What MPI reads or writes is never the caller's: an operation may end while messages are under way,
-// because a rank is gone, and their bytes then stay behind in the care of the hub. Messages of a kind
-// between two ranks arrive in the order in which they were sent; nobody waits beyond the deadline for
-// a rank from which nothing comes. Who has waited for half of it says for whom: so who is awaited, but
-// waits itself, is not named for it. The group's thread alone sends and waits; a fault may come from any.
+// What MPI reads or writes is never the caller's: an operation may end while messages are under
+// way, because a rank is gone, and their bytes then stay behind in the care of the hub. Messages of
+// a kind between two ranks arrive in the order in which they were sent; nobody waits beyond the
+// deadline for a rank from which nothing comes. Who has waited for half of it says for whom: so who
+// is awaited, but waits itself, is not named for it. The group's thread alone sends and waits; a
+// fault may come from any.
 #pragma once
 
 #include <atomic>
@@ -46,15 +47,16 @@ class mpi_link final : public notice_reader {
   // PEER when they do not come, which ends nothing.
   setting part(const part_terms& of);
 
-  // Of all ranks: a name of the host, the same for those that share its memory, and a number by chance.
+  // Of all ranks: a name of the host, the same for those that share its memory, and a number by
+  // chance.
   struct whereabouts {
     std::string host;
     std::uint64_t token;
   };
   const std::vector<whereabouts>& ranks() const noexcept { return ranks_; }
 
-  // Places for what is sent and received: of an opening; of data and of messages (way 2), two for each
-  // rank and direction, used in turn.
+  // Places for what is sent and received: of an opening; of data and of messages (way 2), two for
+  // each rank and direction, used in turn.
   static constexpr int opening_bytes = 2048;
   std::int64_t slot_bytes() const noexcept { return static_cast<std::int64_t>(slot_); }
   char* opening_to(int peer) const noexcept { return place(peer); }
@@ -95,8 +97,9 @@ class mpi_link final : public notice_reader {
   template <class Move, class Tell>
   void wait(const fault& doing, Move&& move, Tell&& tell);
 
-  // For who waits for some of the ranks elsewhere: throws PEER when the group has ended, or does now for
-  // that wait. told: when others were told of it, 0: not yet; else they are to be told that it is over.
+  // For who waits for some of the ranks elsewhere: throws PEER when the group has ended, or does
+  // now for that wait. told: when others were told of it, 0: not yet; else they are to be told that
+  // it is over.
   void look_around(const fault& doing, const rank_set& waits_for, std::int64_t waited,
                    std::int64_t& told);
   void tell_goes_on() noexcept;

@@ -1,9 +1,9 @@
 // Messages over MPI: what one rank has for another, several at once, in any direction.
 //
-// As in shared memory (comm/collective/messages.cpp) a message begins with its terms, and a call ends
-// when the last of its bytes is in a slot, though it may not be sent yet; here each pair of ranks has two
-// slots in either direction, and no message is started or lent. What one call leaves on its way the next
-// ones see to, and whoever leaves the group.
+// As in shared memory (comm/collective/messages.cpp) a message begins with its terms, and a call
+// ends when the last of its bytes is in a slot, though it may not be sent yet; here each pair of
+// ranks has two slots in either direction, and no message is started or lent. What one call leaves
+// on its way the next ones see to, and whoever leaves the group.
 #pragma once
 
 #include <array>

@@ -1,9 +1,9 @@
 // The collectives over MPI.
 //
-// Where data is only moved, a collective is pieces: what a rank gives to each and takes from each, the
-// number of elements of which the opening says. A piece that fits goes with the opening, a longer one
-// in slices. Reductions gather what belongs to an element from all ranks and combine it in the order of the
-// group (host_order.hpp): MPI's own reductions promise none.
+// Where data is only moved, a collective is pieces: what a rank gives to each and takes from each,
+// the number of elements of which the opening says. A piece that fits goes with the opening, a
+// longer one in slices. Reductions gather what belongs to an element from all ranks and combine it
+// in the order of the group (host_order.hpp): MPI's own reductions promise none.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -160,8 +160,8 @@ void scatter(mpi_round& r) {
   all.run();
 }
 
-// A large tensor of the root's goes to each rank in a part, and from there to the others: so the root
-// sends it once, and not once for each.
+// A large tensor of the root's goes to each rank in a part, and from there to the others: so the
+// root sends it once, and not once for each.
 class spread {
  public:
   explicit spread(mpi_round& r)
@@ -171,8 +171,8 @@ class spread {
         root_(r.what.terms.root),
         unit_(r.slot_bytes() / 2) {}
 
-  // In step s the root sends each a slice of its part, and each passes on that of the step before the
-  // last, which it has.
+  // In step s the root sends each a slice of its part, and each passes on that of the step before
+  // the last, which it has.
   void run() {
     const std::int64_t count = slices_in(own_bytes(0), unit_);
     r_.steps(
@@ -277,8 +277,8 @@ void reduce_scatter(mpi_round& r) {
       });
 }
 
-// all_reduce and reduce of more than fits an opening: chunk by chunk, each rank combines a part of it
-// and sends the result to those that get it, two steps later.
+// all_reduce and reduce of more than fits an opening: chunk by chunk, each rank combines a part of
+// it and sends the result to those that get it, two steps later.
 class combination {
  public:
   combination(mpi_round& r, int for_rank)

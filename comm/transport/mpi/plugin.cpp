@@ -1,8 +1,9 @@
 // libvelo_mpi.so: the table of plugin.hpp over MPI 3.
 //
-// Lines hang on the host's communicators as attributes: when a host frees one, the line goes with the
-// last group that uses it, or soon after. MPI that velo has initialized is finalized when the process
-// ends in good order; MPI of a host is the host's. After MPI_Finalize every call fails, whoever made it.
+// Lines hang on the host's communicators as attributes: when a host frees one, the line goes with
+// the last group that uses it, or soon after. MPI that velo has initialized is finalized when the
+// process ends in good order; MPI of a host is the host's. After MPI_Finalize every call fails,
+// whoever made it.
 #include "comm/transport/mpi/plugin.hpp"
 
 #include <mpi.h>
@@ -66,8 +67,8 @@ bool is_running(char* why) {
   return !all().over || refuse(why, "MPI has been finalized");
 }
 
-// Frees what nobody uses any more, but for the communicator itself: another rank's last notice may be
-// under way, and would find whoever got its number next.
+// Frees what nobody uses any more, but for the communicator itself: another rank's last notice may
+// be under way, and would find whoever got its number next.
 void sweep() {
   std::vector<line*>& lines = all().lines;
   for (std::size_t i = 0; i < lines.size();) {
@@ -95,7 +96,8 @@ int end_all(MPI_Comm, int, void*, void*) {
   return MPI_SUCCESS;
 }
 
-// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process ends without it.
+// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process ends without
+// it.
 void* end_anyway(void* status) {
   sleep(3);
   _exit(*static_cast<int*>(status));
@@ -110,7 +112,8 @@ void finalize(int status, void*) {
   MPI_Finalize();
 }
 
-// MPI_Init waits for every process of the job, and nothing can call it back: it has a thread of its own.
+// MPI_Init waits for every process of the job, and nothing can call it back: it has a thread of its
+// own.
 void* initialize(void*) {
   world& of = all();
   of.code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &of.level);

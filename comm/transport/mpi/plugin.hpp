@@ -1,10 +1,11 @@
-// What libvelo.so asks of MPI: messages between the ranks of a communicator, and nothing else. Not its
-// reductions: they promise no order, and a caller's function would get no pointer of the caller's.
+// What libvelo.so asks of MPI: messages between the ranks of a communicator, and nothing else. Not
+// its reductions: they promise no order, and a caller's function would get no pointer of the
+// caller's.
 //
-// The plugin libvelo_mpi.so is the only file that sees mpi.h; it answers with this table, made for the
-// release that is named in it and for no other. It keeps a communicator of velo's own behind each that
-// a host names, so that no message of velo meets one of the host. Invariant: nothing here waits for
-// another rank.
+// The plugin libvelo_mpi.so is the only file that sees mpi.h; it answers with this table, made for
+// the release that is named in it and for no other. It keeps a communicator of velo's own behind
+// each that a host names, so that no message of velo meets one of the host. Invariant: nothing here
+// waits for another rank.
 #pragma once
 
 #include <cstdint>
@@ -39,11 +40,11 @@ struct mpi_plugin {
 
   // Functions that can fail return whether they did not; `why`, 128 bytes, says it otherwise.
 
-  // MPI is initialized, by the host or now, for calls from any thread: once `*done`, else the call is to
-  // be repeated.
+  // MPI is initialized, by the host or now, for calls from any thread: once `*done`, else the call
+  // is to be repeated.
   bool (*start)(int* done, char* why);
-  // A line of a communicator: `*line` once `*done`, else the call is to be repeated. To be given back
-  // with close.
+  // A line of a communicator: `*line` once `*done`, else the call is to be repeated. To be given
+  // back with close.
   bool (*open)(std::int64_t communicator, mpi_keeper keeper, mpi_line** line, int* done, char* why);
   void (*close)(mpi_line* line);
 

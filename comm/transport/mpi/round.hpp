@@ -1,10 +1,10 @@
 // A round: one operation of a group over MPI, as one rank carries it out.
 //
-// It begins with an opening from each rank to each: its terms, a number meant for the reader, and what
-// little of its data the reader gets. When all have come and their terms agree, what is larger goes
-// through slots in steps, the next of which is under way while one is worked on. Both sides know what
-// a step carries between them, and nothing is sent where that is nothing. Cost: the time of a message
-// there and of one back, and of the data.
+// It begins with an opening from each rank to each: its terms, a number meant for the reader, and
+// what little of its data the reader gets. When all have come and their terms agree, what is larger
+// goes through slots in steps, the next of which is under way while one is worked on. Both sides
+// know what a step carries between them, and nothing is sent where that is nothing. Cost: the time
+// of a message there and of one back, and of the data.
 #pragma once
 
 #include "comm/transport/mpi/host_order.hpp"
@@ -60,8 +60,8 @@ class mpi_round {
   }
 
   const void** sources() noexcept { return sources_.data(); }
-  // What stands at sources(), one of each rank, in the order of the group (host_order.hpp). Throws PEER:
-  // the caller's function has ended the group.
+  // What stands at sources(), one of each rank, in the order of the group (host_order.hpp). Throws
+  // PEER: the caller's function has ended the group.
   void combine(void* out, std::int64_t n);
   // Ends the group: a rank has other terms than it should, which the terms cannot show.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
@@ -86,8 +86,8 @@ class mpi_round {
 
 void carry_out(mpi_round& r);
 
-// Parts of it: all_reduce (for_rank -1) and reduce, broadcast, and pieces of bytes from each to each, of
-// what fits no opening.
+// Parts of it: all_reduce (for_rank -1) and reduce, broadcast, and pieces of bytes from each to
+// each, of what fits no opening.
 void combine_large(mpi_round& r, int for_rank);
 void broadcast_large(mpi_round& r);
 struct piece {

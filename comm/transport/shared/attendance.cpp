@@ -80,7 +80,8 @@ void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
              [&](std::int64_t ns) { at_.area.sleep(peer, awaited, wanted, ns); });
 }
 
-// Those that are furthest behind, for those in between wait for them. None: all have come meanwhile.
+// Those that are furthest behind, for those in between wait for them. None: all have come
+// meanwhile.
 rank_set attendance::late_ranks(word by, std::uint64_t wanted) const noexcept {
   rank_set late;
   std::uint64_t least = wanted;

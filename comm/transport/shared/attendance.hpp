@@ -1,11 +1,11 @@
-// Who has come to an operation of a group in shared memory, with which terms, and how far: all that a
-// rank waits for.
+// Who has come to an operation of a group in shared memory, with which terms, and how far: all that
+// a rank waits for.
 //
-// A rank to which the others have nothing to say may go on before they have come (leave). It owes a look
-// at them, which its next operation takes once it has come there itself, or else its leaving the group:
-// so every rank holds its terms against those of all, in every operation. Invariant: who comes to an
-// operation knows that all came to the one before the last, and have ended those before that: of four
-// mailboxes the one it writes is read by nobody. Cost: a line from each peer.
+// A rank to which the others have nothing to say may go on before they have come (leave). It owes a
+// look at them, which its next operation takes once it has come there itself, or else its leaving
+// the group: so every rank holds its terms against those of all, in every operation. Invariant: who
+// comes to an operation knows that all came to the one before the last, and have ended those before
+// that: of four mailboxes the one it writes is read by nobody. Cost: a line from each peer.
 #pragma once
 
 #include "comm/transport/shared/waiting.hpp"

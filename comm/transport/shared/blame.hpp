@@ -1,13 +1,15 @@
-// Who is at fault when a deadline is over: not who is awaited and waits itself, but whom that one waits
-// for. What a rank waits for each transport knows in a way of its own. Not hot: asked when all is over.
+// Who is at fault when a deadline is over: not who is awaited and waits itself, but whom that one
+// waits for. What a rank waits for each transport knows in a way of its own. Not hot: asked when
+// all is over.
 #pragma once
 
 #include "comm/group/fault.hpp"
 
 namespace velo::comm {
 
-// Those to blame when `rank`, of so many, has waited for these too long; the same where all only wait
-// for each other. is_blocked(peer, by): whether the peer waits; if so, adds those it waits for.
+// Those to blame when `rank`, of so many, has waited for these too long; the same where all only
+// wait for each other. is_blocked(peer, by): whether the peer waits; if so, adds those it waits
+// for.
 template <class IsBlocked>
 rank_set to_blame(int ranks, int rank, const rank_set& awaited, IsBlocked&& is_blocked) {
   rank_set seen = awaited, blamed;

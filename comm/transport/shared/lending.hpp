@@ -1,11 +1,12 @@
-// Memory of a rank in which peers read what it sent: a first-fit allocator whose blocks are freed by
-// their readers.
+// Memory of a rank in which peers read what it sent: a first-fit allocator whose blocks are freed
+// by their readers.
 //
-// A sender copies a message into a block and goes on; the reader computes with it there and then frees
-// the block, by a word in front of it, so that a message is copied once. Only the owner allocates, and a
-// block is not used again before its word is 0: owner and readers share nothing else. The lowest gap is
-// taken, so that memory once touched is touched again. Where there is none a message goes another way;
-// nobody waits for a block. Cost: to allocate, linear in the blocks that are out; to free, one store.
+// A sender copies a message into a block and goes on; the reader computes with it there and then
+// frees the block, by a word in front of it, so that a message is copied once. Only the owner
+// allocates, and a block is not used again before its word is 0: owner and readers share nothing
+// else. The lowest gap is taken, so that memory once touched is touched again. Where there is none
+// a message goes another way; nobody waits for a block. Cost: to allocate, linear in the blocks
+// that are out; to free, one store.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,8 @@ class lending {
 
   // memory: `size` bytes that all ranks see. nullptr: no room.
   char* take(char* memory, std::size_t size, std::size_t bytes);
-  // Whether a block of so many bytes may lie `offset` behind the beginning of memory of `size` bytes.
+  // Whether a block of so many bytes may lie `offset` behind the beginning of memory of `size`
+  // bytes.
   static bool is_block(std::uint64_t offset, std::int64_t bytes, std::size_t size) noexcept {
     return offset >= alignment && offset % alignment == 0 && offset <= size &&
            static_cast<std::uint64_t>(bytes) <= size - offset;

@@ -15,7 +15,8 @@ namespace velo::comm {
 meeting::meeting(place& at, const operation& what, core::execution& state)
     : attendance(at, ++at.met, what.terms), what(what), state(state) {}
 
-// The line that peers wait for comes last, all at once: it is theirs again as soon as they look at it.
+// The line that peers wait for comes last, all at once: it is theirs again as soon as they look at
+// it.
 void meeting::arrive(const void* payload, std::int64_t bytes) {
   mailbox& mine = box(rank);
   copy_short(at_.area.payload(rank, sequence_, bytes), payload, bytes);
@@ -50,8 +51,8 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
 
 namespace {
 
-// Asked for once. Initialized before any code runs: the guard of a local constant could be held by another
-// thread at a fork.
+// Asked for once. Initialized before any code runs: the guard of a local constant could be held by
+// another thread at a fork.
 std::int64_t bytes_of_machine() noexcept {
   static std::atomic<std::int64_t> known{0};
   if (known.load(std::memory_order_relaxed) == 0)
@@ -68,8 +69,8 @@ bool meeting::may_take(std::int64_t theirs, std::int64_t ours) const noexcept {
   return theirs >= 0 && theirs <= 4 * bytes_of_machine() / (slot_bytes() / size) + 1;
 }
 
-// Their counters of steps, which they wrote right before they came. Of more than two ranks another may
-// have looked first, and so have brought the line nearer: each begins with the rank after it.
+// Their counters of steps, which they wrote right before they came. Of more than two ranks another
+// may have looked first, and so have brought the line nearer: each begins with the rank after it.
 void meeting::look_at_peers() noexcept {
   std::int64_t longest = 0;
   for (int i = 1; i < size; ++i) {

@@ -1,17 +1,17 @@
 // A meeting: one operation of a group in shared memory, as one rank carries it out.
 //
-// Every operation begins with all ranks there: arrive puts what this rank has to say, meet waits for
-// the others and compares their terms. What does not fit a mailbox goes through the staging places in
-// steps, which all ranks take together: in each a rank writes mine(), and reads of(rank) of any. The
-// first step is written before the ranks meet, which says that it is: it costs no wait of its own.
-// Invariant: who begins a step knows that all have ended the step before the last, whose slot it writes
-// again; all ranks take the same number of steps in an operation. A rank that may write through the
-// cache (peer_writer.hpp) moves its slots on with each step, and says so when the ranks meet. Cost of a
-// step: a line from each peer.
+// Every operation begins with all ranks there: arrive puts what this rank has to say, meet waits
+// for the others and compares their terms. What does not fit a mailbox goes through the staging
+// places in steps, which all ranks take together: in each a rank writes mine(), and reads of(rank)
+// of any. The first step is written before the ranks meet, which says that it is: it costs no wait
+// of its own. Invariant: who begins a step knows that all have ended the step before the last,
+// whose slot it writes again; all ranks take the same number of steps in an operation. A rank that
+// may write through the cache (peer_writer.hpp) moves its slots on with each step, and says so when
+// the ranks meet. Cost of a step: a line from each peer.
 //
-// Where ranks lend memory (windows.hpp) and all tensors of an operation lie in it, they are read there:
-// ranks meet with where they lie, and pass when they have read. A rank whose tensor lies elsewhere has all
-// take the steps, which then cost one wait more.
+// Where ranks lend memory (windows.hpp) and all tensors of an operation lie in it, they are read
+// there: ranks meet with where they lie, and pass when they have read. A rank whose tensor lies
+// elsewhere has all take the steps, which then cost one wait more.
 #pragma once
 
 #include <algorithm>
@@ -61,13 +61,13 @@ class meeting : public attendance {
   const char* out_of(int peer, std::int64_t bytes) const {
     return lying_at(peer, places_of(peer).out, bytes);
   }
-  // Says that this rank has read, and waits until all have. Throws PEER: the group had ended before, so a
-  // peer may have changed what was read.
+  // Says that this rank has read, and waits until all have. Throws PEER: the group had ended
+  // before, so a peer may have changed what was read.
   void pass();
 
-  // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
-  // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
-  // that any rank uses in a step, the same on every rank.
+  // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at
+  // least one. write(step) before it is posted, read(step) when all have posted it. span: bytes of
+  // a slot that any rank uses in a step, the same on every rank.
   struct course {
     std::int64_t steps, span, saying = 0;
   };
@@ -104,17 +104,17 @@ class meeting : public attendance {
   }
   void fetch(const char* from, void* to, std::int64_t bytes) const;
 
-  // What stands at sources(). Throws PEER: the caller's function has ended the group, so nothing of what
-  // it left may reach a peer.
+  // What stands at sources(). Throws PEER: the caller's function has ended the group, so nothing of
+  // what it left may reach a peer.
   void combine(void* out, std::int64_t n, bool bypass) const {
     if (n == 0) return;
     what.combine({sources(), size, out, n, what.terms.scale, bypass});
     if (what.custom != nullptr) raise_if_noted(at_);
   }
 
-  // Makes what the next operation writes, if it is as short as this one, ours to write already: peers
-  // have read it last time, and would give it up only when they wait for what is written there. Zen 4,
-  // far from each other: a quarter of the time of 512 bytes.
+  // Makes what the next operation writes, if it is as short as this one, ours to write already:
+  // peers have read it last time, and would give it up only when they wait for what is written
+  // there. Zen 4, far from each other: a quarter of the time of 512 bytes.
   void own_next() const noexcept;
 
   // Ends the group: a rank has other terms than it should, which the terms cannot show.

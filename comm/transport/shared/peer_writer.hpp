@@ -1,12 +1,13 @@
 // How a rank writes what its peers read: through the cache, or around it.
 //
 // Around it (non-temporal stores) bytes go to memory, and peers read them there: the same at any
-// distance. Through it they stay in a cache: among ranks that share the third one writing and reading
-// are twice as fast, but where they do not each line first has to come from another complex, ten
-// times slower. Which it is no topology says for long, since the system moves threads, and the host
-// of a virtual machine its processors; so it is measured: now and then a rank times how long a line
-// takes that a peer has just written. How long its own writing takes says less, since that depends on
-// where the lines were before. Cost of a look: two at the clock and a line from each peer.
+// distance. Through it they stay in a cache: among ranks that share the third one writing and
+// reading are twice as fast, but where they do not each line first has to come from another
+// complex, ten times slower. Which it is no topology says for long, since the system moves threads,
+// and the host of a virtual machine its processors; so it is measured: now and then a rank times
+// how long a line takes that a peer has just written. How long its own writing takes says less,
+// since that depends on where the lines were before. Cost of a look: two at the clock and a line
+// from each peer.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@
 
 namespace velo::comm {
 
-// Whether lines come quickly, by what some took. Zen 4: within a complex 30 to 60 ns, the clock among
-// them, from another 170 and more. A single look can be disturbed: it takes some in a row to change.
+// Whether lines come quickly, by what some took. Zen 4: within a complex 30 to 60 ns, the clock
+// among them, from another 170 and more. A single look can be disturbed: it takes some in a row to
+// change.
 class nearness {
  public:
   static constexpr std::int64_t far_line_ns = 100;

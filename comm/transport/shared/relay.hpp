@@ -1,11 +1,12 @@
-// A relay: pieces that every rank shows all others, one after the other, while it computes in between.
+// A relay: pieces that every rank shows all others, one after the other, while it computes in
+// between.
 //
 // A rank writes a piece into its place and shows it; what all have shown it reads, and releases. Up
-// to `places` pieces may be on show, so that ranks need not keep step: none waits for another unless
-// that one is so many pieces behind. Ranks of one process see each other's tensors besides, and then
-// a piece may be rows of those, to which nothing is written. Nothing here copies. One relay is one
-// operation of its group; what its terms and pieces mean is up to who made it. Cost of a piece: two
-// lines from each peer.
+// to `places` pieces may be on show, so that ranks need not keep step: none waits for another
+// unless that one is so many pieces behind. Ranks of one process see each other's tensors besides,
+// and then a piece may be rows of those, to which nothing is written. Nothing here copies. One
+// relay is one operation of its group; what its terms and pieces mean is up to who made it. Cost of
+// a piece: two lines from each peer.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,9 @@ class relay {
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
 
-  // What each rank's operation has as `in`, once a piece was awaited; nullptr where ranks do not see
-  // each other's tensors. It may be used, and be written where that is agreed, during a
-  // `use`, for a piece that was not released yet; an operation that fails waits for that.
+  // What each rank's operation has as `in`, once a piece was awaited; nullptr where ranks do not
+  // see each other's tensors. It may be used, and be written where that is agreed, during a `use`,
+  // for a piece that was not released yet; an operation that fails waits for that.
   virtual void* tensor(int of) const noexcept = 0;
 
   // Each waits for peers; throws PEER.

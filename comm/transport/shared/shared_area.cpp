@@ -20,8 +20,8 @@ static_assert(std::is_trivially_copyable_v<fault> && std::is_standard_layout_v<f
 
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
-// Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to one
-// rank take eight staging slots at most; a page at least.
+// Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to
+// one rank take eight staging slots at most; a page at least.
 std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
   const std::size_t share = 2 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
   return std::max(page, std::min(slot_bytes / 2 / page * page, share));
@@ -143,7 +143,8 @@ void shared_area::wake_all() const noexcept {
 void shared_area::note(int rank, const fault& why) const noexcept {
   fault_note& own = state(rank).note;
   if (own.taken.exchange(1, std::memory_order_acquire) != 0) {
-    // Another thread of this rank writes one down, which takes microseconds; or the word is corrupt.
+    // Another thread of this rank writes one down, which takes microseconds; or the word is
+    // corrupt.
     const std::int64_t until = core::now_ns() + 1000000000;
     while (!is_noted() && core::now_ns() < until) sched_yield();
     if (is_noted()) return;

@@ -1,15 +1,15 @@
 // Memory that all ranks of a host see, and how they wait for each other in it.
 //
-// Each rank has four mailboxes, used in turn by operations, a counter of steps, and a place to stage
-// what others read. Only the owner writes them; everybody reads. An operation begins when every
-// rank has put its terms, and a payload of up to a KiB, into its mailbox; whatever is longer goes
-// through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
-// own; a long message that is started lies in memory that its sender lends (lending.hpp). All atomics
-// that different ranks write lie in lines of their own.
+// Each rank has four mailboxes, used in turn by operations, a counter of steps, and a place to
+// stage what others read. Only the owner writes them; everybody reads. An operation begins when
+// every rank has put its terms, and a payload of up to a KiB, into its mailbox; whatever is longer
+// goes through the staging place in steps (meeting.hpp). Messages between two ranks have channels
+// of their own; a long message that is started lies in memory that its sender lends (lending.hpp).
+// All atomics that different ranks write lie in lines of their own.
 //
 // Waiting spins, where each rank has a processor of its own, then yields, then sleeps on the word
-// awaited, and looks every 50 ms at the latest for what ends a group: a fault that somebody noted, a
-// peer that is gone, the deadline. Who posts wakes sleepers only if there are any: one more load.
+// awaited, and looks every 50 ms at the latest for what ends a group: a fault that somebody noted,
+// a peer that is gone, the deadline. Who posts wakes sleepers only if there are any: one more load.
 #pragma once
 
 #include <atomic>
@@ -24,9 +24,10 @@ namespace velo::comm {
 inline constexpr std::size_t line = 128;  // lines are fetched in pairs
 inline constexpr std::size_t page = 4096;
 
-// An operation of one rank: its terms and its payload. Peers wait for one line, with 16 bytes of payload
-// in it. A longer payload lies in a page of its own (shared_area::payload): a peer that polls the line
-// also prefetches the lines behind it, and so would slow the rank that is still writing them.
+// An operation of one rank: its terms and its payload. Peers wait for one line, with 16 bytes of
+// payload in it. A longer payload lies in a page of its own (shared_area::payload): a peer that
+// polls the line also prefetches the lines behind it, and so would slow the rank that is still
+// writing them.
 struct alignas(line) mailbox {
   static constexpr int count = 4;                 // of a rank
   static constexpr int room = 1024, beside = 16;  // bytes of a payload; those that stand here
@@ -70,7 +71,8 @@ struct rank_state {
   fault_note note;
 };
 
-// Messages from one rank to another: slots that the sender filled, and those that the reader emptied.
+// Messages from one rank to another: slots that the sender filled, and those that the reader
+// emptied.
 struct channel {
   alignas(line) std::atomic<std::uint64_t> put;
   alignas(line) std::atomic<std::uint64_t> taken;
@@ -84,8 +86,8 @@ struct alignas(64) message_head {
 };
 
 struct area_head {
-  // Whose fault ended the group: rank + 1; 0: none. A fault is whole before its rank is named, so that
-  // a rank that dies while it writes one down hides no other.
+  // Whose fault ended the group: rank + 1; 0: none. A fault is whole before its rank is named, so
+  // that a rank that dies while it writes one down hides no other.
   alignas(line) std::atomic<std::uint64_t> first_fault;
   alignas(line) std::atomic<std::uint64_t> decided;  // whose proposal holds: attempt, rank + 1
 };
@@ -100,9 +102,9 @@ class peer_watch {
 
 // The area as one rank sees it: its address differs between processes, its contents do not.
 //
-// A rank may write anything anywhere in it. So no number from it is an index, an offset, a count or a
-// bound of a loop before it was copied and checked; one that no rank writes ends the group as a fault of
-// the rank whose word it is (fault::how::corrupt).
+// A rank may write anything anywhere in it. So no number from it is an index, an offset, a count or
+// a bound of a loop before it was copied and checked; one that no rank writes ends the group as a
+// fault of the rank whose word it is (fault::how::corrupt).
 class shared_area {
  public:
   static constexpr int slots = 2;          // of a staging place, used in turn
@@ -133,12 +135,12 @@ class shared_area {
                                                    sequence % mailbox::count) *
                                                       page;
   }
-  // What an operation uses of a slot may lie `moved` bytes behind its beginning. moved_by: for one that
-  // is written through the cache and uses `span` bytes of it. They move on with every step, so that
-  // their lines have left the second cache of their readers, but not the third, before they are written
-  // again. What fills a slot does not move: with places twice as large it took half as long again. Less
-  // than a page stays where it is, in the first cache. What is written around the cache does not move
-  // (moved = 0), so that its pages stay in the TLB.
+  // What an operation uses of a slot may lie `moved` bytes behind its beginning. moved_by: for one
+  // that is written through the cache and uses `span` bytes of it. They move on with every step, so
+  // that their lines have left the second cache of their readers, but not the third, before they
+  // are written again. What fills a slot does not move: with places twice as large it took half as
+  // long again. Less than a page stays where it is, in the first cache. What is written around the
+  // cache does not move (moved = 0), so that its pages stay in the TLB.
   std::size_t moved_by(std::uint64_t step, std::size_t span) const noexcept {
     return span < page ? 0 : step / slots % (slot_bytes_ / span) * span;
   }

@@ -1,8 +1,9 @@
 // Groups made of ranks of another that share memory: those that are listed, or those that survive.
 //
 // Survivors agree by one word of the area. Each rank that comes writes down who it sees: those that
-// have come, once nobody else can be hoped for. The first one to put its number into the word decides
-// for all, so that nobody needs to survive for long; who comes later and is not among them is out.
+// have come, once nobody else can be hoped for. The first one to put its number into the word
+// decides for all, so that nobody needs to survive for long; who comes later and is not among them
+// is out.
 #include <ctime>
 
 #include "comm/transport/self/self.hpp"
@@ -96,8 +97,8 @@ std::unique_ptr<transport> shared_transport::meet(const part_terms& of) {
   }
 }
 
-// A rank of the part that left, or whose process is gone, does not come; nor does any for a part of a
-// group that has ended.
+// A rank of the part that left, or whose process is gone, does not come; nor does any for a part of
+// a group that has ended.
 void shared_transport::raise_if_hopeless(const part_terms& of) const {
   if (of.kind == collective::create_part) raise_if_noted(at_);
   rank_set left, gone, ended;

@@ -1,6 +1,6 @@
 // A relay in shared memory that is its own: four places for each rank, larger than those that
-// collectives stage in, for what is multiplied and combined at once. They stay untouched, and take no
-// memory, until the first relay.
+// collectives stage in, for what is multiplied and combined at once. They stay untouched, and take
+// no memory, until the first relay.
 //
 // Who uses a peer's tensor says so before it looks whether the group has ended, and a rank whose
 // operation fails ends the group before it looks who uses its tensors (shared_transport::settle):

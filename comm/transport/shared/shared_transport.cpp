@@ -93,8 +93,8 @@ std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
   return std::make_unique<shared_relay>(at_, what, state, kind_ == VELO_TRANSPORT_LOCAL);
 }
 
-// Others use them for the length of a slice of a product, or of a copy of a rank's rows, at most. A rank
-// alone has no others, and notes no fault.
+// Others use them for the length of a slice of a product, or of a copy of a rank's rows, at most. A
+// rank alone has no others, and notes no fault.
 void shared_transport::settle() noexcept {
   if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
   for (int peer = 0; peer < size(); ++peer)

@@ -1,4 +1,5 @@
-// The transport of ranks that share memory, whoever owns that memory: the engine of `local` and `shm`.
+// The transport of ranks that share memory, whoever owns that memory: the engine of `local` and
+// `shm`.
 #pragma once
 
 #include <functional>
@@ -13,8 +14,8 @@ namespace velo::comm {
 class hall {
  public:
   virtual ~hall() = default;
-  // glance: throws when there is no hope for the part. Throws not_there, what glance throws, MEMORY,
-  // IO.
+  // glance: throws when there is no hope for the part. Throws not_there, what glance throws,
+  // MEMORY, IO.
   virtual std::unique_ptr<transport> meet(const part_terms& of,
                                           const std::function<void()>& glance) = 0;
 };

@@ -1,5 +1,5 @@
-// Which way an operation takes in shared memory: what the collectives of comm/collective decide as they
-// are carried out, decided before. A test holds the steps against those that were taken.
+// Which way an operation takes in shared memory: what the collectives of comm/collective decide as
+// they are carried out, decided before. A test holds the steps against those that were taken.
 #include <algorithm>
 
 #include "comm/collective/combining.hpp"

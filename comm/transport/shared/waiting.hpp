@@ -15,7 +15,8 @@
 
 namespace velo::comm {
 
-// What goes on beside the area, in a group that this one is a part of: looked after by who waits in it.
+// What goes on beside the area, in a group that this one is a part of: looked after by who waits in
+// it.
 class outside {
  public:
   virtual ~outside() = default;
@@ -53,8 +54,8 @@ inline constexpr std::int64_t look_ns = 2000000;     // where there is something
 // sleep(ns): at most so long, on what is awaited. The deadline is around's.
 template <class There, class Around, class Sleep>
 void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) {
-  // Before the first yield, a few microseconds of looks; one, where ranks share a processor, which the
-  // peer awaited may need.
+  // Before the first yield, a few microseconds of looks; one, where ranks share a processor, which
+  // the peer awaited may need.
   const int looks = at.spin_ns > 0 ? 256 : 1;
   for (int i = 0; i < looks; ++i) {
     if (there()) return;
@@ -82,8 +83,8 @@ void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) 
 // The same: a word of `peer` in shared memory is none that a rank writes.
 [[noreturn]] void end_as_corrupt(const place& at, int peer, fault why);
 
-// Raise what ended the group: a fault somebody noted; `peer` that left or a process that is gone, in
-// the operation of which `why` tells.
+// Raise what ended the group: a fault somebody noted; `peer` that left or a process that is gone,
+// in the operation of which `why` tells.
 void raise_if_noted(const place& at);
 void raise_if_gone(const place& at, int peer, std::int64_t waited_ns, const fault& why);
 

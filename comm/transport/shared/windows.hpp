@@ -1,11 +1,12 @@
-// Windows onto the memory of peers: files of their shared pools, mapped for reading, so that a tensor is
-// read where it lies instead of being staged.
+// Windows onto the memory of peers: files of their shared pools, mapped for reading, so that a
+// tensor is read where it lies instead of being staged.
 //
-// A rank lends the files of a pool when it joins; from then on one word says where in them a tensor lies.
-// What a peer reads is mapped when a word first reaches so far, twice as much as before, so that addresses
-// are taken by what is in use and not by what a pool could become. Invariant: nothing of a peer is ever
-// written, and nothing is read but between two meetings of an operation. One rank's, used by one operation
-// at a time. Cost: of a word two comparisons, of a new window a call of the system.
+// A rank lends the files of a pool when it joins; from then on one word says where in them a tensor
+// lies. What a peer reads is mapped when a word first reaches so far, twice as much as before, so
+// that addresses are taken by what is in use and not by what a pool could become. Invariant:
+// nothing of a peer is ever written, and nothing is read but between two meetings of an operation.
+// One rank's, used by one operation at a time. Cost: of a word two comparisons, of a new window a
+// call of the system.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ inline constexpr std::size_t most_lent_files = 2;
 
 class windows {
  public:
-  // Where a tensor lies, as its rank says it: nowhere to be read, or in a file; `unread` is what nobody
-  // wants to read.
+  // Where a tensor lies, as its rank says it: nowhere to be read, or in a file; `unread` is what
+  // nobody wants to read.
   using place = std::uint64_t;
   static constexpr place nowhere = 0, unread = 2;
 

@@ -20,8 +20,8 @@
 namespace velo::comm {
 namespace {
 
-// Takes away the locks of this folder that nobody holds, with their sockets: rank 0s that were killed
-// left them, and their names may never come back.
+// Takes away the locks of this folder that nobody holds, with their sockets: rank 0s that were
+// killed left them, and their names may never come back.
 void take_abandoned(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> all(opendir(folder.c_str()), &closedir);
   if (all == nullptr) return;
@@ -48,9 +48,9 @@ void fail_io(const char* expected, int error) {
              std::strerror(error));
 }
 
-// A lock on a file that somebody takes away meanwhile is none. Where a call fails, the file goes that this
-// claim holds or has made; one that another rank 0 may hold stays. take_abandoned holds a lock for a moment:
-// a claim tries for 20 ms.
+// A lock on a file that somebody takes away meanwhile is none. Where a call fails, the file goes
+// that this claim holds or has made; one that another rank 0 may hold stays. take_abandoned holds a
+// lock for a moment: a claim tries for 20 ms.
 open_place::claim::claim(const std::string& folder, const std::string& name)
     : file_(folder + "/" + name + ".lock") {
   for (int tries = 0; !lock_; ++tries) {

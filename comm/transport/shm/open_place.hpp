@@ -1,8 +1,9 @@
-// Where rank 0 listens for the ranks of a group: a socket with the group's name, in the rendezvous folder.
+// Where rank 0 listens for the ranks of a group: a socket with the group's name, in the rendezvous
+// folder.
 //
-// A locked file beside the socket claims the name: what an earlier rank 0 left when it was killed is
-// taken away by the next, whatever its name, which the lock tells from one that lives. Both files are gone
-// when the place ends. Not hot.
+// A locked file beside the socket claims the name: what an earlier rank 0 left when it was killed
+// is taken away by the next, whatever its name, which the lock tells from one that lives. Both
+// files are gone when the place ends. Not hot.
 #pragma once
 
 #include <string>

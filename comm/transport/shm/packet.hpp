@@ -27,8 +27,8 @@ class descriptor {
   int number_;
 };
 
-// A point in time at which waiting ends. glance: called now and then meanwhile; throws when there is
-// nothing to wait for any more.
+// A point in time at which waiting ends. glance: called now and then meanwhile; throws when there
+// is nothing to wait for any more.
 class deadline {
  public:
   static deadline after(std::int64_t ns, std::function<void()> glance = nullptr);
@@ -56,8 +56,8 @@ struct socket_file {
   ino_t number = 0;
 };
 ino_t number_at(const std::string& path) noexcept;  // of the file that is there now; 0: none
-// At the first of the paths, which are asked for anew before each attempt, that is listened at. None when
-// the deadline comes first, or there is no socket to be had.
+// At the first of the paths, which are asked for anew before each attempt, that is listened at.
+// None when the deadline comes first, or there is no socket to be had.
 descriptor connect_by(const std::function<std::vector<std::string>()>& paths, const deadline& until,
                       socket_file& found);
 bool is_own_user(int line) noexcept;
@@ -65,8 +65,9 @@ bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;
-// Of at least `least` bytes, 0: of `size`; of a longer one the first `size`. False: the other side is gone, it
-// said less, or the deadline came first. lost: whether descriptors that it handed over found no place here.
+// Of at least `least` bytes, 0: of `size`; of a longer one the first `size`. False: the other side
+// is gone, it said less, or the deadline came first. lost: whether descriptors that it handed over
+// found no place here.
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
              const deadline& until, std::size_t least = 0, bool* lost = nullptr);
 

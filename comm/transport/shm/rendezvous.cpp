@@ -32,8 +32,8 @@ namespace {
 constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
 constexpr char release[] = VELO_RELEASE;
 
-// By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both begin
-// to wait at about the same time.
+// By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both
+// begin to wait at about the same time.
 constexpr std::int64_t patience_ns = 100000000;
 
 constexpr std::uint64_t layout =
@@ -49,8 +49,8 @@ constexpr std::uint64_t layout =
   throw f;
 }
 
-// Ends a text that another process sent, and replaces control characters, which a terminal would obey:
-// those of ASCII, and U+0080 to U+009F.
+// Ends a text that another process sent, and replaces control characters, which a terminal would
+// obey: those of ASCII, and U+0080 to U+009F.
 template <std::size_t size>
 void make_printable(char (&text)[size]) {
   text[size - 1] = 0;
@@ -153,7 +153,8 @@ class host {
     bool has_gone() const { return line && is_closed(line.get()); }
   };
 
-  // Somebody who connected and has not said who it is. A rank that is stopped meanwhile comes again.
+  // Somebody who connected and has not said who it is. A rank that is stopped meanwhile comes
+  // again.
   struct stranger {
     descriptor line;
     std::int64_t until_ns;
@@ -196,8 +197,8 @@ class host {
     return line;
   }
 
-  // Those that have not come, or have gone again since they waited no longer. Of a process that ended
-  // the others learn sooner in the group.
+  // Those that have not come, or have gone again since they waited no longer. Of a process that
+  // ended the others learn sooner in the group.
   rank_set missing_ranks() const {
     rank_set missing;
     for (int rank = 0; rank < at_.size; ++rank) {
@@ -207,8 +208,8 @@ class host {
     return missing;
   }
 
-  // Who says nothing that a rank says is sent away; a rank of ours that is not as it should be ends the
-  // rendezvous for all. No number is repeated to others before it is known to be one of a rank.
+  // Who says nothing that a rank says is sent away; a rank of ours that is not as it should be ends
+  // the rendezvous for all. No number is repeated to others before it is known to be one of a rank.
   void admit(descriptor line) {
     hello theirs{};
     std::vector<descriptor> handed;
@@ -294,8 +295,8 @@ class host {
 
   bool lends() const { return at_.lends != nullptr && !at_.lends->empty(); }
 
-  // To a rank what each other lends; then a word of none, which says how many others lend. A rank that is
-  // gone is found in the group.
+  // To a rank what each other lends; then a word of none, which says how many others lend. A rank
+  // that is gone is found in the group.
   void hand_on_lent(int to, int line) const {
     std::int32_t lenders = 0;
     const auto send = [&](const lender& word, const std::vector<int>& files) {
@@ -427,9 +428,9 @@ class visitor {
     }
   }
 
-  // Whether the listener says something. A process that is no rank may have listened before rank 0 took
-  // the path: a rank without an answer leaves when another socket stands there. A rank that rank 0 has
-  // admitted has its receipt by then, since rank 0 sends it before it gives up the path.
+  // Whether the listener says something. A process that is no rank may have listened before rank 0
+  // took the path: a rank without an answer leaves when another socket stands there. A rank that
+  // rank 0 has admitted has its receipt by then, since rank 0 sends it before it gives up the path.
   bool is_answered() {
     pollfd line{line_.get(), POLLIN, 0};
     while (await_readable(&line, 1, answered_by_) == 0) {
@@ -446,8 +447,8 @@ class visitor {
     return receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome);
   }
 
-  // False: rank 0 is not there, gave up, or was of another rendezvous that is over, or the listener is
-  // no rank 0.
+  // False: rank 0 is not there, gave up, or was of another rendezvous that is over, or the listener
+  // is no rank 0.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     const auto paths = [this] {
       std::vector<std::string> all = folders_.look();
@@ -478,8 +479,8 @@ class visitor {
 
   const meeting_place& at_;
   reminder reminder_;
-  // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some may
-  // have been seated already, and have gone on and away, when their word reaches us.
+  // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some
+  // may have been seated already, and have gone on and away, when their word reaches us.
   const deadline until_, answered_by_;
   const descriptor process_;
   rendezvous_folders folders_;

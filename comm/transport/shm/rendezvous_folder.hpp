@@ -1,11 +1,12 @@
-// The folders in which ranks of one host find each other's sockets: each is this user's alone (0700, no
-// link), so that nobody else can take a name in it.
+// The folders in which ranks of one host find each other's sockets: each is this user's alone
+// (0700, no link), so that nobody else can take a name in it.
 //
-// Rank 0 takes the first that it can have: `velo` in $XDG_RUNTIME_DIR, then in /run/user/UID, where the
-// system made these for the user alone; then /tmp/velo-UID; and where another user has taken that name,
-// /tmp/velo-UID-XXXXXX, one of its own. The other ranks look in all that are there: ranks may differ in
-// environment, and the other user may give the name back after rank 0 came. Invariant: a folder that
-// another user can write to is never used. Cost: a few system calls, and walks through /tmp.
+// Rank 0 takes the first that it can have: `velo` in $XDG_RUNTIME_DIR, then in /run/user/UID, where
+// the system made these for the user alone; then /tmp/velo-UID; and where another user has taken
+// that name, /tmp/velo-UID-XXXXXX, one of its own. The other ranks look in all that are there:
+// ranks may differ in environment, and the other user may give the name back after rank 0 came.
+// Invariant: a folder that another user can write to is never used. Cost: a few system calls, and
+// walks through /tmp.
 #pragma once
 
 #include <cstdint>

@@ -76,7 +76,8 @@ std::unique_ptr<transport> join(const meeting_place& at, outside* beside) {
   std::shared_ptr<void> kept(memory, [bytes](void* p) { munmap(p, bytes); });
   madvise(memory, bytes, MADV_DONTFORK);  // a child is no rank
 #ifdef MADV_POPULATE_WRITE
-  // A slot's first writing would take as long as if ranks were far from each other (peer_writer.hpp).
+  // A slot's first writing would take as long as if ranks were far from each other
+  // (peer_writer.hpp).
   const std::size_t needed = shared_area::needed_for(at.size, slot);
   if (needed <= most_populated) madvise(memory, needed, MADV_POPULATE_WRITE);
 #endif

@@ -1,4 +1,5 @@
-// The transport of ranks that are processes of one host: shared memory that a rendezvous handed out.
+// The transport of ranks that are processes of one host: shared memory that a rendezvous handed
+// out.
 #pragma once
 
 #include <memory>
@@ -10,7 +11,8 @@ namespace velo::comm {
 
 class outside;
 
-// Meets the other ranks; throws as rendezvous does. beside: what its ranks look after while they wait.
+// Meets the other ranks; throws as rendezvous does. beside: what its ranks look after while they
+// wait.
 std::unique_ptr<transport> make_shm(const meeting_place& at, outside* beside = nullptr);
 
 // Whether it can be: throws IO with what is missing.

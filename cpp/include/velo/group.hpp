@@ -41,7 +41,8 @@ inline outcome<> query(velo_context context, velo_transport transport) {
 // Owns a rank of a group.
 class group : public detail::owner<velo_group, detail::destroy_group> {
  public:
-  // Without a description: a rank of the launcher's group, or a group of one where there is no launcher.
+  // Without a description: a rank of the launcher's group, or a group of one where there is no
+  // launcher.
   static outcome<group> create(velo_context context) { return create_from(context, nullptr); }
   static outcome<group> create(velo_context context, const velo_group_desc& desc) {
     return create_from(context, &desc);
@@ -164,15 +165,16 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                                                      in_offsets, out_counts, out_offsets, &out));
   }
 
-  // Rows of in to the ranks that their targets name, once to each other host: this group is of the ranks
-  // of a host, `across` of those with one place on all hosts.
+  // Rows of in to the ranks that their targets name, once to each other host: this group is of the
+  // ranks of a host, `across` of those with one place on all hosts.
   outcome<> dispatch(stream_ref stream, const group& across, const velo_tensor& in,
                      const velo_tensor& targets, const int64_t* out_counts,
                      const velo_tensor& out) const {
     return detail::check(VELO_FN(group_dispatch)(stream.get(), get(), across.get(), &in, &targets,
                                                  out_counts, &out));
   }
-  // These back to the ranks that dispatch had them from, those of one row as their sum; with weights.
+  // These back to the ranks that dispatch had them from, those of one row as their sum; with
+  // weights.
   outcome<> combine_rows(stream_ref stream, const group& across, const velo_tensor& in,
                          const int64_t* in_counts, const velo_tensor& targets,
                          const velo_tensor* weights, const velo_tensor& out) const {

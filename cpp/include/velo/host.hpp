@@ -38,8 +38,8 @@ VELO_HOST_MEMBER(release);
 //   const velo_host_collectives table = velo::host_functions(mine);
 //   desc.transport = VELO_TRANSPORT_HOST, desc.host = &table;
 //
-// A function that the class lacks, or overloads, the host does not have. The object must live until its
-// release is called, or without one as long as anybody may call its functions.
+// A function that the class lacks, or overloads, the host does not have. The object must live until
+// its release is called, or without one as long as anybody may call its functions.
 template <class Host>
 velo_host_collectives host_functions(Host& host) {
   velo_host_collectives all = VELO_HOST_COLLECTIVES_INIT;

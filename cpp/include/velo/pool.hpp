@@ -44,7 +44,8 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::check(VELO_FN(pool_free)(get(), memory, bytes, stream.get()));
   }
 
-  // Lets memory of free blocks go until no more than `keep` bytes are left; gives how much that was.
+  // Lets memory of free blocks go until no more than `keep` bytes are left; gives how much that
+  // was.
   outcome<uint64_t> trim(uint64_t keep = 0) const {
     uint64_t released = 0;
     const velo_status status = VELO_FN(pool_trim)(get(), keep, &released);
@@ -119,7 +120,8 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::check(VELO_FN(pool_note)(get(), memory, text));
   }
 
-  // The pool as it is, as a text of the caller's string type: snapshot<std::string>(VELO_SNAPSHOT_JSON).
+  // The pool as it is, as a text of the caller's string type:
+  // snapshot<std::string>(VELO_SNAPSHOT_JSON).
   template <class String>
   outcome<String> snapshot(velo_snapshot_format format) const {
     uint64_t needed = 0;

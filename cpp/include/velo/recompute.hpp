@@ -1,4 +1,5 @@
-// Recompute: regions that come back when needed, rules for layers, the choice of modules at a budget.
+// Recompute: regions that come back when needed, rules for layers, the choice of modules at a
+// budget.
 #pragma once
 
 #include "velo/detail/call.hpp"

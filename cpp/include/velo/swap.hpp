@@ -80,8 +80,8 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     return detail::check(VELO_FN(swap_backward)(get(), layer, stream.get()));
   }
 
-  // Updates objects that are out in so many slices: function(offset, bytes, slices) works on a slice
-  // of each in place; an exception ends the update.
+  // Updates objects that are out in so many slices: function(offset, bytes, slices) works on a
+  // slice of each in place; an exception ends the update.
   template <class F>
   outcome<> update(const uint64_t* objects, int64_t count, int64_t slices, F&& function) const {
     return detail::check(VELO_FN(swap_update)(get(), objects, count, slices, &call<F>, &function));

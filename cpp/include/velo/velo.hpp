@@ -1,10 +1,11 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
-// Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space, group,
-// collective, topology, buckets, schedule, timeline, tuning, mailbox, executor, pack, managed_tensor,
-// kernel, closure) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow.
-// Failures throw velo::error, or come back as velo::result<T> where exceptions are off. Nothing of
-// this layer crosses into the library: only the C functions do. Start with examples/cpp/hello.cpp.
+// Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
+// group, collective, topology, buckets, schedule, timeline, tuning, mailbox, executor, pack,
+// managed_tensor, kernel, closure) are move-only and one pointer wide; views (stream_ref,
+// tensor_view) borrow. Failures throw velo::error, or come back as velo::result<T> where exceptions
+// are off. Nothing of this layer crosses into the library: only the C functions do. Start with
+// examples/cpp/hello.cpp.
 #pragma once
 
 #include "velo/adaptor.hpp"

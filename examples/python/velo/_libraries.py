@@ -22,7 +22,8 @@ class _File:
     """One of the two: its names, and a function by which it is known."""
 
     def __init__(self, variable, name, own, function):
-        self.variable, self.name, self.own, self.function = variable, name, os.path.join(_OWN, own), function
+        self.variable, self.name, self.own, self.function = variable, name, os.path.join(
+            _OWN, own), function
 
     def named(self):
         """What the variable says; a path is made absolute, so that it stays the same file after a change of directory."""
@@ -31,7 +32,8 @@ class _File:
 
 
 _LIBRARY = _File("VELO_LIBRARY", "libvelo.so.1", "libvelo-wheel.so", "velo_version")
-_ADAPTERS = _File("VELO_ADAPTERS", "libvelo_adapters.so.1", "libvelo_adapters-wheel.so", "velo_adapters_last_error")
+_ADAPTERS = _File("VELO_ADAPTERS", "libvelo_adapters.so.1", "libvelo_adapters-wheel.so",
+                  "velo_adapters_last_error")
 
 
 def library():
@@ -68,7 +70,8 @@ def path_of(opened):
 
 def _open(file, path):
     if path is not None:
-        place = f"{file.variable} leads to {path}" if file.named() is None else f"{file.variable} is {file.named()}"
+        place = f"{file.variable} leads to {path}" if file.named(
+        ) is None else f"{file.variable} is {file.named()}"
     elif os.path.isfile(file.own):
         path, place = file.own, f"the package brings {file.own}"
     else:
@@ -76,15 +79,22 @@ def _open(file, path):
     try:
         opened = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(f"velo cannot open its file {file.name}: {place}. The loader says: {error}. "
-                          f"Install velo's wheel or package, or set {file.variable} to the file.", name="velo", path=path) from None
+        raise ImportError(
+            f"velo cannot open its file {file.name}: {place}. The loader says: {error}. "
+            f"Install velo's wheel or package, or set {file.variable} to the file.",
+            name="velo",
+            path=path) from None
     if not hasattr(opened, file.function):
-        raise ImportError(f"velo cannot use {path} as {file.name}: {place}, and it has no {file.function}", name="velo", path=path)
+        raise ImportError(
+            f"velo cannot use {path} as {file.name}: {place}, and it has no {file.function}",
+            name="velo",
+            path=path)
     return opened
 
 
 class _Found(ctypes.Structure):  # Dl_info
-    _fields_ = [("path", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
+    _fields_ = [("path", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p),
+                ("at", ctypes.c_void_p)]
 
 
 def _file_with(function):

@@ -39,7 +39,10 @@ _TARGET = "velo_"  # and the operator: a handler's name in programs
 
 for _op in spec.operators:  # all, since a program that was exported calls them by name; older adapters lack the newest
     if hasattr(spec.library, "velo_xla_" + _op):
-        jax.ffi.register_ffi_target(_TARGET + _op, jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)), platform="cpu", api_version=1)
+        jax.ffi.register_ffi_target(_TARGET + _op,
+                                    jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)),
+                                    platform="cpu",
+                                    api_version=1)
 
 
 # ---- one call of a handler
@@ -47,13 +50,15 @@ for _op in spec.operators:  # all, since a program that was exported calls them 
 def _typed(value):
     if isinstance(value, tuple):
         return np.array(value, np.int64)
-    return value if isinstance(value, str) else np.float64(value) if isinstance(value, float) else np.int64(value)
+    return value if isinstance(
+        value, str) else np.float64(value) if isinstance(value, float) else np.int64(value)
 
 
 def _varying(x):
     """The mesh axes along which a value differs, inside shard_map."""
     aval = jax.typeof(x)
-    return frozenset(aval.vma if hasattr(aval, "vma") else aval.mat.varying if hasattr(aval, "mat") else ())
+    return frozenset(
+        aval.vma if hasattr(aval, "vma") else aval.mat.varying if hasattr(aval, "mat") else ())
 
 
 def _struct(shape, dtype, axes):
@@ -61,8 +66,11 @@ def _struct(shape, dtype, axes):
         return jax.ShapeDtypeStruct(shape, dtype)
     if not hasattr(jax.sharding, "ManualAxisType"):
         return jax.ShapeDtypeStruct(shape, dtype, vma=axes)
-    return jax.ShapeDtypeStruct(shape, dtype, manual_axis_type=jax.sharding.ManualAxisType(varying=axes),
-                                sharding=NamedSharding(jax.sharding.get_abstract_mesh(), PartitionSpec()))
+    return jax.ShapeDtypeStruct(shape,
+                                dtype,
+                                manual_axis_type=jax.sharding.ManualAxisType(varying=axes),
+                                sharding=NamedSharding(jax.sharding.get_abstract_mesh(),
+                                                       PartitionSpec()))
 
 
 class _Call:
@@ -70,7 +78,8 @@ class _Call:
     tuple of the outputs."""
 
     def __init__(self, name, inputs, outputs, attributes):
-        self.op, self.inputs, self.outputs, self.attributes = spec.operators[name], inputs, outputs, dict(attributes)
+        self.op, self.inputs, self.outputs, self.attributes = spec.operators[
+            name], inputs, outputs, dict(attributes)
         self.__name__ = "velo_" + name
         self.mapped = custom_vmap(self._on_devices)
         self.mapped.def_vmap(self._on_batch)
@@ -80,29 +89,43 @@ class _Call:
     def __call__(self, *tensors):
         for name, tensor in zip(self.inputs, tensors):
             if not all(isinstance(size, (int, np.integer)) for size in tensor.shape):
-                raise ValueError(f"velo_{self.op.name}: args.{name}.shape: expected sizes that are numbers when the program is traced, got "
-                                 f"[{', '.join(map(str, tensor.shape))}]: export a program for each size")
+                raise ValueError(
+                    f"velo_{self.op.name}: args.{name}.shape: expected sizes that are numbers when the program is traced, got "
+                    f"[{', '.join(map(str, tensor.shape))}]: export a program for each size")
         return self.mapped(*tensors)
 
     def _results(self, shapes, dtypes):
-        made = self.op.infer({name: (shape, _NAMES.get(np.dtype(dtype), str(dtype)))
-                              for name, shape, dtype in zip(self.inputs, shapes, dtypes)}, self.attributes)
+        made = self.op.infer(
+            {
+                name: (shape, _NAMES.get(np.dtype(dtype), str(dtype)))
+                for name, shape, dtype in zip(self.inputs, shapes, dtypes)
+            }, self.attributes)
         missing = [name for name in self.outputs if name not in made]
         if missing:
-            raise ValueError(f"velo_{self.op.name}: expected outputs that these inputs have ({', '.join(made)}), got {missing[0]}")
+            raise ValueError(
+                f"velo_{self.op.name}: expected outputs that these inputs have ({', '.join(made)}), got {missing[0]}"
+            )
         return [made[name] for name in self.outputs]
 
     def _handler(self, *tensors):
         results = self._results([t.shape for t in tensors], [t.dtype for t in tensors])
         varying = frozenset().union(*map(_varying, tensors))
         structs = tuple(_struct(shape, _DTYPES[dtype], varying) for shape, dtype in results)
-        aliases = {self.inputs.index(name): self.outputs.index(name) for name in self.inputs if name in self.outputs}
+        aliases = {
+            self.inputs.index(name): self.outputs.index(name)
+            for name in self.inputs
+            if name in self.outputs
+        }
         fields = ",".join(self.inputs) + "->" + ",".join(self.outputs)
         call = jax.ffi.ffi_call(_TARGET + self.op.name, structs, input_output_aliases=aliases)
-        return call(*tensors, fields=fields, **{name: _typed(value) for name, value in self.attributes.items()})
+        return call(*tensors,
+                    fields=fields,
+                    **{name: _typed(value) for name, value in self.attributes.items()})
 
     def _axes(self, in_shapes, out_shapes):
-        axes = self.op.axes(self.attributes, {**dict(zip(self.outputs, out_shapes)), **dict(zip(self.inputs, in_shapes))})
+        axes = self.op.axes(
+            self.attributes,
+            {**dict(zip(self.outputs, out_shapes)), **dict(zip(self.inputs, in_shapes))})
         def of(names, shapes):
             return [axes.get(name, [None] * len(shape)) for name, shape in zip(names, shapes)]
         return of(self.inputs, in_shapes), of(self.outputs, out_shapes)
@@ -132,7 +155,9 @@ class _Call:
         rule = f"{side(ins)} -> {side(outs)}"
         kept = {axis for axes in outs for axis in axes}
         summed = {axis for axes in ins for axis in axes if axis and axis not in kept}
-        return rule, {"reduction_factors": tuple(sorted(summed)), "need_replication_factors": tuple(whole)}
+        return rule, {
+            "reduction_factors": tuple(sorted(summed)), "need_replication_factors": tuple(whole)
+        }
 
     def _partition(self, mesh, arguments, results):
         """Independent axes lie as those of the first input that is spread along them; all else is whole on every device."""
@@ -152,7 +177,13 @@ class _Call:
 
         def on_part(*tensors):
             made = self._handler(*tensors)
-            summed = [tuple(part for axis, parts in where.items() if axis not in axes for part in parts) for axes in outs]
+            summed = [
+                tuple(part
+                      for axis, parts in where.items()
+                      if axis not in axes
+                      for part in parts)
+                for axes in outs
+            ]
             return tuple(jax.lax.psum(t, over) if over else t for t, over in zip(made, summed))
 
         return mesh, on_part, tuple(map(sharding, outs)), tuple(map(sharding, ins))
@@ -165,14 +196,22 @@ class _Call:
         out_shapes = [shape for shape, _ in self._results(shapes, [t.dtype for t in tensors])]
         ins, outs = self._axes(shapes, out_shapes)
         names = self.inputs + self.outputs
-        groups = {self.op.leading_axis(self.attributes, set(names), name) for name, axes in zip(names, ins + outs) if any(axes)}
-        apart = all(axes[:1] != [None] and axes for axes in outs) and all(any(axes) for axes, b in zip(ins, batched) if b)
+        groups = {
+            self.op.leading_axis(self.attributes, set(names), name)
+            for name, axes in zip(names, ins + outs)
+            if any(axes)
+        }
+        apart = all(axes[:1] != [None] and axes for axes in outs) and all(
+            any(axes) for axes, b in zip(ins, batched) if b)
         if not apart or len(groups) != 1 or None in groups:
             return self._one_by_one(batched, tensors)
         group = groups.pop()
         rank = max(len(shape) for shape in shapes + out_shapes)
         if group.endswith("...") and rank < 8:
-            wide = [t if b or not any(axes) else jnp.broadcast_to(t, (size, *t.shape)) for t, b, axes in zip(tensors, batched, ins)]
+            wide = [
+                t if b or not any(axes) else jnp.broadcast_to(t, (size, *t.shape))
+                for t, b, axes in zip(tensors, batched, ins)
+            ]
             return self(*wide), (True,) * len(outs)
         if group.endswith("..."):
             return self._one_by_one(batched, tensors)
@@ -180,14 +219,16 @@ class _Call:
 
     def _merged(self, size, batched, tensors, ins):
         """The batch and the first dimension as one."""
-        rows = max(t.shape[b] for t, b, axes in zip(tensors, batched, ins) if axes[:1] not in ([], [None]))
+        rows = max(
+            t.shape[b] for t, b, axes in zip(tensors, batched, ins) if axes[:1] not in ([], [None]))
         shared = not any(b and any(axes) and axes[0] is None for b, axes in zip(batched, ins))
 
         def merge(t, b, axes):
             if not any(axes) or shared and axes[0] is None:  # whole, or one for all
                 return t
             t = t if b else t[None]
-            return jnp.broadcast_to(t, (size, rows, *t.shape[2:])).reshape(size * rows, *t.shape[2:])
+            return jnp.broadcast_to(t,
+                                    (size, rows, *t.shape[2:])).reshape(size * rows, *t.shape[2:])
 
         made = self(*(merge(t, b, axes) for t, b, axes in zip(tensors, batched, ins)))
         return tuple(t.reshape(size, rows, *t.shape[1:]) for t in made)
@@ -210,7 +251,8 @@ def _call_of(name, inputs, outputs, attributes):
 def _call(name, outputs, tensors, attributes):
     """A differentiable operator on tensors by name, to the outputs by name."""
     attributes = spec.operators[name].attributes(attributes)
-    made = _function_of(name, tuple(tensors), tuple(outputs), tuple(attributes.items())).run(*tensors.values())
+    made = _function_of(name, tuple(tensors), tuple(outputs),
+                        tuple(attributes.items())).run(*tensors.values())
     return dict(zip(outputs, made))
 
 
@@ -219,7 +261,11 @@ def _add_gradient(_tensors, dy, _attributes, _wanted):
 
 
 def _cast_gradient(tensors, dy, _attributes, _wanted):
-    return {"x": _call("cast", ("y",), {"x": dy["y"]}, {"dtype": jnp.dtype(tensors["x"].dtype).name})["y"]}
+    return {
+        "x":
+            _call("cast", ("y",), {"x": dy["y"]}, {"dtype": jnp.dtype(tensors["x"].dtype).name})
+            ["y"]
+    }
 
 
 def _matmul_gradient(tensors, dy, attributes, wanted):
@@ -235,16 +281,19 @@ def _matmul_gradient(tensors, dy, attributes, wanted):
 
     made = {"c": dy["c"]}
     if "a" in wanted:
-        made["a"] = product(b, dc, transpose_a=turned_b, transpose_b=1) if turned_a else product(dc, b, transpose_b=1 - turned_b)
+        made["a"] = product(b, dc, transpose_a=turned_b, transpose_b=1) if turned_a else product(
+            dc, b, transpose_b=1 - turned_b)
     if "b" in wanted:
         made["b"] = (product(flat_dc, flat_a, transpose_a=1, transpose_b=turned_a) if turned_b
                      else product(flat_a, flat_dc, transpose_a=1 - turned_a))
     if "bias" in wanted:
-        made["bias"] = dy["c"].reshape(-1, dy["c"].shape[-1]).astype(jnp.float32).sum(0)  # float32 of a float32 product
+        made["bias"] = dy["c"].reshape(-1, dy["c"].shape[-1]).astype(jnp.float32).sum(
+            0)  # float32 of a float32 product
     return made
 
 
-# What does not follow from `gradient_of`: the inputs and the gradients of the outputs, by name, to the gradients of the inputs `wanted`.
+# What does not follow from `gradient_of`: the inputs and the gradients of the outputs, by name, to
+# the gradients of the inputs `wanted`.
 _IRREGULAR = {"add": _add_gradient, "cast": _cast_gradient, "matmul": _matmul_gradient}
 
 
@@ -287,15 +336,19 @@ class _Function:
     def __init__(self, op, inputs, outputs, attributes):
         self.op, self.inputs, self.outputs, self.attributes = op, inputs, outputs, dict(attributes)
         self.__name__ = "velo_" + op.name
-        # The jit is inside: its cache of traces does not tell which inputs are perturbed, as symbolic zeros do.
+        # The jit is inside: its cache of traces does not tell which inputs are perturbed, as
+        # symbolic zeros do.
         self.run = jax.custom_vjp(jax.jit(self._value, inline=True))
         self.run.defvjp(self._forward, self._backward, symbolic_zeros=True)
 
     def _value(self, *tensors):
         """Of the results those that are asked for, though the operator writes all it must, and what it is given to update."""
         op, asked = self.op, self.outputs
-        written = tuple(name for name in op.outputs if name in asked or name in op.required_outputs or name in self.inputs)
-        made = dict(zip(written, _call_of(op.name, self.inputs, written, tuple(self.attributes.items()))(*tensors)))
+        written = tuple(name for name in op.outputs
+                        if name in asked or name in op.required_outputs or name in self.inputs)
+        made = dict(
+            zip(written,
+                _call_of(op.name, self.inputs, written, tuple(self.attributes.items()))(*tensors)))
         return tuple(made[name] for name in asked)
 
     def _forward(self, *given):
@@ -304,29 +357,35 @@ class _Function:
             of = f"it is the gradient of {op.gradient_of}, and velo has no second derivatives" if op.gradient_of else "velo has none of it"
             raise TypeError(f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
         tensors = {name: g.value for name, g in zip(self.inputs, given)}
-        wanted = frozenset(name for name, g in zip(self.inputs, given) if g.perturbed and jnp.issubdtype(g.value.dtype, jnp.inexact))
+        wanted = frozenset(name for name, g in zip(self.inputs, given)
+                           if g.perturbed and jnp.issubdtype(g.value.dtype, jnp.inexact))
         needs = () if gradient is None else gradient.needs
         made = _call(op.name, dict.fromkeys(self.outputs + needs), tensors, self.attributes)
-        shown = _Shown(wanted, {name: t.dtype for name, t in tensors.items()}, {name: _varying(t) for name, t in tensors.items()})
+        shown = _Shown(wanted, {name: t.dtype for name, t in tensors.items()},
+                       {name: _varying(t) for name, t in tensors.items()})
         kept = {**{name: made[name] for name in needs}, **tensors}
         return tuple(made[name] for name in self.outputs), (kept, shown)
 
     def _backward(self, saved, cotangents):
         tensors, shown = saved
         gradient = self.op.gradient
-        through = {of for kind, of in gradient.sources.values() if kind == "cotangent"} if gradient else set(self.outputs)
+        through = {of for kind, of in gradient.sources.values() if kind == "cotangent"
+                  } if gradient else set(self.outputs)
         dy = {}
         for name, cotangent in zip(self.outputs, cotangents):
             zero = isinstance(cotangent, jax.custom_derivatives.SymbolicZero)
             if not zero and name not in through:
-                raise TypeError(f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of {name}")
+                raise TypeError(
+                    f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of {name}"
+                )
             dy[name] = jnp.zeros(cotangent.shape, cotangent.dtype) if zero else cotangent
         if gradient is not None:
             made = _derived_gradient(tensors, dy, self.attributes, shown.wanted, gradient)
         else:
             made = _IRREGULAR[self.op.name](tensors, dy, self.attributes, shown.wanted)
-        return tuple(_fitted(made[name], shown.dtypes[name], shown.varying[name]) if name in shown.wanted and name in made else None
-                     for name in self.inputs)
+        return tuple(
+            _fitted(made[name], shown.dtypes[name], shown.varying[name]
+                   ) if name in shown.wanted and name in made else None for name in self.inputs)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -342,19 +401,26 @@ def _signature(op):
     fields = [op.fields[name] for name in op.inputs]
     parameters = [inspect.Parameter(f.name, kind) for f in fields if not f.optional]
     parameters += [inspect.Parameter(f.name, kind, default=None) for f in fields if f.optional]
-    parameters += [inspect.Parameter(name, kind, default=op.fields[name].default) for name in op.attribute_names]
+    parameters += [
+        inspect.Parameter(name, kind, default=op.fields[name].default)
+        for name in op.attribute_names
+    ]
     if "accumulate" in op.fields:
         parameters += [inspect.Parameter(name, named, default=None) for name in op.outputs]
     return inspect.Signature([*parameters, inspect.Parameter("outputs", named, default=None)])
 
 
 def _as_array(op, name, value):
-    if type(value) in (bool, int, float, complex):  # not numpy's; in a tensor's place it was meant for an attribute behind it
+    if type(value) in (
+            bool, int, float,
+            complex):  # not numpy's; in a tensor's place it was meant for an attribute behind it
         raise TypeError(f"velo_{op.name}: args.{name}: expected an array, got {value!r}")
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as refused:
-        raise TypeError(f"velo_{op.name}: args.{name}: expected an array, got {type(value).__name__}: {refused}") from None
+        raise TypeError(
+            f"velo_{op.name}: args.{name}: expected an array, got {type(value).__name__}: {refused}"
+        ) from None
 
 
 def _converted(op, name, value):
@@ -364,18 +430,24 @@ def _converted(op, name, value):
     if value.dtype in dtypes:
         return value
     if jnp.issubdtype(dtypes[0], jnp.integer):
-        fits = [d for d in dtypes if jnp.issubdtype(value.dtype, jnp.integer) and np.can_cast(value.dtype, d)
-                and jax.dtypes.canonicalize_dtype(d) == d]
+        fits = [
+            d for d in dtypes if jnp.issubdtype(value.dtype, jnp.integer) and
+            np.can_cast(value.dtype, d) and jax.dtypes.canonicalize_dtype(d) == d
+        ]
     else:
         fits = dtypes if jnp.issubdtype(value.dtype, jnp.inexact) else []
     if not fits:
-        raise TypeError(f"velo_{op.name}: args.{name}: expected {' or '.join(d.name for d in dtypes)}, got {value.dtype}")
+        raise TypeError(
+            f"velo_{op.name}: args.{name}: expected {' or '.join(d.name for d in dtypes)}, got {value.dtype}"
+        )
     return value.astype(fits[0])
 
 
 def _split(op, given):
     """Tensors as arrays, attributes as Python values. An array for an attribute is the tensor that the operator takes in its place."""
-    tensors = {name: given[name] for name in (*op.inputs, *op.outputs) if given.get(name) is not None}
+    tensors = {
+        name: given[name] for name in (*op.inputs, *op.outputs) if given.get(name) is not None
+    }
     attributes = {}
     for name in op.attribute_names:
         value = given[name]
@@ -383,16 +455,21 @@ def _split(op, given):
             is_dtype = op.fields[name].choices and isinstance(value, (type, np.dtype))
             attributes[name] = jnp.dtype(value).name if is_dtype else value
         elif name + "_tensor" not in op.inputs:
-            raise TypeError(f"velo_{op.name}: args.{name}: expected a value that is known when the program is traced, got an array")
+            raise TypeError(
+                f"velo_{op.name}: args.{name}: expected a value that is known when the program is traced, got an array"
+            )
         elif name + "_tensor" in tensors:
-            raise TypeError(f"velo_{op.name}: args.{name}: expected no array beside {name}_tensor, got one")
+            raise TypeError(
+                f"velo_{op.name}: args.{name}: expected no array beside {name}_tensor, got one")
         else:
             tensors[name + "_tensor"] = _converted(op, name, value)
     arrays = {name: _as_array(op, name, tensors[name]) for name in op.fields if name in tensors}
     if any(name in arrays for name in op.outputs if name not in op.inputs):
         attributes["accumulate"] = 1
     elif attributes.get("accumulate"):
-        raise TypeError(f"velo_{op.name}: args.accumulate: expected the sum so far, by the name of its output, got none")
+        raise TypeError(
+            f"velo_{op.name}: args.accumulate: expected the sum so far, by the name of its output, got none"
+        )
     checked = op.attributes(attributes)
     for name in checked:
         if name + "_tensor" in op.inputs:
@@ -400,7 +477,8 @@ def _split(op, given):
     return arrays, checked
 
 
-_values = {}  # (operator, attribute that may be an array): the Python values that came, None once it has been said
+_values = {
+}  # (operator, attribute that may be an array): the Python values that came, None once it has been said
 
 
 def _count_programs(op, name, value):
@@ -412,16 +490,20 @@ def _count_programs(op, name, value):
     seen.add(value)
     if len(seen) > (8 if isinstance(value, float) else 2):
         _values[op.name, name] = None
-        warnings.warn(f"velo_{op.name}: args.{name}: each Python number is compiled as a program of its own, and {len(seen)} have come; "
-                      f"an array ({name}=jnp.asarray({name})) is one program for all", stacklevel=4)
+        warnings.warn(
+            f"velo_{op.name}: args.{name}: each Python number is compiled as a program of its own, and {len(seen)} have come; "
+            f"an array ({name}=jnp.asarray({name})) is one program for all",
+            stacklevel=4)
 
 
 def _outputs(op, asked, tensors):
     always = tuple(name for name in op.outputs if name in op.required_outputs or name in tensors)
-    names = always if asked is None else (asked,) if isinstance(asked, str) or not hasattr(asked, "__iter__") else tuple(asked)
+    names = always if asked is None else (
+        asked,) if isinstance(asked, str) or not hasattr(asked, "__iter__") else tuple(asked)
     for name in names:
         if name not in op.outputs:
-            raise TypeError(f"velo_{op.name}: outputs: expected names of {', '.join(op.outputs)}, got {name!r}")
+            raise TypeError(
+                f"velo_{op.name}: outputs: expected names of {', '.join(op.outputs)}, got {name!r}")
     return names
 
 
@@ -436,7 +518,8 @@ def _make(op):
         bound.apply_defaults()
         tensors, attributes = _split(op, bound.arguments)
         outputs = _outputs(op, bound.arguments["outputs"], tensors)
-        made = _function_of(op.name, tuple(tensors), outputs, tuple(attributes.items())).run(*tensors.values())
+        made = _function_of(op.name, tuple(tensors), outputs,
+                            tuple(attributes.items())).run(*tensors.values())
         single = len(outputs) == 1 and not isinstance(bound.arguments["outputs"], (tuple, list))
         return made[0] if single else made
 

@@ -28,10 +28,15 @@ from mindspore import nn, ops
 
 from velo import _libraries, spec
 
-_DTYPES = {"f32": ms.float32, "bf16": ms.bfloat16, "f64": ms.float64, "f16": ms.float16, "bool": ms.bool_,
-           **{short + str(bits): getattr(ms, name + str(bits)) for short, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}}
+_DTYPES = {
+    "f32": ms.float32, "bf16": ms.bfloat16, "f64": ms.float64, "f16": ms.float16, "bool": ms.bool_,
+    **{
+        short + str(bits): getattr(ms, name + str(bits)) for short, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)
+    }
+}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
-_path = os.path.realpath(_libraries.path_of(spec.library))  # what MindSpore takes; the same file is the same library with the same slots
+_path = os.path.realpath(_libraries.path_of(
+    spec.library))  # what MindSpore takes; the same file is the same library with the same slots
 
 
 def last_error():
@@ -50,15 +55,18 @@ class Operator(ops.Custom):
         self._op, self._attributes = spec.operators[op], spec.operators[op].attributes(attributes)
         self._inputs, self._outputs = (side.split(",") for side in fields.split("->"))
         slot, document = ctypes.c_int32(), json.dumps({"fields": fields, **self._attributes})
-        status = spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot))
+        status = spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(),
+                                                ctypes.byref(slot))
         if status != 0:
             hint = ": operators of equal attributes share one, and none is freed" if status == spec.v.VELO_ERR_STATE else ""
             raise ValueError(f"velo_{op}: {last_error().partition(': ')[2]}{hint}")
         self._gradient = bprop if isinstance(bprop, _Gradient) else None
-        super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot",
+        super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None,
+                         "aot",
                          self._gradient.function() if self._gradient else bprop)
         self._slot, self._inferred = slot, {}
-        # Shapes come from velo_ms_slot_NNNInferShape, which a graph can ask for every size that comes; dtypes from __infer__.
+        # Shapes come from velo_ms_slot_NNNInferShape, which a graph can ask for every size that
+        # comes; dtypes from __infer__.
         self.add_prim_attr("cpp_infer_shape", True)
         self.add_prim_attr("multi_output", len(self._outputs) > 1)
         self.add_prim_attr("reg_op_name", "velo_" + op)
@@ -73,13 +81,19 @@ class Operator(ops.Custom):
         """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"} a tensor."""
         name, inputs = self._op.name, self._inputs
         if len(tensors) != len(inputs):
-            raise ValueError(f"velo_{name}: expected {len(inputs)} tensors ({', '.join(inputs)}), got {len(tensors)}")
+            raise ValueError(
+                f"velo_{name}: expected {len(inputs)} tensors ({', '.join(inputs)}), got {len(tensors)}"
+            )
         described = {}
         for field, tensor in zip(inputs, tensors):
             if not hasattr(tensor["dtype"], "element_type"):
-                raise ValueError(f"velo_{name}: args.{field}: expected a tensor, got a value of {tensor['dtype']}")
+                raise ValueError(
+                    f"velo_{name}: args.{field}: expected a tensor, got a value of {tensor['dtype']}"
+                )
             if -2 in tensor["shape"]:
-                raise ValueError(f"velo_{name}: args.{field}: expected a tensor whose rank is known, got one of any rank")
+                raise ValueError(
+                    f"velo_{name}: args.{field}: expected a tensor whose rank is known, got one of any rank"
+                )
             dtype = tensor["dtype"].element_type()
             described[field] = (tuple(tensor["shape"]), _NAMES.get(dtype, str(dtype)))
         return described
@@ -98,12 +112,16 @@ class Operator(ops.Custom):
             self._gradient.check({name: shape for name, (shape, _) in described.items()})
         views, _sizes = zip(*(self._op.view(name, *given) for name, given in described.items()))
         made = (spec.v.velo_shape * len(self._outputs))()
-        if spec.library.velo_ms_slot_infer(self._slot, (spec.v.velo_tensor * len(views))(*views), ctypes.c_int64(len(views)), made,
+        if spec.library.velo_ms_slot_infer(self._slot, (spec.v.velo_tensor * len(views))(*views),
+                                           ctypes.c_int64(len(views)), made,
                                            ctypes.c_int64(len(made))) != 0:
             raise ValueError(f"velo_{self._op.name}: {last_error().partition(': ')[2]}")
-        shapes, dtypes = [list(s.sizes[: s.ndim]) for s in made], [_DTYPES[spec.NAMES[s.dtype.code, s.dtype.bits]] for s in made]
+        shapes, dtypes = [list(s.sizes[:s.ndim]) for s in made
+                         ], [_DTYPES[spec.NAMES[s.dtype.code, s.dtype.bits]] for s in made]
         if [] in shapes:
-            raise ValueError(f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient")
+            raise ValueError(
+                f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient"
+            )
         if len(shapes) == 1:
             return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
         return {"shape": tuple(shapes), "dtype": tuple(dtypes), "value": None}
@@ -115,14 +133,17 @@ def _operator(op, fields, bprop, attributes):
 
 # ---- gradients: bprop of a primitive gets its inputs, its outputs and the outputs' gradients
 
-_sources = tempfile.TemporaryDirectory(prefix="velo-mindspore-")  # graph mode reads a function's source from its file
+_sources = tempfile.TemporaryDirectory(
+    prefix="velo-mindspore-")  # graph mode reads a function's source from its file
 
 
 def _function(name, parameters, lines, captured):
     """A function of these lines, with what they name besides the parameters."""
     path = os.path.join(_sources.name, f"{name}_{len(os.listdir(_sources.name))}.py")
-    source = "\n".join([f"def make({', '.join(captured)}):", f"    def bprop({', '.join(parameters)}):",
-                        *("        " + line for line in lines), "    return bprop", ""])
+    source = "\n".join([
+        f"def make({', '.join(captured)}):", f"    def bprop({', '.join(parameters)}):",
+        *("        " + line for line in lines), "    return bprop", ""
+    ])
     with open(path, "w", encoding="utf-8") as file:
         file.write(source)
     space = {"__name__": __name__, "ops": ops}
@@ -139,7 +160,9 @@ def _derived(op, inputs, outputs, wanted, attributes):
     missing = [name for name in gradient.own if not attributes.get(name)]
     if missing:
         of = " and ".join(gradient.results.values())
-        return _refused(f"velo_{op.name}: expected {missing[0]}, which the gradient of {of} needs, got none; gradients=() makes a cell without")
+        return _refused(
+            f"velo_{op.name}: expected {missing[0]}, which the gradient of {of} needs, got none; gradients=() makes a cell without"
+        )
     single = len(outputs) == 1
 
     def source(name):
@@ -149,11 +172,21 @@ def _derived(op, inputs, outputs, wanted, attributes):
         tensor = "out" if kind == "output" else "dout"
         return tensor if single else f"{tensor}[{outputs.index(of)}]"
 
-    backward = Operator(gradient.op.name, f"{','.join(reads)}->{','.join(writes)}", _Gradient(gradient.op.name, reads),
-                        **{name: value for name, value in attributes.items() if name in gradient.op.attribute_names})
-    made = {gradient.results[name]: "made" if len(writes) == 1 else f"made[{i}]" for i, name in enumerate(writes)}
-    given = [f"{made[name]}.astype({name}.dtype)" if name in made and name in wanted else f"ops.zeros_like({name})" for name in inputs]
-    return [f"made = backward({', '.join(map(source, reads))})", f"return ({', '.join(given)},)"], {"backward": backward}
+    backward = Operator(
+        gradient.op.name, f"{','.join(reads)}->{','.join(writes)}",
+        _Gradient(gradient.op.name, reads), **{
+            name: value for name, value in attributes.items() if name in gradient.op.attribute_names
+        })
+    made = {
+        gradient.results[name]: "made" if len(writes) == 1 else f"made[{i}]"
+        for i, name in enumerate(writes)
+    }
+    given = [
+        f"{made[name]}.astype({name}.dtype)"
+        if name in made and name in wanted else f"ops.zeros_like({name})" for name in inputs
+    ]
+    return [f"made = backward({', '.join(map(source, reads))})",
+            f"return ({', '.join(given)},)"], {"backward": backward}
 
 
 def _refused(text):
@@ -176,12 +209,24 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
     def product(**turned):
         return Operator("matmul", "a,b->c", _Gradient("matmul", "ab"), **turned)
 
-    operators = {"to_a": product(transpose_a=turned_b, transpose_b=1) if turned_a else product(transpose_b=1 - turned_b),
-                 "to_b": product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 - turned_a)}
-    rows = ["flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)", "flat_dc = dc.reshape((-1, dc.shape[-1]))",
-            "exact_dc = dout.astype(single).reshape((-1, dout.shape[-1]))"]
-    made = {"a": "to_a(b, dc)" if turned_a else "to_a(dc, b)", "b": "to_b(flat_dc, flat_a)" if turned_b else "to_b(flat_a, flat_dc)",
-            "bias": "exact_dc.sum(0).astype(bias.dtype)", "c": "dout"}
+    operators = {
+        "to_a":
+            product(transpose_a=turned_b, transpose_b=1) if turned_a else product(transpose_b=1 -
+                                                                                  turned_b),
+        "to_b":
+            product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 -
+                                                                                  turned_a)
+    }
+    rows = [
+        "flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)",
+        "flat_dc = dc.reshape((-1, dc.shape[-1]))",
+        "exact_dc = dout.astype(single).reshape((-1, dout.shape[-1]))"
+    ]
+    made = {
+        "a": "to_a(b, dc)" if turned_a else "to_a(dc, b)",
+        "b": "to_b(flat_dc, flat_a)" if turned_b else "to_b(flat_a, flat_dc)",
+        "bias": "exact_dc.sum(0).astype(bias.dtype)", "c": "dout"
+    }
     given = [made[name] if name in wanted else f"ops.zeros_like({name})" for name in inputs]
     return [*rows, f"return ({', '.join(given)},)"], {**operators, "single": ms.float32}
 
@@ -203,15 +248,18 @@ class _Gradient:
         of = op.gradient_of if self.outputs else op.gradient_of or op.name
         if of or op.gradient is None and op.name not in _IRREGULAR:
             of = f"it is the gradient of {of}, and velo has no second derivatives" if of else "velo has none of it"
-            lines, captured = _refused(f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
+            lines, captured = _refused(
+                f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
         else:
-            lines, captured = _IRREGULAR.get(op.name, _derived)(op, self.inputs, self.outputs, self.wanted, self.attributes)
+            lines, captured = _IRREGULAR.get(op.name, _derived)(op, self.inputs, self.outputs,
+                                                                self.wanted, self.attributes)
         return _function(op.name, (*self.inputs, "out", "dout"), lines, captured)
 
     def check(self, shapes):
         """The gradient's own attributes are said when the cell is made, and have to be what the shapes say."""
         gradient = spec.operators[self.op].gradient
-        for name, size in gradient.own_attributes(shapes).items() if gradient and self.wanted else ():
+        for name, size in gradient.own_attributes(shapes).items() if gradient and self.wanted else (
+        ):
             given = self.attributes.get(name)
             if given and given != size:
                 expected = f"{size}, as the tensors have" if size >= 0 else "tensors whose size it is to be known when the graph is built"
@@ -241,7 +289,8 @@ _USUAL = {"matmul": ("a", "b")}
 def _names(given, otherwise):
     if given is None:
         return tuple(otherwise)
-    return tuple(given.split(",")) if isinstance(given, str) else tuple(given) if hasattr(given, "__iter__") else (given,)
+    return tuple(given.split(",")) if isinstance(
+        given, str) else tuple(given) if hasattr(given, "__iter__") else (given,)
 
 
 class _Cell(nn.Cell):
@@ -255,16 +304,24 @@ class _Cell(nn.Cell):
         try:
             given = dict(type(self).__signature__.bind(*args, **kwargs).arguments)
         except TypeError as refused:
-            raise TypeError(f"velo_{op.name}: expected {type(self).__name__}{type(self).__signature__}: {refused}") from None
+            raise TypeError(
+                f"velo_{op.name}: expected {type(self).__name__}{type(self).__signature__}: {refused}"
+            ) from None
         asked = {name: given.pop(name, None) for name in ("tensors", "outputs", "gradients")}
         needed = _USUAL.get(op.name, ()) if "packed" not in given else ("a",)
-        inputs = _names(asked["tensors"], needed or (name for name in op.inputs if not op.fields[name].optional))
+        inputs = _names(asked["tensors"], needed or
+                        (name for name in op.inputs if not op.fields[name].optional))
         self.check("tensors", inputs, op.inputs + op.outputs)
-        outputs = _names(asked["outputs"], (name for name in op.outputs if name in op.required_outputs or name in inputs))
+        outputs = _names(
+            asked["outputs"],
+            (name for name in op.outputs if name in op.required_outputs or name in inputs))
         self.check("outputs", outputs, op.outputs)
         needs = op.gradient.needs if op.gradient else ()
-        written = tuple(dict.fromkeys((*outputs, *op.required_outputs, *(name for name in inputs if name in op.outputs), *needs)))
-        own = op.attributes({name: value for name, value in given.items() if name in op.attribute_names})
+        written = tuple(
+            dict.fromkeys((*outputs, *op.required_outputs,
+                           *(name for name in inputs if name in op.outputs), *needs)))
+        own = op.attributes(
+            {name: value for name, value in given.items() if name in op.attribute_names})
         if any(name in inputs for name in op.outputs if name not in op.inputs):
             own.setdefault("accumulate", 1)
         wanted = _names(asked["gradients"], inputs)
@@ -272,22 +329,29 @@ class _Cell(nn.Cell):
         self.names, self.alone = outputs, len(written) == 1
         self.apart = self.without_gradient()
         fields = f"{','.join(inputs)}->{','.join(written)}"
-        self.run = Operator(op.name, fields, _Gradient(op.name, inputs, written, wanted, given), **own)
+        self.run = Operator(op.name, fields, _Gradient(op.name, inputs, written, wanted, given),
+                            **own)
 
     def check(self, what, names, known):
         for name in names:
             if name not in known:
-                raise ValueError(f"velo_{self.op.name}: {what}: expected names of {', '.join(dict.fromkeys(known))}, got {name!r}")
+                raise ValueError(
+                    f"velo_{self.op.name}: {what}: expected names of {', '.join(dict.fromkeys(known))}, got {name!r}"
+                )
 
     def without_gradient(self):
         """A cell for each result, where there is one that a gradient may not go through; else None."""
         gradient = self.op.gradient
-        through = {of for kind, of in gradient.sources.values() if kind == "cotangent"} if gradient else self.names
+        through = {of for kind, of in gradient.sources.values() if kind == "cotangent"
+                  } if gradient else self.names
         if set(self.names) <= set(through):
             return None
         text = f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of "
-        return nn.CellList([nn.Identity() if name in through else
-                            _NoGradient(f"{text}{name}; where none is meant, ops.stop_gradient({name}) says so") for name in self.names])
+        return nn.CellList([
+            nn.Identity() if name in through else
+            _NoGradient(f"{text}{name}; where none is meant, ops.stop_gradient({name}) says so")
+            for name in self.names
+        ])
 
     def results(self, *tensors):
         """The outputs by `names`."""
@@ -312,14 +376,19 @@ def _signature(op):
     fields = [op.fields[name] for name in op.attribute_names]
     if op.gradient:
         fields += [op.gradient.op.fields[name] for name in op.gradient.own]
-    return inspect.Signature([*(inspect.Parameter(f.name, kind, default=f.default) for f in fields),
-                              *(inspect.Parameter(name, named, default=None) for name in ("tensors", "outputs", "gradients"))])
+    return inspect.Signature([
+        *(inspect.Parameter(f.name, kind, default=f.default) for f in fields),
+        *(inspect.Parameter(name, named, default=None)
+          for name in ("tensors", "outputs", "gradients"))
+    ])
 
 
 def _cell(op):
     name = "".join(part.capitalize() for part in op.name.split("_"))
     doc = "\n".join([*op.doc, "", *(f"{f.name}: {f.doc}" for f in op.fields.values())])
-    return name, type(name, (_Cell,), {"op": op, "__signature__": _signature(op), "__doc__": doc, "__module__": __name__})
+    return name, type(
+        name, (_Cell,),
+        {"op": op, "__signature__": _signature(op), "__doc__": doc, "__module__": __name__})
 
 
 for _op in spec.operators.values():
@@ -361,8 +430,12 @@ class AdamW:
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.0):
         self.lr, self.count, self.parameters = lr, 0, list(parameters)
-        self.options = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon, "weight_decay": weight_decay}
-        self.states = [{name: ms.Tensor(np.zeros(p.shape, np.float32)) for name in ("m", "v")} for p in self.parameters]
+        self.options = {
+            "beta1": betas[0], "beta2": betas[1], "epsilon": epsilon, "weight_decay": weight_decay
+        }
+        self.states = [{name: ms.Tensor(np.zeros(p.shape, np.float32))
+                        for name in ("m", "v")}
+                       for p in self.parameters]
         for parameter, state in zip(self.parameters, self.states):
             if parameter.dtype == ms.bfloat16:
                 state["master"] = ms.Tensor(parameter.astype(ms.float32).asnumpy().copy())
@@ -370,10 +443,12 @@ class AdamW:
         spec.library.velo_context_stream(spec.context(), ctypes.byref(self.stream))
 
     def step(self, gradients):
-        gradients = [g.contiguous() for g in gradients]  # one of p.T is a view, whose strides velo would not see
+        gradients = [g.contiguous() for g in gradients
+                    ]  # one of p.T is a view, whose strides velo would not see
         if [g.shape for g in gradients] != [p.shape for p in self.parameters]:
-            raise ValueError(f"AdamW: expected gradients of shapes {[p.shape for p in self.parameters]}, "
-                             f"got {[g.shape for g in gradients]}")
+            raise ValueError(
+                f"AdamW: expected gradients of shapes {[p.shape for p in self.parameters]}, "
+                f"got {[g.shape for g in gradients]}")
         op = spec.operators["apply_fused_adamw"]
         attributes = op.attributes({"step": self.count + 1, "lr": self.lr, **self.options})
         self.count += 1

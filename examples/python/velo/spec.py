@@ -17,10 +17,12 @@ import math
 import velo.ctypes as v
 from velo import _libraries
 
-DTYPES = {"f32": (v.VELO_DTYPE_FLOAT, 32), "bf16": (v.VELO_DTYPE_BFLOAT, 16), "f64": (v.VELO_DTYPE_FLOAT, 64),
-          "f16": (v.VELO_DTYPE_FLOAT, 16), "bool": (v.VELO_DTYPE_BOOL, 8),
-          **{f"i{bits}": (v.VELO_DTYPE_INT, bits) for bits in (8, 16, 32, 64)},
-          **{f"u{bits}": (v.VELO_DTYPE_UINT, bits) for bits in (8, 16, 32, 64)}}
+DTYPES = {
+    "f32": (v.VELO_DTYPE_FLOAT, 32), "bf16": (v.VELO_DTYPE_BFLOAT, 16), "f64":
+        (v.VELO_DTYPE_FLOAT, 64), "f16": (v.VELO_DTYPE_FLOAT, 16), "bool": (v.VELO_DTYPE_BOOL, 8),
+    **{f"i{bits}": (v.VELO_DTYPE_INT, bits) for bits in (8, 16, 32, 64)},
+    **{f"u{bits}": (v.VELO_DTYPE_UINT, bits) for bits in (8, 16, 32, 64)}
+}
 NAMES = {pair: name for name, pair in DTYPES.items()}
 _MAX_RANK = 8
 
@@ -36,7 +38,9 @@ def context():
 
 def _is_flag(value):
     """Whether a value is True or False, Python's or numpy's."""
-    return isinstance(value, bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+    return isinstance(
+        value,
+        bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
 
 
 class Field:
@@ -44,13 +48,17 @@ class Field:
 
     def __init__(self, entry, enums):
         self.name, self.kind, self.doc = entry["name"], entry["kind"], entry["doc"]
-        self.optional, self.default, self.dtypes = entry.get("optional", False), entry.get("default"), entry.get("dtypes", [])
+        self.optional, self.default, self.dtypes = entry.get(
+            "optional", False), entry.get("default"), entry.get("dtypes", [])
         self.holds_tensors = self.kind in ("tensor", "tensors")
         self.reads = self.holds_tensors and entry["dir"] != "out"
         self.writes = self.holds_tensors and entry["dir"] != "in"
-        self.choices = {value["name"]: value["value"] for value in enums[entry["enum"]]["values"]} if "enum" in entry else {}
-        self._check = {"enumeration": self._choice, "bool": self._flag, "i64": self._integer, "handle": self._integer,
-                       "f64": self._real, "ints": self._integers, "text": self._text}.get(self.kind)
+        self.choices = {value["name"]: value["value"] for value in enums[entry["enum"]]["values"]
+                       } if "enum" in entry else {}
+        self._check = {
+            "enumeration": self._choice, "bool": self._flag, "i64": self._integer,
+            "handle": self._integer, "f64": self._real, "ints": self._integers, "text": self._text
+        }.get(self.kind)
 
     def check(self, value):
         """The value as a plain int, float, str or tuple of int; ValueError with what was expected and what came. True and False are for
@@ -79,7 +87,9 @@ class Field:
         return names[0] if names else self._refuse(expected, value)
 
     def _real(self, value):
-        if _is_flag(value) or isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        if _is_flag(value) or isinstance(
+                value,
+            (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
             self._refuse("a number", value)
         try:
             number = float(value)
@@ -107,11 +117,15 @@ class Operator:
     def __init__(self, entry, enums):
         self.name, self.doc, self.examples = entry["name"], entry["doc"], entry.get("examples", [])
         self.fields = {field["name"]: Field(field, enums) for field in entry["fields"]}
-        self.error_bound, self.gradient_of, self.gradient = entry["error_bound"], entry.get("gradient_of"), None
+        self.error_bound, self.gradient_of, self.gradient = entry["error_bound"], entry.get(
+            "gradient_of"), None
         fields = self.fields.values()
-        self.inputs = [f.name for f in fields if f.reads and not (f.writes and "accumulate" in self.fields)]
+        self.inputs = [
+            f.name for f in fields if f.reads and not (f.writes and "accumulate" in self.fields)
+        ]
         self.outputs = [f.name for f in fields if f.writes]
-        self.required_outputs = tuple(name for name in self.outputs if not self.fields[name].optional)
+        self.required_outputs = tuple(
+            name for name in self.outputs if not self.fields[name].optional)
         self.attribute_names = [f.name for f in fields if not f.holds_tensors]
         self.rows = entry.get("rows", [])
 
@@ -136,7 +150,9 @@ class Operator:
         """{tensor: its axes} of the rule that fits a call with these attributes and tensors, {} where none does."""
         for rule in self.rows:
             where = rule.get("where", {}).items()
-            if all(attributes.get(name, self.fields[name].default) in values for name, values in where) and names <= rule["axes"].keys():
+            if all(
+                    attributes.get(name, self.fields[name].default) in values
+                    for name, values in where) and names <= rule["axes"].keys():
                 return {name: rule["axes"][name].split() for name in names}
         return {}
 
@@ -147,7 +163,9 @@ class Operator:
         lengths = _group_lengths(patterns, {name: len(shape) for name, shape in shapes.items()})
         named = {}
         for name, pattern in patterns.items():
-            axes = [axis.rstrip(".?") + str(i) for axis in pattern for i in range(lengths.get(axis, 1))]
+            axes = [
+                axis.rstrip(".?") + str(i) for axis in pattern for i in range(lengths.get(axis, 1))
+            ]
             shared = [axis.endswith("?") for axis in pattern for _ in range(lengths.get(axis, 1))]
             named[name] = [None if axis[0].isupper() or lone and size == 1 else axis
                            for axis, lone, size in zip(axes, shared, shapes[name])]
@@ -163,7 +181,10 @@ class Operator:
         values, keep = [], []
 
         def put(name, kind, **union):
-            values.append(v.velo_named_value(name.encode(), v.velo_value(kind, 0, type(v.velo_value().as_)(**union))))
+            values.append(
+                v.velo_named_value(name.encode(),
+                                   v.velo_value(kind, 0,
+                                                type(v.velo_value().as_)(**union))))
 
         for name, (shape, dtype, address) in tensors.items():
             view, sizes = self.view(name, shape, dtype, address)
@@ -190,21 +211,34 @@ class Operator:
         """A tensor as velo sees it, and the memory of its shape."""
         if dtype not in DTYPES:
             expected = " or ".join(self.fields[name].dtypes) or "a dtype velo knows"
-            raise ValueError(f"velo_{self.name}: args.{name}.dtype: expected {expected}, got {dtype}")
+            raise ValueError(
+                f"velo_{self.name}: args.{name}.dtype: expected {expected}, got {dtype}")
         if len(shape) > _MAX_RANK:
-            raise ValueError(f"velo_{self.name}: args.{name}.ndim: expected 0 to {_MAX_RANK} dimensions, got {len(shape)}")
+            raise ValueError(
+                f"velo_{self.name}: args.{name}.ndim: expected 0 to {_MAX_RANK} dimensions, got {len(shape)}"
+            )
         sizes = (ctypes.c_int64 * _MAX_RANK)(*shape)
-        return v.velo_tensor(data=address, device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=len(shape),
-                             dtype=v.velo_dtype(*DTYPES[dtype], 1), shape=sizes), sizes
+        return v.velo_tensor(data=address,
+                             device=v.velo_device(v.VELO_DEVICE_CPU, 0),
+                             ndim=len(shape),
+                             dtype=v.velo_dtype(*DTYPES[dtype], 1),
+                             shape=sizes), sizes
 
     def infer(self, tensors, attributes):
         """{output: (shape, dtype)} of a call on tensors {field: (shape, dtype)} with checked attributes, or velo's refusal."""
-        values, count, _keep = self.values({name: (*given, None) for name, given in tensors.items()}, attributes)
+        values, count, _keep = self.values({name: (*given, None) for name, given in tensors.items()},
+                                           attributes)
         shapes, made = (v.velo_shape * len(self.outputs))(), ctypes.c_int64()
         shapes[0].struct_size = ctypes.sizeof(v.velo_shape)
-        if library.velo_op_infer(context(), self.name.encode(), values, count, shapes, len(shapes), ctypes.byref(made)) != 0:
-            raise ValueError(_libraries.text_of(library.velo_error_text).replace("velo_op_infer:", f"velo_{self.name}:", 1))
-        return {s.name.decode(): (tuple(s.sizes[: s.ndim]), NAMES[s.dtype.code, s.dtype.bits]) for s in shapes[: made.value]}
+        if library.velo_op_infer(context(), self.name.encode(), values, count, shapes, len(shapes),
+                                 ctypes.byref(made)) != 0:
+            raise ValueError(
+                _libraries.text_of(library.velo_error_text).replace("velo_op_infer:",
+                                                                    f"velo_{self.name}:", 1))
+        return {
+            s.name.decode(): (tuple(s.sizes[:s.ndim]), NAMES[s.dtype.code, s.dtype.bits])
+            for s in shapes[:made.value]
+        }
 
 
 def _group_lengths(patterns, ranks):
@@ -240,11 +274,16 @@ class Gradient:
             elif name == "dy" or name[0] == "d" and name[1:] in forward.outputs:
                 self.sources[name] = ("cotangent", forward.outputs[0] if name == "dy" else name[1:])
             else:
-                raise TypeError(f"velo_{op.name}: {name} is neither a tensor of {forward.name} nor the gradient of one")
+                raise TypeError(
+                    f"velo_{op.name}: {name} is neither a tensor of {forward.name} nor the gradient of one"
+                )
         self.results = {name: name[1:] for name in op.outputs if name[1:] in forward.inputs}
         self.needs = tuple(name for kind, name in self.sources.values() if kind == "output")
         self._shared = [name for name in op.attribute_names if name in forward.fields]
-        self.own = [name for name in op.attribute_names if name not in forward.fields and name != "accumulate"]
+        self.own = [
+            name for name in op.attribute_names
+            if name not in forward.fields and name != "accumulate"
+        ]
 
     def own_attributes(self, shapes):
         """The values of `own`, by the shapes of the forward call's inputs by name."""
@@ -252,13 +291,18 @@ class Gradient:
 
     def attributes(self, given, shapes):
         """Those of a call from those of the forward call, and the shapes of its inputs by name."""
-        return self.op.attributes({**{name: given[name] for name in self._shared if name in given}, **self.own_attributes(shapes)})
+        return self.op.attributes({
+            **{name: given[name] for name in self._shared if name in given},
+            **self.own_attributes(shapes)
+        })
 
     def choose(self, wanted):
         """The tensors to read and to write for the gradients of the forward inputs `wanted`."""
         def chosen(names):
             return [name for name in names if more or not self.op.fields[name].optional]
-        more = any(self.op.fields[name].optional and result in wanted for name, result in self.results.items())
+
+        more = any(self.op.fields[name].optional and result in wanted
+                   for name, result in self.results.items())
         return chosen(self.sources), chosen(self.results)
 
 

@@ -1,9 +1,9 @@
-// What it takes to make a buffer again that was dropped: the computing of the stage in which its life
-// began, from what that stage used, and before it the same of what is not there any more.
+// What it takes to make a buffer again that was dropped: the computing of the stage in which its
+// life began, from what that stage used, and before it the same of what is not there any more.
 //
-// A buffer that was written later cannot be made again, nor one that is made from such. What is made
-// on the way, other outputs of the same stages too, is counted as memory until the end. Cost: a step
-// for each buffer on the way, of which there are few or the answer is no.
+// A buffer that was written later cannot be made again, nor one that is made from such. What is
+// made on the way, other outputs of the same stages too, is counted as memory until the end. Cost:
+// a step for each buffer on the way, of which there are few or the answer is no.
 #pragma once
 
 #include <algorithm>

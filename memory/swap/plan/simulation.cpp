@@ -12,8 +12,8 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Stages that making a buffer again may take, when it is dropped and when it is made: in between more
-// of what it is made from may go.
+// Stages that making a buffer again may take, when it is dropped and when it is made: in between
+// more of what it is made from may go.
 constexpr std::size_t most_dropping = 6, most_making = 64;
 constexpr int most_tries = 12;
 
@@ -36,8 +36,8 @@ class simulation {
     for (std::int32_t s = 0; s < step.count(); ++s) clock_[s + 1] = clock_[s] + step.seconds[s];
   }
 
-  // Buffers that are not to be dropped, since they could not be made again in another run; and those
-  // of this one.
+  // Buffers that are not to be dropped, since they could not be made again in another run; and
+  // those of this one.
   void spare(const std::vector<std::int32_t>& buffers) {
     for (const std::int32_t i : buffers) of_[i].spared = true;
   }
@@ -149,7 +149,8 @@ class simulation {
   }
   void end_stay(std::int32_t i) { plan_.stays[of_[i].stay].end = moment_++; }
 
-  // Buffers that nothing moves while the stage runs: used in it, too small to go, or past their last use.
+  // Buffers that nothing moves while the stage runs: used in it, too small to go, or past their
+  // last use.
   void note_used() {
     plan_.stage_ends.push_back(step_.ends[stage_]);
     std::vector<std::int64_t> used;
@@ -412,8 +413,8 @@ class simulation {
     return std::max(prices_[i], step_.seconds[buffer(i).first] / size);
   }
 
-  // The buffer that is made again in the least time for its size. Only those that look best by what was
-  // known of them before are looked into.
+  // The buffer that is made again in the least time for its size. Only those that look best by what
+  // was known of them before are looked into.
   bool drop_one() {
     for (;;) {
       std::int32_t best = -1;

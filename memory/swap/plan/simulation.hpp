@@ -1,11 +1,11 @@
 // A step run in the planner's mind by rules that say which ways of making room it may take.
 //
-// A stage begins when what it needs is there and the budget holds what is alive; until then the step
-// stalls. Two links move buffers, one each way, one buffer at a time: whenever the link out is idle
-// and a coming stage will not fit, a buffer goes; whenever the link in is idle, the one needed first
-// comes back, if nothing until its use will miss the room. Where the step would stall, a buffer may be
-// dropped instead, and made again before its next use, or be made again instead of waiting for the
-// link, if that takes less than so large a part of the links' time.
+// A stage begins when what it needs is there and the budget holds what is alive; until then the
+// step stalls. Two links move buffers, one each way, one buffer at a time: whenever the link out is
+// idle and a coming stage will not fit, a buffer goes; whenever the link in is idle, the one needed
+// first comes back, if nothing until its use will miss the room. Where the step would stall, a
+// buffer may be dropped instead, and made again before its next use, or be made again instead of
+// waiting for the link, if that takes less than so large a part of the links' time.
 //
 // Cost: O(stages * (stages + buffers alive)), with drops as much again for each.
 #pragma once

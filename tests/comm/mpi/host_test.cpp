@@ -1,5 +1,5 @@
-// Who initializes MPI: the host, with its communicators, its end and its threads, or velo, which waits
-// for the others no longer than it is told.
+// Who initializes MPI: the host, with its communicators, its end and its threads, or velo, which
+// waits for the others no longer than it is told.
 #include <cstdlib>
 #include <thread>
 

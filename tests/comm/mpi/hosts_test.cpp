@@ -8,9 +8,9 @@
 
 using namespace velo::test;
 
-// Sums of small whole numbers, which no order changes (sweep_test.cpp has others): with VELO_MPI_HOST ranks
-// pretend to be of two hosts. Of other numbers all ranks must have the same bits, and again the same the
-// next time.
+// Sums of small whole numbers, which no order changes (sweep_test.cpp has others): with
+// VELO_MPI_HOST ranks pretend to be of two hosts. Of other numbers all ranks must have the same
+// bits, and again the same the next time.
 TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
   setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 3 ? "one" : "two", 1);
   joined all;
@@ -69,8 +69,8 @@ TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
 
 namespace {
 
-// Rows of a rank of two hosts with two ranks each, for both ranks of the other host and one of its own:
-// there, and back as their weighted sums.
+// Rows of a rank of two hosts with two ranks each, for both ranks of the other host and one of its
+// own: there, and back as their weighted sums.
 class experts {
  public:
   // inside: those of one host, over MPI or through shared memory; across hosts it is MPI.

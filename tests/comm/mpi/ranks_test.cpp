@@ -30,7 +30,8 @@ TEST_CASE("groups of one communicator have messages and orders of their own", "[
   }
 }
 
-// Around in a ring, each before it receives, which is the buffers' to hold; and all at the same time.
+// Around in a ring, each before it receives, which is the buffers' to hold; and all at the same
+// time.
 TEST_CASE("messages arrive whole and in order, small and large, one and many", "[together]") {
   joined all;
   const rank_of_group& me = all.me;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Two hosts of two ranks each, as network namespaces with a slow link between them: collectives over MPI give what threads get, and what
-# goes over the link is what one rank of each host must tell one of the other, with at most a tenth for TCP, MPI and what ranks agree on.
+# Two hosts of two ranks each, as network namespaces with a slow link between them: collectives over
+# MPI give what threads get, and what goes over the link is what one rank of each host must tell one
+# of the other, with at most a tenth for TCP, MPI and what ranks agree on.
 #
 #   two_hosts.sh MPIEXEC MPI_TEST
 set -eu
@@ -37,7 +38,8 @@ run() { # run <rounds>
 }
 bytes() { ip netns exec $a cat "/sys/class/net/link0/statistics/$1_bytes"; }
 
-# Of two runs the longer one has ten rounds more; the rest, which is MPI's and the program's, they share.
+# Of two runs the longer one has ten rounds more; the rest, which is MPI's and the program's, they
+# share.
 measure() { # measure <rounds>: sent and got, bytes to the other host, and from it
   local tx rx
   tx=$(bytes tx) rx=$(bytes rx)
@@ -54,8 +56,9 @@ check() { # check <way> <bytes> <least MiB of a round>
   echo "$1: $2 bytes in 10 rounds, at least $(($3 * mib)) ($((100 * $2 / ($3 * mib))) %)"
   [ "$2" -ge $(($3 * mib)) ] && [ "$2" -le $(($3 * mib * 11 / 10)) ] || status=1
 }
-# reduce_scatter of 4 MiB, 2 each way; all_reduce of 4 MiB, 4 each way; all_gather of 1 MiB a rank, 2 each way; broadcast of 4 MiB from the
-# first host; dispatch and combine of 1 MiB a rank, which two ranks of the other host get, 2 each way and 2 back.
+# reduce_scatter of 4 MiB, 2 each way; all_reduce of 4 MiB, 4 each way; all_gather of 1 MiB a rank,
+# 2 each way; broadcast of 4 MiB from the first host; dispatch and combine of 1 MiB a rank, which
+# two ranks of the other host get, 2 each way and 2 back.
 check "to the second host" $((long_tx - short_tx)) 16
 check "to the first host" $((long_rx - short_rx)) 12
 exit $status

@@ -1,6 +1,6 @@
-// A plugin for MPI whose ranks are threads of one process: messages are there as soon as they are sent,
-// in their order, unless the test holds them back. A communicator is 10000 times a job, 100 times its
-// size, and the rank. What is made here stays until the process ends.
+// A plugin for MPI whose ranks are threads of one process: messages are there as soon as they are
+// sent, in their order, unless the test holds them back. A communicator is 10000 times a job, 100
+// times its size, and the rank. What is made here stays until the process ends.
 #include "comm/plugins/threads.hpp"
 
 #include <cstring>

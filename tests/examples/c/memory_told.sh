@@ -16,7 +16,8 @@ done
 diff <(sed 's/peak.*reserved/peak/' "$work"/memory_c/said) <(sed 's/peak.*reserved/peak/' "$work"/memory_cpp/said) ||
   fail "C and C++ differ"
 
-# Five buffers of 1 MiB, alive together; four of them in the file; the context and the swap in the pool.
+# Five buffers of 1 MiB, alive together; four of them in the file; the context and the swap in the
+# pool.
 grep -qx 'plan: 5242880 bytes where 5242880 is the least, 5 of 5 requests at their addresses' \
   "$work/memory_c/said" || fail "another plan"
 grep -q '^swap: 4194304 bytes out and 4194304 back by ' "$work/memory_c/said" || fail "another swap"

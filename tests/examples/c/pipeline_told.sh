@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The pipeline in C has the gradients of one rank, is simulated to take half of its time, or little more, and
-# leaves pictures and a trace with every action of the schedule: 8 micro-batches, 4 stages, F, I and W.
-# Argument: pipeline_c.
+# The pipeline in C has the gradients of one rank, is simulated to take half of its time, or little
+# more, and leaves pictures and a trace with every action of the schedule: 8 micro-batches, 4
+# stages, F, I and W. Argument: pipeline_c.
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

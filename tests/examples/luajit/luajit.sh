@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# What velo_describe gives suffices to bind a language. Exit code 77, a skip, where luajit is not installed.
+# What velo_describe gives suffices to bind a language. Exit code 77, a skip, where luajit is not
+# installed.
 #
 #   luajit.sh calls  SOURCE_DIR LIBRARY LAYOUT_LOCK WORK_DIR   the LuaJIT binding made from it computes, fails and is called back
 #   luajit.sh header ..   every C declaration of the public headers follows: a header made from the JSON stands in for all of them.
-#                         The layout lock compiles against it; each velo name of the real headers is in it; and each _INIT gives the
-#                         same bytes in both
+#                         The layout lock compiles against it; each velo name of the real headers is
+#                         in it; and each _INIT gives the same bytes in both
 set -eu
 mode=$1 source=$2 library=$3 lock=$4 work=$5
 command -v luajit >/dev/null || { echo "not tested: luajit is not installed (Debian: apt-get install luajit)"; exit 77; }
@@ -17,7 +18,8 @@ mkdir -p "$work/derived/velo"
 luajit "$source/tests/examples/luajit/header.lua" "$source/examples/luajit" "$library" >"$work/derived/velo/velo.h"
 cc -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT -I"$work/derived" -fsyntax-only "$lock"
 
-# Names: what the preprocessor leaves of the headers, and what they define. Private: guards, and what export.h is for.
+# Names: what the preprocessor leaves of the headers, and what they define. Private: guards, and
+# what export.h is for.
 names() { # names INCLUDE_DIR
   {
     cc -std=c99 -E -P -I"$1" "$work/all.c"

@@ -1,5 +1,5 @@
-// A budget of memory: refused where it is too small, and kept where it is not; and the trace of what
-// is allocated.
+// A budget of memory: refused where it is too small, and kept where it is not; and the trace of
+// what is allocated.
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>

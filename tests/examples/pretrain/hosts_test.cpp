@@ -1,5 +1,5 @@
-// Ranks on two hosts of two ranks each, as mpirun starts them: sums are in the order of the hosts, for all
-// that stands on them.
+// Ranks on two hosts of two ranks each, as mpirun starts them: sums are in the order of the hosts,
+// for all that stands on them.
 #include <catch2/catch.hpp>
 
 #include "mpirun.hpp"

@@ -1,5 +1,5 @@
-// A machine with little memory, and with too little for what is asked. Not under sanitizers, whose own memory is
-// beyond any limit.
+// A machine with little memory, and with too little for what is asked. Not under sanitizers, whose
+// own memory is beyond any limit.
 #include <sys/resource.h>
 
 #include <catch2/catch.hpp>

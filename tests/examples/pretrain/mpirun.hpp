@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-// Words before the program's: a shell that lets each rank pretend to be of a host, a letter of `hosts`.
+// Words before the program's: a shell that lets each rank pretend to be of a host, a letter of
+// `hosts`.
 inline std::vector<std::string> on_hosts(const std::string& hosts) {
   return {"sh", "-c",
           "hosts=" + hosts +
@@ -17,7 +18,8 @@ inline std::vector<std::string> on_hosts(const std::string& hosts) {
               "exec \"$0\" \"$@\""};
 }
 
-// The calling process becomes mpirun, which starts the program; `before`: words in front of the program's.
+// The calling process becomes mpirun, which starts the program; `before`: words in front of the
+// program's.
 inline void become_mpirun(int ranks, std::vector<std::string> words,
                           const std::vector<std::string>& before = {}) {
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);

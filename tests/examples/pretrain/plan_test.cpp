@@ -1,6 +1,6 @@
-// Activations at the addresses of a memory plan: the same bits, every buffer where it was planned, no more
-// memory at the peak than without, and as much from the system: the recorded step leaves holes that are
-// too small for the arena, up to 4 % in these models of a few MB.
+// Activations at the addresses of a memory plan: the same bits, every buffer where it was planned,
+// no more memory at the peak than without, and as much from the system: the recorded step leaves
+// holes that are too small for the arena, up to 4 % in these models of a few MB.
 #include <catch2/catch.hpp>
 
 #include "program.hpp"
@@ -51,8 +51,8 @@ TEST_CASE("a run with a plan, in stages or within a budget, tells what it came t
       {"--memory_budget", "12000000"},
       {"--pp", "2", "--pipeline", "1f1b", "--accumulation", "4", "--transport", "local"},
       {"--pp", "2", "--pipeline", "zbv", "--accumulation", "4", "--transport", "local"},
-      // The norm of the first stage alone does not clip the last steps, that of both does: the first
-      // forwards of the step after are done again.
+      // The norm of the first stage alone does not clip the last steps, that of both does: the
+      // first forwards of the step after are done again.
       {"--pp", "2", "--accumulation", "4", "--transport", "local", "--post_validation", "true",
        "--clip", "2"}};
   const auto losses = [&](const char* out) {

@@ -20,16 +20,22 @@ import velo.ctypes as v  # noqa: E402
 def tensor(values, shape):
     """A float32 tensor over a ctypes array, which it keeps."""
     sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-    made = v.velo_tensor(data=ctypes.addressof(values), device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=len(shape),
-                         dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), shape=sizes)
+    made = v.velo_tensor(data=ctypes.addressof(values),
+                         device=v.velo_device(v.VELO_DEVICE_CPU, 0),
+                         ndim=len(shape),
+                         dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1),
+                         shape=sizes)
     made.keep = (values, sizes)
     return made
 
 
 # Of a dtype in the spec's words: the ctypes type, velo's code and bits.
-ELEMENTS = {"f32": (ctypes.c_float, v.VELO_DTYPE_FLOAT, 32), "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64),
-            "bf16": (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16),
-            "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32), "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64)}
+ELEMENTS = {
+    "f32": (ctypes.c_float, v.VELO_DTYPE_FLOAT, 32),
+    "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64), "bf16":
+        (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16), "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32),
+    "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64)
+}
 
 
 def nested(value):
@@ -87,25 +93,35 @@ class Layout(unittest.TestCase):
             self.assertEqual(ctypes.sizeof(getattr(v, struct)), int(size), struct)
 
     def test_constants_are_the_locked_ones(self):
-        constants = re.findall(r"LOCK\((VELO_\w+) == (-?\d+)\)", open(LOCK, encoding="utf-8").read())
+        constants = re.findall(r"LOCK\((VELO_\w+) == (-?\d+)\)",
+                               open(LOCK, encoding="utf-8").read())
         self.assertGreater(len(constants), 50)
         for name, value in constants:
             self.assertEqual(getattr(v, name), int(value), name)
 
     def test_a_new_struct_is_what_its_macro_in_c_makes(self):
-        sized = [kind.__name__ for kind in vars(v).values() if isinstance(kind, type) and issubclass(kind, v.Sized)
-                 and kind is not v.Sized]
+        sized = [
+            kind.__name__
+            for kind in vars(v).values()
+            if isinstance(kind, type) and issubclass(kind, v.Sized) and kind is not v.Sized
+        ]
         self.assertGreater(len(sized), 60)
-        shown = "".join(f"  static const {name} s{i} = {name.upper()}_INIT;\n  show(&s{i}, sizeof s{i});\n"
-                        for i, name in enumerate(sized))
-        program = ("#include <stdio.h>\n#include <velo/velo.h>\n"
-                   "static void show(const void* at, size_t n) {\n"
-                   "  for (size_t i = 0; i < n; i++) printf(\"%02x\", ((const unsigned char*)at)[i]);\n"
-                   "  puts(\"\");\n}\nint main(void) {\n" + shown + "  return 0;\n}\n")
+        shown = "".join(
+            f"  static const {name} s{i} = {name.upper()}_INIT;\n  show(&s{i}, sizeof s{i});\n"
+            for i, name in enumerate(sized))
+        program = (
+            "#include <stdio.h>\n#include <velo/velo.h>\n"
+            "static void show(const void* at, size_t n) {\n"
+            "  for (size_t i = 0; i < n; i++) printf(\"%02x\", ((const unsigned char*)at)[i]);\n"
+            "  puts(\"\");\n}\nint main(void) {\n" + shown + "  return 0;\n}\n")
         with tempfile.TemporaryDirectory() as work:
             built = os.path.join(work, "initial")
-            subprocess.run([COMPILER, "-x", "c", "-std=c99", f"-I{HEADERS}", "-", "-o", built], input=program, text=True, check=True)
-            lines = subprocess.run([built], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+            subprocess.run([COMPILER, "-x", "c", "-std=c99", f"-I{HEADERS}", "-", "-o", built],
+                           input=program,
+                           text=True,
+                           check=True)
+            lines = subprocess.run([built], stdout=subprocess.PIPE, text=True,
+                                   check=True).stdout.split()
         self.assertEqual(len(lines), len(sized))
         for name, line in zip(sized, lines):
             self.assertEqual(bytes(getattr(v, name)()).hex(), line, name)
@@ -128,7 +144,8 @@ class Library(unittest.TestCase):
         described = self.describe(self.lib.velo_describe)
         self.assertEqual([f["name"] for f in described["functions"]], list(v.FUNCTIONS))
         for function in described["functions"]:
-            self.assertEqual(len(v.FUNCTIONS[function["name"]]) - 1, len(function["params"]), function["name"])
+            self.assertEqual(
+                len(v.FUNCTIONS[function["name"]]) - 1, len(function["params"]), function["name"])
             self.assertTrue(hasattr(self.lib, function["name"]))
         for struct in described["structs"]:
             self.assertEqual([f[0].rstrip("_") for f in getattr(v, struct["name"])._fields_],
@@ -178,7 +195,10 @@ class Library(unittest.TestCase):
                     for value, number in zip(numbers(got), wanted):
                         terms = {"absolute": 1, "relative": abs(number), "largest": largest}
                         delta = sum(bound.get(term, 0) * size for term, size in terms.items())
-                        self.assertAlmostEqual(value, number, delta=delta, msg=f"{operator['name']}.{name}")
+                        self.assertAlmostEqual(value,
+                                               number,
+                                               delta=delta,
+                                               msg=f"{operator['name']}.{name}")
 
     def test_true_and_false_are_taken_for_flags_alone(self):
         """In structs of operators and of modules, when they are made and later, and in calls; a flag keeps its two values."""
@@ -190,24 +210,32 @@ class Library(unittest.TestCase):
                 if field["kind"] == "bool":
                     self.assertEqual(getattr(kind(**{name: True}), name), 1)
                 elif field["kind"] in ("enumeration", "i64", "f64"):
-                    with self.assertRaisesRegex(TypeError, f"{kind.__name__}.{name}: expected a number, got True"):
+                    with self.assertRaisesRegex(
+                            TypeError, f"{kind.__name__}.{name}: expected a number, got True"):
                         kind(**{name: True})
-                    with self.assertRaisesRegex(TypeError, f"{kind.__name__}.{name}: expected a number, got False"):
+                    with self.assertRaisesRegex(
+                            TypeError, f"{kind.__name__}.{name}: expected a number, got False"):
                         setattr(kind(), name, False)
         with self.assertRaisesRegex(TypeError, "velo_pool_desc.kind: expected a number, got True"):
             v.velo_pool_desc(kind=True)
         name = ctypes.c_char_p()
-        v.check(self.lib, self.lib.velo_schedule_kind_name(v.VELO_SCHEDULE_1F1B, ctypes.byref(name)))
+        v.check(self.lib, self.lib.velo_schedule_kind_name(v.VELO_SCHEDULE_1F1B,
+                                                           ctypes.byref(name)))
         self.assertEqual(name.value, b"1f1b")
         with self.assertRaisesRegex(ctypes.ArgumentError, "expected an enumerator, got True"):
             self.lib.velo_schedule_kind_name(True, ctypes.byref(name))
 
     def test_a_failure_carries_the_record(self):
-        x, gamma, y = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_float * 4)(1, 1, 1, 1), (ctypes.c_float * 4)()
+        x, gamma, y = (ctypes.c_float * 4)(1, 2, 3,
+                                           4), (ctypes.c_float * 4)(1, 1, 1,
+                                                                    1), (ctypes.c_float * 4)()
         tx, tg, ty = tensor(x, [1, 4]), tensor(gamma, [3]), tensor(y, [1, 4])
-        args = v.velo_rms_norm_args(x=ctypes.pointer(tx), gamma=ctypes.pointer(tg), y=ctypes.pointer(ty))
+        args = v.velo_rms_norm_args(x=ctypes.pointer(tx),
+                                    gamma=ctypes.pointer(tg),
+                                    y=ctypes.pointer(ty))
         self.assertEqual(args.epsilon, 1e-6)
-        with self.assertRaisesRegex(v.VeloError, "args.gamma.shape: expected \\[4\\], got \\[3\\]") as caught:
+        with self.assertRaisesRegex(v.VeloError,
+                                    "args.gamma.shape: expected \\[4\\], got \\[3\\]") as caught:
             v.check(self.lib, self.lib.velo_rms_norm(self.stream, ctypes.byref(args)))
         self.assertEqual(caught.exception.status, v.VELO_ERR_SHAPE)
 
@@ -216,7 +244,8 @@ class Library(unittest.TestCase):
         log = v.velo_log_fn(lambda user, level, component, line: lines.append(line))
         desc = v.velo_context_desc(threads=1, log=log, config_json=b'{"log": "debug"}')
         context, table = v.velo_context(), ctypes.c_void_p()
-        v.check(self.lib, self.lib.velo_get_api(100, ctypes.sizeof(v.velo_api), ctypes.byref(table)))
+        v.check(self.lib, self.lib.velo_get_api(100, ctypes.sizeof(v.velo_api),
+                                                ctypes.byref(table)))
         api = ctypes.cast(table, ctypes.POINTER(v.velo_api)).contents
         self.assertGreaterEqual(api.struct_size, ctypes.sizeof(v.velo_api))
         v.check(self.lib, api.context_create(ctypes.byref(desc), ctypes.byref(context)))

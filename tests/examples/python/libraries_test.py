@@ -13,7 +13,11 @@ import tempfile
 import unittest
 
 LIBRARY, ADAPTERS, FOLDER = (os.path.abspath(a) for a in sys.argv[1:4])
-CLEAN = {k: v for k, v in os.environ.items() if k not in ("VELO_LIBRARY", "VELO_ADAPTERS", "LD_LIBRARY_PATH", "PYTHONPATH")}
+CLEAN = {
+    k: v
+    for k, v in os.environ.items()
+    if k not in ("VELO_LIBRARY", "VELO_ADAPTERS", "LD_LIBRARY_PATH", "PYTHONPATH")
+}
 PATHS = "import velo; print(velo.library_path()); print(velo.adapters_path())"
 
 
@@ -26,7 +30,8 @@ class Libraries(unittest.TestCase):
         for name in ("__init__.py", "_libraries.py", "ctypes.py"):
             shutil.copy(os.path.join(FOLDER, "velo", name), package)
         self.own = os.path.join(package, "lib")
-        self.system = self.folder("system", {"libvelo.so.1": LIBRARY, "libvelo_adapters.so.1": ADAPTERS})
+        self.system = self.folder("system",
+                                  {"libvelo.so.1": LIBRARY, "libvelo_adapters.so.1": ADAPTERS})
 
     def folder(self, name, links):
         path = os.path.join(self.scratch.name, name)
@@ -36,11 +41,16 @@ class Libraries(unittest.TestCase):
         return path
 
     def bring_own(self):
-        self.folder("velo/lib", {"libvelo-wheel.so": LIBRARY, "libvelo_adapters-wheel.so": ADAPTERS})
+        self.folder("velo/lib",
+                    {"libvelo-wheel.so": LIBRARY, "libvelo_adapters-wheel.so": ADAPTERS})
 
     def run_python(self, program, **environment):
-        return subprocess.run([sys.executable, "-B", "-c", program], cwd=self.scratch.name, env={**CLEAN, **environment},
-                              capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, "-B", "-c", program],
+                              cwd=self.scratch.name,
+                              env={**CLEAN, **environment},
+                              capture_output=True,
+                              text=True,
+                              timeout=60)
 
     def say(self, program, **environment):
         done = self.run_python(program, **environment)
@@ -63,9 +73,14 @@ class Libraries(unittest.TestCase):
 
     def test_the_variables_come_before_the_own_folder(self):
         self.bring_own()
-        both = {"VELO_LIBRARY": f"{self.system}/libvelo.so.1", "VELO_ADAPTERS": f"{self.system}/libvelo_adapters.so.1"}
+        both = {
+            "VELO_LIBRARY": f"{self.system}/libvelo.so.1",
+            "VELO_ADAPTERS": f"{self.system}/libvelo_adapters.so.1"
+        }
         self.assertEqual(self.say(PATHS, **both), list(both.values()))
-        relative = {"VELO_LIBRARY": "system/libvelo.so.1", "VELO_ADAPTERS": "./system/libvelo_adapters.so.1"}
+        relative = {
+            "VELO_LIBRARY": "system/libvelo.so.1", "VELO_ADAPTERS": "./system/libvelo_adapters.so.1"
+        }
         self.assertEqual(self.say(PATHS, **relative), list(both.values()))
 
     def test_one_variable_suffices(self):
@@ -78,7 +93,8 @@ class Libraries(unittest.TestCase):
 
     def test_a_path_that_ends_in_so_is_preferred(self):
         os.symlink("libvelo_adapters.so.1", os.path.join(self.system, "libvelo_adapters.so"))
-        self.assertEqual(self.say(PATHS, LD_LIBRARY_PATH=self.system)[1], f"{self.system}/libvelo_adapters.so")
+        self.assertEqual(
+            self.say(PATHS, LD_LIBRARY_PATH=self.system)[1], f"{self.system}/libvelo_adapters.so")
 
     def test_importing_opens_nothing_and_asking_for_the_version_does(self):
         self.bring_own()
@@ -95,27 +111,45 @@ class Libraries(unittest.TestCase):
         self.assertEqual(self.say(program.format(repr(LIBRARY))), [f"{LIBRARY} True"])
 
     def test_found_nowhere_is_a_sentence_with_every_place(self):
-        for program, name, variable in (("import velo; velo.library_path()", "libvelo.so.1", "VELO_LIBRARY"),
-                                        ("import velo; velo.adapters_path()", "libvelo_adapters.so.1", "VELO_ADAPTERS")):
+        for program, name, variable in (("import velo; velo.library_path()", "libvelo.so.1",
+                                         "VELO_LIBRARY"),
+                                        ("import velo; velo.adapters_path()",
+                                         "libvelo_adapters.so.1", "VELO_ADAPTERS")):
             said = self.refusal(program, VELO_LIBRARY="")
-            self.assertRegex(said, f"^ImportError: velo cannot open its file {name}: {variable} is not set, there is no {self.own}/"
-                             f".*-wheel.so, and {name} is not on the loader's path. The loader says: {name}: cannot open shared object")
-        self.assertEqual(self.say("import velo; print(getattr(velo, '__version__', 'none'))"), ["none"])
-        self.assertRegex(self.refusal("import velo; velo.__version__"), "^AttributeError: velo.__version__ is the library's, but velo")
+            self.assertRegex(
+                said,
+                f"^ImportError: velo cannot open its file {name}: {variable} is not set, there is no {self.own}/"
+                f".*-wheel.so, and {name} is not on the loader's path. The loader says: {name}: cannot open shared object"
+            )
+        self.assertEqual(self.say("import velo; print(getattr(velo, '__version__', 'none'))"),
+                         ["none"])
+        self.assertRegex(self.refusal("import velo; velo.__version__"),
+                         "^AttributeError: velo.__version__ is the library's, but velo")
 
     def test_a_named_file_that_cannot_be_opened_is_never_replaced_by_another(self):
         self.bring_own()
-        said = self.refusal(PATHS, VELO_LIBRARY="/nowhere/libvelo.so.1", LD_LIBRARY_PATH=self.system)
-        self.assertRegex(said, "^ImportError: velo cannot open its file libvelo.so.1: VELO_LIBRARY is /nowhere/libvelo.so.1. The loader")
+        said = self.refusal(PATHS,
+                            VELO_LIBRARY="/nowhere/libvelo.so.1",
+                            LD_LIBRARY_PATH=self.system)
+        self.assertRegex(
+            said,
+            "^ImportError: velo cannot open its file libvelo.so.1: VELO_LIBRARY is /nowhere/libvelo.so.1. The loader"
+        )
         os.remove(f"{self.own}/libvelo-wheel.so")
         with open(f"{self.own}/libvelo-wheel.so", "w", encoding="utf-8") as broken:
             broken.write("not a library")
         said = self.refusal(PATHS, LD_LIBRARY_PATH=self.system)
-        self.assertRegex(said, f"the package brings {self.own}/libvelo-wheel.so. The loader says: .*(invalid ELF header|file too short)")
+        self.assertRegex(
+            said,
+            f"the package brings {self.own}/libvelo-wheel.so. The loader says: .*(invalid ELF header|file too short)"
+        )
 
     def test_a_library_that_is_not_velo_is_named(self):
         said = self.refusal(PATHS, VELO_LIBRARY="libc.so.6")
-        self.assertRegex(said, "^ImportError: velo cannot use libc.so.6 as libvelo.so.1: VELO_LIBRARY is libc.so.6, and it has no velo_v")
+        self.assertRegex(
+            said,
+            "^ImportError: velo cannot use libc.so.6 as libvelo.so.1: VELO_LIBRARY is libc.so.6, and it has no velo_v"
+        )
 
 
 if __name__ == "__main__":

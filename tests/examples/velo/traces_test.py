@@ -29,7 +29,8 @@ def repeated(text, times):
         else:
             del alive[pointer]
     events += [("free", pointer, size) for pointer, size in alive.items()]
-    return "\n".join([head, *(f"0,{i},{a},{p},{s},0" for i, (a, p, s) in enumerate(events * times))]) + "\n"
+    return "\n".join(
+        [head, *(f"0,{i},{a},{p},{s},0" for i, (a, p, s) in enumerate(events * times))]) + "\n"
 
 
 def main():
@@ -42,7 +43,10 @@ def main():
             for times in TIMES:
                 log = pathlib.Path(folder) / "trace.csv"
                 log.write_text(repeated(text, times))
-                said = json.loads(subprocess.run([sys.argv[1], "replay", log, "--json"], capture_output=True, check=True).stdout)
+                said = json.loads(
+                    subprocess.run([sys.argv[1], "replay", log, "--json"],
+                                   capture_output=True,
+                                   check=True).stdout)
                 line = f"{file.name} {times} times: {said['fragmentation']:.4%} of {said['peak_reserved']} bytes"
                 print(line)
                 if said["fragmentation"] > MOST:

@@ -14,7 +14,11 @@ import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(EXAMPLES, "jax"), os.path.join(EXAMPLES, "python")]
+sys.path[:0] = [
+    os.path.join(HERE, ".."),
+    os.path.join(EXAMPLES, "jax"),
+    os.path.join(EXAMPLES, "python")
+]
 
 from framework import need  # noqa: E402
 
@@ -44,7 +48,8 @@ class Stock:
     @staticmethod
     def rms_norm(x, gamma, epsilon=1e-6):
         single = x.astype(jnp.float32)
-        return (single * jax.lax.rsqrt(jnp.mean(single * single, -1, keepdims=True) + epsilon)).astype(x.dtype) * gamma
+        return (single * jax.lax.rsqrt(jnp.mean(single * single, -1, keepdims=True) + epsilon)
+               ).astype(x.dtype) * gamma
 
     @staticmethod
     def swiglu(x, dim=-1):
@@ -64,7 +69,8 @@ class Stock:
     def fusion_attention(query, key, value, scale=1.0, sparse_mode="full"):
         group = query.shape[2] // key.shape[2]
         key, value = jnp.repeat(key, group, 2), jnp.repeat(value, group, 2)
-        score = scale * jnp.einsum("bsnd,btnd->bnst", query, key, preferred_element_type=jnp.float32)
+        score = scale * jnp.einsum(
+            "bsnd,btnd->bnst", query, key, preferred_element_type=jnp.float32)
         if sparse_mode == "left_up_causal":
             score = jnp.where(jnp.tril(jnp.ones(score.shape[-2:], bool)), score, -jnp.inf)
         return jnp.einsum("bnst,btnd->bsnd", jax.nn.softmax(score, -1).astype(value.dtype), value)
@@ -76,7 +82,8 @@ class Stock:
     @staticmethod
     def cross_entropy(logits, targets, ignore_index=-100, reduction="mean"):
         kept = targets != ignore_index
-        picked = jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32), -1), jnp.where(kept, targets, 0)[:, None], 1)[:, 0]
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits.astype(jnp.float32), -1),
+                                     jnp.where(kept, targets, 0)[:, None], 1)[:, 0]
         loss = jnp.where(kept, -picked, 0)
         return {"none": loss, "sum": loss.sum(), "mean": loss.sum() / kept.sum()}[reduction]
 
@@ -85,7 +92,16 @@ class Stock:
         return x.astype(dtype)
 
     @staticmethod
-    def apply_fused_adamw(grad, param, m, v, step=1, lr=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0):
+    def apply_fused_adamw(grad,
+                          param,
+                          m,
+                          v,
+                          step=1,
+                          lr=1e-3,
+                          beta1=0.9,
+                          beta2=0.999,
+                          epsilon=1e-8,
+                          weight_decay=0.0):
         m, v = beta1 * m + (1 - beta1) * grad, beta2 * v + (1 - beta2) * grad * grad
         update = m / (1 - beta1**step) / (jnp.sqrt(v / (1 - beta2**step)) + epsilon)
         return param * (1 - lr * weight_decay) - lr * update, m, v
@@ -102,7 +118,8 @@ class Jax(unittest.TestCase):
         """Values and gradients under jit; the reference computes in float32 from the same numbers."""
         dtype = leaves[0].dtype.type
         shape = jax.eval_shape(ours, *leaves)
-        weight = self.values(*shape.shape, dtype=shape.dtype)  # the gradient of the output, the same for both
+        weight = self.values(*shape.shape,
+                             dtype=shape.dtype)  # the gradient of the output, the same for both
 
         def both(compute):
             @jax.jit
@@ -112,12 +129,14 @@ class Jax(unittest.TestCase):
             return run
 
         got, have = both(ours)(weight, *leaves)
-        truth, want = both(theirs)(weight.astype(jnp.float32), *[leaf.astype(jnp.float32) for leaf in leaves])
+        truth, want = both(theirs)(weight.astype(jnp.float32),
+                                   *[leaf.astype(jnp.float32) for leaf in leaves])
         self.assertEqual(got.shape, truth.shape, name)
         self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
         for index, (h, w) in enumerate(zip(have, want)):
             self.assertEqual(h.dtype, leaves[index].dtype, name)
-            self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype], f"{name} gradient {index}")
+            self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype],
+                                 f"{name} gradient {index}")
 
     def test_values_and_gradients(self):
         targets = jnp.asarray(self.numbers.integers(0, 40, 30)).at[7].set(-100)
@@ -128,20 +147,26 @@ class Jax(unittest.TestCase):
             x = self.values(6, 40, dtype=dtype)
             self.compare("rms_norm", velo.rms_norm, Stock.rms_norm, x, self.values(40, dtype=dtype))
             self.compare("swiglu", velo.swiglu, Stock.swiglu, x)
-            self.compare("swiglu along rows", lambda x: velo.swiglu(x, 0), lambda x: Stock.swiglu(x, 0), x)
+            self.compare("swiglu along rows", lambda x: velo.swiglu(x, 0),
+                         lambda x: Stock.swiglu(x, 0), x)
             q = self.values(2, 9, 4, 16, dtype=dtype)
             k, v = (self.values(2, 9, 2, 16, dtype=dtype) for _ in range(2))
             for mode in ("half", "interleaved"):
-                self.compare("rotary " + mode, lambda x: velo.rotary_position_embedding(x, *tables, mode),
+                self.compare("rotary " + mode,
+                             lambda x: velo.rotary_position_embedding(x, *tables, mode),
                              lambda x: Stock.rotary_position_embedding(x, *tables, mode), q)
             for mode in ("full", "left_up_causal"):
-                self.compare("fusion_attention", lambda q, k, v: velo.fusion_attention(q, k, v, scale=0.25, sparse_mode=mode),
-                             lambda q, k, v: Stock.fusion_attention(q, k, v, 0.25, mode), q, k, v)
-            self.compare("embedding", lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t),
-                         self.values(12, 20, dtype=dtype))
+                self.compare(
+                    "fusion_attention",
+                    lambda q, k, v: velo.fusion_attention(q, k, v, scale=0.25, sparse_mode=mode),
+                    lambda q, k, v: Stock.fusion_attention(q, k, v, 0.25, mode), q, k, v)
+            self.compare("embedding", lambda t: velo.embedding(ids, t),
+                         lambda t: Stock.embedding(ids, t), self.values(12, 20, dtype=dtype))
             for reduction in ("mean", "sum", "none"):
-                self.compare("cross_entropy " + reduction, lambda x: velo.cross_entropy(x, targets, -100, reduction),
-                             lambda x: Stock.cross_entropy(x, targets, -100, reduction), self.values(30, 40, dtype=dtype))
+                self.compare("cross_entropy " + reduction,
+                             lambda x: velo.cross_entropy(x, targets, -100, reduction),
+                             lambda x: Stock.cross_entropy(x, targets, -100, reduction),
+                             self.values(30, 40, dtype=dtype))
             self.compare("add", velo.add, lambda a, b: a + b, x, self.values(6, 40, dtype=dtype))
         self.compare("cast", lambda x: velo.cast(x, jnp.bfloat16).astype(jnp.float32),
                      lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), self.values(6, 40))
@@ -153,7 +178,11 @@ class Jax(unittest.TestCase):
                 for tensors, attributes, results in calls(op, self.numbers, velo._DTYPES):
                     made = getattr(velo, op.name)(**tensors, **attributes, outputs=tuple(results))
                     for (name, want), got in zip(results.items(), made):
-                        np.testing.assert_allclose(np.asarray(got, np.float64), want, 1e-5, 1e-6, err_msg=f"{op.name}.{name}")
+                        np.testing.assert_allclose(np.asarray(got, np.float64),
+                                                   want,
+                                                   1e-5,
+                                                   1e-6,
+                                                   err_msg=f"{op.name}.{name}")
                         known.add(op.name)
         self.assertEqual(known, set(spec.operators))
 
@@ -170,16 +199,19 @@ class Jax(unittest.TestCase):
             state = update(*state, jnp.asarray(step))
         jax.block_until_ready(state)
         self.assertEqual(update._cache_size(), 1)
-        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 4096, "kibibytes")
+        self.assertLess(
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 4096, "kibibytes")
 
     def test_second_derivatives_are_refused(self):
         x, gain = self.values(4, 8), self.values(8)
         slope = jax.grad(lambda x: velo.rms_norm(x, gain).sum())
-        with self.assertRaisesRegex(TypeError, "velo_rms_norm_backward: .*velo has no second derivatives"):
+        with self.assertRaisesRegex(TypeError,
+                                    "velo_rms_norm_backward: .*velo has no second derivatives"):
             jax.grad(lambda x: slope(x).sum())(x)
         with self.assertRaisesRegex(TypeError, "velo_global_norm: .*velo has none of it"):
             jax.grad(velo.global_norm)(x)
-        with self.assertRaisesRegex(TypeError, "velo_rms_norm: expected a gradient of y alone, got one of rstd"):
+        with self.assertRaisesRegex(
+                TypeError, "velo_rms_norm: expected a gradient of y alone, got one of rstd"):
             jax.grad(lambda x: velo.rms_norm(x, gain, outputs="rstd").sum())(x)
         product = jax.grad(lambda a: jax.grad(lambda a: (velo.matmul(a, a) ** 2).sum())(a).sum())
         square = self.values(6, 6)
@@ -189,67 +221,99 @@ class Jax(unittest.TestCase):
     def test_tables_of_rotary_embedding_learn(self):
         x, angle = self.values(2, 9, 4, 16), self.values(1, 9, 1, 16)
         self.compare("rotary tables", lambda x, c, s: velo.rotary_position_embedding(x, c, s),
-                     lambda x, c, s: Stock.rotary_position_embedding(x, c, s), x, jnp.cos(angle), jnp.sin(angle))
+                     lambda x, c, s: Stock.rotary_position_embedding(x, c, s), x, jnp.cos(angle),
+                     jnp.sin(angle))
 
     def test_matmul(self):
         for dtype in BOUND:
             for a, b in itertools.product((0, 1), repeat=2):
                 left = self.values(*((24, 7) if a else (3, 7, 24)), dtype=dtype)
                 right = self.values(*((10, 24) if b else (24, 10)), dtype=dtype)
-                self.compare(f"matmul {a} {b}", lambda x, y, z: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
-                             lambda x, y, z: (x.T if a else x) @ (y.T if b else y) + z, left, right, self.values(10, dtype=dtype))
+                self.compare(f"matmul {a} {b}",
+                             lambda x, y, z: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
+                             lambda x, y, z: (x.T if a else x) @ (y.T if b else y) + z, left, right,
+                             self.values(10, dtype=dtype))
         weight, cast = self.values(512, 6), {"dtype": jnp.bfloat16}
         factors = self.values(512, 8, **cast), self.values(8, 6, **cast)
-        of_bias = jax.grad(lambda bias: (velo.matmul(*factors, bias, dtype="float32") * weight).sum())(self.values(6))
-        want = np.float64(weight).sum(0)  # of a float32 product, not of its gradient rounded to bfloat16
-        self.assertLessEqual(np.abs(np.float64(of_bias) - want).max(), 1e-6 * np.abs(np.float64(weight)).sum(0).max())
+        of_bias = jax.grad(lambda bias:
+                           (velo.matmul(*factors, bias, dtype="float32") * weight).sum())(
+                               self.values(6))
+        want = np.float64(weight).sum(
+            0)  # of a float32 product, not of its gradient rounded to bfloat16
+        self.assertLessEqual(
+            np.abs(np.float64(of_bias) - want).max(),
+            1e-6 * np.abs(np.float64(weight)).sum(0).max())
         a, b, c = self.values(7, 24), self.values(24, 10), self.values(7, 10)
-        self.compare("matmul adds", lambda a, b, c: velo.matmul(a, b, c=c), lambda a, b, c: a @ b + c, a, b, c)
+        self.compare("matmul adds", lambda a, b, c: velo.matmul(a, b, c=c),
+                     lambda a, b, c: a @ b + c, a, b, c)
 
     def test_wrong_calls_name_operator_and_argument(self):
         x, gain = self.values(4, 8), self.values(8)
-        for call, text in ((lambda: velo.rms_norm(x), r"velo_rms_norm: expected rms_norm\(x, gamma, epsilon=1e-06.*missing .*'gamma'"),
-                           (lambda: velo.swiglu(x, 1.5), r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
-                           (lambda: velo.swiglu(x, 2**70), r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1180"),
-                           (lambda: velo.swiglu(x, True + 0.0), r"velo_swiglu: args\.dim: expected an integer, got 1\.0"),
-                           (lambda: velo.cast(x, "float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got .float8'),
-                           (lambda: velo.rms_norm(x, gain, "small"), r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
-                           (lambda: velo.rms_norm("x", gain), r"velo_rms_norm: args\.x: expected an array, got str"),
-                           (lambda: velo.rms_norm(x, 1e-6), r"velo_rms_norm: args\.gamma: expected an array, got 1e-06"),
-                           (lambda: velo.apply_fused_adamw(x, x, x, x, 0.1), r"velo_apply_fused_adamw: args\.scale: expected an array, got 0"),
-                           (lambda: velo.rms_norm(x, gain, outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
-                           (lambda: velo.rms_norm(x, gain, outputs=True), r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
-                           (lambda: jax.jit(lambda d: velo.swiglu(x, d))(1), r"velo_swiglu: args\.dim: expected a value that is known"),
-                           (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.ones(())), r"args\.step: expected int32 or int64, got f"),
-                           (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.uint32(7)),
-                            r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint32"),
-                           (lambda: velo.matmul(x, x, accumulate=1), r"velo_matmul: args\.accumulate: expected the sum so far")):
+        for call, text in (
+            (lambda: velo.rms_norm(x),
+             r"velo_rms_norm: expected rms_norm\(x, gamma, epsilon=1e-06.*missing .*'gamma'"),
+            (lambda: velo.swiglu(x, 1.5), r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
+            (lambda: velo.swiglu(x, 2**70),
+             r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1180"),
+            (lambda: velo.swiglu(x, True + 0.0),
+             r"velo_swiglu: args\.dim: expected an integer, got 1\.0"),
+            (lambda: velo.cast(x, "float8"),
+             r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got .float8'),
+            (lambda: velo.rms_norm(x, gain, "small"),
+             r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
+            (lambda: velo.rms_norm("x", gain),
+             r"velo_rms_norm: args\.x: expected an array, got str"),
+            (lambda: velo.rms_norm(x, 1e-6),
+             r"velo_rms_norm: args\.gamma: expected an array, got 1e-06"),
+            (lambda: velo.apply_fused_adamw(x, x, x, x, 0.1),
+             r"velo_apply_fused_adamw: args\.scale: expected an array, got 0"),
+            (lambda: velo.rms_norm(x, gain, outputs="z"),
+             r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
+            (lambda: velo.rms_norm(x, gain, outputs=True),
+             r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
+            (lambda: jax.jit(lambda d: velo.swiglu(x, d))
+             (1), r"velo_swiglu: args\.dim: expected a value that is known"),
+            (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.ones(
+                ())), r"args\.step: expected int32 or int64, got f"),
+            (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.uint32(7)),
+             r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint32"),
+            (lambda: velo.matmul(x, x, accumulate=1),
+             r"velo_matmul: args\.accumulate: expected the sum so far")):
             with self.assertRaisesRegex((TypeError, ValueError), text):
                 call()
-        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"apply_fused_adamw: args\.step_tensor: expected .* got 0"):
+        with self.assertRaisesRegex(jax.errors.JaxRuntimeError,
+                                    r"apply_fused_adamw: args\.step_tensor: expected .* got 0"):
             jax.block_until_ready(velo.apply_fused_adamw(x, x, x, x, step=jnp.asarray(0)))
 
     def test_true_and_false_are_taken_for_flags_alone(self):
         """Every attribute of every operator: in another's place they were meant for an argument that lies elsewhere."""
-        kinds = {"enumeration": "one of ", "i64": "an integer", "f64": "a number", "ints": "a list of integers", "handle": "an integer",
-                 "text": "a text"}
+        kinds = {
+            "enumeration": "one of ", "i64": "an integer", "f64": "a number",
+            "ints": "a list of integers", "handle": "an integer", "text": "a text"
+        }
         for op in spec.operators.values():
             for name, value in itertools.product(op.attribute_names, (True, np.False_)):
                 field = op.fields[name]
                 if field.kind == "bool":
-                    self.assertIn(op.attributes({name: value}).get(name, field.default), (int(value), bool(value)))
+                    self.assertIn(
+                        op.attributes({name: value}).get(name, field.default),
+                        (int(value), bool(value)))
                     continue
                 for given in (value, [value]) if field.kind == "ints" else (value,):
-                    with self.assertRaisesRegex(ValueError, rf"velo_{op.name}: args\.{name}: expected {kinds[field.kind]}.*, got"):
+                    with self.assertRaisesRegex(
+                            ValueError,
+                            rf"velo_{op.name}: args\.{name}: expected {kinds[field.kind]}.*, got"):
                         op.attributes({name: given})
         q = self.values(1, 4, 2, 8)
-        with self.assertRaisesRegex(ValueError, r"velo_fusion_attention: args\.layout: expected one of .*, got True"):
+        with self.assertRaisesRegex(
+                ValueError, r"velo_fusion_attention: args\.layout: expected one of .*, got True"):
             velo.fusion_attention(q, q, q, True)
 
     def test_a_count_of_steps_in_python_is_warned_of_once(self):
         """Each is a program; an array is one for all. Two steps are a trial, and rates of a few groups of parameters are no schedule."""
         state = [self.values(6), self.values(6), jnp.zeros(6), jnp.zeros(6)]
-        for name, few, values in (("step", 2, range(2, 7)), ("lr", 8, [0.01 * i for i in range(1, 12)])):
+        for name, few, values in (("step", 2, range(2, 7)), ("lr", 8,
+                                                             [0.01 * i for i in range(1, 12)])):
             velo._values.clear()
             texts = []
             for value in values:
@@ -258,13 +322,22 @@ class Jax(unittest.TestCase):
                     velo.apply_fused_adamw(*state, **{name: value})
                     velo.apply_fused_adamw(*state, **{name: jnp.asarray(value)})
                 texts.append([(str(w.message), w.filename) for w in said])
-            self.assertEqual([len(said) for said in texts], [0] * few + [1] + [0] * (len(texts) - few - 1), name)
+            self.assertEqual([len(said) for said in texts],
+                             [0] * few + [1] + [0] * (len(texts) - few - 1), name)
             text, where = texts[few][0]
-            self.assertRegex(text, rf"velo_apply_fused_adamw: args\.{name}: .*{few + 1} have come.*{name}=jnp\.asarray\({name}\)")
+            self.assertRegex(
+                text,
+                rf"velo_apply_fused_adamw: args\.{name}: .*{few + 1} have come.*{name}=jnp\.asarray\({name}\)"
+            )
             self.assertEqual(where, __file__)
 
     def test_adamw(self):
-        state = [self.values(50), self.values(50), jnp.abs(self.values(50)) * 0.1, jnp.abs(self.values(50))]
+        state = [
+            self.values(50),
+            self.values(50),
+            jnp.abs(self.values(50)) * 0.1,
+            jnp.abs(self.values(50))
+        ]
         for step in (1, 7):
             options = {"lr": 1e-2, "beta1": 0.8, "weight_decay": 0.3}
             before = [np.array(t) for t in state]
@@ -272,45 +345,66 @@ class Jax(unittest.TestCase):
             for have, want in zip(got, Stock.apply_fused_adamw(*state, step=step, **options)):
                 self.assertLessEqual(distance(have, want), 1e-6)
             for kept, now in zip(before, state):
-                self.assertTrue(np.array_equal(kept, now), "an argument that was not donated has changed")
+                self.assertTrue(np.array_equal(kept, now),
+                                "an argument that was not donated has changed")
 
     def test_steps_of_any_integer_that_fits_are_taken(self):
         """A step beyond the integer velo takes would wrap: it is refused, by its dtype, since its value is not known yet."""
         state = [self.values(50), self.values(50), jnp.zeros(50), jnp.zeros(50)]
         want = velo.apply_fused_adamw(*state, step=7)
         for kind in ("int8", "uint8", "int16", "uint16", "int32"):
-            self.assertTrue(np.array_equal(velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]), kind)
+            self.assertTrue(
+                np.array_equal(
+                    velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]), kind)
         with jax.enable_x64(True):
             for kind in ("uint32", "int64"):
-                self.assertTrue(np.array_equal(velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]), kind)
-            with self.assertRaisesRegex(TypeError, r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint64"):
+                self.assertTrue(
+                    np.array_equal(
+                        velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]),
+                    kind)
+            with self.assertRaisesRegex(
+                    TypeError,
+                    r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint64"):
                 velo.apply_fused_adamw(*state, step=jnp.asarray(7, "uint64"))
 
     def test_programs_are_exported(self):
         """With the handlers named, as the page says; sizes that are symbols are refused by name."""
         from jax import export
         x, gain = self.values(4, 8), self.values(8)
-        step = jax.jit(jax.value_and_grad(lambda x, gain: velo.swiglu(velo.rms_norm(x, gain)).sum()))
+        step = jax.jit(
+            jax.value_and_grad(lambda x, gain: velo.swiglu(velo.rms_norm(x, gain)).sum()))
         with self.assertRaisesRegex(ValueError, "custom_call @velo_"):
             export.export(step)(x, gain)
         names = ("velo_rms_norm", "velo_rms_norm_backward", "velo_swiglu", "velo_swiglu_backward")
-        exported = export.export(step, disabled_checks=[export.DisabledSafetyCheck.custom_call(name) for name in names])(x, gain)
+        exported = export.export(step,
+                                 disabled_checks=[
+                                     export.DisabledSafetyCheck.custom_call(name) for name in names
+                                 ])(x, gain)
         for got, want in zip(exported.call(x, gain), step(x, gain)):
             self.assertTrue(np.array_equal(got, want))
         rows = jax.ShapeDtypeStruct((export.symbolic_shape("rows")[0], 8), jnp.float32)
-        with self.assertRaisesRegex(ValueError, r"velo_rms_norm: args\.x\.shape: expected sizes that are numbers .*, got \[rows, 8\]"):
+        with self.assertRaisesRegex(
+                ValueError,
+                r"velo_rms_norm: args\.x\.shape: expected sizes that are numbers .*, got \[rows, 8\]"
+        ):
             export.export(step)(rows, gain)
 
     def test_importing_velo_is_all_that_an_exported_program_needs(self):
         """It calls its handlers by name, in a process that has called none of velo's functions."""
-        program = ("import jax, jax.numpy as jnp, velo.jax\n"
-                   "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2), jnp.ones(2)))")
-        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.path.join(EXAMPLES, "python")},
-                              capture_output=True, text=True, check=False)
+        program = (
+            "import jax, jax.numpy as jnp, velo.jax\n"
+            "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2), jnp.ones(2)))"
+        )
+        done = subprocess.run([sys.executable, "-c", program],
+                              env={**os.environ, "PYTHONPATH": os.path.join(EXAMPLES, "python")},
+                              capture_output=True,
+                              text=True,
+                              check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "[2. 2.]\n"), done.stderr)
 
     def test_donated_buffers_are_updated_in_place(self):
-        update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(g, p, m, v), donate_argnums=(0, 2, 3))
+        update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(g, p, m, v),
+                         donate_argnums=(0, 2, 3))
         p, g, m, v = (self.values(1000) for _ in range(4))
         v = jnp.abs(v)
         places = [t.unsafe_buffer_pointer() for t in (p, m, v)]
@@ -320,17 +414,22 @@ class Jax(unittest.TestCase):
         """The training example's steps, and the first gradients, with its operators taken from `operators`."""
         names = [name for name in vars(Stock) if not name.startswith("_")]
         kept = train.velo
-        train.velo = type("operators", (), {name: staticmethod(getattr(operators, name)) for name in names})
+        train.velo = type("operators", (),
+                          {name: staticmethod(getattr(operators, name)) for name in names})
         jax.clear_caches()
         try:
             w = train.initial(jax.random.PRNGKey(0))
             m, v = ({name: jnp.zeros(value.shape) for name, value in w.items()} for _ in range(2))
             losses, first = [], None
             for step in range(1, steps + 1):
-                start = jax.random.randint(jax.random.PRNGKey(step), (train.BATCH, 1), 0, train.SYMBOLS)
+                start = jax.random.randint(jax.random.PRNGKey(step), (train.BATCH, 1), 0,
+                                           train.SYMBOLS)
                 symbols = (start + 3 * jnp.arange(train.LENGTH + 1)) % train.SYMBOLS
                 if first is None:
-                    first = {name: np.array(g) for name, g in jax.grad(train.loss_of)(w, symbols, dtype).items()}
+                    first = {
+                        name: np.array(g)
+                        for name, g in jax.grad(train.loss_of)(w, symbols, dtype).items()
+                    }
                 loss, w, m, v = train.train_step(w, m, v, symbols, jnp.asarray(step), dtype)
                 losses.append(float(loss))
             return losses, first
@@ -355,30 +454,41 @@ class Jax(unittest.TestCase):
         for have, want in zip(ours, theirs):
             self.assertLessEqual(abs(have - want) / want, 2e-2)
         for name, want in truth.items():
-            self.assertLessEqual(distance(our_first[name], want), 1.25 * distance(their_first[name], want), name)
+            self.assertLessEqual(distance(our_first[name], want),
+                                 1.25 * distance(their_first[name], want), name)
 
     def test_refusals_carry_the_record(self):
         x, gain = self.values(4, 8), self.values(7)
         for call in (velo.rms_norm, jax.jit(velo.rms_norm)):
-            with self.assertRaisesRegex(ValueError, r"velo_rms_norm: args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
+            with self.assertRaisesRegex(
+                    ValueError, r"velo_rms_norm: args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
                 call(x, gain)
-        with self.assertRaisesRegex(ValueError, r"velo_swiglu: args\.x\.dtype: expected float32 or bfloat16, got float16"):
+        with self.assertRaisesRegex(
+                ValueError,
+                r"velo_swiglu: args\.x\.dtype: expected float32 or bfloat16, got float16"):
             velo.swiglu(x.astype(jnp.float16))
-        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"velo_xla_embedding: args\.ids: expected indices in \[0, 4\), got 4"):
+        with self.assertRaisesRegex(
+                jax.errors.JaxRuntimeError,
+                r"velo_xla_embedding: args\.ids: expected indices in \[0, 4\), got 4"):
             jax.block_until_ready(velo.embedding(jnp.asarray([4]), x))
         self.assertEqual(velo.rms_norm(x, self.values(8)).shape, (4, 8))  # the next call is served
 
     def test_zero_size(self):
         gain = self.values(8)
         self.assertEqual(velo.rms_norm(jnp.zeros((0, 8)), gain).shape, (0, 8))
-        dx, dgain = jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1))(jnp.zeros((0, 8)), gain)
+        dx, dgain = jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1))(jnp.zeros((0, 8)),
+                                                                             gain)
         self.assertEqual(dx.shape, (0, 8))
         self.assertTrue(np.array_equal(dgain, np.zeros(8)))
         self.assertEqual(velo.swiglu(jnp.zeros((3, 0))).shape, (3, 0))
         for dtype in BOUND:
             empty = jnp.zeros((0, 5, 4, 16), dtype)
-            self.assertEqual(jax.grad(lambda q: velo.fusion_attention(q, q, q, scale=0.25).astype(jnp.float32).sum())(empty).shape, empty.shape)
-            self.assertEqual(velo.embedding(jnp.zeros((0,), jnp.int32), jnp.ones((12, 20), dtype)).shape, (0, 20))
+            self.assertEqual(
+                jax.grad(lambda q: velo.fusion_attention(q, q, q, scale=0.25).astype(jnp.float32).
+                         sum())(empty).shape, empty.shape)
+            self.assertEqual(
+                velo.embedding(jnp.zeros((0,), jnp.int32), jnp.ones((12, 20), dtype)).shape,
+                (0, 20))
 
     def test_layouts_are_read_right(self):
         """Operators get compact buffers: XLA lays out anew what is transposed or broadcast, inside a program as outside."""
@@ -387,31 +497,47 @@ class Jax(unittest.TestCase):
         for dtype in BOUND:
             x, gain, row = (t.astype(dtype) for t in (x, gain, row))
             for view, whole in ((lambda x, _: x.T, np.array(x.T)),
-                                (lambda _, row: jnp.broadcast_to(row, (6, 40)), np.tile(row, (6, 1)))):
+                                (lambda _, row: jnp.broadcast_to(row,
+                                                                 (6, 40)), np.tile(row, (6, 1)))):
                 want = velo.rms_norm(jnp.asarray(whole), gain)
-                self.assertTrue(np.array_equal(jax.jit(lambda x, row, g: velo.rms_norm(view(x, row), g))(x, row, gain), want))
+                self.assertTrue(
+                    np.array_equal(
+                        jax.jit(lambda x, row, g: velo.rms_norm(view(x, row), g))(x, row, gain),
+                        want))
                 self.assertTrue(np.array_equal(velo.rms_norm(view(x, row), gain), want))
-            for array in (np.array(x).T, np.broadcast_to(np.array(row), (6, 40)), np.array(x)[::2].T):  # numpy's own strides
+            for array in (np.array(x).T, np.broadcast_to(np.array(row), (6, 40)),
+                          np.array(x)[::2].T):  # numpy's own strides
                 weight = gain[: array.shape[1]]
-                self.assertTrue(np.array_equal(velo.rms_norm(array, weight), velo.rms_norm(array.copy(), weight)))
-        transposed = jax.grad(lambda x: (velo.swiglu(x.T) * self.values(6, 20)).sum())(self.values(40, 6))
+                self.assertTrue(
+                    np.array_equal(velo.rms_norm(array, weight),
+                                   velo.rms_norm(array.copy(), weight)))
+        transposed = jax.grad(lambda x: (velo.swiglu(x.T) * self.values(6, 20)).sum())(self.values(
+            40, 6))
         self.assertEqual(transposed.shape, (40, 6))
 
     def test_a_pack_serves_calls_of_any_context(self):
         """The pack is made and filled in the adapters' own context; jax's calls run in the one on XLA's threads, or the host's."""
         lib = velo_ctypes.load(os.environ["VELO_ADAPTERS"])
-        own, stream, pack, host = (kind() for kind in (velo_ctypes.velo_context, velo_ctypes.velo_stream, velo_ctypes.velo_pack,
-                                                       velo_ctypes.velo_context))
+        own, stream, pack, host = (kind()
+                                   for kind in (velo_ctypes.velo_context, velo_ctypes.velo_stream,
+                                                velo_ctypes.velo_pack, velo_ctypes.velo_context))
         velo_ctypes.check(lib, lib.velo_adapters_context(ctypes.byref(own)))
         velo_ctypes.check(lib, lib.velo_context_stream(own, ctypes.byref(stream)))
         velo_ctypes.check(lib, lib.velo_context_create(None, ctypes.byref(host)))
-        desc = velo_ctypes.velo_pack_desc(dtype=velo_ctypes.velo_dtype(velo_ctypes.VELO_DTYPE_FLOAT, 32, 1), k=48, n=40)
+        desc = velo_ctypes.velo_pack_desc(dtype=velo_ctypes.velo_dtype(
+            velo_ctypes.VELO_DTYPE_FLOAT, 32, 1),
+                                          k=48,
+                                          n=40)
         velo_ctypes.check(lib, lib.velo_pack_create(own, ctypes.byref(desc), ctypes.byref(pack)))
         a = self.values(7, 48)
 
         def fill(weight):
-            view = velo_ctypes.velo_tensor(data=weight.ctypes.data, device=velo_ctypes.velo_device(velo_ctypes.VELO_DEVICE_CPU, 0),
-                                           ndim=2, dtype=desc.dtype, shape=(ctypes.c_int64 * 2)(48, 40))
+            view = velo_ctypes.velo_tensor(data=weight.ctypes.data,
+                                           device=velo_ctypes.velo_device(
+                                               velo_ctypes.VELO_DEVICE_CPU, 0),
+                                           ndim=2,
+                                           dtype=desc.dtype,
+                                           shape=(ctypes.c_int64 * 2)(48, 40))
             velo_ctypes.check(lib, lib.velo_pack_update(stream, pack, ctypes.byref(view)))
 
         product = jax.jit(lambda a: velo.matmul(a, packed=pack.value))
@@ -421,12 +547,14 @@ class Jax(unittest.TestCase):
             fill(weight)
             self.assertLessEqual(distance(product(a), np.float64(a) @ np.float64(weight)), 1e-6)
         lib.velo_pack_destroy(pack)
-        with self.assertRaisesRegex((ValueError, jax.errors.JaxRuntimeError), r"args\.packed: expected a pack, got a destroyed"):
+        with self.assertRaisesRegex((ValueError, jax.errors.JaxRuntimeError),
+                                    r"args\.packed: expected a pack, got a destroyed"):
             jax.block_until_ready(product(a))
         lib.velo_context_destroy(host)
 
     def test_ten_thousand_calls_leak_nothing(self):
-        step = jax.jit(lambda x, g: jax.grad(lambda x, g: velo.swiglu(velo.rms_norm(x, g)).sum(), (0, 1))(x, g))
+        step = jax.jit(lambda x, g: jax.grad(lambda x, g: velo.swiglu(velo.rms_norm(x, g)).sum(),
+                                             (0, 1))(x, g))
         x, gain = self.values(4, 64), self.values(64)
 
         def calls(count):
@@ -440,7 +568,9 @@ class Jax(unittest.TestCase):
     def test_results_do_not_depend_on_jit(self):
         x, gain = self.values(64, 128), self.values(128)
         eager = velo.swiglu(velo.rms_norm(x, gain))
-        self.assertTrue(np.array_equal(eager, jax.jit(lambda x, g: velo.swiglu(velo.rms_norm(x, g)))(x, gain)))
+        self.assertTrue(
+            np.array_equal(eager,
+                           jax.jit(lambda x, g: velo.swiglu(velo.rms_norm(x, g)))(x, gain)))
 
 
 if __name__ == "__main__":

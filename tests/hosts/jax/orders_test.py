@@ -19,16 +19,18 @@ def examples(values, integers):
     q, k, v = values(2, 9, 4, 16), values(2, 9, 2, 16), values(2, 9, 2, 16)
     return {
         "rms_norm": (velo.rms_norm, Stock.rms_norm, (values(6, 40), values(40))),
-        "swiglu": (velo.swiglu, Stock.swiglu, (values(6, 40),)),
-        "rotary_position_embedding": (velo.rotary_position_embedding, Stock.rotary_position_embedding,
-                                      (q, jnp.cos(angle), jnp.sin(angle))),
+        "swiglu": (velo.swiglu, Stock.swiglu, (values(6, 40),)), "rotary_position_embedding":
+            (velo.rotary_position_embedding, Stock.rotary_position_embedding, (q, jnp.cos(angle),
+                                                                               jnp.sin(angle))),
         "fusion_attention": (lambda q, k, v: velo.fusion_attention(q, k, v, scale=0.25),
                              lambda q, k, v: Stock.fusion_attention(q, k, v, 0.25), (q, k, v)),
-        "embedding": (lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t), (values(12, 20),)),
-        "cross_entropy": (lambda x: velo.cross_entropy(x, targets), lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)),
-        "add": (velo.add, jnp.add, (values(6, 40), values(6, 40))),
-        "cast": (lambda x: velo.cast(x, "float32"), lambda x: x, (values(6, 40),)),
-        "matmul": (velo.matmul, lambda a, b, c: a @ b + c, (values(7, 24), values(24, 10), values(10))),
+        "embedding": (lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t),
+                      (values(12, 20),)), "cross_entropy":
+                          (lambda x: velo.cross_entropy(x, targets),
+                           lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)), "add":
+                               (velo.add, jnp.add, (values(6, 40), values(6, 40))),
+        "cast": (lambda x: velo.cast(x, "float32"), lambda x: x, (values(6, 40),)), "matmul":
+            (velo.matmul, lambda a, b, c: a @ b + c, (values(7, 24), values(24, 10), values(10))),
     }
 
 
@@ -50,8 +52,15 @@ def ways(compute, leaves):
         return lambda: jax.grad(loss, tuple(range(1 + len(others))))(jnp.float32(1.5), *others)
 
     every = range(len(leaves))
-    sets = [chosen for count in range(1, len(leaves) + 1) for chosen in itertools.combinations(every, count)]
-    return {**{f"of {chosen}": plain(chosen) for chosen in sets}, **{f"scanned over {i}": scanned(i) for i in every}}
+    sets = [
+        chosen for count in range(1,
+                                  len(leaves) + 1)
+        for chosen in itertools.combinations(every, count)
+    ]
+    return {
+        **{f"of {chosen}": plain(chosen) for chosen in sets},
+        **{f"scanned over {i}": scanned(i) for i in every}
+    }
 
 
 class Orders(unittest.TestCase):
@@ -61,8 +70,13 @@ class Orders(unittest.TestCase):
         def values(*shape):
             return jnp.asarray(numbers.standard_normal(shape), jnp.float32)
 
-        every = examples(values, lambda below, count: jnp.asarray(numbers.integers(0, below, count)))
-        derived = {op.name for op in spec.operators.values() if op.gradient is not None or op.name in velo._IRREGULAR}
+        every = examples(values,
+                         lambda below, count: jnp.asarray(numbers.integers(0, below, count)))
+        derived = {
+            op.name
+            for op in spec.operators.values()
+            if op.gradient is not None or op.name in velo._IRREGULAR
+        }
         self.assertEqual(set(every), derived)
         for name, (ours, stock, leaves) in every.items():
             truth = {way: gradient() for way, gradient in ways(stock, leaves).items()}
@@ -73,7 +87,8 @@ class Orders(unittest.TestCase):
                     jax.clear_caches()
                     for way in order:
                         for got, want in zip(asked[way](), truth[way]):
-                            self.assertLessEqual(distance(got, want), 1e-4, f"{name}: {way}, {order[0]} first")
+                            self.assertLessEqual(distance(got, want), 1e-4,
+                                                 f"{name}: {way}, {order[0]} first")
 
 
 if __name__ == "__main__":

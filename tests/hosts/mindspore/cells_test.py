@@ -34,7 +34,8 @@ made.append(velo.Swiglu(dim=-1))  # as one that is there
 """
 
 
-# What is read from a cell's results: graph mode takes a lambda only where it stands alone on a line.
+# What is read from a cell's results: graph mode takes a lambda only where it stands alone on a
+# line.
 
 def whole(made):
     return made.sum()
@@ -111,13 +112,16 @@ class Cells(unittest.TestCase):
     def test_a_gradient_through_what_has_none_is_refused(self):
         """rstd, lse and the sums of attention: MindSpore would take no gradient for a gradient of zero."""
         q = self.values(2, 5, 2, 8)
-        calls = ((velo.RmsNorm, (self.values(4, 8), self.values(8)), "y", "rstd"),
-                 (velo.FusionAttention, (q, q, q), "attention_out", "softmax_sum"),
-                 (velo.CrossEntropy, (self.values(6, 9), self.indices(0, 1, 2, 3, 4, 5)), "loss", "lse"))
+        calls = ((velo.RmsNorm, (self.values(4, 8), self.values(8)), "y",
+                  "rstd"), (velo.FusionAttention, (q, q, q), "attention_out", "softmax_sum"),
+                 (velo.CrossEntropy, (self.values(6, 9), self.indices(0, 1, 2, 3, 4,
+                                                                      5)), "loss", "lse"))
         for _ in self.in_both_modes():
             for make, given, has, lacks in calls:
                 text = f"velo_{make.op.name}: expected a gradient of {has} alone, got one of {lacks}"
-                for cell, read in ((make(outputs=(has, lacks)), both), (make(outputs=(lacks, has)), first), (make(outputs=lacks), whole)):
+                for cell, read in ((make(outputs=(has, lacks)), both),
+                                   (make(outputs=(lacks, has)), first), (make(outputs=lacks),
+                                                                         whole)):
                     with self.assertRaisesRegex(TypeError, text):
                         ops.grad(Read(cell, read))(*given)
 
@@ -127,16 +131,21 @@ class Cells(unittest.TestCase):
             want = array(ops.grad(Read(velo.RmsNorm(), whole))(x, gain))
             cell = velo.RmsNorm(outputs="rstd,y")
             for read in (second, second_with_first_held):
-                np.testing.assert_allclose(array(ops.grad(Read(cell, read))(x, gain)), want, 1e-5, 1e-6)
-            (_, rstd), got = ops.value_and_grad(Read(cell, second_and_first_beside), has_aux=True)(x, gain)
+                np.testing.assert_allclose(array(ops.grad(Read(cell, read))(x, gain)), want, 1e-5,
+                                           1e-6)
+            (_, rstd), got = ops.value_and_grad(Read(cell, second_and_first_beside),
+                                                has_aux=True)(x, gain)
             np.testing.assert_allclose(array(got), want, 1e-5, 1e-6)
-            np.testing.assert_allclose(array(rstd)[:, 0], 1 / np.sqrt((array(x) ** 2).mean(-1) + 1e-6), 1e-5)
+            np.testing.assert_allclose(
+                array(rstd)[:, 0], 1 / np.sqrt((array(x)**2).mean(-1) + 1e-6), 1e-5)
 
     def test_second_derivatives_are_refused_with_a_sentence(self):
         x, gain = self.values(4, 8), self.values(8)
         for _ in self.in_both_modes():
-            for cell, given, over, name in ((velo.RmsNorm(), (x, gain), 0, "rms_norm_backward"), (velo.Matmul(), (x, x.T), 1, "matmul")):
-                with self.assertRaisesRegex(TypeError, f"velo_{name}: .*velo has no second derivatives"):
+            for cell, given, over, name in ((velo.RmsNorm(), (x, gain), 0, "rms_norm_backward"),
+                                            (velo.Matmul(), (x, x.T), 1, "matmul")):
+                with self.assertRaisesRegex(TypeError,
+                                            f"velo_{name}: .*velo has no second derivatives"):
                     ops.grad(Slope(cell), over)(*given)
             with self.assertRaisesRegex(TypeError, "velo_apply_fused_adamw: .*velo has none of it"):
                 ops.grad(Read(velo.ApplyFusedAdamw(), first))(x, x, x, x)
@@ -145,14 +154,18 @@ class Cells(unittest.TestCase):
         ids, table = self.indices(1, 3, 1), self.values(12, 4)
         wrong = velo.Embedding(9)
         for _ in self.in_both_modes():
-            with self.assertRaisesRegex(ValueError, r"velo_embedding: rows: expected 12, as the tensors have, got 9"):
+            with self.assertRaisesRegex(
+                    ValueError, r"velo_embedding: rows: expected 12, as the tensors have, got 9"):
                 wrong(ids, table)
             self.assertEqual(velo.Embedding()(ids, table).shape, (3, 4))
-            with self.assertRaisesRegex(TypeError, r"velo_embedding: expected rows, which the gradient of table needs, got none"):
+            with self.assertRaisesRegex(
+                    TypeError,
+                    r"velo_embedding: expected rows, which the gradient of table needs, got none"):
                 ops.grad(Read(velo.Embedding(), whole), 1)(ids, table)
             want = np.zeros((12, 4))
             want[[1, 3]] = [[2] * 4, [1] * 4]
-            np.testing.assert_array_equal(array(ops.grad(Read(velo.Embedding(12), whole), 1)(ids, table)), want)
+            np.testing.assert_array_equal(
+                array(ops.grad(Read(velo.Embedding(12), whole), 1)(ids, table)), want)
         frozen = Read(velo.Embedding(gradients=()), whole)
         for _ in self.in_both_modes():
             self.assertEqual(np.abs(array(ops.grad(frozen, 1)(ids, table))).sum(), 0)
@@ -165,22 +178,26 @@ class Cells(unittest.TestCase):
         tokens = np.zeros(5)
         tokens[kept] = (lse - exact[np.arange(5), np.maximum(targets.asnumpy(), 0)])[kept]
         for _ in self.in_both_modes():
-            for reduction, want in (("mean", tokens.sum() / 4), ("sum", tokens.sum()), ("none", tokens)):
-                loss, got = velo.CrossEntropy(reduction=reduction, outputs="loss,lse")(logits, targets)
+            for reduction, want in (("mean", tokens.sum() / 4), ("sum", tokens.sum()), ("none",
+                                                                                        tokens)):
+                loss, got = velo.CrossEntropy(reduction=reduction, outputs="loss,lse")(logits,
+                                                                                       targets)
                 np.testing.assert_allclose(array(loss), want, 1e-5, 1e-6)
                 np.testing.assert_allclose(array(got)[kept], lse[kept], 1e-5)
-            np.testing.assert_allclose(array(velo.CrossEntropy(outputs="lse")(logits, targets))[kept], lse[kept], 1e-5)
+            np.testing.assert_allclose(
+                array(velo.CrossEntropy(outputs="lse")(logits, targets))[kept], lse[kept], 1e-5)
 
     def test_cells_are_copied_and_pickled(self):
         """The copy computes and differentiates as the cell does, also inside another cell, and shares its slots."""
         x, gain, ids = self.values(4, 8), self.values(8), self.indices(1, 3, 1)
         q = self.values(2, 5, 2, 8)
-        cells = ((velo.RmsNorm(1e-3, outputs="y,rstd"), (x, gain), 0, first),
-                 (velo.Embedding(12), (ids, self.values(12, 4)), 1, whole),
-                 (velo.FusionAttention(scale=0.25, sparse_mode="left_up_causal"), (q, q, q), 0, whole),
-                 (velo.Matmul(tensors="a,b,bias"), (x, self.values(8, 3), self.values(3)), 2, whole),
-                 (velo.CrossEntropy(reduction="sum"), (x, self.indices(0, 1, 2, 3)), 0, whole),
-                 (velo.Operator("swiglu", "x->y", dim=0), (x,), None, whole))
+        cells = ((velo.RmsNorm(1e-3, outputs="y,rstd"), (x, gain), 0,
+                  first), (velo.Embedding(12), (ids, self.values(12, 4)), 1, whole),
+                 (velo.FusionAttention(scale=0.25,
+                                       sparse_mode="left_up_causal"), (q, q, q), 0, whole),
+                 (velo.Matmul(tensors="a,b,bias"), (x, self.values(8, 3), self.values(3)), 2,
+                  whole), (velo.CrossEntropy(reduction="sum"), (x, self.indices(0, 1, 2, 3)), 0,
+                           whole), (velo.Operator("swiglu", "x->y", dim=0), (x,), None, whole))
 
         for copied in (copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))):
             for cell, given, over, read in cells:
@@ -192,7 +209,8 @@ class Cells(unittest.TestCase):
                     continue
                 self.assertEqual(twin.run.func, cell.run.func)
                 for _ in self.in_both_modes():
-                    np.testing.assert_array_equal(*(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, twin)))
+                    np.testing.assert_array_equal(
+                        *(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, twin)))
             with self.assertRaisesRegex(TypeError, "got one of rstd"):
                 ops.grad(Read(copied(cells[0][0]), second))(x, gain)
             net = copied(nn.CellList([cell for cell, _, over, _ in cells if over is not None]))
@@ -200,17 +218,27 @@ class Cells(unittest.TestCase):
 
     def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
         """bfloat16 operands, a float32 product: its gradient is float32, and so is its sum over rows."""
-        a, b, bias = self.values(512, 8, dtype=ms.bfloat16), self.values(8, 6, dtype=ms.bfloat16), self.values(6)
+        a, b, bias = self.values(512, 8,
+                                 dtype=ms.bfloat16), self.values(8, 6,
+                                                                 dtype=ms.bfloat16), self.values(6)
         ms.set_context(mode=ms.PYNATIVE_MODE)
         cell = velo.Matmul(dtype="float32", tensors="a,b,bias")
         got = ops.grad(Read(cell, weighed), 2)(a, b, bias)
-        np.testing.assert_allclose(array(got), array(weight).sum(0), 0, 1e-6 * np.abs(array(weight)).sum(0).max())
+        np.testing.assert_allclose(array(got),
+                                   array(weight).sum(0), 0,
+                                   1e-6 * np.abs(array(weight)).sum(0).max())
 
     def test_the_end_of_slots_is_a_sentence(self):
-        done = subprocess.run([sys.executable, "-c", SLOTS], env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True,
+        done = subprocess.run([sys.executable, "-c", SLOTS],
+                              env={**os.environ, "PYTHONPATH": PYTHON},
+                              capture_output=True,
+                              text=True,
                               check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"^127 velo_rms_norm: slot: expected a free one, got all 128 bound: .*equal attributes share one")
+        self.assertRegex(
+            done.stdout,
+            r"^127 velo_rms_norm: slot: expected a free one, got all 128 bound: .*equal attributes share one"
+        )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,11 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(EXAMPLES, "mindspore"), os.path.join(EXAMPLES, "python")]
+sys.path[:0] = [
+    os.path.join(HERE, ".."),
+    os.path.join(EXAMPLES, "mindspore"),
+    os.path.join(EXAMPLES, "python")
+]
 
 from framework import need  # noqa: E402
 
@@ -29,7 +33,8 @@ MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
 
 
 def array(tensor):
-    return np.asarray(tensor.astype(ms.float32).asnumpy(), np.float64) if isinstance(tensor, ms.Tensor) else np.float64(tensor)
+    return np.asarray(tensor.astype(ms.float32).asnumpy(), np.float64) if isinstance(
+        tensor, ms.Tensor) else np.float64(tensor)
 
 
 def distance(got, truth):
@@ -47,7 +52,8 @@ class Composed(nn.Cell):
 
     def construct(self, *tensors):
         out = self.compute(*[t.astype(ms.float32) if t.dtype in BOUND else t for t in tensors])
-        return out.astype(next(t.dtype for t in tensors if t.dtype in BOUND)) if self.rounds else out
+        return out.astype(next(
+            t.dtype for t in tensors if t.dtype in BOUND)) if self.rounds else out
 
 
 class Weighed(nn.Cell):
@@ -86,7 +92,8 @@ class Stock:
     def FusionAttention(scale=1.0, sparse_mode="full"):
         def compute(q, k, v):
             group = q.shape[2] // k.shape[2]
-            q, k, v = (ops.transpose(q, (0, 2, 1, 3)), ops.transpose(ops.repeat_interleave(k, group, 2), (0, 2, 3, 1)),
+            q, k, v = (ops.transpose(q, (0, 2, 1, 3)),
+                       ops.transpose(ops.repeat_interleave(k, group, 2), (0, 2, 3, 1)),
                        ops.transpose(ops.repeat_interleave(v, group, 2), (0, 2, 1, 3)))
             score = ops.matmul(q, k) * scale
             if sparse_mode == "left_up_causal":
@@ -124,7 +131,8 @@ class StockAdamW:
             g = array(gradient)
             state[1] = 0.9 * state[1] + 0.1 * g
             state[2] = 0.999 * state[2] + 0.001 * g * g
-            state[0] = state[0] - self.lr * state[1] / (1 - 0.9**self.count) / (np.sqrt(state[2] / (1 - 0.999**self.count)) + 1e-8)
+            state[0] = state[0] - self.lr * state[1] / (1 - 0.9**self.count) / (
+                np.sqrt(state[2] / (1 - 0.999**self.count)) + 1e-8)
             parameter.set_data(ms.Tensor(state[0], ms.float32).astype(parameter.dtype))
 
 
@@ -142,7 +150,8 @@ class MindSpore(unittest.TestCase):
         over = tuple(range(len(tensors))) if over is None else over
         single = [t.astype(ms.float32) if t.dtype in BOUND else t for t in tensors]
         truth = theirs(*single)
-        weight = self.values(*truth.shape).astype(output if dtype == ms.bfloat16 else ms.float32).astype(ms.float32)
+        weight = self.values(
+            *truth.shape).astype(output if dtype == ms.bfloat16 else ms.float32).astype(ms.float32)
         want = ops.grad(Weighed(theirs, weight), over)(*single)
         weighed = Weighed(ours, weight)
         for mode in MODES:
@@ -150,11 +159,13 @@ class MindSpore(unittest.TestCase):
             got = ours(*tensors)
             self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
             have = ops.grad(weighed, over)(*tensors)
-            for index, h, w in zip(over, have if len(over) > 1 else (have,), want if len(over) > 1 else (want,)):
+            for index, h, w in zip(over, have if len(over) > 1 else (have,),
+                                   want if len(over) > 1 else (want,)):
                 h = h[0] if isinstance(h, tuple) else h
                 w = w[0] if isinstance(w, tuple) else w
                 self.assertEqual(h.dtype, tensors[index].dtype, name)
-                self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype], f"{name} gradient {index}, mode {mode}")
+                self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype],
+                                     f"{name} gradient {index}, mode {mode}")
         ms.set_context(mode=ms.PYNATIVE_MODE)
 
     def test_values_and_gradients(self):
@@ -164,22 +175,57 @@ class MindSpore(unittest.TestCase):
         angle = self.values(1, 9, 1, 16)
         for dtype in BOUND:
             x = self.values(6, 40, dtype=dtype)
-            self.compare("rms_norm", velo.RmsNorm(), Stock.RmsNorm(), x, self.values(40, dtype=dtype), output=dtype)
+            self.compare("rms_norm",
+                         velo.RmsNorm(),
+                         Stock.RmsNorm(),
+                         x,
+                         self.values(40, dtype=dtype),
+                         output=dtype)
             self.compare("swiglu", velo.Swiglu(), Stock.Swiglu(), x, output=dtype)
             q, k, v = (self.values(2, 9, heads, 16, dtype=dtype) for heads in (4, 2, 2))
-            self.compare("rotary", velo.RotaryPositionEmbedding(), Stock.RotaryPositionEmbedding(), q, ops.cos(angle),
-                         ops.sin(angle), over=(0,), output=dtype)
+            self.compare("rotary",
+                         velo.RotaryPositionEmbedding(),
+                         Stock.RotaryPositionEmbedding(),
+                         q,
+                         ops.cos(angle),
+                         ops.sin(angle),
+                         over=(0,),
+                         output=dtype)
             for mode in ("full", "left_up_causal"):
                 options = {"scale": 0.25, "sparse_mode": mode}
-                self.compare("fusion_attention", velo.FusionAttention(**options), Stock.FusionAttention(**options), q, k, v, output=dtype)
-            self.compare("embedding", velo.Embedding(12), Stock.Embedding(12), ids, self.values(12, 20, dtype=dtype), over=(1,),
+                self.compare("fusion_attention",
+                             velo.FusionAttention(**options),
+                             Stock.FusionAttention(**options),
+                             q,
+                             k,
+                             v,
+                             output=dtype)
+            self.compare("embedding",
+                         velo.Embedding(12),
+                         Stock.Embedding(12),
+                         ids,
+                         self.values(12, 20, dtype=dtype),
+                         over=(1,),
                          output=dtype)
-            self.compare("cross_entropy", velo.CrossEntropy(), Stock.CrossEntropy(), self.values(30, 40, dtype=dtype), targets,
+            self.compare("cross_entropy",
+                         velo.CrossEntropy(),
+                         Stock.CrossEntropy(),
+                         self.values(30, 40, dtype=dtype),
+                         targets,
                          over=(0,))
             for transposed in (False, True):
-                self.compare("matmul", velo.Matmul(transpose_b=transposed), Stock.Matmul(transposed), self.values(7, 24, dtype=dtype),
-                             self.values(*((10, 24) if transposed else (24, 10)), dtype=dtype), output=dtype)
-            self.compare("add", velo.Add(), Stock.Add(), x, self.values(6, 40, dtype=dtype), output=dtype)
+                self.compare("matmul",
+                             velo.Matmul(transpose_b=transposed),
+                             Stock.Matmul(transposed),
+                             self.values(7, 24, dtype=dtype),
+                             self.values(*((10, 24) if transposed else (24, 10)), dtype=dtype),
+                             output=dtype)
+            self.compare("add",
+                         velo.Add(),
+                         Stock.Add(),
+                         x,
+                         self.values(6, 40, dtype=dtype),
+                         output=dtype)
 
     def losses(self, operators, optimizer_of, dtype, steps=20):
         model = train.Decoder(operators, dtype)
@@ -237,7 +283,9 @@ class MindSpore(unittest.TestCase):
 
     def test_adamw_counts_its_gradients(self):
         parameters = [ms.Parameter(self.values(3), name=name) for name in "pq"]
-        with self.assertRaisesRegex(ValueError, r"AdamW: expected gradients of shapes \[\(3,\), \(3,\)\], got \[\(3,\)\]"):
+        with self.assertRaisesRegex(
+                ValueError,
+                r"AdamW: expected gradients of shapes \[\(3,\), \(3,\)\], got \[\(3,\)\]"):
             velo.AdamW(parameters).step([self.values(3)])
 
     def test_the_mean_of_no_targets_is_0_where_mindspore_has_nan(self):
@@ -256,11 +304,14 @@ class MindSpore(unittest.TestCase):
             ms.set_context(mode=mode)
             for reduction in ("mean", "sum", "none"):
                 ours, theirs = velo.CrossEntropy(reduction=reduction), Mindspores(reduction)
-                np.testing.assert_array_equal(ours(logits, targets).asnumpy(), np.zeros(4 if reduction == "none" else ()))
+                np.testing.assert_array_equal(
+                    ours(logits, targets).asnumpy(), np.zeros(4 if reduction == "none" else ()))
                 if reduction == "mean":
                     self.assertTrue(np.isnan(theirs(logits, targets).asnumpy()))
                 else:
-                    np.testing.assert_array_equal(theirs(logits, targets).asnumpy(), ours(logits, targets).asnumpy())
+                    np.testing.assert_array_equal(
+                        theirs(logits, targets).asnumpy(),
+                        ours(logits, targets).asnumpy())
                 for cell in (ours, theirs):
                     self.assertFalse(ops.grad(cell, 0)(logits, targets).asnumpy().any())
         ms.set_context(mode=ms.PYNATIVE_MODE)
@@ -268,23 +319,27 @@ class MindSpore(unittest.TestCase):
     def test_a_reduction_may_be_a_number(self):
         logits, targets = self.values(4, 8), ms.Tensor(np.arange(4), ms.int32)
         for number, name in enumerate(("none", "mean", "sum")):
-            got, want = (velo.CrossEntropy(reduction=way)(logits, targets).asnumpy() for way in (number, name))
+            got, want = (velo.CrossEntropy(reduction=way)(logits, targets).asnumpy()
+                         for way in (number, name))
             np.testing.assert_array_equal(got, want)
 
     def test_refusals_carry_the_record(self):
         with self.assertRaisesRegex(ValueError, r"args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
             velo.RmsNorm()(self.values(4, 8), self.values(7))
-        with self.assertRaisesRegex(ValueError, r"args\.x\.dtype: expected float32 or bfloat16, got float16"):
+        with self.assertRaisesRegex(ValueError,
+                                    r"args\.x\.dtype: expected float32 or bfloat16, got float16"):
             velo.Swiglu()(self.values(4, 8, dtype=ms.float16))
         with self.assertRaisesRegex(TypeError, "velo_rms_norm: expected epsilon, got no_such"):
             velo.Operator("rms_norm", "x,gamma->y", no_such=1)
         self.assertEqual(velo.RmsNorm()(self.values(4, 8), self.values(8)).shape, (4, 8))
 
     def test_a_failed_launch_is_an_exception_and_its_sentence_is_kept(self):
-        wrong = ops.Custom(velo.Operator("swiglu", "x->y").func, lambda x: x, lambda x: x, "aot")  # y is half of x, not x
+        wrong = ops.Custom(velo.Operator("swiglu", "x->y").func, lambda x: x, lambda x: x,
+                           "aot")  # y is half of x, not x
         with self.assertRaises(Exception):
             wrong(self.values(4, 8)).asnumpy()
-        self.assertRegex(velo.last_error(), r"swiglu.*args\.y\.shape: expected .*\[4, 4\].*got \[4, 8\]")
+        self.assertRegex(velo.last_error(),
+                         r"swiglu.*args\.y\.shape: expected .*\[4, 4\].*got \[4, 8\]")
 
     def test_a_graph_serves_sizes_that_are_not_known(self):
         """None dimensions in graph mode, forward and gradient: one graph for every batch and length."""
@@ -293,8 +348,10 @@ class MindSpore(unittest.TestCase):
         class Net(nn.Cell):
             def __init__(self):
                 super().__init__()
-                self.embedding, self.norm, self.swiglu = velo.Embedding(12), velo.RmsNorm(), velo.Swiglu()
-                self.matmul, self.loss, self.add = velo.Matmul(transpose_b=1), velo.CrossEntropy(), velo.Add()
+                self.embedding, self.norm, self.swiglu = velo.Embedding(
+                    12), velo.RmsNorm(), velo.Swiglu()
+                self.matmul, self.loss, self.add = velo.Matmul(
+                    transpose_b=1), velo.CrossEntropy(), velo.Add()
                 self.attention = velo.FusionAttention(layout="bsh", head_num=2)
 
             def construct(self, ids, targets, table, gain):
@@ -320,7 +377,8 @@ class MindSpore(unittest.TestCase):
             calls.append((ids, ids.reshape(-1), table, gain))
         want = [(net(*call), ops.grad(net, (2, 3))(*call)) for call in calls]
         ms.set_context(mode=ms.GRAPH_MODE)
-        unknown = ms.Tensor(shape=[None, None], dtype=ms.int32), ms.Tensor(shape=[None], dtype=ms.int32), table, gain
+        unknown = ms.Tensor(shape=[None, None],
+                            dtype=ms.int32), ms.Tensor(shape=[None], dtype=ms.int32), table, gain
         forward, backward = Net(), Gradient()
         forward.set_inputs(*unknown)
         backward.set_inputs(*unknown)
@@ -331,22 +389,38 @@ class MindSpore(unittest.TestCase):
 
     def test_wrong_calls_are_sentences(self):
         x, gain = self.values(4, 8), self.values(8)
-        for call, text in ((lambda: velo.RmsNorm("small"), r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
-                           (lambda: velo.Swiglu(1.5), r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
-                           (lambda: velo.Swiglu(2**64), r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1844"),
-                           (lambda: velo.Cast("float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got'),
-                           (lambda: velo.CrossEntropy(reduction="max"), r"velo_cross_entropy: args\.reduction: expected one of"),
-                           (lambda: velo.FusionAttention(True), r"velo_fusion_attention: args\.layout: expected one of .*, got True"),
-                           (lambda: velo.RmsNorm(True), r"velo_rms_norm: args\.epsilon: expected a number, got True"),
-                           (lambda: velo.RmsNorm(outputs=True), r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
-                           (lambda: velo.RmsNorm(gamma=1), r"velo_rms_norm: expected RmsNorm\(epsilon=1e-06, "),
-                           (lambda: velo.RmsNorm(outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
-                           (lambda: velo.RmsNorm()(x), r"velo_rms_norm: expected 2 tensors \(x, gamma\), got 1"),
-                           (lambda: velo.RmsNorm()(x, 1.0), r"velo_rms_norm: args\.gamma: expected a tensor"),
-                           (lambda: velo.Swiglu()(ms.Tensor(np.ones((4, 8)), ms.complex64)), r"velo_swiglu: args\.x\.dtype: expected f32"),
-                           (lambda: velo.Swiglu()(self.values(*[1] * 9)), r"velo_swiglu: args\.x\.ndim: expected 0 to 8 dimensions, got 9"),
-                           (lambda: velo.FusionAttention()(x, x, x), r"velo_fusion_attention: args\.query"),
-                           (lambda: velo.AdamW([], lr="fast").step([]), r"args\.lr: expected a number, got 'fast'")):
+        for call, text in ((lambda: velo.RmsNorm("small"),
+                            r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
+                           (lambda: velo.Swiglu(1.5),
+                            r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
+                           (lambda: velo.Swiglu(2**64),
+                            r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1844"),
+                           (lambda: velo.Cast("float8"),
+                            r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got'),
+                           (lambda: velo.CrossEntropy(reduction="max"),
+                            r"velo_cross_entropy: args\.reduction: expected one of"),
+                           (lambda: velo.FusionAttention(True),
+                            r"velo_fusion_attention: args\.layout: expected one of .*, got True"),
+                           (lambda: velo.RmsNorm(True),
+                            r"velo_rms_norm: args\.epsilon: expected a number, got True"),
+                           (lambda: velo.RmsNorm(outputs=True),
+                            r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
+                           (lambda: velo.RmsNorm(gamma=1),
+                            r"velo_rms_norm: expected RmsNorm\(epsilon=1e-06, "),
+                           (lambda: velo.RmsNorm(outputs="z"),
+                            r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
+                           (lambda: velo.RmsNorm()
+                            (x), r"velo_rms_norm: expected 2 tensors \(x, gamma\), got 1"),
+                           (lambda: velo.RmsNorm()
+                            (x, 1.0), r"velo_rms_norm: args\.gamma: expected a tensor"),
+                           (lambda: velo.Swiglu()(ms.Tensor(np.ones((4, 8)), ms.complex64)),
+                            r"velo_swiglu: args\.x\.dtype: expected f32"),
+                           (lambda: velo.Swiglu()(self.values(*[1] * 9)),
+                            r"velo_swiglu: args\.x\.ndim: expected 0 to 8 dimensions, got 9"),
+                           (lambda: velo.FusionAttention()
+                            (x, x, x), r"velo_fusion_attention: args\.query"),
+                           (lambda: velo.AdamW([], lr="fast").step([]),
+                            r"args\.lr: expected a number, got 'fast'")):
             with self.assertRaisesRegex((TypeError, ValueError), text):
                 call()
 
@@ -354,16 +428,29 @@ class MindSpore(unittest.TestCase):
         known = set()
         for op in spec.operators.values():
             name = "".join(part.capitalize() for part in op.name.split("_"))
-            for tensors, attributes, results in calls(op, self.numbers, {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8"}):
-                made = op.infer({n: (t.shape, velo._NAMES[ms.Tensor(t).dtype]) for n, t in tensors.items()}, op.attributes(attributes))
-                if not results or () in (made[n][0] for n in (*op.required_outputs, *results)):  # MindSpore has no outputs of rank 0
+            for tensors, attributes, results in calls(
+                    op, self.numbers, {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8"}):
+                made = op.infer(
+                    {n: (t.shape, velo._NAMES[ms.Tensor(t).dtype]) for n, t in tensors.items()},
+                    op.attributes(attributes))
+                if not results or () in (made[n][0]
+                                         for n in (*op.required_outputs,
+                                                   *results)):  # MindSpore has no outputs of rank 0
                     continue
-                run = getattr(velo, name)(**attributes, tensors=tuple(tensors), outputs=tuple(results))
+                run = getattr(velo, name)(**attributes,
+                                          tensors=tuple(tensors),
+                                          outputs=tuple(results))
                 made = run(*(ms.Tensor(t) for t in tensors.values()))
-                for (field, want), got in zip(results.items(), made if isinstance(made, tuple) else (made,)):
-                    np.testing.assert_allclose(array(got), want, 1e-5, 1e-6, err_msg=f"{op.name}.{field}")
+                for (field, want), got in zip(results.items(), made if isinstance(made, tuple) else
+                                              (made,)):
+                    np.testing.assert_allclose(array(got),
+                                               want,
+                                               1e-5,
+                                               1e-6,
+                                               err_msg=f"{op.name}.{field}")
                     known.add(op.name)
-        self.assertEqual(set(spec.operators) - known, {"global_norm"})  # whose results are all of rank 0
+        self.assertEqual(set(spec.operators) - known,
+                         {"global_norm"})  # whose results are all of rank 0
 
     def test_views_and_zero_size(self):
         gain = self.values(8)

@@ -28,7 +28,8 @@ def tensors(layout, rows, keys, dtype, heads=4, key_heads=4, size=16):
         q, k, v, g = (torch.randn(2, s, n, size, dtype=dtype).transpose(1, 2) for n, s in shapes)
     else:  # one product for all three, as GPT-2 has it
         packed = torch.randn(2, max(rows, keys), 3 * heads * size, dtype=dtype).chunk(3, -1)
-        q, k, v = (t.view(2, -1, heads, size)[:, :s, :n].transpose(1, 2) for t, (n, s) in zip(packed, shapes))
+        q, k, v = (t.view(2, -1, heads, size)[:, :s, :n].transpose(1, 2)
+                   for t, (n, s) in zip(packed, shapes))
         g = torch.randn(2, rows, heads, size, dtype=dtype).transpose(1, 2)
     return q, k, v, g
 
@@ -42,20 +43,28 @@ class Attention(Torch):
     def both(self, q, k, v, g, causal=False, scale=None):
         """Results and gradients of aten's two operators."""
         aten = torch.ops.aten
-        out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, causal, scale=scale)
-        return out, lse, *aten._scaled_dot_product_flash_attention_for_cpu_backward(g, q, k, v, out, lse, 0.0, causal, scale=scale)
+        out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q,
+                                                                    k,
+                                                                    v,
+                                                                    0.0,
+                                                                    causal,
+                                                                    scale=scale)
+        return out, lse, *aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            g, q, k, v, out, lse, 0.0, causal, scale=scale)
 
     def test_numbers_and_layouts_are_torchs(self):
         for dtype in BOUND:
             for layout in ("heads outside", "heads inside", "packed"):
-                for rows, keys, causal, scale in ((64, 64, True, None), (64, 100, False, 0.3), (160, 160, True, 2.0), (64, 33, True, None)):
+                for rows, keys, causal, scale in ((64, 64, True, None), (64, 100, False, 0.3),
+                                                  (160, 160, True, 2.0), (64, 33, True, None)):
                     given = tensors(layout, rows, keys, dtype)
                     want = self.both(*given, causal, scale)
                     with self.subTest(layout, dtype=dtype, rows=rows), velo.enable() as done:
                         got = self.both(*given, causal, scale)
                         self.assertTrue(called(done))
                         for have, right in zip(got, want):
-                            self.assertEqual((have.shape, have.dtype, have.stride()), (right.shape, right.dtype, right.stride()))
+                            self.assertEqual((have.shape, have.dtype, have.stride()),
+                                             (right.shape, right.dtype, right.stride()))
                             self.assertLessEqual(distance(have, right), BOUND[dtype])
 
     def test_either_sides_gradient_takes_either_sides_forward(self):
@@ -64,8 +73,10 @@ class Attention(Torch):
         stock = self.both(q, k, v, g, True)
         with velo.enable():
             ours = self.both(q, k, v, g, True)
-            crossed = aten._scaled_dot_product_flash_attention_for_cpu_backward(g, q, k, v, *stock[:2], 0.0, True)
-        back = aten._scaled_dot_product_flash_attention_for_cpu_backward(g, q, k, v, *ours[:2], 0.0, True)
+            crossed = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+                g, q, k, v, *stock[:2], 0.0, True)
+        back = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            g, q, k, v, *ours[:2], 0.0, True)
         for results in (crossed, back):
             for have, right in zip(results, stock[2:]):
                 self.assertLessEqual(distance(have, right), 1e-6)
@@ -83,22 +94,30 @@ class Attention(Torch):
             with velo.enable() as done:
                 got = run()
                 self.assertTrue(called(done))
-                summed = torch.autograd.grad(F.scaled_dot_product_attention(*leaves, **options).sum(), leaves)
+                summed = torch.autograd.grad(
+                    F.scaled_dot_product_attention(*leaves, **options).sum(), leaves)
             for have, right in zip(got, want):
                 self.assertLessEqual(distance(have, right), 1e-6)
-            for have, right in zip(summed, torch.autograd.grad(F.scaled_dot_product_attention(*leaves, **options).sum(), leaves)):
+            for have, right in zip(
+                    summed,
+                    torch.autograd.grad(
+                        F.scaled_dot_product_attention(*leaves, **options).sum(), leaves)):
                 self.assertLessEqual(distance(have, right), 1e-5)
 
     def test_compiled(self):
         def attend(x):
             q, k, v = (t.view(2, 64, 4, 16).transpose(1, 2) for t in x.chunk(3, -1))
-            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 64, 64).sin()
+            return F.scaled_dot_product_attention(q, k, v,
+                                                  is_causal=True).transpose(1,
+                                                                            2).reshape(2, 64,
+                                                                                       64).sin()
 
         x = torch.randn(2, 64, 192, requires_grad=True)
         want = torch.autograd.grad(attend(x).sum(), x)[0]
         with velo.enable() as done:
             torch._dynamo.reset()
-            got = torch.autograd.grad(torch.compile(attend, fullgraph=True)(x).sum(), x)[0]  # checks the strides of what it calls
+            got = torch.autograd.grad(torch.compile(attend, fullgraph=True)(x).sum(),
+                                      x)[0]  # checks the strides of what it calls
             self.assertTrue(called(done))
         self.assertLessEqual(distance(got, want), 1e-6)
 
@@ -112,7 +131,8 @@ class Attention(Torch):
                 warnings.simplefilter("ignore")  # that torch has no batching rule for it
                 mapped = torch.func.vmap(F.scaled_dot_product_attention)(q, k, v)
             self.assertLessEqual(distance(mapped, want), 1e-6)
-            self.assertLessEqual(distance(F.scaled_dot_product_attention(torch._neg_view(-q), k, v), want), 1e-6)
+            self.assertLessEqual(
+                distance(F.scaled_dot_product_attention(torch._neg_view(-q), k, v), want), 1e-6)
             with FakeTensorMode() as fake:
                 out = F.scaled_dot_product_attention(*(fake.from_tensor(t) for t in (q, k, v)))
             self.assertEqual(out.shape, want.shape)
@@ -170,8 +190,12 @@ with velo.torch.enable() as done:
         os._exit(0 if torch.equal(attend(q, q, q), want) else 1)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300,
-                              env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "examples", "python")})
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "examples", "python")})
         self.assertEqual((done.stdout, done.stderr), ("0\n", ""))
 
 

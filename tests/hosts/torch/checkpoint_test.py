@@ -25,27 +25,33 @@ PRETRAIN, SEQUENCE, BATCH, STEPS = sys.argv[1], 64, 4, 3
 
 
 def run(directory, *options):
-    command = [PRETRAIN, "--hidden", "64", "--layers", "2", "--heads", "4", "--kv_heads", "2", "--inner", "176", "--dtype", "f32",
-               "--sequence", str(SEQUENCE), "--batch", str(BATCH), "--validation_bytes", "4096", "--sample_bytes", "0", *options]
+    command = [
+        PRETRAIN, "--hidden", "64", "--layers", "2", "--heads", "4", "--kv_heads", "2", "--inner",
+        "176", "--dtype", "f32", "--sequence",
+        str(SEQUENCE), "--batch",
+        str(BATCH), "--validation_bytes", "4096", "--sample_bytes", "0", *options
+    ]
     return subprocess.run(command, check=True, capture_output=True, cwd=directory)
 
 
 def check_losses(directory):
     out = os.path.join(directory, "still")
-    run(directory, "--steps", str(STEPS), "--warmup", "0", "--learning_rate", "0", "--out", out, "--log", "log.jsonl", "--trace",
-        "trace")
+    run(directory, "--steps", str(STEPS), "--warmup", "0", "--learning_rate", "0", "--out", out,
+        "--log", "log.jsonl", "--trace", "trace")
     with open(os.path.join(directory, "log.jsonl"), encoding="utf-8") as file:
         losses = [line["loss"] for line in map(json.loads, file) if "loss" in line]
     symbols = array.array("i")
     with open(os.path.join(directory, "trace", "symbols.i32"), "rb") as file:
         symbols.frombytes(file.read())
     windows = torch.tensor(symbols, dtype=torch.int64).view(STEPS, 2, BATCH, SEQUENCE)
-    model = AutoModelForCausalLM.from_pretrained(os.path.join(out, "checkpoint"), dtype=torch.float32)
+    model = AutoModelForCausalLM.from_pretrained(os.path.join(out, "checkpoint"),
+                                                 dtype=torch.float32)
     for step, (inputs, targets) in enumerate(windows):
         with torch.no_grad():
             logits = model(input_ids=inputs).logits
         loss = float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten()))
-        assert abs(loss - losses[step]) <= 1e-5 * loss, f"step {step}: {losses[step]} here, {loss} in transformers"
+        assert abs(loss - losses[step]
+                  ) <= 1e-5 * loss, f"step {step}: {losses[step]} here, {loss} in transformers"
     return len(losses)
 
 
@@ -53,14 +59,20 @@ def check_text(directory):
     out = os.path.join(directory, "trained")
     run(directory, "--steps", "60", "--warmup", "5", "--learning_rate", "3e-3", "--out", out)
     checkpoint, prompt = os.path.join(out, "checkpoint"), "The "
-    made = subprocess.run([PRETRAIN, "--generate", prompt, "--load", checkpoint, "--temperature", "0", "--sample_bytes", "24"],
-                          check=True, capture_output=True).stdout.decode()
+    made = subprocess.run([
+        PRETRAIN, "--generate", prompt, "--load", checkpoint, "--temperature", "0",
+        "--sample_bytes", "24"
+    ],
+                          check=True,
+                          capture_output=True).stdout.decode()
     model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32)
     config = model.config
-    symbols = ([config.bos_token_id] if config.bos_token_id is not None else []) + list(prompt.encode())
+    symbols = ([config.bos_token_id] if config.bos_token_id is not None else []) + list(
+        prompt.encode())
     with torch.no_grad():
         for _ in range(24):
-            symbols.append(int(model(input_ids=torch.tensor([symbols])).logits[0, -1, :256].argmax()))
+            symbols.append(
+                int(model(input_ids=torch.tensor([symbols])).logits[0, -1, :256].argmax()))
     text = bytes(s for s in symbols if s < 256).decode(errors="replace")
     assert text.strip() in made, f"transformers goes on with {text!r}, pretrain printed {made!r}"
     return text

@@ -32,7 +32,9 @@ class Compile(Torch):
             q = velo.rms_norm(x, gain).unflatten(-1, (2, 8))
             q = velo.rotary_position_embedding(q, angle.cos(), angle.sin())
             y = velo.swiglu(velo.fusion_attention(q, q * 2, q * 3, causal=True).flatten(2))
-            logits = velo.matmul(velo.embedding(ids, table), velo.cast(velo.add(gain, gain * 2), torch.float32).view(16, 1)).flatten()
+            logits = velo.matmul(velo.embedding(ids, table),
+                                 velo.cast(velo.add(gain, gain * 2),
+                                           torch.float32).view(16, 1)).flatten()
             return velo.cross_entropy(y.flatten(0, 1), ids.flatten() % 8) + y.sum() + logits.sum()
 
         def backend(graph, inputs):
@@ -60,16 +62,24 @@ class Compile(Torch):
                 return velo.swiglu(velo.rms_norm(x, self.gain))
 
         model = Model()
-        program = torch.export.export(model, (torch.randn(3, 4, 16),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
+        program = torch.export.export(model, (torch.randn(3, 4, 16),),
+                                      dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
         for batch in (2, 7):
             x = torch.randn(batch, 4, 16)
             self.assertTrue(torch.equal(program.module()(x), model(x)))
 
     @unittest.skipUnless(FAKES, "this torch has no register_fake")
     def test_an_enabled_model_compiles_whole(self):
-        LlamaConfig, LlamaForCausalLM = (getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
-        model = LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
-                                             num_attention_heads=2, num_key_value_heads=1, use_cache=False))
+        LlamaConfig, LlamaForCausalLM = (
+            getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
+        model = LlamaForCausalLM(
+            LlamaConfig(vocab_size=64,
+                        hidden_size=32,
+                        intermediate_size=48,
+                        num_hidden_layers=1,
+                        num_attention_heads=2,
+                        num_key_value_heads=1,
+                        use_cache=False))
         ids = torch.randint(0, 64, (2, 24))
 
         def gradients(run):
@@ -80,7 +90,8 @@ class Compile(Torch):
         want = gradients(model)
         with velo.enable(model) as done:
             torch._dynamo.reset()
-            for got, right in zip(gradients(torch.compile(model, backend="aot_eager", fullgraph=True)), want):
+            for got, right in zip(
+                    gradients(torch.compile(model, backend="aot_eager", fullgraph=True)), want):
                 self.assertLessEqual(distance(got, right), 1e-5)
             self.assertTrue(any(e.called for e in done.entries if e.what == "rms_norm"), str(done))
 
@@ -88,9 +99,16 @@ class Compile(Torch):
     def test_a_length_binds_an_enabled_model_to_nothing(self):
         """Layers that compare a size when they run leave it alone when torch traces: as many graphs as stock, and an export for any
         length. Width 512, from which on gated MLPs and linear layers are replaced."""
-        LlamaConfig, LlamaForCausalLM = (getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
-        model = LlamaForCausalLM(LlamaConfig(vocab_size=512, hidden_size=512, intermediate_size=1504, num_hidden_layers=1,
-                                             num_attention_heads=4, num_key_value_heads=2, use_cache=False)).eval()
+        LlamaConfig, LlamaForCausalLM = (
+            getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
+        model = LlamaForCausalLM(
+            LlamaConfig(vocab_size=512,
+                        hidden_size=512,
+                        intermediate_size=1504,
+                        num_hidden_layers=1,
+                        num_attention_heads=4,
+                        num_key_value_heads=2,
+                        use_cache=False)).eval()
 
         class Logits(torch.nn.Module):
             def __init__(self):
@@ -103,7 +121,9 @@ class Compile(Torch):
         def compilations():
             graphs = []
             torch._dynamo.reset()
-            compiled = torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or aot_eager(graph, inputs))
+            compiled = torch.compile(
+                model,
+                backend=lambda graph, inputs: graphs.append(graph) or aot_eager(graph, inputs))
             for batch, length in ((2, 8), (2, 16), (2, 100), (4, 200)):
                 with torch.no_grad():
                     compiled(input_ids=torch.randint(0, 512, (batch, length)))
@@ -112,15 +132,25 @@ class Compile(Torch):
         stock, ids = compilations(), torch.randint(0, 512, (3, 40))
         want = Logits()(ids)
         with velo.enable(model) as done:
-            self.assertLessEqual({"matmul for large float32 products", "gate and up into one buffer, swiglu"},
-                                 {what for _, what in done.replaced})
+            self.assertLessEqual(
+                {"matmul for large float32 products", "gate and up into one buffer, swiglu"},
+                {what for _, what in done.replaced})
             self.assertEqual(compilations(), stock)
-            sizes = {"ids": {0: torch.export.Dim("batch", max=64), 1: torch.export.Dim("length", min=2, max=512)}}
+            sizes = {
+                "ids": {
+                    0: torch.export.Dim("batch", max=64), 1: torch.export.Dim("length",
+                                                                              min=2,
+                                                                              max=512)
+                }
+            }
             for strict in (False, True):
-                program = torch.export.export(Logits(), (ids[:2, :16].clone(),), dynamic_shapes=sizes, strict=strict)
+                program = torch.export.export(Logits(), (ids[:2, :16].clone(),),
+                                              dynamic_shapes=sizes,
+                                              strict=strict)
                 self.assertLessEqual(distance(program.module()(ids), want), 1e-5)
 
-    @unittest.skipUnless(hasattr(getattr(torch, "compiler", None), "is_exporting"), "this torch does not tell that it exports")
+    @unittest.skipUnless(hasattr(getattr(torch, "compiler", None), "is_exporting"),
+                         "this torch does not tell that it exports")
     def test_a_program_made_of_an_enabled_model_stands_without_velo(self):
         """Exported or traced it holds torch's operators, which have gradients and run in a process without velo."""
         module, x = transformers().models.llama.modeling_llama, torch.randn(2, 4, 3, 16)
@@ -154,14 +184,17 @@ class Compile(Torch):
 
     @unittest.skipUnless(hasattr(torch.library, "get_kernel"), "this torch has no get_kernel")
     def test_attention_answers_in_the_strides_that_compiled_code_counts_on(self):
-        forward, backward = (getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu" + end) for end in ("", "_backward"))
+        forward, backward = (getattr(torch.ops.aten,
+                                     "_scaled_dot_product_flash_attention_for_cpu" + end)
+                             for end in ("", "_backward"))
         packed, headed = torch.randn(2, 24, 3, 4, 8), torch.randn(2, 4, 24, 8)
-        kinds = ([headed] * 3, [packed[:, :, 0].transpose(1, 2)] * 3, list(packed.unbind(2)), [headed.mT.contiguous().mT] * 3,
-                 [headed[:1].expand(2, 4, 24, 8), headed, headed])
+        kinds = ([headed] * 3, [packed[:, :, 0].transpose(1, 2)] * 3, list(packed.unbind(2)),
+                 [headed.mT.contiguous().mT] * 3, [headed[:1].expand(2, 4, 24, 8), headed, headed])
 
         def strides(query, key, value):
             out, logsumexp = forward(query, key, value, 0.0, True)
-            gradients = backward(torch.empty_like(out), query, key, value, out, logsumexp, 0.0, True)
+            gradients = backward(torch.empty_like(out), query, key, value, out, logsumexp, 0.0,
+                                 True)
             return [t.stride() for t in (out, logsumexp, *gradients)]
 
         for tensors in kinds:

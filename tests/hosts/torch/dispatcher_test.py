@@ -27,7 +27,10 @@ if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 9):
 VELO, ADAPTERS = ctypes.CDLL(os.environ["VELO_LIBRARY"]), ctypes.CDLL(os.environ["VELO_ADAPTERS"])
 STATE = 15
 LISTS = torch.__version__ >= "2.10"  # of integers, as arguments of kernels in C; and torch_exception_get_what
-DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64, "i32": torch.int32, "i64": torch.int64}
+DTYPES = {
+    "f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64, "i32": torch.int32,
+    "i64": torch.int64
+}
 ops = torch.ops.velo
 
 # What a process of its own begins with.
@@ -45,7 +48,10 @@ x, gamma = torch.randn(4, 64), torch.randn(64)
 
 def alone(program, *arguments):
     """Runs a program of its own; what it printed, and what it said on stderr."""
-    done = subprocess.run([sys.executable, "-c", OPEN + program, *arguments], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([sys.executable, "-c", OPEN + program, *arguments],
+                          capture_output=True,
+                          text=True,
+                          timeout=300)
     assert done.returncode == 0, done
     return done.stdout.strip(), done.stderr
 
@@ -64,7 +70,8 @@ ENUMS = {e["name"]: {v["name"]: v["value"] for v in e["values"]}
 
 
 def tensor_of(field, given):
-    dtype, listed = given.get("dtype") if isinstance(given, dict) else None, field.get("dtypes", ["f32"])
+    dtype, listed = given.get("dtype") if isinstance(given, dict) else None, field.get(
+        "dtypes", ["f32"])
     dtype = DTYPES[dtype or ("f32" if "f32" in listed else listed[0])]
     values = given.get("values") if isinstance(given, dict) else given
     if values is not None:
@@ -84,8 +91,9 @@ def examples():
             given = {}
             for name, value in example["in"].items():
                 kind = fields[name]["kind"]
-                given[name] = (tensor_of(fields[name], value) if kind == "tensor" else ENUMS[fields[name]["enum"]][value]
-                               if kind == "enumeration" else bool(value) if kind == "bool" else value)
+                given[name] = (tensor_of(fields[name], value)
+                               if kind == "tensor" else ENUMS[fields[name]["enum"]][value] if kind
+                               == "enumeration" else bool(value) if kind == "bool" else value)
             yield operator["name"], fields, given, example.get("out", {})
 
 
@@ -93,7 +101,9 @@ def call(operator, overload, given):
     """The results of a call with those of `given` that the overload has, copied, by field."""
     function = getattr(getattr(ops, operator), overload)
     names = [a.name for a in function._schema.arguments]
-    taken = {k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items() if k in names}
+    taken = {
+        k: v.clone() if isinstance(v, torch.Tensor) else v for k, v in given.items() if k in names
+    }
     for argument in function._schema.arguments:
         if argument.name not in taken and not argument.has_default_value():
             taken[argument.name] = None if "Optional" in str(argument.type) else 0  # else a handle
@@ -115,7 +125,9 @@ class Dispatcher(unittest.TestCase):
                 largest = "full" if "full" in overloads else "default"
                 outputs = [n for n, f in fields.items() if f.get("dir") in ("out", "inout")]
                 adds = bool(given.get("accumulate"))
-                arguments = {a.name for a in getattr(getattr(ops, operator), largest)._schema.arguments}
+                arguments = {
+                    a.name for a in getattr(getattr(ops, operator), largest)._schema.arguments
+                }
                 rest = [n for n in outputs if n not in arguments]
                 if "dcos" in rest and "x" not in given:  # what needs an input that is not there
                     largest, rest = "default", ["dx"]
@@ -124,7 +136,10 @@ class Dispatcher(unittest.TestCase):
                     continue
                 made, taken = call(operator, largest, given)
                 self.assertEqual(len(made), len(rest))
-                written = {**dict(zip(rest, made)), **{n: taken[n] for n in outputs if taken.get(n) is not None}}
+                written = {
+                    **dict(zip(rest, made)),
+                    **{n: taken[n] for n in outputs if taken.get(n) is not None}
+                }
                 required = [n for n in rest if not fields[n].get("optional")]
                 for name, value in zip(required, call(operator, "default", given)[0]):
                     self.assertTrue(torch.equal(value, written[name]), name)
@@ -147,19 +162,40 @@ class Dispatcher(unittest.TestCase):
                 continue
             for overload in getattr(ops, operator).overloads():
                 function = getattr(getattr(ops, operator), overload)
-                results, taken = call(operator, "full" if "full" in getattr(ops, operator).overloads() else "default", given)
-                blank = dict(zip([n for n, f in fields.items() if f.get("dir") in ("out", "inout") and n not in taken], results))
-                arguments = {**{a.name: None if "Optional" in str(a.type) else 0 for a in function._schema.arguments}, **blank, **given}
-                arguments = {a.name: arguments[a.name] for a in function._schema.arguments if not a.has_default_value() or a.name in given}
-                before = {n: t._version for n, t in arguments.items() if isinstance(t, torch.Tensor)}
+                results, taken = call(
+                    operator, "full" if "full" in getattr(ops, operator).overloads() else "default",
+                    given)
+                blank = dict(
+                    zip([
+                        n for n, f in fields.items()
+                        if f.get("dir") in ("out", "inout") and n not in taken
+                    ], results))
+                arguments = {
+                    **{
+                        a.name: None if "Optional" in str(a.type) else 0 for a in function._schema.arguments
+                    }, **blank, **given
+                }
+                arguments = {
+                    a.name: arguments[a.name]
+                    for a in function._schema.arguments
+                    if not a.has_default_value() or a.name in given
+                }
+                before = {
+                    n: t._version for n, t in arguments.items() if isinstance(t, torch.Tensor)
+                }
                 function(**arguments)
-                written = {a.name for a in function._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
+                written = {
+                    a.name
+                    for a in function._schema.arguments
+                    if a.alias_info is not None and a.alias_info.is_write
+                }
                 counted = {n for n, version in before.items() if arguments[n]._version > version}
                 self.assertEqual(counted, written & before.keys(), f"{operator}.{overload}")
         x, gamma = torch.randn(4, 64, requires_grad=True), torch.ones(64)
         with torch.inference_mode():
             untracked = torch.zeros(4, 64)
-        self.refused("velo::rms_norm: y: expected torch to count a write, got an error", ops.rms_norm.out, x, gamma, untracked)
+        self.refused("velo::rms_norm: y: expected torch to count a write, got an error",
+                     ops.rms_norm.out, x, gamma, untracked)
         self.assertEqual(untracked.abs().sum(), 0)
         saved = x.exp()
         ops.rms_norm.out(torch.randn(4, 64), gamma, saved[:2].new_zeros(4, 64))
@@ -177,29 +213,43 @@ class Dispatcher(unittest.TestCase):
         z = torch.complex(x.t().contiguous(), x.t().contiguous())
         self.assertTrue(torch.equal(ops.rms_norm(z.conj().imag, gamma), -want))
         row = x.t()[:1].expand(4, 64)
-        self.assertTrue(torch.equal(ops.rms_norm(row, gamma), ops.rms_norm(row.contiguous(), gamma)))
+        self.assertTrue(torch.equal(ops.rms_norm(row, gamma), ops.rms_norm(row.contiguous(),
+                                                                           gamma)))
         odd = torch.frombuffer(bytearray(4 * 64 * 4 + 1), dtype=torch.uint8)[1:].view(torch.uint8)
         self.assertEqual(ops.rms_norm(torch.empty(0, 64), gamma).shape, (0, 64))
-        self.refused("args.x.dtype: expected float32 or bfloat16, got uint8", ops.rms_norm, odd[:64], gamma)
+        self.refused("args.x.dtype: expected float32 or bfloat16, got uint8", ops.rms_norm,
+                     odd[:64], gamma)
         y = torch.zeros(4, 64)
-        self.refused("velo::rms_norm: expected no negated view beside tensors", ops.rms_norm.out, torch._neg_view(x.t()), gamma, y)
-        self.refused("velo::rms_norm: expected no negated view", ops.rms_norm.out, x.t(), gamma, torch._neg_view(y))
-        self.refused(r"args.y.strides: expected compact", ops.rms_norm.out, x.t(), gamma, torch.zeros(64, 4).t())
+        self.refused("velo::rms_norm: expected no negated view beside tensors", ops.rms_norm.out,
+                     torch._neg_view(x.t()), gamma, y)
+        self.refused("velo::rms_norm: expected no negated view", ops.rms_norm.out, x.t(), gamma,
+                     torch._neg_view(y))
+        self.refused(r"args.y.strides: expected compact", ops.rms_norm.out, x.t(), gamma,
+                     torch.zeros(64, 4).t())
         self.assertTrue(torch.is_grad_enabled())
 
     def test_refusals(self):
         x, gamma = torch.randn(4, 64), torch.randn(64)
-        self.refused(r"^velo::rms_norm: args.gamma.shape: expected \[64\], got \[5\]$", ops.rms_norm, x, gamma[:5])
-        self.refused(r"args.x.dtype: expected float32 or bfloat16, got float16", ops.rms_norm, x.half(), gamma)
-        self.refused(r"args.x.dtype: expected a dtype velo knows, got number \d+ of torch's", ops.rms_norm, x.to(torch.complex64), gamma)
-        self.refused(r"args.x.device: expected meta, as another tensor of the call has, got cpu", ops.rms_norm, x, gamma.to("meta"))
+        self.refused(r"^velo::rms_norm: args.gamma.shape: expected \[64\], got \[5\]$",
+                     ops.rms_norm, x, gamma[:5])
+        self.refused(r"args.x.dtype: expected float32 or bfloat16, got float16", ops.rms_norm,
+                     x.half(), gamma)
+        self.refused(r"args.x.dtype: expected a dtype velo knows, got number \d+ of torch's",
+                     ops.rms_norm, x.to(torch.complex64), gamma)
+        self.refused(r"args.x.device: expected meta, as another tensor of the call has, got cpu",
+                     ops.rms_norm, x, gamma.to("meta"))
         self.refused(r"args.epsilon: expected", ops.rms_norm, x, gamma, -1.0)
         memory = torch.zeros(300)
-        for rank in (9, 12, 60):  # beside an input that is copied compact, which is when ranks were taken on trust
+        for rank in (
+                9, 12, 60
+        ):  # beside an input that is copied compact, which is when ranks were taken on trust
             deep = torch.randn(4, 4)[(None,) * (rank - 2)].transpose(-1, -2)
-            self.refused(rf"args.b.ndim: expected 0 to 8 dimensions, got {rank}", ops.add, torch.randn(4, 4).t(), deep)
-        self.refused("args.y: expected", ops.add.out, memory[:256].view(4, 64), x, memory[8:264].view(4, 64))
-        self.refused(r"epsilon.*is missing|expected.*float|Expected", ops.rms_norm, x, gamma, "small")
+            self.refused(rf"args.b.ndim: expected 0 to 8 dimensions, got {rank}", ops.add,
+                         torch.randn(4, 4).t(), deep)
+        self.refused("args.y: expected", ops.add.out, memory[:256].view(4, 64), x,
+                     memory[8:264].view(4, 64))
+        self.refused(r"epsilon.*is missing|expected.*float|Expected", ops.rms_norm, x, gamma,
+                     "small")
         for other in (x.to_sparse(), x.to_mkldnn()):
             with self.assertRaises(NotImplementedError):
                 ops.rms_norm(other, gamma)
@@ -208,10 +258,27 @@ class Dispatcher(unittest.TestCase):
     def test_lists(self):
         q, k, v = (torch.randn(12, 2, 16) for _ in range(3))
         packed = ENUMS["attention_layout"]["tnd"]
-        apart = [ops.fusion_attention(q[a:b][None], k[a:b][None], v[a:b][None], scale=0.25)[0] for a, b in ((0, 5), (5, 12))]
-        got = ops.fusion_attention(q, k, v, layout=packed, head_num=2, scale=0.25, actual_seq_qlen=[5, 12], actual_seq_kvlen=[5, 12])
+        apart = [
+            ops.fusion_attention(q[a:b][None], k[a:b][None], v[a:b][None], scale=0.25)[0]
+            for a, b in ((0, 5), (5, 12))
+        ]
+        got = ops.fusion_attention(q,
+                                   k,
+                                   v,
+                                   layout=packed,
+                                   head_num=2,
+                                   scale=0.25,
+                                   actual_seq_qlen=[5, 12],
+                                   actual_seq_kvlen=[5, 12])
         torch.testing.assert_close(got, torch.cat(apart))
-        self.refused("actual_seq_qlen", ops.fusion_attention, q, k, v, layout=packed, head_num=2, actual_seq_qlen=[5, 99],
+        self.refused("actual_seq_qlen",
+                     ops.fusion_attention,
+                     q,
+                     k,
+                     v,
+                     layout=packed,
+                     head_num=2,
+                     actual_seq_qlen=[5, 99],
                      actual_seq_kvlen=[5, 12])
 
     def test_fake_and_compiled(self):
@@ -221,10 +288,12 @@ class Dispatcher(unittest.TestCase):
             y, rstd = ops.rms_norm.full(torch.empty(4, 64), torch.empty(64))
             self.assertEqual((y.shape, rstd.shape, y.device.type), ((4, 64), (4, 1), "cpu"))
         x, gamma = torch.randn(4, 64), torch.randn(64)
-        check = torch.library.opcheck(ops.rms_norm.full, (x, gamma), test_utils=("test_schema", "test_faketensor"))
+        check = torch.library.opcheck(ops.rms_norm.full, (x, gamma),
+                                      test_utils=("test_schema", "test_faketensor"))
         self.assertEqual(set(check.values()), {"SUCCESS"})
         y = torch.empty(4, 64)
-        check = torch.library.opcheck(ops.rms_norm.out, (x, gamma, y), test_utils=("test_schema", "test_faketensor"))
+        check = torch.library.opcheck(ops.rms_norm.out, (x, gamma, y),
+                                      test_utils=("test_schema", "test_faketensor"))
         self.assertEqual(set(check.values()), {"SUCCESS"})
 
         def composed(x, gamma):
@@ -289,22 +358,29 @@ class Dispatcher(unittest.TestCase):
 
     def test_a_second_velo_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            other = shutil.copy(os.environ["VELO_ADAPTERS"], os.path.join(folder, "libvelo_adapters_other.so"))
-            out, _ = alone("print(register(), register()); print(register(ctypes.CDLL(sys.argv[1])));"
-                           "print(torch.ops.velo.rms_norm(x, gamma).shape)", other)
+            other = shutil.copy(os.environ["VELO_ADAPTERS"],
+                                os.path.join(folder, "libvelo_adapters_other.so"))
+            out, _ = alone(
+                "print(register(), register()); print(register(ctypes.CDLL(sys.argv[1])));"
+                "print(torch.ops.velo.rms_norm(x, gamma).shape)", other)
         first, second, third = out.splitlines()
         self.assertEqual(first, "(0, '') (0, '')")
-        self.assertRegex(second, rf"^\({STATE}, .velo_torch_register: torch: expected it to take velo::")
+        self.assertRegex(second,
+                         rf"^\({STATE}, .velo_torch_register: torch: expected it to take velo::")
         self.assertIn("another copy of velo", second)
         if LISTS:
-            first_file = os.path.basename(os.path.realpath(os.environ["VELO_ADAPTERS"])).split(".so")[0]
+            first_file = os.path.basename(os.path.realpath(
+                os.environ["VELO_ADAPTERS"])).split(".so")[0]
             self.assertIn(first_file, second.split("Original")[-1])
         self.assertEqual(third, "torch.Size([4, 64])")
 
     def test_before_torch_and_after(self):
         program = OPEN.replace(", torch\n", "\n", 1).split("x, gamma")[0]
-        done = subprocess.run([sys.executable, "-c", program + "print(register()); import torch; print(register())"],
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", program + "print(register()); import torch; print(register())"],
+            capture_output=True,
+            text=True,
+            check=True)
         none = "velo_torch_register: torch: expected torch 2.9 or later in the process (import it first), got none"
         self.assertEqual(done.stdout.splitlines(), [f"(13, '{none}')", f"(0, '{none}')"])
 
@@ -329,7 +405,8 @@ print(torch.ops.velo.rms_norm(x, gamma).shape)
         self.assertRegex(said, "velo::rms_norm: .*fork")
         self.assertEqual((code, shape, err), ("3", "torch.Size([4, 64])", ""))
 
-    @unittest.skipUnless((3, 10) <= sys.version_info < (3, 13), "the module for sub-interpreters has this name there")
+    @unittest.skipUnless((3, 10) <= sys.version_info < (3, 13),
+                         "the module for sub-interpreters has this name there")
     def test_a_sub_interpreter_finds_the_operators_registered(self):
         out, _ = alone("""
 import _xxsubinterpreters as inner

@@ -33,7 +33,8 @@ class RMSNorm(torch.nn.Module):
         self.epsilon_name = floor
 
     def forward(self, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + getattr(self, self.epsilon_name)) * self.gain(self.weight)
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) +
+                               getattr(self, self.epsilon_name)) * self.gain(self.weight)
 
 
 def plain_gain(w):
@@ -63,7 +64,8 @@ class GatedMlp(torch.nn.Module):
 def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
     """Pairs neighbors, where the usual function of this name pairs halves."""
     rotated = [torch.stack((-t[..., 1::2], t[..., ::2]), -1).flatten(-2) for t in (q, k)]
-    return tuple(t * cos.unsqueeze(unsqueeze_dim) + r * sin.unsqueeze(unsqueeze_dim) for t, r in zip((q, k), rotated))
+    return tuple(t * cos.unsqueeze(unsqueeze_dim) + r * sin.unsqueeze(unsqueeze_dim)
+                 for t, r in zip((q, k), rotated))
 
 
 def block():
@@ -73,7 +75,9 @@ def block():
 class Enable(Torch):
     def setUp(self):
         super().setUp()
-        for name, always in {"gated_elements": 0, "cross_entropy": True, "norm": True, "rotary": True}.items():
+        for name, always in {
+                "gated_elements": 0, "cross_entropy": True, "norm": True, "rotary": True
+        }.items():
             self.addCleanup(setattr, costs, name, getattr(costs, name))
             setattr(costs, name, lambda *_, always=always: always)
 
@@ -91,9 +95,15 @@ class Enable(Torch):
         return [y.detach(), *torch.autograd.grad(y.sin().sum(), list(model.parameters()))]
 
     def test_llama(self):
-        LlamaConfig, LlamaForCausalLM = (getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
-        config = LlamaConfig(vocab_size=260, hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4,
-                             num_key_value_heads=2, max_position_embeddings=64)
+        LlamaConfig, LlamaForCausalLM = (
+            getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
+        config = LlamaConfig(vocab_size=260,
+                             hidden_size=64,
+                             intermediate_size=176,
+                             num_hidden_layers=2,
+                             num_attention_heads=4,
+                             num_key_value_heads=2,
+                             max_position_embeddings=64)
         symbols = torch.randint(0, 260, (2, 32))
         for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
             model = LlamaForCausalLM(config).to(dtype)
@@ -110,24 +120,33 @@ class Enable(Torch):
                 ran = [entry.what for entry in done.entries if entry.called]
                 for kind in ("rms_norm", "swiglu", "rotary", "fusion_attention", "cross_entropy"):
                     self.assertTrue(any(kind in what for what in ran), (kind, str(done)))
-                self.assertEqual([where for where, what in done.never_called if what.split()[0] not in ("matmul", "apply_fused_adamw,")], [])
+                self.assertEqual([
+                    where for where, what in done.never_called
+                    if what.split()[0] not in ("matmul", "apply_fused_adamw,")
+                ], [])
                 self.assertTrue(any("Embedding" in why for _, why in done.left))
-            self.assertLessEqual(abs(float(loss - stock_loss)) / float(stock_loss), 1e-5 if dtype == torch.float32 else 1e-2)
+            self.assertLessEqual(
+                abs(float(loss - stock_loss)) / float(stock_loss),
+                1e-5 if dtype == torch.float32 else 1e-2)
             for have, want in zip(gradients, stock):
                 self.assertLessEqual(distance(have, want), bound)
             again, _ = run()
             self.assertEqual(float(again), float(stock_loss), "disable() did not restore the model")
 
     def test_what_only_looks_alike_is_left(self):
-        model = torch.nn.Sequential(RMSNorm(gain=exponential_gain), RMSNorm(gain=plain_gain, floor="floor"), GatedMlp(factor=0.5),
-                                    GatedMlp(dropout=0.5), torch.nn.LayerNorm(16), RMSNorm(gain=shifted_gain)).eval()
+        model = torch.nn.Sequential(RMSNorm(gain=exponential_gain),
+                                    RMSNorm(gain=plain_gain, floor="floor"), GatedMlp(factor=0.5),
+                                    GatedMlp(dropout=0.5), torch.nn.LayerNorm(16),
+                                    RMSNorm(gain=shifted_gain)).eval()
         x, tables, heads = torch.randn(4, 16), torch.rand(2, 1, 3, 8), torch.randn(2, 1, 2, 3, 8)
         want, rotated = model(x), apply_rotary_pos_emb(*heads, *tables)
         with velo.enable(model) as done:
-            self.assertLessEqual({"0", "1", "2", "3", "4", __name__}, {where for where, _ in done.left}, done.left)
+            self.assertLessEqual({"0", "1", "2", "3", "4", __name__},
+                                 {where for where, _ in done.left}, done.left)
             self.assertIn(("5", "rms_norm with a gain of 1 + weight"), done.replaced)
             self.assertLessEqual(distance(model(x), want), 1e-6)
-            self.assertTrue(all(not m.training for m in model.modules()), "trying a module left it in another mode")
+            self.assertTrue(all(not m.training for m in model.modules()),
+                            "trying a module left it in another mode")
             for have, right in zip(apply_rotary_pos_emb(*heads, *tables), rotated):
                 self.assertTrue(torch.equal(have, right))
 
@@ -156,7 +175,8 @@ class Enable(Torch):
                 return x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + self.eps) * weight
 
         Scaled.__name__ = "ScaledRMSNorm"
-        model, x = torch.nn.Sequential(Scaled(1.0), Scaled(2.0), BufferedRMSNorm(1.0), ChannelRMSNorm()), torch.randn(2, 16, 3, 16)
+        model, x = torch.nn.Sequential(Scaled(1.0), Scaled(2.0), BufferedRMSNorm(1.0),
+                                       ChannelRMSNorm()), torch.randn(2, 16, 3, 16)
         with velo.enable(model) as done:
             self.assertEqual([where for where, _ in done.replaced if where in "0123"], ["0"])
             got = model(x)
@@ -170,7 +190,8 @@ class Enable(Torch):
                 for parameter in twin.parameters():
                     parameter.mul_(1.5)
             self.assertGreater(distance(twin(x), model(x)), 0.1)
-            self.assertTrue(all(entry.called for entry in done.entries if entry.where in ("0", "1")))
+            self.assertTrue(all(
+                entry.called for entry in done.entries if entry.where in ("0", "1")))
             self.agree(twin, x)
 
     def test_pickle_and_state_dict(self):
@@ -219,7 +240,8 @@ class Enable(Torch):
 
     def test_a_forward_given_to_the_class_later_runs(self):
         model, x = torch.nn.Sequential(RMSNorm(gain=plain_gain)), torch.randn(4, 16)
-        with velo.enable(model), unittest.mock.patch.object(RMSNorm, "forward", lambda self, x: x + 1):
+        with velo.enable(model), unittest.mock.patch.object(RMSNorm, "forward",
+                                                            lambda self, x: x + 1):
             self.assertTrue(torch.equal(model(x), x + 1))
 
     def test_threads_may_enable_at_once(self):
@@ -261,11 +283,13 @@ class Enable(Torch):
         want = model(x)
         with velo.enable(model):
             if hasattr(torch, "func"):
-                torch.func.jacrev(lambda x: torch.func.functional_call(model, dict(model.named_parameters()), (x,)))(x[0])
+                torch.func.jacrev(lambda x: torch.func.functional_call(
+                    model, dict(model.named_parameters()), (x,)))(x[0])
                 self.assertLessEqual(distance(torch.func.vmap(model)(x), want), 1e-5)
                 torch.func.jvp(model, (x,), (x,))
             with torch.autograd.forward_ad.dual_level():
-                torch.autograd.forward_ad.unpack_dual(model(torch.autograd.forward_ad.make_dual(x, x)))
+                torch.autograd.forward_ad.unpack_dual(
+                    model(torch.autograd.forward_ad.make_dual(x, x)))
 
             class Subclass(torch.Tensor):
                 pass
@@ -277,9 +301,13 @@ class Enable(Torch):
     @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
     def test_attention_falls_through(self):
         q = torch.randn(2, 4, 64, 16)
-        cases = {"mask": dict(attn_mask=torch.ones(64, 64, dtype=torch.bool).tril()), "wide": {}, "one head of keys": {},
-                 "three dimensions": {}, "causal": dict(is_causal=True), "value width": {}}
-        taken = ("causal", "one head of keys") + (("three dimensions",) if torch.__version__ >= "2.10" else ())
+        cases = {
+            "mask": dict(attn_mask=torch.ones(64, 64, dtype=torch.bool).tril()), "wide": {},
+            "one head of keys": {}, "three dimensions": {}, "causal": dict(is_causal=True),
+            "value width": {}
+        }
+        taken = ("causal", "one head of keys") + (
+            ("three dimensions",) if torch.__version__ >= "2.10" else ())
         for name, options in cases.items():
             query = {"wide": torch.randn(1, 1, 64, 520), "three dimensions": q[0]}.get(name, q)
             key = q[:, :1].expand(2, 4, 64, 16) if name == "one head of keys" else query
@@ -293,11 +321,13 @@ class Enable(Torch):
 
     @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
     def test_autocast_keeps_torchs_rules(self):
-        q, logits, targets = torch.randn(1, 2, 32, 16), torch.randn(32, 64), torch.randint(0, 64, (32,))
+        q, logits, targets = torch.randn(1, 2, 32,
+                                         16), torch.randn(32, 64), torch.randint(0, 64, (32,))
         model, x = block(), torch.randn(4, 16)
         for enabled in (False, True):
             with velo.enable(model) if enabled else torch.enable_grad(), torch.autocast("cpu"):
-                types = (F.scaled_dot_product_attention(q, q, q, is_causal=True).dtype, F.cross_entropy(logits, targets).dtype,
+                types = (F.scaled_dot_product_attention(q, q, q, is_causal=True).dtype,
+                         F.cross_entropy(logits, targets).dtype,
                          F.cross_entropy(logits.bfloat16(), targets).dtype, model(x).dtype)
             self.assertEqual(types, types if not enabled else stock)
             stock = types
@@ -315,7 +345,8 @@ class Enable(Torch):
         mlp, x, kept = GatedMlp(size, inner), torch.randn(rows, size), {}
 
         def keep(tensor):
-            kept[tensor.untyped_storage().data_ptr() if MODERN else tensor.storage().data_ptr()] = tensor.numel()
+            kept[tensor.untyped_storage().data_ptr() if MODERN else tensor.storage().data_ptr(
+            )] = tensor.numel()
             return tensor
 
         with velo.enable(mlp) as done, torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
@@ -326,7 +357,8 @@ class Enable(Torch):
         self.assertLessEqual(sum(kept.values()), rows * (size + 3 * inner))
 
     def test_linear_layers(self):
-        layer, frozen = torch.nn.Linear(512, 640), torch.nn.Linear(640, 512, bias=False).requires_grad_(False)
+        layer, frozen = torch.nn.Linear(512, 640), torch.nn.Linear(640, 512,
+                                                                   bias=False).requires_grad_(False)
         x = values(2, 64, 512)
         stack = torch.nn.Sequential(layer, frozen)
 
@@ -338,7 +370,9 @@ class Enable(Torch):
         with velo.enable(stack):
             got, gots = run()
             self.assertIn("Matmul", type(got.grad_fn).__name__)
-            self.assertNotIn("Matmul", type(layer(x[:1, :1]).grad_fn).__name__, "a small product is not worth a call")
+            self.assertNotIn("Matmul",
+                             type(layer(x[:1, :1]).grad_fn).__name__,
+                             "a small product is not worth a call")
             if MODERN:
                 with torch.autocast("cpu"):
                     self.assertEqual(layer(x).dtype, torch.bfloat16)
@@ -349,12 +383,14 @@ class Enable(Torch):
             self.assertEqual(sum("level 0" in why for _, why in done.left), 2)
 
     def test_a_gradient_penalty_through_linear_layers(self):
-        stack, x = torch.nn.Sequential(torch.nn.Linear(512, 640), torch.nn.Tanh(), torch.nn.Linear(640, 512)), values(2, 64, 512)
+        stack, x = torch.nn.Sequential(torch.nn.Linear(512, 640), torch.nn.Tanh(),
+                                       torch.nn.Linear(640, 512)), values(2, 64, 512)
 
         def penalty():
             y = stack(x)
             slope, = torch.autograd.grad(y.square().sum(), x, create_graph=True)
-            return torch.autograd.grad((slope.norm(dim=-1) - 1).square().mean(), (x, *stack.parameters())), y
+            return torch.autograd.grad((slope.norm(dim=-1) - 1).square().mean(),
+                                       (x, *stack.parameters())), y
 
         want, _ = penalty()
         with velo.enable(stack):
@@ -369,16 +405,24 @@ class Enable(Torch):
             alone = {**os.environ, "VELO_LIBRARY": shutil.copy(os.environ["VELO_LIBRARY"], folder)}
             alone.pop("VELO_ADAPTERS", None)
             program = f"import sys; sys.path[:0] = {sys.path!r}; import velo.torch; print(velo.torch.enable())"
-            done = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True, check=True)
-        self.assertRegex(done.stdout, "torch's dispatcher: every call goes by ctypes.*libvelo_adapters.so.1")
+            done = subprocess.run([sys.executable, "-c", program],
+                                  env=alone,
+                                  capture_output=True,
+                                  text=True,
+                                  check=True)
+        self.assertRegex(done.stdout,
+                         "torch's dispatcher: every call goes by ctypes.*libvelo_adapters.so.1")
 
     def test_nonsense_is_refused(self):
         """Before anything is replaced: what follows finds torch as it was."""
         adamw, optimizer = torch.optim.AdamW, torch.optim.SGD([torch.ones(1)], lr=0.1)
-        for arguments, text in (({"level": 3}, "level must be 0, 1 or 2, got 3"), ({"level": True}, "level must be .*, got True"),
-                                ({"level": 1.0}, "level must be .*, got 1.0"), ({"level": "2"}, "level must be .*, got '2'"),
-                                ({"model": "Llama"}, "model must be a torch.nn.Module or None, got 'Llama'"),
-                                ({"optimizer": optimizer}, "optimizer must be True or False, got SGD"),
+        for arguments, text in (({"level": 3}, "level must be 0, 1 or 2, got 3"), ({"level":
+            True}, "level must be .*, got True"), ({"level": 1.0}, "level must be .*, got 1.0"),
+                                ({"level": "2"}, "level must be .*, got '2'"),
+                                ({"model": "Llama"},
+                                 "model must be a torch.nn.Module or None, got 'Llama'"),
+                                ({"optimizer": optimizer},
+                                 "optimizer must be True or False, got SGD"),
                                 ({"optimizer": None}, "optimizer must be True or False, got None")):
             with self.assertRaisesRegex((TypeError, ValueError), f"enable: {text}"):
                 velo.enable(**arguments)
@@ -389,15 +433,19 @@ class Enable(Torch):
 
     def test_a_level_that_one_context_refuses_leaves_nothing_behind(self):
         library = velo.library()
-        contexts, adamw, set_key = [library.context()[0], *library.contexts_of_adapter()], torch.optim.AdamW, library.c.velo_config_set
+        contexts, adamw, set_key = [library.context()[0], *library.contexts_of_adapter()
+                                   ], torch.optim.AdamW, library.c.velo_config_set
         for refusing in contexts:
 
             def refuse(context, key, value, refusing=refusing):
-                return 4 if value == b"1" and context.value == refusing.value else set_key(context, key, value)
+                return 4 if value == b"1" and context.value == refusing.value else set_key(
+                    context, key, value)
 
-            with unittest.mock.patch.object(library.c, "velo_config_set", refuse), self.assertRaises(velo.VeloError):
+            with unittest.mock.patch.object(library.c, "velo_config_set",
+                                            refuse), self.assertRaises(velo.VeloError):
                 velo.enable(level=1)
-            self.assertEqual([library._value(context, b"level") for context in contexts], [b"2"] * len(contexts))
+            self.assertEqual([library._value(context, b"level") for context in contexts],
+                             [b"2"] * len(contexts))
             with velo.enable(level=0):
                 self.assertEqual(library.get("level"), "0")
             self.assertEqual((library.get("level"), torch.optim.AdamW), ("2", adamw))
@@ -422,11 +470,17 @@ class Enable(Torch):
         class Quantized(torch.Tensor):
             pass
 
-        kinds = {"0": (lambda m: m.double(), "in torch.float64"), "1": (lambda m: m.to("meta"), "on the meta device: call enable() again")}
+        kinds = {
+            "0": (lambda m: m.double(), "in torch.float64"),
+            "1": (lambda m: m.to("meta"), "on the meta device: call enable() again")
+        }
         if MODERN:
-            kinds["2"] = (lambda m: self.with_weights(m, lambda w: w.as_subclass(Quantized)), "a Quantized, and velo computes on tensors")
-            kinds["3"] = (lambda m: self.with_weights(m, self.distributed), "a DTensor, and velo computes on tensors")
-        for make, subject in ((lambda: RMSNorm(gain=plain_gain), "its gain is"), (lambda: torch.nn.Linear(512, 640), "its weight is"),
+            kinds["2"] = (lambda m: self.with_weights(m, lambda w: w.as_subclass(Quantized)),
+                          "a Quantized, and velo computes on tensors")
+            kinds["3"] = (lambda m: self.with_weights(m, self.distributed),
+                          "a DTensor, and velo computes on tensors")
+        for make, subject in ((lambda: RMSNorm(gain=plain_gain),
+                               "its gain is"), (lambda: torch.nn.Linear(512, 640), "its weight is"),
                               (GatedMlp, "a weight of its layers is")):
             model = torch.nn.Sequential(*(change(make()) for change, _ in kinds.values()))
             with velo.enable(model) as done:
@@ -448,7 +502,10 @@ class Enable(Torch):
 
     def mesh(self):
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+            torch.distributed.init_process_group("gloo",
+                                                 store=torch.distributed.HashStore(),
+                                                 rank=0,
+                                                 world_size=1)
             self.addCleanup(torch.distributed.destroy_process_group)
         return torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
 
@@ -467,7 +524,8 @@ class Enable(Torch):
             want = model(x)
             with velo.enable(model) as again:
                 self.assertLessEqual(distance(model(x), want), 1e-5)
-                self.assertEqual({where for where, _ in again.replaced if where in ("0", "1")}, {"0", "1"})
+                self.assertEqual({where for where, _ in again.replaced if where in ("0", "1")},
+                                 {"0", "1"})
 
     def test_an_interrupted_enable_leaves_nothing_behind(self):
         class Interrupting(torch.nn.Module):

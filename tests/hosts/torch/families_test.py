@@ -9,9 +9,18 @@ import unittest
 
 from torch_case import Torch, torch, transformers, velo
 
-SIZES = dict(vocab_size=512, hidden_size=128, intermediate_size=352, num_hidden_layers=2, num_attention_heads=4,
-             num_key_value_heads=2, max_position_embeddings=128, pad_token_id=0, use_cache=False)
-FAMILIES = {"Llama": {}, "Qwen3": {"head_dim": 32}, "Gemma": {"head_dim": 32}, "Phi3": {}, "StableLm": {}}
+SIZES = dict(vocab_size=512,
+             hidden_size=128,
+             intermediate_size=352,
+             num_hidden_layers=2,
+             num_attention_heads=4,
+             num_key_value_heads=2,
+             max_position_embeddings=128,
+             pad_token_id=0,
+             use_cache=False)
+FAMILIES = {
+    "Llama": {}, "Qwen3": {"head_dim": 32}, "Gemma": {"head_dim": 32}, "Phi3": {}, "StableLm": {}
+}
 
 
 class Families(Torch):
@@ -35,7 +44,8 @@ class Families(Torch):
         self.assertLessEqual(float((got - exact).norm() / exact.norm()), 1e-5, family)
         with velo.enable(rounded):
             got = self.gradients(rounded, ids)
-        self.assertLessEqual(float((got - exact).norm()), 1.2 * float((stock - exact).norm()), family)
+        self.assertLessEqual(float((got - exact).norm()), 1.2 * float((stock - exact).norm()),
+                             family)
 
     def test_llama(self):
         self.check("Llama")

@@ -17,13 +17,16 @@ velo = ctypes.CDLL(os.environ["VELO_LIBRARY"])
 JSON, PICKLE, TIMELINE = 0, 1, 2
 ORDINARY = 0
 # What the viewer's page knows of pickles; numbers, texts and containers, no code.
-READ_BY_THE_PAGE = {"PROTO", "STOP", "MARK", "EMPTY_DICT", "EMPTY_LIST", "SETITEMS", "APPENDS", "BININT", "BININT1", "BININT2", "LONG1",
-                    "BINUNICODE", "BINPUT", "BINGET", "TUPLE2", "NEWTRUE", "NEWFALSE"}
+READ_BY_THE_PAGE = {
+    "PROTO", "STOP", "MARK", "EMPTY_DICT", "EMPTY_LIST", "SETITEMS", "APPENDS", "BININT", "BININT1",
+    "BININT2", "LONG1", "BINUNICODE", "BINPUT", "BINGET", "TUPLE2", "NEWTRUE", "NEWFALSE"
+}
 
 
 class Request(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("lifetime", ctypes.c_int32), ("bytes", ctypes.c_uint64),
-                ("alignment", ctypes.c_uint64), ("stream", ctypes.c_void_p), ("purpose", ctypes.c_int32), ("zero", ctypes.c_int32)]
+    _fields_ = [("struct_size", ctypes.c_uint32), ("lifetime", ctypes.c_int32),
+                ("bytes", ctypes.c_uint64), ("alignment", ctypes.c_uint64),
+                ("stream", ctypes.c_void_p), ("purpose", ctypes.c_int32), ("zero", ctypes.c_int32)]
 
 
 def done(status):
@@ -103,11 +106,13 @@ def check_views(snapshot, before, empty):
     finally:
         sys.stdout = captured
     assert compared[0] > 0
-    for page in (viewer.trace_plot(snapshot), viewer.trace_plot(snapshot, plot_segments=True), viewer.segment_plot(snapshot)):
+    for page in (viewer.trace_plot(snapshot), viewer.trace_plot(snapshot, plot_segments=True),
+                 viewer.segment_plot(snapshot)):
         assert "snapshot.pickle" in page
     filtered = viewer.filter_alloc_free_pairs(pickle.loads(pickle.dumps(snapshot)))
     left = [e["action"] for e in filtered["device_traces"][0]]
-    # What was freed after its allocation is gone; the three blocks still there of those recorded stay.
+    # What was freed after its allocation is gone; the three blocks still there of those recorded
+    # stay.
     assert left.count("alloc") == 1 and "free_requested" not in left, left
     viewer.trace(empty)
     viewer.segsum(empty)
@@ -144,11 +149,14 @@ def main():
     assert timeless(from_json) == timeless(from_pickle)
     # Keys and types that torch's own snapshots have.
     segment, block = from_pickle["segments"][0], from_pickle["segments"][0]["blocks"][0]
-    assert {"address", "total_size", "stream", "segment_type", "segment_pool_id", "allocated_size", "active_size", "requested_size",
-            "device", "is_expandable", "blocks"} <= set(segment)
+    assert {
+        "address", "total_size", "stream", "segment_type", "segment_pool_id", "allocated_size",
+        "active_size", "requested_size", "device", "is_expandable", "blocks"
+    } <= set(segment)
     assert {"address", "size", "requested_size", "state", "frames"} <= set(block)
     assert isinstance(segment["segment_pool_id"], tuple)
-    assert {"active_allocated", "inactive"} >= {b["state"] for s in from_pickle["segments"] for b in s["blocks"]}
+    assert {"active_allocated",
+            "inactive"} >= {b["state"] for s in from_pickle["segments"] for b in s["blocks"]}
     assert {"alloc", "free_requested", "free_completed", "segment_map", "oom", "annotate"} == {
         e["action"] for e in from_pickle["device_traces"][0]}
     import xml.dom.minidom

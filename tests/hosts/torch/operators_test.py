@@ -26,7 +26,8 @@ def causal_attention(q, k, v):
 class Operators(Torch):
     def compare(self, name, dtype, ours, theirs, leaves):
         """Values and gradients of two ways to compute the same."""
-        got, truth = ours(*leaves), theirs(*[leaf.detach().float().requires_grad_() for leaf in leaves])
+        got, truth = ours(*leaves), theirs(
+            *[leaf.detach().float().requires_grad_() for leaf in leaves])
         weight = torch.randn(truth.shape)
         reference = [leaf.detach().float().requires_grad_() for leaf in leaves]
         want = torch.autograd.grad((theirs(*reference) * weight).sum(), reference)
@@ -34,31 +35,40 @@ class Operators(Torch):
         self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
         for index, (h, w) in enumerate(zip(have, want)):
             self.assertEqual(h.dtype, leaves[index].dtype, name)
-            self.assertLessEqual(distance(h, w), BOUND[dtype] * (4 if dtype == torch.bfloat16 else 1), f"{name} gradient {index}")
+            self.assertLessEqual(distance(h,
+                                          w), BOUND[dtype] * (4 if dtype == torch.bfloat16 else 1),
+                                 f"{name} gradient {index}")
 
     def test_values_and_gradients(self):
         targets = torch.randint(0, 40, (30,))
         for dtype in TYPES:
             x = values(6, 40, dtype=dtype)
-            norm = lambda x, g: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * g  # noqa: E731
+            norm = lambda x, g: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6
+                                               ) * g  # noqa: E731
             self.compare("rms_norm", dtype, velo.rms_norm, norm, (x, values(40, dtype=dtype)))
             self.compare("swiglu", dtype, velo.swiglu, gated, (x,))
             self.compare("cross_entropy", dtype, lambda l: velo.cross_entropy(l, targets).view(1),
-                         lambda l: F.cross_entropy(l, targets).view(1), (values(30, 40, dtype=dtype),))
+                         lambda l: F.cross_entropy(l, targets).view(1),
+                         (values(30, 40, dtype=dtype),))
             qkv = [values(2, 9, 4, 16, dtype=dtype) for _ in range(3)]
-            self.compare("fusion_attention", dtype, lambda q, k, v: velo.fusion_attention(q, k, v, causal=True),
+            self.compare("fusion_attention", dtype,
+                         lambda q, k, v: velo.fusion_attention(q, k, v, causal=True),
                          causal_attention, qkv)
-            self.compare("matmul", dtype, lambda a, b: velo.matmul(a, b, transpose_b=True), lambda a, b: a @ b.t(),
+            self.compare("matmul", dtype, lambda a, b: velo.matmul(a, b, transpose_b=True),
+                         lambda a, b: a @ b.t(),
                          (values(2, 7, 24, dtype=dtype), values(10, 24, dtype=dtype)))
             self.compare("add", dtype, velo.add, torch.add, (x, values(6, 40, dtype=dtype)))
             ids = torch.randint(0, 12, (3, 5))
-            self.compare("embedding", dtype, lambda t: velo.embedding(ids, t), lambda t: F.embedding(ids, t),
-                         (values(12, 20, dtype=dtype),))
+            self.compare("embedding", dtype, lambda t: velo.embedding(ids, t),
+                         lambda t: F.embedding(ids, t), (values(12, 20, dtype=dtype),))
             angle = torch.rand(1, 9, 1, 16)
             cos, sin = angle.cos(), angle.sin()
-            self.compare("rotary_position_embedding", dtype, lambda x: velo.rotary_position_embedding(x, cos, sin),
-                         lambda x: x * cos + torch.cat((-x[..., 8:], x[..., :8]), -1) * sin, (qkv[0],))
-        self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16), lambda x: x * 1, (values(6, 40),))
+            self.compare("rotary_position_embedding", dtype,
+                         lambda x: velo.rotary_position_embedding(x, cos, sin),
+                         lambda x: x * cos + torch.cat(
+                             (-x[..., 8:], x[..., :8]), -1) * sin, (qkv[0],))
+        self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16),
+                     lambda x: x * 1, (values(6, 40),))
 
     def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
         """bfloat16 factors, a float32 product: its gradient is float32, and so is its sum over rows."""
@@ -78,8 +88,10 @@ class Operators(Torch):
                 self.assertTrue(hasattr(forms, "out"))
                 for form in dispatcher.overloads(operator):
                     schema = str(getattr(forms, form or "default")._schema)
-                    self.assertEqual(schema, str(torch._C.parse_schema("velo::" + dispatcher.schema_of(operator, form))),
-                                     "the adapter and Python define the same")
+                    self.assertEqual(
+                        schema,
+                        str(torch._C.parse_schema("velo::" + dispatcher.schema_of(operator, form))),
+                        "the adapter and Python define the same")
 
     def test_nothing_is_copied(self):
         x, y = torch.zeros(1000), torch.zeros(1000)
@@ -88,14 +100,19 @@ class Operators(Torch):
         wide = torch.arange(24.0).view(2, 3, 4).transpose(0, 1)
         cos = torch.ones(1, 3, 1, 4)
         rotated = torch.empty(1, 3, 2, 4)
-        velo.call("rotary_position_embedding", x=wide.unsqueeze(0), cos=cos, sin=torch.zeros_like(cos), y=rotated)
+        velo.call("rotary_position_embedding",
+                  x=wide.unsqueeze(0),
+                  cos=cos,
+                  sin=torch.zeros_like(cos),
+                  y=rotated)
         self.assertTrue(torch.equal(rotated[0], wide))
         del y
 
     def test_torch_counts_what_is_written(self):
         """By torch.ops too, where there is no adapter."""
         x, gain = torch.randn(4, 8), torch.ones(8)
-        for run in (lambda y: velo.call("rms_norm", x=x, gamma=gain, y=y), lambda y: torch.ops.velo.rms_norm.out(x, gain, y)):
+        for run in (lambda y: velo.call("rms_norm", x=x, gamma=gain, y=y),
+                    lambda y: torch.ops.velo.rms_norm.out(x, gain, y)):
             leaf = torch.randn(4, 8, requires_grad=True)
             y = leaf.exp()
             run(y.detach())
@@ -110,7 +127,8 @@ class Operators(Torch):
         with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):
             velo.call("rms_norm", x=torch.randn(1, 8).expand(4, 8), gamma=gain, y=torch.empty(4, 8))
         x = torch.randn(8, 4)
-        self.assertLessEqual(distance(velo.rms_norm(x.t(), gain), velo.rms_norm(x.t().contiguous(), gain)), 0)
+        self.assertLessEqual(
+            distance(velo.rms_norm(x.t(), gain), velo.rms_norm(x.t().contiguous(), gain)), 0)
         self.assertEqual(velo.rms_norm(torch.empty(0, 8), gain).shape, (0, 8))
         expanded = torch.randn(2, 5, 1, 16).expand(2, 5, 4, 16)
         got = velo.fusion_attention(expanded, expanded, expanded)
@@ -121,12 +139,14 @@ class Operators(Torch):
         x, q = torch.randn(batch, 8).to(dtype), torch.randn(batch, 5, 4, 16).to(dtype)
         ids, angle = torch.arange(batch) % 12, torch.rand(batch, 5, 1, 16)
         return {
-            "rms_norm": (velo.rms_norm, (x, torch.randn(8).to(dtype))), "swiglu": (velo.swiglu, (x,)),
-            "fusion_attention": (velo.fusion_attention, (q, q * 2, q * 3)), "add": (velo.add, (x, x * 2)),
-            "rotary_position_embedding": (velo.rotary_position_embedding, (q, angle.cos(), angle.sin())),
-            "embedding": (lambda t: velo.embedding(ids, t), (torch.randn(12, 8).to(dtype),)),
+            "rms_norm": (velo.rms_norm, (x, torch.randn(8).to(dtype))), "swiglu":
+                (velo.swiglu, (x,)), "fusion_attention": (velo.fusion_attention, (q, q * 2, q * 3)),
+            "add": (velo.add, (x, x * 2)), "rotary_position_embedding":
+                (velo.rotary_position_embedding, (q, angle.cos(), angle.sin())), "embedding":
+                    (lambda t: velo.embedding(ids, t), (torch.randn(12, 8).to(dtype),)),
             "cross_entropy": (lambda x: velo.cross_entropy(x, ids % 8, reduction="none"), (x,)),
-            "matmul": (velo.matmul, (x, torch.randn(8, 6).to(dtype))), "cast": (lambda x: velo.cast(x, torch.float32), (x,)),
+            "matmul": (velo.matmul, (x, torch.randn(8, 6).to(dtype))), "cast":
+                (lambda x: velo.cast(x, torch.float32), (x,)),
         }
 
     def test_every_operator_reads_every_layout(self):
@@ -137,8 +157,10 @@ class Operators(Torch):
             wide[..., ::2] = t
             return wide[..., ::2]
 
-        views = {"transposed": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1), "with gaps": gaps,
-                 "broadcast": lambda t: t[:1].expand(t.shape)}
+        views = {
+            "transposed": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1),
+            "with gaps": gaps, "broadcast": lambda t: t[:1].expand(t.shape)
+        }
         for dtype in TYPES:
             for name, (function, leaves) in self.operators(dtype, 6).items():
                 for (layout, view), index in itertools.product(views.items(), range(len(leaves))):
@@ -148,28 +170,40 @@ class Operators(Torch):
                         tensors = [t.detach().requires_grad_() for t in tensors]
                         out = function(*tensors)
                         weight = torch.linspace(-1, 1, out.numel()).view(out.shape).to(out.dtype)
-                        gradients = torch.autograd.grad(out, tensors, view(weight), allow_unused=True)
+                        gradients = torch.autograd.grad(out,
+                                                        tensors,
+                                                        view(weight),
+                                                        allow_unused=True)
                         both.append([out, *[g for g in gradients if g is not None]])
                     for a, b in zip(*both):
-                        self.assertTrue(torch.equal(a, b), f"{name} {dtype}, argument {index} {layout}")
+                        self.assertTrue(torch.equal(a, b),
+                                        f"{name} {dtype}, argument {index} {layout}")
 
     def test_raw_calls_read_every_layout_or_refuse_it_by_name(self):
         """velo.call hands over tensors as they are: whatever it takes, it reads right."""
         for dtype, batch in itertools.product(TYPES, (6, 1)):
             x = torch.randn(batch, 8).to(dtype)
-            strided = {"transposed": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
-                       "broadcast": x[:1].expand(6, 8), "rows apart": torch.cat((x, x), -1)[:, :8]}
+            strided = {
+                "transposed": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
+                "broadcast": x[:1].expand(6, 8), "rows apart": torch.cat((x, x), -1)[:, :8]
+            }
             for layout, view in strided.items():
-                for name, values in (("rms_norm", {"x": view, "gamma": torch.ones(8, dtype=dtype)}), ("swiglu", {"x": view}),
-                                     ("cast", {"x": view, "dtype": 0}), ("matmul", {"a": view, "b": torch.eye(8).to(dtype)})):
-                    outputs = {n: torch.empty(*s, dtype=t) for n, (s, t) in velo.infer(name, **{
-                        k: v.contiguous() if isinstance(v, torch.Tensor) else v for k, v in values.items()}).items()
-                        if n in ("y", "c")}
+                for name, values in (("rms_norm", {"x": view, "gamma": torch.ones(8, dtype=dtype)}),
+                                     ("swiglu", {"x": view}), ("cast", {"x": view, "dtype": 0}),
+                                     ("matmul", {"a": view, "b": torch.eye(8).to(dtype)})):
+                    outputs = {
+                        n: torch.empty(*s, dtype=t) for n, (s, t) in velo.infer(
+                            name, **{
+                                k: v.contiguous() if isinstance(v, torch.Tensor) else v
+                                for k, v in values.items()
+                            }).items() if n in ("y", "c")
+                    }
                     key = "a" if name == "matmul" else "x"
                     try:
                         velo.call(name, **values, **outputs)
                     except velo.VeloError as refused:
-                        self.assertRegex(str(refused), rf"velo_{name}: args\.{key}\.strides", layout)
+                        self.assertRegex(str(refused), rf"velo_{name}: args\.{key}\.strides",
+                                         layout)
                         continue
                     again = {n: torch.empty_like(t) for n, t in outputs.items()}
                     velo.call(name, **{**values, key: view.contiguous()}, **again)
@@ -182,35 +216,48 @@ class Operators(Torch):
                 leaves = [t.requires_grad_() for t in leaves]
                 out = function(*leaves)
                 self.assertEqual(out.shape[0], 0, name)
-                for leaf, gradient in zip(leaves, torch.autograd.grad(out, leaves, out, allow_unused=True)):
+                for leaf, gradient in zip(leaves,
+                                          torch.autograd.grad(out, leaves, out, allow_unused=True)):
                     if gradient is not None:
                         self.assertTrue(torch.equal(gradient, torch.zeros_like(leaf)), name)
 
     def test_values_that_do_not_fit_are_named(self):
         x = torch.ones(4, 8)
-        for wrong, text in ((lambda: velo.cross_entropy(x, torch.zeros(4, dtype=torch.int64), reduction="avg"),
-                             "reduction is none, mean, sum; got 'avg'"),
-                            (lambda: velo.cast(x, torch.float64), "dtype is float32, bfloat16; got torch.float64"),
-                            (lambda: velo.swiglu(x, dim=1.5), "dim is an integer; got 1.5"),
-                            (lambda: velo.swiglu(x, dim=1 << 64), "dim is an integer of 64 bits; got 18446744073709551616"),
-                            (lambda: velo.rms_norm(x, x[0], epsilon="1e-6"), "epsilon is a number; got '1e-6'"),
-                            (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=-1.0), "dim is an integer; got -1.0"),
-                            (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=True), "dim is an integer; got True"),
-                            (lambda: velo.infer("cast", x=x, dtype=True), "dtype is float32, bfloat16; got True"),
-                            (lambda: velo.rotary_position_embedding(x, x, x, True), "mode is half, interleaved; got True"),
-                            (lambda: velo.rms_norm(x, x[0], True), "epsilon is a number; got True"),
-                            (lambda: velo.matmul(x, x, transpose_b=2), "transpose_b is True or False; got 2"),
-                            (lambda: velo.matmul(x, x, transpose_b="b"), "transpose_b is True or False; got 'b'"),
-                            (lambda: velo.matmul(x, x, True), "velo_matmul: bias is a torch.Tensor; got True"),
-                            (lambda: velo.rms_norm(x, 1e-6), "velo_rms_norm: gamma is a torch.Tensor; got 1e-06"),
-                            (lambda: velo.fusion_attention(x, x, x, 0.25), "velo_fusion_attention: causal is True or False; got 0.25"),
-                            (lambda: velo.fusion_attention(x, x, x, True, True), "scale is a number; got True"),
-                            (lambda: velo.call("foo", x=x), "velo has no operator 'foo'; it has rms_norm"),
-                            (lambda: velo.call("add", a=x, c=1), "velo_add has no field c; it has a, b, y"),
-                            (lambda: velo.call("add", a=x.to(torch.complex64), b=x, y=x), "expected f32 or bf16, got torch.complex64"),
-                            (lambda: velo.infer("add", a=x.to(torch.complex64), b=x), "expected f32 or bf16, got torch.complex64"),
-                            (lambda: velo.call("add", a=x.to_sparse(), b=x, y=x), "expected a dense tensor on the CPU")):
-            with self.assertRaisesRegex((ValueError, TypeError, AttributeError, velo.VeloError), text):
+        for wrong, text in (
+            (lambda: velo.cross_entropy(x, torch.zeros(4, dtype=torch.int64), reduction="avg"),
+             "reduction is none, mean, sum; got 'avg'"),
+            (lambda: velo.cast(x, torch.float64),
+             "dtype is float32, bfloat16; got torch.float64"), (lambda: velo.swiglu(x, dim=1.5),
+                                                                "dim is an integer; got 1.5"),
+            (lambda: velo.swiglu(x, dim=1 << 64),
+             "dim is an integer of 64 bits; got 18446744073709551616"),
+            (lambda: velo.rms_norm(x, x[0], epsilon="1e-6"), "epsilon is a number; got '1e-6'"),
+            (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=-1.0), "dim is an integer; got -1.0"),
+            (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=True),
+             "dim is an integer; got True"), (lambda: velo.infer("cast", x=x, dtype=True),
+                                              "dtype is float32, bfloat16; got True"),
+            (lambda: velo.rotary_position_embedding(x, x, x, True),
+             "mode is half, interleaved; got True"), (lambda: velo.rms_norm(x, x[0], True),
+                                                      "epsilon is a number; got True"),
+            (lambda: velo.matmul(x, x, transpose_b=2),
+             "transpose_b is True or False; got 2"), (lambda: velo.matmul(x, x, transpose_b="b"),
+                                                      "transpose_b is True or False; got 'b'"),
+            (lambda: velo.matmul(x, x, True), "velo_matmul: bias is a torch.Tensor; got True"),
+            (lambda: velo.rms_norm(x, 1e-6), "velo_rms_norm: gamma is a torch.Tensor; got 1e-06"),
+            (lambda: velo.fusion_attention(x, x, x, 0.25),
+             "velo_fusion_attention: causal is True or False; got 0.25"),
+            (lambda: velo.fusion_attention(x, x, x, True, True),
+             "scale is a number; got True"), (lambda: velo.call("foo", x=x),
+                                              "velo has no operator 'foo'; it has rms_norm"),
+            (lambda: velo.call("add", a=x, c=1), "velo_add has no field c; it has a, b, y"),
+            (lambda: velo.call("add", a=x.to(torch.complex64), b=x, y=x),
+             "expected f32 or bf16, got torch.complex64"),
+            (lambda: velo.infer("add", a=x.to(torch.complex64), b=x),
+             "expected f32 or bf16, got torch.complex64"),
+            (lambda: velo.call("add", a=x.to_sparse(), b=x, y=x),
+             "expected a dense tensor on the CPU")):
+            with self.assertRaisesRegex((ValueError, TypeError, AttributeError, velo.VeloError),
+                                        text):
                 wrong()
 
     def test_second_derivatives_are_refused(self):
@@ -220,25 +267,30 @@ class Operators(Torch):
             torch.autograd.grad(dx.sum(), leaves)
 
     def test_every_function_is_differentiated_twice_or_refused(self):
-        targets, ids, angle = torch.randint(0, 40, (30,)), torch.randint(0, 12, (3, 5)), torch.rand(1, 9, 1, 16)
+        targets, ids, angle = torch.randint(0, 40,
+                                            (30,)), torch.randint(0, 12,
+                                                                  (3, 5)), torch.rand(1, 9, 1, 16)
         qkv = [values(2, 9, 4, 16) for _ in range(3)]
         every = {
             "rms_norm": (velo.rms_norm, None, (values(4, 8), values(8))),
-            "swiglu": (velo.swiglu, None, (values(4, 8),)),
-            "rotary_position_embedding": (lambda x: velo.rotary_position_embedding(x, angle.cos(), angle.sin()), None, qkv[:1]),
-            "fusion_attention": (velo.fusion_attention, None, qkv),
-            "embedding": (lambda t: velo.embedding(ids, t), None, (values(12, 20),)),
+            "swiglu": (velo.swiglu, None, (values(4, 8),)), "rotary_position_embedding":
+                (lambda x: velo.rotary_position_embedding(x, angle.cos(), angle.sin()), None,
+                 qkv[:1]), "fusion_attention": (velo.fusion_attention, None, qkv), "embedding":
+                     (lambda t: velo.embedding(ids, t), None, (values(12, 20),)),
             "cross_entropy": (lambda x: velo.cross_entropy(x, targets), None, (values(30, 40),)),
-            "add": (velo.add, torch.add, (values(4, 8), values(4, 8))),
-            "cast": (lambda x: velo.cast(x, torch.float32), lambda x: x * 1, (values(4, 8),)),
+            "add": (velo.add, torch.add, (values(4, 8), values(4, 8))), "cast":
+                (lambda x: velo.cast(x, torch.float32), lambda x: x * 1, (values(4, 8),)),
         }
         for a, b in itertools.product((False, True), repeat=2):
             every[f"matmul {a} {b}"] = (
                 lambda x, y, z, a=a, b=b: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
                 lambda x, y, z, a=a, b=b: (x.t() if a else x) @ (y.t() if b else y) + z,
-                (values(*((24, 7) if a else (7, 24))), values(*((10, 24) if b else (24, 10))), values(10)))
-        derived = {name for name, operator in velo.library().operators.items()
-                   if not operator.gradient_of and (operator.gradient or name in irregular.GRADIENTS)}
+                (values(*((24, 7) if a else (7, 24))), values(*((10, 24) if b else (24, 10))),
+                 values(10)))
+        derived = {
+            name for name, operator in velo.library().operators.items()
+            if not operator.gradient_of and (operator.gradient or name in irregular.GRADIENTS)
+        }
         self.assertEqual({name.split()[0] for name in every}, derived)
 
         def penalty(compute, leaves):
@@ -248,7 +300,8 @@ class Operators(Torch):
 
         for name, (ours, stock, leaves) in every.items():
             if stock is None:
-                with self.assertRaisesRegex(RuntimeError, f"{name} has a first derivative and no second"):
+                with self.assertRaisesRegex(RuntimeError,
+                                            f"{name} has a first derivative and no second"):
                     penalty(ours, leaves)
             else:
                 for have, want in zip(penalty(ours, leaves), penalty(stock, leaves)):
@@ -272,18 +325,28 @@ class Operators(Torch):
     def test_tables_of_rotation_have_gradients(self):
         x, cos, sin = values(2, 3, 5, 8), values(1, 3, 1, 8), values(1, 3, 1, 8)
         turned = torch.cat((-x[..., 4:], x[..., :4]), -1)
-        for got, want in zip(torch.autograd.grad(velo.rotary_position_embedding(x, cos, sin).sin().sum(), (x, cos, sin)),
-                             torch.autograd.grad((x * cos + turned * sin).sin().sum(), (x, cos, sin))):
+        for got, want in zip(
+                torch.autograd.grad(
+                    velo.rotary_position_embedding(x, cos, sin).sin().sum(), (x, cos, sin)),
+                torch.autograd.grad((x * cos + turned * sin).sin().sum(), (x, cos, sin))):
             self.assertLessEqual(distance(got, want), 1e-5)
 
     def test_refusals_carry_the_record(self):
-        for device in ("cpu", "meta") if MODERN else ("cpu",):  # on meta it is the inference of shapes that refuses
-            with self.assertRaisesRegex(Exception, r"velo(_|::)rms_norm: args\.gamma\.shape: expected \[8\], got \[7\]"):
-                torch.ops.velo.rms_norm(torch.ones(4, 8, device=device), torch.ones(7, device=device))
-        with self.assertRaisesRegex(velo.VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
+        for device in ("cpu", "meta") if MODERN else (
+                "cpu",):  # on meta it is the inference of shapes that refuses
+            with self.assertRaisesRegex(
+                    Exception,
+                    r"velo(_|::)rms_norm: args\.gamma\.shape: expected \[8\], got \[7\]"):
+                torch.ops.velo.rms_norm(torch.ones(4, 8, device=device), torch.ones(7,
+                                                                                    device=device))
+        with self.assertRaisesRegex(velo.VeloError,
+                                    r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
             velo.call("add", a=torch.ones(3), b=torch.ones(4), y=torch.ones(3))
-        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
-            velo.call("swiglu", x=torch.ones(4, dtype=torch.float64), y=torch.ones(2, dtype=torch.float64))
+        with self.assertRaisesRegex(velo.VeloError,
+                                    r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
+            velo.call("swiglu",
+                      x=torch.ones(4, dtype=torch.float64),
+                      y=torch.ones(2, dtype=torch.float64))
         with self.assertRaisesRegex(velo.VeloError, "meta|CPU|data"):
             velo.call("swiglu", x=torch.ones(4, device="meta"), y=torch.ones(2))
         with self.assertRaisesRegex(TypeError, "no field"):
@@ -311,7 +374,9 @@ class Operators(Torch):
                 velo.rms_norm(torch.randn(2, 8), torch.ones(8))
                 stats = velo_ctypes.velo_context_stats()
                 adapters = library.contexts_of_adapter()
-                library.check(library.c.velo_context_get_stats((adapters or [library.context()[0]])[0], ctypes.byref(stats)))
+                library.check(
+                    library.c.velo_context_get_stats((adapters or [library.context()[0]])[0],
+                                                     ctypes.byref(stats)))
                 self.assertGreater(stats.operator_calls, 0)
                 if not adapters:
                     self.assertEqual(stats.threads, threads)
@@ -319,7 +384,8 @@ class Operators(Torch):
             torch.set_num_threads(before)
 
     def test_a_forked_worker_gets_a_clear_error(self):
-        torch.set_num_threads(1)  # as the workers have it: torch 2.9 leads to a context by number of threads
+        torch.set_num_threads(
+            1)  # as the workers have it: torch 2.9 leads to a context by number of threads
         velo.rms_norm(torch.randn(2, 8), torch.ones(8))
 
         class Data(torch.utils.data.Dataset):
@@ -329,8 +395,13 @@ class Operators(Torch):
             def __getitem__(self, index):
                 return velo.rms_norm(torch.randn(2, 8), torch.ones(8))
 
-        loader = torch.utils.data.DataLoader(Data(), num_workers=2, timeout=60, multiprocessing_context="fork")
-        with self.assertRaisesRegex(RuntimeError, "expected a (stream|context) made in this process, got one made before fork"):
+        loader = torch.utils.data.DataLoader(Data(),
+                                             num_workers=2,
+                                             timeout=60,
+                                             multiprocessing_context="fork")
+        with self.assertRaisesRegex(
+                RuntimeError,
+                "expected a (stream|context) made in this process, got one made before fork"):
             list(loader)
         velo.rms_norm(torch.randn(2, 8), torch.ones(8))  # the parent goes on
 

@@ -11,16 +11,24 @@ class Decoder(torch.nn.Module):
 
     def __init__(self, hidden=64, heads=4, inner=96, symbols=50):
         super().__init__()
-        self.embed, self.head = torch.nn.Embedding(symbols, hidden), torch.nn.Linear(hidden, symbols, bias=False)
-        self.qkv, self.out = torch.nn.Linear(hidden, 3 * hidden, bias=False), torch.nn.Linear(hidden, hidden, bias=False)
-        self.gate_proj, self.up_proj = (torch.nn.Linear(hidden, inner, bias=False) for _ in range(2))
+        self.embed, self.head = torch.nn.Embedding(symbols, hidden), torch.nn.Linear(hidden,
+                                                                                     symbols,
+                                                                                     bias=False)
+        self.qkv, self.out = torch.nn.Linear(hidden, 3 * hidden,
+                                             bias=False), torch.nn.Linear(hidden,
+                                                                          hidden,
+                                                                          bias=False)
+        self.gate_proj, self.up_proj = (
+            torch.nn.Linear(hidden, inner, bias=False) for _ in range(2))
         self.down_proj = torch.nn.Linear(inner, hidden, bias=False)
         self.gains = torch.nn.Parameter(torch.ones(2, hidden))
         self.heads = heads
 
     def forward(self, symbols, operators):
         x = operators.embedding(symbols, self.embed.weight)
-        q, k, v = self.qkv(operators.norm(x, self.gains[0])).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        q, k, v = self.qkv(operators.norm(x,
+                                          self.gains[0])).unflatten(-1,
+                                                                    (3, self.heads, -1)).unbind(2)
         x = x + self.out(operators.attention(q, k, v).flatten(2))
         h = operators.norm(x, self.gains[1])
         x = x + self.down_proj(operators.gated(torch.cat((self.gate_proj(h), self.up_proj(h)), -1)))
@@ -35,7 +43,8 @@ class Stock:
 
     @staticmethod
     def norm(x, gain):
-        return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * gain
+        return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(
+            x.dtype) * gain
 
     @staticmethod
     def attention(q, k, v):
@@ -89,12 +98,16 @@ class Optimizer(Torch):
             for ours_step, theirs_step in zip(ours, theirs):
                 self.assertLessEqual(abs(ours_step - theirs_step) / theirs_step, bound, dtype)
             for have, stock, want in zip(our_first, their_first, truth):
-                self.assertLessEqual(distance(have, want), max(1e-5, 1.25 * distance(stock, want)), dtype)
+                self.assertLessEqual(distance(have, want), max(1e-5, 1.25 * distance(stock, want)),
+                                     dtype)
 
     def test_adamw_options(self):
-        for options in ({}, {"amsgrad": True}, {"maximize": True}, {"weight_decay": 0.3, "betas": (0.8, 0.9)}):
+        for options in ({}, {"amsgrad": True}, {"maximize": True},
+                        {"weight_decay": 0.3, "betas": (0.8, 0.9)}):
             ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2))
-            a, b = velo.AdamW([ours], lr=1e-2, **options), torch.optim.AdamW([theirs], lr=1e-2, **options)
+            a, b = velo.AdamW([ours], lr=1e-2, **options), torch.optim.AdamW([theirs],
+                                                                             lr=1e-2,
+                                                                             **options)
             for step in range(5):
                 ours.grad = theirs.grad = torch.sin(torch.arange(50.0) + step)
                 a.step(), b.step()
@@ -112,9 +125,11 @@ class Optimizer(Torch):
 
 
     def test_takes_what_torchs_takes(self):
-        for options in ({"fused": True}, {"foreach": True}, {"foreach": False, "capturable": False}):
+        for options in ({"fused": True}, {"foreach": True}, {"foreach": False,
+                                                             "capturable": False}):
             parameter = torch.nn.Parameter(torch.ones(4))
-            optimizer = velo.AdamW([parameter], **options) if MODERN else velo.AdamW([parameter], foreach=False)
+            optimizer = velo.AdamW([parameter], **options) if MODERN else velo.AdamW([parameter],
+                                                                                     foreach=False)
             self.assertIsInstance(optimizer, torch.optim.AdamW)
             parameter.grad = torch.ones(4)
             optimizer.step()
@@ -139,7 +154,10 @@ class Optimizer(Torch):
     @unittest.skipUnless(MODERN, "torch 1.13 keeps other state")
     def test_state_goes_to_torchs_and_back(self):
         parameters = [torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2)]
-        optimizers = [velo.AdamW(parameters[:1], lr=1e-2), torch.optim.AdamW(parameters[1:], lr=1e-2)]
+        optimizers = [
+            velo.AdamW(parameters[:1], lr=1e-2),
+            torch.optim.AdamW(parameters[1:], lr=1e-2)
+        ]
         for step in range(6):
             for parameter, optimizer in zip(parameters, optimizers):
                 parameter.grad = torch.sin(torch.arange(50.0) + step)
@@ -165,7 +183,8 @@ class Optimizer(Torch):
     def test_parameters_of_any_strides(self):
         """Channels last, transposed, a part of another; and moments that come from a parameter of other strides."""
         start = torch.linspace(-1, 1, 2 * 3 * 4 * 5).view(2, 3, 4, 5)
-        for make in (lambda: start.clone(memory_format=torch.channels_last), lambda: start.clone().transpose(0, 3), lambda: start.clone()[:, :2]):
+        for make in (lambda: start.clone(memory_format=torch.channels_last),
+                     lambda: start.clone().transpose(0, 3), lambda: start.clone()[:, :2]):
             ours, theirs = torch.nn.Parameter(make()), torch.nn.Parameter(make())
             a, b = velo.AdamW([ours], lr=1e-2), torch.optim.AdamW([theirs], lr=1e-2)
             for step in range(4):
@@ -180,13 +199,17 @@ class Optimizer(Torch):
 
     def test_expanded_parameters_are_refused_as_torch_refuses_them(self):
         """Also of torch's fused step, which would write past their end; no other parameter of the step has changed."""
-        for options in ({}, {"foreach": False}, {"amsgrad": True}, *([{"fused": True}] if MODERN else [])):
-            plain, expanded = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(torch.linspace(-1, 1, 4).expand(3, 4))
+        for options in ({}, {"foreach": False}, {"amsgrad": True},
+                        *([{"fused": True}] if MODERN else [])):
+            plain, expanded = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(
+                torch.linspace(-1, 1, 4).expand(3, 4))
             optimizer, before = velo.AdamW([plain, expanded], **options), expanded.detach().clone()
             plain.grad, expanded.grad = torch.ones(4), torch.ones(3, 4)
-            with self.assertRaisesRegex(RuntimeError, "more than one element of the written-to tensor"):
+            with self.assertRaisesRegex(RuntimeError,
+                                        "more than one element of the written-to tensor"):
                 optimizer.step()
-            self.assertTrue(torch.equal(plain, torch.ones(4)) and torch.equal(expanded, before), options)
+            self.assertTrue(
+                torch.equal(plain, torch.ones(4)) and torch.equal(expanded, before), options)
         alone = torch.nn.Parameter(torch.ones(3).as_strided((1, 3), (0, 1)))
         optimizer = velo.AdamW([alone], lr=0.1, weight_decay=0.0)
         alone.grad = torch.ones(3).expand(1, 3)
@@ -228,7 +251,8 @@ class Optimizer(Torch):
             parameter[:10] = 3.0
         step(optimizer)
         self.assertLessEqual(float((parameter.detach()[:10].float() - 3).abs().max()), 0.01)
-        self.assertLessEqual(distance(optimizer.state[parameter]["master"][10:], kept[10:] - 1e-3), 1e-5)
+        self.assertLessEqual(distance(optimizer.state[parameter]["master"][10:], kept[10:] - 1e-3),
+                             1e-5)
         stock = torch.optim.AdamW([parameter], lr=0.5)
         stock.load_state_dict(optimizer.state_dict())
         stock.param_groups[0]["lr"] = 0.5
@@ -242,7 +266,10 @@ class Optimizer(Torch):
 
     @unittest.skipUnless(MODERN, "torch 1.13 hooks no steps")
     def test_hooks_run_once(self):
-        parameters, seen = [torch.nn.Parameter(torch.ones(4, dtype=dtype)) for dtype in (torch.float32, torch.float64)], []
+        parameters, seen = [
+            torch.nn.Parameter(torch.ones(4, dtype=dtype))
+            for dtype in (torch.float32, torch.float64)
+        ], []
         torch.optim.AdamW(parameters)  # torch hooks a class with its first optimizer
         optimizer = velo.AdamW(parameters)
         optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
@@ -260,7 +287,8 @@ class Optimizer(Torch):
         optimizer.step()
         before = copy.deepcopy((parameters, optimizer.state_dict()))
         optimizer.state[parameters[1]]["exp_avg"] = torch.zeros(7)
-        with self.assertRaisesRegex(ValueError, r"state exp_avg is torch.float32 \(7,\) for a parameter of \(8,\)"):
+        with self.assertRaisesRegex(
+                ValueError, r"state exp_avg is torch.float32 \(7,\) for a parameter of \(8,\)"):
             optimizer.step()
         self.assertTrue(torch.equal(parameters[0], before[0][0]))
         self.assertEqual(float(optimizer.state[parameters[0]]["step"]), 1)

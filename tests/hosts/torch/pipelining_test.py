@@ -6,7 +6,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
+sys.path[:0] = [
+    os.path.join(HERE, ".."),
+    os.path.join(HERE, "..", "..", "..", "examples", "python")
+]
 from framework import need  # noqa: E402
 import velo.ctypes as abi  # noqa: E402
 
@@ -19,7 +22,10 @@ CSV = 0
 
 
 # Of what they do torch knows nothing.
-NOT_TORCHS = {"dualpipe": "micro-batches from both ends", "seq1f1b": "parts of sequences", "ripipe": "activations made again"}
+NOT_TORCHS = {
+    "dualpipe": "micro-batches from both ends", "seq1f1b": "parts of sequences",
+    "ripipe": "activations made again"
+}
 
 
 def done(status):
@@ -42,19 +48,24 @@ class Schedule:
         self.handle = handle or ctypes.c_void_p()
         if handle is None:
             desc = abi.velo_schedule_desc()
-            desc.kind, desc.ranks, desc.microbatches, desc.chunks = KINDS.index(kind), ranks, microbatches, chunks
+            desc.kind, desc.ranks, desc.microbatches, desc.chunks = KINDS.index(
+                kind), ranks, microbatches, chunks
             done(velo.velo_schedule_create(ctypes.byref(desc), ctypes.byref(self.handle)))
 
     def __del__(self):
         velo.velo_schedule_destroy(self.handle)
 
     def read(self, text):
-        done(velo.velo_schedule_read(self.handle, CSV, text.encode(), ctypes.c_uint64(len(text.encode()))))
+        done(
+            velo.velo_schedule_read(self.handle, CSV, text.encode(),
+                                    ctypes.c_uint64(len(text.encode()))))
         return self
 
     def rows(self):
         size = ctypes.c_uint64()
-        done(velo.velo_schedule_write(self.handle, CSV, None, ctypes.c_uint64(0), ctypes.byref(size)))
+        done(
+            velo.velo_schedule_write(self.handle, CSV, None, ctypes.c_uint64(0),
+                                     ctypes.byref(size)))
         text = ctypes.create_string_buffer(size.value)
         done(velo.velo_schedule_write(self.handle, CSV, text, size, None))
         return text.value.decode()
@@ -101,13 +112,18 @@ OF_STAGES = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"}
 
 def apart(actions):
     """Torch simulates no fused pairs, but their members one after the other, and nothing of a stage as a whole."""
-    return {rank: [part for a in row if a is not None for part in (a.sub_actions or (a,)) if part.computation_type.value not in OF_STAGES]
-            for rank, row in actions.items()}
+    return {
+        rank: [
+            part for a in row if a is not None for part in (a.sub_actions or (a,))
+            if part.computation_type.value not in OF_STAGES
+        ] for rank, row in actions.items()
+    }
 
 
 def simulate(actions, ranks_of, count):
     """Torch's simulator: raises where ranks wait for each other."""
-    simulated = schedules._simulate_comms_compute(apart(actions), lambda stage: ranks_of[stage], count)
+    simulated = schedules._simulate_comms_compute(apart(actions), lambda stage: ranks_of[stage],
+                                                  count)
     expected = sum(len(row) for row in apart(actions).values())
     assert sum(a is not None for row in simulated.values() for a in row) == expected
 
@@ -116,7 +132,8 @@ def torch_accepts(rows, ranks, count, microbatches):
     with open("rows.csv", "w", encoding="ascii") as file:
         file.write(rows)
     loaded = schedules._PipelineScheduleRuntime(stages(ranks, count), microbatches)
-    loaded._load_csv("rows.csv", format="compute_only")  # proves the order, and puts sends and receives in
+    loaded._load_csv("rows.csv",
+                     format="compute_only")  # proves the order, and puts sends and receives in
     simulate(loaded.pipeline_order_with_comms, loaded.stage_index_to_group_rank, count)
     return loaded
 
@@ -124,7 +141,10 @@ def torch_accepts(rows, ranks, count, microbatches):
 def torch_accepts_lowered(schedule, loaded, count):
     """velo's sends and receives, with the waits for each send that torch's own lowering adds."""
     rows = schedule.lowered().rows().splitlines()
-    actions = {rank: [schedules._Action.from_str(text) for text in row.split(",")] for rank, row in enumerate(rows)}
+    actions = {
+        rank: [schedules._Action.from_str(text) for text in row.split(",")]
+        for rank, row in enumerate(rows)
+    }
     simulate(actions, loaded.stage_index_to_group_rank, count)
     waiting = schedules._add_wait_send(actions)
     schedules._validate_send_waits(waiting)
@@ -138,7 +158,8 @@ def check_velo_to_torch():
             continue
         one = kind in ("gpipe", "1f1b", "zbh1", "zbh2")
         for ranks, microbatches in ((2, 4), (4, 8), (4, 12), (3, 9), (8, 16)):
-            for chunks in (1,) if one else (2, 4) if kind in ("interleaved", "looped-bfs", "zb1p", "nanopipe") else (2,):
+            for chunks in (1,) if one else (2, 4) if kind in ("interleaved", "looped-bfs", "zb1p",
+                                                              "nanopipe") else (2,):
                 made = Schedule(kind, ranks, microbatches, chunks)
                 loaded = torch_accepts(made.rows(), ranks, ranks * chunks, microbatches)
                 torch_accepts_lowered(made, loaded, ranks * chunks)
@@ -154,13 +175,18 @@ def dumped(schedule, form):
 
 def without_gaps(text):
     """Torch's rows have an empty field where a rank waits."""
-    return "".join(",".join(field for field in row.split(",") if field) + "\n" for row in text.splitlines())
+    return "".join(
+        ",".join(field for field in row.split(",") if field) + "\n" for row in text.splitlines())
 
 
 def check_torch_to_velo():
-    ours = {"ScheduleInterleaved1F1B": "interleaved", "ScheduleLoopedBFS": "looped-bfs", "ScheduleInterleavedZeroBubble": "zb1p",
-            "ScheduleZBVZeroBubble": "zbv", "ScheduleDualPipeV": "dualpipev"}
-    # Where torch puts other actions in another order than the papers, velo's own order is not torch's.
+    ours = {
+        "ScheduleInterleaved1F1B": "interleaved", "ScheduleLoopedBFS": "looped-bfs",
+        "ScheduleInterleavedZeroBubble": "zb1p", "ScheduleZBVZeroBubble": "zbv",
+        "ScheduleDualPipeV": "dualpipev"
+    }
+    # Where torch puts other actions in another order than the papers, velo's own order is not
+    # torch's.
     same = {"interleaved", "zb1p", "zbv", "dualpipev"}
     seen = 0
     for name, kind in ours.items():
@@ -168,16 +194,20 @@ def check_torch_to_velo():
         for ranks, microbatches in ((2, 4), (4, 8), (4, 12), (8, 16)):
             for chunks in (2,) if v_shaped else (2, 4):
                 count = ranks * chunks
-                theirs = getattr(schedules, name)(stages(ranks, count), microbatches, loss_fn=lambda *_: None)
+                theirs = getattr(schedules, name)(stages(ranks, count),
+                                                  microbatches,
+                                                  loss_fn=lambda *_: None)
                 for form in ("compute_only", "compute_comms"):
                     read = Schedule().read(dumped(theirs, form))
                     assert read.violations() == 0, (name, ranks, microbatches, form)
                     seen += 1
                 if kind in same:
                     rows = without_gaps(dumped(theirs, "compute_only"))
-                    assert Schedule(kind, ranks, microbatches, chunks).rows() == rows, (name, ranks, microbatches)
+                    assert Schedule(kind, ranks, microbatches,
+                                    chunks).rows() == rows, (name, ranks, microbatches)
     return seen
 
 
-print(f"torch {torch.__version__}: {check_velo_to_torch()} of velo's schedules accepted and simulated, "
-      f"{check_torch_to_velo()} of torch's texts read and proven")
+print(
+    f"torch {torch.__version__}: {check_velo_to_torch()} of velo's schedules accepted and simulated, "
+    f"{check_torch_to_velo()} of torch's texts read and proven")

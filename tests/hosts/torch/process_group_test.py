@@ -20,7 +20,10 @@ import velo.ctypes as abi  # noqa: E402
 dist = torch.distributed
 RANKS = 3
 SECONDS = 60
-DTYPES = {torch.float32: (abi.VELO_DTYPE_FLOAT, 32), torch.bfloat16: (abi.VELO_DTYPE_BFLOAT, 16), torch.int64: (abi.VELO_DTYPE_INT, 64)}
+DTYPES = {
+    torch.float32: (abi.VELO_DTYPE_FLOAT, 32), torch.bfloat16: (abi.VELO_DTYPE_BFLOAT, 16),
+    torch.int64: (abi.VELO_DTYPE_INT, 64)
+}
 
 
 def view(address, count, dtype=torch.uint8):
@@ -47,7 +50,8 @@ class Gloo:
         def call(user, about, *given):
             told = about.contents
             try:
-                return function(datetime.timedelta(microseconds=max(1, told.timeout_ns // 1000)), *given)
+                return function(datetime.timedelta(microseconds=max(1, told.timeout_ns // 1000)),
+                                *given)
             except BaseException as failure:
                 word = str(failure).encode()[:told.capacity - 1] + b"\0"
                 place = ctypes.c_void_p.from_buffer(told, abi.velo_host_call.why.offset)
@@ -64,7 +68,11 @@ class Gloo:
     @staticmethod
     def all_to_all(limit, have, gives, out, takes):
         gives, takes = gives[:RANKS], takes[:RANKS]
-        dist.all_to_all_single(view(out, sum(takes)), view(have, sum(gives)), takes, gives, async_op=True).wait(limit)
+        dist.all_to_all_single(view(out, sum(takes)),
+                               view(have, sum(gives)),
+                               takes,
+                               gives,
+                               async_op=True).wait(limit)
         return sum(takes)
 
     @staticmethod
@@ -74,7 +82,8 @@ class Gloo:
 
     @staticmethod
     def all_reduce(limit, op, dtype, have, out, count):
-        known = {(code, bits): kind for kind, (code, bits) in DTYPES.items()}.get((dtype.contents.code, dtype.contents.bits))
+        known = {(code, bits): kind for kind, (code, bits) in DTYPES.items()}.get(
+                     (dtype.contents.code, dtype.contents.bits))
         ops = {abi.VELO_REDUCE_SUM: dist.ReduceOp.SUM, abi.VELO_REDUCE_MAX: dist.ReduceOp.MAX}
         if known is None or op not in ops:
             return abi.VELO_HOST_DECLINED
@@ -114,9 +123,15 @@ class Rank:
         return context
 
     def over(self, host, seconds=SECONDS):
-        desc = abi.velo_group_desc(transport=abi.VELO_TRANSPORT_HOST, rank=self.rank, size=RANKS, timeout_ns=seconds * 10**9,
-                                   buffer=64 << 10, host=ctypes.pointer(host.table))
-        self.must(self.library.velo_group_create(self.context, ctypes.byref(desc), ctypes.byref(self.group)))
+        desc = abi.velo_group_desc(transport=abi.VELO_TRANSPORT_HOST,
+                                   rank=self.rank,
+                                   size=RANKS,
+                                   timeout_ns=seconds * 10**9,
+                                   buffer=64 << 10,
+                                   host=ctypes.pointer(host.table))
+        self.must(
+            self.library.velo_group_create(self.context, ctypes.byref(desc),
+                                           ctypes.byref(self.group)))
         return self
 
     def must(self, status):
@@ -129,7 +144,10 @@ class Rank:
     def tensor(self, x):
         shape = (ctypes.c_int64 * 1)(x.numel())
         code, bits = DTYPES[x.dtype]
-        made = abi.velo_tensor(data=x.data_ptr(), ndim=1, shape=shape, dtype=abi.velo_dtype(code, bits, 1),
+        made = abi.velo_tensor(data=x.data_ptr(),
+                               ndim=1,
+                               shape=shape,
+                               dtype=abi.velo_dtype(code, bits, 1),
                                device=abi.velo_device(abi.VELO_DEVICE_CPU, 0))
         made.keeps = (x, shape)
         return made
@@ -200,15 +218,17 @@ def locally(library, *given):
 
 
 def compare(library, number):
-    for functions in ("all_gather", "all_to_all", "broadcast", "send receive", "all_gather all_to_all broadcast send receive",
-                      "all_gather all_reduce"):
+    for functions in ("all_gather", "all_to_all", "broadcast", "send receive",
+                      "all_gather all_to_all broadcast send receive", "all_gather all_reduce"):
         host = Gloo(functions)
         rank = Rank(library, number).over(host)
         whole, messages = "reduce" in functions, "send" in functions
         for dtype in DTYPES:
             for count in (1, 30011):
                 given = (dtype, count, whole, messages)
-                for place, (got, wanted) in enumerate(zip(program(rank, *given), locally(library, *given)[number])):
+                for place, (got, wanted) in enumerate(
+                        zip(program(rank, *given),
+                            locally(library, *given)[number])):
                     assert torch.equal(got, wanted), (functions, dtype, count, place)
         rank.close()
         assert host.released.wait(SECONDS), functions
@@ -224,7 +244,8 @@ def miss(library, number):
         try:
             rank.call("barrier")
         except Refused as failure:
-            assert f"rank {number} whose host failed: all_gather returned -1: " in str(failure), failure
+            assert f"rank {number} whose host failed: all_gather returned -1: " in str(
+                failure), failure
         else:
             raise AssertionError("nobody was missed")
     rank.close()
@@ -234,7 +255,10 @@ def miss(library, number):
 def run(body, number, meeting, library):
     try:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=number, world_size=RANKS,
+        dist.init_process_group("gloo",
+                                init_method=f"file://{meeting}",
+                                rank=number,
+                                world_size=RANKS,
                                 timeout=datetime.timedelta(seconds=SECONDS))
         body(abi.load(library), number)
         dist.barrier()
@@ -248,8 +272,12 @@ class ProcessGroup(unittest.TestCase):
     def on_ranks(self, body):
         with tempfile.TemporaryDirectory() as folder:
             processes = torch.multiprocessing.get_context("spawn")
-            ranks = [processes.Process(target=run, args=(body, number, os.path.join(folder, "met"), velo.library_path()))
-                     for number in range(RANKS)]
+            ranks = [
+                processes.Process(target=run,
+                                  args=(body, number, os.path.join(folder,
+                                                                   "met"), velo.library_path()))
+                for number in range(RANKS)
+            ]
             for one in ranks:
                 one.start()
             for one in ranks:

@@ -18,8 +18,10 @@ class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.before, self.after = (RMSNorm(WIDTH, plain_gain) for _ in range(2))
-        # no bias: the gradient of the keys' is 0 but for rounding, which AdamW would make as large as any other
-        self.heads, self.mlp = torch.nn.Linear(WIDTH, 3 * WIDTH, bias=False), GatedMlp(WIDTH, 2 * WIDTH)
+        # no bias: the gradient of the keys' is 0 but for rounding, which AdamW would make as large
+        # as any other
+        self.heads, self.mlp = torch.nn.Linear(WIDTH, 3 * WIDTH,
+                                               bias=False), GatedMlp(WIDTH, 2 * WIDTH)
 
     def forward(self, x):
         query, key, value = self.heads(self.before(x)).unflatten(-1, (3, 4, WIDTH // 4)).unbind(-3)
@@ -35,7 +37,8 @@ class Model(torch.nn.Module):
 
     def forward(self, x):
         for block in self.blocks:
-            x = block(x) if self.reentrant is None else checkpoint(block, x, use_reentrant=self.reentrant)
+            x = block(x) if self.reentrant is None else checkpoint(
+                block, x, use_reentrant=self.reentrant)
         return x
 
 
@@ -59,12 +62,17 @@ def made(**options):
 
 
 def ran(done):
-    return {word for entry in done.entries if entry.called for word in ("rms_norm", "fusion_attention", "apply_fused_adamw")
-            if word in entry.what}
+    return {
+        word for entry in done.entries if entry.called
+        for word in ("rms_norm", "fusion_attention", "apply_fused_adamw") if word in entry.what
+    }
 
 
 def rank(number, store, results):
-    torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=number, world_size=RANKS)
+    torch.distributed.init_process_group("gloo",
+                                         init_method="file://" + store,
+                                         rank=number,
+                                         world_size=RANKS)
     torch.set_num_threads(1)
     parallel = torch.nn.parallel.DistributedDataParallel
     stock, model = train(made(), parallel, seed=number), made()
@@ -88,16 +96,20 @@ class Training(Torch):
                 self.near(train(model), want)
                 self.assertEqual(len(ran(done)), 3, str(done))
 
-    @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "this torch has no gloo")
+    @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(),
+                         "this torch has no gloo")
     def test_ranks_that_share_their_gradients(self):
-        with tempfile.TemporaryDirectory() as folder, torch.multiprocessing.get_context("spawn").Manager() as manager:
+        with tempfile.TemporaryDirectory() as folder, torch.multiprocessing.get_context(
+                "spawn").Manager() as manager:
             results = manager.dict()
-            torch.multiprocessing.spawn(rank, (os.path.join(folder, "store"), results), nprocs=RANKS)
+            torch.multiprocessing.spawn(rank, (os.path.join(folder, "store"), results),
+                                        nprocs=RANKS)
             ranks = [results[number] for number in range(RANKS)]
         for stock, with_velo, words in ranks:
             self.near(with_velo, stock)
             self.assertEqual(len(words), 3, words)
-        self.assertTrue(torch.equal(ranks[0][1][1], ranks[1][1][1]), "the ranks' parameters are not the same")
+        self.assertTrue(torch.equal(ranks[0][1][1], ranks[1][1][1]),
+                        "the ranks' parameters are not the same")
         self.assertFalse(torch.equal(ranks[0][1][0], ranks[1][1][0]), "the ranks saw the same rows")
 
 

@@ -64,7 +64,8 @@ VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char*
 VELO_API velo_status velo_ms_slot_infer(int32_t slot, const velo_tensor* inputs, int64_t count,
                                         velo_shape* outputs, int64_t capacity);
 
-/* Frees a slot. Thread class: no call may use the slot at the same time. Errors: ARGUMENT (slot). */
+/* Frees a slot. Thread class: no call may use the slot at the same time. Errors: ARGUMENT
+ * (slot). */
 VELO_API velo_status velo_ms_slot_release(int32_t slot);
 
 /* Defines and implements every operator in the dispatcher of the torch that this process has
@@ -87,12 +88,12 @@ VELO_API velo_status velo_torch_context(velo_context* context);
 /* Puts velo's attention in the place of torch's own flash attention for the CPU, forward and
  * backward (aten::_scaled_dot_product_flash_attention_for_cpu, key CPU), so that
  * torch.nn.functional.scaled_dot_product_attention and everything above it runs on velo; 0 takes it
- * out again. What velo does not take (a mask, dropout, other dtypes than float32 and bfloat16, heads
- * above 512, a forked child) and what is too small to be worth it still goes to torch's own kernel.
- * Twice the same does nothing. torch warns once in a process that a kernel is overridden. Thread
- * class: any. Errors: STATE (before velo_torch_register, or torch refuses), UNSUPPORTED (a torch
- * without aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu and its _backward), MEMORY;
- * velo_adapters_last_error has the text. */
+ * out again. What velo does not take (a mask, dropout, other dtypes than float32 and bfloat16,
+ * heads above 512, a forked child) and what is too small to be worth it still goes to torch's
+ * own kernel. Twice the same does nothing. torch warns once in a process that a kernel is
+ * overridden. Thread class: any. Errors: STATE (before velo_torch_register, or torch refuses),
+ * UNSUPPORTED (a torch without aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu and
+ * its _backward), MEMORY; velo_adapters_last_error has the text. */
 VELO_API velo_status velo_torch_attention(int32_t replace);
 
 /* How many attentions (forward) of torch's velo has computed in this process. Thread class: any.

@@ -16,8 +16,11 @@ import torch
 import velo.ctypes as c
 from velo import _libraries
 
-_DTYPES = {torch.float32: (2, 32), torch.bfloat16: (4, 16), torch.float64: (2, 64), torch.float16: (2, 16), torch.int8: (0, 8),
-           torch.int16: (0, 16), torch.int32: (0, 32), torch.int64: (0, 64), torch.uint8: (1, 8), torch.bool: (6, 8)}
+_DTYPES = {
+    torch.float32: (2, 32), torch.bfloat16: (4, 16), torch.float64: (2, 64), torch.float16: (2, 16),
+    torch.int8: (0, 8), torch.int16: (0, 16), torch.int32: (0, 32), torch.int64: (0, 64),
+    torch.uint8: (1, 8), torch.bool: (6, 8)
+}
 _FROM_DTYPE = {pair: dtype for dtype, pair in _DTYPES.items()}
 
 
@@ -29,7 +32,8 @@ class Field:
     """A field of an operator's args struct."""
 
     def __init__(self, description, enumerators):
-        self.name, self.kind, self.at = description["name"], description["kind"], description["offset"]
+        self.name, self.kind, self.at = description["name"], description["kind"], description[
+            "offset"]
         self.direction, self.optional = description.get("dir"), description.get("optional", False)
         self.strided = description.get("layout") == "strided"
         self.default, self.initial = description.get("default"), description.get("initial")
@@ -45,7 +49,8 @@ class Operator:
     """
 
     def __init__(self, description, enumerators):
-        self.name, self.gradient_of, self.gradient = description["name"], description.get("gradient_of"), None
+        self.name, self.gradient_of, self.gradient = description["name"], description.get(
+            "gradient_of"), None
         self.size, self.doc = description["args_size"], description["doc"]
         self.fields = [Field(f, enumerators) for f in description["fields"]]
         self.by_name = {f.name: f for f in self.fields}
@@ -53,7 +58,9 @@ class Operator:
         accumulates = "accumulate" in self.by_name
         self.mutable = [f for f in self.tensors if f.direction == "inout" and not accumulates]
         self.reads = [f for f in self.tensors if f.direction == "in" or f in self.mutable]
-        self.attributes = [f for f in self.fields if f.kind not in ("tensor", "handle") and f.name != "accumulate"]
+        self.attributes = [
+            f for f in self.fields if f.kind not in ("tensor", "handle") and f.name != "accumulate"
+        ]
         self.arguments = [f for f in self.fields if f in self.reads or f in self.attributes]
         self.all_results = [f for f in self.tensors if f not in self.reads]
         self.results = [f for f in self.all_results if not f.optional]
@@ -62,7 +69,9 @@ class Operator:
 def _described(text):
     document = json.loads(text)
     enumerators = {}
-    for enum in document["enums"] + [enum for o in document["operators"] for enum in o.get("enums", [])]:
+    for enum in document["enums"] + [
+            enum for o in document["operators"] for enum in o.get("enums", [])
+    ]:
         enumerators[enum["name"]] = {value["name"]: value["value"] for value in enum["values"]}
     operators = {o["name"]: Operator(o, enumerators) for o in document["operators"]}
     for operator in operators.values():
@@ -80,16 +89,19 @@ class Library:
         self.entries = {name: self._entry(name) for name in self.operators}
         self.memory = {}  # address -> the torch tensor that owns it
         callbacks = dict(c.velo_allocator._fields_)
-        self._allocate, self._deallocate = callbacks["allocate"](self._take), callbacks["deallocate"](self._give_back)
+        self._allocate, self._deallocate = callbacks["allocate"](
+            self._take), callbacks["deallocate"](self._give_back)
         self._allocator = c.velo_allocator(allocate=self._allocate, deallocate=self._deallocate)
         self.configured, self.opened, self.process = {}, {}, os.getpid()
         self.contexts_of_adapter = lambda: []  # velo_torch_register brings one
-        self.shapes = c.velo_context()  # for velo_op_infer: with memory of its own, since it is asked while torch traces
+        self.shapes = c.velo_context(
+        )  # for velo_op_infer: with memory of its own, since it is asked while torch traces
         self.check(self.c.velo_context_create(c.velo_context_desc(threads=1), self.shapes))
 
     def operator(self, name):
         if name not in self.operators:
-            raise AttributeError(f"velo has no operator {name!r}; it has {', '.join(self.operators)}")
+            raise AttributeError(
+                f"velo has no operator {name!r}; it has {', '.join(self.operators)}")
         return self.operators[name]
 
     def context(self):
@@ -98,7 +110,8 @@ class Library:
         return self.opened.get(threads) or self._open(threads)
 
     def _open(self, threads):
-        if self.opened and os.getpid() != self.process:  # a forked child: velo refuses it the parent's, and says why
+        if self.opened and os.getpid(
+        ) != self.process:  # a forked child: velo refuses it the parent's, and says why
             return next(iter(self.opened.values()))
         desc = c.velo_context_desc(threads=threads, allocator=ctypes.pointer(self._allocator))
         context, stream = c.velo_context(), c.velo_stream()
@@ -119,12 +132,16 @@ class Library:
         return _described(text.value)
 
     def _entry(self, name):
-        entry = self.c["velo_" + name]  # a function object of its own: plain addresses are the cheapest parameters
+        entry = self.c[
+            "velo_" +
+            name]  # a function object of its own: plain addresses are the cheapest parameters
         entry.argtypes, entry.restype = (ctypes.c_void_p, ctypes.c_void_p), ctypes.c_int32
         return entry
 
     def _take(self, _user, size, _alignment, _device, _stream):
-        memory = torch.empty(size + 64, dtype=torch.uint8)  # torch aligns to 64 bytes; the slack is for builds that do not
+        memory = torch.empty(
+            size + 64,
+            dtype=torch.uint8)  # torch aligns to 64 bytes; the slack is for builds that do not
         address = (memory.data_ptr() + 63) // 64 * 64
         self.memory[address] = memory
         return address
@@ -179,7 +196,8 @@ def library():
 
 def _known(operator, field, value):
     """The refusal's sentence: what the attribute may be, and what came."""
-    known = "True or False" if field.kind == "bool" else ", ".join(field.enumerators) or "an integer"
+    known = "True or False" if field.kind == "bool" else ", ".join(
+        field.enumerators) or "an integer"
     return f"velo_{operator.name}: {field.name} is {known}; got {value!r}"
 
 
@@ -201,7 +219,8 @@ def number_of(operator, field, value):
     if flag and number not in (0, 1):
         raise ValueError(_known(operator, field, value))
     if not -(2**63) <= number < 2**63:
-        raise ValueError(f"velo_{operator.name}: {field.name} is an integer of 64 bits; got {value!r}")
+        raise ValueError(
+            f"velo_{operator.name}: {field.name} is an integer of 64 bits; got {value!r}")
     return number
 
 
@@ -215,17 +234,23 @@ def _view(operator, field, tensor, keep):
     """The address of a velo_tensor over a torch tensor's memory."""
     where = f"velo_{operator.name}: args.{field.name}"
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_nested:
-        raise VeloError(f"{where}.device: expected a dense tensor on the CPU, got {tensor.layout} on {tensor.device}")
+        raise VeloError(
+            f"{where}.device: expected a dense tensor on the CPU, got {tensor.layout} on {tensor.device}"
+        )
     if tensor.is_neg() or tensor.is_conj():  # the memory holds other numbers than the tensor
         if field.direction != "in":
-            raise VeloError(f"{where}: expected a tensor to write to, got a negated or conjugated view")
+            raise VeloError(
+                f"{where}: expected a tensor to write to, got a negated or conjugated view")
         tensor = tensor.resolve_conj().resolve_neg()
-    return _described_view(operator, field, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype, keep, tensor)
+    return _described_view(operator, field, tensor.data_ptr(), tensor.shape, tensor.stride(),
+                           tensor.dtype, keep, tensor)
 
 
 def _described_view(operator, field, data, shape, strides, dtype, keep, owner=None):
     if dtype not in _DTYPES:
-        raise VeloError(f"velo_{operator.name}: args.{field.name}.dtype: expected {' or '.join(field.dtypes) or 'another'}, got {dtype}")
+        raise VeloError(
+            f"velo_{operator.name}: args.{field.name}.dtype: expected {' or '.join(field.dtypes) or 'another'}, got {dtype}"
+        )
     rank = len(shape)
     numbers = (ctypes.c_int64 * (2 * rank + 1))(*shape, *strides)
     address = ctypes.addressof(numbers)
@@ -236,9 +261,10 @@ def _described_view(operator, field, data, shape, strides, dtype, keep, owner=No
 
 class _View(ctypes.Structure):
     """velo_tensor with its parts laid open and addresses for pointers: a third of the time that making it from its own costs."""
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
+                ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
+                ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+                ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
 
 
 assert ctypes.sizeof(_View) == ctypes.sizeof(c.velo_tensor)
@@ -264,14 +290,17 @@ def call(name, **values):
             if field.direction != "in":
                 written.append(value)
         elif field.kind == "ints":
-            ctypes.c_uint64.from_buffer(block, field.at).value = _list_of(operator, field, value, keep)
+            ctypes.c_uint64.from_buffer(block,
+                                        field.at).value = _list_of(operator, field, value, keep)
         else:
             ctypes.c_int64.from_buffer(block, field.at).value = number_of(operator, field, value)
     if values:
-        raise TypeError(f"velo_{name} has no field {', '.join(values)}; it has {', '.join(operator.by_name)}")
+        raise TypeError(
+            f"velo_{name} has no field {', '.join(values)}; it has {', '.join(operator.by_name)}")
     with torch.no_grad():
         for tensor in written:
-            tensor.copy_(tensor)  # which torch counts as a write, for autograd to see, and copies nothing
+            tensor.copy_(
+                tensor)  # which torch counts as a write, for autograd to see, and copies nothing
     lib.check(lib.entries[name](lib.context()[1], block))
 
 
@@ -301,13 +330,20 @@ def infer(name, **values):
         elif field.kind == "f64":
             one.value.kind, one.value.as_.f = c.VELO_VALUE_FLOAT, real_of(operator, field, value)
         elif field.kind == "ints":
-            one.value.kind, one.value.as_.p = c.VELO_VALUE_INTS, _list_of(operator, field, value, keep)
+            one.value.kind, one.value.as_.p = c.VELO_VALUE_INTS, _list_of(
+                operator, field, value, keep)
         else:
             one.value.kind, one.value.as_.i = c.VELO_VALUE_INT, number_of(operator, field, value)
         named.append(one)
     shapes, count = (c.velo_shape * 16)(), ctypes.c_int64()
     shapes[0].struct_size = ctypes.sizeof(c.velo_shape)
-    status = lib.c.velo_op_infer(lib.shapes, name.encode(), (c.velo_named_value * max(len(named), 1))(*named), len(named), shapes, 16, count)
+    status = lib.c.velo_op_infer(lib.shapes,
+                                 name.encode(), (c.velo_named_value * max(len(named), 1))(*named),
+                                 len(named), shapes, 16, count)
     if status != 0:  # said of the operator, whose call it stands for
-        raise VeloError(_libraries.text_of(lib.c.velo_error_text).replace("velo_op_infer:", f"velo_{name}:", 1))
-    return {s.name.decode(): (tuple(s.sizes[: s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits]) for s in shapes[: count.value]}
+        raise VeloError(
+            _libraries.text_of(lib.c.velo_error_text).replace("velo_op_infer:", f"velo_{name}:", 1))
+    return {
+        s.name.decode(): (tuple(s.sizes[:s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits])
+        for s in shapes[:count.value]
+    }

@@ -17,7 +17,10 @@ from velo import _libraries
 from . import symbolic
 from .binding import VeloError, call, library
 
-_TYPES = {"i64": "int", "f64": "float", "bool": "bool", "enumeration": "int", "ints": "int[]", "text": "str", "handle": "int"}
+_TYPES = {
+    "i64": "int", "f64": "float", "bool": "bool", "enumeration": "int", "ints": "int[]",
+    "text": "str", "handle": "int"
+}
 _owned = []  # torch.library.Library objects, which take their registrations with them
 
 
@@ -38,14 +41,17 @@ def _schema(fields, mutable):
         else:
             kind, initial = _TYPES[field.kind], "None" if listed else _literal(field)
         optional = "?" if listed or field.kind == "tensor" and field.optional else ""
-        parts.append(f"{kind}{optional} {field.name}" + ("" if any(required[index:]) else f"={initial}"))
+        parts.append(f"{kind}{optional} {field.name}" +
+                     ("" if any(required[index:]) else f"={initial}"))
     return ", ".join(parts)
 
 
 def overloads(operator):
     """{name behind the dot: results}; empty for the default one. What `out` fills comes from the caller."""
     forms = {"": operator.results, "out": []}
-    return forms if operator.results == operator.all_results else {**forms, "full": operator.all_results}
+    return forms if operator.results == operator.all_results else {
+        **forms, "full": operator.all_results
+    }
 
 
 def schema_of(operator, form):
@@ -63,9 +69,13 @@ def _made(operator, results, values):
     first, like = next(iter(tensors.items()))
     for key, tensor in tensors.items():
         if tensor.device != like.device:
-            raise VeloError(f"velo_{operator.name}: args.{key}.device: expected {like.device}, where {first} is, got {tensor.device}")
+            raise VeloError(
+                f"velo_{operator.name}: args.{key}.device: expected {like.device}, where {first} is, got {tensor.device}"
+            )
     shapes = symbolic.infer(operator.name, values) if results else {}
-    return tuple(torch.empty(shapes[f.name][0], dtype=shapes[f.name][1], device=like.device) for f in results)
+    return tuple(
+        torch.empty(shapes[f.name][0], dtype=shapes[f.name][1], device=like.device)
+        for f in results)
 
 
 def _returned(made):
@@ -74,7 +84,8 @@ def _returned(made):
 
 def _fake(operator, form):
     names, results = [f.name for f in operator.arguments], overloads(operator)[form]
-    return lambda *arguments, **named: _returned(_made(operator, results, {**dict(zip(names, arguments)), **named}))
+    return lambda *arguments, **named: _returned(
+        _made(operator, results, {**dict(zip(names, arguments)), **named}))
 
 
 def _compute(operator, form):
@@ -135,7 +146,8 @@ def _by_ctypes(operators):
 def _register_fakes(operators):
     home = torch.library.Library("velo", "IMPL")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the adapter's kernels for meta tensors are overridden is meant
+        warnings.simplefilter(
+            "ignore")  # that the adapter's kernels for meta tensors are overridden is meant
         for operator in operators:
             for form in overloads(operator):
                 name, fake = operator.name + ("." + form if form else ""), _fake(operator, form)
@@ -170,7 +182,8 @@ def overload(name, which="default"):
     at the end: they are left out of its calls.
     """
     operator, run = library().operators[name], getattr(getattr(torch.ops.velo, name), which)
-    given, taken = operator.fields if which == "out" else operator.arguments, len(run._schema.arguments)
+    given, taken = operator.fields if which == "out" else operator.arguments, len(
+        run._schema.arguments)
     return run if len(given) == taken else lambda *arguments: run(*arguments[:taken])
 
 

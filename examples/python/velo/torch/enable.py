@@ -20,10 +20,11 @@ def _rotary_function(original, shared):
     """apply_rotary_pos_emb(q, k, cos, sin) of transformers' modules: heads in the second dimension, one table for both."""
 
     def apply_rotary_pos_emb(q, k, cos, sin, *rest, **options):
-        fits = (shared.users and not rest and not options and plain(q, k, cos, sin) and q.dim() == k.dim() == 4 and cos.dim() == 3
-                and cos.shape == sin.shape and cos.shape[-1] == q.shape[-1] == k.shape[-1] and q.shape[2] == k.shape[2]
-                and cos.shape[1] == q.shape[2] and cos.shape[0] in (1, q.shape[0])
-                and (not exporting() if compiling() else costs.rotary(q)))
+        fits = (shared.users and not rest and not options and plain(q, k, cos, sin) and
+                q.dim() == k.dim() == 4 and cos.dim() == 3 and cos.shape == sin.shape and
+                cos.shape[-1] == q.shape[-1] == k.shape[-1] and q.shape[2] == k.shape[2] and
+                cos.shape[1] == q.shape[2] and cos.shape[0] in (1, q.shape[0]) and
+                (not exporting() if compiling() else costs.rotary(q)))
         if not fits:
             return original(q, k, cos, sin, *rest, **options)
         for entry in shared.users:
@@ -44,14 +45,17 @@ def _replace_rotary(done, home):
         sizes = ((2, 4, 3, 8), (2, 2, 3, 8), (2, 3, 8), (2, 3, 8))
         tensors = [modules.numbers(*size, start=100 * i) for i, size in enumerate(sizes)]
         try:
-            got, want = (torch.cat([t.flatten() for t in f(*tensors)]) for f in (_rotary_function(None, trial), original))
+            got, want = (torch.cat([t.flatten()
+                                    for t in f(*tensors)])
+                         for f in (_rotary_function(None, trial), original))
             same = bool((got - want).norm() <= 1e-5 * want.norm())
         except Exception:  # whatever a stranger's code raises, it is not what was expected of it
             same = False
         if not same:
             done.leave(home, "its apply_rotary_pos_emb is of a kind of its own")
             return
-        _rotary_homes[home] = Shared(attribute(sys.modules[home], "apply_rotary_pos_emb", _rotary_function))
+        _rotary_homes[home] = Shared(
+            attribute(sys.modules[home], "apply_rotary_pos_emb", _rotary_function))
     done.share(_rotary_homes[home], home, "rotary_position_embedding")
 
 
@@ -61,7 +65,10 @@ def _attention_left(done, name, module):
         return
     way = getattr(getattr(module, "config", None), "_attn_implementation", "sdpa")
     if way != "sdpa":
-        done.leave(name, f"attention computed by the model itself (attn_implementation {way!r}), not by torch's operator")
+        done.leave(
+            name,
+            f"attention computed by the model itself (attn_implementation {way!r}), not by torch's operator"
+        )
 
 
 def enable(model=None, level=2, optimizer=True):
@@ -88,18 +95,22 @@ def enable(model=None, level=2, optimizer=True):
 
 def _replace_in_process(done, optimizer):
     if not by_adapter:
-        done.leave("torch's dispatcher", f"every call goes by ctypes and costs 100 microseconds: {why_not}")
+        done.leave("torch's dispatcher",
+                   f"every call goes by ctypes and costs 100 microseconds: {why_not}")
     try:
-        done.share(kernels.attention, _ATTENTION, "fusion_attention; with a mask tensor, dropout or few rows torch's own")
+        done.share(kernels.attention, _ATTENTION,
+                   "fusion_attention; with a mask tensor, dropout or few rows torch's own")
     except VeloError as why:
         done.leave(_ATTENTION, str(why))
     if kernels.available():
         done.share(kernels.cross_entropy, "torch.nn.functional.cross_entropy",
                    "cross_entropy; with class weights, label smoothing or few logits torch's own")
     else:
-        done.leave("torch.nn.functional.cross_entropy", "this torch does not let a kernel be replaced and still be called (2.9 does)")
+        done.leave("torch.nn.functional.cross_entropy",
+                   "this torch does not let a kernel be replaced and still be called (2.9 does)")
     if optimizer:
-        done.share(optimizers.adamw, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
+        done.share(optimizers.adamw, "torch.optim.AdamW",
+                   "apply_fused_adamw, for optimizers made from now on")
 
 
 def _replace_in_model(done, model):

@@ -24,7 +24,8 @@ def contiguous(tensor):
 
 def unit(tensor):
     """The tensor itself when its last dimension has unit stride and no dimension stride 0, else a copy."""
-    if tensor.is_contiguous() or tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride():
+    if tensor.is_contiguous(
+    ) or tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride():
         return tensor
     return tensor.contiguous()
 
@@ -43,8 +44,9 @@ class _Once(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *_):
-        raise VeloError(f"velo_{ctx.name} has a first derivative and no second: compute it with torch's own operators, outside of "
-                        f"velo.torch.enable()")
+        raise VeloError(
+            f"velo_{ctx.name} has a first derivative and no second: compute it with torch's own operators, outside of "
+            f"velo.torch.enable()")
 
 
 class _Plan(typing.NamedTuple):
@@ -56,9 +58,9 @@ class _Plan(typing.NamedTuple):
     saved_inputs: list    # of the forward arguments that the gradient always reads
     saved_results: list   # of the forward results that it always reads
     optional: list        # of the forward arguments that it reads where all gradients are wanted
-    attributes: list      # of each of its attributes: a place among the forward arguments, or a function of them
+    attributes: list  # of each of its attributes: a place among the forward arguments, or a function of them
     ready: object         # what makes dy a layout that it takes
-    sources: list         # of each of its arguments: a place in saved inputs, saved results, dy, attributes; None: absent
+    sources: list  # of each of its arguments: a place in saved inputs, saved results, dy, attributes; None: absent
     all_sources: list     # the same where all gradients are wanted: behind these, the optional ones
     gradients: list       # of each of its results: the forward argument it is the gradient of
     all_gradients: list   # of all its results
@@ -69,21 +71,34 @@ def _plan_of(forward, backward):
     inputs, results = [f.name for f in forward.arguments], [f.name for f in forward.all_results]
     incoming, = (f for f in backward.reads if f.name not in inputs + results)
     saved = [f.name for f in backward.reads if f is not incoming and not f.optional]
-    saved_inputs, saved_results = ([names.index(name) for name in saved if name in names] for names in (inputs, results))
+    saved_inputs, saved_results = (
+        [names.index(name) for name in saved if name in names] for names in (inputs, results))
     optional = [inputs.index(f.name) for f in backward.reads if f.optional]
     places = [inputs[i] for i in saved_inputs] + [results[i] for i in saved_results]
     places += [incoming.name] + [f.name for f in backward.attributes]
     sources = [places.index(f.name) if f.name in places else None for f in backward.arguments]
     more = iter(range(len(places), len(places) + len(optional)))
-    gradients, all_gradients = ([inputs.index(f.name[1:]) for f in of] for of in (backward.results, backward.all_results))
+    gradients, all_gradients = (
+        [inputs.index(f.name[1:]) for f in of] for of in (backward.results, backward.all_results))
     return _Plan(
-        tensors=[inputs.index(f.name) for f in forward.reads], arguments=len(inputs), several=len(results) > 1,
+        tensors=[inputs.index(f.name) for f in forward.reads],
+        arguments=len(inputs),
+        several=len(results) > 1,
         result=next(i for i, f in enumerate(forward.all_results) if not f.optional),
-        saved_inputs=saved_inputs, saved_results=saved_results, optional=optional,
-        attributes=[inputs.index(f.name) if f.name in inputs else irregular.ATTRIBUTES[backward.name, f.name]
-                    for f in backward.attributes],
-        ready=_ready(incoming), sources=sources, all_sources=[next(more) if at is None else at for at in sources],
-        gradients=gradients, all_gradients=all_gradients, more=[at for at in all_gradients if at not in gradients])
+        saved_inputs=saved_inputs,
+        saved_results=saved_results,
+        optional=optional,
+        attributes=[
+            inputs.index(f.name) if f.name in inputs else irregular.ATTRIBUTES[backward.name,
+                                                                               f.name]
+            for f in backward.attributes
+        ],
+        ready=_ready(incoming),
+        sources=sources,
+        all_sources=[next(more) if at is None else at for at in sources],
+        gradients=gradients,
+        all_gradients=all_gradients,
+        more=[at for at in all_gradients if at not in gradients])
 
 
 def _derived(operator):
@@ -99,9 +114,14 @@ def _derived(operator):
                 results = (results,)
             ctx.all = any([ctx.needs_input_grad[at] for at in plan.more])
             more = [arguments[at] for at in plan.optional] if ctx.all else ()
-            ctx.save_for_backward(*[arguments[i] for i in plan.saved_inputs], *[results[i] for i in plan.saved_results], *more)
-            ctx.attributes = [arguments[at] if type(at) is int else at(*arguments) for at in plan.attributes]
-            ctx.dtypes = [arguments[at].dtype if at in plan.tensors else None for at in plan.all_gradients]
+            ctx.save_for_backward(*[arguments[i] for i in plan.saved_inputs],
+                                  *[results[i] for i in plan.saved_results], *more)
+            ctx.attributes = [
+                arguments[at] if type(at) is int else at(*arguments) for at in plan.attributes
+            ]
+            ctx.dtypes = [
+                arguments[at].dtype if at in plan.tensors else None for at in plan.all_gradients
+            ]
             return results[plan.result]
 
         @staticmethod
@@ -118,10 +138,13 @@ def _derived(operator):
                     dtype = ctx.dtypes[plan.all_gradients.index(at)]
                     gradients[at] = gradient if gradient.dtype == dtype else gradient.to(dtype)
             if torch.is_grad_enabled():
-                gradients = [g if g is None else _Once.apply(operator.name, g, dy, *saved) for g in gradients]
+                gradients = [
+                    g if g is None else _Once.apply(operator.name, g, dy, *saved) for g in gradients
+                ]
             return tuple(gradients)
 
-    Derived.__name__ = Derived.__qualname__ = "".join(part.title() for part in operator.name.split("_"))
+    Derived.__name__ = Derived.__qualname__ = "".join(
+        part.title() for part in operator.name.split("_"))
     return Derived
 
 
@@ -131,7 +154,9 @@ def _attribute(operator, field):
     if field.kind == "f64":
         return lambda value: value if type(value) is float else real_of(operator, field, value)
     if field.kind == "ints":
-        return lambda value: None if value is None else [number_of(operator, field, v) for v in value]
+        return lambda value: None if value is None else [
+            number_of(operator, field, v) for v in value
+        ]
     return lambda value: number_of(operator, field, value)
 
 
@@ -161,24 +186,41 @@ def {name}({parameters}):
 
 def _function(operator):
     """The function of an operator, written out so that Python binds its arguments: a tenth of what a generic one would cost."""
-    function = irregular.GRADIENTS.get(operator.name) or (_derived(operator) if operator.gradient else None)
+    function = irregular.GRADIENTS.get(
+        operator.name) or (_derived(operator) if operator.gradient else None)
     run = overload(operator.name)
-    ready = [f"{f.name} = ready_{f.name}({f.name}) if isinstance({f.name}, Tensor) else " +
-             (f"None if {f.name} is None else " if f.optional else "") + f"refuse({f.name!r}, {f.name})"
-             for f in operator.reads if f not in operator.mutable]
+    ready = [
+        f"{f.name} = ready_{f.name}({f.name}) if isinstance({f.name}, Tensor) else " +
+        (f"None if {f.name} is None else " if f.optional else "") + f"refuse({f.name!r}, {f.name})"
+        for f in operator.reads
+        if f not in operator.mutable
+    ]
     ready += [f"{f.name} = ready_{f.name}({f.name})" for f in operator.attributes]
-    requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.optional else f"{f.name}.requires_grad"
-                           for f in operator.reads if {"f32", "bf16"} & set(f.dtypes)) if function else "False"
+    requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.
+                           optional else f"{f.name}.requires_grad"
+                           for f in operator.reads
+                           if {"f32", "bf16"} & set(f.dtypes)) if function else "False"
     scope = {f"ready_{f.name}": _ready(f) for f in operator.reads}
     scope.update({f"ready_{f.name}": _attribute(operator, f) for f in operator.attributes})
-    scope.update(grad_enabled=torch.is_grad_enabled, forward_ad=forward_ad, run=run, apply=function.apply if function else run,
-                 Tensor=torch.Tensor, refuse=functools.partial(_no_tensor, operator.name))
-    source = _SOURCE.format(name=operator.name, parameters=_parameters(operator), ready="; ".join(ready),
-                            requires=requires, arguments=", ".join(f.name for f in operator.arguments))
+    scope.update(grad_enabled=torch.is_grad_enabled,
+                 forward_ad=forward_ad,
+                 run=run,
+                 apply=function.apply if function else run,
+                 Tensor=torch.Tensor,
+                 refuse=functools.partial(_no_tensor, operator.name))
+    source = _SOURCE.format(name=operator.name,
+                            parameters=_parameters(operator),
+                            ready="; ".join(ready),
+                            requires=requires,
+                            arguments=", ".join(f.name for f in operator.arguments))
     exec(compile(source, f"velo.torch.{operator.name}", "exec"), scope)
     scope[operator.name].__doc__ = "\n".join(operator.doc)
     scope[operator.name].__module__ = __name__.rpartition(".")[0]
     return irregular.SPELLINGS.get(operator.name, lambda derived: derived)(scope[operator.name])
 
 
-FUNCTIONS = {name: _function(operator) for name, operator in library().operators.items() if not operator.gradient_of}
+FUNCTIONS = {
+    name: _function(operator)
+    for name, operator in library().operators.items()
+    if not operator.gradient_of
+}

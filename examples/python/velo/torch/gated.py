@@ -40,7 +40,9 @@ class _Gated(torch.autograd.Function):
     @staticmethod
     def backward(ctx, dy):
         if torch.is_grad_enabled():
-            raise VeloError("velo's gated MLP has a first derivative and no second: velo.torch.enable() it not, where you need one")
+            raise VeloError(
+                "velo's gated MLP has a first derivative and no second: velo.torch.enable() it not, where you need one"
+            )
         x, gate, up, both = ctx.saved_tensors
         rows = x.reshape(-1, x.shape[-1])
         dgate, dup = _swiglu_backward(dy.reshape(1, *both.shape[1:]), both, 0)

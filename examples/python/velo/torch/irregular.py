@@ -44,14 +44,17 @@ class Matmul(torch.autograd.Function):
     def backward(ctx, dc):
         a, b = ctx.saved_tensors
         of_a, of_b, bias = ctx.options
-        exact, dc = dc, dc.to(a.dtype).contiguous()  # the product may be float32, of bfloat16 factors
+        exact, dc = dc, dc.to(
+            a.dtype).contiguous()  # the product may be float32, of bfloat16 factors
         flat_a, flat_dc = a.reshape(-1, a.shape[-1]), dc.view(-1, dc.shape[-1])
         da = db = dbias = None
         product = Matmul.apply if torch.is_grad_enabled() else _matmul
         if ctx.needs_input_grad[0]:
-            da = product(b, dc, None, of_b, True, 0) if of_a else product(dc, b, None, False, not of_b, 0)
+            da = product(b, dc, None, of_b, True, 0) if of_a else product(
+                dc, b, None, False, not of_b, 0)
         if ctx.needs_input_grad[1]:
-            db = product(flat_dc, flat_a, None, True, of_a, 0) if of_b else product(flat_a, flat_dc, None, not of_a, False, 0)
+            db = product(flat_dc, flat_a, None, True, of_a, 0) if of_b else product(
+                flat_a, flat_dc, None, not of_a, False, 0)
         if ctx.needs_input_grad[2]:
             dbias = exact.reshape(-1, exact.shape[-1]).sum(0, dtype=torch.float32).to(bias)
         return da, db, dbias, None, None, None
@@ -67,7 +70,11 @@ def _fusion_attention(derived):
         if not isinstance(causal, bool):
             raise TypeError(f"velo_fusion_attention: causal is True or False; got {causal!r}"[:200])
         fields.setdefault("sparse_mode", "left_up_causal" if causal else "full")
-        return derived(query, key, value, scale=query.shape[-1] ** -0.5 if scale is None else scale, **fields)
+        return derived(query,
+                       key,
+                       value,
+                       scale=query.shape[-1]**-0.5 if scale is None else scale,
+                       **fields)
 
     return fusion_attention
 

@@ -45,7 +45,9 @@ def _registered(kernels):
 def _attention(shared):
     """An install() of attention, which the adapter computes: no Python is called."""
     if not hasattr(adapter, "velo_torch_attention"):
-        raise VeloError("velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's own release")
+        raise VeloError(
+            "velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's own release"
+        )
     library().check(adapter.velo_torch_attention(1))
     return lambda: library().check(adapter.velo_torch_attention(0))
 
@@ -60,10 +62,17 @@ def _attention_calls():
 def _cross_entropy(original, shared):
     operator, velo = torch.ops.aten.cross_entropy_loss.default, FUNCTIONS["cross_entropy"]
 
-    def cross_entropy(keys, logits, target, weight=None, reduction=1, ignore_index=-100, label_smoothing=0.0):
-        if (weight is None and label_smoothing == 0 and logits.dim() == 2 and target.dim() == 1 and plain(logits)
-                and type(target) is torch.Tensor and target.dtype == torch.int64 and target.device.type == "cpu"
-                and len(target) == len(logits) > 0 and costs.cross_entropy(logits)):
+    def cross_entropy(keys,
+                      logits,
+                      target,
+                      weight=None,
+                      reduction=1,
+                      ignore_index=-100,
+                      label_smoothing=0.0):
+        if (weight is None and label_smoothing == 0 and logits.dim() == 2 and target.dim() == 1 and
+                plain(logits) and type(target) is torch.Tensor and target.dtype == torch.int64 and
+                target.device.type == "cpu" and len(target) == len(logits) > 0 and
+                costs.cross_entropy(logits)):
             shared.called()
             loss = velo(logits, target, ignore_index, reduction).to(logits.dtype)
             if reduction == _MEAN and not loss and bool((target == ignore_index).all()):

@@ -26,9 +26,17 @@ _OF_TORCH = set(vars(torch.nn.Module())) | {"forward"}  # attributes that every 
 def kind_of(module):
     """What modules of one kind share, their layers too: class, text, types, every buffer, and every attribute, private ones too, be
     it a number or an object of both."""
-    kind = [repr(module), str([(p.dtype, p.device) for p in module.parameters()]), str([id(b) for b in module.buffers()])]
+    kind = [
+        repr(module),
+        str([(p.dtype, p.device) for p in module.parameters()]),
+        str([id(b) for b in module.buffers()])
+    ]
     for part in module.modules():
-        own = {k: v if isinstance(v, (int, float, str, type(None))) else id(v) for k, v in vars(part).items() if k not in _OF_TORCH}
+        own = {
+            k: v if isinstance(v, (int, float, str, type(None))) else id(v)
+            for k, v in vars(part).items()
+            if k not in _OF_TORCH
+        }
         kind += [type(part), str(sorted(own.items()))]
     return tuple(kind)
 
@@ -69,12 +77,16 @@ def _near(got, want):
     if not isinstance(want, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
         return False
     bound = 1e-5 if want.dtype == torch.float32 else 1e-2
-    return 0 < want.float().norm() and bool((got.float() - want.float()).norm() <= bound * want.float().norm())
+    return 0 < want.float().norm() and bool(
+        (got.float() - want.float()).norm() <= bound * want.float().norm())
 
 
 # ---- RMS norms
 
-_GAINS = {"rms_norm": lambda weight: weight, "rms_norm with a gain of 1 + weight": lambda weight: 1.0 + weight.float()}
+_GAINS = {
+    "rms_norm": lambda weight: weight,
+    "rms_norm with a gain of 1 + weight": lambda weight: 1.0 + weight.float()
+}
 _EPSILONS = ("variance_epsilon", "eps", "epsilon", "norm_eps")
 
 
@@ -98,8 +110,11 @@ def norm(module):
     if not plain(weight):
         return f"its gain is {why_not_plain(weight)}"
     trial = trial_of(module)
-    inputs = [numbers(*rows, len(weight), dtype=weight.dtype, scale=scale)  # of more ranks, for a norm of another dimension
-              for rows, scale in (((3,), 1.0), ((3,), 1e-3), ((2, 3), 300.0), ((2, 3, 2), 1.0))]
+    inputs = [
+        numbers(*rows, len(weight), dtype=weight.dtype,
+                scale=scale)  # of more ranks, for a norm of another dimension
+        for rows, scale in (((3,), 1.0), ((3,), 1e-3), ((2, 3), 300.0), ((2, 3, 2), 1.0))
+    ]
     for what, gain in _GAINS.items():
         for epsilon in [name for name in _EPSILONS if hasattr(module, name)]:
             compute = _norm_of(epsilon, gain)
@@ -115,7 +130,9 @@ def _activation(module):
 
 
 def _is_silu(activation):
-    return isinstance(activation, torch.nn.SiLU) or activation is F.silu or type(activation).__name__ == "SiLUActivation"
+    return isinstance(
+        activation,
+        torch.nn.SiLU) or activation is F.silu or type(activation).__name__ == "SiLUActivation"
 
 
 def _two_products(smallest):
@@ -123,9 +140,9 @@ def _two_products(smallest):
         if compiling() or x.numel() < smallest:
             return None
         gate, up = self.gate_proj, self.up_proj
-        if autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
-                              and _is_silu(_activation(self)) and gate.weight.shape == up.weight.shape
-                              and plain(x, gate.weight, up.weight)):
+        if autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and
+                              up.bias is None and _is_silu(_activation(self)) and gate.weight.shape
+                              == up.weight.shape and plain(x, gate.weight, up.weight)):
             return None
         return self.down_proj(gated.product(x, gate.weight, up.weight))
 
@@ -143,7 +160,8 @@ def _one_product(smallest):
 
 
 def is_gated(module):
-    gates = hasattr(module, "gate_up_proj") or hasattr(module, "gate_proj") and hasattr(module, "up_proj")
+    gates = hasattr(module,
+                    "gate_up_proj") or hasattr(module, "gate_proj") and hasattr(module, "up_proj")
     return gates and hasattr(module, "down_proj")
 
 
@@ -151,16 +169,21 @@ def gated_mlp(module):
     if not _is_silu(_activation(module)):
         return f"its activation is {type(_activation(module)).__name__}, and velo has SiLU"
     together = hasattr(module, "gate_up_proj")
-    layers = [getattr(module, name) for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))]
+    layers = [
+        getattr(module, name)
+        for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))
+    ]
     if not all(isinstance(layer, torch.nn.Linear) and layer.weight.dim() == 2 for layer in layers):
         return "its layers are no linear ones"
     why = next(filter(None, (why_not_plain(layer.weight) for layer in layers)), "")
     if why:
         return f"a weight of its layers is {why}"
-    form, what = (_one_product, "swiglu") if together else (_two_products, "gate and up into one buffer, swiglu")
+    form, what = (_one_product, "swiglu") if together else (_two_products,
+                                                            "gate and up into one buffer, swiglu")
     weight = layers[0].weight
     inner = weight.shape[0] // (2 if together else 1)
-    if agree(trial_of(module), _always(form(0)), [numbers(5, weight.shape[1], dtype=weight.dtype, scale=0.3)]):
+    if agree(trial_of(module), _always(form(0)),
+             [numbers(5, weight.shape[1], dtype=weight.dtype, scale=0.3)]):
         return what, form(costs.gated_elements() * weight.shape[1] // max(inner, 1))
     return "a gated MLP of a kind of its own"
 
@@ -183,7 +206,8 @@ def _product(smallest):
         if compiling() or x.numel() < smallest:  # in decoding this is all that velo adds
             return None
         weight, bias = self.weight, self.bias
-        if not costs.linear(x, weight) or autocast() or not plain(x, *((weight,) if bias is None else (weight, bias))):
+        if not costs.linear(x, weight) or autocast() or not plain(
+                x, *((weight,) if bias is None else (weight, bias))):
             return None
         return matmul(x, weight, bias, transpose_b=True)
 
@@ -197,7 +221,8 @@ def linear(module):
         return "torch's own bfloat16 products are as fast"
     if not costs.could_pay_linear(module.weight):
         return "too small for velo's product to be worth a call"
-    return "matmul for large float32 products", _product(costs.linear_elements(*module.weight.shape))
+    return "matmul for large float32 products", _product(
+        costs.linear_elements(*module.weight.shape))
 
 
 # ---- what a module is taken for
@@ -207,14 +232,16 @@ def _named(*words):
 
 
 KINDS = (  # (how it is recognized, what replaces it or why not); the first that fits decides
-    (lambda m: type(m).__name__.endswith("RMSNorm"), norm),
-    (is_gated, gated_mlp),
-    (lambda m: type(m) is torch.nn.Linear, linear),
-    (lambda m: isinstance(m, torch.nn.Linear), lambda m: f"a Linear of a kind of its own, {type(m).__name__}"),
-    (lambda m: isinstance(m, torch.nn.LayerNorm), lambda m: "this release of velo has no layer_norm"),
+    (lambda m: type(m).__name__.endswith("RMSNorm"),
+     norm), (is_gated, gated_mlp), (lambda m: type(m) is torch.nn.Linear, linear),
+    (lambda m: isinstance(m, torch.nn.Linear),
+     lambda m: f"a Linear of a kind of its own, {type(m).__name__}"),
+    (lambda m: isinstance(m, torch.nn.LayerNorm),
+     lambda m: "this release of velo has no layer_norm"),
     (_named("Norm"), lambda m: f"velo has no {type(m).__name__}"),
     (lambda m: isinstance(m, torch.nn.Embedding), lambda m: "Embedding: a copy of rows either way"),
-    (_named("MLP", "FeedForward"), lambda m: "an MLP without a gate, or of a kind of its own: its linear layers are looked at"),
+    (_named("MLP", "FeedForward"),
+     lambda m: "an MLP without a gate, or of a kind of its own: its linear layers are looked at"),
 )
 
 

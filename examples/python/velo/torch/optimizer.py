@@ -24,12 +24,28 @@ class AdamW(_Stock):
 
     max_norm, _rest = 0.0, None
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
-                 max_norm=0.0, **options):
+    def __init__(self,
+                 params,
+                 lr=1e-3,
+                 betas=(0.9, 0.999),
+                 eps=1e-8,
+                 weight_decay=1e-2,
+                 amsgrad=False,
+                 *,
+                 maximize=False,
+                 max_norm=0.0,
+                 **options):
         if isinstance(max_norm, bool) or not float(max_norm) >= 0:
             raise ValueError(f"AdamW: max_norm must be a number >= 0, got {max_norm!r}")
         self.max_norm, self._written = max_norm, {}
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **options)
+        super().__init__(params,
+                         lr,
+                         betas,
+                         eps,
+                         weight_decay,
+                         amsgrad,
+                         maximize=maximize,
+                         **options)
         self._step_supports_amp_scaling = False  # a GradScaler divides the gradients itself
 
     def __getstate__(self):
@@ -45,14 +61,25 @@ class AdamW(_Stock):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
-        ours = [(p, group) for group, parameters in groups for p in parameters if self._takes(p, group)]
-        theirs = [self._group_of_torch(group, [p for p in parameters if not self._takes(p, group)]) for group, parameters in groups]
+        groups = [(group, [p
+                           for p in group["params"]
+                           if p.grad is not None])
+                  for group in self.param_groups]
+        ours = [
+            (p, group) for group, parameters in groups for p in parameters if self._takes(p, group)
+        ]
+        theirs = [
+            self._group_of_torch(group, [p
+                                         for p in parameters
+                                         if not self._takes(p, group)])
+            for group, parameters in groups
+        ]
         for parameter, group in ours:
             self._check(parameter, group)
         if self.max_norm > 0 and any(group["params"] for group in theirs):
-            raise ValueError("AdamW: max_norm clips the norm of all gradients, and some of these parameters are not velo's to "
-                             "update; clip with torch.nn.utils.clip_grad_norm_")
+            raise ValueError(
+                "AdamW: max_norm clips the norm of all gradients, and some of these parameters are not velo's to "
+                "update; clip with torch.nn.utils.clip_grad_norm_")
         scale = self._clip([p.grad for p, _ in ours]) if self.max_norm > 0 and ours else None
         if any(group["params"] for group in theirs):
             self._step_of_torch(theirs)
@@ -64,28 +91,38 @@ class AdamW(_Stock):
 
     @staticmethod
     def _takes(parameter, group):
-        return (plain(parameter) and parameter.is_contiguous() and plain(parameter.grad) and not group.get("differentiable"))
+        return (plain(parameter) and parameter.is_contiguous() and plain(parameter.grad) and
+                not group.get("differentiable"))
 
     @staticmethod
     def _group_of_torch(group, parameters):
         """The group with these of its parameters. torch refuses to write to a parameter that is expanded (stride 0), but for its fused
         kernel, which writes past the end of it."""
-        expanded = any(stride == 0 and size > 1 for p in parameters for size, stride in zip(p.shape, p.stride()))
-        return {**group, "params": parameters, **({"fused": False} if expanded and group.get("fused") else {})}
+        expanded = any(stride == 0 and size > 1
+                       for p in parameters
+                       for size, stride in zip(p.shape, p.stride()))
+        return {
+            **group, "params": parameters,
+            **({"fused": False} if expanded and group.get("fused") else {})
+        }
 
     def _check(self, parameter, group):
         """Refuses what a step of this parameter would refuse."""
         if parameter.grad.shape != parameter.shape:
-            raise ValueError(f"AdamW: a gradient of {tuple(parameter.grad.shape)} for a parameter of {tuple(parameter.shape)}")
+            raise ValueError(
+                f"AdamW: a gradient of {tuple(parameter.grad.shape)} for a parameter of {tuple(parameter.shape)}"
+            )
         lr, (beta1, beta2) = float(group["lr"]), group["betas"]
         if not (lr >= 0 and group["eps"] >= 0 and 0 <= float(beta1) < 1 and 0 <= float(beta2) < 1):
-            raise ValueError(f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps {group['eps']}, betas "
-                             f"{group['betas']}")
+            raise ValueError(
+                f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps {group['eps']}, betas "
+                f"{group['betas']}")
         for name in _FLOAT_STATE:
             value = self.state[parameter].get(name) if parameter in self.state else None
             if value is not None and (value.shape != parameter.shape or not plain(value)):
-                raise ValueError(f"AdamW: state {name} is {value.dtype} {tuple(value.shape)} for a parameter of "
-                                 f"{tuple(parameter.shape)}")
+                raise ValueError(
+                    f"AdamW: state {name} is {value.dtype} {tuple(value.shape)} for a parameter of "
+                    f"{tuple(parameter.shape)}")
 
     def _clip(self, grads):
         total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.ones(())
@@ -101,13 +138,15 @@ class AdamW(_Stock):
             self._rest.__dict__.update(self.__dict__, _rest=None)
         self._rest.state, self._rest.param_groups = self.state, groups
         step = _Stock.step
-        (step.__wrapped__ if getattr(step, "hooked", False) else step)(self._rest)  # the hooks run around this optimizer's step
+        (step.__wrapped__ if getattr(step, "hooked", False) else step)(
+            self._rest)  # the hooks run around this optimizer's step
 
     def _step_of_velo(self, parameter, group, scale):
         state = self.state[parameter]
         if "step" not in state:
             state["step"] = torch.zeros((), dtype=torch.float32)
-            state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter, dtype=torch.float32) for _ in range(2))
+            state["exp_avg"], state["exp_avg_sq"] = (
+                torch.zeros_like(parameter, dtype=torch.float32) for _ in range(2))
         if group["amsgrad"] and "max_exp_avg_sq" not in state:
             state["max_exp_avg_sq"] = torch.zeros_like(parameter, dtype=torch.float32)
         for name in _FLOAT_STATE:
@@ -117,9 +156,11 @@ class AdamW(_Stock):
             self._keep_master(parameter, state)
         state["step"] += 1
         (beta1, beta2), master = group["betas"], state.get("master")
-        _update(parameter.grad.contiguous(), scale, parameter, master, state["exp_avg"], state["exp_avg_sq"],
-                state.get("max_exp_avg_sq") if group["amsgrad"] else None, int(state["step"]), float(group["lr"]), float(beta1),
-                float(beta2), group["eps"], group["weight_decay"], group["amsgrad"], group["maximize"])
+        _update(parameter.grad.contiguous(), scale, parameter, master, state["exp_avg"],
+                state["exp_avg_sq"],
+                state.get("max_exp_avg_sq") if group["amsgrad"] else None, int(state["step"]),
+                float(group["lr"]), float(beta1), float(beta2), group["eps"], group["weight_decay"],
+                group["amsgrad"], group["maximize"])
         if master is not None:
             self._written[parameter] = parameter._version
 
@@ -128,7 +169,8 @@ class AdamW(_Stock):
         if "master" not in state:
             state["master"] = parameter.float()
         elif self._written.get(parameter) != parameter._version:
-            state["master"] = torch.where(state["master"].to(parameter.dtype) == parameter, state["master"], parameter.float())
+            state["master"] = torch.where(state["master"].to(parameter.dtype) == parameter,
+                                          state["master"], parameter.float())
 
     def load_state_dict(self, state_dict):
         """As torch's, which would round the moments and masters of bfloat16 parameters to bfloat16."""
@@ -141,7 +183,9 @@ class AdamW(_Stock):
                 continue
             for name in _FLOAT_STATE:
                 if name in given:
-                    state[name] = given[name].detach().to(parameter.device, torch.float32, copy=True)
+                    state[name] = given[name].detach().to(parameter.device,
+                                                          torch.float32,
+                                                          copy=True)
 
 
 adamw = Shared(attribute(torch.optim, "AdamW", lambda before, shared: AdamW))

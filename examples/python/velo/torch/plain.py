@@ -11,7 +11,11 @@ from torch.nn.modules import module as torch_module
 
 _CLASSES = {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.Tensor)}
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-_GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS if hasattr(torch_module, f"_global{name}")]
+_GLOBAL_HOOKS = [
+    getattr(torch_module, f"_global{name}")
+    for name in _HOOKS
+    if hasattr(torch_module, f"_global{name}")
+]
 forward_ad = torch.autograd.forward_ad
 _transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
 _traced = getattr(torch._C, "_get_tracing_state", lambda: None)
@@ -39,8 +43,9 @@ def plain(first, *others):
             or dtype not in (torch.float32, torch.bfloat16)):
         return False
     for t in (first, *others):
-        if not (type(t) in _CLASSES and t.dtype is dtype and (t.is_cpu or t.device.type == "cpu") and t.layout is torch.strided
-                and not t.is_nested):
+        if not (type(t) in _CLASSES and t.dtype is dtype and
+                (t.is_cpu or t.device.type == "cpu") and t.layout is torch.strided and
+                not t.is_nested):
             return False
     return True
 
@@ -64,20 +69,24 @@ def why_not_plain(tensor):
 
 
 def autocast():
-    return torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
+    return torch.is_autocast_enabled("cpu") if hasattr(
+        torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
 
 
-# An exported program runs without velo, in any process, and is trained by torch's own gradients: it gets torch's operators.
-compiling, exporting = (getattr(getattr(torch, "compiler", None), name, bool) for name in ("is_compiling", "is_exporting"))
+# An exported program runs without velo, in any process, and is trained by torch's own gradients: it
+# gets torch's operators.
+compiling, exporting = (getattr(getattr(torch, "compiler", None), name, bool)
+                        for name in ("is_compiling", "is_exporting"))
 
 
 def own_forward(module):
     """Whether calling the module runs its class's forward, or velo's in its place."""
     forward = module.__dict__.get("forward")
-    return forward is None or hasattr(forward, "by_velo") or getattr(forward, "__func__", None) is type(module).forward
+    return forward is None or hasattr(forward, "by_velo") or getattr(forward, "__func__",
+                                                                     None) is type(module).forward
 
 
 def plain_linear(layer):
     """An nn.Linear that computes x W^T + b and nothing else: no LoRA in its place, no hook, no forward of another's."""
-    return (type(layer) is torch.nn.Linear and own_forward(layer) and not any([getattr(layer, name, None) for name in _HOOKS])
-            and not any(_GLOBAL_HOOKS))
+    return (type(layer) is torch.nn.Linear and own_forward(layer) and
+            not any([getattr(layer, name, None) for name in _HOOKS]) and not any(_GLOBAL_HOOKS))

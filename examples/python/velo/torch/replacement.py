@@ -21,7 +21,8 @@ class Entry:
     """One thing replaced: where, what by, and whether it has run; `count` tells how often, where that is not Python's to see."""
 
     def __init__(self, where, what, count=int):
-        self.where, self.what, self._ran, self._count, self._before = where, what, False, count, count()
+        self.where, self.what, self._ran, self._count, self._before = where, what, False, count, count(
+        )
 
     @property
     def called(self):
@@ -113,7 +114,8 @@ class Replacement:
 
     def forward(self, module, where, what, compute):
         """Lets compute(module, *arguments) run for the module's forward; where it gives None, the class's own runs."""
-        entry, done, original = Entry(where, what), self, type(module).forward  # unless somebody gives the class another
+        entry, done, original = Entry(
+            where, what), self, type(module).forward  # unless somebody gives the class another
 
         def forward(self, *arguments, **named):
             if done.active and not named and type(self).forward is original:
@@ -140,8 +142,10 @@ class Replacement:
                 return
             self.active = False
             _active.remove(self)
-            with contextlib.ExitStack() as undoing:  # which goes on behind an undo that raises, and raises it at the end
-                undoing.callback(library().configure, "level", _active[-1].level if _active else library().level_before)
+            with contextlib.ExitStack(
+            ) as undoing:  # which goes on behind an undo that raises, and raises it at the end
+                undoing.callback(library().configure, "level",
+                                 _active[-1].level if _active else library().level_before)
                 for undo in self._undo:
                     undoing.callback(undo)
             self._undo = []
@@ -154,10 +158,10 @@ class Replacement:
 
     def __str__(self):
         parts = (("velo replaced:", [e for e in self.entries if e.called]),
-                 ("velo replaced, and has not run yet: not called, or with too little to pay:", [e for e in self.entries if not e.called]),
-                 ("and left:", self.left))
-        return "\n".join(line for title, entries in parts if entries
-                         for line in [title] + [f"  {where}: {text}" for where, text in _grouped(entries)])
+                 ("velo replaced, and has not run yet: not called, or with too little to pay:",
+                  [e for e in self.entries if not e.called]), ("and left:", self.left))
+        return "\n".join(line for title, entries in parts if entries for line in [title] +
+                         [f"  {where}: {text}" for where, text in _grouped(entries)])
 
 
 def _grouped(entries):
@@ -165,4 +169,5 @@ def _grouped(entries):
     places = {}
     for where, text in entries:
         places.setdefault(text, []).append(where)
-    return [(where[0] if len(where) == 1 else f"{where[0]} and {len(where) - 1} more", text) for text, where in places.items()]
+    return [(where[0] if len(where) == 1 else f"{where[0]} and {len(where) - 1} more", text)
+            for text, where in places.items()]

@@ -13,7 +13,8 @@ import torch
 
 from . import binding
 
-_PRIMES = ((1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049), (2003, 2011, 2017, 2027, 2029, 2039, 2053, 2063))
+_PRIMES = ((1009, 1013, 1019, 1021, 1031, 1033, 1039, 1049), (2003, 2011, 2017, 2027, 2029, 2039,
+                                                              2053, 2063))
 _SymInt = getattr(torch, "SymInt", ())
 
 
@@ -28,16 +29,19 @@ def infer(name, values):
     """{output: (shape, dtype)} with symbols where they belong."""
     shapes = {key: value.shape for key, value in values.items() if isinstance(value, torch.Tensor)}
     symbolic = [size for shape in shapes.values() for size in shape if isinstance(size, _SymInt)]
-    symbols = sorted({symbol for size in symbolic for symbol in size.node.expr.free_symbols}, key=str)
+    symbols = sorted({symbol for size in symbolic for symbol in size.node.expr.free_symbols},
+                     key=str)
     if not symbols:
         return binding.infer(name, **values)
-    return (_by_probes(name, values, shapes, {symbol: symbol for symbol in symbols})
-            or _by_equal_sizes(name, values, shapes, symbols, symbolic) or binding.infer(name, **values))
+    return (_by_probes(name, values, shapes, {symbol: symbol for symbol in symbols}) or
+            _by_equal_sizes(name, values, shapes, symbols, symbolic) or
+            binding.infer(name, **values))
 
 
 def _by_equal_sizes(name, values, shapes, symbols, symbolic):
     """As by probes, symbols of one value being the same; what was equal so is written down for the trace."""
-    known = getattr(symbolic[0].node.shape_env, "backed_var_to_val", None) or symbolic[0].node.shape_env.var_to_val
+    known = getattr(symbolic[0].node.shape_env, "backed_var_to_val",
+                    None) or symbolic[0].node.shape_env.var_to_val
     if any(symbol not in known for symbol in symbols):
         return None
     found = _by_probes(name, values, shapes, {symbol: int(known[symbol]) for symbol in symbols})
@@ -56,7 +60,10 @@ def _by_probes(name, values, shapes, groups):
     probes = []
     for primes in _PRIMES:
         numbers = {symbol: 16 * primes[distinct.index(group)] for symbol, group in groups.items()}
-        stand_ins = {key: _Shaped([_number(size, numbers) for size in shape], values[key].dtype) for key, shape in shapes.items()}
+        stand_ins = {
+            key: _Shaped([_number(size, numbers) for size in shape], values[key].dtype)
+            for key, shape in shapes.items()
+        }
         try:
             probes.append((stand_ins, binding.infer(name, **{**values, **stand_ins})))
         except binding.VeloError:
@@ -66,7 +73,9 @@ def _by_probes(name, values, shapes, groups):
              for size, a, b in zip(shape, first[key].shape, second[key].shape) if a != b]
     found = {}
     for output, (shape, dtype) in one.items():
-        expressed = [_expressed(a, b, sizes) for a, b in itertools.zip_longest(shape, two[output][0])]
+        expressed = [
+            _expressed(a, b, sizes) for a, b in itertools.zip_longest(shape, two[output][0])
+        ]
         if None in expressed:
             return None
         found[output] = expressed, dtype
@@ -82,6 +91,7 @@ def _expressed(a, b, sizes):
         return a
     for size, in_a, in_b in sizes:
         ratio = fractions.Fraction(a, in_a) if in_a else None
-        if ratio is not None and b == in_b * ratio and max(ratio.numerator, ratio.denominator) <= 64:
+        if ratio is not None and b == in_b * ratio and max(ratio.numerator,
+                                                           ratio.denominator) <= 64:
             return size * ratio.numerator // ratio.denominator if ratio != 1 else size
     return None
