@@ -72,8 +72,8 @@ struct velo_api {
   void (*context_destroy)(velo_context context);
   velo_status (*context_stream)(velo_context context, velo_stream* stream);
   velo_status (*config_set)(velo_context context, const char* key, const char* value);
-  velo_status (*config_get)(velo_context context, const char* key, char* buffer, uint64_t capacity,
-                            uint64_t* needed, const char** origin);
+  velo_status (*config_get)(velo_context context, const char* key, char* buffer,
+                            uint64_t capacity, uint64_t* needed, const char** origin);
   velo_status (*config_list)(velo_context context, char* buffer, uint64_t capacity,
                              uint64_t* needed);
   velo_status (*context_get_stats)(velo_context context, velo_context_stats* stats);
@@ -213,8 +213,8 @@ struct velo_api {
   velo_status (*swap_assign)(velo_swap swap, uint64_t object, int64_t layer);
   velo_status (*swap_forward)(velo_swap swap, int64_t layer, velo_stream stream);
   velo_status (*swap_backward)(velo_swap swap, int64_t layer, velo_stream stream);
-  velo_status (*swap_update)(velo_swap swap, const uint64_t* objects, int64_t count, int64_t slices,
-                             velo_swap_update_fn update, void* user);
+  velo_status (*swap_update)(velo_swap swap, const uint64_t* objects, int64_t count,
+                             int64_t slices, velo_swap_update_fn update, void* user);
   velo_status (*swap_get_stats)(velo_swap swap, velo_swap_stats* stats);
 
   /* velo/recompute.h */
@@ -389,8 +389,9 @@ struct velo_api {
   velo_status (*schedule_lower)(velo_schedule schedule, velo_schedule* lowered);
 
   /* velo/buckets.h */
-  velo_status (*buckets_create)(velo_stream stream, velo_group group, const velo_tensor* gradients,
-                                const int64_t* counts, int64_t count, const velo_buckets_desc* desc,
+  velo_status (*buckets_create)(velo_stream stream, velo_group group,
+                                const velo_tensor* gradients, const int64_t* counts,
+                                int64_t count, const velo_buckets_desc* desc,
                                 velo_buckets* buckets);
   void (*buckets_destroy)(velo_buckets buckets);
   velo_status (*buckets_ready)(velo_buckets buckets, velo_stream stream, int64_t slice);
@@ -457,8 +458,8 @@ struct velo_api {
   /* velo/timeline.h */
   velo_status (*timeline_get_memory)(velo_timeline timeline, int32_t rank,
                                      velo_timeline_memory* memory);
-  velo_status (*timeline_get_path)(velo_timeline timeline, int64_t capacity, velo_path_step* steps,
-                                   int64_t* count);
+  velo_status (*timeline_get_path)(velo_timeline timeline, int64_t capacity,
+                                   velo_path_step* steps, int64_t* count);
 
   /* velo/plan.h */
   velo_status (*plan_place_swaps)(velo_plan plan, const velo_plan_options* options);

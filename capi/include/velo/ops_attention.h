@@ -66,10 +66,10 @@ typedef struct velo_fusion_attention_args {
 } velo_fusion_attention_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_FUSION_ATTENTION_ARGS_INIT                                                          \
-  {                                                                                              \
+#define VELO_FUSION_ATTENTION_ARGS_INIT \
+  { \
     sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, \
-        VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0                                                    \
+    VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -131,10 +131,10 @@ typedef struct velo_fusion_attention_backward_args {
 } velo_fusion_attention_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT                                  \
-  {                                                                               \
+#define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT \
+  { \
     sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+    VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
@@ -155,8 +155,8 @@ typedef struct velo_fusion_attention_backward_args {
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status
-velo_fusion_attention_backward(velo_stream stream, const velo_fusion_attention_backward_args* args);
+VELO_API velo_status velo_fusion_attention_backward(
+    velo_stream stream, const velo_fusion_attention_backward_args* args);
 
 VELO_END_C
 

@@ -50,10 +50,10 @@ typedef struct velo_apply_fused_adamw_args {
 } velo_apply_fused_adamw_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_APPLY_FUSED_ADAMW_ARGS_INIT                                                           \
-  {                                                                                                \
+#define VELO_APPLY_FUSED_ADAMW_ARGS_INIT \
+  { \
     sizeof(velo_apply_fused_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, 1e-08, 0.0, \
-        0, 0, 0, 0                                                                                 \
+    0, 0, 0, 0 \
   }
 
 /* `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *

@@ -58,8 +58,8 @@ typedef struct velo_rotary_position_embedding_args {
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status
-velo_rotary_position_embedding(velo_stream stream, const velo_rotary_position_embedding_args* args);
+VELO_API velo_status velo_rotary_position_embedding(
+    velo_stream stream, const velo_rotary_position_embedding_args* args);
 
 /* ---- rotary_position_embedding_backward ------------------------------------------------------ */
 
@@ -78,10 +78,10 @@ typedef struct velo_rotary_position_embedding_backward_args {
 } velo_rotary_position_embedding_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT                         \
-  {                                                                               \
+#define VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT \
+  { \
     sizeof(velo_rotary_position_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, \
-        VELO_ROTARY_MODE_HALF                                                     \
+    VELO_ROTARY_MODE_HALF \
   }
 
 /* `dx = dy * cos + rotate^T(dy * sin)`; `dcos = sum(dy * x)`; `dsin = sum(dy * rotate(x))`.

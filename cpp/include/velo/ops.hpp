@@ -1030,8 +1030,7 @@ inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_ar
 // `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
 struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_scatter_args {
   all_gather_matmul_reduce_scatter_args() noexcept
-      : velo_all_gather_matmul_reduce_scatter_args VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT {
-  }
+      : velo_all_gather_matmul_reduce_scatter_args VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
 
   // the ranks whose x is gathered, of the stream's context; NULL: this one alone
   all_gather_matmul_reduce_scatter_args& gather_group(velo_group value) {
