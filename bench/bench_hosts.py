@@ -203,7 +203,7 @@ def measure(calls, blocks):
 
 
 def serve(options):
-    sys.path.insert(0, str(ROOT / "examples" / "python"))
+    sys.path.insert(0, str(ROOT / "capi" / "python"))
     name, calls = HOSTS[options.child]()
     for (operator, mode, contender), microseconds in measure(calls, options.blocks).items():
         print(json.dumps({

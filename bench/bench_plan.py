@@ -30,12 +30,12 @@ import time
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 ROOT = FOLDER.parent
-sys.path.insert(0, str(ROOT / "examples/python"))
+sys.path.insert(0, str(ROOT / "capi/python"))
 os.environ.setdefault("VELO_LIBRARY", str(ROOT / "build/capi/libvelo.so.1"))
 import velo.ctypes as v  # noqa: E402
 from executed_step import Step  # noqa: E402
 
-COMMAND = os.environ.get("VELO_COMMAND", str(ROOT / "build/examples/velo/velo"))
+COMMAND = os.environ.get("VELO_COMMAND", str(ROOT / "build/tools/velo/velo"))
 LINK = 12e9  # bytes a second
 STEPS = (0.1, 0.3, 0.5, 0.8, 1.0, 2.0)  # seconds of computing
 

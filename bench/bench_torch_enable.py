@@ -87,7 +87,7 @@ def serve(options):
 
 def enable_here(options, model):
     if options.child.startswith("velo"):
-        sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
+        sys.path.insert(0, str(FOLDER.parent / "capi" / "python"))
         import velo.torch
 
         velo.torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
@@ -177,7 +177,7 @@ def report(options, trainers):
 def grid(options):
     """enable_grid.py's cells; the process fails where one is below its floor."""
     os.environ.update({**BUILT, **os.environ})
-    sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
+    sys.path.insert(0, str(FOLDER.parent / "capi" / "python"))
     import torch
     import velo.torch
     from velo.torch import dispatcher

@@ -28,18 +28,19 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 include(${CMAKE_CURRENT_LIST_DIR}/installed_pages.cmake)
-set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore python torch tune tvm_ffi)  # pretrain and velo are built in the tree
+set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore torch tune tvm_ffi)  # pretrain is built in the tree
 velo_install_page(README.md)
+velo_install_page(capi/python/README.md)
 foreach(folder ${VELO_INSTALLED_EXAMPLES})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-          PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE PATTERN python/velo EXCLUDE PATTERN __pycache__ EXCLUDE)
+          PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE PATTERN __pycache__ EXCLUDE)
   if(EXISTS ${PROJECT_SOURCE_DIR}/examples/${folder}/README.md)
     velo_install_page(examples/${folder}/README.md)
   endif()
 endforeach()
 
 # What a Python program imports: PYTHONPATH may name this one folder.
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/python/velo DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/python/velo DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python
         FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/velo)

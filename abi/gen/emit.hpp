@@ -30,7 +30,7 @@ std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 std::string emit_adapter_operators(const spec& s);  // capi/adapters/generated/operators.inc
 std::string emit_adapter_entries(const spec& s);    // capi/adapters/generated/entries.cpp
 std::string emit_adapter_map(const spec& s);        // capi/adapters/generated/adapters.map
-std::string emit_ctypes(const spec& s);             // examples/python/velo/ctypes.py
+std::string emit_ctypes(const spec& s);             // capi/python/velo/ctypes.py
 
 // What the ABI gates need and nobody reads: made in the build's own folder, not committed.
 std::string emit_stub(const spec& s);         // stub.c

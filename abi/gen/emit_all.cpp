@@ -21,7 +21,7 @@ files emit_all(const spec& s) {
   out[folder + "errors.inc"] = emit_errors(s);
   out[folder + "describe.inc"] = emit_describe(s);
   out[folder + "api.md"] = emit_reference(s);
-  out["examples/python/velo/ctypes.py"] = emit_ctypes(s);
+  out["capi/python/velo/ctypes.py"] = emit_ctypes(s);
   const std::string adapters = "capi/adapters/generated/";
   out[adapters + "operators.inc"] = emit_adapter_operators(s);
   out[adapters + "entries.cpp"] = emit_adapter_entries(s);

@@ -1,4 +1,4 @@
-// examples/python/velo/ctypes.py: the whole C interface as a ctypes module. It proves that the spec
+// capi/python/velo/ctypes.py: the whole C interface as a ctypes module. It proves that the spec
 // alone is enough to bind a language: no struct, constant or function of it is written by hand.
 //
 // C types become ctypes expressions: names, pointers, and pointers to functions (declaration.hpp).

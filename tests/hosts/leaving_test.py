@@ -118,7 +118,7 @@ ENDS = {
 
 class Leaving(unittest.TestCase):
     def leave(self, host):
-        package = os.path.join(HERE, "..", "..", "examples", "python")
+        package = os.path.join(HERE, "..", "..", "capi", "python")
         environment = {**os.environ, "PYTHONPATH": package}
         for name, end in ENDS.items():
             if host == "jax" and "daemon" in name:

@@ -8,7 +8,7 @@ import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples", "python")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "capi", "python")]
 
 from framework import need  # noqa: E402
 

@@ -17,7 +17,7 @@ import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples", "python")]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "capi", "python")]
 
 TODAY, ADAPTERS = os.environ["VELO_LIBRARY"], os.environ["VELO_ADAPTERS"]
 

@@ -13,7 +13,7 @@ cmake -S "$source" -B "$work" -G Ninja -DVELO_WERROR=ON "${options[@]}"
 cmake --build "$work"
 if [ "$build" = without_mpi ]; then
   [ ! -e "$work/capi/libvelo_mpi.so" ] || { echo "a plugin for MPI without MPI"; exit 1; }
-  "$work/examples/velo/velo" info --no-measure | tr -s '\n ' ' ' | # it folds its lines
+  "$work/tools/velo/velo" info --no-measure | tr -s '\n ' ' ' | # it folds its lines
     grep -F "mpi (not here: " | grep -F "none in $work/capi"
 fi
 ctest --test-dir "$work" -L unit -LE 'ops|hosts' --output-on-failure --no-tests=error -j "$(nproc)"

@@ -34,7 +34,7 @@ subproject)
   cmake -S "$work/outer" -B "$work/build" >"$work/configure.log" || fail "$(cat "$work/configure.log")"
   grep -q 'capi/src/status.cpp' "$work/build/compile_commands.json" || fail "the library is not part of the outer build"
   if grep -q -- -Werror "$work/build/compile_commands.json"; then fail "a warning would stop somebody else's build"; fi
-  if grep -Eq "\"file\": \"$source/(tests|examples)/" "$work/build/compile_commands.json"; then fail "tests or examples are built inside another project"; fi
+  if grep -Eq "\"file\": \"$source/(tests|tools|examples)/" "$work/build/compile_commands.json"; then fail "tests, tools or examples are built inside another project"; fi
   grep -q -- '-Wall.* -Werror' "$build/compile_commands.json" || fail "warnings do not stop the project's own build"
   ;;
 install)

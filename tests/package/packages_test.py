@@ -119,7 +119,7 @@ class Packages(unittest.TestCase):
                        "rt",
                        encoding="utf-8") as file:
             page = file.read().replace("\\-", "-")
-        told = said(os.path.join(CHECKOUT, "build-packages/examples/velo/velo"), "help")
+        told = said(os.path.join(CHECKOUT, "build-packages/tools/velo/velo"), "help")
         for word in re.findall(r"^  (\S+)  ", told, re.M):
             self.assertIn(f"\n.B {word}\n", page)
 

@@ -94,11 +94,11 @@ class Wheel(unittest.TestCase):
 
     def test_it_has_every_module_of_the_package_both_libraries_and_nothing_else(self):
         tracked = subprocess.run(
-            ["git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "examples/python/velo"],
+            ["git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard", "capi/python/velo"],
             capture_output=True,
             text=True,
             check=True).stdout.split()
-        modules = {path[len("examples/python/"):] for path in tracked}
+        modules = {path[len("capi/python/"):] for path in tracked}
         metadata = {
             f"{self.info}/{name}" for name in ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE",
                                                "licenses/jansson.txt", "licenses/libffi.txt",

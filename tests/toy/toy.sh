@@ -31,7 +31,7 @@ build)
   ;;
 test) "$work/toy_test" ;;
 sweep) "$work/sweep_test" ;;
-ctypes) python3 "$source/tests/toy/toy_ctypes.py" "$tree/examples/python" "$work/lib/libvelo.so.1" ;;
+ctypes) python3 "$source/tests/toy/toy_ctypes.py" "$tree/capi/python" "$work/lib/libvelo.so.1" ;;
 exports) python3 "$source/abi/checks/elf_facts.py" exports "$work/lib/libvelo.so.1" "$tree" "$build" ;;
 lock)
   cc -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT -I"$tree/capi/include" -fsyntax-only "$work/gates/layout_lock.c"

@@ -25,7 +25,7 @@ SCRIPT = re.compile(r"(\.(sh|py|cmake)|CMakeLists\.txt|/run)$")
 # that is written and read: nobody edits them.
 FROZEN = re.compile(r"^abi/\d+\.\d+/")
 EXEMPT = re.compile(
-    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|examples/python/velo/ctypes\.py$)"
+    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|capi/python/velo/ctypes\.py$)"
 )
 
 # Private layers: what each may include beside itself. Public headers are written velo/...,
@@ -40,17 +40,19 @@ LAYERS = {
     "capi/include": set(),
     "capi/adapters": set(),
     "cpp": set(),
-    "examples": {"examples"},
+    "capi/python": set(),
+    "tools": set(),
+    "examples": set(),
     "bench/limits": set(),
 }
 PRIVATE = {"core", "memory", "ops", "comm", "sched", "capi"}
 
 # Foreign header -> the paths that may include it. Everyone else asks those files.
 EXTERNAL = {
-    r"jansson\.h": r"^(core/text/json|examples/|abi/|tests/|bench/)",
+    r"jansson\.h": r"^(core/text/json|tools/|examples/|abi/|tests/|bench/)",
     r"ffi\.h": r"^(core/invoke|tests/)",
     r"zlib\.h": r"^(core/checksum|examples/|tests/|bench/)",
-    r"(iostream|typeinfo)": r"^(examples/|tests/|bench/|abi/)",
+    r"(iostream|typeinfo)": r"^(tools/|examples/|tests/|bench/|abi/)",
     r"omp\.h": r"^bench/",
     r"mpi\.h": r"^(comm/transport/mpi/|tests/comm/mpi/|bench/bench_comm|bench/comm/)",
     r"liburing\.h": r"^(memory/swap/uring_engine|tests/)",
@@ -91,7 +93,8 @@ def rule_includes(root):
             if head in PRIVATE and "/" in target and head not in LAYERS[
                     layer] and not target.startswith(layer + "/"):
                 yield f"{path}:{number}: {layer} may not include {target}"
-            if head == "abi" and layer in ("cpp", "examples", "capi/include", "capi/adapters"):
+            if head == "abi" and layer in ("cpp", "tools", "examples", "capi/include",
+                                           "capi/adapters", "capi/python"):
                 yield f"{path}:{number}: {layer} sees public headers only, not {target}"
             if target.startswith(".."):
                 yield f"{path}:{number}: include by the path from the root, not {target}"
@@ -263,7 +266,7 @@ def rule_places(root):
 # examples/new_file.hpp. These open files otherwise: a file without a name, locks, new files in
 # folders of their own, and an example of one file.
 WRITERS = re.compile(
-    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c|python/velo/mindspore\.py)|memory/swap/disk_file\.cpp"
+    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c)|capi/python/velo/mindspore\.py|memory/swap/disk_file\.cpp"
     r"|comm/transport/shm/open_place\.cpp|examples/pretrain/(file|out_folder)\.cpp)$")
 OPENS_TO_WRITE = re.compile(
     r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
@@ -274,7 +277,7 @@ OPENS_TO_WRITE = re.compile(
 def rule_outputs(root):
     for path in committed(root):
         if not re.match(
-                r"(core|memory|ops|comm|sched|capi|cpp|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$",
+                r"(core|memory|ops|comm|sched|capi|cpp|tools|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$",
                 path) or WRITERS.match(path):
             continue
         for number, line in enumerate(lines_of(root, path), 1):
@@ -302,6 +305,8 @@ PLANTED = [
     ("includes", "ops/a.cpp", '// a\n#include "comm/group/group.hpp"\n'),
     ("includes", "cpp/include/velo/a.hpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "examples/pretrain/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
+    ("includes", "tools/velo/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
+    ("includes", "capi/python/a.c", '/* a */\n#include "abi/generated/velo.inc"\n'),
     ("includes", "bench/limits/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "capi/include/velo/a.h", "/* a */\n#include <stdio.h>\n"),
     ("includes", "sched/a.cpp", '// a\n#include "../core/host/cpu.hpp"\n'),
@@ -329,10 +334,10 @@ PLANTED = [
     ("outputs", "memory/a.cpp", '// a\nint to = open(path, O_WRONLY | O_CREAT, 0600);\n'),
     ("outputs", "core/a.cpp", '// a\nstd::FILE* to = std::fopen(path, "we");\n'),
     ("outputs", "sched/a.cpp", '// a\nstd::ofstream to(path);\n'),
-    ("outputs", "examples/velo/a.cpp", '// a\nint to = ::mkostemp(path, 0);\n'),
+    ("outputs", "tools/velo/a.cpp", '// a\nint to = ::mkostemp(path, 0);\n'),
     ("outputs", "examples/jax/a.py",
      '"""a"""\nwith open(path, "w", encoding="utf-8") as to: pass\n'),
-    ("outputs", "examples/python/velo/a.py", '"""a"""\npathlib.Path(path).write_text(text)\n'),
+    ("outputs", "capi/python/velo/a.py", '"""a"""\npathlib.Path(path).write_text(text)\n'),
     ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
     ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
     ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),

@@ -114,39 +114,36 @@ typedef struct velo_group_desc {
         0, 0                                                                                       \
   }
 
-/* Makes a rank of a group, and meets the others: it returns when all have come, or within the
- * deadline. Which rank it is, of how many, the description says, or the environment of mpirun,
- * torchrun or srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS), in this order, or it is the only one. Half
- * of such variables, and a batch script of several tasks, which Slurm runs once, are refused. While
- * ranks of this host are missing, the log of the context names them, after 5 s and every 30 s from
- * then on. Processes of one host meet through a socket in a folder that is the user's alone, `velo`
- * in $XDG_RUNTIME_DIR or /run/user/UID, or else /tmp/velo-UID (-XXXXXX, where another user took
- * that name), and leave nothing there; what a rank 0 that was killed meanwhile leaves, the next one
- * in that folder takes away. AUTO is SHM where all ranks of a launcher are on this host, and MPI
- * where they are not or a communicator is named.
+/* Makes a rank of a group, and returns when all ranks have come, or within the deadline. Rank and
+ * size come from the description, else from mpirun, torchrun or srun (SLURM_PROCID,
+ * SLURM_STEP_NUM_TASKS), in this order, else the rank is alone. An incomplete set of such variables
+ * is refused, and so is a batch script of several tasks, which Slurm runs once. While ranks of this
+ * host are missing, the context's log names them, after 5 s and then every 30 s. Processes of one
+ * host find each other by a socket in a folder of the user's own, `velo` in $XDG_RUNTIME_DIR or
+ * /run/user/UID, or else /tmp/velo-UID (-XXXXXX, where another user took that name). They leave
+ * nothing there; the next rank 0 in that folder removes what a killed one left. AUTO is SHM where
+ * all ranks of a launcher are on this host, and MPI otherwise or where a communicator is named.
  *
  * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
  * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the
  * same order; rank and size, where given, must be its own; name is not used. Where the host has not
- * initialized MPI, this does, and finalizes it when the process ends; MPI of the host must allow
- * calls from any thread (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the job, and
- * nothing can call it back: where some have not come by the deadline, it goes on on a thread of its
- * own, and a later call waits for the same; until it is over it may change the environment, which a
- * new context reads. A process that ends in the meantime, ends as MPI makes it.
+ * initialized MPI, this call does, and MPI is finalized when the process ends; a host's own MPI
+ * must allow calls from any thread (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the
+ * job and cannot be canceled: after the deadline it continues on a thread of its own, and a later
+ * call waits for it. Until it ends it may change the environment, which a new context reads.
  *
- * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and the parts made of
- * it, which have it too; other ranks can read all of its memory. Where the tensors of all ranks lie
- * in such pools, all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in
- * place) and broadcast of 16 KiB and more, of a part where there are parts, copy nothing into the
- * group's own memory; where one lies elsewhere they do, with the same bits and one wait more. Each
- * rank holds up to two descriptors more for each other. Other transports make no use of a pool.
+ * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and its parts, which
+ * use it too; other ranks can read all of its memory. Where the tensors of all ranks lie in such
+ * pools, all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in place) and
+ * broadcast of 16 KiB and more (per part, where there are parts) copy nothing into the group's own
+ * memory; otherwise they do, with the same bits and one wait more. Each rank holds up to two more
+ * descriptors for each other rank. Other transports make no use of a pool.
  *
- * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No
- * function is called before this call, which makes the first ones.
+ * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline, and
+ * none of which is called before this call.
  *
- * VERIFY compares the CRCs of what all_reduce, broadcast and all_gather left on the ranks, one more
- * message for each; where they differ, the group has ended: the fault names the ranks that most are
- * not like.
+ * VERIFY compares the CRCs of the results of all_reduce, broadcast and all_gather, one more message
+ * for each; where they differ the group ends, and the fault names the ranks that differ from most.
  *
  * desc: copied; may be NULL for all defaults. group: receives the handle; destroy it with
  * velo_group_destroy.
@@ -164,9 +161,8 @@ VELO_API velo_status velo_group_create(velo_context context, const velo_group_de
  * NULL, HANDLE, ARGUMENT (transport), STATE, MEMORY, UNSUPPORTED, NOT_FOUND, ABI, IO. */
 VELO_API velo_status velo_transport_query(velo_context context, velo_transport transport);
 
-/* Makes all ranks of a group of this process's threads: rank i in contexts[i]. contexts: `count` of
- * them, each another, on devices of one type. groups: receives `count` handles; each is its rank's
- * thread's to use and to destroy.
+/* Makes all ranks of a group of this process's threads: rank i in contexts[i]. contexts: `count`
+ * different ones, on devices of one type. groups: receives a handle for each rank's thread.
  * Thread class: any. Errors: NULL (contexts, groups), HANDLE, STRUCT, ARGUMENT (count, a context
  * named twice), UNSUPPORTED (a field of newer headers; another transport), STATE, MEMORY. */
 VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
@@ -199,9 +195,8 @@ VELO_API velo_status velo_group_shrink(velo_group group, const velo_group_desc* 
                                        velo_group* survivors);
 
 /* Finishes the rank's collectives that were called, each within its deadline, and leaves the group.
- * NULL is ignored, and so is (with a log line) a call from the work of a stream that has
- * collectives of the group queued, or from inside one that uses the group (types.h). Thread
- * class: per-handle. */
+ * NULL is ignored, and so is (with a log line) a call from work of a stream with queued collectives
+ * of the group, or from inside one that uses it (types.h). Thread class: per-handle. */
 VELO_API void velo_group_destroy(velo_group group);
 
 /* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms, or
@@ -225,8 +220,7 @@ typedef struct velo_group_info {
 #define VELO_GROUP_INFO_INIT \
   { sizeof(velo_group_info), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Fills the caller's struct, at most info->struct_size bytes of it.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
+/* Fills at most info->struct_size bytes. Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_group_get_info(velo_group group, velo_group_info* info);
 
 /* Writes all that is known of a group as JSON: label, transport, rank, size, how far each rank has
@@ -246,9 +240,8 @@ VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_
 VELO_API velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity,
                                         uint64_t* needed);
 
-/* Lets no rank go on before all have come.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL,
- * MEMORY, PEER. */
+/* Lets no rank go on before all have come. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a
+ * stream of another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
 
 /* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL =
@@ -271,25 +264,25 @@ VELO_API velo_status velo_group_reduce(velo_stream stream, velo_group group, int
                                        const velo_reduction* reduction, const velo_tensor* in,
                                        const velo_tensor* out);
 
-/* Copies `x` of the rank `root` to all others' `x`. x: compact, of one size and dtype on all ranks;
- * as of all collectives that combine nothing, of any dtype of whole bytes.
+/* Copies `x` of the rank `root` to all others' `x`. x: compact, of one size and dtype on all ranks.
+ * Collectives that combine nothing take any dtype of whole bytes.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
  * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_broadcast(velo_stream stream, velo_group group, int32_t root,
                                           const velo_tensor* x);
 
 /* Puts all ranks' `in`, in the order of the ranks, side by side into every rank's `out`. in: of one
- * size on all ranks; out: as large as all. in may be the rank's part of out.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * size on all ranks; out: as large as all. in may be the rank's part of out. Thread class: any.
+ * Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_gather(velo_stream stream, velo_group group,
                                            const velo_tensor* in, const velo_tensor* out);
 
 /* The same of ranks with different numbers of elements. counts: for each rank, how many it has, the
- * same on all ranks. offsets: for each rank, where in out they go, none where another's go; NULL =
- * one behind the other.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a stream
- * of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * same on all ranks. offsets: for each rank, where in out they go, without overlap; NULL = in a
+ * row. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a
+ * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
+ * PEER. */
 VELO_API velo_status velo_group_all_gather_v(velo_stream stream, velo_group group,
                                              const velo_tensor* in, const int64_t* counts,
                                              const int64_t* offsets, const velo_tensor* out);
@@ -334,8 +327,7 @@ VELO_API velo_status velo_group_all_to_all_v(velo_stream stream, velo_group grou
                                              const int64_t* out_offsets, const velo_tensor* out);
 
 /* Puts all ranks' `in`, in the order of the ranks, side by side into `out` of the rank `root`. in:
- * of one size on all ranks; may be the root's part of out. out: of others not looked at, may be
- * NULL.
+ * of one size on all ranks; may be the root's part of out. out: ignored on others, may be NULL.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
  * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root,

@@ -11,7 +11,7 @@ os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS",
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [
     os.path.join(HERE, ".."),
-    os.path.join(HERE, "..", "..", "..", "examples", "python")
+    os.path.join(HERE, "..", "..", "..", "capi", "python")
 ]
 
 from framework import need  # noqa: E402

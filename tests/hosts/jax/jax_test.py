@@ -13,11 +13,11 @@ import unittest
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
+ROOT = os.path.join(HERE, "..", "..", "..")
 sys.path[:0] = [
     os.path.join(HERE, ".."),
-    os.path.join(EXAMPLES, "jax"),
-    os.path.join(EXAMPLES, "python")
+    os.path.join(ROOT, "examples", "jax"),
+    os.path.join(ROOT, "capi", "python")
 ]
 
 from framework import need  # noqa: E402
@@ -396,7 +396,7 @@ class Jax(unittest.TestCase):
             "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2), jnp.ones(2)))"
         )
         done = subprocess.run([sys.executable, "-c", program],
-                              env={**os.environ, "PYTHONPATH": os.path.join(EXAMPLES, "python")},
+                              env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "capi", "python")},
                               capture_output=True,
                               text=True,
                               check=False)

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PYTHON = os.path.join(HERE, "..", "..", "..", "examples", "python")
+PYTHON = os.path.join(HERE, "..", "..", "..", "capi", "python")
 sys.path[:0] = [os.path.join(HERE, ".."), PYTHON]
 
 from framework import need  # noqa: E402

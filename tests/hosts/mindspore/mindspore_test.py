@@ -8,11 +8,11 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
+ROOT = os.path.join(HERE, "..", "..", "..")
 sys.path[:0] = [
     os.path.join(HERE, ".."),
-    os.path.join(EXAMPLES, "mindspore"),
-    os.path.join(EXAMPLES, "python")
+    os.path.join(ROOT, "examples", "mindspore"),
+    os.path.join(ROOT, "capi", "python")
 ]
 
 from framework import need  # noqa: E402

@@ -195,7 +195,7 @@ with velo.torch.enable() as done:
             capture_output=True,
             text=True,
             timeout=300,
-            env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "examples", "python")})
+            env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "capi", "python")})
         self.assertEqual((done.stdout, done.stderr), ("0\n", ""))
 
 

@@ -8,7 +8,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [
     os.path.join(HERE, ".."),
-    os.path.join(HERE, "..", "..", "..", "examples", "python")
+    os.path.join(HERE, "..", "..", "..", "capi", "python")
 ]
 from framework import need  # noqa: E402
 import velo.ctypes as abi  # noqa: E402

@@ -10,7 +10,7 @@ import traceback
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
-sys.path[:0] = [os.path.join(ROOT, "tests", "parity"), os.path.join(ROOT, "examples", "python")]
+sys.path[:0] = [os.path.join(ROOT, "tests", "parity"), os.path.join(ROOT, "capi", "python")]
 
 from frameworks import torch  # noqa: E402
 

@@ -1,0 +1,129 @@
+// velo tune, run as a program: tables, data, exit codes, and the jobs that come with it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "tests/tools/velo/run.hpp"
+
+namespace {
+
+const std::string folder = VELO_TUNE_EXAMPLES;
+
+outcome tune(const std::string& words) {
+  return run_velo("tune " + words, "&1");
+}
+
+double number(const json_t* of, const char* name) {
+  return json_number_value(json_object_get(of, name));
+}
+
+}  // namespace
+
+TEST_CASE("the jobs that come with velo have plans from 16 to 2048 accelerators") {
+  for (const char* job : {"llama2_7b.json", "deepseek_v3_small.json"}) {
+    for (const char* count : {"16", "256", "2048"}) {
+      const outcome o = tune(folder + job + " --json --top 3 --accelerators " + std::string(count));
+      REQUIRE(o.code == 0);
+      const json all = parsed(o.out);
+      CHECK(number(all.get(), "accelerators") == std::stoi(count));
+      const json_t* plans = json_object_get(all.get(), "plans");
+      REQUIRE(json_array_size(plans) == 3);
+      const json_t* best = json_array_get(plans, 0);
+      const json_t* ranks = json_object_get(best, "memory_bytes");
+      const json_t* layout = json_object_get(best, "layout");
+      CHECK(json_array_size(ranks) == static_cast<std::size_t>(number(layout, "pp")));
+      for (std::size_t i = 0; i < json_array_size(ranks); ++i) {
+        const json_t* one = json_array_get(ranks, i);
+        double sum = 0;
+        for (const char* item : {"parameters", "gradients", "optimizer", "activations", "workspace",
+                                 "communication"}) {
+          CHECK(number(one, item) > 0);
+          sum += number(one, item);
+        }
+        CHECK(number(one, "total") == Approx(sum));
+        CHECK(sum <= number(all.get(), "memory_bytes"));
+      }
+      const json_t* assumed = json_object_get(all.get(), "assumptions");
+      CHECK(json_object_get(assumed, "profile.peak_tflops"));
+      CHECK(number(assumed, "config.accelerators") == std::stoi(count));
+      CHECK(number(assumed, "config.search.keep") == 3);
+    }
+  }
+}
+
+TEST_CASE("a table has a unit over every column, and as many rows as asked for") {
+  const outcome o = tune(folder + "llama2_7b.json --top 4");
+  CHECK(o.code == 0);
+  CHECK(o.out.find("Llama-2-7B, 6.738 billion parameters, 64 accelerators") == 0);
+  for (const char* text : {"\n#   step", "\n1  ", "\n4  ", "Memory of the best", "Rejected:"})
+    CHECK(o.out.find(text) != std::string::npos);
+  CHECK(o.out.find("\n5  ") == std::string::npos);
+}
+
+TEST_CASE("a table fits a screen, and its last line says where its assumptions are") {
+  const outcome o = tune(folder + "llama2_7b.json --top 4");
+  CHECK(std::count(o.out.begin(), o.out.end(), '\n') < 40);
+  CHECK(o.out.find("Korthikanti") == std::string::npos);
+  const std::size_t last = o.out.rfind('\n', o.out.size() - 2);
+  CHECK(o.out.find("--assumptions", last) != std::string::npos);
+
+  const outcome assumed = tune(folder + "llama2_7b.json --top 4 --assumptions");
+  CHECK(assumed.code == 0);
+  for (const char* text :
+       {"Korthikanti", "\nprofile.peak_tflops 312\n", "\nconfig.accelerators 64\n",
+        "\nconfig.search.keep 4\n", "\nconfig.search.dp \"all\"\n"})
+    CHECK(assumed.out.find(text) != std::string::npos);
+  CHECK(assumed.out.find("Rejected:") == std::string::npos);
+}
+
+TEST_CASE("every rejected candidate has a row") {
+  const outcome o = tune(folder + "deepseek_v3_small.json --rejected --top 1");
+  CHECK(o.code == 0);
+  const json all = parsed(tune(folder + "deepseek_v3_small.json --json --top 1").out);
+  const auto rows = std::count(o.out.begin(), o.out.end(), '\n');
+  CHECK(static_cast<double>(rows) == number(all.get(), "candidates") - 1 + 1);  // and the titles
+  CHECK(o.out.find("tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,code,") ==
+        0);
+}
+
+TEST_CASE("a job for which nothing fits names the nearest, and ends with 2") {
+  const outcome o = tune(folder + "deepseek_v3.json --accelerators 16");
+  CHECK(o.code == 2);
+  CHECK(o.out.find("velo: nothing fits; nearest is tp ") != std::string::npos);
+  CHECK(o.out.find("more than there are") != std::string::npos);
+  CHECK(parsed(run_velo("tune " + folder + "deepseek_v3.json --accelerators 16 --json", "/dev/null")
+                   .out) != nullptr);
+}
+
+TEST_CASE("DeepSeek-V3 fits from 256 accelerators on, as its page says") {
+  CHECK(tune(folder + "deepseek_v3.json --top 1 --accelerators 128").code == 2);
+  CHECK(tune(folder + "deepseek_v3.json --top 1 --accelerators 256").code == 0);
+}
+
+TEST_CASE("Llama 3 405B fits on the accelerators that trained it") {
+  const json all = parsed(tune(folder + "llama3_405b.json --json --top 1").out);
+  const json_t* best = json_array_get(json_object_get(all.get(), "plans"), 0);
+  REQUIRE(best != nullptr);
+  CHECK(number(best, "utilization") > 0.4);
+  const std::string help = tune("--help").out;  // says what the numbers rest on
+  CHECK(help.find("0.6 of the peak for products") != std::string::npos);
+}
+
+TEST_CASE("bad input ends with 1, and says where it is") {
+  const auto refused = [](const std::string& words, const char* part) {
+    const outcome o = tune(words);
+    INFO(words << "\n" << o.out);
+    CHECK(o.code == 1);
+    CHECK(o.out.find(part) != std::string::npos);
+  };
+  const std::string job = folder + "llama2_7b.json";
+  refused("", "one CONFIG.json");
+  refused("/nowhere.json", "cannot be read");
+  refused(job + " --top 0", "--top wants a number from 1 to 10000, not 0");
+  refused(job + " --accelerators", "--accelerators");
+  refused(job + " --tops 3", "--top");
+  refused(job + " --profile " + job, "profile.model: expected name, memory_gib");
+  refused(folder + "a100_80g.json", "config.model.layers: expected a whole number from 1 to 4096");
+  CHECK(tune("--help").out.find("usage: velo tune") == 0);
+}

@@ -1,0 +1,112 @@
+// Most commands share their options; what one does not use does no harm.
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "tools/velo/commands.hpp"
+#include "tools/velo/options.hpp"
+
+namespace command {
+namespace {
+
+void set_setting(arguments& given, const char*, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw input_error("--set wants key=value, as in --set isa=avx2");
+  given.settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+}
+
+void set_number(std::uint64_t& number, const std::string& word, const char* wanted,
+                std::uint64_t least = 1, std::uint64_t most = ~std::uint64_t{0} >> 1) {
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, number);
+  if (error != std::errc() || stop != end || number < least || number > most)
+    throw input_error(wanted);
+}
+
+void set_seconds(arguments& given, const char*, const std::string& word) {
+  char* stop = nullptr;
+  given.seconds = std::strtod(word.c_str(), &stop);
+  if (word.empty() || *stop != 0 || !std::isfinite(given.seconds) || given.seconds < 0)
+    throw input_error("--time wants seconds, as in --time 2.5");
+}
+
+// What describes a job of many ranks: velo topology reads their words.
+void set_layout(arguments& given, const char* option, const std::string& word) {
+  if (word.empty())
+    throw input_error(std::string(option) + " wants a word behind it; velo help topology");
+  given.layout.emplace_back(option + 2, word);
+}
+
+constexpr option<arguments> options[] = {
+    {"--json", [](arguments& given, const char*, const std::string&) { given.json = true; }, true},
+    {"--no-measure",
+     [](arguments& given, const char*, const std::string&) { given.measure = false; }, true},
+    {"--hybrid", [](arguments& given, const char*, const std::string&) { given.hybrid = true; },
+     true},
+    {"--twins", [](arguments& given, const char*, const std::string&) { given.twins = true; },
+     true},
+    {"--set", &set_setting},
+    {"--capacity",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.capacity, word,
+                  "--capacity wants a number of bytes, as in --capacity 1048576; 0 = none", 0);
+     }},
+    {"--size",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.size, word, "--size wants a number of bytes, as in --size 268435456");
+     }},
+    {"--block",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.block, word, "--block wants a number of bytes, as in --block 1048576");
+     }},
+    {"--depth",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.depth, word, "--depth wants a number, as in --depth 4");
+     }},
+    {"--threads",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.threads, word, "--threads wants a number from 1 to 64, as in --threads 2",
+                  1, 64);
+     }},
+    {"--ranks",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.ranks, word, "--ranks wants a number from 1 to 64, as in --ranks 4", 1, 64);
+     }},
+    {"--time", &set_seconds},
+    {"-o", [](arguments& given, const char*,
+              const std::string& word) { set_file(given.output, word, "-o"); }},
+    {"--svg", [](arguments& given, const char*,
+                 const std::string& word) { set_file(given.picture, word, "--svg"); }},
+    {"--pool",
+     [](arguments& given, const char*, const std::string& word) {
+       if (word != "velo" && word != "plan" && word != "model")
+         throw input_error("--pool wants velo, plan or model");
+       given.pool = word;
+     }},
+    {"--tp", &set_layout},
+    {"--cp", &set_layout},
+    {"--ep", &set_layout},
+    {"--dp", &set_layout},
+    {"--pp", &set_layout},
+    {"--etp", &set_layout},
+    {"--order", &set_layout},
+    {"--gtp", &set_layout},
+    {"--egtp", &set_layout},
+    {"--instances", &set_layout},
+    {"--cp-levels", &set_layout},
+    {"--cp-ulysses", &set_layout},
+    {"--cp-window", &set_layout},
+    {"--tp-x", &set_layout},
+    {"--tp-y", &set_layout},
+    {"--rank", &set_layout}};
+
+}  // namespace
+
+arguments parse_arguments(const std::vector<std::string>& words) {
+  arguments given;
+  parse_options(words, options, given);
+  return given;
+}
+
+}  // namespace command

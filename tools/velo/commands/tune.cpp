@@ -1,0 +1,136 @@
+// velo tune: the layouts of a job that train fastest, by a model of costs and memory.
+#include <cstdio>
+#include <velo/velo.hpp>
+
+#include "tools/velo/commands.hpp"
+#include "tools/velo/json.hpp"
+#include "tools/velo/messages.hpp"
+#include "tools/velo/options.hpp"
+#include "tools/velo/text_file.hpp"
+
+namespace command {
+
+const char* const tune_help =
+    "usage: velo tune CONFIG.json [options]\n\n"
+    "How to cut a model and its batch over accelerators so that a step is fastest: tensor, "
+    "pipeline,\n"
+    "data, context and expert parallel sizes, stages a rank, micro-batch, recompute, the "
+    "pipeline's\n"
+    "order and how layers are split over stages, tried by a model of costs and memory. Nothing is\n"
+    "measured: the profile says what accelerators and links give.\n\n"
+    "  --profile FILE.json  the profile, instead of the file that the config names in \"profile\"\n"
+    "                       (beside the config; without one, all defaults)\n"
+    "  --accelerators N     instead of the config's\n"
+    "  --top N              plans to find, the best first (the config's search.keep, else 20)\n"
+    "  --json               as data, with memory of every rank of every plan\n"
+    "  --rejected           every candidate that is no plan, and why, as CSV\n"
+    "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
+    "  -o FILE              instead of the standard output\n\n"
+    "Layouts of Llama 3 405B and DeepSeek-V3 come within 15 % of what was published, by one\n"
+    "profile a machine and the default efficiencies: 0.6 of the peak for products, 0.45 for\n"
+    "attention, 0.8 of memory and links; examples/tune/README.md has the table.\n\n"
+    "examples/tune has jobs, profiles, and a README.md with keys, units, defaults and formulas: "
+    "in\n"
+    "velo's sources, and in share/doc/velo of an installed one (share/doc/libvelo-dev of "
+    "Debian's).\n\n"
+    "Exit codes: 0 there is a plan; 2 nothing fits: the nearest candidate is named; 1 bad input.\n";
+
+namespace {
+
+struct tune_arguments {
+  velo_tune_desc desc = VELO_TUNE_DESC_INIT;
+  velo_tuning_format format = VELO_TUNING_SUMMARY;
+  std::string profile;
+  std::string output;
+  std::vector<std::string> words;
+};
+
+using row = option<tune_arguments>;
+template <velo_tuning_format format>
+constexpr row writes(const char* name) {
+  return {name,
+          [](tune_arguments& given, const char*, const std::string&) { given.format = format; },
+          true};
+}
+constexpr row options[] = {
+    {"--profile", [](tune_arguments& given, const char* option,
+                     const std::string& word) { set_file(given.profile, word, option); }},
+    {"--accelerators",
+     [](tune_arguments& given, const char* option, const std::string& word) {
+       set_count(given.desc.accelerators, word, option, 65536);
+     }},
+    {"--top", [](tune_arguments& given, const char* option,
+                 const std::string& word) { set_count(given.desc.keep, word, option, 10000); }},
+    writes<VELO_TUNING_JSON>("--json"),
+    writes<VELO_TUNING_REJECTED>("--rejected"),
+    writes<VELO_TUNING_ASSUMPTIONS>("--assumptions"),
+    {"-o", [](tune_arguments& given, const char* option, const std::string& word) {
+       set_file(given.output, word, option);
+     }}};
+
+// The file that the config names, beside it; none where it names none. What is wrong with the
+// config the library says.
+std::string profile_of(const std::string& config_file, const std::string& config) {
+  json_error_t error;
+  const json read(json_loadb(config.data(), config.size(), 0, &error));
+  std::string name = read == nullptr ? "" : text(read.get(), "profile");
+  if (name.empty() || name[0] == '/') return name;
+  const std::size_t slash = config_file.rfind('/');
+  return slash == std::string::npos ? name : config_file.substr(0, slash + 1) + name;
+}
+
+// Which of the two files a failure is about: "config.model.layers, expected ..".
+std::string in_file(const velo::error& failure, const std::string& config,
+                    const std::string& profile) {
+  const std::string about = failure.argument();
+  const bool of_profile = about.compare(0, 7, "profile") == 0;
+  return (of_profile ? profile : config) + ": " + sentence_of(failure);
+}
+
+}  // namespace
+
+int tune(const std::vector<std::string>& words) {
+  tune_arguments given;
+  parse_options(words, options, given);
+  if (given.words.size() != 1) throw input_error("tune wants one CONFIG.json; velo help tune");
+  const std::string config = read_file(given.words[0]);
+  const std::string file =
+      given.profile.empty() ? profile_of(given.words[0], config) : given.profile;
+  const std::string profile = file.empty() ? "" : read_file(file);
+  given.desc.config = config.data();
+  given.desc.config_length = config.size();
+  if (!file.empty()) {
+    given.desc.profile = profile.data();
+    given.desc.profile_length = profile.size();
+  }
+
+  velo::tuning found;
+  try {
+    found = velo::tuning::search(given.desc);
+  } catch (const velo::error& failure) {
+    throw input_error(in_file(failure, given.words[0], file));
+  }
+  std::string text = found.write<std::string>(given.format);
+  if (given.format == VELO_TUNING_SUMMARY)
+    text += "\nWhat the numbers rest on: velo tune .. --assumptions\n";
+  if (given.output.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_file(given.output, text);
+
+  const velo_tuning_info info = found.info();
+  if (info.plans > 0) return done;
+  if (info.nearest < 0) {
+    std::fputs("velo: no layout has a valid shape\n", stderr);
+  } else {
+    const velo_tuning_rejection nearest = found.rejection(info.nearest);
+    const velo_tuning_layout& l = nearest.layout;
+    std::fprintf(stderr,
+                 "velo: nothing fits; nearest is tp %d, pp %d, vpp %d, dp %d, cp %d, ep %d, "
+                 "micro-batch %d: %s\n",
+                 l.tp, l.pp, l.vpp, l.dp, l.cp, l.ep, l.micro_batch, nearest.reason);
+  }
+  return no_solution;
+}
+
+}  // namespace command
