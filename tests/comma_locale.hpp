@@ -13,7 +13,7 @@
 
 #include "tests/core/environment.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 class comma_locale {
  public:
@@ -48,4 +48,4 @@ class comma_locale {
   std::string folder_ = "/tmp/velo_comma_XXXXXX";
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

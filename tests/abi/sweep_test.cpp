@@ -25,7 +25,7 @@
 
 namespace {
 
-using namespace velo::test;
+using namespace velo::testing;
 
 constexpr unsigned deadline_seconds = 30;
 const char* volatile current = "";

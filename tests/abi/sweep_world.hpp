@@ -17,7 +17,7 @@
 #include "core/signature.hpp"
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 using core::direction;
 using core::function_info;
@@ -348,4 +348,4 @@ inline std::vector<velo_value> plausible(world& w, const function_info& f) {
   return all;
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -134,7 +134,7 @@ int lowest_free_descriptor() {
 
 TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and loses nothing") {
   if (!allocations_are_ours()) return;
-  { const velo::test::live_context warm; }  // the slabs, kept for ever, exist from here on
+  { const velo::testing::live_context warm; }  // the slabs, kept for ever, exist from here on
   host_memory host;
   const velo_allocator allocator = host.as_allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
@@ -193,7 +193,7 @@ TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEM
 }
 
 TEST_CASE("every allocation of a stream and an event failing in turn loses nothing") {
-  const velo::test::live_context context;
+  const velo::testing::live_context context;
   velo_stream_destroy(context.new_stream());
   velo_event_destroy(context.new_event());
   const velo_stream queue = context.new_stream();
@@ -214,7 +214,7 @@ TEST_CASE("every allocation of a stream and an event failing in turn loses nothi
 
 TEST_CASE("a repeated inline call allocates nothing") {
   if (!allocations_are_ours()) return;
-  const velo::test::live_context context(R"({"threads": 2})");
+  const velo::testing::live_context context(R"({"threads": 2})");
   const velo_stream stream = context.inline_stream();
   std::vector<float> x(64 * 96, 1.0f), gamma(96, 1.0f), y(x.size()), grad(x.size(), 1.0f),
       grad_x(x.size()), grad_gamma(96), rstd(64);

@@ -16,10 +16,10 @@
 #include "velo/stream.h"
 #include "velo/tensor.h"
 
-using velo::test::bare_environment;
-using velo::test::environment;
-using velo::test::last_record;
-using velo::test::live_context;
+using velo::testing::bare_environment;
+using velo::testing::environment;
+using velo::testing::last_record;
+using velo::testing::live_context;
 
 namespace {
 

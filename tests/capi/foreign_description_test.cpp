@@ -152,7 +152,7 @@ TEST_CASE("numbers of a binding are read alike in every locale, and as one write
     CHECK(registers("1e999") == 0.0f);
   };
   check();
-  const velo::test::comma_locale comma;
+  const velo::testing::comma_locale comma;
   check();
 }
 

@@ -7,7 +7,7 @@
 #include "velo/context.h"
 #include "velo/stream.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 class live_context {
  public:
@@ -63,4 +63,4 @@ inline record last_record() {
   return {info.code, info.function, info.argument, info.expected, info.got, info.cause};
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

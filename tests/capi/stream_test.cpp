@@ -11,8 +11,8 @@
 #include "tests/capi/live.hpp"
 #include "velo/ops_elementwise.h"
 
-using velo::test::last_record;
-using velo::test::live_context;
+using velo::testing::last_record;
+using velo::testing::live_context;
 
 namespace {
 

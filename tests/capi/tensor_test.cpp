@@ -7,8 +7,8 @@
 
 #include "tests/capi/live.hpp"
 
-using velo::test::last_record;
-using velo::test::live_context;
+using velo::testing::last_record;
+using velo::testing::live_context;
 
 namespace {
 

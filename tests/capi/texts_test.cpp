@@ -232,7 +232,7 @@ TEST_CASE("a schedule that is read is written so that it is read again, and is t
 }
 
 TEST_CASE("a configured text is given out as it was set, also as JSON") {
-  const velo::test::live_context context;
+  const velo::testing::live_context context;
   mutator mutate(13);
   int accepted = 0, refused = 0;
   for (int i = 0; i < rounds(); ++i) {
@@ -265,7 +265,7 @@ TEST_CASE("a configured text is given out as it was set, also as JSON") {
 TEST_CASE("a group's label is given out as it was told") {
   mutator mutate(17);
   int accepted = 0, refused = 0;
-  const velo::test::live_context context;
+  const velo::testing::live_context context;
   const velo_context contexts[] = {context};
   for (int i = 0; i < rounds() / 10; ++i) {
     const std::string label = mutate.word();

@@ -15,7 +15,7 @@
 #include "live.hpp"
 #include "velo/velo.h"
 
-using velo::test::live_context;
+using velo::testing::live_context;
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "tests/capi/fixture.hpp"
 #include "tests/capi/live.hpp"
 
-using velo::test::live_context;
+using velo::testing::live_context;
 namespace core = velo::core;
 
 namespace {

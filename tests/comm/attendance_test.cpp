@@ -2,7 +2,7 @@
 // that comes with other terms, or not at all.
 #include "comm/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include <new>
 #include <thread>
 
-namespace velo::test {
+namespace velo::testing {
 
 inline void pause_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
@@ -30,4 +30,4 @@ struct board {
   std::atomic<std::int64_t>* at;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

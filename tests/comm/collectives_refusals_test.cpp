@@ -2,7 +2,7 @@
 // concerns, and arguments that do not fit, named before anybody waits.
 #include "comm/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "comm/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

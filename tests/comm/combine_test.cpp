@@ -7,7 +7,7 @@
 #include "comm/hosts.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include "comm/every_collective.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct rank_of_three {
   velo_stream stream;
@@ -144,4 +144,4 @@ inline named_call send_and_receive() {
           }};
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -11,7 +11,7 @@
 #include "comm/dtypes.hpp"
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 using bytes = std::vector<unsigned char>;
 
@@ -291,4 +291,4 @@ inline std::vector<bytes> locally(int size, velo_dtype dtype, std::int64_t count
   return all;
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -5,7 +5,7 @@
 #include "comm/transports.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

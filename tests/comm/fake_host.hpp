@@ -15,7 +15,7 @@
 
 #include "velo/host.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 class fake_host {
  public:
@@ -296,4 +296,4 @@ class fake_host {
   std::map<std::vector<std::int32_t>, std::unique_ptr<fake_host>> parts_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

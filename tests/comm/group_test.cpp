@@ -2,7 +2,7 @@
 #include "comm/ranks.hpp"
 #include "memory/held_stream.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

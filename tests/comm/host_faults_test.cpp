@@ -8,7 +8,7 @@
 #include "comm/every_call.hpp"
 #include "comm/host_ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 
@@ -153,7 +153,7 @@ TEST_CASE("a rank that the host finds late for a group, a part or a message is n
   other.name_late_ranks();
   const live_context context;
   const velo_host_collectives table = other.table(0);
-  const velo_group_desc desc = velo::test::over(table, 0, 2, 200);
+  const velo_group_desc desc = velo::testing::over(table, 0, 2, 200);
   velo_group none = nullptr;
   const said alone = told(velo_group_create(context, &desc, &none));
   CHECK(alone.code == VELO_ERR_PEER);

@@ -7,7 +7,7 @@
 #include "comm/fake_host.hpp"
 #include "comm/ranks.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline std::size_t at(int rank) {
   return static_cast<std::size_t>(rank);
@@ -49,4 +49,4 @@ std::vector<said> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body
   return all;
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

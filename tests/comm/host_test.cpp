@@ -5,7 +5,7 @@
 
 #include "comm/host_ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "comm/transport/shared/shared_area.hpp"
 #include "core/context.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -114,4 +114,4 @@ struct hosts {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-namespace velo::test {
+namespace velo::testing {
 
 struct json {
   explicit json(const std::string& text) : root(json_loads(text.c_str(), 0, nullptr)) {
@@ -17,4 +17,4 @@ struct json {
   json_t* root;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

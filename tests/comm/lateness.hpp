@@ -9,7 +9,7 @@
 #include <chrono>
 #include <thread>
 
-namespace velo::test {
+namespace velo::testing {
 
 class lateness {
  public:
@@ -39,4 +39,4 @@ class lateness {
   std::thread witness_;  // the last, since it uses the others
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

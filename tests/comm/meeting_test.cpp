@@ -8,7 +8,7 @@
 #include "core/fails.hpp"
 #include "core/stream/stream.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 namespace comm = velo::comm;
 namespace core = velo::core;
 

@@ -7,7 +7,7 @@
 #include "comm/every_collective.hpp"
 #include "comm/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 
@@ -52,7 +52,7 @@ struct asked {
     how.op = ops[op];
     velo_collective_desc desc = collective_of(what(), &x, &y, root);
     desc.reduction = &how;
-    return velo::test::call(stream, group, desc);
+    return velo::testing::call(stream, group, desc);
   }
 };
 

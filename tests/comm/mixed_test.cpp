@@ -5,7 +5,7 @@
 
 #include "comm/processes.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "comm/mpi_threads.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 namespace comm = velo::comm;
 
 namespace {

@@ -8,7 +8,7 @@
 #include "capi/live.hpp"
 #include "comm/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -17,7 +17,7 @@
 #include "comm/ranks.hpp"
 #include "comm/transport/mpi/link.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline std::string threads_plugin() {
   return std::string(VELO_TEST_MPI_PLUGINS) + "/threads";
@@ -160,4 +160,4 @@ class ranks_on_hosts {
   std::vector<std::unique_ptr<rank_over_mpi>> ranks_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

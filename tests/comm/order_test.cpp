@@ -4,7 +4,7 @@
 #include "comm/mpi_threads.hpp"
 #include "comm/sweep.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "core/stream/stream.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -4,7 +4,7 @@
 #include "comm/processes.hpp"
 #include "core/host/clock.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "comm/ranks.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 // What a child says when it ends: how its work ended, and the time of it.
 struct ending {
@@ -131,4 +131,4 @@ class processes {
   std::vector<child> children_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

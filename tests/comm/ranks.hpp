@@ -17,7 +17,7 @@
 #include "core/simd/scalar.hpp"
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 // How a call ended, and the record it left on its thread.
 struct said {
@@ -190,4 +190,4 @@ inline elements_ptr make_elements(velo_dtype dtype, std::int64_t count, int offs
   return std::make_unique<elements>(dtype, count, offset);
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -6,7 +6,7 @@
 
 #include "core/host/cpu.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 namespace comm = velo::comm;
 namespace simd = velo::simd;
 

@@ -8,7 +8,7 @@
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 namespace comm = velo::comm;
 namespace core = velo::core;
 

@@ -12,7 +12,7 @@
 #include "comm/processes.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

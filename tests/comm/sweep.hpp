@@ -13,7 +13,7 @@
 #include "comm/every_collective.hpp"
 #include "comm/ranks.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 class sweep {
  public:
@@ -425,4 +425,4 @@ class sweep {
   std::string first_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

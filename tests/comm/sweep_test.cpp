@@ -4,7 +4,7 @@
 
 #include "comm/processes.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "comm/mpi_threads.hpp"
 #include "comm/processes.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 // How a rank's work ended, and whatever number the test asks for.
 struct outcome {
@@ -104,4 +104,4 @@ inline constexpr transport_case every_transport[] = {{"threads", over_threads},
                                                      {"mpi on two hosts", over_two_hosts},
                                                      {"a host", over_a_host}};
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -10,7 +10,7 @@
 #include "comm/processes.hpp"
 #include "comm/transport/shared/windows.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -67,10 +67,11 @@ TEST_CASE("impossible sizes fail and leave the arena usable") {
   const auto memory = system_memory();
   arena scratch(*memory);
   scratch.take(100);
-  CHECK(velo::test::failure_of([&] { scratch.take(~std::size_t{0} - 5); }).code == VELO_ERR_MEMORY);
-  CHECK(velo::test::failure_of([&] { scratch.take<double>(std::size_t{1} << 62); }).code ==
+  CHECK(velo::testing::failure_of([&] { scratch.take(~std::size_t{0} - 5); }).code ==
         VELO_ERR_MEMORY);
-  CHECK(velo::test::failure_of([&] { scratch.take(std::size_t{1} << 60); }).code ==
+  CHECK(velo::testing::failure_of([&] { scratch.take<double>(std::size_t{1} << 62); }).code ==
+        VELO_ERR_MEMORY);
+  CHECK(velo::testing::failure_of([&] { scratch.take(std::size_t{1} << 60); }).code ==
         VELO_ERR_MEMORY);
   CHECK(scratch.take(100) != nullptr);
 }

@@ -11,9 +11,9 @@
 #include "tests/core/fails.hpp"
 
 using namespace velo::core;
-using velo::test::bare_environment;
-using velo::test::environment;
-using velo::test::failure_of;
+using velo::testing::bare_environment;
+using velo::testing::environment;
+using velo::testing::failure_of;
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace velo::test {
+namespace velo::testing {
 
 class environment {
  public:
@@ -36,4 +36,4 @@ struct bare_environment {
       level{"VELO_LEVEL", nullptr}, closures{"VELO_CLOSURES", nullptr}, log{"VELO_LOG", nullptr};
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -5,7 +5,7 @@
 
 #include "core/handle/failure.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 template <class F>
 core::failure failure_of(F&& body) {
@@ -18,4 +18,4 @@ core::failure failure_of(F&& body) {
   return {};
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -60,7 +60,7 @@ struct handle_traits<seal> {
 }  // namespace velo::core
 
 using namespace velo::core;
-using velo::test::failure_of;
+using velo::testing::failure_of;
 
 TEST_CASE("a live handle gives its object") {
   parcel& made = make_object<parcel>(nullptr, 7);

@@ -12,7 +12,7 @@
 using velo::core::append_json_string;
 using velo::core::failure;
 using velo::core::json;
-using velo::test::failure_of;
+using velo::testing::failure_of;
 
 TEST_CASE("values keep their kinds and members their order") {
   const json root = json::parse(R"({"b": [1, 2.5, "x", true, null], "a": {}})", "text");

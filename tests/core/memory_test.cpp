@@ -9,7 +9,7 @@
 #include "tests/core/fails.hpp"
 
 using namespace velo::core;
-using velo::test::failure_of;
+using velo::testing::failure_of;
 
 namespace {
 

@@ -7,7 +7,7 @@
 namespace velo::testing {
 namespace {
 
-using test::fake_host;
+using testing::fake_host;
 
 // While a call of a group is carried out, what waits for work of its context as it ends is kept,
 // too.

@@ -247,7 +247,7 @@ TEST_CASE("attributes are read as JSON is written: numbers, names and bytes") {
   };
   numbers();
   {
-    const velo::test::comma_locale comma;
+    const velo::testing::comma_locale comma;
     numbers();
   }
   refused("{\"epsilon\": 1, \"epsilon\": 2}", "another name");

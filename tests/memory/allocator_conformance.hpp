@@ -12,7 +12,7 @@
 
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 class conformance {
  public:
@@ -104,4 +104,4 @@ class conformance {
   velo_allocator a_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

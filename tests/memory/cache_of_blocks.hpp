@@ -8,7 +8,7 @@
 #include "memory/pool/thread_cache.hpp"
 #include "velo/pool.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 using namespace velo::memory;
 
@@ -43,4 +43,4 @@ struct cache_of_blocks {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

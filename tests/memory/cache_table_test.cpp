@@ -13,7 +13,7 @@
 #include "memory/cache_of_blocks.hpp"
 #include "memory/pools.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

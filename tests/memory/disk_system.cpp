@@ -13,7 +13,7 @@
 #include <mutex>
 #include <thread>
 
-namespace velo::test {
+namespace velo::testing {
 
 disk_calls& disk() {
   static disk_calls all;
@@ -58,13 +58,13 @@ Int part_of(Int bytes) {
 }
 
 }  // namespace
-}  // namespace velo::test
+}  // namespace velo::testing
 
-using velo::test::disk;
-using velo::test::part_of;
-using velo::test::strike;
-using velo::test::take_time;
-using fault = velo::test::disk_calls::fault;
+using velo::testing::disk;
+using velo::testing::part_of;
+using velo::testing::strike;
+using velo::testing::take_time;
+using fault = velo::testing::disk_calls::fault;
 
 extern "C" {
 

@@ -3,7 +3,7 @@
 // so that the kernel itself fails them.
 #pragma once
 
-namespace velo::test {
+namespace velo::testing {
 
 struct disk_calls {
   enum class fault {
@@ -31,4 +31,4 @@ struct disk_calls {
 };
 disk_calls& disk();
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -10,7 +10,7 @@
 #include "memory/system.hpp"
 
 using namespace velo::memory;
-using velo::test::calls;
+using velo::testing::calls;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "capi/live.hpp"
 #include "core/stream/stream.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct held_work final : core::work {
   explicit held_work(std::atomic<bool>& open) : work(core::demand::waits), open_(open) {}
@@ -43,4 +43,4 @@ struct held_stream {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

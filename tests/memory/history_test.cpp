@@ -10,7 +10,7 @@
 #include "memory/history/history.hpp"
 #include "memory/snapshots.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 using strings = std::vector<std::string>;
 
 namespace {

@@ -19,7 +19,7 @@
 #include "memory/plan/place.hpp"
 #include "memory/plan/random.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct churn {
   std::uint64_t seed;
@@ -189,4 +189,4 @@ inline void check_placement(const std::vector<memory::lifetime>& buffers,
   CHECK(placed.height == height);
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

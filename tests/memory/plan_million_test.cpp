@@ -41,7 +41,7 @@ double processor_seconds() {
 
 std::string what_is_wrong(const std::string& text, bool log) {
   plan_table table;
-  const velo::core::failure f = velo::test::failure_of(
+  const velo::core::failure f = velo::testing::failure_of(
       [&] { log ? read_rmm_log(text, any, table) : read_placement(text, any, table); });
   CHECK(f.code == VELO_ERR_ARGUMENT);
   return f.argument;
@@ -68,7 +68,7 @@ std::string log_rows() {
 }  // namespace
 
 TEST_CASE("the step of a pipeline is placed within half a percent of the bound, in 5 us a buffer") {
-  const std::vector<lifetime> buffers = velo::test::pipeline(1).make(count());
+  const std::vector<lifetime> buffers = velo::testing::pipeline(1).make(count());
   const double promised = slower * 5e-6 * static_cast<double>(count());
   plan_limits limits;
   limits.seconds = promised;
@@ -79,7 +79,7 @@ TEST_CASE("the step of a pipeline is placed within half a percent of the bound, 
     const double begin = processor_seconds(), from = seconds_of(CLOCK_MONOTONIC);
     const placement p = place(buffers, limits);
     took = processor_seconds() - begin;
-    velo::test::check_placement(buffers, p);
+    velo::testing::check_placement(buffers, p);
     over = static_cast<double>(p.height) / static_cast<double>(p.lower_bound);
     if (over <= 1.005 && took < promised + 1) break;
     limits.seconds = promised * (seconds_of(CLOCK_MONOTONIC) - from) / took;

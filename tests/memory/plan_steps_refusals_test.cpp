@@ -4,8 +4,8 @@
 
 #include "tests/memory/planned.hpp"
 
-using velo::test::live_pool;
-using velo::test::planned;
+using velo::testing::live_pool;
+using velo::testing::planned;
 
 TEST_CASE("steps that make no sense are refused") {
   const planned p;
@@ -87,6 +87,6 @@ TEST_CASE("a pool that has ended is named") {
     REQUIRE(velo_plan_create(&desc, &plan) == VELO_OK);
   }
   CHECK(velo_plan_begin(plan, VELO_PLAN_RECORD) == VELO_ERR_HANDLE);
-  CHECK(std::string(velo::test::last_failure().argument) == "plan.pool");
+  CHECK(std::string(velo::testing::last_failure().argument) == "plan.pool");
   velo_plan_destroy(plan);
 }

@@ -13,7 +13,7 @@
 
 using velo::memory::lifetime;
 using velo::memory::plan_random;
-using velo::test::planned;
+using velo::testing::planned;
 
 namespace {
 

@@ -18,10 +18,10 @@
 #include "tests/memory/plan_instances.hpp"
 
 using namespace velo::memory;
-using velo::test::check_placement;
-using velo::test::churn;
-using velo::test::lies_apart;
-using velo::test::make_churn;
+using velo::testing::check_placement;
+using velo::testing::churn;
+using velo::testing::lies_apart;
+using velo::testing::make_churn;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "tests/memory/pools.hpp"
 #include "velo/plan.h"
 
-using velo::test::live_pool;
+using velo::testing::live_pool;
 
 namespace {
 

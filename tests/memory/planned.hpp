@@ -8,7 +8,7 @@
 #include "tests/memory/pools.hpp"
 #include "velo/plan.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct planned {
   live_pool pool;
@@ -64,4 +64,4 @@ struct planned {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

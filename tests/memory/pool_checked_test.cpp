@@ -7,7 +7,7 @@
 #include "memory/pools.hpp"
 #include "memory/system.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "memory/held_stream.hpp"
 #include "memory/pools.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

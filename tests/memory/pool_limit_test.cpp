@@ -16,7 +16,7 @@
 
 #include "memory/pools.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

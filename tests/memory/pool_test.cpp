@@ -12,7 +12,7 @@
 
 #include "memory/pools.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("a block has its alignment and its bytes, and counters follow") {
   const live_pool pool;

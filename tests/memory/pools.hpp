@@ -8,7 +8,7 @@
 
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline velo_error_info last_failure() {
   velo_error_info info = VELO_ERROR_INFO_INIT;
@@ -64,4 +64,4 @@ inline velo_pool_desc checked_pool() {
 
 constexpr std::uint64_t kib = 1024, mib = kib * kib;
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -19,7 +19,7 @@ using velo::memory::choose;
 using velo::memory::find_exact_sum;
 using velo::memory::knapsack_choice;
 using velo::memory::knapsack_class;
-using velo::test::last_failure;
+using velo::testing::last_failure;
 
 velo_recompute_rule adaptive(std::int32_t layers, std::int32_t size = 1, std::int32_t rank = 0) {
   velo_recompute_rule r = VELO_RECOMPUTE_RULE_INIT;

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace velo::test {
+namespace velo::testing {
 
 struct graph_op {
   double seconds = 1;
@@ -199,4 +199,4 @@ class dtr {
   int runs_ = 0;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -9,7 +9,7 @@
 
 namespace {
 
-using velo::test::last_failure;
+using velo::testing::last_failure;
 using rule = velo_recompute_rule;
 
 constexpr std::int32_t none = VELO_RECOMPUTE_NONE, full = VELO_RECOMPUTE_FULL,

@@ -13,8 +13,8 @@
 
 namespace {
 
-using velo::test::last_failure;
-using velo::test::live_pool;
+using velo::testing::last_failure;
+using velo::testing::live_pool;
 
 // Regions over a pool, and a host whose functions count and compute: every output is one more than
 // the sum of its inputs, plus its place, seed and offset.

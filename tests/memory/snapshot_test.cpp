@@ -10,7 +10,7 @@
 #include "memory/snapshots.hpp"
 #include "memory/system.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 namespace fs = std::filesystem;
 
 namespace {

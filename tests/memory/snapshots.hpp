@@ -9,7 +9,7 @@
 
 #include "memory/pools.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 // A snapshot of any form, as bytes.
 inline std::string snapshot_of(velo_pool pool, velo_snapshot_format format) {
@@ -73,4 +73,4 @@ struct parsed {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

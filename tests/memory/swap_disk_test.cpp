@@ -18,7 +18,7 @@
 #include "memory/disk_system.hpp"
 #include "memory/swaps.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include "memory/swaps.hpp"
 #include "memory/system.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 using fault = disk_calls::fault;
 
 namespace {

@@ -6,7 +6,7 @@
 
 #include "memory/swaps.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

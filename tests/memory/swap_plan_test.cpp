@@ -321,7 +321,7 @@ TEST_CASE(
   s.solve(s.options(250, 100));
   velo_swap_options o = s.options(249, 100);
   CHECK(velo_plan_solve_swaps(s.plan, &o) == VELO_ERR_ARGUMENT);
-  const velo_error_info why = velo::test::last_failure();
+  const velo_error_info why = velo::testing::last_failure();
   CHECK(std::string(why.argument) == "options.budget");
   CHECK(std::string(why.expected) == "at least 250 bytes, needed at once at time 29");
   velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
@@ -396,7 +396,7 @@ TEST_CASE("swaps are the same text under any locale") {
   s.solve(s.options(100, 30));  // 3.33 s a transfer
   char plain[1024], text[1024];
   REQUIRE(velo_plan_write(s.plan, VELO_PLAN_SWAPS, plain, sizeof plain, nullptr) == VELO_OK);
-  const velo::test::comma_locale comma;
+  const velo::testing::comma_locale comma;
   REQUIRE(velo_plan_write(s.plan, VELO_PLAN_SWAPS, text, sizeof text, nullptr) == VELO_OK);
   CHECK(std::string(text) == plain);
 }
@@ -407,7 +407,7 @@ TEST_CASE("swap options that make no sense are named") {
     velo_swap_options o = s.options(100, 100);
     change(o);
     REQUIRE(velo_plan_solve_swaps(s.plan, &o) == VELO_ERR_ARGUMENT);
-    return std::string(velo::test::last_failure().argument);
+    return std::string(velo::testing::last_failure().argument);
   };
   CHECK(refused([](auto& o) { o.policy = 3; }) == "options.policy");
   CHECK(refused([](auto& o) { o.budget = 0; }) == "options.budget");

@@ -13,7 +13,7 @@
 #include "memory/planned.hpp"
 #include "memory/swaps.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 using velo::memory::plan_random;
 
 namespace {

@@ -8,7 +8,7 @@
 
 #include "memory/swaps.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -10,7 +10,7 @@
 #include "memory/swaps.hpp"
 #include "velo/ops_optimizer.h"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -19,7 +19,7 @@
 #include "core/stream/stream.hpp"
 #include "memory/pools.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline std::string last_argument() {
   return last_failure().argument;
@@ -209,4 +209,4 @@ class held_queue {
   velo_stream handle_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

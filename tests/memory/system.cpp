@@ -14,7 +14,7 @@
 
 #include "memory/disk_system.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 system_calls& calls() {
   static system_calls all;
@@ -34,10 +34,10 @@ bool refuses(bool commit) {
 }
 
 }  // namespace
-}  // namespace velo::test
+}  // namespace velo::testing
 
-using velo::test::calls;
-using velo::test::refuses;
+using velo::testing::calls;
+using velo::testing::refuses;
 
 extern "C" {
 
@@ -120,7 +120,7 @@ int __wrap_ftruncate(int file, off_t bytes) {
 }
 int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
   if (calls().no_release) return errno = EOPNOTSUPP, -1;
-  const velo::test::disk_calls& d = velo::test::disk();
+  const velo::testing::disk_calls& d = velo::testing::disk();
   if (mode == 0 && d.no_space != 0 && (!d.no_space_large || bytes > 4096))
     return errno = d.no_space, -1;
   return refuses(false) ? -1 : __real_fallocate(file, mode, offset, bytes);

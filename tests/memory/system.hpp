@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace velo::test {
+namespace velo::testing {
 
 struct system_calls {
   int remaining = -1;         // calls until one is refused; -1: none is
@@ -26,4 +26,4 @@ struct system_calls {
 };
 system_calls& calls();
 
-}  // namespace velo::test
+}  // namespace velo::testing

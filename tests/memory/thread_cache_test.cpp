@@ -15,7 +15,7 @@
 #include "memory/pools.hpp"
 
 using namespace velo::memory;
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("a list serves exactly the sizes that have the same block size") {
   for (std::uint64_t bytes = 1; bytes <= thread_cache::largest_listed; bytes += 61) {

@@ -6,7 +6,7 @@
 
 #include "memory/snapshots.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

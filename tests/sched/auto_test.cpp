@@ -6,8 +6,8 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using test::made;
-using test::price;
+using testing::made;
+using testing::price;
 
 namespace {
 
@@ -16,11 +16,11 @@ double shortest_kind(std::int32_t ranks, std::int32_t microbatches, double cap,
                      const sched::costs& costs) {
   double shortest = 1e300;
   for (velo_schedule_kind kind = VELO_SCHEDULE_1F1B; kind < VELO_SCHEDULE_AUTO; ++kind) {
-    test::sizes of{ranks, microbatches};
+    testing::sizes of{ranks, microbatches};
     if (kind == VELO_SCHEDULE_DUALPIPE) continue;  // twice the parameters
     if (kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY) of.cap = cap;
     try {
-      const test::priced found = price(made(kind, of, costs), costs);
+      const testing::priced found = price(made(kind, of, costs), costs);
       if (found.peak <= cap) shortest = std::min(shortest, found.makespan);
     } catch (const core::failure&) {  // there is none of this size
     }
@@ -47,9 +47,9 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
     const sched::schedule found =
         made(VELO_SCHEDULE_AUTO, {ranks, microbatches, 0, 0, 0, 0, cap}, costs);
     CHECK(found.what().kind == VELO_SCHEDULE_AUTO);
-    CHECK(test::violations_of(found).empty());
-    CHECK(test::violations_of(sched::lower(found)).empty());
-    const test::priced of = price(found, costs);
+    CHECK(testing::violations_of(found).empty());
+    CHECK(testing::violations_of(sched::lower(found)).empty());
+    const testing::priced of = price(found, costs);
     CHECK(of.peak <= cap);
     const double best = shortest_kind(ranks, microbatches, cap, costs);
     CHECK(of.makespan <= best * (1 + 1e-12));
@@ -59,7 +59,7 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
 }
 
 TEST_CASE("what cannot be improved is found as it is") {
-  const test::priced of = price(made(VELO_SCHEDULE_AUTO, {8, 24}));
+  const testing::priced of = price(made(VELO_SCHEDULE_AUTO, {8, 24}));
   CHECK(of.makespan == 75.5);
   CHECK(of.peak == 8);
   CHECK(price(made(VELO_SCHEDULE_AUTO, {1, 5})).makespan == 15);
@@ -69,12 +69,12 @@ TEST_CASE("what cannot be improved is found as it is") {
 TEST_CASE("the number of chunks is kept where one is given") {
   for (const std::int32_t chunks : {1, 2})
     CHECK(made(VELO_SCHEDULE_AUTO, {4, 8, chunks}).what().stages == 4 * chunks);
-  CHECK(test::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 3}); }).code == VELO_ERR_ARGUMENT);
+  CHECK(testing::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 3}); }).code == VELO_ERR_ARGUMENT);
 }
 
 TEST_CASE("a cap in which nothing fits is refused, one micro-batch always fits") {
   CHECK(price(made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 1})).peak == 1);
-  const auto found = test::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
+  const auto found = testing::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
   CHECK(found.code == VELO_ERR_ARGUMENT);
   CHECK(std::string(found.argument) == "desc.cap");
   CHECK(std::string(found.got) == "0.5");

@@ -7,7 +7,7 @@
 #include "tests/comm/ranks.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

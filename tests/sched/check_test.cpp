@@ -138,9 +138,10 @@ TEST_CASE("no more violations are kept than anyone reads") {
 }
 
 TEST_CASE("what the simulator cannot finish it refuses, naming who waits") {
-  const auto found =
-      test::failure_of([] { test::timed(sched::read_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")); });
+  const auto found = testing::failure_of(
+      [] { testing::timed(sched::read_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")); });
   CHECK(found.code == VELO_ERR_STATE);
   CHECK(std::string(found.got) == "2 that do: rank 0 at 0B0, its action 1");
-  CHECK(test::failure_of([] { test::timed(sched::read_csv("2F0,2B0\n")); }).code == VELO_ERR_STATE);
+  CHECK(testing::failure_of([] { testing::timed(sched::read_csv("2F0,2B0\n")); }).code ==
+        VELO_ERR_STATE);
 }

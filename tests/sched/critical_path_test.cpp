@@ -11,8 +11,8 @@ using sched::critical_path;
 using sched::memory_amounts;
 using sched::memory_use;
 using sched::path_step;
-using test::made;
-using test::timed;
+using testing::made;
+using testing::timed;
 
 namespace {
 
@@ -43,8 +43,8 @@ memory_amounts peak_of(const sched::timeline& of, std::int32_t rank) {
 TEST_CASE("lengths and waits of a critical path add up to the makespan, for every kind") {
   for (const sched::costs& given : {sched::costs{}, sched::costs{1, 1.2, 0.8, -1, 0.1}, slow()}) {
     int count = 0;
-    test::for_each_schedule(
-        5, [&](velo_schedule_kind kind, const test::sizes& of, const sched::schedule& order) {
+    testing::for_each_schedule(
+        5, [&](velo_schedule_kind kind, const testing::sizes& of, const sched::schedule& order) {
           const sched::timeline times = timed(order, given);
           const std::vector<path_step> path = critical_path(times);
           INFO("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
@@ -105,8 +105,8 @@ TEST_CASE("of a measured timeline the step before is what ended last of all that
 }
 
 TEST_CASE("activations by category are those that the simulator counts, for every kind") {
-  test::for_each_schedule(5, [&](velo_schedule_kind kind, const test::sizes& of,
-                                 const sched::schedule& order) {
+  testing::for_each_schedule(5, [&](velo_schedule_kind kind, const testing::sizes& of,
+                                    const sched::schedule& order) {
     const sched::timeline times = timed(order, slow());
     const auto spans = sched::spans_of(times);
     memory_use use(times, *spans);

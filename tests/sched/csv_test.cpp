@@ -11,37 +11,40 @@ using sched::write_csv;
 
 TEST_CASE("what is written is read as the same schedule") {
   for (const sched::schedule& order :
-       {test::made(VELO_SCHEDULE_1F1B, {4, 6}), test::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3}),
-        test::made(VELO_SCHEDULE_ZBV, {3, 6}), test::made(VELO_SCHEDULE_VHALF, {4, 6}),
-        test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}), test::made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
-        test::made(VELO_SCHEDULE_DUALPIPE, {6, 16})}) {
+       {testing::made(VELO_SCHEDULE_1F1B, {4, 6}),
+        testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3}),
+        testing::made(VELO_SCHEDULE_ZBV, {3, 6}), testing::made(VELO_SCHEDULE_VHALF, {4, 6}),
+        testing::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}),
+        testing::made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
+        testing::made(VELO_SCHEDULE_DUALPIPE, {6, 16})}) {
     const sched::schedule again = read_csv(write_csv(order));
     CHECK(again.what().stages == order.what().stages);
     CHECK(again.what().microbatches == order.what().microbatches);
     CHECK(write_csv(again) == write_csv(order));
-    CHECK(test::violations_of(again).empty());
-    CHECK(test::price(again).makespan == test::price(order).makespan);
+    CHECK(testing::violations_of(again).empty());
+    CHECK(testing::price(again).makespan == testing::price(order).makespan);
   }
 }
 
 TEST_CASE("what is written as JSON is read as the same schedule, with all that rows leave out") {
-  velo_schedule_desc uneven = test::desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4});
+  velo_schedule_desc uneven = testing::desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4});
   const std::int32_t noops[] = {3, 1};
   uneven.layout = "Ett|t||ttmL";
   uneven.noop_layers = noops;
   uneven.noop_count = 2;
   for (const sched::schedule& order :
-       {test::made(VELO_SCHEDULE_1F1B, {4, 6}), test::made(VELO_SCHEDULE_ZBV, {3, 6}),
-        test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}), test::made(VELO_SCHEDULE_DUALPIPE, {4, 8}),
-        test::made(VELO_SCHEDULE_SEQ1F1B, {3, 4, 0, 0, 0, 2}),
-        test::made(VELO_SCHEDULE_NANOPIPE, {4, 8, 0, 0, VELO_SCHEDULE_SWAP}),
+       {testing::made(VELO_SCHEDULE_1F1B, {4, 6}), testing::made(VELO_SCHEDULE_ZBV, {3, 6}),
+        testing::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}),
+        testing::made(VELO_SCHEDULE_DUALPIPE, {4, 8}),
+        testing::made(VELO_SCHEDULE_SEQ1F1B, {3, 4, 0, 0, 0, 2}),
+        testing::made(VELO_SCHEDULE_NANOPIPE, {4, 8, 0, 0, VELO_SCHEDULE_SWAP}),
         sched::generate(uneven, {}), sched::schedule{}}) {
     const std::string text = sched::write_json(order);
     const sched::schedule again = sched::read_json(text);
     CHECK(sched::write_json(again) == text);
-    CHECK(test::violations_of(again).empty());
-    CHECK(test::price(again).makespan == test::price(order).makespan);
-    CHECK(test::price(again).peak == test::price(order).peak);
+    CHECK(testing::violations_of(again).empty());
+    CHECK(testing::price(again).makespan == testing::price(order).makespan);
+    CHECK(testing::price(again).peak == testing::price(order).peak);
   }
 }
 
@@ -55,7 +58,7 @@ TEST_CASE("JSON that leaves everything out but actions is as rows are") {
 
 TEST_CASE("JSON that makes no sense is refused by its member") {
   const auto refused = [](const std::string& text, const std::string& argument) {
-    const core::failure found = test::failure_of([&] { sched::read_json(text); });
+    const core::failure found = testing::failure_of([&] { sched::read_json(text); });
     INFO(text << ": " << found.argument << ": expected " << found.expected << ", got "
               << found.got);
     CHECK(found.code ==
@@ -79,7 +82,7 @@ TEST_CASE("JSON that makes no sense is refused by its member") {
   refused(R"({"ranks": 2.5, )" + actions, "text.ranks");
   refused(R"({"stages": 1, )" + actions, "text.stages");
   refused(R"({"stages": 16777216, )" + actions, "text.stages");
-  CHECK(test::failure_of([&] { sched::read_json(R"({"stages": 16777215, )" + actions); }).code ==
+  CHECK(testing::failure_of([&] { sched::read_json(R"({"stages": 16777215, )" + actions); }).code ==
         VELO_ERR_ARGUMENT);
   refused(R"({"chains": 3, )" + actions, "text.chains");
   refused(R"({"microbatches": 3, "chains": 2, )" + actions, "text.microbatches");
@@ -97,11 +100,11 @@ TEST_CASE("PyTorch's names, line ends and idle steps are read") {
   const sched::schedule order = read_csv(
       "0UNSHARD,0F0,0SEND_F0,,,0RECV_B0,0I0,0W0,0REDUCE_GRAD\r\n"
       ",1RECV_F0,1F0, 1B0,1SEND_B0\r\n");
-  CHECK(test::row_of(order, 0) == "0UNSHARD 0F0 0SEND_F0 0RECV_B0 0I0 0W0 0REDUCE_GRAD");
-  CHECK(test::row_of(order, 1) == "1RECV_F0 1F0 1B0 1SEND_B0");
+  CHECK(testing::row_of(order, 0) == "0UNSHARD 0F0 0SEND_F0 0RECV_B0 0I0 0W0 0REDUCE_GRAD");
+  CHECK(testing::row_of(order, 1) == "1RECV_F0 1F0 1B0 1SEND_B0");
   CHECK(order.rank_of(1) == 1);
   const sched::schedule waits = read_csv("0F0,0SEND_F0,0WAIT_SEND_F0,0WAIT_REDUCE_GRAD\n");
-  CHECK(test::row_of(waits, 0) == "0F0 0SEND_F0");
+  CHECK(testing::row_of(waits, 0) == "0F0 0SEND_F0");
   const sched::schedule two = read_csv("0F0,(0F1;1B0)OVERLAP_F_B\n");
   sched::action both{};
   two.read(0, 1, 1, &both);
@@ -145,16 +148,16 @@ TEST_CASE("what is no action is named with its place") {
                             "0F0 1"}) {
     CAPTURE(wrong);
     const auto found =
-        test::failure_of([&] { read_csv("0F0,0B0\n1F0, " + std::string(wrong) + "\n"); });
+        testing::failure_of([&] { read_csv("0F0,0B0\n1F0, " + std::string(wrong) + "\n"); });
     CHECK(found.code == VELO_ERR_ARGUMENT);
     CHECK(std::string(found.argument) == "text, line 2, column 6");
   }
 }
 
 TEST_CASE("numbers far beyond what there is to do are refused before memory is taken for them") {
-  const auto found = test::failure_of([] { read_csv("0F16777215,16777215F0\n"); });
+  const auto found = testing::failure_of([] { read_csv("0F16777215,16777215F0\n"); });
   CHECK(std::string(found.argument) == "text");
-  CHECK(test::failure_of([] { read_csv("1000F1000\n"); }).code == VELO_ERR_ARGUMENT);
-  CHECK(test::failure_of([] { read_csv(std::string(70000, '\n')); }).code == VELO_ERR_ARGUMENT);
+  CHECK(testing::failure_of([] { read_csv("1000F1000\n"); }).code == VELO_ERR_ARGUMENT);
+  CHECK(testing::failure_of([] { read_csv(std::string(70000, '\n')); }).code == VELO_ERR_ARGUMENT);
   CHECK(read_csv("").what().ranks == 0);
 }

@@ -2,14 +2,14 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using test::made;
+using testing::made;
 
 TEST_CASE("nothing is wrong with any schedule that is made") {
   int count = 0, made_of[sched::last_schedule_kind + 1] = {};
-  test::for_each_schedule(
-      12, [&](velo_schedule_kind kind, const test::sizes& of, const auto& order) {
+  testing::for_each_schedule(
+      12, [&](velo_schedule_kind kind, const testing::sizes& of, const auto& order) {
         ++count, ++made_of[kind];
-        const std::string wrong = test::violations_of(order);
+        const std::string wrong = testing::violations_of(order);
         if (!wrong.empty())
           FAIL("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
                        << " micro-batches, chunks " << of.chunks << ": " << wrong);
@@ -23,9 +23,9 @@ TEST_CASE("nothing is wrong with any schedule that is made") {
 
 TEST_CASE("no schedule is shorter than its busiest rank, or than its longest chain") {
   const sched::costs costs{1, 1.2, 0.8, -1, 0.1};
-  test::for_each_schedule(12, [&](velo_schedule_kind, const test::sizes&,
-                                  const sched::schedule& order) {
-    const sched::timeline times = test::timed(order, costs);
+  testing::for_each_schedule(12, [&](velo_schedule_kind, const testing::sizes&,
+                                     const sched::schedule& order) {
+    const sched::timeline times = testing::timed(order, costs);
     const sched::ticks& scale = times.times.scale;
     const sched::shape& what = order.what();
     const std::int64_t chain = what.chain_length() * (scale.forward + scale.input) + scale.weight;

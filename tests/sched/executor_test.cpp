@@ -6,7 +6,7 @@
 #include "team.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("every rank is given what the others made, run after run") {
   const std::pair<velo_schedule_kind, sizes> kinds[] = {{VELO_SCHEDULE_GPIPE, {3, 9}},

@@ -4,7 +4,7 @@
 #include "comm/ranks.hpp"
 #include "sched/matrices.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "comm/mpi_threads.hpp"
 #include "sched/matrices.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -12,10 +12,10 @@ sched::layout parsed(const std::string& text) {
   return sched::parse_layout(text, "layout");
 }
 std::string place_of_error(const std::string& text) {
-  return test::failure_of([&] { parsed(text); }).argument;
+  return testing::failure_of([&] { parsed(text); }).argument;
 }
-velo_schedule_desc desc_of(velo_schedule_kind kind, const test::sizes& of, const char* layout) {
-  velo_schedule_desc desc = test::desc_of(kind, of);
+velo_schedule_desc desc_of(velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
+  velo_schedule_desc desc = testing::desc_of(kind, of);
   desc.layout = layout;
   return desc;
 }
@@ -56,9 +56,9 @@ TEST_CASE("a layout has as many stages as ranks hold, and says how many that is"
   CHECK(sched::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {})
             .what()
             .stages == 6);
-  const auto refused = [](velo_schedule_kind kind, const test::sizes& of, const char* layout) {
+  const auto refused = [](velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
     return std::string(
-        test::failure_of([&] { sched::generate(desc_of(kind, of, layout), {}); }).argument);
+        testing::failure_of([&] { sched::generate(desc_of(kind, of, layout), {}); }).argument);
   };
   CHECK(refused(VELO_SCHEDULE_1F1B, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
@@ -73,7 +73,7 @@ TEST_CASE("a layout has as many stages as ranks hold, and says how many that is"
 }
 
 TEST_CASE("layers that do nothing are counted and cost nothing") {
-  velo_schedule_desc desc = test::desc_of(VELO_SCHEDULE_1F1B, {2, 4});
+  velo_schedule_desc desc = testing::desc_of(VELO_SCHEDULE_1F1B, {2, 4});
   const std::int32_t noops[] = {0, 7};
   desc.layers = 8;
   desc.noop_layers = noops;
@@ -81,13 +81,13 @@ TEST_CASE("layers that do nothing are counted and cost nothing") {
   const sched::schedule order = sched::generate(desc, {});
   CHECK(sched::describe_stage(order, 1).noop_layers == 1);
   CHECK(sched::describe_stage(order, 1).first_layer == 4);
-  CHECK(test::price(order).makespan ==
-        test::price(test::made(VELO_SCHEDULE_1F1B, {2, 4})).makespan);
+  CHECK(testing::price(order).makespan ==
+        testing::price(testing::made(VELO_SCHEDULE_1F1B, {2, 4})).makespan);
   const auto refused = [&](std::int32_t first, std::int32_t second, std::int32_t layers) {
     const std::int32_t wrong[] = {first, second};
     desc.noop_layers = wrong;
     desc.layers = layers;
-    return std::string(test::failure_of([&] { sched::generate(desc, {}); }).argument);
+    return std::string(testing::failure_of([&] { sched::generate(desc, {}); }).argument);
   };
   CHECK(refused(0, 8, 8) == "desc.noop_layers");
   CHECK(refused(-1, 1, 8) == "desc.noop_layers");
@@ -101,21 +101,21 @@ TEST_CASE("stages cost and hold their share of the model") {
   // Shares 3, 1, 1, 3 of 8: 2 ranks of a whole F = 1 each make 2 of it.
   const sched::schedule order =
       sched::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2}, "Ettt|t|t|tttL"), {});
-  const sched::timeline times = test::timed(order);
+  const sched::timeline times = testing::timed(order);
   CHECK(times.in_units(times.times.work()) == 6);  // 4 of 8, twice, F I and W
   sched::costs heavy;
   heavy.loss = 4;  // as 4 layers: rank 1 has 8 of 12
-  const sched::timeline uneven = test::timed(order, heavy);
+  const sched::timeline uneven = testing::timed(order, heavy);
   CHECK(uneven.in_units(uneven.times.ranks[0].work) == 2 * 2 * 3 * 4 / 12.0);
   CHECK(uneven.in_units(uneven.times.ranks[1].work) == 2 * 2 * 3 * 8 / 12.0);
   CHECK(uneven.in_microbatches(uneven.times.ranks[1].peak) == 2 * (1 + 1 + 7) / 12.0);
   sched::costs given;
   given.shares = {0.3, 0.1, 0.1, 0.3};
-  CHECK(test::price(test::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given).makespan ==
+  CHECK(testing::price(testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given).makespan ==
         times.in_units(times.times.makespan()));
   given.shares = {1, 1};
-  CHECK(std::string(test::failure_of([&] {
-                      test::price(test::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given);
+  CHECK(std::string(testing::failure_of([&] {
+                      testing::price(testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given);
                     }).argument) == "costs.share_count");
 }
 
@@ -123,19 +123,21 @@ TEST_CASE("searches know that stages are not alike, and keep to a cap of what th
   sched::costs costs;
   costs.shares = {1, 2, 1, 2};
   for (const double cap : {2.0, 3.0, 4.0}) {
-    const sched::schedule found = test::made(VELO_SCHEDULE_AUTO, {4, 12, 1, 0, 0, 0, cap}, costs);
-    CHECK(test::violations_of(found).empty());
-    CHECK(test::price(found, costs).peak <= cap);
-    CHECK(test::price(found, costs).makespan <=
-          test::price(test::made(VELO_SCHEDULE_1F1B, {4, 12}), costs).makespan * (cap < 4 ? 2 : 1));
+    const sched::schedule found =
+        testing::made(VELO_SCHEDULE_AUTO, {4, 12, 1, 0, 0, 0, cap}, costs);
+    CHECK(testing::violations_of(found).empty());
+    CHECK(testing::price(found, costs).peak <= cap);
+    CHECK(testing::price(found, costs).makespan <=
+          testing::price(testing::made(VELO_SCHEDULE_1F1B, {4, 12}), costs).makespan *
+              (cap < 4 ? 2 : 1));
   }
   for (const velo_schedule_kind kind : {VELO_SCHEDULE_ZBH2, VELO_SCHEDULE_ZBV_GREEDY}) {
     costs.shares.assign(kind == VELO_SCHEDULE_ZBH2 ? 4 : 8, 1);
     costs.shares[1] = 3;
-    const sched::schedule made = test::made(kind, {4, 12}, costs);
-    CHECK(test::violations_of(made).empty());
-    CHECK(test::failure_of([&] {
-            test::made(kind, {4, 12, 0, 0, 0, 0, 1}, costs);
+    const sched::schedule made = testing::made(kind, {4, 12}, costs);
+    CHECK(testing::violations_of(made).empty());
+    CHECK(testing::failure_of([&] {
+            testing::made(kind, {4, 12, 0, 0, 0, 0, 1}, costs);
           }).code == VELO_ERR_ARGUMENT);
   }
 }

@@ -15,7 +15,7 @@
 
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct learner {
   using vec = std::array<float, 4>;
@@ -181,4 +181,4 @@ struct learner {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -6,7 +6,7 @@
 #include "comm/dtypes.hpp"
 #include "comm/ranks.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 // A compact tensor of any shape, filled with numbers that a seed draws from [-1, 1].
 class matrix {
@@ -39,4 +39,4 @@ class matrix {
   elements elements_;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -161,7 +161,7 @@ class judge {
 // What the library says of rows: nothing, where it takes them.
 std::string refusal(const std::string& csv) {
   try {
-    return test::violations_of(sched::read_csv(csv));
+    return testing::violations_of(sched::read_csv(csv));
   } catch (const core::failure& why) {
     return std::string("text: expected ") + why.expected + ", got " + why.got;
   }
@@ -172,7 +172,7 @@ std::string refusal(const std::string& csv) {
 TEST_CASE("of rows changed in one place those are accepted that can run") {
   struct subject {
     velo_schedule_kind kind;
-    test::sizes of;
+    testing::sizes of;
   };
   const subject subjects[] = {{VELO_SCHEDULE_GPIPE, {3, 4}},
                               {VELO_SCHEDULE_1F1B, {4, 6}},
@@ -195,7 +195,7 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
   std::mt19937 random(25);
   int accepted = 0, refused = 0;
   for (const subject& one : subjects) {
-    const sched::schedule whole = test::made(one.kind, one.of);
+    const sched::schedule whole = testing::made(one.kind, one.of);
     const fields rows = split(sched::write_csv(whole));
     judge by(whole);
     REQUIRE(by.can_run(rows));

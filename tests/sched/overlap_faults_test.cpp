@@ -7,7 +7,7 @@
 #include "comm/ranks.hpp"
 #include "sched/matrices.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

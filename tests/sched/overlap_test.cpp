@@ -8,7 +8,7 @@
 #include "core/stream/stream.hpp"
 #include "sched/matrices.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

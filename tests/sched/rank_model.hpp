@@ -13,7 +13,7 @@
 
 #include "velo/velo.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 // One rank: what it makes lies in buffers until it is released.
 struct rank_model {
@@ -126,4 +126,4 @@ class rank_part {
   velo_executor executor = nullptr;
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

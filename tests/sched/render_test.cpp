@@ -10,8 +10,8 @@
 using namespace velo;
 using sched::draw_grid;
 using sched::draw_svg;
-using test::made;
-using test::timed;
+using testing::made;
+using testing::timed;
 
 namespace {
 
@@ -120,7 +120,7 @@ TEST_CASE(
 
 TEST_CASE("every kind of a schedule has its name in a picture") {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;; ++kind) {
-    velo_schedule_desc desc = test::desc_of(kind, {4, 8});
+    velo_schedule_desc desc = testing::desc_of(kind, {4, 8});
     velo_schedule order = nullptr;
     if (velo_schedule_create(&desc, &order) != VELO_OK) {
       CHECK(kind > VELO_SCHEDULE_SEQ1F1B);
@@ -148,12 +148,12 @@ TEST_CASE("pictures and texts are the same under any locale") {
       &draw_grid};
   std::vector<std::string> before;
   for (const auto write : writers) before.push_back(write(of));
-  const test::comma_locale comma;
+  const testing::comma_locale comma;
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(writers[i](of) == before[i]);
 }
 
 TEST_CASE("more actions than anyone looks at are refused before anything is drawn") {
-  velo_schedule_desc desc = test::desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
+  velo_schedule_desc desc = testing::desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
   velo_schedule order = nullptr;
   REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
   velo_timeline times = nullptr;

@@ -13,7 +13,7 @@
 #include "tests/core/fails.hpp"
 #include "velo/timeline.h"
 
-namespace velo::test {
+namespace velo::testing {
 
 struct sizes {
   std::int32_t ranks, microbatches;
@@ -125,4 +125,4 @@ void for_each_schedule(std::int32_t most, Body&& body) {
   }
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

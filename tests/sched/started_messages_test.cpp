@@ -8,7 +8,7 @@
 #include "team.hpp"
 
 using namespace velo;
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -9,7 +9,7 @@
 #include "sched/rank_model.hpp"
 #include "schedules.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 constexpr std::int64_t second = 1000000000;
 constexpr std::uint64_t small_buffer = 8192;  // of a group: each rank lends 256 KiB
@@ -147,4 +147,4 @@ inline void require_all_went_well(team& all) {
   }
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

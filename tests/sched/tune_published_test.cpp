@@ -7,8 +7,8 @@
 
 using namespace velo;
 using namespace velo::sched::tune;
-using test::searched;
-using test::wanted;
+using testing::searched;
+using testing::wanted;
 
 namespace {
 
@@ -68,9 +68,9 @@ wanted deepseek() {
 TEST_CASE("published models have the parameters that are published") {
   // 126 layers of 2 h^2 + 2 h 1024 of attention, 3 h f, two norms; embedding, output, a norm.
   const double h = 16384, f = 53248;
-  CHECK(parameters_of(test::job_of(llama(8192, 1, 64, 2048, 8192).text()).model) ==
+  CHECK(parameters_of(testing::job_of(llama(8192, 1, 64, 2048, 8192).text()).model) ==
         126 * (2 * h * h + 2 * h * 1024 + 3 * h * f + 2 * h) + 2 * 128256 * h + h);
-  const model deep = test::job_of(deepseek().text()).model;
+  const model deep = testing::job_of(deepseek().text()).model;
   CHECK(parameters_of(deep) / 1e9 == Approx(671).epsilon(1e-3));
   model active = deep;  // a token goes through 8 of the experts
   active.experts = active.active;
@@ -111,8 +111,8 @@ TEST_CASE("profiles of one generation differ in their links alone") {
   replace(h100, "\"intra_gb_per_s\": 450", "\"intra_gb_per_s\": 200");
   CHECK(h100 == h800);
   // Efficiencies are the defaults.
-  const profile shipped = test::job_of(llama(8192, 1, 64, 2048, 8192).text(), h800).profile;
-  const profile usual = test::job_of(llama(8192, 1, 64, 2048, 8192).text()).profile;
+  const profile shipped = testing::job_of(llama(8192, 1, 64, 2048, 8192).text(), h800).profile;
+  const profile usual = testing::job_of(llama(8192, 1, 64, 2048, 8192).text()).profile;
   CHECK(shipped.matmul_flops / shipped.peak_flops == usual.matmul_flops / usual.peak_flops);
   CHECK(shipped.attention_flops / shipped.peak_flops == usual.attention_flops / usual.peak_flops);
 }
@@ -163,7 +163,7 @@ TEST_CASE("fp8 halves what products keep, and doubles their rate") {
                                                         : VELO_TUNING_RECOMPUTE_NONE;
     wanted with = one;
     with.training += more;
-    return parts_of(test::job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
+    return parts_of(testing::job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
                     alone)
         .dense;
   };

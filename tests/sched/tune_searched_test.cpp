@@ -8,8 +8,8 @@
 
 using namespace velo;
 using namespace velo::sched::tune;
-using test::searched;
-using test::wanted;
+using testing::searched;
+using testing::wanted;
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST_CASE("an order that is searched for takes no less than its bound and holds 
 
       // The plan's order, made again.
       const sched::schedule rows = order_of(one);
-      CHECK(test::violations_of(rows).empty());
+      CHECK(testing::violations_of(rows).empty());
       sched::ticks bytes;  // of activations, as shares
       for (const part& stage : stages) bytes.shares.push_back(std::llround(stage.kept));
       std::vector<sched::stuck_rank> stuck;

@@ -8,9 +8,9 @@
 
 using namespace velo;
 using namespace velo::sched::tune;
-using test::job_of;
-using test::searched;
-using test::wanted;
+using testing::job_of;
+using testing::searched;
+using testing::wanted;
 
 namespace {
 
@@ -358,7 +358,7 @@ TEST_CASE("texts are the same under any locale") {
   const tuning found = searched(with_keep(mixed(), 3));
   const std::string summary = write_summary(found), data = write_json(found);
   const std::string rejected = write_rejected(found), assumptions = write_assumptions(found);
-  const test::comma_locale comma;
+  const testing::comma_locale comma;
   CHECK(write_summary(found) == summary);
   CHECK(write_json(found) == data);
   CHECK(write_rejected(found) == rejected);

@@ -8,7 +8,7 @@
 #include "core/handle/failure.hpp"
 #include "sched/tune/stages.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline sched::tune::job job_of(const std::string& config, const std::string& profile = "{}") {
   velo_tune_desc desc = VELO_TUNE_DESC_INIT;
@@ -38,4 +38,4 @@ struct wanted {
   }
 };
 
-}  // namespace velo::test
+}  // namespace velo::testing

@@ -3,7 +3,7 @@
 
 #include "comm/mpi/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("a rank that does not come is named at the deadline", "[faults]") {
   { const joined ready; }  // MPI_Init takes its time

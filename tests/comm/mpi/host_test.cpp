@@ -5,7 +5,7 @@
 
 #include "comm/mpi/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("MPI of a host: its communicators, its end", "[host]") {
   int level = 0;

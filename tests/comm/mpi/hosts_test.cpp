@@ -6,7 +6,7 @@
 
 #include "comm/mpi/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 // Sums of small whole numbers, which no order changes (sweep_test.cpp has others): with
 // VELO_MPI_HOST ranks pretend to be of two hosts. Of other numbers all ranks must have the same

@@ -9,7 +9,7 @@
 
 #include "comm/every_collective.hpp"
 
-namespace velo::test {
+namespace velo::testing {
 
 inline std::size_t at(std::int64_t i) {
   return static_cast<std::size_t>(i);
@@ -55,4 +55,4 @@ inline velo_status sum_of(const rank_of_group& me, std::int64_t count) {
   return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
 }
 
-}  // namespace velo::test
+}  // namespace velo::testing

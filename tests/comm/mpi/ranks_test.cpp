@@ -4,7 +4,7 @@
 
 #include "tests/sched/rank_model.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("every collective gives what threads of one process get, bit for bit", "[together]") {
   joined all;
@@ -230,11 +230,11 @@ TEST_CASE("a schedule is carried out, and its first failure is that of all ranks
   velo_schedule order = nullptr;
   REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
   for (const std::int64_t scale : {1, 1 << 15}) {
-    velo::test::rank_part mine(order, all.me.context, all.me.group, scale);
+    velo::testing::rank_part mine(order, all.me.context, all.me.group, scale);
     CHECK(velo_executor_run(all.me.stream, mine.executor) == VELO_OK);
     CHECK(mine.went_well());
   }
-  velo::test::rank_part mine(order, all.me.context, all.me.group, 1);
+  velo::testing::rank_part mine(order, all.me.context, all.me.group, 1);
   mine.model.before = [&](const velo_executor_call& call) -> velo_status {
     return all.me.rank == 0 && call.action.microbatch == 5 ? VELO_ERR_IO : VELO_OK;
   };

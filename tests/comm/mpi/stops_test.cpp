@@ -11,7 +11,7 @@
 #include "comm/lateness.hpp"
 #include "comm/mpi/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include "comm/mpi/ranks.hpp"
 
-using namespace velo::test;
+using namespace velo::testing;
 
 TEST_CASE("every collective, dtype and reduction is what plain loops give", "[sweep]") {
   const char* given = std::getenv("VELO_SWEEP_HOSTS");

@@ -31,7 +31,7 @@ struct world {
   std::mutex lock;  // guards what follows
   std::list<message> under_way;
   std::list<line> lines;
-  test::mpi_script* script = nullptr;
+  testing::mpi_script* script = nullptr;
 };
 world& all() {
   static world* const one = new world;
@@ -120,6 +120,6 @@ extern "C" __attribute__((visibility("default"))) const velo::comm::mpi_plugin* 
 }
 
 extern "C" __attribute__((visibility("default"))) void velo_test_script(
-    velo::test::mpi_script* one) {
+    velo::testing::mpi_script* one) {
   velo::comm::all().script = one;
 }

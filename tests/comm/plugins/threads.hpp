@@ -1,7 +1,7 @@
 // What a test has a say in of the plugin whose ranks are threads.
 #pragma once
 
-namespace velo::test {
+namespace velo::testing {
 
 class mpi_script {
  public:
@@ -15,4 +15,4 @@ class mpi_script {
 
 using velo_test_script_fn = void (*)(mpi_script* one);  // nullptr: none any more
 
-}  // namespace velo::test
+}  // namespace velo::testing
