@@ -65,7 +65,7 @@ class exchange {
         out_(static_cast<char*>(m.what.out)),
         size_(m.what.in_size()),
         even_(m.what.in_parts.empty()),
-        cut_(m, even_ ? m.what.in_bytes() : 0, even_ ? 0 : 8 * m.size) {}
+        cut_(m.slot_bytes(), m.size, even_ ? m.what.in_bytes() : 0, even_ ? 0 : 8 * m.size) {}
 
   void run() {
     std::int64_t most = 0;

@@ -69,7 +69,7 @@ void reduce_scatter(meeting& m) {
     in_place(m, in);
     return m.pass();
   }
-  const sections cut(m, even ? m.what.in_bytes() : 0);
+  const sections cut(m.slot_bytes(), m.size, even ? m.what.in_bytes() : 0);
   const auto piece = [&](int rank, std::int64_t step) {
     return slice_of(m.what.in_part(rank).count * size, cut.bytes(), step);
   };

@@ -39,7 +39,7 @@ void scatter(meeting& m) {
   char* out = static_cast<char*>(m.what.out);
   const std::int64_t size = m.what.out_size();
   const bool even = m.what.terms.counts == 0;
-  const sections cut(m, even ? m.what.out_bytes() : 0, even ? 0 : 8 * m.size);
+  const sections cut(m.slot_bytes(), m.size, even ? m.what.out_bytes() : 0, even ? 0 : 8 * m.size);
   const auto give = [&](int rank, std::int64_t step) {
     const part p = m.what.in_part(rank);
     if (step == 0 && !even) std::memcpy(m.mine() + 8 * rank, &p.count, 8);

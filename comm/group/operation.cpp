@@ -12,10 +12,8 @@
 namespace velo::comm {
 namespace {
 
-constexpr const char* collectives[] = {"barrier",     "all_reduce",     "reduce",     "broadcast",
-                                       "all_gather",  "reduce_scatter", "all_to_all", "gather",
-                                       "scatter",     "send",           "receive",    "exchange",
-                                       "create_part", "shrink",         "dispatch",   "combine"};
+constexpr const char* others[] = {"send",   "receive",  "exchange", "create_part",
+                                  "shrink", "dispatch", "combine"};
 constexpr int weighted_step = 0x100;
 constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
@@ -65,7 +63,9 @@ void require_custom(const terms& what) {
 // Terms come from peers, too: a number that none of them knows has a text.
 const char* name_of(collective kind) noexcept {
   const auto number = static_cast<std::size_t>(kind);
-  return number < std::size(collectives) ? collectives[number] : "an unknown operation";
+  if (number < collective_count) return collectives[number].name;
+  const std::size_t other = number - collective_count;
+  return other < std::size(others) ? others[other] : "an unknown operation";
 }
 
 std::uint16_t step_of(collective whole, bool weighted) noexcept {
@@ -97,22 +97,13 @@ std::string terms::text() const {
     return all + " of " + std::to_string(count) + " ranks";
   all += " of " + std::to_string(count) + " " + name_of_dtype(in_code, in_bits);
   if (out_code != in_code || out_bits != in_bits) all += " to " + name_of_dtype(out_code, out_bits);
-  switch (kind) {
-    case collective::reduce:
-    case collective::gather:
-    case collective::send:
-      all += " to rank " + std::to_string(root);
-      break;
-    case collective::broadcast:
-    case collective::scatter:
-    case collective::receive:
-      all += " from rank " + std::to_string(root);
-      break;
-    default:
-      break;
-  }
-  if (kind == collective::all_reduce || kind == collective::reduce ||
-      kind == collective::reduce_scatter) {
+  const bool is_collective = static_cast<std::size_t>(kind) < collective_count;
+  const collective_traits traits = is_collective ? traits_of(kind) : collective_traits{};
+  if (kind == collective::send || traits.root == root_role::takes)
+    all += " to rank " + std::to_string(root);
+  if (kind == collective::receive || traits.root == root_role::gives)
+    all += " from rank " + std::to_string(root);
+  if (traits.reduces) {
     all += std::string(", ") +
            (reduction < std::size(reductions) ? reductions[reduction] : "unknown reduction");
     if (scale != 1) all += core::text(" scaled by %g", scale);

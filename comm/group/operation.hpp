@@ -10,29 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/pattern/pattern.hpp"
 #include "comm/reduction/reduction.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
-
-enum class collective : std::uint8_t {
-  barrier,
-  all_reduce,
-  reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  gather,
-  scatter,
-  send,
-  receive,
-  exchange,
-  create_part,  // this and those behind it are no operations, but have a name
-  shrink,
-  dispatch,
-  combine
-};
 
 // Every bit of a word into every bit of the result (splitmix64's end).
 inline std::uint64_t mixed(std::uint64_t x) noexcept {
@@ -70,10 +52,7 @@ inline std::uint64_t terms::signature() const noexcept {
   return all != 0 ? all : 1;
 }
 
-// Elements of a tensor that are for one rank, or from one.
-struct part {
-  std::int64_t begin = 0, count = 0;
-};
+using part = block;
 
 // What one rank has for another, or expects of it.
 struct message {
@@ -112,6 +91,16 @@ struct operation {
   std::int64_t bytes() const noexcept;  // of this rank, as histories have it
   std::int64_t out_bytes() const noexcept { return count * out_size(); }
   bool reduces() const noexcept { return kernel != nullptr || custom != nullptr; }
+  // Of a collective, as the given rank of `size` ranks sees it.
+  comm::pattern pattern(int rank, int size) const noexcept {
+    return {traits_of(terms.kind),
+            rank,
+            size,
+            terms.root,
+            count,
+            in_parts.empty() ? nullptr : in_parts.data(),
+            out_parts.empty() ? nullptr : out_parts.data()};
+  }
   void combine(const reduction_slice& slice) const;
   bool is_large(std::int64_t cache) const noexcept { return out_count * out_size() > cache; }
   part in_part(int rank) const {

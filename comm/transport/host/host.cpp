@@ -208,7 +208,7 @@ void host_transport::end(const fault& why, bool tells) noexcept {
   core::copy_text(last.cause, sizeof last.cause, why.cause);
   host_caller::work telling;
   try {
-    if (tells) telling = [last](host_engine& with) { host_round::tell(with, last); };
+    if (tells) telling = [last](host_engine& with) { host_round::share_opening(with, last); };
   } catch (...) {  // no memory: others will wait for their deadline
   }
   caller_.end(std::move(telling), why.cause);

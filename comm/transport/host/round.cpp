@@ -1,11 +1,12 @@
-// The collectives over a host's functions.
+// The rounds of a group over a host's functions.
 #include "comm/transport/host/round.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "comm/collective/slices.hpp"
+#include "comm/pattern/slices.hpp"
+#include "comm/transport/round.hpp"
 
 namespace velo::comm {
 namespace {
@@ -18,72 +19,55 @@ std::size_t at(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
+// How the host carries the data of a collective: as what all ranks share, as what the root spreads,
+// or as blocks that each rank trades with each.
+enum class carriage { share, spread, trade };
+
+carriage carriage_of(const collective_traits& traits) {
+  if (traits.in == layout::blocks) return carriage::trade;
+  if (traits.root == root_role::gives) return carriage::spread;
+  return traits.root == root_role::takes && !traits.reduces ? carriage::trade : carriage::share;
+}
+
 }  // namespace
 
-void host_round::tell(host_engine& with, const host_opening& mine) {
+void host_round::share_opening(host_engine& with, const host_opening& mine) {
   copy(&mine, with.in(), sizeof mine);
   with.share(sizeof mine);
 }
 
-host_opening host_round::told(const host_engine& by, int rank) {
+host_opening host_round::opening_from(const host_engine& by, int rank) {
   host_opening one;
   copy(by.out() + rank * static_cast<std::int64_t>(sizeof one), &one, sizeof one);
   return one;
 }
 
 void host_round::run() {
-  switch (what_.terms.kind) {
-    case collective::barrier:
-      return open(0, nullptr, 0);
-    case collective::all_reduce:
-      return combine(true);
-    case collective::reduce:
-      return combine(engine_.rank == what_.terms.root);
-    case collective::broadcast:
-      return broadcast();
-    case collective::all_gather:
-      return all_gather();
-    case collective::reduce_scatter:
-      return reduce_scatter();
-    case collective::all_to_all:
-      return all_to_all();
-    case collective::gather:
-      return gather();
-    case collective::scatter:
-      return scatter();
-    case collective::send:
-    case collective::receive:
-    case collective::exchange:
-    case collective::create_part:
-    case collective::shrink:
-    case collective::dispatch:
-    case collective::combine:
-      return;  // not by rounds
-  }
+  carry_out(*this, what_.terms.kind);
 }
 
 void host_round::explain(const host_engine& by, const operation& what, explanation& to) {
-  const collective kind = what.terms.kind;
-  const bool combines = kind == collective::all_reduce || kind == collective::reduce;
-  std::int64_t bytes = what.in_bytes(), step = by.share_room();
-  if (kind == collective::broadcast) bytes = what.out_bytes(), step = by.spread_room();
-  if (kind == collective::all_gather)
-    for (int rank = 0; rank < by.size; ++rank)
-      bytes = std::max(bytes, what.out_part(rank).count * what.in_size());
-  const bool is_shared = combines || kind == collective::barrier || kind == collective::broadcast ||
-                         kind == collective::all_gather;
-  if (!is_shared) step = by.piece_room();
-  if (kind == collective::scatter) bytes = what.out_bytes();
+  const collective_traits& traits = traits_of(what.terms.kind);
+  const comm::pattern pattern = what.pattern(by.rank, by.size);
+  const bool combines = traits.reduces && traits.in == layout::whole;
+  const carriage how = carriage_of(traits);
+  std::int64_t bytes = what.in_bytes();
+  if (traits.in == layout::whole && traits.out == layout::blocks && how == carriage::share)
+    bytes = pattern.longest() * what.in_size();
+  if (traits.root == root_role::gives) bytes = what.out_bytes();
+  std::int64_t step = how == carriage::share    ? by.share_room()
+                      : how == carriage::spread ? by.spread_room()
+                                                : by.piece_room();
   if (combines) {
-    const bool may = may_be_host_s(by, what.terms);
+    const bool may = host_may_combine(by, what.terms);
     to.consider("all_reduce of the host", may,
                 may ? "the host combines, unless it declines"
                     : "the host has no all_reduce, or it is custom, scaled or of two dtypes");
     if (may) step = by.room();
   }
-  const bool fits = is_shared && bytes <= host_opening::room;
+  const bool fits = how != carriage::trade && bytes <= host_opening::room;
   to.consider("opening", fits,
-              !is_shared
+              how == carriage::trade
                   ? "never of what differs from rank to rank"
                   : std::to_string(bytes) + (fits ? " bytes travel" : " bytes do not fit") +
                         " with what ranks say first, up to " + std::to_string(host_opening::room));
@@ -92,18 +76,18 @@ void host_round::explain(const host_engine& by, const operation& what, explanati
   if (!to.is_chosen("opening")) to.take_steps(slices_in(bytes, step), step);
 }
 
-void host_round::open(std::int64_t most, const void* payload, std::int64_t bytes) {
+void host_round::open(std::int64_t longest, const void* payload, std::int64_t bytes) {
   host_opening mine;
   mine.terms = what_.terms;
-  mine.most = most;
+  mine.longest = longest;
   if (fits(bytes)) copy(payload, mine.payload, bytes);
-  caller_.run([mine](host_engine& with) { tell(with, mine); });
+  caller_.run([mine](host_engine& with) { share_opening(with, mine); });
   opened_ = true;
-  for (int rank = 0; rank < size_; ++rank) openings_.push_back(told(engine_, rank));
+  for (int rank = 0; rank < size_; ++rank) openings_.push_back(opening_from(engine_, rank));
   compare();
 }
 
-// A rank that has ended the group says so in the place of its opening.
+// A rank that has ended the group shares the fault in place of its opening.
 void host_round::compare() const {
   fault why;
   why.sequence = sequence_;
@@ -125,7 +109,7 @@ void host_round::compare() const {
   throw why;
 }
 
-// What terms do not show: all ranks learn of the lowest that found something wrong.
+// Compares what terms do not show: all ranks learn of the lowest rank that found a mismatch.
 void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t got) {
   struct finding {
     std::int64_t wrong, with, wanted, got;
@@ -137,7 +121,7 @@ void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t
   });
   for (int rank = 0; rank < size_; ++rank) {
     finding one;
-    copy(from(rank, sizeof one), &one, sizeof one);
+    copy(received(rank, sizeof one), &one, sizeof one);
     if (one.wrong == 0) continue;
     fault why;
     why.kind = fault::how::disagree;
@@ -151,11 +135,15 @@ void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t
   }
 }
 
-// all_reduce, and reduce, where one rank alone gets the result.
-void host_round::combine(bool gets) {
+void host_round::synchronize() {
+  open(0, nullptr, 0);
+}
+
+void host_round::reduce_whole() {
   const std::int64_t bytes = what_.in_bytes(), size = what_.in_size();
+  const bool gets = pattern_.takes_result();
   open(0, what_.in, bytes);
-  if (combined_by_host(gets)) return;
+  if (combined_by_host()) return;
   std::vector<const void*> sources(at(size_));
   if (fits(bytes)) {
     for (int rank = 0; rank < size_; ++rank) sources[at(rank)] = openings_[at(rank)].payload;
@@ -163,186 +151,163 @@ void host_round::combine(bool gets) {
       what_.combine({sources.data(), size_, what_.out, what_.count, what_.terms.scale, false});
     return;
   }
-  const std::int64_t most = engine_.share_room() / size * size;
-  for (std::int64_t step = 0; step < slices_in(bytes, most); ++step) {
-    const slice s = slice_of(bytes, most, step);
+  const std::int64_t unit = engine_.share_room() / size * size;
+  for (std::int64_t step = 0; step < slices_in(bytes, unit); ++step) {
+    const slice s = slice_of(bytes, unit, step);
     copy(static_cast<const char*>(what_.in) + s.begin, engine_.in(), s.bytes);
     caller_.run([n = s.bytes](host_engine& by) { by.share(n); });
-    for (int rank = 0; rank < size_; ++rank) sources[at(rank)] = from(rank, s.bytes);
+    for (int rank = 0; rank < size_; ++rank) sources[at(rank)] = received(rank, s.bytes);
     char* to = static_cast<char*>(what_.out) + s.begin / size * what_.out_size();
     if (gets) what_.combine({sources.data(), size_, to, s.bytes / size, what_.terms.scale, false});
   }
 }
 
-bool host_round::may_be_host_s(const host_engine& by, const terms& what) {
+bool host_round::host_may_combine(const host_engine& by, const terms& what) {
   return by.table.all_reduce != nullptr && what.reduction != VELO_REDUCE_CUSTOM &&
          what.scale == 1 && what.in_code == what.out_code && what.in_bits == what.out_bits;
 }
 
-// False: the host does not do it, or has no function for it.
-bool host_round::combined_by_host(bool gets) {
+// False: the host declines, or has no function for it.
+bool host_round::combined_by_host() {
   const terms t = what_.terms;
-  if (!may_be_host_s(engine_, t)) return false;
+  if (!host_may_combine(engine_, t)) return false;
   const std::int64_t size = what_.in_size(), bytes = what_.in_bytes();
-  const std::int64_t most = engine_.room() / size * size;
-  for (std::int64_t step = 0; step < slices_in(bytes, most); ++step) {
-    const slice s = slice_of(bytes, most, step);
+  const std::int64_t unit = engine_.room() / size * size;
+  for (std::int64_t step = 0; step < slices_in(bytes, unit); ++step) {
+    const slice s = slice_of(bytes, unit, step);
     copy(static_cast<const char*>(what_.in) + s.begin, engine_.in(), s.bytes);
     caller_.run([t, n = s.bytes / size](host_engine& by) { by.all_reduce(t, n); });
     if (engine_.declined && step == 0) return false;
     if (engine_.declined)
       throw host_failure{"all_reduce declined in the middle of a reduction", {}};
-    if (gets) copy(engine_.out(), static_cast<char*>(what_.out) + s.begin, s.bytes);
+    if (pattern_.takes_result())
+      copy(engine_.out(), static_cast<char*>(what_.out) + s.begin, s.bytes);
   }
   return true;
 }
 
-// Every rank gets all ranks' elements of its part, slice by slice.
-void host_round::reduce_scatter() {
-  const std::int64_t size = what_.in_size(), unit = engine_.piece_room() / size * size;
+// Puts a slice of each rank's block into the engine, one behind the other.
+void host_round::stage_gives(std::int64_t unit, std::int64_t step) {
+  char* place = engine_.in();
   const char* in = static_cast<const char*>(what_.in);
+  const std::int64_t size = what_.in_size();
+  for (int rank = 0; rank < size_; ++rank) {
+    const block b = pattern_.gives(rank);
+    const slice s = slice_of(b.count * size, unit, step);
+    copy(in + b.begin * size + s.begin, place, s.bytes);
+    place += s.bytes;
+    engine_.gives[at(rank)] = s.bytes;
+  }
+}
+
+// Every rank gets all ranks' elements of its block, slice by slice.
+void host_round::reduce_blocks() {
+  const std::int64_t size = what_.in_size(), unit = engine_.piece_room() / size * size;
   open(0, nullptr, 0);
-  std::int64_t most = 0;
-  for (int rank = 0; rank < size_; ++rank) most = std::max(most, what_.in_part(rank).count * size);
   std::vector<const void*> sources(at(size_));
-  for (std::int64_t step = 0; step < slices_in(most, unit); ++step) {
-    char* place = engine_.in();
-    for (int rank = 0; rank < size_; ++rank) {
-      const part p = what_.in_part(rank);
-      const slice s = slice_of(p.count * size, unit, step);
-      copy(in + p.begin * size + s.begin, place, s.bytes);
-      place += s.bytes;
-      engine_.gives[at(rank)] = s.bytes;
-    }
-    const slice own = slice_of(what_.in_part(engine_.rank).count * size, unit, step);
+  const std::int64_t mine = pattern_.gives(engine_.rank).count * size;
+  for (std::int64_t step = 0; step < slices_in(pattern_.longest() * size, unit); ++step) {
+    stage_gives(unit, step);
+    const slice own = slice_of(mine, unit, step);
     std::fill(engine_.takes.begin(), engine_.takes.end(), own.bytes);
     caller_.run([unit](host_engine& by) { by.trade(unit); });
-    for (int rank = 0; rank < size_; ++rank) sources[at(rank)] = from(rank, own.bytes);
+    for (int rank = 0; rank < size_; ++rank) sources[at(rank)] = received(rank, own.bytes);
     char* to = static_cast<char*>(what_.out) + own.begin / size * what_.out_size();
     if (own.bytes > 0)
       what_.combine({sources.data(), size_, to, own.bytes / size, what_.terms.scale, false});
   }
 }
 
-void host_round::broadcast() {
-  char* x = static_cast<char*>(what_.out);
-  const std::int64_t bytes = what_.out_bytes(), most = engine_.spread_room();
-  const int root = what_.terms.root;
-  open(0, x, bytes);
-  if (fits(bytes)) return copy(openings_[at(root)].payload, x, bytes);
-  for (std::int64_t step = 0; step < slices_in(bytes, most); ++step) {
-    const slice s = slice_of(bytes, most, step);
-    if (engine_.rank == root) copy(x + s.begin, engine_.in(), s.bytes);
-    caller_.run([root, n = s.bytes](host_engine& by) { by.spread(root, n); });
-    if (engine_.rank != root) copy(engine_.out(), x + s.begin, s.bytes);
+void host_round::move_blocks() {
+  switch (carriage_of(pattern_.traits)) {
+    case carriage::spread:
+      return spread_from_root();
+    case carriage::share:
+      return share_with_all();
+    case carriage::trade:
+      return trade_blocks();
   }
 }
 
-// Ranks with less than the largest share what they have, and something behind it.
-void host_round::all_gather() {
-  const std::int64_t size = what_.in_size(), own = what_.in_bytes(), unit = engine_.share_room();
+// The root gives every rank the same elements.
+void host_round::spread_from_root() {
+  const int root = what_.terms.root;
+  const bool gives = engine_.rank == root;
+  const std::int64_t bytes = what_.out_bytes(), unit = engine_.spread_room();
+  open(0, what_.in, bytes);
+  if (fits(bytes)) return copy(openings_[at(root)].payload, what_.out, bytes);
+  for (std::int64_t step = 0; step < slices_in(bytes, unit); ++step) {
+    const slice s = slice_of(bytes, unit, step);
+    if (gives) copy(given_to(root) + s.begin, engine_.in(), s.bytes);
+    caller_.run([root, n = s.bytes](host_engine& by) { by.spread(root, n); });
+    if (!gives) copy(engine_.out(), taken_from(root) + s.begin, s.bytes);
+  }
+}
+
+// Every rank gives all ranks the same elements. A rank with fewer than the longest block shares
+// them with zeros behind.
+void host_round::share_with_all() {
+  const std::int64_t own = what_.in_bytes(), unit = engine_.share_room();
   const char* in = static_cast<const char*>(what_.in);
-  char* out = static_cast<char*>(what_.out);
   open(0, in, own);
-  std::int64_t most = 0;
-  for (int rank = 0; rank < size_; ++rank) most = std::max(most, what_.out_part(rank).count * size);
-  const auto place = [&](int rank) { return out + what_.out_part(rank).begin * size; };
-  const auto bytes = [&](int rank) { return what_.out_part(rank).count * size; };
-  if (fits(most)) {
+  const std::int64_t longest = pattern_.longest() * what_.in_size();
+  if (fits(longest)) {
     for (int rank = 0; rank < size_; ++rank)
-      copy(openings_[at(rank)].payload, place(rank), bytes(rank));
+      copy(openings_[at(rank)].payload, taken_from(rank), bytes_from(rank));
     return;
   }
-  for (std::int64_t step = 0; step < slices_in(most, unit); ++step) {
-    const slice whole = slice_of(most, unit, step), mine = slice_of(own, unit, step);
+  for (std::int64_t step = 0; step < slices_in(longest, unit); ++step) {
+    const slice whole = slice_of(longest, unit, step), mine = slice_of(own, unit, step);
     copy(in + mine.begin, engine_.in(), mine.bytes);
     std::memset(engine_.in() + mine.bytes, 0, static_cast<std::size_t>(whole.bytes - mine.bytes));
     caller_.run([n = whole.bytes](host_engine& by) { by.share(n); });
     for (int rank = 0; rank < size_; ++rank) {
-      const slice s = slice_of(bytes(rank), unit, step);
-      copy(from(rank, whole.bytes), place(rank) + s.begin, s.bytes);
+      const slice s = slice_of(bytes_from(rank), unit, step);
+      copy(received(rank, whole.bytes), taken_from(rank) + s.begin, s.bytes);
     }
   }
 }
 
-// What each rank gives each, where not all know of it: they say first how much it is.
-void host_round::move(std::vector<piece> gives, std::vector<piece> takes) {
-  std::int64_t most = 0;
-  for (const piece& one : gives) most = std::max(most, one.bytes);
-  open(most, nullptr, 0);
-  for (const host_opening& one : openings_) most = std::max(most, one.most);
+// Opens a round whose blocks only the two ranks know between which they move: compares what each is
+// given with what it takes. Returns the bytes of the longest block of all ranks.
+std::int64_t host_round::agree_on_blocks() {
+  std::int64_t longest = 0;
+  for (int rank = 0; rank < size_; ++rank) longest = std::max(longest, bytes_to(rank));
+  open(longest, nullptr, 0);
+  for (const host_opening& one : openings_) longest = std::max(longest, one.longest);
   constexpr std::int64_t word = sizeof(std::int64_t);
   for (int rank = 0; rank < size_; ++rank) {
-    copy(&gives[at(rank)].bytes, engine_.in() + rank * word, word);
+    const std::int64_t bytes = bytes_to(rank);
+    copy(&bytes, engine_.in() + rank * word, word);
     engine_.gives[at(rank)] = engine_.takes[at(rank)] = word;
   }
   caller_.run([](host_engine& by) { by.trade(word); });
   int other = -1;
   std::int64_t wanted = 0, got = 0;
   for (int rank = size_; rank-- > 0;) {
-    std::int64_t said = 0;
-    copy(from(rank, word), &said, word);
-    if (said == takes[at(rank)].bytes) continue;
-    other = rank, wanted = takes[at(rank)].bytes, got = said;
+    std::int64_t given = 0;
+    copy(received(rank, word), &given, word);
+    if (given == bytes_from(rank)) continue;
+    other = rank, wanted = bytes_from(rank), got = given;
   }
-  const std::int64_t element = std::max(what_.in_size(), what_.out_size());
-  agree(other < 0, other, wanted / element, got / element);
-  const std::int64_t unit = engine_.piece_room();
-  for (std::int64_t step = 0; step < slices_in(most, unit); ++step) {
-    char* place = engine_.in();
-    for (int rank = 0; rank < size_; ++rank) {
-      const slice s = slice_of(gives[at(rank)].bytes, unit, step);
-      copy(gives[at(rank)].from + s.begin, place, s.bytes);
-      place += s.bytes;
-      engine_.gives[at(rank)] = s.bytes;
-      engine_.takes[at(rank)] = slice_of(takes[at(rank)].bytes, unit, step).bytes;
-    }
+  agree(other < 0, other, wanted / what_.in_size(), got / what_.in_size());
+  return longest;
+}
+
+void host_round::trade_blocks() {
+  const std::int64_t longest = agree_on_blocks(), unit = engine_.piece_room();
+  for (std::int64_t step = 0; step < slices_in(longest, unit); ++step) {
+    stage_gives(unit, step);
+    for (int rank = 0; rank < size_; ++rank)
+      engine_.takes[at(rank)] = slice_of(bytes_from(rank), unit, step).bytes;
     caller_.run([unit](host_engine& by) { by.trade(unit); });
-    place = engine_.out();
+    const char* place = engine_.out();
     for (int rank = 0; rank < size_; ++rank) {
-      const slice s = slice_of(takes[at(rank)].bytes, unit, step);
-      copy(place, takes[at(rank)].to + s.begin, s.bytes);
+      const slice s = slice_of(bytes_from(rank), unit, step);
+      copy(place, taken_from(rank) + s.begin, s.bytes);
       place += s.bytes;
     }
   }
-}
-
-void host_round::all_to_all() {
-  const std::int64_t size = what_.in_size();
-  std::vector<piece> gives(at(size_)), takes(at(size_));
-  for (int rank = 0; rank < size_; ++rank) {
-    const part give = what_.in_part(rank), take = what_.out_part(rank);
-    gives[at(rank)] = {static_cast<const char*>(what_.in) + give.begin * size, nullptr,
-                       give.count * size};
-    takes[at(rank)] = {nullptr, static_cast<char*>(what_.out) + take.begin * size,
-                       take.count * size};
-  }
-  move(std::move(gives), std::move(takes));
-}
-
-void host_round::gather() {
-  const std::int64_t size = what_.in_size();
-  const int root = what_.terms.root;
-  std::vector<piece> gives(at(size_)), takes(at(size_));
-  gives[at(root)] = {static_cast<const char*>(what_.in), nullptr, what_.count * size};
-  for (int rank = 0; engine_.rank == root && rank < size_; ++rank) {
-    const part p = what_.out_part(rank);
-    takes[at(rank)] = {nullptr, static_cast<char*>(what_.out) + p.begin * size, p.count * size};
-  }
-  move(std::move(gives), std::move(takes));
-}
-
-void host_round::scatter() {
-  const std::int64_t size = what_.out_size();
-  const int root = what_.terms.root;
-  std::vector<piece> gives(at(size_)), takes(at(size_));
-  for (int rank = 0; engine_.rank == root && rank < size_; ++rank) {
-    const part p = what_.in_part(rank);
-    gives[at(rank)] = {static_cast<const char*>(what_.in) + p.begin * size, nullptr,
-                       p.count * size};
-  }
-  takes[at(root)] = {nullptr, static_cast<char*>(what_.out), what_.count * size};
-  move(std::move(gives), std::move(takes));
 }
 
 }  // namespace velo::comm

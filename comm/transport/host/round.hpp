@@ -1,9 +1,9 @@
-// A round: one collective of a group over a host's functions, as one rank carries it out.
+// A round over a host's functions (comm/transport/round.hpp).
 //
-// It begins with an opening that all ranks share: terms, the largest piece that a rank gives
-// another, what has ended the group, if anything has, and what little data there is. When all
-// agree, what is larger goes through the engine's memory in steps, of which all ranks make the
-// same. Cost: a call of the host, and what its calls take for the data.
+// It begins with an opening that all ranks share: terms, the largest block that a rank gives
+// another, what has ended the group, if anything has, and a small payload. When all agree, larger
+// data goes through the engine's memory in steps, of which all ranks make the same number. Cost: a
+// call of the host, and the time of its calls for the data.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@
 
 namespace velo::comm {
 
-// What a rank says first.
+// The first words of a rank in a round.
 struct host_opening {
   static constexpr std::int64_t room = 672;
 
   comm::terms terms;
-  std::int64_t most = 0;  // bytes of the largest piece
+  std::int64_t longest = 0;  // bytes of the longest block
   fault::how ended = fault::how::none;
   char cause[128] = "";
-  rank_set culprits;  // of what has ended the group, as are
+  rank_set culprits;  // of what has ended the group, as are the next three
   comm::terms other;
   std::uint64_t sequence = 0;
   std::int64_t timeout_ns = 0;
@@ -34,42 +34,57 @@ class host_round {
  public:
   host_round(host_caller& caller, host_engine& engine, const operation& what,
              std::uint64_t sequence)
-      : caller_(caller), engine_(engine), what_(what), sequence_(sequence), size_(engine.size) {}
+      : caller_(caller),
+        engine_(engine),
+        what_(what),
+        pattern_(what.pattern(engine.rank, engine.size)),
+        sequence_(sequence),
+        size_(engine.size) {}
 
   void run();  // throws host_failure, or the fault of the group
-  bool opened() const noexcept { return opened_; }  // all ranks have met
+  bool opened() const noexcept { return opened_; }  // all ranks have shared their openings
   static void explain(const host_engine& by, const operation& what, explanation& to);
 
-  // Work: what one rank tells the others, and what all have told.
-  static void tell(host_engine& with, const host_opening& mine);
-  static host_opening told(const host_engine& by, int rank);
+  // Work on the engine's thread: shares this rank's opening with all. opening_from reads one.
+  static void share_opening(host_engine& with, const host_opening& mine);
+  static host_opening opening_from(const host_engine& by, int rank);
+
+  void synchronize();
+  void move_blocks();
+  void reduce_whole();
+  void reduce_blocks();
 
  private:
-  struct piece {
-    const char* from = nullptr;
-    char* to = nullptr;
-    std::int64_t bytes = 0;
-  };
   bool fits(std::int64_t bytes) const noexcept { return bytes <= host_opening::room; }
-  char* from(int rank, std::int64_t bytes) const { return engine_.out() + rank * bytes; }
-  void open(std::int64_t most, const void* payload, std::int64_t bytes);
+  char* received(int rank, std::int64_t bytes) const { return engine_.out() + rank * bytes; }
+  void open(std::int64_t longest, const void* payload, std::int64_t bytes);
   void compare() const;
   void agree(bool matches, int with, std::int64_t wanted, std::int64_t got);
+  const char* given_to(int rank) const noexcept {
+    return static_cast<const char*>(what_.in) + pattern_.gives(rank).begin * what_.in_size();
+  }
+  char* taken_from(int rank) const noexcept {
+    return static_cast<char*>(what_.out) + pattern_.takes(rank).begin * what_.in_size();
+  }
+  std::int64_t bytes_to(int rank) const noexcept {
+    return pattern_.gives(rank).count * what_.in_size();
+  }
+  std::int64_t bytes_from(int rank) const noexcept {
+    return pattern_.takes(rank).count * what_.in_size();
+  }
 
-  void combine(bool gets);
-  static bool may_be_host_s(const host_engine& by, const terms& what);
-  bool combined_by_host(bool gets);
-  void reduce_scatter();
-  void broadcast();
-  void all_gather();
-  void move(std::vector<piece> gives, std::vector<piece> takes);
-  void all_to_all();
-  void gather();
-  void scatter();
+  static bool host_may_combine(const host_engine& by, const terms& what);
+  bool combined_by_host();
+  void spread_from_root();
+  void share_with_all();
+  void trade_blocks();
+  std::int64_t agree_on_blocks();
+  void stage_gives(std::int64_t unit, std::int64_t step);
 
   host_caller& caller_;
   host_engine& engine_;
   const operation& what_;
+  const comm::pattern pattern_;
   const std::uint64_t sequence_;
   const int size_;
   std::vector<host_opening> openings_;

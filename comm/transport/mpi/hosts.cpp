@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/collective/slices.hpp"
+#include "comm/pattern/slices.hpp"
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/shm.hpp"
 
@@ -20,11 +20,9 @@ std::vector<std::string> names_of(const mpi_link& link) {
   return all;
 }
 
-// Elements of the largest part.
-std::int64_t largest_part(const operation& what, int ranks) {
-  std::int64_t most = 0;
-  for (int rank = 0; rank < ranks; ++rank) most = std::max(most, what.in_part(rank).count);
-  return most;
+std::uint16_t index_of(const std::vector<int>& leaders, int rank) {
+  return static_cast<std::uint16_t>(std::find(leaders.begin(), leaders.end(), rank) -
+                                    leaders.begin());
 }
 
 }  // namespace
@@ -47,8 +45,8 @@ int mpi_hosts::here(int rank) const {
   return at == all.end() ? 0 : static_cast<int>(at - all.begin());
 }
 
-// Who speaks for each host: the root for its own, so that nothing is moved twice.
-std::vector<int> mpi_hosts::speakers(int root) const {
+// Who leads for each host: the root for its own, so that nothing is moved twice.
+std::vector<int> mpi_hosts::leaders(int root) const {
   std::vector<int> all;
   for (const host_order::host& one : hosts()) {
     const bool has = std::find(one.ranks.begin(), one.ranks.end(), root) != one.ranks.end();
@@ -57,22 +55,18 @@ std::vector<int> mpi_hosts::speakers(int root) const {
   return all;
 }
 
+// Data that differs from rank to rank crosses between hosts once anyway. Of an all_gather with
+// blocks of different sizes no rank knows where another puts them.
 bool mpi_hosts::serves(const operation& what) const {
-  switch (what.terms.kind) {
-    case collective::all_reduce:
-    case collective::reduce:
-      return is_split(what) && what.in_bytes() > mpi_round::room;
-    case collective::reduce_scatter:
-      return is_split(what) && largest_part(what, link_.size()) * what.in_size() > mpi_round::room;
-    case collective::broadcast:
-      return what.out_bytes() > mpi_round::room;
-    case collective::all_gather:  // even: of the others' offsets nobody knows
-      return what.out_parts.empty() && what.in_bytes() > mpi_round::room &&
-             std::all_of(hosts().begin(), hosts().end(),
-                         [](const host_order::host& h) { return h.is_block; });
-    default:
-      return false;
-  }
+  const collective_traits& traits = traits_of(what.terms.kind);
+  const std::int64_t bytes = what.pattern(link_.rank(), link_.size()).longest() * what.in_size();
+  if (bytes <= mpi_round::room) return false;
+  if (traits.reduces) return is_split(what);
+  if (traits.in != layout::whole || traits.root == root_role::takes) return false;
+  return traits.out == layout::whole ||
+         (what.out_parts.empty() &&
+          std::all_of(hosts().begin(), hosts().end(),
+                      [](const host_order::host& h) { return h.is_block; }));
 }
 
 void mpi_hosts::explain(const operation& what, explanation& to) const {
@@ -86,14 +80,13 @@ void mpi_hosts::explain(const operation& what, explanation& to) const {
 
 bool mpi_hosts::carry_out(mpi_round& r) {
   if (!order_.matters() || !serves(r.what)) return false;
-  r.meet();
+  r.exchange_openings();
   try {
-    const int root = r.what.terms.root;
-    if (r.what.terms.kind == collective::all_reduce) combine(r, -1);
-    if (r.what.terms.kind == collective::reduce) combine(r, root);
-    if (r.what.terms.kind == collective::reduce_scatter) reduce_scatter(r);
-    if (r.what.terms.kind == collective::broadcast) broadcast(r);
-    if (r.what.terms.kind == collective::all_gather) all_gather(r);
+    const collective_traits& traits = traits_of(r.what.terms.kind);
+    if (traits.reduces)
+      traits.in == layout::whole ? reduce_whole(r) : reduce_blocks(r);
+    else
+      traits.out == layout::whole ? spread(r) : gather_blocks(r);
   } catch (...) {
     end_all();
     throw;
@@ -149,18 +142,19 @@ rank_set mpi_hosts::ranks_of(const rank_set& places) const {
   return all;
 }
 
-void mpi_hosts::combine(mpi_round& r, int for_rank) {
+void mpi_hosts::reduce_whole(mpi_round& r) {
   const operation& what = r.what;
-  const std::vector<int> all = speakers(for_rank);
-  const bool speaks = all[own_] == r.rank;
+  const int root = traits_of(what.terms.kind).root == root_role::takes ? int{what.terms.root} : -1;
+  const std::vector<int> all = leaders(root);
+  const bool leads = all[own_] == r.rank;
   auto [inside, between] = split(what, r.size, reductions_for(r.state.isa));
   inside.terms.kind = collective::reduce;
   inside.terms.root = static_cast<std::uint16_t>(here(all[own_]));
-  const bool gets = for_rank < 0 || for_rank == r.rank;
+  const bool gets = root < 0 || root == r.rank;
   const bool in_out = gets && inside.terms.out_bits == what.terms.out_bits;
   inside.out = nullptr;
-  if (speaks && in_out) inside.out = what.out;
-  if (speaks && !in_out)
+  if (leads && in_out) inside.out = what.out;
+  if (leads && !in_out)
     inside.out = r.state.scratch.take<char>(static_cast<std::size_t>(inside.out_bytes()));
   if (inside_ != nullptr) {
     run_inside(r, inside);
@@ -168,16 +162,14 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
     inside.combine({&what.in, 1, inside.out, what.count, what.terms.scale, false});
   }
 
-  if (speaks) {
+  if (leads) {
     between.in = inside.out;
     between.out = gets ? what.out : nullptr;
+    if (root >= 0) between.terms.root = index_of(all, root);
     mpi_round inner(r, between, all);
-    int home = -1;
-    for (std::size_t h = 0; for_rank >= 0 && h < all.size(); ++h)
-      if (all[h] == for_rank) home = static_cast<int>(h);
-    combine_large(inner, home);
+    inner.reduce_large();
   }
-  if (for_rank < 0) share(r, all[own_]);
+  if (root < 0) share(r, all[own_]);
 }
 
 // What fits a mailbox goes from rank to rank: so nobody leaves an operation inside before all have
@@ -221,14 +213,14 @@ class mpi_hosts::scattering {
 
   void run() {
     r_.steps(
-        slices_in(largest_part(r_.what, r_.size), unit_),
+        slices_in(r_.what.pattern(r_.rank, r_.size).longest(), unit_),
         [this](std::int64_t step) { write(step); }, [this](std::int64_t step) { read(step); });
   }
 
  private:
   using host = host_order::host;
-  part slice_for(int rank, std::int64_t step) const {
-    const part whole = r_.what.in_part(rank);
+  block slice_for(int rank, std::int64_t step) const {
+    const block whole = r_.what.in_part(rank);
     const slice s = slice_of(whole.count, unit_, step);
     return {whole.begin + s.begin, s.bytes};
   }
@@ -271,7 +263,7 @@ class mpi_hosts::scattering {
 
   void read(std::int64_t step) {
     const std::vector<host>& all = hosts_.hosts();
-    const part mine = slice_for(r_.rank, step);
+    const block mine = slice_for(r_.rank, step);
     if (mine.count == 0) return;
     for (std::size_t h = 0; h < all.size(); ++h)
       results_[h] = h == hosts_.own_ ? own_[step % 2] : r_.from(giver(all[h]));
@@ -291,31 +283,30 @@ class mpi_hosts::scattering {
   char* own_[2];                      // of this one, in turn
 };
 
-void mpi_hosts::reduce_scatter(mpi_round& r) {
+void mpi_hosts::reduce_blocks(mpi_round& r) {
   scattering(*this, r).run();
 }
 
-void mpi_hosts::broadcast(mpi_round& r) {
-  const std::vector<int> all = speakers(r.what.terms.root);
+void mpi_hosts::spread(mpi_round& r) {
+  const std::vector<int> all = leaders(r.what.terms.root);
   if (all[own_] == r.rank) {
     operation between = r.what;
-    between.terms.root = static_cast<std::uint16_t>(
-        std::find(all.begin(), all.end(), int{r.what.terms.root}) - all.begin());
+    between.terms.root = index_of(all, r.what.terms.root);
     mpi_round inner(r, between, all);
-    broadcast_large(inner);
+    inner.spread_large();
   }
   share(r, all[own_]);
 }
 
-void mpi_hosts::all_gather(mpi_round& r) {
+void mpi_hosts::gather_blocks(mpi_round& r) {
   const operation& what = r.what;
-  const std::vector<int> all = speakers(-1);
-  const bool speaks = all[own_] == r.rank;
+  const std::vector<int> all = leaders(-1);
+  const bool leads = all[own_] == r.rank;
   const std::int64_t size = what.in_size();
   char* out = static_cast<char*>(what.out);
-  const auto block = [&](std::size_t of) {
+  const auto block_of = [&](std::size_t of) {
     const std::vector<int>& ranks = hosts()[of].ranks;
-    return part{ranks[0] * what.count, static_cast<std::int64_t>(ranks.size()) * what.count};
+    return block{ranks[0] * what.count, static_cast<std::int64_t>(ranks.size()) * what.count};
   };
   operation inside = what;
   inside.terms.kind = collective::gather;
@@ -323,17 +314,17 @@ void mpi_hosts::all_gather(mpi_round& r) {
   for (const int rank : own()) inside.out_parts.push_back({rank * what.count, what.count});
   if (inside_ != nullptr) {
     run_inside(r, inside);
-  } else if (what.in != out + block(own_).begin * size) {
-    std::copy_n(static_cast<const char*>(what.in), what.in_bytes(), out + block(own_).begin * size);
+  } else if (what.in != out + block_of(own_).begin * size) {
+    std::copy_n(static_cast<const char*>(what.in), what.in_bytes(),
+                out + block_of(own_).begin * size);
   }
-  if (speaks) {
-    std::vector<piece> gives(all.size()), takes(all.size());
-    for (std::size_t h = 0; h < all.size(); ++h) {
-      gives[h] = {out + block(own_).begin * size, nullptr, block(own_).count};
-      takes[h] = {nullptr, out + block(h).begin * size, block(h).count};
-    }
-    mpi_round inner(r, what, all);
-    exchange_pieces(inner, std::move(gives), std::move(takes), size);
+  if (leads) {
+    operation between = what;
+    between.in = out + block_of(own_).begin * size;
+    between.count = block_of(own_).count;
+    for (std::size_t h = 0; h < all.size(); ++h) between.out_parts.push_back(block_of(h));
+    mpi_round inner(r, between, all);
+    inner.move_large();
   }
   share(r, all[own_]);
 }

@@ -35,12 +35,12 @@ class mpi_hosts final : outside {
   const std::vector<host_order::host>& hosts() const noexcept { return order_.hosts(); }
   const std::vector<int>& own() const noexcept { return hosts()[own_].ranks; }
   bool serves(const operation& what) const;
-  std::vector<int> speakers(int root) const;
+  std::vector<int> leaders(int root) const;
   int here(int rank) const;  // its number in this host; 0 where it is of another
-  void combine(mpi_round& r, int for_rank);
-  void reduce_scatter(mpi_round& r);
-  void broadcast(mpi_round& r);
-  void all_gather(mpi_round& r);
+  void reduce_whole(mpi_round& r);
+  void reduce_blocks(mpi_round& r);
+  void spread(mpi_round& r);
+  void gather_blocks(mpi_round& r);
   void share(mpi_round& r, int from);
   void run_inside(const mpi_round& r, const operation& what);
   void look(std::int64_t waited_ns, const rank_set& awaited) override;

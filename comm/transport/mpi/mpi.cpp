@@ -8,6 +8,7 @@
 
 #include "comm/transport/mpi/hosts.hpp"
 #include "comm/transport/mpi/messages.hpp"
+#include "comm/transport/round.hpp"
 
 namespace velo::comm {
 namespace {
@@ -33,7 +34,7 @@ class mpi_transport final : public transport {
     if (what.terms.kind >= collective::send) return messages_.run(what);
     mpi_round round(link_, hosts_.order(), what, state, begun_.load(std::memory_order_relaxed) + 1);
     begun_.fetch_add(1, std::memory_order_relaxed);
-    if (!hosts_.carry_out(round)) comm::carry_out(round);
+    if (!hosts_.carry_out(round)) comm::carry_out(round, what.terms.kind);
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   void explain(const operation& what, explanation& to) const override {
@@ -46,10 +47,9 @@ class mpi_transport final : public transport {
     }
     hosts_.explain(what, to);
     most = std::max(what.in_bytes(), what.out_bytes());
-    for (int peer = 0; peer < size(); ++peer)
-      for (const comm::part& one : {what.in_part(peer), what.out_part(peer)})
-        if (what.terms.counts != 0)
-          most = std::max(most, one.count * std::max(what.in_size(), what.out_size()));
+    if (what.terms.counts != 0)
+      most = std::max(
+          most, what.pattern(rank(), size()).longest() * std::max(what.in_size(), what.out_size()));
     const bool fits = most <= mpi_round::room;
     to.consider("opening", fits,
                 std::to_string(most) + (fits ? " bytes travel" : " bytes do not fit") +

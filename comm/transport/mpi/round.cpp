@@ -10,7 +10,7 @@ namespace {
 struct opening {
   std::uint64_t sequence;
   terms what;
-  std::int64_t saying, bytes;
+  std::int64_t number, bytes;
 };
 static_assert(sizeof(opening) + mpi_round::room <= mpi_link::opening_bytes);
 
@@ -60,7 +60,7 @@ mpi_round::~mpi_round() {
   link_.abandon(under_way_[1]);
 }
 
-void mpi_round::say(int to, std::int64_t number, const void* payload, std::int64_t bytes) {
+void mpi_round::announce(int to, std::int64_t number, const void* payload, std::int64_t bytes) {
   if (inner_) return;
   const opening mine{doing_.sequence, what.terms, number, bytes};
   char* place = rank == to ? link_.opening_of(rank) : link_.opening_to(to);
@@ -68,7 +68,7 @@ void mpi_round::say(int to, std::int64_t number, const void* payload, std::int64
   if (bytes > 0) std::memcpy(place + sizeof mine, payload, static_cast<std::size_t>(bytes));
 }
 
-void mpi_round::meet() {
+void mpi_round::exchange_openings() {
   if (inner_) return;
   for (int peer = 0; peer < size; ++peer)
     if (peer != rank)
@@ -97,8 +97,8 @@ void mpi_round::compare() {
   end(why);
 }
 
-std::int64_t mpi_round::said(int by) const noexcept {
-  return read_opening(link_.opening_of(by)).saying;
+std::int64_t mpi_round::announced_by(int peer) const noexcept {
+  return read_opening(link_.opening_of(peer)).number;
 }
 
 const char* mpi_round::payload(int of) const noexcept {

@@ -1,10 +1,10 @@
-// A round: one operation of a group over MPI, as one rank carries it out.
+// A round over MPI (comm/transport/round.hpp).
 //
-// It begins with an opening from each rank to each: its terms, a number meant for the reader, and
-// what little of its data the reader gets. When all have come and their terms agree, what is larger
-// goes through slots in steps, the next of which is under way while one is worked on. Both sides
-// know what a step carries between them, and nothing is sent where that is nothing. Cost: the time
-// of a message there and of one back, and of the data.
+// It begins with an opening from each rank to each: its terms, a number for the reader, and a small
+// payload for it. When all openings are there and their terms agree, larger data goes through slots
+// in steps; the messages of one step are under way while the data of the step before is worked on.
+// Both sides know how many bytes a step carries between them, and no message is sent for none.
+// Cost: a message in each direction, and the time of the data.
 #pragma once
 
 #include "comm/transport/mpi/host_order.hpp"
@@ -21,7 +21,8 @@ class mpi_round {
 
   mpi_round(mpi_link& by, const host_order& order, const operation& what, core::execution& state,
             std::uint64_t sequence);
-  // Inside another, whose ranks have met: between some of them, in the order of `members`.
+  // A round inside another whose openings are exchanged: between some of its ranks, in the order of
+  // `members`.
   mpi_round(mpi_round& outer, const operation& what, const std::vector<int>& members);
   ~mpi_round();
   mpi_round(const mpi_round&) = delete;
@@ -31,14 +32,23 @@ class mpi_round {
   core::execution& state;
   const int rank, size;
 
-  // Before the ranks meet: what the opening to a rank says, and brings: at most `room`.
-  void say(int to, std::int64_t number, const void* payload = nullptr, std::int64_t bytes = 0);
-  void meet();  // throws PEER
-  std::int64_t said(int by) const noexcept;
+  void synchronize();
+  void move_blocks();
+  void reduce_whole();
+  void reduce_blocks();
+  // The same of data that fits no opening, after exchange_openings.
+  void move_large();
+  void spread_large();  // all of the root's tensor, to every rank
+  void reduce_large();
+
+  // Sets the number in the opening to a rank, and its payload: at most `room` bytes.
+  void announce(int to, std::int64_t number, const void* payload = nullptr, std::int64_t bytes = 0);
+  void exchange_openings();  // throws PEER
+  std::int64_t announced_by(int peer) const noexcept;
   const char* payload(int of) const noexcept;
 
-  // In a step's write: where what goes to a rank is staged, and how much of it there is (or of what
-  // was staged elsewhere for another); how much comes from a rank. In its read: where that is.
+  // For the write of a step: to() is the slot for a rank, give() sends `bytes` that were staged
+  // there or in another rank's slot, expect() receives as many. For its read: from() is what came.
   char* to(int peer) const noexcept { return link_.slot_to(rank_of(peer), turn_); }
   void give(int peer, const char* staged, std::int64_t bytes);
   void expect(int peer, std::int64_t bytes);
@@ -60,10 +70,10 @@ class mpi_round {
   }
 
   const void** sources() noexcept { return sources_.data(); }
-  // What stands at sources(), one of each rank, in the order of the group (host_order.hpp). Throws
-  // PEER: the caller's function has ended the group.
+  // Combines sources(), one of each rank, in the order of the group (host_order.hpp). Throws PEER
+  // when the caller's function has ended the group.
   void combine(void* out, std::int64_t n);
-  // Ends the group: a rank has other terms than it should, which the terms cannot show.
+  // Ends the group: a rank announced another number of elements than this one expects.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
  private:
@@ -83,20 +93,5 @@ class mpi_round {
   mpi_link::batch openings_, under_way_[2];
   std::vector<const void*> sources_;
 };
-
-void carry_out(mpi_round& r);
-
-// Parts of it: all_reduce (for_rank -1) and reduce, broadcast, and pieces of bytes from each to
-// each, of what fits no opening.
-void combine_large(mpi_round& r, int for_rank);
-void broadcast_large(mpi_round& r);
-struct piece {
-  const char* from = nullptr;
-  char* to = nullptr;
-  std::int64_t count = 0;
-};
-// gives, takes: for each rank, of so many bytes an element.
-void exchange_pieces(mpi_round& r, std::vector<piece> gives, std::vector<piece> takes,
-                     std::int64_t element);
 
 }  // namespace velo::comm
