@@ -1,12 +1,12 @@
 // Flags in any order; the settings among them are applied last.
-#include "arguments.hpp"
+#include "examples/pretrain/arguments.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "failure.hpp"
-#include "launch.hpp"
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/ranks/launch.hpp"
 
 namespace pretrain {
 namespace {

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint.hpp"
-#include "config.hpp"
+#include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "examples/decoder/configuration/configuration.hpp"
 
 namespace pretrain {
+
+using namespace decoder;
 
 struct arguments {
   bool help = false;

@@ -1,7 +1,7 @@
 // pretrain: a language model from text, trained by velo's operators. --help explains the rest.
 //
-// Read on in train.cpp (a run), trainer.cpp (a step), model.cpp and
-// decoder_layer.cpp (the operators).
+// Read on in train.cpp (a run); examples/decoder has the rest, above all train/trainer.cpp (a step),
+// model/model.cpp and model/decoder_layer.cpp (the operators).
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -10,8 +10,9 @@
 #include <new>
 #include <velo/velo.hpp>
 
-#include "file.hpp"
-#include "run.hpp"
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/file.hpp"
+#include "examples/pretrain/run.hpp"
 
 namespace {
 
@@ -29,7 +30,8 @@ constexpr const char* too_large =
 }  // namespace
 
 int main(int count, char** words) {
-  pretrain::hold_standard_files();
+  decoder::program_name = "pretrain";
+  decoder::hold_standard_files();
   // A file that grows too large, or a reader that went away, is then a failed write.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
@@ -51,7 +53,7 @@ int main(int count, char** words) {
     } else {
       std::fprintf(stderr, "pretrain: %s\n", failure.what());
     }
-  } catch (const std::exception& failure) {  // pretrain::failure says all there is to say
+  } catch (const std::exception& failure) {  // decoder::failure says all there is to say
     std::fprintf(stderr, "pretrain: %s\n", failure.what());
   }
   return 1;

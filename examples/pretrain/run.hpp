@@ -1,7 +1,7 @@
 // The two things the program does, from settings to exit code.
 #pragma once
 
-#include "arguments.hpp"
+#include "examples/pretrain/arguments.hpp"
 
 namespace pretrain {
 

@@ -1,9 +1,9 @@
 // Sampling from a checkpoint without training.
 #include <cstdio>
 
-#include "context.hpp"
-#include "generate.hpp"
-#include "run.hpp"
+#include "examples/decoder/model/generate.hpp"
+#include "examples/decoder/ranks/context.hpp"
+#include "examples/pretrain/run.hpp"
 
 namespace pretrain {
 

@@ -11,23 +11,23 @@
 #include <stdexcept>
 #include <utility>
 
-#include "baseline.hpp"
-#include "console.hpp"
-#include "context.hpp"
+#include "examples/decoder/checkpoint/out_folder.hpp"
+#include "examples/decoder/data/baseline.hpp"
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/model/generate.hpp"
+#include "examples/decoder/ranks/context.hpp"
+#include "examples/decoder/ranks/interrupt.hpp"
+#include "examples/decoder/ranks/launch.hpp"
+#include "examples/decoder/report/console.hpp"
+#include "examples/decoder/report/flops.hpp"
+#include "examples/decoder/report/loss_curve.hpp"
+#include "examples/decoder/report/machine_rates.hpp"
+#include "examples/decoder/report/progress.hpp"
+#include "examples/decoder/report/roofline.hpp"
+#include "examples/decoder/train/trainer.hpp"
+#include "examples/decoder/train/validation.hpp"
 #include "examples/new_file.hpp"
-#include "failure.hpp"
-#include "flops.hpp"
-#include "generate.hpp"
-#include "interrupt.hpp"
-#include "launch.hpp"
-#include "loss_curve.hpp"
-#include "machine_rates.hpp"
-#include "out_folder.hpp"
-#include "progress.hpp"
-#include "roofline.hpp"
-#include "run.hpp"
-#include "trainer.hpp"
-#include "validation.hpp"
+#include "examples/pretrain/run.hpp"
 
 namespace pretrain {
 namespace {
@@ -487,7 +487,12 @@ class run {
 
 int train(arguments& with) {
   catch_interrupts();  // first: preparing takes seconds, and a shell's background job ignores Ctrl-C
-  return on_all_ranks(with, [&](member& rank) { return run(with, rank)(); });
+  const settings& values = with.config.values;
+  if (values.run.transport == "local" && is_launched(values))
+    with.config.refuse("transport", "has ranks that are threads, but a launcher started processes");
+  return on_all_ranks(
+      values, with.words, [&](member& rank) { return run(with, rank)(); },
+      [&](std::int64_t ranks) { with.config.require_fit(ranks); });
 }
 
 }  // namespace pretrain

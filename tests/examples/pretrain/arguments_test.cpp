@@ -1,11 +1,11 @@
 // The command line: what is taken, and a sentence for each thing that is not.
-#include "arguments.hpp"
+#include "examples/pretrain/arguments.hpp"
 
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "failure.hpp"
-#include "temporary.hpp"
+#include "examples/decoder/failure.hpp"
+#include "tests/examples/decoder/temporary.hpp"
 
 using Catch::Matchers::Contains;
 using namespace pretrain;

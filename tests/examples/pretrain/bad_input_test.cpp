@@ -8,9 +8,9 @@
 
 #include <catch2/catch.hpp>
 
-#include "checkpoint.hpp"
-#include "program.hpp"
-#include "temporary.hpp"
+#include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
 using Catch::Matchers::Contains;
 
@@ -119,7 +119,7 @@ TEST_CASE("a checkpoint that meets a size limit leaves the previous one") {
     ::setrlimit(RLIMIT_FSIZE, &small);
   };
   refused(run_program({"--resume", w / "out/checkpoint"}, limit), "cannot write: File too large");
-  CHECK(pretrain::checkpoint_reader(w / "out/checkpoint").step() == 2);
+  CHECK(decoder::checkpoint_reader(w / "out/checkpoint").step() == 2);
 }
 
 TEST_CASE("a full disk leaves the previous checkpoint") {
@@ -135,7 +135,7 @@ TEST_CASE("a full disk leaves the previous checkpoint") {
   INFO(first.text);
   CHECK(first.code == 0);
   refused(run_program({"--resume", disk + "/checkpoint"}), "No space left on device");
-  CHECK(pretrain::checkpoint_reader(disk + "/checkpoint").step() == 2);
+  CHECK(decoder::checkpoint_reader(disk + "/checkpoint").step() == 2);
   ::umount(disk.c_str());
 }
 

@@ -6,10 +6,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "arguments.hpp"
-#include "failure.hpp"
-#include "temporary.hpp"
-#include "weights.hpp"
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/model/weights.hpp"
+#include "examples/pretrain/arguments.hpp"
+#include "tests/examples/decoder/temporary.hpp"
 
 using Catch::Matchers::Contains;
 using namespace pretrain;

@@ -2,8 +2,8 @@
 // for all that stands on them.
 #include <catch2/catch.hpp>
 
-#include "mpirun.hpp"
-#include "workplace.hpp"
+#include "tests/examples/pretrain/mpirun.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 namespace {
 

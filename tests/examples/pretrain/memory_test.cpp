@@ -4,8 +4,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "program.hpp"
-#include "temporary.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
 using Catch::Matchers::Contains;
 

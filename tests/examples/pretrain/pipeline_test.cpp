@@ -3,10 +3,10 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "launch.hpp"
-#include "stage_plan.hpp"
-#include "trained.hpp"
-#include "workplace.hpp"
+#include "examples/decoder/pipeline/stage_plan.hpp"
+#include "examples/decoder/ranks/launch.hpp"
+#include "tests/examples/decoder/trained.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
@@ -14,14 +14,14 @@ namespace {
 
 // Every kind that the library has but the one that no model trains with: pretrain refuses it.
 std::vector<std::string> kinds() {
-  std::vector<std::string> all = pretrain::pipelines();
+  std::vector<std::string> all = decoder::pipelines();
   all.erase(std::remove(all.begin(), all.end(), "seq1f1b"), all.end());
   return all;
 }
 
 // Eight layers and as many micro-batches, in f32.
-pretrain::settings eight_of_each() {
-  pretrain::settings s = small_settings("f32");
+decoder::settings eight_of_each() {
+  decoder::settings s = small_settings("f32");
   s.model.layers = s.data.accumulation = 8;
   s.data.batch = 2;
   s.run.threads = 1;
@@ -36,14 +36,11 @@ struct told {
 };
 
 // Losses of a run whose ranks are threads of this process.
-std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps,
-                             told* more = nullptr) {
-  using namespace pretrain;
+std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps, told* more = nullptr) {
+  using namespace decoder;
   const corpus text = split_text(some_text(60000), 1 << 20);
-  arguments given;
-  given.config.values = s;
   std::vector<float> losses;
-  on_all_ranks(given, [&](member& rank) {
+  on_all_ranks(s, {}, [&](member& rank) {
     if (s.parallel.pp > 1)
       rank.split(static_cast<int>(s.parallel.pp), s.parallel.pipeline == "dualpipe");
     trainer one(rank, s, text);
@@ -62,7 +59,7 @@ std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps,
 void train_alike(std::int64_t steps, const std::vector<std::int64_t>& cuts,
                  const std::vector<std::int64_t>& copies_of,
                  const std::vector<std::string>& orders = kinds()) {
-  pretrain::settings s = eight_of_each();
+  decoder::settings s = eight_of_each();
   s.schedule.steps = steps;
   const std::vector<float> whole = losses_of(s, steps);
   REQUIRE(whole.size() == static_cast<std::size_t>(steps));
@@ -103,7 +100,7 @@ TEST_CASE("copies of a model in stages have the losses of a whole one, both ways
 }
 
 TEST_CASE("what a schedule makes again has the bits of what it keeps") {
-  pretrain::settings s = eight_of_each();
+  decoder::settings s = eight_of_each();
   s.schedule.steps = 3;
   s.parallel.pp = 2;
   s.parallel.pipeline = "interleaved";
@@ -122,7 +119,7 @@ TEST_CASE("what a schedule makes again has the bits of what it keeps") {
 TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {
   constexpr std::int64_t steps = 3;
   for (const char* kind : {"1f1b", "zbv", "dualpipe"}) {
-    pretrain::settings s = eight_of_each();
+    decoder::settings s = eight_of_each();
     s.schedule.steps = steps;
     s.data.accumulation = 4;
     s.parallel.pipeline = kind;
@@ -150,7 +147,7 @@ TEST_CASE(
     "steps that are validated late have the bits of those that wait where copies share the state") {
   constexpr std::int64_t steps = 3;
   for (const char* type : {"f32", "bf16"}) {
-    pretrain::settings s = eight_of_each();
+    decoder::settings s = eight_of_each();
     s.model.dtype = type;
     s.model.layers = s.data.accumulation = 4;
     s.schedule.steps = steps;

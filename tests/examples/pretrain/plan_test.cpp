@@ -3,12 +3,12 @@
 // holes that are too small for the arena, up to 4 % in these models of a few MB.
 #include <catch2/catch.hpp>
 
-#include "program.hpp"
-#include "trained.hpp"
+#include "tests/examples/decoder/trained.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::Matches;
-using namespace pretrain;
+using namespace decoder;
 
 TEST_CASE("with a plan losses and weights have the same bits, and no more is in use") {
   const temporary t;

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <memory>
 
-#include "workplace.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 

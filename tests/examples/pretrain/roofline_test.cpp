@@ -1,16 +1,16 @@
 // The roofline of a step: a small model counted by hand, and a run that stays under it.
-#include "roofline.hpp"
+#include "examples/decoder/report/roofline.hpp"
 
 #include <jansson.h>
 
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "flops.hpp"
-#include "program.hpp"
-#include "temporary.hpp"
+#include "examples/decoder/report/flops.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
-using namespace pretrain;
+using namespace decoder;
 
 namespace {
 

@@ -2,8 +2,8 @@
 // but its settings.
 #include <catch2/catch.hpp>
 
-#include "safetensors.hpp"
-#include "workplace.hpp"
+#include "examples/decoder/files/safetensors.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
@@ -242,7 +242,7 @@ TEST_CASE("a new run can start from the weights of another") {
     CHECK(get(w / "tuned" + weights) == get(w / "out" + weights));
     const auto masters = [&](const char* out) {
       const std::string state = get(w / out + "/checkpoint/training_state.safetensors");
-      pretrain::safetensors_reader reader(w / out + "/checkpoint/training_state.safetensors");
+      decoder::safetensors_reader reader(w / out + "/checkpoint/training_state.safetensors");
       const auto found = reader.entries().find("master.lm_head.weight");
       return found == reader.entries().end()
                  ? ""

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <map>
 
-#include "mpirun.hpp"
-#include "workplace.hpp"
+#include "tests/examples/pretrain/mpirun.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 

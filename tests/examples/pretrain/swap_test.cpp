@@ -4,12 +4,12 @@
 
 #include <catch2/catch.hpp>
 
-#include "context.hpp"
-#include "program.hpp"
-#include "trained.hpp"
+#include "examples/decoder/ranks/context.hpp"
+#include "tests/examples/decoder/trained.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
 using Catch::Matchers::Contains;
-using namespace pretrain;
+using namespace decoder;
 
 TEST_CASE("losses and weights have the same bits whatever is swapped, and the promise is kept") {
   const temporary t;

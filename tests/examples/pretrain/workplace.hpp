@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "program.hpp"
-#include "temporary.hpp"
+#include "tests/examples/decoder/temporary.hpp"
+#include "tests/examples/pretrain/program.hpp"
 
 struct workplace : temporary {
   workplace() { put(path + "/text", some_text(60000)); }

@@ -1,0 +1,44 @@
+// config.json: the model's shape in the words of transformers' LlamaConfig.
+#include <jansson.h>
+
+#include <cstdlib>
+
+#include "examples/decoder/checkpoint/checkpoint.hpp"
+#include "examples/decoder/data/vocabulary.hpp"
+
+namespace decoder {
+
+std::string hugging_face_config(const model_settings& m, std::int64_t sequence) {
+  json_t* root = json_object();
+  const auto set = [&](const char* key, json_t* value) { json_object_set_new(root, key, value); };
+  set("architectures", json_pack("[s]", "LlamaForCausalLM"));
+  set("model_type", json_string("llama"));
+  set("torch_dtype", json_string(m.dtype == "bf16" ? "bfloat16" : "float32"));
+  set("vocab_size", json_integer(m.vocab));
+  set("hidden_size", json_integer(m.hidden));
+  set("intermediate_size", json_integer(m.inner));
+  set("num_hidden_layers", json_integer(m.layers));
+  set("num_attention_heads", json_integer(m.heads));
+  set("num_key_value_heads", json_integer(m.kv_heads));
+  set("head_dim", json_integer(m.head_dim()));
+  set("hidden_act", json_string("silu"));
+  set("max_position_embeddings", json_integer(sequence));
+  set("rms_norm_eps", json_real(m.norm_epsilon));
+  set("rope_theta", json_real(m.rope_theta));
+  set("tie_word_embeddings", json_boolean(m.tied));
+  set("attention_bias", json_false());
+  set("mlp_bias", json_false());
+  set("attention_dropout", json_real(0));
+  set("initializer_range", json_real(0.02));
+  set("use_cache", json_true());
+  set("bos_token_id", json_integer(bos));
+  set("eos_token_id", json_integer(eos));
+  set("pad_token_id", json_integer(pad));
+  char* dumped = json_dumps(root, JSON_INDENT(2));
+  std::string text = std::string(dumped) + "\n";
+  std::free(dumped);
+  json_decref(root);
+  return text;
+}
+
+}  // namespace decoder

@@ -1,0 +1,422 @@
+// Reading settings from JSON and from flags, refusing what is wrong with its place, and writing
+// them back.
+#include "examples/decoder/configuration/configuration.hpp"
+
+#include <jansson.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "examples/closest_name.hpp"
+#include "examples/decoder/configuration/json_places.hpp"
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/files/file.hpp"
+#include "examples/decoder/pipeline/stage_plan.hpp"
+
+namespace decoder {
+namespace {
+
+using json_owner = std::unique_ptr<json_t, void (*)(json_t*)>;
+
+json_owner own(json_t* json) {
+  return {json, json_decref};
+}
+
+const char* kind(const json_t* json) {
+  switch (json_typeof(json)) {
+    case JSON_OBJECT:
+      return "an object";
+    case JSON_ARRAY:
+      return "an array";
+    case JSON_STRING:
+      return "a string";
+    case JSON_INTEGER:
+      return "an integer";
+    case JSON_REAL:
+      return "a number with a fraction";
+    case JSON_TRUE:
+    case JSON_FALSE:
+      return "a boolean";
+    default:
+      return "null";
+  }
+}
+
+std::string shown(double number) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.15g", number);
+  return buffer;
+}
+
+// A flag's text as the JSON that a file would hold in its place. Text that is no number stays a
+// string, and is then refused as one where a number belongs.
+json_owner flag_json(const std::string& text, bool text_wanted) {
+  if (!text_wanted) {
+    json_t* scalar = json_loadb(text.data(), text.size(), JSON_DECODE_ANY, nullptr);
+    if (scalar) return own(scalar);
+  }
+  return own(json_stringn_nocheck(text.data(), text.size()));
+}
+
+std::string underscored(std::string flag) {
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  return flag;
+}
+
+// What came instead: a short plain text is quoted, anything else named by its kind.
+std::string described(const json_t* got) {
+  const std::string text = json_is_string(got) ? json_string_value(got) : "";
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; });
+  return text.empty() || text.size() > 40 || !plain ? kind(got) : '"' + text + '"';
+}
+
+template <class Value>
+[[noreturn]] void expected(const std::string& origin, const std::string& name, const char* what,
+                           Value* got) {
+  fail("%s: %s must be %s, not %s", origin.c_str(), name.c_str(), what, described(got).c_str());
+}
+
+}  // namespace
+
+configuration::option* configuration::find(const std::string& name) {
+  auto found = std::find_if(options_.begin(), options_.end(),
+                            [&](const option& o) { return o.name == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> configuration::names(const std::string& section) const {
+  std::vector<std::string> all;
+  for (const option& each : options_)
+    if (section.empty() || each.section == section) all.push_back(each.name);
+  return all;
+}
+
+// What to say of a key that its section does not have.
+std::string configuration::place_of(const std::string& key) const {
+  for (const option& each : options_)
+    if (each.name == key) return "; it belongs to \"" + each.section + "\"";
+  return examples::did_you_mean(key, names());
+}
+
+void configuration::require_flag(const std::string& flag,
+                                 const std::vector<std::string>& others) const {
+  std::vector<std::string> known = names();
+  known.insert(known.end(), others.begin(), others.end());
+  if (std::find(known.begin(), known.end(), underscored(flag)) != known.end()) return;
+  std::string meant = examples::did_you_mean(underscored(flag), known, "--");
+  if (meant.empty()) meant = "; --help lists them";
+  const std::vector<std::string> inside = names(flag);
+  if (!flag.empty() && !inside.empty()) {
+    meant = "; the settings of " + flag + " are";
+    for (const std::string& name : inside) meant += " --" + name;
+  }
+  fail("--%s: no such flag%s", flag.c_str(), meant.c_str());
+}
+
+const configuration::option& configuration::at(const char* name) const {
+  return *const_cast<configuration*>(this)->find(name);
+}
+
+void configuration::read_file(const std::string& path) {
+  read_text(read_whole_file(path), path);
+}
+
+void configuration::read_text(const std::string& text, const std::string& name,
+                              const char* member) {
+  if (text.rfind("\xef\xbb\xbf", 0) == 0)
+    fail("%s: expected JSON, got a byte order mark before it", name.c_str());
+  json_error_t error;
+  const json_owner root = own(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+  if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
+  const auto places = json_places(text);
+  const auto origin = [&](const std::string& path) {
+    const auto found = places.find(member ? member + ("." + path) : path);
+    const place p = found == places.end() ? place{} : found->second;
+    return name + ":" + std::to_string(p.line) + ":" + std::to_string(p.column);
+  };
+  json_t* settings = member ? json_object_get(root.get(), member) : root.get();
+  if (!json_is_object(settings)) {
+    const std::string where = settings && !member ? origin("") : name;
+    fail("%s: %s must be an object, not %s", where.c_str(), member ? member : "the configuration",
+         settings ? kind(settings) : "missing");
+  }
+
+  const char* section;
+  json_t* members;
+  json_object_foreach(settings, section, members) {
+    if (names(section).empty() || !*section) {
+      std::vector<std::string> sections;
+      for (const option& each : options_) sections.push_back(each.section);
+      fail("%s: no section is called \"%s\"%s", origin(section).c_str(), section,
+           examples::did_you_mean(section, sections).c_str());
+    }
+    if (!json_is_object(members)) expected(origin(section), section, "an object", members);
+    const char* key;
+    json_t* value;
+    json_object_foreach(members, key, value) {
+      const std::string path = std::string(section) + "." + key;
+      option* which = find(key);
+      if (!which || which->section != section) {
+        fail("%s: section \"%s\" has no setting \"%s\"%s", origin(path).c_str(), section, key,
+             place_of(key).c_str());
+      }
+      take(*which, value, origin(path));
+    }
+  }
+}
+
+void configuration::set(const std::string& flag, const std::string& text) {
+  require_flag(flag);
+  option* which = find(underscored(flag));
+  const std::string origin = "--" + which->name;
+  if (auto list = std::get_if<std::vector<std::string>*>(&which->value)) {
+    // The first flag replaces what a file or the default says, further ones add.
+    if (which->origin != origin) (*list)->clear();
+    (*list)->push_back(text);
+    which->origin = origin;
+    return;
+  }
+  take(*which, flag_json(text, std::holds_alternative<std::string*>(which->value)).get(), origin);
+}
+
+void configuration::adopt(const configuration& other, const std::string& section) {
+  for (size_t i = 0; i < options_.size(); ++i) {
+    option& mine = options_[i];
+    if (mine.section != section) continue;
+    mine.origin = other.options_[i].origin;
+    std::visit([&](auto* value) { *value = *std::get<decltype(value)>(other.options_[i].value); },
+               mine.value);
+  }
+}
+
+void configuration::reset(const char* name) {
+  const configuration untouched;
+  option& mine = *find(name);
+  const option& initial = untouched.at(name);
+  std::visit([&](auto* value) { *value = *std::get<decltype(value)>(initial.value); }, mine.value);
+  mine.origin = initial.origin;
+}
+
+void configuration::bound(const option& which, double number, const std::string& origin) {
+  if (number >= which.low && number <= which.high) return;
+  fail("%s: %s must be from %s to %s, not %s", origin.c_str(), which.name.c_str(),
+       shown(which.low).c_str(), shown(which.high).c_str(), shown(number).c_str());
+}
+
+void configuration::take(option& which, json_t* json, const std::string& origin) {
+  if (auto number = std::get_if<std::int64_t*>(&which.value)) {
+    if (!json_is_integer(json)) expected(origin, which.name, "an integer", json);
+    bound(which, static_cast<double>(json_integer_value(json)), origin);
+    **number = json_integer_value(json);
+  } else if (auto real = std::get_if<double*>(&which.value)) {
+    if (!json_is_number(json)) expected(origin, which.name, "a number", json);
+    bound(which, json_number_value(json), origin);
+    **real = json_number_value(json);
+  } else if (auto flag = std::get_if<bool*>(&which.value)) {
+    if (!json_is_boolean(json)) expected(origin, which.name, "true or false", json);
+    **flag = json_is_true(json);
+  } else if (auto string = std::get_if<std::string*>(&which.value)) {
+    if (!json_is_string(json)) expected(origin, which.name, "a string", json);
+    **string = json_string_value(json);
+  } else {
+    auto& list = *std::get<std::vector<std::string>*>(which.value);
+    if (!json_is_array(json)) expected(origin, which.name, "an array of strings", json);
+    list.clear();
+    size_t index;
+    json_t* element;
+    json_array_foreach(json, index, element) {
+      if (!json_is_string(element)) expected(origin, which.name, "an array of strings", element);
+      list.emplace_back(json_string_value(element));
+    }
+  }
+  which.origin = origin;
+}
+
+void configuration::refuse(const char* name, const char* why, const char* other) const {
+  const option& first = at(name);
+  std::string sentence = first.name + " = " + text(first) + " " + why, place = first.origin;
+  if (other) {
+    const option& second = at(other);
+    sentence += " " + second.name + " = " + text(second);
+    if (place == "default") {
+      place = second.origin;
+    } else if (second.origin != "default") {
+      sentence += " (" + second.origin + ")";
+    }
+  }
+  fail("%s: %s", place.c_str(), sentence.c_str());
+}
+
+// A checkpoint writes every setting down as JSON: what is not UTF-8 could never be saved.
+void configuration::require_utf8() const {
+  const auto is_utf8 = [](const std::string& text) {
+    return own(json_stringn(text.data(), text.size())) != nullptr;
+  };
+  for (const option& each : options_) {
+    bool valid = true;
+    if (auto string = std::get_if<std::string*>(&each.value)) valid = is_utf8(**string);
+    if (auto list = std::get_if<std::vector<std::string>*>(&each.value))
+      valid = std::all_of((*list)->begin(), (*list)->end(), is_utf8);
+    if (!valid) fail("%s: expected UTF-8, got other bytes", each.origin.c_str());
+  }
+}
+
+void configuration::check() {
+  auto& [m, d, o, s, y, p, r] = values;
+  require_utf8();
+  if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
+  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
+  if (m.head_dim() % 2)
+    refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
+  if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
+  if (d.paths.empty()) refuse("paths", "must name a file or a directory");
+  if (d.sequence * d.batch > (1LL << 31))
+    refuse("batch", "times sequence must not exceed 2^31;", "sequence");
+  const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
+                      static_cast<double>(d.sequence * d.batch);  // activations, roughly
+  if (kept > 0x1p50) refuse("batch", "asks for more memory than there can be with", "layers");
+  if (at("warmup").origin == "default") s.warmup = std::min(s.warmup, s.steps);
+  if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
+  if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
+  if (r.out.empty()) refuse("out", "must name a directory");
+  check_memory();
+  drop_stages();
+  check_parallel();
+  if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
+    refuse("transport", "must be auto, local or shm");
+  if (r.ranks > 0) require_fit(r.ranks);
+}
+
+void configuration::require_fit(std::int64_t ranks) const {
+  const std::string count = std::to_string(ranks);
+  if (values.run.ranks != 0 && values.run.ranks != ranks)
+    refuse("ranks", ("must be 0, or the " + count + " that were started").c_str());
+  if (ranks % values.parallel.pp != 0)
+    refuse("pp", ("must divide the " + count + (ranks == 1 ? " rank" : " ranks") +
+                  "; --pp 1 gives each the whole model")
+                     .c_str());
+  const std::int64_t copies = ranks / values.parallel.pp;
+  const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
+  if (values.data.batch % copies != 0)
+    refuse("batch", ("must be a multiple of the " + those).c_str());
+  if (ranks > 1 && !values.run.trace.empty())
+    refuse("trace", ("is of one rank, not of " + count).c_str());
+}
+
+// What a file or a checkpoint says of stages is void for who asks for --pp 1.
+void configuration::drop_stages() {
+  parallel_settings& p = values.parallel;
+  if (p.pp != 1 || at("pp").origin != "--pp") return;
+  const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
+  if (!is_flag("vpp")) p.vpp = 0;
+  if (!is_flag("timeline")) p.timeline.clear();
+  if (!is_flag("in_advance")) p.in_advance = false;
+  if (!is_flag("post_validation")) p.post_validation = false;
+}
+
+void configuration::check_parallel() const {
+  const auto& p = values.parallel;
+  const std::vector<std::string> kinds = pipelines();
+  if (std::find(kinds.begin(), kinds.end(), p.pipeline) == kinds.end())
+    refuse("pipeline",
+           ("must be one of those that --help lists" + examples::did_you_mean(p.pipeline, kinds))
+               .c_str());
+  if (p.pp == 1) {
+    for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
+      if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"" &&
+          text(at(name)) != "false")
+        refuse(name, "is of a model that is cut into stages, not with", "pp");
+    return;
+  }
+  // What a part of the model cannot do.
+  if (values.model.tied) refuse("tied", "would have one matrix on two ranks, with", "pp");
+  if (values.memory.memory_budget != 0)
+    refuse("memory_budget", "is of a whole model, not with", "pp");
+  if (values.memory.swap_activations != "off")
+    refuse("swap_activations", "is of a whole model, not with", "pp");
+  if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
+  if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
+    refuse("post_validation",
+           "lets the two ranks of a dualpipe stage step at different times, so not with", "zero");
+  if (p.post_validation && values.memory.swap_optimizer != "off")
+    refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
+           "swap_optimizer");
+  if (p.in_advance && p.pipeline != "ripipe")
+    refuse("in_advance", "is of ripipe, not with", "pipeline");
+  if (p.pipeline == "seq1f1b")
+    refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
+  require_pipeline();
+}
+
+// What velo says of a schedule is of a setting here.
+void configuration::require_pipeline() const {
+  try {
+    const stage_plan plan(values);
+    const std::int64_t parts = plan.stages() / plan.chains();
+    if (values.model.layers < parts)
+      refuse("layers", ("must be at least " + std::to_string(parts) + ", the stages of").c_str(),
+             "pipeline");
+  } catch (const velo::error& e) {
+    const std::pair<const char*, const char*> names[] = {
+        {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};
+    for (const auto& [field, name] : names)
+      if (std::string(e.argument()) == field)
+        refuse(name, (std::string("must be ") + e.expected() + " with").c_str(), "pipeline");
+    throw;
+  }
+}
+
+void configuration::check_memory() const {
+  const memory_settings& y = values.memory;
+  const std::string& kind = y.recompute;
+  const auto among = [](const std::string& word, std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!among(kind,
+             {"none", "full", "block", "uniform", "selective", "activation", "norm", "adaptive"}))
+    refuse("recompute",
+           "must be none, full, block, uniform, selective, activation, norm or adaptive");
+  if (kind == "adaptive" && y.memory_budget == 0)
+    refuse("recompute", "needs a budget;", "memory_budget");
+  for (const char* name : {"swap_activations", "swap_optimizer"}) {
+    const std::string& where = **std::get_if<std::string*>(&at(name).value);
+    if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
+    if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
+  }
+  const std::pair<const char*, const char*> apart[] = {
+      {"memory_trace", "log"}, {"memory_snapshot", "log"}, {"memory_snapshot", "memory_trace"}};
+  for (const auto& [one, other] : apart) {
+    const auto file = [&](const char* name) {
+      return **std::get_if<std::string*>(&at(name).value);
+    };
+    if (!file(one).empty() && file(one) == file(other)) refuse(one, "must not be", other);
+  }
+  if (y.recompute_layers == 0) return;
+  if (!among(kind, {"block", "uniform", "activation", "norm"}))
+    refuse("recompute_layers", "means nothing with", "recompute");
+  if (y.recompute_layers > values.model.layers)
+    refuse("recompute_layers", "must not exceed", "layers");
+}
+
+bool configuration::has_own(const configuration& other, const char* name) const {
+  return at(name).origin != other.at(name).origin;
+}
+
+void configuration::require_same(const configuration& other, const std::string& section,
+                                 const std::string& whose) const {
+  for (size_t i = 0; i < options_.size(); ++i) {
+    const option &mine = options_[i], &theirs = other.options_[i];
+    if (mine.section != section || text(mine) == text(theirs)) continue;
+    if (mine.name == "paths")
+      continue;  // paths may differ as long as the text does not: it has a checksum
+    fail("%s: %s = %s, but %s has %s", mine.origin.c_str(), mine.name.c_str(), text(mine).c_str(),
+         whose.c_str(), text(theirs).c_str());
+  }
+}
+
+}  // namespace decoder

@@ -1,0 +1,100 @@
+// The settings' names, bounds and explanations, and the three places they come from: defaults, a
+// JSON file, the command line.
+//
+// One table (config.cpp) lists every setting; the file reader, the command line, --help and the
+// checkpoint all use it, so a setting is added in one line. The file has one object a section,
+// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512, of the
+// same name, in which dashes may stand for underscores. Each setting remembers where it was set: a
+// refusal can point at file, line and column.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "examples/decoder/settings.hpp"
+
+struct json_t;
+
+namespace decoder {
+
+class configuration {
+ public:
+  configuration();
+  configuration(const configuration&) = delete;
+  configuration& operator=(const configuration&) = delete;
+
+  settings values;
+
+  // Take settings from a JSON file, from JSON text (`name` stands for it in messages; the settings
+  // may be a member of it called `member`), from one flag's text (`flag` comes without the leading
+  // dashes), or one section from another configuration.
+  void read_file(const std::string& path);
+  void read_text(const std::string& text, const std::string& name, const char* member = nullptr);
+  void set(const std::string& flag, const std::string& text);
+  void adopt(const configuration& other, const std::string& section);
+
+  // Takes the default again, as if nobody had set it.
+  void reset(const char* name);
+
+  // Whether setting `name` was set at another place than that of `other`.
+  bool has_own(const configuration& other, const char* name) const;
+
+  // Refuses a flag that is neither a setting's nor one of `others`, and says what may be meant.
+  void require_flag(const std::string& flag, const std::vector<std::string>& others = {}) const;
+
+  // Refuses settings that contradict each other; the single ones were bounded when they were set.
+  // A warm-up that nobody asked for gives way to a run that is shorter.
+  void check();
+
+  // Refuses what a run of so many ranks cannot do.
+  void require_fit(std::int64_t ranks) const;
+
+  // Refuses if the two differ in a setting of `section`; `whose` says whose settings `other` are.
+  void require_same(const configuration& other, const std::string& section,
+                    const std::string& whose) const;
+
+  // Refuses setting `name` because of `why`, and of what `other` says if there is another.
+  [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
+
+  // Every setting, in the file's form. started: the ranks that the run has, whoever started them.
+  std::string json(std::optional<std::int64_t> started = {}) const;
+  std::string help() const;  // every setting with its default and explanation
+
+ private:
+  using target =
+      std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::string>*>;
+  struct option {
+    std::string section, name;
+    target value;
+    double low, high;  // of numbers, inclusive
+    std::string help;
+    std::string origin = "default";  // "default", "--hidden", "small.json:3:15"
+  };
+
+  void add_model();
+  void add_data();
+  void add_training();
+  void add_memory();
+  void add_parallel();
+  void add_run();
+  void add(const char* section, const char* name, target value, const char* help, double low = 0,
+           double high = 0);
+  option* find(const std::string& name);
+  std::vector<std::string> names(const std::string& section = "") const;  // of all, without one
+  std::string place_of(const std::string& key) const;
+  const option& at(const char* name) const;
+  void require_utf8() const;
+  void check_memory() const;
+  void check_parallel() const;
+  void drop_stages();
+  void require_pipeline() const;
+  void take(option& which, json_t* json, const std::string& origin);
+  static void bound(const option& which, double number, const std::string& origin);
+  static std::string text(const option& which);
+  std::deque<option> options_;
+};
+
+}  // namespace decoder

@@ -1,0 +1,156 @@
+// The table of settings: section, name, where the value lives, explanation, bounds.
+#include <limits>
+
+#include "examples/decoder/configuration/configuration.hpp"
+#include "examples/decoder/data/vocabulary.hpp"
+
+namespace decoder {
+namespace {
+
+// A bound for counts that have no tighter one; products of two still fit 64 bits.
+constexpr double many = 1e9;
+
+}  // namespace
+
+configuration::configuration() {
+  add_model();
+  add_data();
+  add_training();
+  add_memory();
+  add_parallel();
+  add_run();
+}
+
+void configuration::add(const char* section, const char* name, target value, const char* help,
+                        double low, double high) {
+  options_.push_back({section, name, value, low, high, help});
+}
+
+void configuration::add_model() {
+  auto& m = values.model;
+  add("model", "hidden", &m.hidden, "width of the residual stream", 2, 65536);
+  add("model", "layers", &m.layers, "number of decoder layers", 1, 1024);
+  add("model", "heads", &m.heads, "query heads; must divide hidden", 1, 1024);
+  add("model", "kv_heads", &m.kv_heads, "key and value heads; must divide heads", 1, 1024);
+  add("model", "inner", &m.inner, "width inside the feed-forward block", 1, 1048576);
+  add("model", "vocab", &m.vocab, "symbols: 256 bytes, 3 specials, padding",
+      static_cast<double>(vocabulary_size), 1048576);
+  add("model", "tied", &m.tied, "true: the head uses the embedding's weights");
+  add("model", "rope_theta", &m.rope_theta, "base of the rotary embedding's wavelengths", 1, 1e12);
+  add("model", "norm_epsilon", &m.norm_epsilon, "added to the mean square in rms_norm", 0, 1);
+  add("model", "dtype", &m.dtype, "of weights and activations: bf16 (with f32 masters) or f32");
+}
+
+void configuration::add_data() {
+  auto& d = values.data;
+  add("data", "paths", &d.paths, "file or directory of text; give it again for more");
+  add("data", "sequence", &d.sequence, "bytes a window", 2, 1048576);
+  add("data", "batch", &d.batch, "windows a micro-batch, of all ranks together", 1, many);
+  add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
+      many);
+  add("data", "validation_bytes", &d.validation_bytes,
+      "at most so many bytes of the validation text are used, evenly spread", 1, 1e15);
+}
+
+void configuration::add_training() {
+  auto& o = values.optimizer;
+  add("optimizer", "learning_rate", &o.learning_rate, "AdamW's, at the end of the warm-up", 0, 1e3);
+  add("optimizer", "beta1", &o.beta1, "decay of the first moment", 0, 0.999999);
+  add("optimizer", "beta2", &o.beta2, "decay of the second moment", 0, 0.999999999);
+  add("optimizer", "epsilon", &o.epsilon, "added to the root of the second moment", 0, 1);
+  add("optimizer", "weight_decay", &o.weight_decay, "of matrices; norms are not decayed", 0, 1e3);
+  add("optimizer", "clip", &o.clip, "bound of the global gradient norm; 0: none", 0, 1e30);
+  auto& s = values.schedule;
+  add("schedule", "steps", &s.steps, "optimizer steps of the whole run", 1, many);
+  add("schedule", "warmup", &s.warmup, "steps over which the learning rate rises", 0, many);
+  add("schedule", "final_fraction", &s.final_fraction,
+      "of the learning rate, where the cosine decay ends", 0, 1);
+}
+
+void configuration::add_memory() {
+  auto& y = values.memory;
+  add("memory", "recompute", &y.recompute,
+      "what the backward pass makes again: none, full (every layer from its input), block (the "
+      "first recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
+      "activation (the gating's output), norm (the norms' outputs), adaptive (what takes least "
+      "time within memory_budget)");
+  add("memory", "recompute_layers", &y.recompute_layers,
+      "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
+      "group, 0: 1",
+      0, 1024);
+  add("memory", "memory_budget", &y.memory_budget,
+      "most bytes for weights, optimizer, activations and scratch; 0: no bound", 0, 1e15);
+  add("memory", "swap_activations", &y.swap_activations,
+      "where activations wait between their passes: off, host (other memory), disk");
+  add("memory", "swap_optimizer", &y.swap_optimizer,
+      "where the optimizer's state waits, which is updated in slices: off, host, disk");
+  add("memory", "plan", &y.plan,
+      "true: what the first step takes and gives back is recorded, and in later ones lies at the "
+      "addresses of a plan; the same bits");
+  add("memory", "memory_trace", &y.memory_trace,
+      "FILE.csv that receives what is allocated and freed until the third step ends, as "
+      "velo replay reads it");
+  add("memory", "memory_snapshot", &y.memory_snapshot,
+      "FILE that receives what the first three steps did to memory: a picture (.svg), or, for "
+      "torch's memory viewer, JSON (.json) or a pickle (any other ending)");
+  add("memory", "swap_dir", &y.swap_dir,
+      "directory, or several with ':' between, of what is on disk");
+}
+
+void configuration::add_parallel() {
+  auto& p = values.parallel;
+  add("parallel", "pp", &p.pp,
+      "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
+      "copies of these",
+      1, 1024);
+  add("parallel", "pipeline", &p.pipeline,
+      "order in which they work on the micro-batches (accumulation): gpipe, 1f1b, interleaved, "
+      "looped-bfs, zbh1, zbh2, zb1p, zbv, zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, "
+      "nanopipe, ripipe, auto");
+  add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
+      1024);
+  add("parallel", "timeline", &p.timeline,
+      "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
+      "for Perfetto (any other ending)");
+  add("parallel", "in_advance", &p.in_advance,
+      "true: ripipe makes all activations again, ahead of the gradients that they wait for; false: "
+      "those for which there is no room, where a rank would wait");
+  add("parallel", "post_validation", &p.post_validation,
+      "true: no rank waits for the norm of all gradients; a step that would have been clipped is "
+      "rolled back and done again, with the same bits, from a copy of weights and moments");
+}
+
+void configuration::add_run() {
+  auto& r = values.run;
+  add("run", "seed", &r.seed, "of initial weights, window order and sampling", 0,
+      static_cast<double>(1LL << 53));
+  add("run", "threads", &r.threads,
+      "of each rank; 0: all the machine lends, divided by the ranks; results do not depend on it",
+      0, 1024);
+  add("run", "ranks", &r.ranks,
+      "that train together; 0: those that mpirun, torchrun or srun started, else as many as pp", 0,
+      1024);
+  add("run", "transport", &r.transport,
+      "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
+  add("run", "zero", &r.zero,
+      "true: each rank keeps and updates its part of the optimizer's state alone, with the same "
+      "bits");
+  add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
+  add("run", "log", &r.log, "FILE.jsonl that receives a line a step and a validation");
+  add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);
+  add("run", "measure", &r.measure,
+      "false: the machine's limits are not measured first, which takes a second, and no shares of "
+      "them are told");
+  add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
+  add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
+  add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
+      0, many);
+  add("run", "stop_after", &r.stop_after, "save and leave after this step; 0: at the end", 0, many);
+  add("run", "sample_prompt", &r.sample_prompt,
+      "what the text generated after training begins with");
+  add("run", "sample_bytes", &r.sample_bytes, "length of generated text", 0, many);
+  add("run", "temperature", &r.temperature, "of sampling; 0: always the likeliest byte", 0, 100);
+  add("run", "top_k", &r.top_k, "sample among the k likeliest bytes; 0: all", 0, many);
+}
+
+}  // namespace decoder

@@ -1,0 +1,21 @@
+// What the user can put right: bad settings, missing data, a damaged checkpoint, a full disk.
+//
+// A failure carries one sentence that says what is wrong and where. It is thrown wherever the
+// program finds it, caught once in main, printed, and turned into exit code 1.
+#pragma once
+
+#include <stdexcept>
+
+namespace decoder {
+
+// The program's name, with which its messages to people begin; main sets it before anything else.
+inline const char* program_name = "decoder";
+
+struct failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Throws a failure; `format` is printf's.
+[[noreturn]] __attribute__((format(printf, 1, 2))) void fail(const char* format, ...);
+
+}  // namespace decoder

@@ -1,0 +1,85 @@
+// The safetensors format: a length (8 bytes, little-endian), a JSON header, then the tensors' bytes
+// end to end.
+//
+// The reader trusts nothing: it refuses headers that are truncated, malformed or larger than the
+// file, unknown dtypes, shapes whose product overflows or disagrees with the byte range, and ranges
+// that overlap, leave gaps or leave the file. After construction every tensor is known to lie
+// inside the file.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "examples/decoder/files/file.hpp"
+
+namespace decoder {
+
+enum class element : std::uint8_t { f32, bf16 };
+
+constexpr std::size_t element_bytes(element type) {
+  return type == element::f32 ? 4 : 2;
+}
+
+// A tensor in memory under the name it has in files; compact, row-major.
+struct named_tensor {
+  std::string name;
+  element type;
+  std::vector<std::int64_t> shape;
+  void* data;
+  // Where data is nullptr: the way of words of 4 bytes [first, first + count) to a file, and from
+  // one, piece by piece.
+  std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
+  std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
+
+  std::size_t bytes() const;
+};
+
+// Calls piece(first, count) for each piece of a tensor that has no data.
+template <class F>
+void each_piece(const named_tensor& of, F&& piece) {
+  constexpr std::int64_t most = 1 << 20;
+  const auto count = static_cast<std::int64_t>(of.bytes() / sizeof(float));
+  for (std::int64_t first = 0; first < count; first += most)
+    piece(first, std::min(most, count - first));
+}
+
+// Writes the tensors in their order, each at a multiple of its element size, with the header padded
+// to 64 bytes.
+void write_safetensors(durable_file& file, const std::vector<named_tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+class safetensors_reader {
+ public:
+  explicit safetensors_reader(const std::string& path);
+
+  struct entry {
+    element type;
+    std::vector<std::int64_t> shape;
+    std::uint64_t begin, end;  // in the file
+  };
+  const std::map<std::string, entry>& entries() const { return entries_; }
+
+  // Fills the tensor; refuses when the file has none of that name, dtype and shape.
+  void read(const named_tensor& into) const;
+
+  // Refuses if the file lacks one of these, or holds others besides; their `data` is not used.
+  void require_exactly(const std::vector<named_tensor>& all) const;
+
+  // The same, and fills them.
+  void read_exactly(const std::vector<named_tensor>& all) const;
+
+ private:
+  const entry& find(const named_tensor& wanted) const;
+  void parse(const std::string& header, std::uint64_t data_begin, std::uint64_t file_bytes);
+  void require_tiling(std::uint64_t data_begin, std::uint64_t file_bytes) const;
+
+  std::string path_;
+  descriptor file_;
+  std::map<std::string, entry> entries_;
+};
+
+}  // namespace decoder

@@ -1,0 +1,64 @@
+// Buffers whose contents wait in other memory or in files while nobody needs them.
+//
+// A buffer goes in four calls: `out` begins its copy, or that of all buffers of a layer, `settle`
+// waits for that and gives its memory back; `in` takes memory and begins the copy back, `wait`
+// waits for that. Between a begin and its wait there is time for work: what is waited for all the
+// same counts as stalled. In a rehearsal nothing is copied, and memory comes and goes as it would.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+
+#include "examples/decoder/memory/run_memory.hpp"
+
+namespace decoder {
+
+class swapper {
+ public:
+  // where: "host", or "disk" with files in `directory`. Both must outlive it, and it its buffers.
+  swapper(const velo::context& context, run_memory& memory, const std::string& where,
+          const std::string& directory);
+
+  void add(buffer& which, std::int64_t layer);  // to those that go with a layer
+  void out(std::int64_t layer);
+  void out(buffer& which);
+  void settle(buffer& which);
+  void in(buffer& which);
+  void wait(buffer& which);
+
+  // Works on the contents of buffers that are out, all of the same size, in slices of a sixteenth:
+  // function(offset, bytes, slices), where slices has an address for each buffer.
+  template <class F>
+  void update(const std::vector<buffer*>& all, F&& function) {
+    update_slices(all, &function,
+                  [](void* f, std::uint64_t offset, std::uint64_t bytes, void* const* of) {
+                    (*static_cast<std::remove_reference_t<F>*>(f))(offset, bytes, of);
+                  });
+  }
+  // The most memory that an update of `count` buffers takes, each of so many bytes.
+  std::int64_t update_bytes(std::int64_t count, std::int64_t bytes) const;
+
+  // Bytes copied so far, and the seconds spent waiting.
+  struct totals {
+    double out, in, stalled;
+  };
+  totals total() const;
+
+ private:
+  friend class buffer;
+  void forget(buffer& which) noexcept;
+  void update_slices(const std::vector<buffer*>& all, void* user,
+                     void (*function)(void*, std::uint64_t, std::uint64_t, void* const*));
+  void stall(std::uint64_t object);
+
+  static constexpr std::int64_t slices = 16, block = 256 << 10;
+
+  run_memory& memory_;
+  velo::stream_ref stream_;
+  std::int64_t granule_;  // of slices
+  velo::swap_space swap_;
+  double stalled_ = 0;
+};
+
+}  // namespace decoder

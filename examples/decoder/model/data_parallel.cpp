@@ -1,0 +1,70 @@
+// Slices in the order of the layout.
+#include "examples/decoder/model/data_parallel.hpp"
+
+namespace decoder {
+namespace {
+
+velo::buckets make_buckets(const member& rank, const velo::tensor_view& gradients,
+                           const std::vector<std::int64_t>& counts, bool sharded) {
+  velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
+  desc.mode = sharded ? VELO_BUCKETS_REDUCE_SCATTER : VELO_BUCKETS_ALL_REDUCE;
+  return velo::buckets::create(rank.stream_of_sharers(), rank.sharers(), gradients, counts.data(),
+                               static_cast<std::int64_t>(counts.size()), desc);
+}
+
+}  // namespace
+
+exchange::slices::slices(const weight_layout& all) : layers(all.layers.size(), none) {
+  std::vector<std::int64_t> begins;
+  const auto add = [&](std::int64_t begin) {
+    if (begin < 0) return none;
+    begins.push_back(begin);
+    return static_cast<std::int64_t>(begins.size()) - 1;
+  };
+  embedding = add(all.embedding);
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = add(all.layers[i].qkv);
+  const bool tied = all.head == all.embedding && all.head >= 0;
+  head = tied ? embedding : add(all.head);
+  norms = add(all.decayed);
+  begins.push_back(all.total);
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) counts.push_back(begins[i + 1] - begins[i]);
+}
+
+exchange::exchange(const member& rank, const weight_layout& layout,
+                   const velo::tensor_view& gradients, bool sharded)
+    : stream_(rank.stream()),
+      slices_(layout),
+      buckets_(make_buckets(rank, gradients, slices_.counts, sharded)) {
+  for (std::int64_t i = 0; i < buckets_.info().buckets; ++i) {
+    const velo_bucket one = buckets_.bucket(i);
+    if (one.own_count > 0) own_.push_back({one.own_offset, one.own_count});
+  }
+}
+
+void exchange::head_ready() const {
+  if (slices_.head != slices_.embedding) buckets_.ready(stream_, slices_.head);
+}
+void exchange::layer_ready(std::size_t layer) const {
+  buckets_.ready(stream_, slices_.layers[layer]);
+}
+void exchange::finish() const {
+  buckets_.finish(stream_);
+}
+
+void exchange::gather(const velo::tensor_view& weights) const {
+  buckets_.gather(stream_, weights);
+}
+void exchange::await_embedding() const {
+  buckets_.wait(stream_, slices_.embedding);
+}
+void exchange::await_layer(std::size_t layer) const {
+  buckets_.wait(stream_, slices_.layers[layer]);
+}
+void exchange::await_head() const {
+  buckets_.wait(stream_, slices_.head);
+}
+void exchange::await_norms() const {
+  buckets_.wait(stream_, slices_.norms);
+}
+
+}  // namespace decoder

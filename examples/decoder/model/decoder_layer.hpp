@@ -1,0 +1,75 @@
+// One layer of the decoder, forward and backward, each a straight sequence of velo's operators:
+//
+//   middle = input  + attention(rotary(qkv(norm(input))))
+//   output = middle + down(swiglu(gate_up(norm(middle))))
+//
+// The layer holds weights; what a micro-batch's backward pass needs is the micro-batch's. Each
+// operator of the forward pass runs where its output is missing: so a layer that released some of
+// it makes that again, and nothing else, when its backward pass comes.
+#pragma once
+
+#include "examples/decoder/model/activations.hpp"
+#include "examples/decoder/model/linear.hpp"
+#include "examples/decoder/model/recompute.hpp"
+#include "examples/decoder/model/rotary_table.hpp"
+
+namespace decoder {
+
+class decoder_layer {
+ public:
+  decoder_layer(const velo::context& context, const weights& from, const model_settings& model,
+                const layer_layout& at, bool training);
+
+  void refresh(const velo::stream_ref& stream);
+
+  // Makes the buffers of an empty `kept` regions that the backward pass is to make again.
+  static void recompute(layer_activations& kept, const layer_recompute& what);
+
+  // From `input` [tokens, hidden] the layer's output; `kept` is then whole.
+  void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
+
+  // Makes what is missing of `kept` again.
+  void restore(const pass& now, const buffer& input, layer_activations& kept) const {
+    make_feed_forward(now, input, kept);
+    make_attention(now, input, kept);
+  }
+
+  // Turns `gradient` [tokens, hidden] from that of the output into that of the input, and adds to
+  // the weights' gradients. `input` is that of `forward`; `kept` is empty afterwards, or where the
+  // products of the weights' gradients are put off (later) has what weight_gradients needs, and
+  // then empties. What is borrowed is not written to.
+  void backward(const pass& now, buffer& gradient, const buffer& input, layer_activations& kept,
+                bool later = false) const;
+  void weight_gradients(const pass& now, layer_activations& kept) const;
+
+ private:
+  void make_attention(const pass& now, const buffer& input, layer_activations& kept) const;
+  void attend(const pass& now, layer_activations& kept) const;
+  void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
+  void attention_backward(const pass& now, const velo::tensor_view& gradient,
+                          const velo::tensor_view& branch, const buffer& input,
+                          layer_activations& kept, bool later) const;
+  void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
+                             const velo::tensor_view& branch, layer_activations& kept,
+                             bool later) const;
+  void join(const pass& now, buffer& gradient, const velo::tensor_view& branch,
+            buffer* former) const;
+
+  void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
+            buffer& rstd) const;
+  std::int64_t bytes(const pass& now, std::int64_t width) const;
+  buffer make(const pass& now, std::int64_t width, velo_purpose purpose) const;
+  velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
+  velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
+                          std::int64_t count) const;
+  velo::tensor_view per_head(const pass& now, const buffer& of) const;
+  velo::tensor_view sums(const pass& now, const buffer& of) const;
+
+  model_settings model_;
+  velo_dtype type_;
+  linear qkv_, out_, gate_up_, down_;
+  velo::tensor_view attention_gain_, feed_forward_gain_;
+  velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_;
+};
+
+}  // namespace decoder

@@ -1,0 +1,62 @@
+// Where each weight lies: one row of elements holds them all, and the gradients, the f32 masters
+// and the moments are rows of the same layout. So the optimizer sees two long vectors (decayed and
+// not) instead of many tensors.
+//
+// The three projections of attention lie end to end and are one matrix to the products, and so are
+// gate and up of the feed-forward block; in files each has its own name, Hugging Face's. Matrices
+// are stored [out, in]. A rank that holds a part of the model has the row of that part.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "examples/decoder/settings.hpp"
+
+namespace decoder {
+
+struct weight_slice {
+  std::string name;  // "model.layers.0.self_attn.q_proj.weight"
+  std::vector<std::int64_t> shape;
+  std::int64_t offset;  // in elements
+  std::size_t number;   // among those of the whole model
+  std::int64_t elements() const;
+};
+
+// Elements of the row.
+struct range {
+  std::int64_t begin, count;
+};
+
+// What of a model a rank holds: layers, and what lies before the first and behind the last.
+struct holding {
+  std::vector<bool> layers;  // by layer
+  bool embedding, head;
+
+  static holding all(const model_settings& model) {
+    return {std::vector<bool>(static_cast<std::size_t>(model.layers), true), true, true};
+  }
+};
+
+struct layer_layout {
+  std::int64_t qkv = -1, out = -1, gate_up = -1, down = -1;  // matrices; -1: another rank's
+  std::int64_t attention_norm = -1, feed_forward_norm = -1;
+};
+
+struct weight_layout {
+  explicit weight_layout(const model_settings& model) : weight_layout(model, holding::all(model)) {}
+  weight_layout(const model_settings& model, const holding& held);
+
+  std::vector<weight_slice> slices;
+  std::vector<layer_layout> layers;  // all of the model's
+  std::int64_t embedding = -1, head = -1, final_norm = -1;
+  std::int64_t decayed = 0;  // elements before this are matrices, those behind are norms
+  std::int64_t total = 0;    // a multiple of 16, like every matrix's and norm's offset
+
+ private:
+  std::int64_t add(bool held, const std::string& name, std::vector<std::int64_t> shape);
+  void align() { total = (total + 15) / 16 * 16; }
+  std::size_t numbered_ = 0;
+};
+
+}  // namespace decoder

@@ -1,0 +1,34 @@
+// A matrix of the model as an operator: y = x W^T, with both of its gradients.
+//
+// W is stored [out, in], Hugging Face's way. The products read it from packs, one for each
+// direction; `refresh` brings them up to date once an optimizer step, and every product of
+// the step profits.
+#pragma once
+
+#include <velo/velo.hpp>
+
+#include "examples/decoder/model/weights.hpp"
+
+namespace decoder {
+
+class linear {
+ public:
+  // The matrix at `offset` of the layout. Without `training` only the forward pack is made.
+  linear(const velo::context& context, const weights& from, std::int64_t offset, std::int64_t out,
+         std::int64_t in, bool training);
+
+  void refresh(const velo::stream_ref& stream);
+
+  void forward(const velo::stream_ref& stream, const velo::tensor_view& x,
+               const velo::tensor_view& y) const;
+  void input_gradient(const velo::stream_ref& stream, const velo::tensor_view& dy,
+                      const velo::tensor_view& dx) const;  // dx = dy W
+  void weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
+                       const velo::tensor_view& dy) const;  // dW += dy^T x, in f32
+
+ private:
+  velo::tensor_view weight_, gradient_;
+  velo::pack forward_, backward_;
+};
+
+}  // namespace decoder

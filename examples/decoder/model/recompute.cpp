@@ -1,0 +1,83 @@
+// velo's rules for a stage that is the whole model, and velo's choice among measured parts.
+#include "examples/decoder/model/recompute.hpp"
+
+#include <algorithm>
+
+namespace decoder {
+namespace {
+
+velo_recompute_rule rule_of(const memory_settings& memory, std::int64_t layers) {
+  const std::string& kind = memory.recompute;
+  const auto asked = static_cast<std::int32_t>(memory.recompute_layers);
+  const std::int32_t most = asked == 0 ? -1 : asked;
+  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+  rule.layers = static_cast<std::int32_t>(layers);
+  if (kind == "full") rule.method = VELO_RECOMPUTE_METHOD_FULL;
+  if (kind == "block") rule.method = VELO_RECOMPUTE_METHOD_BLOCK, rule.count = most;
+  if (kind == "uniform")
+    rule.method = VELO_RECOMPUTE_METHOD_UNIFORM, rule.count = std::max(asked, 1);
+  if (kind == "selective") rule.method = VELO_RECOMPUTE_METHOD_SELECTIVE;
+  if (kind == "adaptive") rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
+  if (kind == "activation") rule.activation = 1, rule.activation_layers = most;
+  if (kind == "norm") rule.norm = 1, rule.norm_layers = most;
+  return rule;
+}
+
+// The layers as modules with three parts each.
+std::vector<velo_recompute_module> modules_of(const std::vector<recompute_cost>& costs,
+                                              std::int64_t layers) {
+  std::vector<velo_recompute_module> all;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const auto whole = static_cast<std::int32_t>(all.size());
+    for (const recompute_cost& each : costs)
+      all.push_back({static_cast<std::int32_t>(i), each.kind == VELO_RECOMPUTE_FULL ? -1 : whole,
+                     static_cast<std::uint64_t>(each.bytes), 0, each.seconds});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers) {
+  const velo_recompute_rule rule = rule_of(memory, layers);
+  std::vector<velo_recompute_layer> found(static_cast<std::size_t>(layers));
+  std::vector<layer_recompute> all(found.size());
+  velo::recompute_layers(rule, found.data(), layers);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {found[i].kinds, found[i].first};
+  return all;
+}
+
+std::vector<layer_recompute> choose_recompute(
+    const memory_settings& memory, std::int64_t layers, const std::vector<recompute_cost>& costs,
+    const std::function<bool(const std::vector<layer_recompute>&)>& fits) {
+  const velo_recompute_rule rule = rule_of(memory, layers);
+  const std::vector<velo_recompute_module> modules = modules_of(costs, layers);
+  std::vector<std::int32_t> chosen(modules.size());
+  std::vector<layer_recompute> all, best;
+  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
+  for (const velo_recompute_module& each : modules)
+    if (each.parent < 0) budget.bytes += each.bytes;
+  budget.step = std::max<std::uint64_t>(budget.bytes / 1024, 1);
+  velo_recompute_choice choice;
+  do {
+    choice = velo::recompute_choose(rule, budget, modules.data(),
+                                    static_cast<std::int64_t>(modules.size()), chosen.data());
+    all.assign(static_cast<std::size_t>(layers), {});
+    for (std::size_t i = 0; i < modules.size(); ++i) {
+      layer_recompute& layer = all[static_cast<std::size_t>(modules[i].layer)];
+      if (chosen[i]) layer.kinds |= costs[i % costs.size()].kind;
+      layer.first = modules[i].layer;
+    }
+    const bool works = fits(all);
+    if (works) best = all;
+    (works ? budget.fits : budget.fails) = choice.budget;
+    if (!works && choice.bytes <= choice.bytes_least) break;  // there is nothing else to let go of
+  } while (!choice.settled);
+  if (!best.empty()) return best;
+  // Measured parts do not tell what a layer takes while it is made again.
+  for (std::size_t i = 0; i < all.size(); ++i)
+    all[i] = {VELO_RECOMPUTE_FULL, static_cast<std::int64_t>(i)};
+  return fits(all) ? all : best;
+}
+
+}  // namespace decoder

@@ -1,0 +1,280 @@
+// Actions of the schedule as passes of stages.
+#include "examples/decoder/pipeline/pipeline.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "examples/decoder/model/data_parallel.hpp"
+
+namespace decoder {
+namespace {
+
+// Recompute is of each stage's layers.
+std::vector<layer_recompute> recompute_in(memory_settings asked, std::int64_t layers) {
+  asked.recompute_layers = std::min(asked.recompute_layers, layers);
+  return recompute_of(asked, layers);
+}
+
+// What the executor has for an action; nothing where no stage gives it.
+buffer borrowed(const velo_tensors& given) {
+  if (given.count == 0) return {};
+  const velo_tensor& one = given.data[0];
+  const std::int64_t bytes = one.shape[0] * one.shape[1] * (one.dtype.bits / 8);
+  return buffer::borrowed(static_cast<std::byte*>(one.data) + one.byte_offset, bytes);
+}
+
+}  // namespace
+
+pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
+                   const weights& weights, const exchange* told, post_validation* late)
+    : rank_(rank),
+      values_(values),
+      plan_(plan),
+      told_(told),
+      late_(late),
+      stream_(rank.stream()),
+      type_(dtype_of(weights.type())),
+      place_(static_cast<std::size_t>(plan.stages()), -1) {
+  for (const int number : plan.stages_of(rank.stage())) {
+    const stage_range layers = plan.layers_of(number);
+    place_[static_cast<std::size_t>(number)] = static_cast<int>(stages_.size());
+    stages_.push_back({model(rank.memory(), rank.context(), weights, values.model,
+                             values.data.sequence, true, layers),
+                       number,
+                       0,
+                       {},
+                       {}});
+    stages_.back().part.recompute(
+        recompute_in(values.memory, static_cast<std::int64_t>(layers.last - layers.first)));
+  }
+  cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
+  for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
+  const bool records = !values.parallel.timeline.empty();
+  if (late == nullptr) {
+    executor_ = make_executor(plan.order(), records, nullptr);
+    return;
+  }
+  const velo_executor_validation updates = validation();
+  executor_ = make_executor(plan.order_of_step(), records, &updates);
+  scorer_ = make_executor(plan.order(), false, nullptr);
+}
+
+template <class Work>
+velo_status pipeline::guarded(void* user, Work&& work) {
+  auto& me = *static_cast<pipeline*>(user);
+  try {
+    work(me);
+    return VELO_OK;
+  } catch (...) {
+    me.failure_ = std::current_exception();  // says more than the executor could
+    return VELO_ERR_FOREIGN;
+  }
+}
+
+template <void (pipeline::*method)(velo_executor_call&)>
+velo_status pipeline::call(void* user, velo_executor_call* call) {
+  return guarded(user, [&](pipeline& me) { (me.*method)(*call); });
+}
+
+velo_executor_validation pipeline::validation() {
+  velo_executor_validation made = VELO_EXECUTOR_VALIDATION_INIT;
+  made.state_size = late_->state_size();
+  made.measure = [](void* user, velo_stream, void* state) {
+    return guarded(user, [&](pipeline& me) { me.measure(state); });
+  };
+  made.decide = [](void* user, const void* states, std::int32_t known, std::int32_t ranks,
+                   double* factor) {
+    return guarded(user, [&](pipeline& me) { *factor = me.late_->decide(states, known, ranks); });
+  };
+  made.step = [](void* user, velo_stream, const velo_action* a, double factor, std::int32_t final) {
+    return guarded(user, [&](pipeline& me) { me.update(*a, factor, final != 0); });
+  };
+  made.rollback = [](void* user, velo_stream) {
+    return guarded(user, [](pipeline& me) { me.roll_back(); });
+  };
+  made.forget = [](void* user) { return guarded(user, [](pipeline& me) { me.forget(); }); };
+  return made;
+}
+
+velo::executor pipeline::make_executor(const velo::schedule& order, bool records,
+                                       const velo_executor_validation* validation) {
+  const velo_link link = velo::group_link(rank_.pipeline());
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  desc.rank = rank_.stage();
+  desc.flags = records ? VELO_EXECUTOR_RECORD : 0;
+  desc.link = &link;
+  desc.user = this;
+  desc.forward = &call<&pipeline::forward>;
+  desc.input = &call<&pipeline::input>;
+  desc.weight = &call<&pipeline::later>;
+  desc.backward = &call<&pipeline::both>;
+  desc.other = &call<&pipeline::other>;
+  desc.released = [](void* user, const velo_action* action) {
+    static_cast<pipeline*>(user)->released(*action);
+  };
+  desc.validation = validation;
+  return velo::executor::create(rank_.context().get(), order, desc);
+}
+
+void pipeline::refresh(const exchange* gathered) {
+  for (stage& each : stages_) each.part.refresh(stream_, gathered);
+}
+
+double pipeline::train(const source& from) {
+  return run(from, false);
+}
+
+double pipeline::score(const source& from) {
+  return run(from, true);
+}
+
+double pipeline::run(const source& from, bool scores) {
+  from_ = &from;
+  scores_ = scores;
+  loss_ = 0;
+  for (stage& each : stages_) each.left = plan_.units();
+  carry_out([&] { (scores && scorer_ ? scorer_ : executor_).run(stream_); });
+  return loss_;
+}
+
+void pipeline::settle() {
+  carry_out([&] { executor_.settle(stream_); });
+}
+
+template <class Work>
+void pipeline::carry_out(Work&& work) {
+  try {
+    work();
+  } catch (...) {
+    if (failure_) std::rethrow_exception(failure_);
+    throw;
+  }
+}
+
+pipeline::stage& pipeline::stage_of(const velo_action& a) {
+  return stages_[static_cast<std::size_t>(place_[static_cast<std::size_t>(a.stage)])];
+}
+
+pipeline::cell& pipeline::cell_of(const velo_action& a) {
+  const auto place = static_cast<std::size_t>(place_[static_cast<std::size_t>(a.stage)]);
+  return cells_[place * static_cast<std::size_t>(plan_.units()) +
+                static_cast<std::size_t>(a.microbatch)];
+}
+
+activations& pipeline::take_work(stage& at) {
+  if (at.idle.empty()) {
+    const stage_range layers = plan_.layers_of(at.number);
+    const batch_shape largest = {values_.data.batch / rank_.copies(), values_.data.sequence};
+    at.made.push_back(std::make_unique<activations>(
+        rank_.memory(), static_cast<std::int64_t>(layers.last - layers.first), largest));
+    at.idle.push_back(at.made.back().get());
+  }
+  activations& one = *at.idle.back();
+  at.idle.pop_back();
+  return one;
+}
+
+void pipeline::forward(velo_executor_call& call) {
+  stage& at = stage_of(call.action);
+  cell& of = cell_of(call.action);
+  of.work = &take_work(at);
+  const std::int64_t sequences =
+      (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
+  if (sequences > 0) {
+    const kept what = scores_ ? kept::nothing : of.again ? kept::input : kept::all;
+    of.output = at.part.forward_stage(stream_, *of.work, sequences, borrowed(call.inputs), what);
+    if (at.part.ends())
+      loss_ +=
+          at.part.loss(stream_, *of.work, scores_ ? velo::reduction::sum : velo::reduction::mean);
+    else
+      hand_out(call, of, of.output);
+  }
+  if (scores_) finish(at, of);
+}
+
+// Gradients are averaged later over all who have the same weights: over copies, and over the chains
+// of each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
+void pipeline::backward(velo_executor_call& call, bool later) {
+  if (scores_) return;
+  if (late_) late_->clear_gradients();
+  stage& at = stage_of(call.action);
+  cell& of = cell_of(call.action);
+  const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
+  if (!later) of.work->told = at.left == 1 ? told_ : nullptr;
+  of.gradient = at.part.backward_stage(stream_, *of.work, scale, borrowed(call.inputs), later);
+  if (!at.part.begins()) hand_out(call, of, of.gradient);
+  if (!later) finish(at, of);
+}
+
+void pipeline::weight(const velo_executor_call& call) {
+  if (scores_) return;
+  stage& at = stage_of(call.action);
+  cell& of = cell_of(call.action);
+  of.work->told = at.left == 1 ? told_ : nullptr;
+  at.part.weight_gradients(stream_, *of.work);
+  finish(at, of);
+}
+
+// Of a row's actions that neither compute nor communicate RECOMPUTE is the one that does something
+// here.
+void pipeline::make_again(const velo_executor_call& call) {
+  if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
+  stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);
+}
+
+void pipeline::measure(void* state) {
+  late_->measure(loss_ / static_cast<double>(values_.data.accumulation), state);
+}
+
+// The weights of all stages here are updated at once, with the last of them.
+void pipeline::update(const velo_action& a, double factor, bool final) {
+  if (a.stage != stages_.back().number) return;
+  late_->update(factor, final);
+  refresh(late_->gathering());
+}
+
+void pipeline::roll_back() {
+  late_->roll_back();
+  refresh(nullptr);
+}
+
+void pipeline::forget() {
+  loss_ = 0;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    cell& of = cells_[i];
+    if (of.work == nullptr) continue;
+    stage& at = stages_[i / static_cast<std::size_t>(plan_.units())];
+    of.work->clear();
+    at.idle.push_back(std::exchange(of.work, nullptr));
+    of.output = {};
+  }
+  rank_.memory().end_step();  // a plan's step begins with these forwards
+  rank_.memory().begin_step();
+}
+
+void pipeline::finish(stage& at, cell& of) {
+  --at.left;
+  of.work->told = nullptr;
+  of.work->clear();
+  at.idle.push_back(std::exchange(of.work, nullptr));
+}
+
+void pipeline::hand_out(velo_executor_call& call, cell& of, const buffer& made) const {
+  const std::int64_t width = values_.model.hidden;
+  of.shape[1] = width;
+  of.shape[0] = made.bytes() / (width * (type_.bits / 8));
+  velo_tensor& out = call.outputs[0];
+  out.data = made.data();
+  out.device.type = VELO_DEVICE_CPU;
+  out.ndim = 2;
+  out.dtype = type_;
+  out.shape = of.shape;
+  call.output_count = 1;
+}
+
+void pipeline::released(const velo_action& a) {
+  cell& of = cell_of(a);
+  (a.kind == VELO_ACTION_F ? of.output : of.gradient) = {};
+}
+
+}  // namespace decoder

@@ -1,0 +1,111 @@
+// The stages that a rank has of a copy of the model, and their micro-batches on the way.
+//
+// velo's executor goes through the rank's part of the schedule and calls back for each action; what
+// crosses between stages goes over the messages of the copy's group. A micro-batch at a stage has
+// activations of its own from its F to its B or W; they are taken from a few, as many as the
+// schedule ever needs at a time. Gradients add up in the order of the schedule, so a step has the
+// bits of every other with this schedule, and up to rounding those of one rank.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "examples/decoder/optimizer/post_validation.hpp"
+#include "examples/decoder/pipeline/stage_plan.hpp"
+#include "examples/decoder/ranks/member.hpp"
+
+namespace decoder {
+
+class pipeline {
+ public:
+  // Of a rank that is split into stages. Told, if not nullptr, hears which gradients are finished;
+  // late, if not nullptr, updates the weights at the end of `train`. All must outlive it.
+  pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
+           const exchange* told, post_validation* late);
+  pipeline(const pipeline&) = delete;
+  pipeline& operator=(const pipeline&) = delete;
+
+  void refresh(const exchange* gathered);
+
+  // Writes the symbols of a micro-batch of the step, and returns how many sequences they are.
+  using source = std::function<std::int64_t(std::int64_t microbatch, activations& into)>;
+
+  // A step of all ranks of the copy; adds to the weights' gradients. The sum of the micro-batches'
+  // mean losses that this rank has.
+  double train(const source& from);
+  // The update of the last step is as it would be had all ranks waited; all ranks call it.
+  void settle();
+  // Their losses alone, summed over targets. Micro-batches may be empty.
+  double score(const source& from);
+
+  // When the ranks of the copy did what in the last step; all of them call it.
+  velo::timeline timeline() const { return executor_.timeline(); }
+  velo_executor_stats updates() const { return executor_.stats(); }
+
+ private:
+  struct stage {
+    model part;
+    int number;
+    int left = 0;  // micro-batches of this step whose gradients are not there
+    std::vector<std::unique_ptr<activations>> made;
+    std::vector<activations*> idle;
+  };
+  // A micro-batch at a stage, and what it gives to others.
+  struct cell {
+    activations* work = nullptr;
+    buffer output, gradient;
+    std::int64_t shape[2] = {};
+    bool again = false;  // the schedule makes its activations again: F keeps the input alone
+  };
+
+  double run(const source& from, bool scores);
+  stage& stage_of(const velo_action& a);
+  cell& cell_of(const velo_action& a);
+  activations& take_work(stage& at);
+  void forward(velo_executor_call& call);
+  void backward(velo_executor_call& call, bool later);
+  void weight(const velo_executor_call& call);
+  void make_again(const velo_executor_call& call);
+  void finish(stage& at, cell& of);
+  void hand_out(velo_executor_call& call, cell& of, const buffer& made) const;
+  void released(const velo_action& a);
+  template <void (pipeline::*method)(velo_executor_call&)>
+  static velo_status call(void* user, velo_executor_call* call);
+  void input(velo_executor_call& call) { backward(call, true); }
+  void both(velo_executor_call& call) { backward(call, false); }
+  void later(velo_executor_call& call) { weight(call); }
+  void other(velo_executor_call& call) { make_again(call); }
+  void measure(void* state);
+  void update(const velo_action& a, double factor, bool final);
+  void roll_back();
+  void forget();
+  template <class Work>
+  static velo_status guarded(void* user, Work&& work);
+  velo_executor_validation validation();
+  velo::executor make_executor(const velo::schedule& order, bool records,
+                               const velo_executor_validation* validation);
+  template <class Work>
+  void carry_out(Work&& work);
+
+  member& rank_;
+  const settings& values_;
+  const stage_plan& plan_;
+  const exchange* told_;
+  post_validation* late_;
+  velo::stream_ref stream_;
+  velo_dtype type_;
+  std::vector<stage> stages_;
+  std::vector<int> place_;            // of a stage in stages_, by its number
+  std::vector<cell> cells_;           // by stage here and unit
+  velo::executor executor_, scorer_;  // the latter where the former updates weights
+
+  // Of the run that is under way.
+  const source* from_ = nullptr;
+  bool scores_ = false;
+  double loss_ = 0;
+  std::exception_ptr failure_;
+};
+
+}  // namespace decoder

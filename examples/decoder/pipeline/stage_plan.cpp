@@ -1,0 +1,86 @@
+// Layers to stages, and stages to ranks as the schedule has them.
+#include "examples/decoder/pipeline/stage_plan.hpp"
+
+#include <algorithm>
+
+namespace decoder {
+
+namespace {
+
+velo_schedule_kind kind_of(const std::string& name) {
+  const char* each = nullptr;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+       velo_schedule_kind_name(kind, &each) == VELO_OK; ++kind)
+    if (name == each) return kind;
+  return VELO_SCHEDULE_CUSTOM;
+}
+
+velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches,
+                           std::uint32_t flags) {
+  if (how.in_advance) flags |= VELO_SCHEDULE_IN_ADVANCE;
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind_of(how.pipeline);
+  desc.ranks = static_cast<std::int32_t>(how.pp);
+  desc.microbatches = static_cast<std::int32_t>(microbatches);
+  desc.chunks = static_cast<std::int32_t>(how.vpp);
+  desc.flags = flags;
+  return velo::schedule::create(desc);
+}
+
+}  // namespace
+
+std::vector<std::string> pipelines() {
+  std::vector<std::string> names;
+  const char* each = nullptr;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+       velo_schedule_kind_name(kind, &each) == VELO_OK; ++kind)
+    names.emplace_back(each);
+  return names;
+}
+
+stage_plan::stage_plan(const settings& values)
+    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
+  if (values.parallel.post_validation)
+    order_of_step_ =
+        schedule_of(values.parallel, values.data.accumulation, VELO_SCHEDULE_OPTIMIZER);
+  const velo_schedule_info info = order_.info();
+  stages_ = info.stages;
+  chains_ = info.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
+  units_ = info.microbatches / chains_;
+}
+
+std::vector<int> stage_plan::stages_of(int rank) const {
+  std::vector<int> all;
+  for (int stage = 0; stage < stages_; ++stage)
+    if (order_.stage(stage).rank == rank) all.push_back(stage);
+  return all;
+}
+
+stage_range stage_plan::layers_of(int stage) const {
+  const auto layers = static_cast<std::size_t>(model_.layers);
+  const auto place = static_cast<std::size_t>(stage % length()),
+             all = static_cast<std::size_t>(length());
+  return {layers * place / all, layers * (place + 1) / all};
+}
+
+std::vector<velo_action> stage_plan::made_again_by(int rank) const {
+  std::vector<velo_action> row(static_cast<std::size_t>(order_.length(rank)));
+  order_.actions(rank, 0, static_cast<std::int64_t>(row.size()), row.data());
+  row.erase(std::remove_if(row.begin(), row.end(),
+                           [](const velo_action& a) { return a.kind != VELO_ACTION_RECOMPUTE; }),
+            row.end());
+  return row;
+}
+
+holding stage_plan::held_by(int rank) const {
+  holding held{std::vector<bool>(static_cast<std::size_t>(model_.layers)), false, false};
+  for (const int stage : stages_of(rank)) {
+    const stage_range range = layers_of(stage);
+    for (std::size_t i = range.first; i < range.last; ++i) held.layers[i] = true;
+    held.embedding |= range.first == 0;
+    held.head |= range.last == held.layers.size();
+  }
+  return held;
+}
+
+}  // namespace decoder

@@ -1,0 +1,50 @@
+// How a copy of the model is cut into stages, which rank has which, and in what order they work.
+//
+// The order is a schedule of velo's, of the kind that the settings name: `pp` ranks, micro-batches
+// = accumulation. Layers are dealt out evenly. With two chains (dualpipe) micro-batches enter from
+// both ends: every stage is there twice, on a rank of either half, and each has half of the
+// micro-batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <velo/velo.hpp>
+
+#include "examples/decoder/model/layout.hpp"
+#include "examples/decoder/model/model.hpp"
+#include "examples/decoder/settings.hpp"
+
+namespace decoder {
+
+// The kinds by their names.
+std::vector<std::string> pipelines();
+
+class stage_plan {
+ public:
+  // Throws velo::error where there is no such schedule.
+  explicit stage_plan(const settings& values);
+
+  const velo::schedule& order() const { return order_; }
+  // The same with OPTIMIZER at its end, for post_validation.
+  const velo::schedule& order_of_step() const { return order_of_step_; }
+  int stages() const { return stages_; }  // of all chains
+  int chains() const { return chains_; }
+  int units() const { return units_; }  // micro-batches of a chain
+  int microbatch(int stage, int unit) const { return stage / length() * units_ + unit; }
+
+  std::vector<int> stages_of(int rank) const;
+  stage_range layers_of(int stage) const;
+  // The stages and micro-batches whose activations a rank makes again within the schedule.
+  std::vector<velo_action> made_again_by(int rank) const;
+  holding held_by(int rank) const;
+
+ private:
+  int length() const { return stages_ / chains_; }
+
+  model_settings model_;
+  velo::schedule order_, order_of_step_;
+  int stages_, chains_, units_;
+};
+
+}  // namespace decoder

@@ -1,0 +1,125 @@
+// One rank, ranks as threads, or this process's place among others.
+#include "examples/decoder/ranks/launch.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/ranks/interrupt.hpp"
+#include "examples/decoder/ranks/processes.hpp"
+
+namespace decoder {
+namespace {
+
+const char* text_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != 0 ? value : nullptr;
+}
+
+// The rank that a launcher gave this process; nullptr: none did. What velo_group_create looks at,
+// too, which refuses a rank without a size, and a size without a rank.
+const char* launched_rank() {
+  for (const auto& [rank, size] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("RANK", "WORLD_SIZE")})
+    if (text_of(rank) || text_of(size)) return text_of(rank) ? text_of(rank) : "0";
+  const char* task = text_of("SLURM_PROCID");
+  return task && text_of("SLURM_STEP_NUM_TASKS") ? task : nullptr;
+}
+
+// Slurm runs a batch script once, however many tasks it has: velo_group_create says so.
+bool is_batch_script_of_tasks() {
+  const char* tasks = text_of("SLURM_NTASKS");
+  return text_of("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
+}
+
+// Whose failure tells why: that of a rank that did not merely miss another.
+bool tells_why(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const velo::error& e) {
+    return e.status() != VELO_ERR_PEER;
+  } catch (...) {
+    return true;
+  }
+}
+
+int on_threads(const settings& values, std::int64_t ranks, const std::function<int(member&)>& job) {
+  const auto count = static_cast<std::size_t>(ranks);
+  std::vector<std::unique_ptr<member>> members;
+  std::vector<velo_context> contexts;
+  for (std::size_t i = 0; i < count; ++i) {
+    members.push_back(std::make_unique<member>(values, i == 0));
+    contexts.push_back(members[i]->context().get());
+  }
+  auto groups = velo::group::create_local<std::vector<velo::group>>(
+      contexts.data(), static_cast<std::int32_t>(count));
+  std::vector<int> codes(count);
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    members[i]->join(std::move(groups[i]));
+    threads.emplace_back([&, i] {
+      try {
+        codes[i] = job(*members[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+        members[i]->abort();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const bool any : {false, true})
+    for (const std::exception_ptr& each : failures)
+      if (each && (any || tells_why(each))) std::rethrow_exception(each);
+  return codes[0];
+}
+
+// This process, one of those that a launcher started.
+int as_launched(const settings& values, const char* rank, const std::function<int(member&)>& job,
+                const std::function<void(std::int64_t)>& require_ranks) {
+  member me(values, std::atoi(rank) == 0);
+  {
+    const ended_by_signals while_waiting;
+    me.join(velo::group::create(me.context().get()));
+  }
+  if (require_ranks) require_ranks(me.ranks());
+  try {
+    return job(me);
+  } catch (const velo::error& e) {
+    if (me.leads() || e.status() != VELO_ERR_PEER) throw;
+    return 1;  // rank 0, or who started it, says why
+  } catch (const failure& why) {
+    if (me.leads()) throw;
+    fail("rank %d: %s", me.rank(), why.what());
+  }
+}
+
+}  // namespace
+
+bool is_launched() {
+  return launched_rank() != nullptr;
+}
+
+bool is_launched(const settings& run) {
+  return is_launched() ||
+         (run.run.ranks == 0 && run.parallel.pp == 1 && is_batch_script_of_tasks());
+}
+
+int on_all_ranks(const settings& values, const std::vector<std::string>& words,
+                 const std::function<int(member&)>& job,
+                 const std::function<void(std::int64_t)>& require_ranks) {
+  if (is_launched(values)) {
+    const char* rank = launched_rank();
+    return as_launched(values, rank ? rank : "0", job, require_ranks);
+  }
+  const std::int64_t ranks = values.run.ranks == 0 ? values.parallel.pp : values.run.ranks;
+  if (ranks == 1) {
+    member me(values);
+    return job(me);
+  }
+  return values.run.transport == "local" ? on_threads(values, ranks, job)
+                                         : start_processes(ranks, words);
+}
+
+}  // namespace decoder

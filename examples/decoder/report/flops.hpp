@@ -1,0 +1,31 @@
+// The arithmetic of a training step, counted the way the field counts it.
+//
+// Each matrix parameter costs 6 floating-point operations a token (multiply and add; forward, input
+// gradient, weight gradient). Causal attention adds 12 x layers x B x S x S x H / 2: two products,
+// forward and twice backward, half of them masked. Recomputation inside an operator is not counted,
+// so the rate is one of useful work.
+#pragma once
+
+#include "examples/decoder/settings.hpp"
+
+namespace decoder {
+
+inline double matrix_parameters(const model_settings& m) {
+  const auto h = static_cast<double>(m.hidden), inner = static_cast<double>(m.inner);
+  const auto kv = static_cast<double>(m.kv_heads * m.head_dim());
+  const double attention = h * (h + 2 * kv) + h * h;
+  const double feed_forward = h * 2 * inner + inner * h;
+  const double head = static_cast<double>(m.vocab) * h;  // the embedding is a lookup, no product
+  return static_cast<double>(m.layers) * (attention + feed_forward) + head;
+}
+
+inline double step_flops(const model_settings& m, const data_settings& d) {
+  const auto sequences = static_cast<double>(d.batch * d.accumulation);
+  const auto length = static_cast<double>(d.sequence);
+  const double products = 6 * matrix_parameters(m) * sequences * length;
+  const double attention = 12 * static_cast<double>(m.layers) * sequences * length * length *
+                           static_cast<double>(m.hidden) / 2;
+  return products + attention;
+}
+
+}  // namespace decoder

@@ -1,0 +1,132 @@
+// The operators of trainer, model, decoder_layer, linear and optimizer, counted.
+#include "examples/decoder/report/roofline.hpp"
+
+#include <algorithm>
+
+namespace decoder {
+namespace {
+
+class counter {
+ public:
+  counter(const model_settings& m, const data_settings& d)
+      : layers_(static_cast<double>(m.layers)),
+        micro_batches_(static_cast<double>(d.accumulation)),
+        element_(m.dtype == "bf16" ? 2 : 4),
+        tokens_(static_cast<double>(d.batch * d.sequence)),
+        hidden_(static_cast<double>(m.hidden)),
+        kv_(static_cast<double>(m.kv_heads * m.head_dim())),
+        inner_(static_cast<double>(m.inner)),
+        vocab_(static_cast<double>(m.vocab)),
+        scores_(static_cast<double>(d.batch * d.sequence * d.sequence) * hidden_ / 2),
+        tables_(m.tied ? 1 : 2) {}
+
+  std::vector<operation> count() {
+    whole_step();
+    around_layers();
+    attention_block();
+    feed_forward_block();
+    return std::move(all_);
+  }
+
+ private:
+  // Once a step, over all weights.
+  void whole_step() {
+    const double matrices = layers_ * (hidden_ * (2 * hidden_ + 2 * kv_) + 3 * hidden_ * inner_);
+    const double packed = matrices + vocab_ * hidden_;
+    const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
+    // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy.
+    const double adamw = element_ == 2 ? 30 : 28;
+    const double adamw_touches = element_ == 2 ? 18 : 16;
+    add({"clear gradients", 1, 0, 4 * parameters, 4 * parameters, walk::copy});
+    add({"global_norm", 1, 0, 4 * parameters, 4 * parameters, walk::read});
+    add({"apply_fused_adamw", 1, 0, adamw * parameters, adamw_touches * parameters, walk::update});
+    const double moved = 2 * element_ * packed;
+    add({"pack", 2, 0, moved, moved, walk::copy});  // one for each direction
+  }
+
+  void around_layers() {
+    const double row = element_ * tokens_ * hidden_, logits = element_ * tokens_ * vocab_;
+    const double gathered = std::min(tokens_, vocab_) * hidden_;
+    stream("embedding", 1, 2 * row, 2 * row, walk::copy);
+    stream("embedding_backward", 1, row + 8 * gathered, row + 4 * gathered, walk::update);
+    const double norms = 2 * layers_ + 1;
+    stream("rms_norm", norms, 2 * row, 2 * row, walk::copy);
+    stream("rms_norm_backward", norms, 3 * row, 2 * row, walk::update);  // dx where dy was
+    linear(1, hidden_, vocab_);
+    stream("cross_entropy", 1, logits, logits, walk::read);
+    stream("cross_entropy_backward", 1, 2 * logits, logits, walk::update);
+  }
+
+  void attention_block() {
+    const double row = element_ * tokens_ * hidden_, row_kv = element_ * tokens_ * kv_;
+    linear(layers_, hidden_, hidden_ + 2 * kv_);
+    linear(layers_, hidden_, hidden_);
+    const double rotated = row + row_kv;  // queries and keys, in place
+    stream("rotary_position_embedding", layers_, 2 * rotated, rotated, walk::update);
+    stream("rotary_position_embedding_backward", layers_, 2 * rotated, rotated, walk::update);
+    // Two products forward; backward four, and one to find the probabilities again. Half of
+    // each is masked.
+    const double forward = 2 * row + 2 * row_kv, backward = 4 * row + 4 * row_kv;
+    each_batch({"fusion_attention", layers_, 4 * scores_, forward, forward, walk::triad});
+    each_batch(
+        {"fusion_attention_backward", layers_, 10 * scores_, backward, backward, walk::triad});
+    stream("add", layers_, 3 * row, 3 * row, walk::triad);
+    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+  }
+
+  void feed_forward_block() {
+    const double row = element_ * tokens_ * hidden_, wide = element_ * tokens_ * inner_;
+    linear(layers_, hidden_, 2 * inner_);
+    linear(layers_, inner_, hidden_);
+    stream("swiglu", layers_, 3 * wide, 3 * wide, walk::triad);
+    stream("swiglu_backward", layers_, 5 * wide, 3 * wide, walk::update);  // dx where x was
+    stream("add", layers_, 3 * row, 3 * row, walk::triad);
+    stream("add in place", layers_, 3 * row, 2 * row, walk::update);
+  }
+
+  // A matrix [out, in]: the product, and those of both gradients; the weight's is added to in f32.
+  void linear(double times, double in, double out) {
+    const double flops = 2 * tokens_ * in * out;
+    const double activations = element_ * tokens_ * (in + out), weight = element_ * in * out;
+    const double moved = activations + weight;
+    each_batch({"matmul", times, flops, moved, moved, walk::triad});
+    each_batch({"matmul, input gradient", times, flops, moved, moved, walk::triad});
+    each_batch({"matmul_add_fp32", times, flops, activations + 8 * in * out,
+                activations + 4 * in * out, walk::update});
+  }
+
+  void stream(const char* name, double times, double bytes, double footprint, walk way) {
+    each_batch({name, times, 0, bytes, footprint, way});
+  }
+  void each_batch(operation one) {
+    one.times *= micro_batches_;
+    add(one);
+  }
+  void add(const operation& one) { all_.push_back(one); }
+
+  double layers_, micro_batches_;
+  double element_;  // bytes
+  double tokens_, hidden_, kv_, inner_, vocab_;
+  double scores_;  // multiply-adds of one attention product over all heads, the visible half
+  double tables_;  // embedding, and head where it has weights of its own
+  std::vector<operation> all_;
+};
+
+}  // namespace
+
+std::vector<operation> step_operations(const model_settings& model, const data_settings& data) {
+  return counter(model, data).count();
+}
+
+double seconds_of(const operation& one, const machine_rates& machine) {
+  const walk_rates& rates = one.footprint <= machine.cache_bytes ? machine.cache : machine.memory;
+  return std::max(one.flops / machine.flops, one.bytes / rates[static_cast<std::size_t>(one.way)]);
+}
+
+double roofline_seconds(const std::vector<operation>& all, const machine_rates& machine) {
+  double seconds = 0;
+  for (const operation& one : all) seconds += one.times * seconds_of(one, machine);
+  return seconds;
+}
+
+}  // namespace decoder

@@ -1,0 +1,103 @@
+// Everything a run can be told, with its defaults: the model's shape, the data, the optimizer, the
+// schedule, the memory, the stages, and the run itself.
+//
+// The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
+// ordinary cores. option_table.cpp names, explains and bounds each of them, once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace decoder {
+
+struct model_settings {
+  std::int64_t hidden = 256;  // width of the residual stream
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;     // query heads; head width = hidden / heads
+  std::int64_t kv_heads = 2;  // key and value heads, each shared by heads / kv_heads query heads
+  std::int64_t inner = 768;   // width inside the feed-forward block
+  std::int64_t vocab = 260;   // 256 bytes and the specials of vocabulary.hpp, padded
+  bool tied = false;          // the head uses the embedding's weights
+  double rope_theta = 10000;
+  double norm_epsilon = 1e-5;
+  std::string dtype = "bf16";  // of weights and activations; masters and moments are f32
+
+  std::int64_t head_dim() const { return hidden / heads; }
+};
+
+struct data_settings {
+  std::vector<std::string> paths = {"/usr/share/common-licenses"};
+  std::int64_t sequence = 256;    // bytes a window
+  std::int64_t batch = 16;        // windows a micro-batch, of all ranks together
+  std::int64_t accumulation = 1;  // micro-batches a step
+  std::int64_t validation_bytes = 262144;
+
+  std::int64_t step_tokens() const { return sequence * batch * accumulation; }
+};
+
+struct optimizer_settings {
+  double learning_rate = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices; norms are not decayed
+  double clip = 1.0;          // bound of the global gradient norm; 0: none
+};
+
+struct schedule_settings {
+  std::int64_t steps = 200;
+  std::int64_t warmup = 20;
+  double final_fraction = 0.05;  // of the learning rate, reached at the last step
+};
+
+struct memory_settings {
+  std::string recompute = "none";  // what the backward pass makes again
+  std::int64_t recompute_layers = 0;
+  std::int64_t memory_budget = 0;  // bytes; 0: none
+  std::string swap_activations = "off", swap_optimizer = "off";
+  std::string swap_dir;
+  bool plan = false;  // activations lie at the addresses of a memory plan
+  std::string memory_trace, memory_snapshot;
+};
+
+struct parallel_settings {
+  std::int64_t pp = 1;            // ranks that a copy of the model is cut over
+  std::string pipeline = "1f1b";  // the kind of schedule
+  std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
+  std::string timeline;
+  bool in_advance = false;       // ripipe makes all activations again
+  bool post_validation = false;  // no step waits for the norm of all ranks' gradients
+};
+
+struct run_settings {
+  std::int64_t seed = 1;
+  std::int64_t threads = 0;  // of a rank; 0: as many as the machine lends us, divided by the ranks
+  std::int64_t ranks = 0;    // 0: those that a launcher started, else one
+  std::string transport = "auto";
+  bool zero = false;  // each rank keeps its part of the optimizer's state
+  std::string out = "runs/pretrain";
+  std::string log;
+  bool measure = true;  // the machine's limits, before the first step
+  std::string trace;
+  std::int64_t log_every = 10;
+  std::int64_t save_every = 0;
+  std::int64_t validate_every = 0;
+  std::int64_t stop_after = 0;
+  std::string sample_prompt = "The ";
+  std::int64_t sample_bytes = 400;
+  double temperature = 0.8;
+  std::int64_t top_k = 40;
+};
+
+struct settings {
+  model_settings model;
+  data_settings data;
+  optimizer_settings optimizer;
+  schedule_settings schedule;
+  memory_settings memory;
+  parallel_settings parallel;
+  run_settings run;
+};
+
+}  // namespace decoder

@@ -1,0 +1,295 @@
+// The training step and its state.
+#include "examples/decoder/train/trainer.hpp"
+
+#include <algorithm>
+
+#include "examples/decoder/failure.hpp"
+#include "examples/decoder/optimizer/learning_rate.hpp"
+
+namespace decoder {
+
+namespace {
+
+std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
+                                      const std::string& directory) {
+  if (where == "off") return nullptr;
+  return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
+}
+
+std::unique_ptr<exchange> make_exchange(const member& rank, const weights& of, bool sharded) {
+  if (!rank.shares()) return nullptr;
+  const weight_layout& all = of.layout();
+  return std::make_unique<exchange>(rank, all, of.gradient(0, {all.total}), sharded);
+}
+
+std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values) {
+  return rank.stages() == 1 ? nullptr : std::make_unique<stage_plan>(values);
+}
+
+weights make_weights(member& rank, const settings& values, const stage_plan* plan) {
+  const auto sharded = [&] { return values.run.zero && rank.shares(); };
+  if (plan == nullptr) return weights(rank.memory(), values.model, true, sharded());
+  return weights(rank, values.model, plan->held_by(rank.stage()), sharded());
+}
+
+}  // namespace
+
+trainer::trainer(member& rank, const settings& values, const corpus& text)
+    : values_(values),
+      rank_(rank),
+      memory_(rank.memory()),
+      text_(text),
+      stream_(rank.stream()),
+      activations_away_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
+      optimizer_away_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
+      plan_(make_plan(rank, values)),
+      weights_(make_weights(rank, values, plan_.get())),
+      exchange_(make_exchange(rank, weights_, sharded())),
+      optimizer_(values.optimizer),
+      windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
+               values.run.seed),
+      recompute_(recompute_of(values.memory, values.model.layers)) {
+  losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
+  if (sharded()) weights_.shard(rank, exchange_->own());
+  if (plan_) {
+    if (values.parallel.post_validation)
+      late_ =
+          std::make_unique<post_validation>(rank, weights_, optimizer_, exchange_.get(), sharded());
+    pipeline_ =
+        std::make_unique<pipeline>(rank, values, *plan_, weights_, exchange_.get(), late_.get());
+    return;
+  }
+  model_.emplace(memory_, rank.context(), weights_, values.model, values.data.sequence, true);
+  model_->recompute(recompute_);
+  batch_.emplace(memory_, values.model.layers, batch_shape{windows_here(), values.data.sequence});
+  batch_->away = activations_away_.get();
+}
+
+void trainer::warm_up() {
+  send_state_away();
+  if (!warm_) model_->warm_up(stream_, *batch_);
+  warm_ = true;
+}
+
+std::int64_t trainer::promise(const memory_settings& with) {
+  const bool ours = with.recompute == "adaptive";
+  return promise(ours ? recompute_ : recompute_of(with, values_.model.layers));
+}
+
+bool trainer::adapt(std::int64_t most) {
+  warm_up();
+  const auto chosen =
+      choose_recompute(values_.memory, values_.model.layers, model_->measure(stream_, *batch_),
+                       [&](const auto& with) { return promise(with) <= most; });
+  if (chosen.empty()) return false;
+  recompute_ = chosen;
+  model_->recompute(recompute_);
+  return true;
+}
+
+std::int64_t trainer::promise(const std::vector<layer_recompute>& with) {
+  warm_up();
+  model_->recompute(with);
+  const std::int64_t of_a_step = most_alive(model_->rehearse(stream_, *batch_));
+  model_->recompute(recompute_);
+  const velo_pool_stats held = memory_.stats();
+  const auto now = static_cast<std::int64_t>(held.bytes_live);
+  // Scratch that grows holds the old and the new for a moment, more than a step of a tiny model.
+  const auto before = static_cast<std::int64_t>(held.bytes_peak);
+  if (!optimizer_away_) return std::max(before, now + of_a_step);
+  // Between steps, to be saved, the state is where activations were.
+  const std::vector<buffer*> state = weights_.state();
+  const auto count = static_cast<std::int64_t>(state.size());
+  const std::int64_t bytes = state[0]->bytes();
+  return std::max(before, now + std::max({of_a_step, count * bytes,
+                                          optimizer_away_->update_bytes(count, bytes)}));
+}
+
+void trainer::start(const checkpoint_reader* from) {
+  bring_state_back();
+  if (from) {
+    from->read_weights(weights_.files());
+    from->read_masters(weights_.master_files());
+  } else {
+    weights_.initialize(stream_, values_.run.seed);
+  }
+  refresh();
+  if (values_.run.trace.empty()) return;
+  trace_ = std::make_unique<trace>(values_.run.trace);
+  trace_->initial(weights_);
+}
+
+void trainer::resume(const checkpoint_reader& saved) {
+  if (saved.data_crc() != text_.crc) fail("the data is not what the checkpoint was trained on");
+  if (saved.step() > values_.schedule.steps) {
+    fail("the checkpoint has done %lld steps, more than the %lld of this run",
+         static_cast<long long>(saved.step()), static_cast<long long>(values_.schedule.steps));
+  }
+  bring_state_back();
+  steps_done_ = saved.step();
+  losses_.resize(static_cast<std::size_t>(steps_done_));
+  saved.read_weights(weights_.files());
+  saved.read_state(training_files(steps_done_));
+  refresh();
+}
+
+void trainer::send_state_away() {
+  if (!optimizer_away_ || !*weights_.state()[0]) return;
+  for (buffer* each : weights_.state()) optimizer_away_->out(*each);
+  for (buffer* each : weights_.state()) optimizer_away_->settle(*each);
+}
+
+void trainer::bring_state_back() {
+  if (!optimizer_away_) return;
+  for (buffer* each : weights_.state()) optimizer_away_->in(*each);
+  for (buffer* each : weights_.state()) optimizer_away_->wait(*each);
+}
+
+void trainer::refresh(const exchange* gathered) {
+  if (pipeline_)
+    pipeline_->refresh(gathered);
+  else
+    model_->refresh(stream_, gathered);
+}
+
+void trainer::write_batch(std::int64_t micro_batch, class activations& into) const {
+  const std::int64_t length = values_.data.sequence;
+  const std::int64_t first = micro_batch * values_.data.batch + rank_.copy() * windows_here();
+  for (std::int64_t i = 0; i < windows_here(); ++i) {
+    const std::int64_t begin = windows_.begin(first + i);
+    const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
+                                 static_cast<std::size_t>(length));
+    write_sequence(bytes, into.inputs() + i * length, into.targets() + i * length);
+  }
+}
+
+// The mean loss of what this rank has of a step, whose gradients are added up; so is pipelined.
+double trainer::micro_batches() {
+  const std::int64_t pieces = values_.data.accumulation, sequences = windows_here();
+  double loss = 0;
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    write_batch(steps_done_ * pieces + piece, *batch_);
+    if (piece > 0) memory_.note("forward");
+    if (trace_)
+      trace_->symbols(batch_->inputs(), batch_->targets(), sequences * values_.data.sequence);
+    model_->forward(stream_, *batch_, sequences);
+    loss += model_->loss(stream_, *batch_, velo::reduction::mean) / static_cast<double>(pieces);
+    memory_.note("backward");
+    batch_->told = piece + 1 == pieces ? exchange_.get() : nullptr;
+    model_->backward(stream_, *batch_, 1 / static_cast<double>(pieces));
+  }
+  batch_->told = nullptr;
+  return loss;
+}
+
+double trainer::pipelined() {
+  const std::int64_t pieces = values_.data.accumulation;
+  const double sum = pipeline_->train([&](std::int64_t piece, class activations& into) {
+    write_batch(steps_done_ * pieces + piece, into);
+    return windows_here();
+  });
+  return sum / static_cast<double>(pieces);
+}
+
+std::optional<trainer::result> trainer::step() {
+  if (!late_) {
+    const result done = waited();
+    losses_.push_back(static_cast<float>(done.loss));
+    return done;
+  }
+  late_->announce({steps_done_ + 1,
+                   learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule)});
+  memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  memory_.begin_step();
+  pipelined();
+  memory_.end_step();
+  ++steps_done_;
+  settled_ = false;
+  return told(late_->before());
+}
+
+std::optional<trainer::result> trainer::settle() {
+  if (settled_) return std::nullopt;
+  pipeline_->settle();
+  settled_ = true;
+  return told(late_->last());
+}
+
+std::optional<trainer::result> trainer::told(const std::optional<post_validation::result>& of) {
+  if (!of || of->of.number <= static_cast<std::int64_t>(losses_.size())) return std::nullopt;
+  losses_.push_back(static_cast<float>(of->loss));
+  return result{of->of.number, of->loss, of->of.learning_rate, of->grad_norm, of->interrupt};
+}
+
+trainer::result trainer::waited() {
+  send_state_away();
+  weights_.clear_gradients();
+  memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  memory_.begin_step();
+  double loss = pipeline_ ? pipelined() : micro_batches();
+  memory_.end_step();
+  if (exchange_) exchange_->finish();
+  loss = rank_.sum(loss) / rank_.copies();
+  memory_.note("optimizer");
+  if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
+  const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
+  const double norm =
+      optimizer_.step(rank_, weights_, exchange_ ? exchange_->own() : weights_.own(),
+                      optimizer_away_.get(), steps_done_ + 1, rate);
+  if (sharded()) exchange_->gather(weights_.weight(0, {weights_.layout().total}));
+  refresh(sharded() ? exchange_.get() : nullptr);
+  ++steps_done_;
+  return {steps_done_, loss, rate, norm};
+}
+
+std::int64_t trainer::windows_at_once() const {
+  return pipeline_ ? values_.data.accumulation * windows_here() : windows_here();
+}
+
+double trainer::nats(const window* all, std::int64_t count) {
+  send_state_away();  // it is here after the run was saved
+  if (!pipeline_) {
+    write_windows(all, count, *batch_);
+    model_->forward(stream_, *batch_, count, true);
+    return model_->loss(stream_, *batch_, velo::reduction::sum);
+  }
+  return pipeline_->score([&](std::int64_t piece, class activations& into) {
+    const std::int64_t first = piece * windows_here(),
+                       mine = std::clamp<std::int64_t>(count - first, 0, windows_here());
+    write_windows(all + std::min(first, count), mine, into);
+    return mine;
+  });
+}
+
+std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
+  std::vector<named_tensor> all = weights_.training_files();
+  all.push_back({"losses", element::f32, {steps}, losses_.data()});
+  return all;
+}
+
+void trainer::give(const checkpoint& state) {
+  std::vector<float> passing;
+  for (const auto* all : {&state.weights, &state.state})
+    for (const named_tensor& each : *all) {
+      if (!each.give) continue;
+      each_piece(each, [&](std::int64_t first, std::int64_t count) {
+        passing.resize(static_cast<std::size_t>(count));
+        each.give(first, count, passing.data());
+      });
+    }
+}
+
+checkpoint trainer::state(const std::string& settings_json) {
+  bring_state_back();
+  checkpoint result;
+  result.step = steps_done_;
+  result.data_crc = text_.crc;
+  result.settings = settings_json;
+  result.model = values_.model;
+  result.sequence = values_.data.sequence;
+  result.weights = weights_.files();
+  result.state = training_files(steps_done_);
+  return result;
+}
+
+}  // namespace decoder

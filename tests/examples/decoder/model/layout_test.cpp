@@ -1,0 +1,66 @@
+// Where weights lie, and what is drawn from logits.
+#include "examples/decoder/model/layout.hpp"
+
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "examples/decoder/model/generate.hpp"
+
+using namespace decoder;
+
+TEST_CASE("weights do not overlap, fused ones lie end to end, and decayed ones come first") {
+  for (const bool tied : {false, true}) {
+    model_settings m;
+    m.hidden = 24, m.heads = 4, m.kv_heads = 2, m.inner = 36, m.vocab = 261, m.layers = 2,
+    m.tied = tied;
+    const weight_layout layout(m);
+    std::int64_t end = 0, count = 0;
+    for (const weight_slice& slice : layout.slices) {
+      CHECK(slice.offset >= end);
+      CHECK(slice.offset - end < 16);
+      end = slice.offset + slice.elements();
+      count += slice.elements();
+      CHECK((slice.offset < layout.decayed) == (slice.shape.size() == 2));
+    }
+    CHECK(layout.total >= end);
+    CHECK(count ==
+          261 * 24 * (tied ? 1 : 2) + 2 * (24 * (24 + 24) + 24 * 24 + 3 * 24 * 36 + 2 * 24) + 24);
+    CHECK((layout.head == layout.embedding) == tied);
+    const auto& slices = layout.slices;
+    CHECK(slices[2].offset == slices[1].offset + 24 * 24);
+    CHECK(slices[3].offset == slices[2].offset + 12 * 24);
+    CHECK(layout.layers[0].gate_up + 36 * 24 == slices[6].offset);
+  }
+}
+
+TEST_CASE("tensor names are those of Hugging Face's Llama") {
+  const weight_layout layout{model_settings()};
+  std::set<std::string> names;
+  for (const weight_slice& slice : layout.slices) names.insert(slice.name);
+  for (const char* name :
+       {"model.embed_tokens.weight", "model.layers.0.self_attn.q_proj.weight",
+        "model.layers.3.self_attn.k_proj.weight", "model.layers.0.self_attn.v_proj.weight",
+        "model.layers.0.self_attn.o_proj.weight", "model.layers.0.mlp.gate_proj.weight",
+        "model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.down_proj.weight",
+        "model.layers.0.input_layernorm.weight", "model.layers.0.post_attention_layernorm.weight",
+        "model.norm.weight", "lm_head.weight"}) {
+    CHECK(names.count(name) == 1);
+  }
+  CHECK(names.size() == 4 * 9 + 3);
+}
+
+TEST_CASE("drawing follows temperature and top_k") {
+  std::vector<double> logits(256, -20);
+  logits['a'] = 2, logits['b'] = 1, logits['c'] = 0;
+  CHECK(draw(logits.data(), 0, 0, 0.999) == 'a');
+  CHECK(draw(logits.data(), 1, 1, 0.999) == 'a');
+  CHECK(draw(logits.data(), 1, 2, 0.0) == 'a');
+  CHECK(draw(logits.data(), 1, 2, 0.72) == 'a');  // e / (e + 1) = 0.731
+  CHECK(draw(logits.data(), 1, 2, 0.74) == 'b');
+  CHECK(draw(logits.data(), 1, 3, 0.95) == 'c');
+  CHECK(draw(logits.data(), 100, 0, 0.9) != 'a');
+}
+
+TEST_CASE("control characters are shown as escapes") {
+  CHECK(printable("a\nb\tc\x1b[0m\x7f\xc3\xa9") == "a\nb\tc\\x1b[0m\\x7f\xc3\xa9");
+}

@@ -1,0 +1,251 @@
+// The model as mathematics: its gradient is the slope of its loss, and nothing looks ahead.
+#include "examples/decoder/model/model.hpp"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "examples/decoder/model/generate.hpp"
+#include "examples/decoder/random.hpp"
+#include "examples/decoder/ranks/context.hpp"
+
+using namespace decoder;
+
+namespace {
+
+model_settings small(bool tied, const char* dtype) {
+  model_settings m;
+  m.hidden = 24, m.layers = 2, m.heads = 4, m.kv_heads = 2, m.inner = 40, m.vocab = 261,
+  m.tied = tied;
+  m.dtype = dtype;
+  return m;
+}
+
+// A small model, with symbols of which one is not counted.
+struct bench {
+  explicit bench(const model_settings& m, std::int64_t sequences = 3, std::int64_t length = 21)
+      : sequences(sequences),
+        length(length),
+        context(make_context({}, memory)),
+        stream(context.inline_stream()),
+        all(memory, m, true),
+        net(memory, context, all, m, length, true),
+        batch(memory, m.layers, {sequences, length}) {
+    all.initialize(stream, 5);
+    const random_stream random(1, purpose::windows);
+    for (std::int64_t i = 0; i < sequences * length; ++i) {
+      batch.inputs()[i] =
+          static_cast<std::int32_t>(random.below(259, static_cast<std::uint64_t>(2 * i)));
+      batch.targets()[i] =
+          static_cast<std::int32_t>(random.below(259, static_cast<std::uint64_t>(2 * i + 1)));
+    }
+    batch.targets()[1] = -100;
+    net.refresh(stream);
+  }
+
+  double loss() {
+    net.refresh(stream);
+    net.forward(stream, batch, sequences);
+    return net.loss(stream, batch, velo::reduction::mean);
+  }
+
+  std::int64_t sequences, length;
+  run_memory memory;
+  velo::context context;
+  velo::stream_ref stream;
+  weights all;
+  model net;
+  activations batch;
+};
+
+}  // namespace
+
+TEST_CASE("the gradient of every weight is the slope of the loss along it") {
+  for (const bool tied : {false, true}) {
+    bench b(small(tied, "f32"));
+    const weight_layout& layout = b.all.layout();
+    float* weight = b.all.weight(0, {layout.total}).data<float>();
+    b.all.clear_gradients();
+    const double here = b.loss();
+    b.net.backward(b.stream, b.batch, 1);
+    std::vector<float> gradient(static_cast<std::size_t>(layout.total));
+    std::copy_n(b.all.gradient(0, {layout.total}).data<float>(), layout.total, gradient.begin());
+    for (const weight_slice& slice : layout.slices) {
+      const float* g = &gradient[static_cast<std::size_t>(slice.offset)];
+      double square = 0;
+      for (std::int64_t k = 0; k < slice.elements(); ++k)
+        square += static_cast<double>(g[k]) * static_cast<double>(g[k]);
+      REQUIRE(square > 0);
+      // A step along the gradient that should change the loss by one percent.
+      const double reach = 0.01 * here / (2 * square);
+      const auto moved = [&](double by) {
+        const std::vector<float> before(weight + slice.offset,
+                                        weight + slice.offset + slice.elements());
+        for (std::int64_t k = 0; k < slice.elements(); ++k) {
+          weight[slice.offset + k] += static_cast<float>(by * static_cast<double>(g[k]));
+        }
+        const double there = b.loss();
+        std::copy(before.begin(), before.end(), weight + slice.offset);
+        return there;
+      };
+      // Richardson: two central differences whose cubic errors cancel.
+      const double wide = (moved(reach) - moved(-reach)) / (2 * reach);
+      const double narrow = (moved(reach / 2) - moved(-reach / 2)) / reach;
+      INFO(slice.name << (tied ? ", tied" : ""));
+      CHECK((4 * narrow - wide) / 3 == Approx(square).epsilon(2e-3));
+    }
+  }
+}
+
+TEST_CASE("gradients of micro-batches add up") {
+  bench b(small(false, "f32"));
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  b.all.clear_gradients();
+  b.loss();
+  b.net.backward(b.stream, b.batch, 1);
+  const std::vector<float> once(gradient, gradient + total);
+  b.all.clear_gradients();
+  for (int i = 0; i < 2; ++i) {
+    b.loss();
+    b.net.backward(b.stream, b.batch, 0.5);
+  }
+  for (std::int64_t i = 0; i < total; ++i) {
+    REQUIRE(gradient[i] == Approx(once[static_cast<std::size_t>(i)]).epsilon(1e-4).margin(1e-7));
+  }
+}
+
+TEST_CASE("what comes later in a sequence changes nothing before it") {
+  for (const char* dtype : {"f32", "bf16"}) {
+    bench b(small(false, dtype));
+    const auto row = [&](std::int64_t position) {
+      const velo::tensor_view logits = b.net.forward(b.stream, b.batch, b.sequences, true);
+      const std::size_t bytes = static_cast<std::size_t>(261 * (logits.type().bits / 8));
+      const std::byte* first =
+          logits.data<std::byte>() + static_cast<std::size_t>(position) * bytes;
+      return std::vector<std::byte>(first, first + bytes);
+    };
+    const auto ninth = row(9), tenth = row(10);
+    b.batch.inputs()[10] = (b.batch.inputs()[10] + 1) % 256;
+    CHECK(row(9) == ninth);
+    CHECK(row(10) != tenth);
+  }
+}
+
+TEST_CASE("bf16 stays close to f32") {
+  bench exact(small(false, "f32")), rounded(small(false, "bf16"));
+  CHECK(exact.loss() == Approx(std::log(261)).margin(0.3));
+  CHECK(rounded.loss() == Approx(exact.loss()).epsilon(3e-3));
+}
+
+TEST_CASE("generation writes as many bytes as asked, beyond one window, and the same again") {
+  bench b(small(false, "bf16"), 1, 16);
+  run_settings run;
+  run.sample_bytes = 40;
+  const std::string text =
+      generate(b.stream, b.net, b.batch, "a prompt longer than the window", run);
+  CHECK(text.size() == 40);
+  CHECK(generate(b.stream, b.net, b.batch, "a prompt longer than the window", run) == text);
+  CHECK(generate(b.stream, b.net, b.batch, "", run).size() == 40);
+}
+
+TEST_CASE("micro-batches between their passes at one time keep apart what is theirs") {
+  bench b(small(false, "bf16"));
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  activations second(b.memory, small(false, "bf16").layers, {b.sequences, b.length});
+  for (std::int64_t i = 0; i < b.sequences * b.length; ++i) {
+    second.inputs()[i] = b.batch.targets()[i] < 0 ? 0 : b.batch.targets()[i];
+    second.targets()[i] = b.batch.inputs()[i];
+  }
+  const auto forward = [&](activations& of) {
+    b.net.forward(b.stream, of, b.sequences);
+    b.net.loss(b.stream, of, velo::reduction::mean);
+  };
+  b.all.clear_gradients();
+  for (activations* each : {&b.batch, &second}) {
+    forward(*each);
+    b.net.backward(b.stream, *each, 0.5);
+  }
+  const std::vector<float> in_turn(gradient, gradient + total);
+  b.all.clear_gradients();
+  forward(b.batch), forward(second);
+  b.net.backward(b.stream, b.batch, 0.5);
+  b.net.backward(b.stream, second, 0.5);
+  CHECK(std::equal(in_turn.begin(), in_turn.end(), gradient));
+}
+
+TEST_CASE("products of the weights' gradients that are put off give the same bits, later") {
+  for (const char* recompute : {"none", "full", "selective"}) {
+    bench b(small(false, "bf16"));
+    memory_settings kept;
+    kept.recompute = recompute;
+    b.net.recompute(recompute_of(kept, small(false, "bf16").layers));
+    const weight_layout& layout = b.all.layout();
+    const float* gradient = b.all.gradient(0, {layout.total}).data<float>();
+    b.all.clear_gradients();
+    b.loss();
+    b.net.backward(b.stream, b.batch, 1);
+    const std::vector<float> at_once(gradient, gradient + layout.total);
+    b.all.clear_gradients();
+    b.loss();
+    CHECK_FALSE(b.net.backward_stage(b.stream, b.batch, 1, {}, true));
+    // Matrices are left; norms are not, whose gradients come with those of their inputs.
+    CHECK(std::all_of(gradient, gradient + layout.decayed, [](float g) { return g == 0; }));
+    b.net.weight_gradients(b.stream, b.batch);
+    CHECK(std::equal(at_once.begin(), at_once.end(), gradient));
+    CHECK(b.memory.stats().purpose_live[VELO_PURPOSE_ACTIVATION] == 0);
+  }
+}
+
+TEST_CASE("stages one behind the other are the model") {
+  const model_settings m = small(false, "f32");
+  bench b(m);
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  b.all.clear_gradients();
+  const double expected = b.loss();
+  b.net.backward(b.stream, b.batch, 1);
+  const std::vector<float> whole(gradient, gradient + total);
+  for (const bool later : {false, true}) {
+    b.all.clear_gradients();
+    model front(b.memory, b.context, b.all, m, b.length, true, {0, 1});
+    model back(b.memory, b.context, b.all, m, b.length, true, {1, 2});
+    front.refresh(b.stream), back.refresh(b.stream);
+    activations first(b.memory, 1, b.batch.largest()), second(b.memory, 1, b.batch.largest());
+    for (activations* each : {&first, &second}) {
+      std::copy_n(b.batch.inputs(), b.sequences * b.length, each->inputs());
+      std::copy_n(b.batch.targets(), b.sequences * b.length, each->targets());
+    }
+    const buffer middle = front.forward_stage(b.stream, first, b.sequences, {});
+    const auto lent = [](const buffer& of) { return buffer::borrowed(of.data(), of.bytes()); };
+    CHECK_FALSE(back.forward_stage(b.stream, second, b.sequences, lent(middle)));
+    CHECK(back.loss(b.stream, second, velo::reduction::mean) == expected);
+    const buffer crossing = back.backward_stage(b.stream, second, 1, {}, later);
+    const std::vector<std::byte> before(crossing.data(), crossing.data() + crossing.bytes());
+    CHECK_FALSE(front.backward_stage(b.stream, first, 1, lent(crossing), later));
+    CHECK(std::equal(before.begin(), before.end(), crossing.data()));
+    if (later) back.weight_gradients(b.stream, second), front.weight_gradients(b.stream, first);
+    CHECK(std::equal(whole.begin(), whole.end(), gradient));
+  }
+}
+
+TEST_CASE("buffers live from their first use to their last, and a rehearsal knows for how long") {
+  for (const char* dtype : {"f32", "bf16"}) {
+    bench b(small(false, dtype));
+    const auto of_a_step = [&] {
+      const velo_pool_stats now = b.memory.stats();
+      return now.purpose_live[VELO_PURPOSE_ACTIVATION];
+    };
+    CHECK(of_a_step() == 0);
+    b.loss();
+    const std::uint64_t kept = of_a_step();
+    b.net.backward(b.stream, b.batch, 1);
+    CHECK(of_a_step() == 0);
+    b.net.forward(b.stream, b.batch, b.sequences, true);
+    CHECK(of_a_step() < kept / 3);  // the logits
+
+    const auto lifetimes = b.net.rehearse(b.stream, b.batch);
+    for (const lifetime& each : lifetimes) CHECK(each.begin < each.end);
+    CHECK(most_alive(lifetimes) >= static_cast<std::int64_t>(kept) * 9 / 10);
+  }
+}

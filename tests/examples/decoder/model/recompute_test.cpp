@@ -1,0 +1,99 @@
+// What the backward pass makes again: every kind gives the same bits, and keeps less.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <stdexcept>
+
+#include "tests/examples/decoder/trained.hpp"
+
+using namespace decoder;
+
+TEST_CASE("losses and weights have the same bits whatever is made again, and less is kept") {
+  struct row {
+    const char* kind;
+    std::int64_t layers;
+    double most;            // of what is kept without
+    std::uint64_t regions;  // of a micro-batch
+  };
+  // A layer has 11 regions, and a group adds the outputs of all its layers but the last.
+  const row rows[] = {
+      {"full", 0, 0.5, 55},       {"block", 0, 0.5, 55},      {"block", 2, 0.8, 22},
+      {"uniform", 0, 0.5, 55},    {"uniform", 2, 0.7, 57},    {"uniform", 5, 1.01, 59},
+      {"selective", 0, 0.99, 15}, {"activation", 0, 0.95, 5}, {"activation", 3, 0.98, 3},
+      {"norm", 0, 0.95, 10},      {"norm", 1, 0.99, 2}};
+  for (const char* dtype : {"bf16", "f32"}) {
+    settings s = small_settings(dtype);
+    const trained usual = train(s);
+    REQUIRE(usual.losses.size() == 3);
+    CHECK(usual.peak == Approx(usual.promise).epsilon(0.02));
+    CHECK(usual.recomputed.bytes_peak == 0);
+    for (const row& each : rows) {
+      INFO(each.kind << " of " << each.layers << " layers in " << dtype);
+      s.memory.recompute = each.kind;
+      s.memory.recompute_layers = each.layers;
+      const trained other = train(s);
+      CHECK(other.losses == usual.losses);
+      CHECK((other.state == usual.state));
+      CHECK(other.peak == Approx(other.promise).epsilon(0.02));
+      CHECK(static_cast<double>(other.activations) <
+            each.most * static_cast<double>(usual.activations));
+      const std::uint64_t steps = 3, micro_batches = 2;
+      CHECK(other.recomputed.releases == steps * micro_batches * each.regions);
+      CHECK(other.recomputed.restores == other.recomputed.releases);
+      CHECK(other.recomputed.regions == 0);
+      CHECK(other.recomputed.bytes == 0);
+    }
+  }
+}
+
+TEST_CASE("a buffer that is recomputed gives its memory back and is filled again") {
+  run_memory memory;
+  int fills = 0;
+  const auto fill = [&](buffer& which) {
+    memory.make(which, 1 << 20, [&] { std::memset(which.data(), ++fills, 1 << 20); });
+  };
+  buffer usual, again;
+  again.recompute();
+  fill(usual);
+  fill(again);
+  usual.release();
+  again.release();
+  CHECK(usual);
+  CHECK(!again);
+  CHECK(memory.stats().bytes_live < 2 << 20);
+  CHECK(memory.recomputed().regions == 1);
+  buffer moved = std::move(again);
+  fill(moved);
+  CHECK(fills == 3);
+  CHECK(moved.data()[(1 << 20) - 1] == std::byte{3});
+  moved = {};
+  CHECK(memory.recomputed().regions == 0);
+  CHECK(memory.recomputed().restores == 1);
+}
+
+TEST_CASE("a buffer that cannot be recomputed says why") {
+  run_memory memory;
+  buffer which;
+  which.recompute();
+  memory.make(which, 1 << 20);
+  which.release();
+  auto fails = [] { throw std::domain_error("no operator"); };
+  CHECK_THROWS_AS(memory.make(which, 1 << 20, fails), std::domain_error);
+  CHECK(!which);
+  buffer other = memory.take(1 << 20, VELO_PURPOSE_OTHER);
+  memory.set_limit(1 << 19);
+  const auto refused = [&](buffer& one) -> velo_status {
+    try {
+      memory.make(one, 1 << 20);
+      return VELO_OK;
+    } catch (const velo::error& e) {
+      return e.status();
+    }
+  };
+  CHECK(refused(which) == VELO_ERR_MEMORY);
+  buffer first;
+  first.recompute();
+  CHECK(refused(first) == VELO_ERR_MEMORY);
+  other = {};
+  memory.make(which, 1 << 20);
+  CHECK(which);
+}
