@@ -19,7 +19,7 @@
 
 #include "core/host/cpu.hpp"
 #include "core/stream/parallel.hpp"
-#include "ops/gemm/element_type.hpp"
+#include "ops/gemm/kernel/element_type.hpp"
 
 namespace velo::ops {
 

@@ -1,4 +1,4 @@
-// embedding's gradient in plain loops: the truth the other kernels are held to.
+// embedding's gradient in plain loops: the reference for the other kernels.
 #include <cstring>
 
 #include "core/simd/scalar.hpp"

@@ -1,7 +1,7 @@
 // The product as its definition says, an element at a time with a double sum.
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
-#include "ops/gemm/gemm_kernels.hpp"
+#include "ops/gemm/kernel/gemm_kernels.hpp"
 
 namespace velo::ops {
 namespace {
@@ -31,8 +31,8 @@ void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::p
     for (std::int64_t j = 0; j < p.n; ++j) {
       const std::int64_t place = i * p.ldc + j;
       double sum = sum_of(p, b, i, j);
-      if (p.bias != nullptr) sum += p.bias[j];
-      if (p.accumulate) sum += element(p.c, p.c_type, place);
+      if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[j];
+      if (p.epilogue.accumulate) sum += element(p.c, p.c_type, place);
       if (p.c_type == element_type::f32) {
         simd::assign(static_cast<float*>(p.c)[place], sum);
       } else {

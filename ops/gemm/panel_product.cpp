@@ -1,4 +1,4 @@
-// Panels of B against rows of A, by the micro-kernel or on tiles.
+// Products of rows of A by panels of B, in registers or on tiles.
 #include "ops/gemm/panel_product.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace velo::ops {
 namespace {
 
-// Columns [column, column + columns) of one panel, of rows `step` words apart.
+// Columns [column, column + columns) of one panel; its rows are `step` words apart.
 struct panel_part {
   const std::uint32_t* b;
   int column, columns;
@@ -42,11 +42,11 @@ void multiply_in_registers(const product_form& form, const panel_product& x,
   m.b_step = part.step;
   m.words = x.words;
   m.width = part.columns;
-  m.near = true;
+  m.in_cache = true;
   m.first = !x.add;
   m.ld_sums = x.ldc;
   m.sums = x.c + part.column;
-  m.result.rows = x.rows;
+  m.output.rows = x.rows;
   multiply(m);
 }
 
@@ -78,7 +78,8 @@ void pack_right(const product_form& form, const source_matrix& from, int depth, 
       moves.rows({source, from.ld, rows, valid, target, width, width});
     }
   };
-  constexpr int strip = 16;  // rows read in one go by all panels, so that memory sees whole rows
+  constexpr int strip =
+      16;  // rows packed for all panels in turn, so that memory is read in whole rows
   const int step = from.transposed ? std::max(depth, 1) : strip;
   for (int k = 0; k < depth; k += step) {
     for (int q = 0; q < panels; ++q) move_part(q, k, std::min(step, depth - k));

@@ -1,13 +1,13 @@
-// Small products  C[m x n] (+)= A[m x k] B[k x n]  whose operands lie in the caches, already in the
-// forms that the engine's kernels read: what attention is built from.
+// Small products  C[m x n] (+)= A[m x k] B[k x n]  of operands in cache, already in the forms that
+// the engine's kernels read. Attention consists of them.
 //
-// A is plain rows of words. B is panels of columns, each panel's rows in one run (right_side). Sums
-// are rows of floats, so that what comes between two products finds them in order. Invariant: an
-// element is one chain in ascending depth that begins at zero or at what C holds, wherever it
-// lies. Cost: 2 m n k FLOP at the speed of micro_kernel.hpp, or of tiles.
+// A is plain rows of words. B is panels of columns, each panel's rows contiguous (right_side). Sums
+// are rows of floats, so that the steps between two products read them in order. Invariant: an
+// element is one chain of multiply-adds in ascending depth that begins at zero or at what C holds,
+// wherever it lies. Cost: 2 m n k FLOP at the speed of micro_kernel.hpp, or of tiles.
 #pragma once
 
-#include "ops/gemm/gemm_plan.hpp"
+#include "ops/gemm/pack/packed_form.hpp"
 
 namespace velo::ops {
 
@@ -17,16 +17,16 @@ struct product_form {
   const gemm_kernels& kernels;
   bool on_tiles;
   int panel;  // columns of a panel
-  int unit;   // what columns and depth are padded to
+  int unit;   // columns and depth are padded to multiples of it
 
   product_form(element_type type, const gemm_target& target);
 
   int per_word() const { return compute == element_type::bf16 ? 2 : 1; }
-  int bytes() const { return 4 / per_word(); }  // of an element of A, and of B by and large
+  int bytes() const { return 4 / per_word(); }  // of an element of A or B
 };
 
-// Word w of column j lies at words + (j / panel) * panel_words + w * step + j % panel, step being
-// the panel's own width or, in a matrix of plain rows, what lies between those.
+// Word w of column j lies at words + (j / panel) * panel_words + w * step + j % panel; step is the
+// panel's own width or, in a matrix of plain rows, the distance between these.
 struct right_side {
   std::uint32_t* words;
   std::int64_t panel_words;  // from panel to panel
@@ -42,8 +42,8 @@ struct right_side {
   }
 };
 
-// Fills a right side from `depth` x `columns` of a matrix; what it lacks up to the side's columns
-// and `words` of the depth becomes zero.
+// Packs `depth` x `columns` of a matrix, and zeros up to the side's columns and `words` of the
+// depth.
 void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
                 int words, const right_side& to);
 
@@ -59,7 +59,7 @@ struct panel_product {
   bool add;  // to what C holds
 };
 
-// On tiles inside a tile_session.
+// On tiles the thread must hold a tile_session.
 void multiply(const product_form& form, const panel_product& x);
 
 }  // namespace velo::ops

@@ -8,7 +8,7 @@
 #include "core/handle/inside.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
-#include "ops/gemm/gemm_plan.hpp"
+#include "ops/gemm/kernel/gemm_kernels.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_matmul.h"
@@ -33,7 +33,7 @@ struct folded {
   fail(VELO_ERR_LAYOUT, text("args.%s.strides", field), wanted, shape_name(t.ndim, t.strides));
 }
 
-// Strides of dimensions with one element or none say nothing, so they are not looked at.
+// Strides of dimensions with one element or none have no meaning, so they are not read.
 folded fold(const velo_tensor& t, const char* field) {
   folded f;
   const int last = t.ndim - 1;
@@ -44,7 +44,7 @@ folded fold(const velo_tensor& t, const char* field) {
   if (f.columns > 1 && t.strides[last] != 1) {
     refuse_strides(t, field, "unit stride in the last dimension");
   }
-  std::int64_t span = 0;  // elements that the dimensions inside the present one step over
+  std::int64_t span = 0;  // elements that the inner dimensions span
   for (int d = last - 1; d >= 0; --d) {
     if (t.shape[d] == 1) continue;
     if (span == 0) {
@@ -58,7 +58,7 @@ folded fold(const velo_tensor& t, const char* field) {
   return f;
 }
 
-// Of a handle that was checked before.
+// The matrix behind a handle that was checked before.
 const packed_matrix& matrix_of(velo_pack pack) {
   return core::object_of<weight_pack>(pack).matrix();
 }
@@ -99,7 +99,7 @@ void require_below_2_31(std::int64_t size, const char* field) {
        text("%lld", static_cast<long long>(size)));
 }
 
-// Everything of the product but where its elements lie and its bias.
+// The product without its pointers and its bias.
 struct matmul_problem {
   gemm_problem product;
 };
@@ -123,7 +123,7 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   shape[a.a->ndim - 1] = p.n;
   p.type = type_of(*a.a);
   p.transpose_a = transposed, p.transpose_b = a.transpose_b != 0;
-  p.accumulate = a.accumulate != 0;
+  p.epilogue.accumulate = a.accumulate != 0;
   outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
   if (a.c != nullptr) {
     const folded c = fold(*a.c, "c");
@@ -150,7 +150,7 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   p.type = type_of(x);
   p.lda = p.m, p.transpose_a = true;
   p.ldb = p.n, p.ldc = p.n;
-  p.accumulate = true;
+  p.epilogue.accumulate = true;
 }
 
 // bias as float32: itself, or a widened copy in scratch.
@@ -165,7 +165,7 @@ const float* bias_of(const velo_tensor* bias, core::execution& on) {
 gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, core::execution& on) {
   gemm_problem p = problem.product;
   p.a = data<const void>(a.a), p.b = data<const void>(a.b), p.c = data<void>(a.c);
-  p.bias = bias_of(a.bias, on);
+  p.epilogue.bias = bias_of(a.bias, on);
   return p;
 }
 
@@ -184,7 +184,7 @@ const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
 
-// When a call runs, which may be long after it was queued: the pack may have been destroyed.
+// Resolves the pack again when the call runs: it may have been destroyed since it was queued.
 const packed_matrix* live_pack_of(const velo_matmul_args& a) {
   if (a.packed == nullptr) return nullptr;
   return &core::resolve<weight_pack>(a.packed, "args.packed").matrix();
@@ -193,8 +193,7 @@ const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
 
-// Keeps a pack from being destroyed by what a call makes the host do. Nothing for a call without
-// one.
+// Refuses the destruction of the pack by functions of the host that the call runs.
 class use_of_pack {
  public:
   explicit use_of_pack(const velo_matmul_args& a) {
@@ -206,8 +205,8 @@ class use_of_pack {
   std::optional<core::inside_scope> here_;
 };
 
-// The ISA the engine runs at for a candidate. float32 kernels of one vector width are the same, and
-// those of the highest ISA may know of larger caches.
+// The ISA that the engine runs at for a candidate. float32 kernels of one vector width are the same,
+// and the highest ISA may have larger caches to plan for.
 core::isa isa_for(const gemm_kernels& candidate, bool f32_inputs, core::isa highest) {
   const bool same = f32_inputs && candidate.width == gemm_kernels_for(highest).width;
   return same ? highest : std::min(candidate.isa, highest);

@@ -1,4 +1,4 @@
-// Making and updating weight packs: what their tensors must look like, and the copy on the stream.
+// Creation and update of weight packs: the checks of their tensors, and the copy on the stream.
 #include "ops/matmul/pack.hpp"
 
 #include <memory>
@@ -81,7 +81,7 @@ void weight_pack::check(const velo_tensor& weight) const {
   }
 }
 
-// An update in a stream's order. A pack that is destroyed before fails it.
+// An update on a queue stream. It fails if the pack was destroyed before it runs.
 class weight_pack::queued_update final : public core::work {
  public:
   queued_update(velo_pack pack, const void* weight, std::int64_t ld)

@@ -1,4 +1,4 @@
-// rotary_position_embedding in plain loops and double: the truth the other kernels are held to.
+// rotary_position_embedding in plain loops and double: the reference for the other kernels.
 #include "core/simd/scalar.hpp"
 #include "ops/rope/rotary_position_embedding.hpp"
 

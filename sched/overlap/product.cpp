@@ -4,6 +4,7 @@
 #include <cassert>
 #include <optional>
 
+#include "ops/gemm/pack/panel_matrix.hpp"
 #include "ops/operator/output_shapes.hpp"
 
 namespace velo::sched {
@@ -119,11 +120,10 @@ int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
 }
 
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
-                              const ops::carried_copy& carried, core::execution& turn) const {
-  assert(of.row / a.each ==
-         (of.row + of.rows - 1) / a.each);  // what is copied goes with one product
+                              const ops::overlapped_copy& copies, core::execution& turn) const {
+  assert(of.row / a.each == (of.row + of.rows - 1) / a.each);  // the copy overlaps one product
   ops::gemm_problem slice = problem_;
-  if (carried.count > 0) slice.carried = &carried;
+  if (copies.count > 0) slice.epilogue.copies = &copies;
   slice.c = c, slice.ldc = ldc;
   run(slice, of, a, turn);
 }
@@ -131,26 +131,26 @@ void sliced_product::multiply(const block& of, const row_source& a, void* c, std
 void sliced_product::multiply_for_peer(const block& of, const row_source& a, void* to,
                                        core::execution& turn) const {
   ops::gemm_problem slice = problem_;
-  slice.c = to, slice.to_block = true;
-  slice.block.rows = of.rows;
+  slice.c = to, slice.c_layout = ops::matrix_layout::panels;
+  slice.epilogue.window.rows = of.rows;
   run(slice, of, a, turn);
 }
 
 void sliced_product::multiply_and_sum(const block& of, const row_source& a,
-                                      const peer_blocks& peers, const sum_target& to,
+                                      const ops::addend_list& peers, const sum_target& to,
                                       core::execution& turn) const {
   ops::gemm_problem slice = problem_;
   slice.c = to.c, slice.ldc = to.ldc;
-  slice.twin = to.twin, slice.twin_is_block = to.twin_is_block;
-  slice.block.rows = of.rows;
-  slice.products = peers.of, slice.ranks = peers.ranks, slice.own = peers.own;
+  slice.epilogue.second = to.second;
+  slice.epilogue.window.rows = of.rows;
+  slice.epilogue.addends = peers;
   run(slice, of, a, turn);
 }
 
 void sliced_product::copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
                                core::execution& turn) const {
-  ops::copy_rows({from, of.rows, of.columns, weight_.panel(), problem_.c_type}, to, ld,
-                 turn.threads, turn.isa);
+  ops::copy_to_rows({from, of.rows, of.columns, weight_.panel(), problem_.c_type}, to, ld,
+                    turn.threads, turn.isa);
 }
 
 // Piece by piece of the matrices that the rows are of.
@@ -168,11 +168,14 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
-    slice.block.first += slice.m;
-    const std::int64_t bytes = slice.m * slice.ldc * element_bytes(slice.c_type);
-    if (!slice.to_block) slice.c = static_cast<char*>(slice.c) + bytes;
-    if (slice.twin != nullptr && !slice.twin_is_block)
-      slice.twin = static_cast<char*>(slice.twin) + bytes;
+    slice.epilogue.window.first += slice.m;
+    const auto skip_rows = [&](void*& rows, std::int64_t ld, ops::matrix_layout layout) {
+      if (rows == nullptr || layout == ops::matrix_layout::panels) return;
+      rows = static_cast<char*>(rows) + slice.m * ld * element_bytes(slice.c_type);
+    };
+    skip_rows(slice.c, slice.ldc, slice.c_layout);
+    ops::second_output& second = slice.epilogue.second;
+    skip_rows(second.data, second.ld, second.layout);
   }
 }
 

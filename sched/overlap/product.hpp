@@ -10,6 +10,7 @@
 #include "comm/group/group.hpp"
 #include "core/stream/execution.hpp"
 #include "ops/gemm/gemm.hpp"
+#include "ops/gemm/overlapped_copy.hpp"
 #include "ops/operator/definition.hpp"
 
 namespace velo::sched {
@@ -71,19 +72,11 @@ struct row_source {
   comm::relay* shown_by = nullptr;  // whose tensors they may be
 };
 
-// What the others of `ranks` ranks made of a block of their products for rank `own`.
-struct peer_blocks {
-  const void* const* of;
-  int ranks, own;
-};
-
-// Where a sum goes: to its rows, and once more for peers, to a block in shared memory or to a
-// peer's rows.
+// Where a sum of products is written: to this rank's rows, and once more for peers.
 struct sum_target {
   void* c;
   std::int64_t ldc;
-  void* twin = nullptr;
-  bool twin_is_block = false;
+  ops::second_output second;  // in panels in shared memory, or to a peer's rows
 };
 
 // Blocks of a product, in any order.
@@ -92,21 +85,21 @@ class sliced_product {
   // Packs the weight, in memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
-  // Rows of `a`, of one matrix, by columns of the weight, to where `c` is; and what is copied
+  // Multiplies rows of one matrix of `a` by columns of the weight, to `c`, and copies `copies`
   // meanwhile.
   void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
-                const ops::carried_copy& carried, core::execution& turn) const;
-  // The same for a peer who sums it, to whole lines in shared memory; and with what peers made,
-  // summed.
+                const ops::overlapped_copy& copies, core::execution& turn) const;
+  // Multiplies a block that a peer sums, to panels in shared memory.
   void multiply_for_peer(const block& of, const row_source& a, void* to,
                          core::execution& turn) const;
-  void multiply_and_sum(const block& of, const row_source& a, const peer_blocks& peers,
+  // Multiplies a block and adds those that peers multiplied for this rank, in the order of ranks.
+  void multiply_and_sum(const block& of, const row_source& a, const ops::addend_list& peers,
                         const sum_target& to, core::execution& turn) const;
-  // A block from shared memory, back in rows.
+  // Copies a block in panels from shared memory to rows.
   void copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
                  core::execution& turn) const;
 
-  // On what columns of blocks for peers lie: alike among ranks whose kernels are.
+  // Columns of a panel of the blocks for peers. Ranks with the same kernels agree on it.
   static int panel(const ops::gemm_problem& problem, core::isa isa);
 
  private:

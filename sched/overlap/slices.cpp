@@ -2,7 +2,7 @@
 //
 // What peers sum is written around the cache, in whole lines: where two processors share no cache,
 // lines that the other has written come at a third of memory's speed. Rows that peers multiply are
-// copied through it, with time between the lines (ops/gemm/carried_copy.hpp).
+// copied through it, with time between the lines (ops/gemm/overlapped_copy.hpp).
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -90,13 +90,13 @@ class summed_slices {
     }
   }
   void multiply_own(std::int64_t number) {
-    in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, nullptr, false, turn); });
+    in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, {}, turn); });
   }
 
   // The same, and into the place, where peers fetch it.
   void multiply_own_and_leave(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
-      multiply_own(number, s_.link.place() + result_slot(), true, turn);
+      multiply_own(number, {s_.link.place() + result_slot(), 0, ops::matrix_layout::panels}, turn);
     });
   }
   void fetch(std::int64_t number) const {
@@ -117,7 +117,7 @@ class summed_slices {
       const comm::relay::use tensors(s_.link);
       void* const next = place_in(s_.link.tensor((s_.rank + 1) % s_.ranks), own);
       const bool at_once = s_.ranks == 2 && has_lines(next);
-      multiply_own(number, at_once ? next : nullptr, false, turn);
+      multiply_own(number, {at_once ? next : nullptr, s_.product.ldc}, turn);
       for (int step = 1; step < s_.ranks && !at_once; ++step)
         copy_block({place_in(s_.product.c, own), y_row_},
                    place_in(s_.link.tensor((s_.rank + step) % s_.ranks), own), y_row_, own.rows,
@@ -126,13 +126,12 @@ class summed_slices {
   }
 
  private:
-  void multiply_own(std::int64_t number, void* twin, bool twin_is_block, core::execution& turn) {
+  void multiply_own(std::int64_t number, const ops::second_output& second, core::execution& turn) {
     for (int r = 0; r < s_.ranks; ++r)
       theirs_[static_cast<std::size_t>(r)] = s_.link.piece(r) + slot_of(r, s_.rank);
     const block own = block_of(number, s_.rank);
     product_.multiply_and_sum(own, a_, {theirs_.data(), s_.ranks, s_.rank},
-                              {place_in(s_.product.c, own), s_.product.ldc, twin, twin_is_block},
-                              turn);
+                              {place_in(s_.product.c, own), s_.product.ldc, second}, turn);
   }
   // Whether panels begin and end at lines in y.
   bool has_lines(const void* y) const {
@@ -222,7 +221,7 @@ class gathered_slices {
     if (number + 1 == s_.in.count()) return multiply(s_.rank, of, own(of), {});
     const block next = s_.in.at(number + 1);
     s_.link.await_place();
-    ops::carried_copy staged;
+    ops::overlapped_copy staged;
     if (stages()) staged.add(own(next), s_.link.place(), next.rows * x_row_);
     multiply(s_.rank, of, own(of), staged);
     s_.link.show();
@@ -241,14 +240,14 @@ class gathered_slices {
   const char* own(const block& of) const {
     return static_cast<const char*>(s_.what.in) + of.row * x_row_;
   }
-  void multiply(int whose, const block& of, const char* rows, ops::carried_copy carried) {
+  void multiply(int whose, const block& of, const char* rows, ops::overlapped_copy copies) {
     const std::int64_t row = whose * own_ + of.row;
-    if (keep_ != nullptr) carried.add(rows, keep_ + row * x_row_, of.rows * x_row_);
+    if (keep_ != nullptr) copies.add(rows, keep_ + row * x_row_, of.rows * x_row_);
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::use tensors(s_.link);
       const void* const matrix = rows;
       product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, of.rows, nullptr},
-                        at_row(s_.product.c, row, y_row_), s_.product.ldc, carried, turn);
+                        at_row(s_.product.c, row, y_row_), s_.product.ldc, copies, turn);
     });
   }
 

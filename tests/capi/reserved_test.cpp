@@ -137,7 +137,7 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   // velo_recompute_layer, velo_recompute_call, what is known of groups and topologies, the counters
   // of pools, adaptors, executors, regions and plans for recompute, and all of schedules and
   // tunings but what is tried here, which velo writes, and every args struct
-  // (tests/ops/conformance_test.cpp).
+  // (tests/ops/every_operator/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
   const std::size_t structs_end = all.find("\"operators\":");

@@ -1,0 +1,52 @@
+// The epilogue of a product: everything that happens to its sums after the multiplication, as the
+// post-operations of oneDNN do.
+//
+// An element x of the sums passes these steps in registers, in this order:
+//   1. bias          x += bias[column]
+//   2. accumulate    x += what C holds
+//   3. rounding      x  = x in C's type
+//   4. addends       x  = the sum of several matrices, one of which is this product, rounded again
+//   5. stores        C = x, and the second output = x
+// Addends and results in panels exclude bias and accumulate, and need a packed weight; so do
+// copies. A new step is a field here and in kernel/output_block.hpp, its line in `output_of`
+// (output.hpp), in kernel/epilogue.inl, which says how kernels apply it, and in gemm_ref.cpp.
+#pragma once
+
+#include <cstdint>
+
+namespace velo::ops {
+
+struct overlapped_copy;
+
+// Rows `ld` elements apart; or panels of columns as wide as those of the packed weight, each
+// panel's rows contiguous (a blocked layout in oneDNN), so that whole lines are written.
+enum class matrix_layout : int { rows, panels };
+
+// Matrices of C's type in panels whose sum the result is, added in f32 in the order of the list.
+struct addend_list {
+  const void* const* matrices = nullptr;  // null: the result is the product alone
+  int terms = 0, position = 0;  // matrices[position] is this product, rounded, and is not read
+};
+
+struct second_output {
+  void* data = nullptr;  // null: there is none; rows begin and end at lines
+  std::int64_t ld = 0;
+  matrix_layout layout = matrix_layout::rows;
+};
+
+// The rows of a product within the matrices in panels that it reads and writes.
+struct panel_window {
+  std::int64_t rows = 0;   // of each of these matrices
+  std::int64_t first = 0;  // the one that is the product's first
+};
+
+struct gemm_epilogue {
+  const float* bias = nullptr;  // one a column, or null
+  bool accumulate = false;
+  addend_list addends;
+  second_output second;                     // of a sum with addends, written around the cache
+  panel_window window;                      // of C in panels, addends and the second output
+  const overlapped_copy* copies = nullptr;  // memory that is copied during the product
+};
+
+}  // namespace velo::ops

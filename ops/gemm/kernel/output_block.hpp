@@ -1,0 +1,41 @@
+// The rows and columns of a result that one kernel call finishes: where the sums go, in which type,
+// and which steps of the epilogue (ops/gemm/epilogue.hpp) they pass on the way.
+//
+// Kernels apply the steps while the sums are in registers (epilogue.inl). Invariant: nothing beyond
+// `rows` and `columns` is read or written. Cost: a conversion and a store a vector, and a load for
+// each addend.
+#pragma once
+
+#include <stdint.h>
+
+namespace velo::ops {
+
+struct output_block {
+  const float* bias;  // one a column, or null
+  void* c;            // first element of the result
+  int64_t ldc;
+  int rows, columns;
+  bool bf16, accumulate;  // the result's type; whether C's old value is added
+  bool nontemporal;       // stores bypass the cache: all columns, c at a whole vector
+
+  // The result is the sum of `terms` matrices in the order of the list. Number `position` is this
+  // product and is not read. Null: there are no addends.
+  const void* const* addends;
+  int terms, position;
+  int64_t addend_first, ld_addends;  // elements to the first one that is read; between rows
+
+  void* second;  // the second output, or null
+  int64_t ld_second;
+  bool second_nontemporal;  // whole vectors bypass the cache
+
+  // Makes row `count` the first one. Always inlined: files compiled for one ISA may not emit it.
+  __attribute__((always_inline)) void skip_rows(int count) {
+    const int64_t element = bf16 ? 2 : 4;
+    rows -= count;
+    c = static_cast<char*>(c) + count * ldc * element;
+    addend_first += count * ld_addends;
+    if (second != nullptr) second = static_cast<char*>(second) + count * ld_second * element;
+  }
+};
+
+}  // namespace velo::ops

@@ -1,0 +1,80 @@
+// The packing of A into micro-panels and strips.
+#include "ops/gemm/left_operand.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace velo::ops {
+
+const char* left_operand::rows(std::int64_t row, int count, std::int64_t p, void* own) const {
+  if (plan_.reads_a) return source(row, p);
+  if (plan_.packs_a_once) return reinterpret_cast<const char*>(shared_rows(row, p));
+  pack(row, count, p, static_cast<std::uint32_t*>(own));
+  return static_cast<const char*>(own);
+}
+
+const char* left_operand::source(std::int64_t row, std::int64_t p) const {
+  const std::int64_t k = p * form_.pass;
+  const std::int64_t index = p_.transpose_a ? k * p_.lda + row : row * p_.lda + k;
+  return static_cast<const char*>(p_.a) + index * (form_.type == element_type::bf16 ? 2 : 4);
+}
+
+// Where rows packed for all tasks lie; `row` is where a tile or a task of packing begins.
+std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const {
+  const std::int64_t row_words =
+      plan_.on_tiles ? form_.padded_depth(p) / form_.per_word() : form_.depth_words(p);
+  const std::int64_t pass_words = round_up(p_.m, 32) * (form_.pass / form_.per_word());
+  return shared_ + p * pass_words + row * row_words;
+}
+
+void left_operand::pack_all(const core::parallel& threads) const {
+  std::int64_t group = 128;  // rows a task, fewer where there are many threads
+  const auto groups_of = [&](std::int64_t rows) { return (p_.m + rows - 1) / rows; };
+  while (group > 32 && groups_of(group) * form_.passes() < 2 * threads.threads()) group /= 2;
+  const std::int64_t groups = groups_of(group);
+  threads(groups * form_.passes(), [&](std::int64_t task, int) {
+    const std::int64_t row = task % groups * group, p = task / groups;
+    pack(row, static_cast<int>(std::min(group, p_.m - row)), p, shared_rows(row, p));
+  });
+}
+
+void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
+  const char* from = source(row, p);
+  const int depth = form_.depth(p), padded = static_cast<int>(round_up(rows, micro_rows));
+  const std::int64_t micro_panel = std::int64_t{micro_rows} * form_.depth_words(p);
+  if (plan_.on_tiles) {
+    pack_strips(from, rows, p, to);
+  } else if (p_.transpose_a) {
+    moves_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
+  } else {
+    moves_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
+  }
+}
+
+// A in strips of 32 rows for tiles: every step of 32 of the depth is 2 KiB in one piece.
+void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
+                               std::uint32_t* to) const {
+  constexpr int side = tile_side, step_words = side * side / 2;
+  const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
+  const int strips = (rows + side - 1) / side;
+  const int odd_rows = rows % side;
+  if (odd_rows != 0) {
+    std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,
+                static_cast<std::size_t>(steps) * step_words * 4);
+  }
+  if (!p_.transpose_a) {
+    kernels_.strips(
+        {from, p_.lda, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
+    return;
+  }
+  for (int step = 0; step < steps; ++step) {
+    for (int strip = 0; strip < strips; ++strip) {
+      const char* square = from + (step * side * p_.lda + strip * side) * 2;
+      moves_.transpose_rows(
+          {square, p_.lda, std::min(side, depth - step * side), std::min(side, rows - strip * side),
+           to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
+    }
+  }
+}
+
+}  // namespace velo::ops

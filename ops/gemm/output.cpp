@@ -1,0 +1,39 @@
+// Where each part of a result lies, in rows and in panels.
+#include "ops/gemm/output.hpp"
+
+namespace velo::ops {
+
+output_block output_of(const gemm_problem& problem, const output_range& range) {
+  const gemm_epilogue& e = problem.epilogue;
+  const bool bf16 = problem.c_type == element_type::bf16;
+  const std::int64_t element = bf16 ? 2 : 4;
+  const std::int64_t in_panels =
+      range.column * e.window.rows + (e.window.first + range.row) * range.columns;
+  const auto first_of = [&](matrix_layout layout, std::int64_t ld) {
+    return layout == matrix_layout::panels ? in_panels : range.row * ld + range.column;
+  };
+  const auto step_of = [&](matrix_layout layout, std::int64_t ld) {
+    return layout == matrix_layout::panels ? range.columns : ld;
+  };
+  // A narrow panel whose rows are not whole lines is faster through the cache.
+  constexpr std::int64_t line = 64;
+  const bool has_lines = range.whole_panel || range.columns * element % line == 0;
+
+  output_block to{};
+  to.bias = e.bias == nullptr ? nullptr : e.bias + range.column;
+  to.c = static_cast<char*>(problem.c) + first_of(problem.c_layout, problem.ldc) * element;
+  to.ldc = step_of(problem.c_layout, problem.ldc);
+  to.rows = range.rows, to.columns = range.columns;
+  to.bf16 = bf16, to.accumulate = e.accumulate;
+  to.nontemporal = problem.c_layout == matrix_layout::panels && has_lines;
+  to.addends = e.addends.matrices;
+  to.terms = e.addends.terms, to.position = e.addends.position;
+  to.addend_first = in_panels, to.ld_addends = range.columns;
+  if (e.second.data == nullptr) return to;
+  to.second = static_cast<char*>(e.second.data) + first_of(e.second.layout, e.second.ld) * element;
+  to.ld_second = step_of(e.second.layout, e.second.ld);
+  to.second_nontemporal = has_lines;
+  return to;
+}
+
+}  // namespace velo::ops

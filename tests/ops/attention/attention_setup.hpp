@@ -1,0 +1,152 @@
+// A problem of attention in the tests' own terms, with the tensors and arguments of both calls.
+#pragma once
+
+#include <vector>
+
+#include "tests/ops/operator_testing.hpp"
+
+namespace velo::testing {
+
+using ints = std::vector<std::int64_t>;
+
+// One problem in the test's own terms; a layout decides only where an element lies.
+struct setup {
+  std::int64_t layout = VELO_ATTENTION_LAYOUT_BNSD;
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, sq = 1, skv = 1, d = 1, dv = 1;
+  std::int64_t mode = VELO_ATTENTION_SPARSE_MODE_FULL;
+  double scale = 0.125;
+  ints q_ends, kv_ends;  // tnd
+
+  bool lists() const { return layout == VELO_ATTENTION_LAYOUT_TND; }
+  std::int64_t sequences() const {
+    return lists() ? static_cast<std::int64_t>(q_ends.size()) : batch;
+  }
+  static std::int64_t first(const ints& ends, std::int64_t b) {
+    return b == 0 ? 0 : ends[static_cast<std::size_t>(b - 1)];
+  }
+  static std::int64_t count(const ints& ends, std::int64_t b) {
+    return ends[static_cast<std::size_t>(b)] - first(ends, b);
+  }
+  std::int64_t q_length(std::int64_t b) const { return lists() ? count(q_ends, b) : sq; }
+  std::int64_t kv_length(std::int64_t b) const { return lists() ? count(kv_ends, b) : skv; }
+  bool visible(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    if (mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return j <= i;
+    if (mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) {
+      return j <= i + kv_length(b) - q_length(b);
+    }
+    return true;
+  }
+
+  ints shape(bool queries, std::int64_t n, std::int64_t size) const {
+    const std::int64_t s = queries ? sq : skv;
+    switch (layout) {
+      case VELO_ATTENTION_LAYOUT_BSND:
+        return {batch, s, n, size};
+      case VELO_ATTENTION_LAYOUT_BNSD:
+        return {batch, n, s, size};
+      case VELO_ATTENTION_LAYOUT_SBH:
+        return {s, batch, n * size};
+      case VELO_ATTENTION_LAYOUT_BSH:
+        return {batch, s, n * size};
+      default: {
+        const ints& ends = queries ? q_ends : kv_ends;
+        return {ends.empty() ? 0 : ends.back(), n, size};
+      }
+    }
+  }
+  // Element (b, head, row, 0) of a compact tensor of n heads.
+  std::size_t at(bool queries, std::int64_t n, std::int64_t size, std::int64_t b, std::int64_t h,
+                 std::int64_t row) const {
+    const std::int64_t s = queries ? sq : skv;
+    std::int64_t place = 0;
+    switch (layout) {
+      case VELO_ATTENTION_LAYOUT_BSND:
+      case VELO_ATTENTION_LAYOUT_BSH:
+        place = (b * s + row) * n + h;
+        break;
+      case VELO_ATTENTION_LAYOUT_BNSD:
+        place = (b * n + h) * s + row;
+        break;
+      case VELO_ATTENTION_LAYOUT_SBH:
+        place = (row * batch + b) * n + h;
+        break;
+      default:
+        place = (first(queries ? q_ends : kv_ends, b) + row) * n + h;
+    }
+    return static_cast<std::size_t>(place * size);
+  }
+  ints stats_shape() const {
+    if (lists()) return {q_ends.empty() ? 0 : q_ends.back(), heads};
+    return {batch, heads, sq};
+  }
+  std::size_t stats_at(std::int64_t b, std::int64_t h, std::int64_t row) const {
+    const std::int64_t place =
+        lists() ? (first(q_ends, b) + row) * heads + h : (b * heads + h) * sq + row;
+    return static_cast<std::size_t>(place);
+  }
+};
+
+inline setup make(std::int64_t layout, std::int64_t batch, std::int64_t heads,
+                  std::int64_t kv_heads, std::int64_t sq, std::int64_t skv, std::int64_t d,
+                  std::int64_t dv) {
+  setup p;
+  p.layout = layout, p.batch = batch, p.heads = heads, p.kv_heads = kv_heads;
+  p.sq = sq, p.skv = skv, p.d = d, p.dv = dv;
+  p.scale = 1 / std::sqrt(static_cast<double>(d));
+  return p;
+}
+
+inline setup make_tnd(ints q_ends, ints kv_ends, std::int64_t heads, std::int64_t kv_heads,
+                      std::int64_t d) {
+  setup p = make(VELO_ATTENTION_LAYOUT_TND, 1, heads, kv_heads, 0, 0, d, d);
+  p.q_ends = std::move(q_ends), p.kv_ends = std::move(kv_ends);
+  return p;
+}
+
+// Tensors and arguments of both calls.
+template <class T>
+struct tensors {
+  explicit tensors(const setup& p)
+      : q(p.shape(true, p.heads, p.d)),
+        k(p.shape(false, p.kv_heads, p.d)),
+        v(p.shape(false, p.kv_heads, p.dv)),
+        out(p.shape(true, p.heads, p.dv)),
+        dy(p.shape(true, p.heads, p.dv)),
+        dq(p.shape(true, p.heads, p.d)),
+        dk(p.shape(false, p.kv_heads, p.d)),
+        dv(p.shape(false, p.kv_heads, p.dv)),
+        max(p.stats_shape()),
+        sum(p.stats_shape()),
+        q_list{p.q_ends.data(), static_cast<std::int64_t>(p.q_ends.size())},
+        kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())} {
+    q.fill(1, 2), k.fill(2, 2), v.fill(3), dy.fill(4);
+    for (auto* a : {&out, &dq, &dk, &dv}) a->fill(5);
+    max.fill(6), sum.fill(7);
+    forward.query = q.tensor(), forward.key = k.tensor(), forward.value = v.tensor();
+    forward.attention_out = out.tensor();
+    forward.softmax_max = max.tensor(), forward.softmax_sum = sum.tensor();
+    set(forward, p);
+    backward.query = q.tensor(), backward.key = k.tensor(), backward.value = v.tensor();
+    backward.dy = dy.tensor(), backward.attention_out = out.tensor();
+    backward.softmax_max = max.tensor(), backward.softmax_sum = sum.tensor();
+    backward.dquery = dq.tensor(), backward.dkey = dk.tensor(), backward.dvalue = dv.tensor();
+    set(backward, p);
+  }
+  template <class Args>
+  void set(Args& a, const setup& p) {
+    a.layout = p.layout;
+    a.head_num = p.heads;
+    a.scale = p.scale;
+    a.sparse_mode = p.mode;
+    if (!p.lists()) return;
+    a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;
+  }
+
+  array<T> q, k, v, out, dy, dq, dk, dv;
+  array<float> max, sum;
+  velo_ints q_list, kv_list;
+  velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
+  velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
+};
+
+}  // namespace velo::testing

@@ -1,0 +1,89 @@
+// The known results among the examples of abi/spec, held against the reference and against the
+// kernels of this machine, in float32 and in bfloat16, within the bounds of the spec; and whether
+// they depend on every attribute, so that whoever keeps the examples notices one that is ignored.
+#include <string_view>
+
+#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/example_call.hpp"
+
+using namespace velo;
+using namespace velo::testing;
+
+namespace {
+
+// Each element of a known result with whether the call gave it, as `check(what, holds)`.
+template <class Check>
+void compare(example_call& call, const Check& check) {
+  const bool mixed = call.is_mixed();
+  for (const hosts::known_result& wanted : call.sample().known) {
+    for (std::size_t t = 0; t < call.tensors(); ++t) {
+      if (wanted.field != call.spec().fields[call.field(t)].name) continue;
+      const hosts::array& got = call.memory(t);
+      REQUIRE(wanted.values.size() == static_cast<std::size_t>(got.count()));
+      const ops::error_bound bound = ops::bound_of(call.spec(), got.dtype, mixed);
+      double largest = 0;
+      for (const double exact : wanted.values) largest = std::max(largest, std::abs(exact));
+      for (std::size_t i = 0; i < wanted.values.size(); ++i) {
+        const double exact = wanted.values[i], value = element(got, i);
+        check(wanted.field + "[" + std::to_string(i) + "]: " + std::to_string(value),
+              std::abs(value - exact) <= allowed(bound, exact, largest));
+      }
+    }
+  }
+}
+
+// Whether some known result of the operator is lost when the field is left out.
+bool decides(const ops::op_spec& spec, int field, const session& s) {
+  for (const hosts::sample& sample : hosts::samples(true)) {
+    if (sample.op != spec.name || sample.known.empty()) continue;
+    example_call call(sample);
+    ops::args_block defaults;
+    ops::set_defaults(spec, defaults);
+    call.args.values[field] = defaults.values[field];
+    if (call.run(s.stream()) != VELO_OK) return true;
+    bool holds = true;
+    compare(call, [&](const std::string&, bool one) { holds = holds && one; });
+    if (!holds) return true;
+  }
+  return false;
+}
+
+// Of how an operator works, not of what it gives.
+bool is_tuning(const ops::field& field) {
+  return std::string_view(field.name) == "parallel_num";
+}
+
+}  // namespace
+
+TEST_CASE("every operator gives the known results of its examples, at every level") {
+  int known = 0;
+  for (const char* level : {R"({"level": 0})", R"({"level": 2})"}) {
+    session s(1, level);
+    for (const hosts::sample& sample : hosts::samples(true)) {
+      example_call call(sample);
+      INFO(places_of(sample.op) << "\n" << level << " " << sample.attributes_json());
+      VELO_RUN(call.run(s.stream()));
+      compare(call, [&](const std::string& what, bool holds) {
+        INFO(what);
+        CHECK(holds);
+        ++known;
+      });
+    }
+  }
+  CHECK(known > 4 * ops::op_count());
+}
+
+TEST_CASE("a known result depends on each attribute and each optional input of its operator") {
+  session s;
+  for (int i = 0; i < ops::op_count(); ++i) {
+    const ops::op_spec& spec = ops::spec_of(static_cast<ops::op_id>(i));
+    for (int f = 0; f < spec.field_count; ++f) {
+      const ops::field& field = spec.fields[f];
+      const bool tensor = field.kind == ops::field_kind::tensor;
+      if (field.kind == ops::field_kind::handle || (tensor && (field.output || !field.optional)))
+        continue;
+      INFO(places_of(spec) << "\nwhether an example with a known result decides " << field.name);
+      CHECK(decides(spec, f, s) != is_tuning(field));
+    }
+  }
+}

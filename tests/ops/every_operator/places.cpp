@@ -1,0 +1,40 @@
+// The operator's source is searched for in its family's folder, of ops/ or of sched/: one may hold
+// several operators.
+#include "tests/ops/every_operator/places.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+namespace velo::testing {
+
+std::string source_of(const ops::op_spec& spec) {
+  static std::map<std::string, std::string> known;
+  std::string& found = known[spec.name];
+  if (!found.empty()) return found;
+  std::string folder = std::string("ops/") + spec.family;
+  if (!std::filesystem::exists(std::string(VELO_SOURCE_DIR "/") + folder))
+    folder = std::string("sched/") + spec.family;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(VELO_SOURCE_DIR "/") + folder)) {
+    if (entry.path().extension() != ".cpp") continue;
+    std::ifstream in(entry.path());
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (text.find(std::string(" ") + spec.name + "_operator") != std::string::npos)
+      found = folder + "/" + entry.path().filename().string();
+  }
+  return found;
+}
+
+std::string places_of(const ops::op_spec& spec) {
+  return std::string(spec.name) + ": edit " + source_of(spec) +
+         " or what it includes; what it promises is in abi/spec/ops/" + spec.family + ".json";
+}
+
+std::string places_of(const std::string& op) {
+  ops::op_id id;
+  return ops::find_op(op.c_str(), id) ? places_of(ops::spec_of(id)) : op;
+}
+
+}  // namespace velo::testing

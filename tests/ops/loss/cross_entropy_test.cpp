@@ -1,0 +1,209 @@
+// cross_entropy against its formula in double: every kernel, reduction, ignored tokens, gradients
+// in place, extremes.
+#include "tests/ops/operator_testing.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+template <class T>
+void check(session& s, std::int64_t tokens, std::int64_t n, std::int64_t reduction,
+           double scale = 5) {
+  INFO("tokens " << tokens << ", n " << n << ", reduction " << reduction << ", bytes "
+                 << sizeof(T));
+  const bool none = reduction == VELO_REDUCTION_NONE;
+  const std::vector<std::int64_t> loss_shape =
+      none ? std::vector<std::int64_t>{tokens} : std::vector<std::int64_t>{};
+  array<T> logits({tokens, n}), dlogits({tokens, n});
+  array<std::int64_t> targets({tokens});
+  array<float> loss(loss_shape), dloss(loss_shape), lse({tokens});
+  logits.fill(1, scale), dloss.fill(2);
+  const auto width = static_cast<std::size_t>(n);
+  std::vector<double> losses(targets.size()), want_lse(targets.size()), want_d(logits.size());
+  double count = 0, total = 0;
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    targets[t] = t % 5 == 3 ? -7 : static_cast<std::int64_t>(t * 31 % width);
+    double largest = -1e300, sum = 0;
+    for (std::size_t i = 0; i < width; ++i) largest = std::max(largest, logits.at(t * width + i));
+    for (std::size_t i = 0; i < width; ++i) sum += std::exp(logits.at(t * width + i) - largest);
+    want_lse[t] = largest + std::log(sum);
+    if (targets[t] == -7) continue;
+    losses[t] = want_lse[t] - logits.at(t * width + static_cast<std::size_t>(targets[t]));
+    count += 1, total += losses[t];
+  }
+  for (std::size_t t = 0; t < targets.size(); ++t) {
+    const double d =
+        none ? dloss.at(t)
+             : dloss.at(0) / (reduction == VELO_REDUCTION_MEAN ? std::max(count, 1.0) : 1);
+    for (std::size_t i = 0; i < width && targets[t] != -7; ++i) {
+      const double p = std::exp(logits.at(t * width + i) - want_lse[t]);
+      want_d[t * width + i] = (p - (static_cast<std::int64_t>(i) == targets[t] ? 1 : 0)) * d;
+    }
+  }
+  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+  f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+  f.lse = lse.tensor();
+  f.ignore_index = -7, f.reduction = reduction;
+  VELO_RUN(velo_cross_entropy(s.stream(), &f));
+  require_close(lse, want_lse, 1e-6, 1e-6);
+  const double reduced = reduction == VELO_REDUCTION_SUM ? total : count > 0 ? total / count : 0;
+  require_close(loss, none ? losses : std::vector<double>{reduced}, 2e-6,
+                2e-6 * std::max(1.0, scale));
+  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
+  b.lse = lse.tensor();
+  b.dlogits = dlogits.tensor(), b.ignore_index = -7, b.reduction = reduction;
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  require_close(dlogits, want_d, rounding<T>() + 2e-6 * std::max(1.0, scale), 1e-6);
+  b.dlogits = b.logits;
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  require_close(logits, want_d, rounding<T>() + 2e-6 * std::max(1.0, scale), 1e-6);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "cross_entropy and its gradient agree with the formula for every kernel, reduction and dtype") {
+  for (const char* op : {"cross_entropy", "cross_entropy_backward"}) {
+    for_each_kernel(op, [](session& s) {
+      for (const std::int64_t reduction :
+           {VELO_REDUCTION_NONE, VELO_REDUCTION_MEAN, VELO_REDUCTION_SUM}) {
+        for (const std::int64_t n : {1, 2, 15, 16, 33, 260, 5000}) {
+          check<float>(s, 7, n, reduction);
+          check<bf16>(s, 7, n, reduction);
+        }
+        check<float>(s, 0, 8, reduction);
+        check<float>(s, 3, 100, reduction, 1000);  // exponentials that only the shift keeps finite
+      }
+    });
+  }
+}
+
+TEST_CASE("cross_entropy's gradient is the slope of its loss") {
+  session s;
+  array<float> logits({2, 9}), loss({}), dloss({}), lse({2}), d({2, 9});
+  array<std::int32_t> targets({2});
+  logits.fill(1, 2), targets[0] = 4, targets[1] = 0, dloss[0] = 1;
+  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+  f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+  f.lse = lse.tensor();
+  VELO_RUN(velo_cross_entropy(s.stream(), &f));
+  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
+  b.lse = lse.tensor();
+  b.dlogits = d.tensor();
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    const float kept = logits[i];
+    logits[i] = kept + 0.01f;
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    const double above = loss.at(0);
+    logits[i] = kept - 0.01f;
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    logits[i] = kept;
+    CHECK(d.at(i) == Approx((above - loss.at(0)) / 0.02).margin(1e-3));
+  }
+}
+
+TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
+  for_each_kernel("cross_entropy", [](session& s) {
+    array<float> logits({6, 40}), loss({6}), lse({6});
+    array<std::int32_t> targets({6});
+    logits.fill(1);
+    for (std::size_t t = 0; t < 6; ++t) targets[t] = 5;
+    logits[0] = std::nanf(""), logits[40 + 39] = std::nanf("");
+    logits[80] = -HUGE_VALF;
+    for (std::size_t i = 120; i < 160; ++i) logits[i] = i == 125 ? 1.0f : -HUGE_VALF;
+    logits[160 + 6] = logits[200 + 5] = HUGE_VALF;
+    velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+    f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+    f.lse = lse.tensor();
+    f.reduction = VELO_REDUCTION_NONE;
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    CHECK(std::isnan(loss.at(0)));
+    CHECK(std::isnan(loss.at(1)));
+    CHECK(std::isfinite(loss.at(2)));
+    CHECK(loss.at(3) == Approx(0).margin(1e-6));
+    CHECK(lse.at(4) == HUGE_VAL);
+    CHECK(loss.at(4) == HUGE_VAL);  // a target beside it has no chance at all
+    CHECK(lse.at(5) == HUGE_VAL);
+    CHECK(std::isnan(loss.at(5)));  // one that is it: infinity less infinity
+  });
+}
+
+TEST_CASE("cross_entropy of a row with NaN is NaN whatever stands beside it") {
+  for_each_kernel("cross_entropy", [](session& s) {
+    for (const float beside : {std::nanf(""), -HUGE_VALF, HUGE_VALF}) {
+      for (const std::size_t at : {0, 21, 2999}) {
+        INFO(beside << " beside NaN at " << at);
+        array<float> logits({1, 3000}), loss({1}), lse({1});
+        array<std::int64_t> targets({1});
+        for (std::size_t i = 0; i < 3000; ++i) logits[i] = beside;
+        logits[at] = std::nanf(""), targets[0] = 5;
+        velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+        f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+        f.lse = lse.tensor(), f.reduction = VELO_REDUCTION_NONE;
+        VELO_RUN(velo_cross_entropy(s.stream(), &f));
+        CHECK(std::isnan(lse.at(0)));
+        CHECK(std::isnan(loss.at(0)));
+      }
+    }
+  });
+}
+
+TEST_CASE("cross_entropy finds the largest logit wherever it stands") {
+  for_each_kernel("cross_entropy", [](session& s) {
+    constexpr std::int64_t n = 5000;
+    array<float> logits({6, n}), loss({}), lse({6});
+    array<std::int32_t> targets({6});
+    for (std::size_t t = 0; t < 6; ++t) {
+      targets[t] = 17;
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto at = static_cast<double>(i);
+        const double rows[] = {at / 20,
+                               -at / 20,
+                               i == 4321 ? 90.0 : 0.0,
+                               i == 2000 ? 39.0 : 0.0,
+                               at > 3000 ? at - 3000 : -HUGE_VAL,
+                               at / 50 - 3e4};
+        logits[t * n + i] = static_cast<float>(rows[t]);
+      }
+    }
+    velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+    f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+    f.lse = lse.tensor();
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    for (std::size_t t = 0; t < 6; ++t) {
+      INFO("row " << t);
+      double largest = -HUGE_VAL, sum = 0;
+      for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, logits.at(t * n + i));
+      for (std::size_t i = 0; i < n; ++i) sum += std::exp(logits.at(t * n + i) - largest);
+      CHECK(lse.at(t) == Approx(largest + std::log(sum)).epsilon(2e-7).margin(2e-6));
+    }
+  });
+}
+
+TEST_CASE("cross_entropy refuses targets out of range before it writes anything") {
+  session s;
+  array<float> logits({2, 4}), loss({}), dloss({}), lse({2});
+  array<std::int64_t> targets({2}), three({3});
+  logits.fill(1), loss.fill(2);
+  const auto before = logits.bytes();
+  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+  f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor();
+  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
+  b.lse = lse.tensor();
+  b.dlogits = logits.tensor();
+  targets[0] = 1;
+  for (const std::int64_t bad : {std::int64_t{4}, std::int64_t{-1}, INT64_MIN}) {
+    targets[1] = bad;
+    VELO_REFUSED(velo_cross_entropy(s.stream(), &f), VELO_ERR_ARGUMENT, "args.targets");
+    VELO_REFUSED(velo_cross_entropy_backward(s.stream(), &b), VELO_ERR_ARGUMENT, "args.targets");
+  }
+  CHECK(logits.bytes() == before);
+  f.targets = three.tensor();
+  VELO_REFUSED(velo_cross_entropy(s.stream(), &f), VELO_ERR_SHAPE, "args.targets.shape");
+  f.targets = targets.tensor(), f.reduction = VELO_REDUCTION_NONE;
+  VELO_REFUSED(velo_cross_entropy(s.stream(), &f), VELO_ERR_RANK, "args.loss.shape");
+}

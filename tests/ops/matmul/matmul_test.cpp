@@ -1,0 +1,394 @@
+// matmul and matmul_add_fp32 against double: shapes, transposes, strides, packs, every kernel,
+// threads, and what they refuse.
+#include <algorithm>
+
+#include "ops/gemm/gemm.hpp"
+#include "tests/ops/operator_testing.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+// A matrix with rows at a distance: the view, and the array that holds it.
+template <class T>
+struct matrix {
+  std::int64_t rows, columns, ld;
+  array<T> memory;
+  std::int64_t shape[2], strides[2];
+  velo_tensor view{};
+
+  matrix(std::int64_t r, std::int64_t c, std::int64_t gap, std::uint64_t seed)
+      : rows(r),
+        columns(c),
+        ld(c + gap),
+        memory({r * (c + gap)}),
+        shape{r, c},
+        strides{c + gap, 1} {
+    memory.fill(seed);
+  }
+  double at(std::int64_t i, std::int64_t j) const {
+    return memory.at(static_cast<std::size_t>(i * ld + j));
+  }
+  const velo_tensor* tensor() {
+    view = *memory.tensor();
+    view.ndim = 2, view.shape = shape, view.strides = strides;
+    return &view;
+  }
+};
+
+struct form {
+  bool transpose_a = false, transpose_b = false, accumulate = false, bias = false, packed = false;
+  std::int64_t gap = 0;
+};
+
+struct weight {
+  velo_pack pack = nullptr;
+  ~weight() { velo_pack_destroy(pack); }
+};
+
+// One product of In with results in Out. False when the forced kernel does not serve the arguments.
+template <class In, class Out>
+bool check_product(session& s, std::int64_t m, std::int64_t n, std::int64_t k, const form& f) {
+  INFO("m " << m << " n " << n << " k " << k << " ta " << f.transpose_a << " tb " << f.transpose_b
+            << " acc " << f.accumulate << " bias " << f.bias << " packed " << f.packed << " gap "
+            << f.gap << " bytes " << sizeof(In) << sizeof(Out));
+  matrix<In> a(f.transpose_a ? k : m, f.transpose_a ? m : k, f.gap, 1);
+  matrix<In> b(f.transpose_b ? n : k, f.transpose_b ? k : n, f.gap, 2);
+  matrix<Out> c(m, n, f.gap, 3);
+  array<float> bias({n});
+  bias.fill(4);
+  const matrix<Out> before(m, n, f.gap, 3);
+
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.c = c.tensor();
+  args.transpose_a = f.transpose_a, args.accumulate = f.accumulate;
+  args.dtype = sizeof(Out) == sizeof(In) ? VELO_PRODUCT_DTYPE_LIKE_A : VELO_PRODUCT_DTYPE_FLOAT32;
+  if (f.bias) args.bias = bias.tensor();
+  weight w;
+  if (f.packed) {
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.transpose = f.transpose_b, desc.dtype = dtype_of<In>(), desc.k = k, desc.n = n;
+    VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+    VELO_RUN(velo_pack_update(s.stream(), w.pack, b.tensor()));
+    args.packed = w.pack;
+  } else {
+    args.b = b.tensor(), args.transpose_b = f.transpose_b;
+  }
+  const velo_status status = velo_matmul(s.stream(), &args);
+  if (status == VELO_ERR_UNSUPPORTED) return false;
+  VELO_RUN(status);
+
+  for (std::int64_t i = 0; i < m; i = next_compared(i, m)) {
+    for (std::int64_t j = 0; j < c.ld; ++j) {
+      if (j >= n) {
+        if (c.at(i, j) != before.at(i, j)) FAIL("wrote between the rows");
+        continue;
+      }
+      double sum = 0, size = 0;
+      for (std::int64_t q = 0; q < k; ++q) {
+        const double term =
+            (f.transpose_a ? a.at(q, i) : a.at(i, q)) * (f.transpose_b ? b.at(j, q) : b.at(q, j));
+        sum += term, size += std::abs(term);
+      }
+      if (f.bias) sum += bias.at(static_cast<std::size_t>(j)), size += 1;
+      if (f.accumulate) sum += before.at(i, j), size += 1;
+      const double bound = size * 0x1p-24 * (3 + std::sqrt(static_cast<double>(k))) +
+                           std::abs(sum) * rounding<Out>();
+      if (!(std::abs(c.at(i, j) - sum) <= bound)) {
+        FAIL("element " << i << ", " << j << ": got " << c.at(i, j) << ", truth " << sum);
+      }
+    }
+  }
+  CHECK(c.memory.intact());
+  return true;
+}
+
+template <class T>
+bool check_add(session& s, std::int64_t t, std::int64_t n, std::int64_t k) {
+  INFO("t " << t << " n " << n << " k " << k << " bytes " << sizeof(T));
+  array<T> x({t, k}), dy({t, n});
+  array<float> grad({n, k});
+  x.fill(1), dy.fill(2), grad.fill(3);
+  const std::vector<unsigned char> bits = grad.bytes();
+  std::vector<double> truth(grad.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) truth[i] = grad.at(i);
+  const auto width = static_cast<std::size_t>(k), rows = static_cast<std::size_t>(n);
+  for (std::size_t q = 0; q < static_cast<std::size_t>(t); ++q) {
+    for (std::size_t i = 0; i < rows; ++i) {
+      for (std::size_t j = 0; j < width; ++j) {
+        truth[i * width + j] += dy.at(q * rows + i) * x.at(q * width + j);
+      }
+    }
+  }
+  velo_matmul_add_fp32_args a = VELO_MATMUL_ADD_FP32_ARGS_INIT;
+  a.total_input = x.tensor(), a.grad_output = dy.tensor(), a.grad = grad.tensor();
+  const velo_status status = velo_matmul_add_fp32(s.stream(), &a);
+  if (status == VELO_ERR_UNSUPPORTED) return false;
+  VELO_RUN(status);
+  require_close(grad, truth, 1e-6, 2e-7 * static_cast<double>(t + 4));
+  if (t == 0) CHECK(grad.bytes() == bits);
+  return true;
+}
+
+// Kernels that serve something here: those of the list that the machine and VELO_ISA allow, less
+// the dot product where it is slower than what it stands in for.
+int kernels_that_serve() {
+  using velo::core::isa;
+  velo::ops::op_id op{};
+  REQUIRE(velo::ops::find_op("matmul", op));
+  const velo::ops::kernel_list& all = *velo::ops::definition_of(op).kernels;
+  const isa highest = session().isa();
+  return static_cast<int>(std::count_if(all.entries, all.entries + all.count, [&](const auto& k) {
+    return k.isa <= highest && (k.isa != isa::avx512_bf16 || velo::ops::dot_product_pays());
+  }));
+}
+
+const std::int64_t some_sizes[] = {0, 1, 2, 15, 16, 17, 33, 64, 100};
+
+}  // namespace
+
+TEST_CASE(
+    "matmul agrees with its definition for every kernel, shape, transpose, stride and dtype") {
+  int run = 0;
+  for_each_kernel("matmul", [&](session& s) {
+    int here = 0;
+    for (int bits = 0; bits < 64; ++bits) {
+      form f;
+      f.transpose_a = bits & 1, f.transpose_b = bits & 2, f.accumulate = bits & 4,
+      f.bias = bits & 8;
+      f.packed = bits & 16, f.gap = bits & 32 ? 5 : 0;
+      const auto size = [&](int salt) {
+        return some_sizes[static_cast<std::size_t>((bits * 5 + salt) % 9)];
+      };
+      here += check_product<float, float>(s, size(1), size(3), size(bits / 9), f);
+      here += check_product<bf16, bf16>(s, size(2), size(7), size(bits / 7), f);
+      here += check_product<bf16, float>(s, size(4), size(6), size(bits / 8), f);
+    }
+    run += here > 0;
+    for (const std::int64_t n : {0, 1, 70}) {
+      for (const std::int64_t k : {0, 1, 40}) {
+        for (const std::int64_t m : {0, 1, 35}) check_product<bf16, bf16>(s, m, n, k, {});
+      }
+    }
+  });
+  CHECK(run == kernels_that_serve());
+}
+
+TEST_CASE("large products agree with their definition") {
+  for_each_kernel("matmul", [&](session& s) {
+    form f;
+    check_product<float, float>(s, 150, 700, 600, f);
+    check_product<bf16, bf16>(s, 600, 150, 700, f);
+    f.packed = f.transpose_b = f.bias = true;
+    check_product<bf16, float>(s, 40, 600, 1100, f);
+    check_product<float, float>(s, 300, 130, 1030, f);
+  });
+}
+
+TEST_CASE("matmul folds the leading dimensions of a") {
+  session s;
+  array<float> a({3, 4, 5, 7}), b({7, 6}), c({3, 4, 5, 6}), flat_a({60, 7}), flat_c({60, 6});
+  a.fill(1), b.fill(2), flat_a.fill(1);
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  args.a = flat_a.tensor(), args.c = flat_c.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  CHECK(c.bytes() == flat_c.bytes());
+
+  // Rows at one distance fold; rows that jump do not.
+  const std::int64_t shape[] = {2, 3, 7}, even[] = {24, 8, 1}, jump[] = {30, 8, 1};
+  const std::int64_t c_shape[] = {2, 3, 6};
+  velo_tensor view = *a.tensor(), out = *c.tensor();
+  view.ndim = 3, view.shape = shape, view.strides = even;
+  out.ndim = 3, out.shape = c_shape;
+  args.a = &view, args.c = &out;
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  view.strides = jump;
+  VELO_REFUSED(velo_matmul(s.stream(), &args), VELO_ERR_LAYOUT, "args.a.strides");
+}
+
+TEST_CASE(
+    "matmul gives the same bits for any number of threads, plain and packed, inline and queued") {
+  std::vector<unsigned char> plain_bits, packed_bits, add_bits;
+  for (const int threads : {1, 2, 3}) {
+    session s(threads);
+    array<bf16> a({333, 500}), b({500, 420}), plain({333, 420}), packed({333, 420});
+    array<float> grad({500, 420});
+    array<bf16> dy({333, 420});
+    a.fill(1), b.fill(2), dy.fill(3), grad.fill(4);
+    velo_stream queue = nullptr;
+    VELO_RUN(velo_stream_create(s.context(), &queue));
+    const velo_stream on = threads == 3 ? queue : s.stream();
+    weight w;
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.dtype = dtype_of<bf16>(), desc.k = 500, desc.n = 420;
+    VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+    VELO_RUN(velo_pack_update(on, w.pack, b.tensor()));
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = a.tensor(), args.b = b.tensor(), args.c = plain.tensor();
+    VELO_RUN(velo_matmul(on, &args));
+    args.b = nullptr, args.packed = w.pack, args.c = packed.tensor();
+    VELO_RUN(velo_matmul(on, &args));
+    velo_matmul_add_fp32_args add = VELO_MATMUL_ADD_FP32_ARGS_INIT;
+    add.total_input = dy.tensor(), add.grad_output = a.tensor(), add.grad = grad.tensor();
+    VELO_RUN(velo_matmul_add_fp32(on, &add));
+    VELO_RUN(velo_stream_synchronize(queue));
+    velo_stream_destroy(queue);
+    if (plain_bits.empty()) {
+      plain_bits = plain.bytes(), packed_bits = packed.bytes(), add_bits = grad.bytes();
+    }
+    CHECK(plain.bytes() == plain_bits);
+    CHECK(packed.bytes() == packed_bits);
+    CHECK(plain_bits == packed_bits);
+    CHECK(grad.bytes() == add_bits);
+  }
+}
+
+TEST_CASE("matmul_add_fp32 adds the unrounded product for every kernel, shape and dtype") {
+  int run = 0;
+  for_each_kernel("matmul_add_fp32", [&](session& s) {
+    int here = 0;
+    for (const std::int64_t t : {0, 1, 2, 31, 64, 130}) {
+      for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{0, 3},
+                                 {3, 0},
+                                 {1, 1},
+                                 {17, 40},
+                                 {64, 32},
+                                 {100, 70}}) {
+        here += check_add<float>(s, t, n, k);
+        here += check_add<bf16>(s, t, n, k);
+      }
+    }
+    here += check_add<bf16>(s, 600, 70, 150);
+    run += here > 0;
+  });
+  CHECK(run == kernels_that_serve());
+}
+
+TEST_CASE("every kernel of matmul serves what velo_op_explain says it serves") {
+  session s;
+  array<float> a({4, 8}), b({8, 4}), c({4, 4});
+  a.fill(1), b.fill(2);
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  session forced(1, "{\"kernel.matmul\": \"amx\"}");
+  VELO_REFUSED(velo_matmul(forced.stream(), &args), VELO_ERR_UNSUPPORTED, "args");
+}
+
+TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
+  session s;
+  array<float> a({4, 8}), b({8, 6}), c({4, 6}), bias({6}), short_bias({5}), wide({4, 7}),
+      cube({2, 2, 8});
+  array<bf16> half({8, 6}), half_c({4, 6});
+  array<std::int32_t> integers({4, 8});
+  a.fill(1), b.fill(2), c.fill(3);
+  const std::vector<unsigned char> before = c.bytes();
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.k = 8, desc.n = 6;
+  weight w, other, halves;
+  VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+  desc.k = 9;
+  VELO_RUN(velo_pack_create(s.context(), &desc, &other.pack));
+  desc.k = 8, desc.dtype = dtype_of<bf16>();
+  VELO_RUN(velo_pack_create(s.context(), &desc, &halves.pack));
+
+  velo_matmul_args good = VELO_MATMUL_ARGS_INIT;
+  good.a = a.tensor(), good.b = b.tensor(), good.c = c.tensor();
+  velo_matmul_args args = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_matmul(s.stream(), &args), code, argument);
+    CHECK(c.bytes() == before);
+    args = good;
+  };
+  args.a = nullptr, refused(VELO_ERR_NULL, "args.a");
+  args.b = nullptr, refused(VELO_ERR_NULL, "args.b");
+  args.c = nullptr, refused(VELO_ERR_NULL, "args.c");
+  args.a = integers.tensor(), refused(VELO_ERR_DTYPE, "args.a.dtype");
+  args.b = half.tensor(), refused(VELO_ERR_DTYPE, "args.b.dtype");
+  args.b = a.tensor(), refused(VELO_ERR_SHAPE, "args.b.shape");
+  args.b = bias.tensor(), refused(VELO_ERR_RANK, "args.b.ndim");
+  args.transpose_b = 1, refused(VELO_ERR_SHAPE, "args.b.shape");
+  args.transpose_a = 1, refused(VELO_ERR_SHAPE, "args.b.shape");
+  args.a = cube.tensor(), args.transpose_a = 1, refused(VELO_ERR_RANK, "args.a.ndim");
+  args.c = wide.tensor(), refused(VELO_ERR_SHAPE, "args.c.shape");
+  args.c = half_c.tensor(), refused(VELO_ERR_DTYPE, "args.c.dtype");
+  args.bias = short_bias.tensor(), refused(VELO_ERR_SHAPE, "args.bias.shape");
+  args.dtype = 7, refused(VELO_ERR_ARGUMENT, "args.dtype");
+  args.accumulate = 2, refused(VELO_ERR_ARGUMENT, "args.accumulate");
+  args.packed = w.pack, refused(VELO_ERR_ARGUMENT, "args.b");
+  args.b = nullptr, args.packed = other.pack, refused(VELO_ERR_SHAPE, "args.packed");
+  args.b = nullptr, args.packed = halves.pack, refused(VELO_ERR_DTYPE, "args.packed");
+  args.b = nullptr, args.packed = w.pack, args.transpose_b = 1,
+  refused(VELO_ERR_ARGUMENT, "args.transpose_b");
+  args.b = nullptr, args.packed = static_cast<velo_pack>(static_cast<void*>(s.stream()));
+  refused(VELO_ERR_HANDLE, "args.packed");
+
+  velo_tensor odd = *a.tensor();
+  const std::int64_t skipping[] = {16, 2}, repeated[] = {0, 1}, overlapping[] = {5, 1};
+  odd.strides = skipping, args.a = &odd, refused(VELO_ERR_LAYOUT, "args.a.strides");
+  odd = *b.tensor(), odd.strides = skipping, args.b = &odd,
+  refused(VELO_ERR_LAYOUT, "args.b.strides");
+  odd = *c.tensor(), odd.strides = skipping, args.c = &odd,
+  refused(VELO_ERR_LAYOUT, "args.c.strides");
+  odd = *c.tensor(), odd.strides = overlapping, args.c = &odd,
+  refused(VELO_ERR_LAYOUT, "args.c.strides");
+  odd = *c.tensor(), odd.strides = repeated, args.c = &odd,
+  refused(VELO_ERR_LAYOUT, "args.c.strides");
+  odd = *c.tensor(), odd.byte_offset = 0, odd.data = a.data(), args.c = &odd,
+  refused(VELO_ERR_OVERLAP, "args.c");
+}
+
+TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
+  session s;
+  array<float> x({5, 8}), dy({5, 6}), grad({6, 8}), transposed({8, 6}), few({4, 6});
+  array<bf16> half({5, 6});
+  velo_matmul_add_fp32_args good = VELO_MATMUL_ADD_FP32_ARGS_INIT;
+  good.total_input = x.tensor(), good.grad_output = dy.tensor(), good.grad = grad.tensor();
+  velo_matmul_add_fp32_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_matmul_add_fp32(s.stream(), &a), code, argument);
+    a = good;
+  };
+  a.grad = nullptr, refused(VELO_ERR_NULL, "args.grad");
+  a.grad = transposed.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
+  a.grad = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad.dtype");
+  a.grad_output = few.tensor(), refused(VELO_ERR_SHAPE, "args.grad_output.shape");
+  a.grad_output = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad_output.dtype");
+}
+
+TEST_CASE("packs are made, updated and refused as their header says") {
+  session s, stranger;
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.k = 8, desc.n = 6;
+  weight w;
+  VELO_REFUSED(velo_pack_create(nullptr, &desc, &w.pack), VELO_ERR_NULL, "context");
+  VELO_REFUSED(velo_pack_create(s.context(), &desc, nullptr), VELO_ERR_NULL, "pack");
+  desc.k = -1;
+  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_SHAPE, "desc.k");
+  desc.k = 8, desc.dtype = dtype_of<double>();
+  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_DTYPE, "desc.dtype");
+  desc.dtype = dtype_of<float>(), desc.transpose = 3;
+  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_ARGUMENT, "desc.transpose");
+  desc.transpose = 1;
+  VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+
+  array<float> right({6, 8}), wrong({8, 6});
+  array<bf16> half({6, 8});
+  VELO_RUN(velo_pack_update(s.stream(), w.pack, right.tensor()));
+  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, wrong.tensor()), VELO_ERR_SHAPE,
+               "weight.shape");
+  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, half.tensor()), VELO_ERR_DTYPE, "weight.dtype");
+  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, nullptr), VELO_ERR_NULL, "weight");
+  VELO_REFUSED(velo_pack_update(stranger.stream(), w.pack, right.tensor()), VELO_ERR_ARGUMENT,
+               "stream");
+  velo_tensor odd = *right.tensor();
+  const std::int64_t strides[] = {16, 2};
+  odd.strides = strides;
+  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, &odd), VELO_ERR_LAYOUT, "weight.strides");
+  const velo_pack gone = w.pack;
+  velo_pack_destroy(w.pack);
+  w.pack = nullptr;
+  VELO_REFUSED(velo_pack_update(s.stream(), gone, right.tensor()), VELO_ERR_HANDLE, "pack");
+}

@@ -1,0 +1,220 @@
+// rms_norm against its formula in double: shapes, dtypes, every kernel, gradients, and what it
+// refuses.
+#include "tests/ops/operator_testing.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+struct truth {
+  std::vector<double> y, rstd;
+};
+
+template <class T, class G>
+truth forward_truth(const array<T>& x, const array<G>& gamma, double epsilon) {
+  const std::size_t n = gamma.size(), rows = n == 0 ? 0 : x.size() / n;
+  truth t{std::vector<double>(x.size()), std::vector<double>(rows)};
+  for (std::size_t r = 0; r < rows; ++r) {
+    double squares = 0;
+    for (std::size_t i = 0; i < n; ++i) squares += x.at(r * n + i) * x.at(r * n + i);
+    t.rstd[r] = 1 / std::sqrt(squares / static_cast<double>(n) + epsilon);
+    for (std::size_t i = 0; i < n; ++i) t.y[r * n + i] = x.at(r * n + i) * t.rstd[r] * gamma.at(i);
+  }
+  return t;
+}
+
+template <class T, class G>
+void check_forward(session& s, std::int64_t rows, std::int64_t n, double scale = 2) {
+  INFO("rows " << rows << ", n " << n << ", bytes " << sizeof(T));
+  array<T> x({rows, n}), y({rows, n});
+  array<G> gamma({n});
+  array<float> rstd({rows, 1});
+  x.fill(1, scale), gamma.fill(2), y.fill(3);
+  velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT;
+  a.x = x.tensor(), a.gamma = gamma.tensor(), a.y = y.tensor(), a.rstd = rstd.tensor(),
+  a.epsilon = 1e-5;
+  VELO_RUN(velo_rms_norm(s.stream(), &a));
+  const truth t = forward_truth(x, gamma, 1e-5);
+  require_close(y, t.y, rounding<T>(), 1e-30);
+  require_close(rstd,
+                n == 0 ? std::vector<double>(static_cast<std::size_t>(rows), rstd.at(0)) : t.rstd,
+                0x1p-21, 0);
+}
+
+template <class T>
+void check_backward(session& s, std::int64_t rows, std::int64_t n) {
+  INFO("rows " << rows << ", n " << n << ", bytes " << sizeof(T));
+  const auto width = static_cast<std::size_t>(n);
+  array<T> x({rows, n}), dy({rows, n}), dx({rows, n});
+  array<float> gamma({n}), rstd({rows, 1}), dgamma({n});
+  x.fill(1), dy.fill(2), gamma.fill(3), dgamma.fill(4);
+  const truth t = forward_truth(x, gamma, 1e-6);
+  for (std::size_t r = 0; r < t.rstd.size(); ++r) rstd[r] = static_cast<float>(t.rstd[r]);
+  std::vector<double> want_dx(x.size()), want_dgamma(width),
+      magnitude(x.size() / std::max<std::size_t>(width, 1));
+  for (std::size_t r = 0; r < t.rstd.size(); ++r) {
+    double dot = 0;
+    for (std::size_t i = 0; i < width; ++i)
+      dot += dy.at(r * width + i) * gamma.at(i) * x.at(r * width + i);
+    for (std::size_t i = 0; i < width; ++i) {
+      const std::size_t at = r * width + i;
+      const double k = t.rstd[r];
+      want_dx[at] = k * (dy.at(at) * gamma.at(i) - x.at(at) * k * k * dot / static_cast<double>(n));
+      want_dgamma[i] += dy.at(at) * x.at(at) * k;
+      magnitude[r] = std::max(magnitude[r], k);
+    }
+  }
+  velo_rms_norm_backward_args a = VELO_RMS_NORM_BACKWARD_ARGS_INIT;
+  a.dy = dy.tensor(), a.x = x.tensor(), a.gamma = gamma.tensor(), a.rstd = rstd.tensor();
+  a.dx = dx.tensor(), a.dgamma = dgamma.tensor();
+  VELO_RUN(velo_rms_norm_backward(s.stream(), &a));
+  const double largest =
+      magnitude.empty() ? 1 : *std::max_element(magnitude.begin(), magnitude.end());
+  require_close(dx, want_dx, rounding<T>(), 4e-7 * largest);
+  require_close(dgamma, want_dgamma, 1e-6, 1e-6 * static_cast<double>(rows));
+
+  // accumulate adds to what is there, and dx may be dy.
+  for (double& d : want_dgamma) d *= 2;
+  a.accumulate = 1, a.dx = a.dy;
+  VELO_RUN(velo_rms_norm_backward(s.stream(), &a));
+  require_close(dy, want_dx, rounding<T>(), 4e-7 * largest);
+  require_close(dgamma, want_dgamma, 1e-6, 2e-6 * static_cast<double>(rows));
+}
+
+}  // namespace
+
+TEST_CASE("rms_norm agrees with its formula for every kernel, shape and dtype") {
+  for_each_kernel("rms_norm", [](session& s) {
+    for (const std::int64_t n : {1, 7, 15, 16, 17, 31, 64, 100, 1000, 4096}) {
+      for (const std::int64_t rows : {0, 1, 3}) {
+        check_forward<float, float>(s, rows, n);
+        check_forward<bf16, float>(s, rows, n);
+        check_forward<bf16, bf16>(s, rows, n);
+      }
+    }
+    check_forward<float, float>(s, 300, 129);
+    check_forward<float, float>(s, 2, 1 << 20);
+    check_forward<float, float>(s, 3, 64, 1e-18);
+    check_forward<float, float>(s, 3, 64, 1e15);
+  });
+}
+
+TEST_CASE("rms_norm writes large outputs around the cache with the same result") {
+  for_each_kernel("rms_norm", [](session& s) {
+    if (s.context() != nullptr) check_forward<bf16, float>(s, 4200, 4096);
+  });
+}
+
+TEST_CASE("rms_norm's gradient agrees with its formula for every kernel, shape and dtype") {
+  for_each_kernel("rms_norm_backward", [](session& s) {
+    for (const std::int64_t n : {1, 15, 16, 33, 100, 1024}) {
+      for (const std::int64_t rows : {0, 1, 9, 300}) {
+        check_backward<float>(s, rows, n);
+        check_backward<bf16>(s, rows, n);
+      }
+    }
+  });
+}
+
+TEST_CASE("rms_norm's gradient is the slope of its output") {
+  session s;
+  constexpr std::int64_t n = 12;
+  array<float> x({1, n}), gamma({n}), y({1, n}), rstd({1, 1}), dy({1, n}), dx({1, n});
+  x.fill(5), gamma.fill(6), dy.fill(7);
+  velo_rms_norm_args f = VELO_RMS_NORM_ARGS_INIT;
+  f.x = x.tensor(), f.gamma = gamma.tensor(), f.y = y.tensor(), f.rstd = rstd.tensor();
+  const auto objective = [&] {
+    VELO_RUN(velo_rms_norm(s.stream(), &f));
+    double sum = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) sum += y.at(i) * dy.at(i);
+    return sum;
+  };
+  objective();
+  velo_rms_norm_backward_args b = VELO_RMS_NORM_BACKWARD_ARGS_INIT;
+  b.dy = dy.tensor(), b.x = x.tensor(), b.gamma = gamma.tensor(), b.rstd = rstd.tensor(),
+  b.dx = dx.tensor();
+  VELO_RUN(velo_rms_norm_backward(s.stream(), &b));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float kept = x[i];
+    constexpr float step = 1e-2f;
+    x[i] = kept + step;
+    const double above = objective();
+    x[i] = kept - step;
+    const double below = objective();
+    x[i] = kept;
+    CHECK(dx.at(i) == Approx((above - below) / (2 * step)).margin(2e-3));
+  }
+}
+
+TEST_CASE("rms_norm keeps NaN and Inf in their rows") {
+  for_each_kernel("rms_norm", [](session& s) {
+    array<float> x({3, 20}), gamma({20}), y({3, 20});
+    x.fill(1), gamma.fill(2);
+    x[3] = std::nanf("");
+    x[25] = HUGE_VALF;
+    velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT;
+    a.x = x.tensor(), a.gamma = gamma.tensor(), a.y = y.tensor();
+    VELO_RUN(velo_rms_norm(s.stream(), &a));
+    for (std::size_t i = 0; i < 20; ++i) CHECK(std::isnan(y.at(i)));
+    CHECK(std::isnan(y.at(25)));
+    CHECK(y.at(26) == 0);
+    for (std::size_t i = 40; i < 60; ++i) CHECK(std::isfinite(y.at(i)));
+  });
+}
+
+TEST_CASE("rms_norm refuses what does not fit, by name, and leaves outputs alone") {
+  session s;
+  array<float> x({4, 8}), gamma({8}), y({4, 8}), rstd({4, 1}), short_gamma({7}), wide({4, 9});
+  array<std::int32_t> integers({4, 8});
+  array<bf16> half({4, 8});
+  x.fill(1), gamma.fill(2), y.fill(3);
+  const std::vector<unsigned char> before = y.bytes();
+  velo_rms_norm_args good = VELO_RMS_NORM_ARGS_INIT;
+  good.x = x.tensor(), good.gamma = gamma.tensor(), good.y = y.tensor(), good.rstd = rstd.tensor();
+  velo_rms_norm_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_rms_norm(s.stream(), &a), code, argument);
+    CHECK(y.bytes() == before);
+    a = good;
+  };
+
+  a.x = nullptr, refused(VELO_ERR_NULL, "args.x");
+  a.y = nullptr, refused(VELO_ERR_NULL, "args.y");
+  a.x = integers.tensor(), refused(VELO_ERR_DTYPE, "args.x.dtype");
+  a.gamma = short_gamma.tensor(), refused(VELO_ERR_SHAPE, "args.gamma.shape");
+  a.gamma = half.tensor(), refused(VELO_ERR_DTYPE, "args.gamma.dtype");
+  a.y = wide.tensor(), refused(VELO_ERR_SHAPE, "args.y.shape");
+  a.y = gamma.tensor(), refused(VELO_ERR_RANK, "args.y.shape");
+  a.y = half.tensor(), refused(VELO_ERR_DTYPE, "args.y.dtype");
+  a.rstd = gamma.tensor(), refused(VELO_ERR_RANK, "args.rstd.shape");
+  a.epsilon = -1, refused(VELO_ERR_ARGUMENT, "args.epsilon");
+  a.epsilon = std::nan(""), refused(VELO_ERR_ARGUMENT, "args.epsilon");
+  a.struct_size = 4, refused(VELO_ERR_STRUCT, "args.struct_size");
+  a.struct_size = 4104, refused(VELO_ERR_STRUCT, "args.struct_size");
+
+  velo_tensor odd = *x.tensor();
+  const std::int64_t strides[] = {16, 2};
+  odd.strides = strides, a.x = &odd, refused(VELO_ERR_LAYOUT, "args.x.strides");
+  odd = *x.tensor(), odd.device.type = 2, a.x = &odd, refused(VELO_ERR_DEVICE, "args.x.device");
+  odd = *x.tensor(), odd.data = nullptr, a.x = &odd, refused(VELO_ERR_NULL, "args.x.data");
+  odd = *x.tensor(), odd.byte_offset = 2, a.x = &odd, refused(VELO_ERR_LAYOUT, "args.x.data");
+  odd = *x.tensor(), odd.ndim = 9, a.x = &odd, refused(VELO_ERR_RANK, "args.x.ndim");
+  const std::int64_t negative[] = {4, -8};
+  odd = *x.tensor(), odd.shape = negative, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
+  const std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
+  odd = *x.tensor(), odd.shape = huge, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
+  odd = *y.tensor(), odd.byte_offset = 4, a.x = &odd, refused(VELO_ERR_OVERLAP, "args.y");
+  VELO_REFUSED(velo_rms_norm(nullptr, &a), VELO_ERR_NULL, "stream");
+  VELO_REFUSED(velo_rms_norm(s.stream(), nullptr), VELO_ERR_NULL, "args");
+}
+
+TEST_CASE("rms_norm works in place") {
+  session s;
+  array<float> x({5, 40}), gamma({40});
+  x.fill(1), gamma.fill(2);
+  const truth t = forward_truth(x, gamma, 1e-6);
+  velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT;
+  a.x = x.tensor(), a.gamma = gamma.tensor(), a.y = x.tensor();
+  VELO_RUN(velo_rms_norm(s.stream(), &a));
+  require_close(x, t.y, rounding<float>(), 0);
+}

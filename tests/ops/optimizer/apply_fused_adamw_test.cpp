@@ -1,0 +1,193 @@
+// apply_fused_adamw against the update in double: every kernel, dtype mix, option, several steps,
+// step and rate from tensors, and what it refuses.
+#include <functional>
+
+#include "tests/ops/operator_testing.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+struct options {
+  bool master = false, amsgrad = false, maximize = false, scaled = false;
+  double weight_decay = 0;
+  std::int64_t steps = 3;
+};
+
+template <class Param, class Grad, class Moment>
+void check(session& s, std::int64_t n, options o) {
+  INFO("n " << n << ", bytes " << sizeof(Param) << sizeof(Grad) << sizeof(Moment) << ", master "
+            << o.master << ", amsgrad " << o.amsgrad);
+  array<Param> param({n});
+  array<Grad> grad({n});
+  array<Moment> m({n}), v({n}), v_max({n});
+  array<float> master({n}), scale({});
+  param.fill(1), m.fill(2, 0.1), v.fill(3, 0.01), v_max.fill(4, 0.02), master.fill(5);
+  for (std::size_t i = 0; i < v.size(); ++i) {
+    velo::simd::assign(v[i], std::abs(v.at(i)));
+    velo::simd::assign(v_max[i], std::abs(v_max.at(i)));
+  }
+  scale[0] = 0.25f;
+  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  a.grad = grad.tensor(), a.param = param.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  a.master = o.master ? master.tensor() : nullptr, a.scale = o.scaled ? scale.tensor() : nullptr;
+  a.v_max = o.amsgrad ? v_max.tensor() : nullptr, a.amsgrad = o.amsgrad, a.maximize = o.maximize;
+  a.weight_decay = o.weight_decay, a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99;
+  for (a.step = 1; a.step <= o.steps; ++a.step) {
+    grad.fill(static_cast<std::uint64_t>(10 + a.step));
+    std::vector<double> want_p(param.size()), want_m(want_p), want_v(want_p);
+    for (std::size_t i = 0; i < want_p.size(); ++i) {
+      const double g = grad.at(i) * (o.scaled ? 0.25 : 1) * (o.maximize ? -1 : 1);
+      want_m[i] = 0.9 * m.at(i) + 0.1 * g;
+      want_v[i] = 0.99 * v.at(i) + 0.01 * g * g;
+      const double h = o.amsgrad ? std::max(v_max.at(i), want_v[i]) : want_v[i];
+      const double t = static_cast<double>(a.step);
+      const double p = (o.master ? master.at(i) : param.at(i)) * (1 - 0.01 * o.weight_decay);
+      const double denominator = std::sqrt(h) / std::sqrt(1 - std::pow(0.99, t)) + 1e-8;
+      want_p[i] = p - 0.01 / (1 - std::pow(0.9, t)) * want_m[i] / denominator;
+    }
+    VELO_RUN(velo_apply_fused_adamw(s.stream(), &a));
+    require_close(m, want_m, rounding<Moment>(), 1e-7);
+    require_close(v, want_v, rounding<Moment>(), 1e-9);
+    if (o.master) require_close(master, want_p, 1e-6, 1e-6);
+    require_close(param, want_p, rounding<Param>(), 1e-6);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("apply_fused_adamw follows the formula for every kernel, dtype mix and option") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    for (const std::int64_t n : {0, 1, 15, 16, 35, 1000, 40000}) {
+      check<float, float, float>(s, n, {});
+      check<bf16, bf16, float>(s, n, {true, false, false, true, 0.1, 3});
+    }
+    check<float, bf16, float>(s, 100, {false, true, false, false, 0.1, 3});
+    check<float, float, bf16>(s, 100, {false, false, true, true, 0, 2});
+    check<float, bf16, bf16>(s, 100, {});
+    check<bf16, float, float>(s, 100, {true, true, true, true, 0.1, 3});
+    check<bf16, float, bf16>(s, 100, {true, false, false, false, 0, 2});
+    check<bf16, bf16, bf16>(s, 100, {false, true, false, false, 0, 1});
+  });
+}
+
+TEST_CASE("apply_fused_adamw takes the step that a second moment in float32 leaves it") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    array<float> p({3}), g({3}), m({3}), v({3});
+    for (std::size_t i = 0; i < 3; ++i) p[i] = 1, m[i] = v[i] = 0;
+    g[0] = 3e38f, g[1] = 5e20f, g[2] = 1e-25f;
+    velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+    a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+    a.lr = 0.125, a.epsilon = 0;
+    VELO_RUN(velo_apply_fused_adamw(s.stream(), &a));
+    CHECK(v.at(0) == HUGE_VAL);
+    CHECK(p.at(0) == 1);
+    CHECK(v.at(1) == Approx(2.5e38));  // g^2 alone is infinite
+    CHECK(p.at(1) == Approx(0.875));
+    CHECK(v.at(2) == 0);
+    CHECK(p.at(2) == -HUGE_VAL);
+  });
+}
+
+TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes nothing") {
+  session s;
+  array<float> p({8}), g({8}), m({8}), v({8}), other({9});
+  array<bf16> half({8});
+  p.fill(1);
+  const auto before = p.bytes();
+  velo_apply_fused_adamw_args good = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
+  velo_apply_fused_adamw_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
+    CHECK(p.bytes() == before);
+    a = good;
+  };
+  a.grad = other.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
+  a.v = half.tensor(), refused(VELO_ERR_DTYPE, "args.v.dtype");
+  a.amsgrad = 1, refused(VELO_ERR_NULL, "args.v_max");
+  a.step = 0, refused(VELO_ERR_ARGUMENT, "args.step");
+  a.beta1 = 1, refused(VELO_ERR_ARGUMENT, "args.beta1");
+  a.beta2 = -0.1, refused(VELO_ERR_ARGUMENT, "args.beta2");
+  a.maximize = 2, refused(VELO_ERR_ARGUMENT, "args.maximize");
+  a.scale = other.tensor(), refused(VELO_ERR_RANK, "args.scale.ndim");
+  a.m = a.v, refused(VELO_ERR_OVERLAP, "args.m");
+}
+
+namespace {
+
+// One update of 100 numbers from the same start, after `change` has had its way with the args.
+std::vector<std::vector<unsigned char>> updated(
+    velo_stream stream, const std::function<void(velo_apply_fused_adamw_args&)>& change) {
+  array<float> p({100}), g({100}), m({100}), v({100});
+  p.fill(1), g.fill(2), m.fill(3), v.fill(4);
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::abs(v[i]);
+  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  a.weight_decay = 0.5;
+  change(a);
+  VELO_RUN(velo_apply_fused_adamw(stream, &a));
+  VELO_RUN(velo_stream_synchronize(stream));
+  return {p.bytes(), m.bytes(), v.bytes()};
+}
+
+}  // namespace
+
+TEST_CASE("apply_fused_adamw takes step and lr from tensors, which win over the attributes") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    array<std::int64_t> wide({});
+    array<std::int32_t> narrow({});
+    array<float> lr({});
+    wide[0] = narrow[0] = 7, lr[0] = 0.01f;
+    const auto want =
+        updated(s.stream(), [&](auto& a) { a.step = 7, a.lr = static_cast<double>(lr[0]); });
+    CHECK(want != updated(s.stream(), [](auto&) {}));
+    CHECK(want == updated(s.stream(), [&](auto& a) {
+            a.step_tensor = wide.tensor(), a.lr_tensor = lr.tensor(), a.step = 2, a.lr = 1;
+          }));
+    CHECK(want == updated(s.stream(), [&](auto& a) {
+            a.step_tensor = narrow.tensor(), a.lr = static_cast<double>(lr[0]);
+          }));
+    CHECK(want == updated(s.stream(), [&](auto& a) { a.lr_tensor = lr.tensor(), a.step = 7; }));
+  });
+}
+
+TEST_CASE("apply_fused_adamw on a queue reads step and lr when it runs") {
+  session s;
+  velo_stream queue = nullptr;
+  VELO_RUN(velo_stream_create(s.context(), &queue));
+  array<float> lr({}), half({});
+  lr[0] = half[0] = 0.5f;
+  const auto want = updated(s.stream(), [](auto& a) { a.lr = 1; });
+  CHECK(want == updated(queue, [&](auto& a) {
+          velo_add_args sum = VELO_ADD_ARGS_INIT;
+          sum.a = sum.y = lr.tensor(), sum.b = half.tensor();
+          VELO_RUN(velo_add(queue, &sum));  // 1, by the time that the update runs
+          a.lr_tensor = lr.tensor();
+        }));
+  velo_stream_destroy(queue);
+}
+
+TEST_CASE("apply_fused_adamw refuses a step below 1 in a tensor, and changes nothing") {
+  session s;
+  array<float> p({8}), g({8}), m({8}), v({8}), row({1});
+  array<std::int64_t> step({});
+  array<bf16> half({});
+  p.fill(1);
+  const auto before = p.bytes();
+  velo_apply_fused_adamw_args good = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
+  velo_apply_fused_adamw_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
+    CHECK(p.bytes() == before);
+    a = good;
+  };
+  for (const std::int64_t wrong : {INT64_MIN, INT64_C(-1), INT64_C(0), (INT64_C(1) << 52) + 1}) {
+    step[0] = wrong, a.step_tensor = step.tensor();
+    refused(VELO_ERR_ARGUMENT, "args.step_tensor");
+  }
+  a.step_tensor = row.tensor(), refused(VELO_ERR_DTYPE, "args.step_tensor.dtype");
+  a.lr_tensor = row.tensor(), refused(VELO_ERR_RANK, "args.lr_tensor.ndim");
+  a.lr_tensor = half.tensor(), refused(VELO_ERR_DTYPE, "args.lr_tensor.dtype");
+}
