@@ -1,4 +1,4 @@
-// swiglu as an operator: how the split dimension becomes rows of gate and up, and rows slices.
+// swiglu as an operator: the split dimension becomes rows of gate and up, and rows become slices.
 #include "ops/activation/swiglu.hpp"
 
 #include "ops/operator/definition.hpp"
@@ -56,8 +56,8 @@ void infer_backward(const velo_swiglu_backward_args& a, swiglu_problem& p, outpu
   p = problem_of(*a.x, split);
 }
 
-// Cuts the rows * half elements of y into blocks and gives each block's parts of rows: part(element
-// of x, element of y, n).
+// Cuts the rows * half elements of y into blocks and calls part(element of x, element of y, n) for
+// each block's part of a row.
 template <class Part>
 void for_parts(const swiglu_problem& p, core::execution& on, Part&& part) {
   const row_slices blocks = slice_elements(p.rows * p.half);

@@ -1,8 +1,8 @@
 // swiglu over the vector type `v` of the including namespace.
 //
 // Two vectors a step: the two exp chains (12 dependent instructions each) overlap. Where the result
-// becomes bf16 an estimated reciprocal (14 bits, an eighth of bf16's half ulp) takes the place of
-// the division, which alone needs 16 cycles for 16 floats on Intel processors: 13 cycles instead of
+// becomes bf16 an estimated reciprocal (14 bits, an eighth of bf16's half ulp) replaces the
+// division, which alone needs 16 cycles for 16 floats on Intel processors: 13 cycles instead of
 // 28 for 16 outputs, from L2.
 
 #include "core/simd/math.inl"

@@ -1,4 +1,4 @@
-// swiglu in plain loops and double: the truth the other kernels are held to.
+// swiglu in plain loops and double: the reference for the other kernels.
 #include <cmath>
 
 #include "core/simd/scalar.hpp"

@@ -20,7 +20,7 @@ text path_of(const field& f) {
   fail(VELO_ERR_ARGUMENT, path_of(f), expected, value_kind_name(value.kind));
 }
 
-// Names separated by commas, as many as fit: what the caller could have meant.
+// The known names, separated by commas, as many as fit into a message.
 template <class Name>
 text list_names(const char* lead, int count, Name&& name) {
   text all("%s", lead);

@@ -20,7 +20,7 @@ using core::text;
        text("%u", size));
 }
 
-// What the configured kernel, or the last one, has against the arguments.
+// Throws the reason why the configured kernel, or the last one, does not serve.
 [[noreturn]] void refuse_choice(op_id op, const void* args, const problem_storage& problem,
                                 const core::context& context) {
   const op_spec& spec = spec_of(op);

@@ -1,10 +1,10 @@
-// The life of a call: complete the args, check them, choose a kernel, run or queue it. The same for
-// every operator.
+// The life of a call: complete the args, check them, choose a kernel, run or queue it. It is the
+// same for every operator.
 //
 // Order of checks: stream handle, struct size, fields one by one, the operator's own shapes and its
 // outputs against them, overlap. Nothing is written before all have passed. A struct of this
-// library's size is read where the caller has it; a shorter one is completed in a copy. Handles are
-// resolved once, shapes are worked out once. Cost: an add of 64 elements takes 100 ns in all,
+// library's size is read in place; a shorter one is completed in a copy. Handles are resolved once,
+// shapes are inferred once. Cost: an add of 64 elements takes 100 ns in all,
 // inline (Zen 4, bench_call).
 #pragma once
 
@@ -45,8 +45,8 @@ inline const args_block::field_value* values_of(const void* args) {
 using field_set = std::uint64_t;
 static_assert(max_fields <= 64);
 
-// What `infer` works out (definition.hpp), and whether there is anything to do: a call none of
-// whose outputs has an element is not run.
+// The problem that `infer` derives (definition.hpp), and whether there is anything to do: a call
+// whose outputs have no elements is not run.
 struct problem_storage {
   alignas(8) unsigned char bytes[max_problem_bytes];
   bool writes;
@@ -55,24 +55,24 @@ struct problem_storage {
 // The C entry of every operator: velo_<op>(stream, args).
 velo_status call(op_id op, velo_stream stream, const void* args) noexcept;
 
-// Steps of it, for callers that start from names instead of a struct (by_name.cpp). `args` is a
-// complete struct: an args_block, or the caller's own where that has the size of this library's.
+// The steps of a call, for callers that start from names instead of a struct (by_name.cpp). `args`
+// is a complete struct: an args_block, or the caller's own if it has the size of this library's.
 void set_defaults(const op_spec& spec, args_block& block);
-// Refuses unknown tails. Returns `args` itself, or `block` with what it lacks.
+// Refuses unknown tails. Returns `args` itself, or `block`: a copy with defaults for missing fields.
 const void* complete(const op_spec& spec, const void* args, args_block& block);
 
 enum class purpose { run, shapes_only };  // shapes_only: data may be NULL, outputs absent
 // kept: the outputs' shapes, one a field, or nullptr.
 void check(op_id op, const void* args, const core::context& context, purpose why,
            problem_storage& problem, output_shape* kept);
-// Parts of check that need the field table alone: for operators that are not in the registry.
+// The checks that need the field table alone, for operators that are not in the registry.
 void check_fields(const op_spec& spec, const void* args, const core::context& context, purpose why);
 // Whether some output has elements.
 bool check_overlap(const op_spec& spec, const void* args);
 
 void execute(op_id op, const void* args, core::stream& stream);  // checks, chooses, runs or queues
 
-// Why kernel `index` of the operator does not serve, or nullptr when it does.
+// The reason why kernel `index` of the operator does not serve, or nullptr when it does.
 const char* refusal(op_id op, int index, const void* args, const problem_storage& problem,
                     const core::context& context);
 // The first kernel that serves; -1 when none does.

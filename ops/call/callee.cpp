@@ -1,4 +1,4 @@
-// Lookup by name: velo's operators first, so that no foreign kernel can take their place.
+// Lookup by name. velo's operators come first, so that no foreign kernel can replace one.
 #include "ops/call/callee.hpp"
 
 #include "core/handle/failure.hpp"

@@ -1,5 +1,5 @@
-// An operator found by its name in a context: one of velo's own, or a foreign kernel. What callers
-// by name and closures hold on to.
+// An operator found by its name in a context: one of velo's own, or a foreign kernel. Callers by
+// name and closures hold one.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The checks every operator gets for nothing: fields one by one, then what `infer` says, then
-// overlap of memory (overlap.cpp).
+// The checks that all operators share: fields one by one, then `infer`, then overlap of memory
+// (overlap.cpp).
 //
 // A failure names the field as the caller spells it ("args.gamma"). Nothing here reads a tensor's
 // elements.

@@ -1,4 +1,4 @@
-// The choice of a kernel: the first of the operator's list that the device, the processor, the
+// The choice of a kernel: the first in the operator's list that the device, the processor, the
 // configuration and the arguments allow.
 #include <cstring>
 

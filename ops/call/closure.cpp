@@ -1,4 +1,4 @@
-// From a list of field names to a function, and from its words to a call.
+// The function's signature from a list of field names, and the call from its parameters.
 #include "ops/call/closure.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
-// An operator as a C function pointer: for hosts that take nothing else.
+// An operator as a C function pointer, for hosts that accept nothing else.
 //
-// The function's parameters are fields of the operator in an order of the caller's; a call fills an
-// args struct from them and takes the usual way. The object must not move: the made function
-// knows its address. Cost of a call: the operator by struct and a pass through libffi; a
-// precompiled function saves the latter.
+// The function's parameters are fields of the operator in an order that the caller chooses. A call
+// fills an args struct from them and proceeds as every call does. The object must not move: the
+// function holds its address. Cost of a call: the operator by struct and a pass through libffi,
+// which a precompiled function saves.
 #pragma once
 
 #include "core/invoke.hpp"

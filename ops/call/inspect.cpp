@@ -1,4 +1,4 @@
-// The generated JSON with what only the running library knows added to it: the kernels.
+// Adds the kernels, which only the running library knows, to the generated JSON.
 #include "ops/call/inspect.hpp"
 
 #include "core/text/json.hpp"
@@ -19,8 +19,8 @@ void append_member(std::string& to, const char* name, const char* value) {
   }
 }
 
-// Stand-ins for required outputs that the caller left out: kernels may ask for an output's layout
-// when they decide whether they serve.
+// Placeholders for required outputs that the caller left out. Kernels may read an output's layout to
+// decide whether they serve.
 class completed_outputs {
  public:
   completed_outputs(const op_spec& spec, const args_block& from, const output_shape* shapes,

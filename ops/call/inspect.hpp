@@ -1,5 +1,5 @@
-// What operators can tell about themselves: the self-description as JSON, the shapes of their
-// outputs, and which kernel would run. Set-up and tools; nothing here is hot.
+// Information about operators: the self-description as JSON, the shapes of their outputs, and which
+// kernel would run. For set-up and tools; nothing here is hot.
 #pragma once
 
 #include <string>

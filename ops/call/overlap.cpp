@@ -1,7 +1,7 @@
 // Overlap of memory: no output may share bytes with another tensor, except exactly with a field its
 // doc allows.
 //
-// Extents decide nearly always; only where they meet are strides looked at. Cost: outputs times
+// Extents nearly always decide; strides are read only where extents overlap. Cost: outputs times
 // fields; with a list among the fields, sorting all tensors by their first byte.
 #include <algorithm>
 #include <tuple>
@@ -24,7 +24,7 @@ std::uintptr_t first_byte(const velo_tensor& t) {
   return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
 }
 
-// Of a tensor of `elements`, at least one.
+// The bytes from the first to past the last of `elements` elements, at least one.
 std::uintptr_t bytes_reached(const velo_tensor& t, std::int64_t elements) {
   std::int64_t last = elements - 1;
   if (t.strides != nullptr) {
@@ -34,7 +34,7 @@ std::uintptr_t bytes_reached(const velo_tensor& t, std::int64_t elements) {
   return static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1));
 }
 
-// One element of each beside the other at every index.
+// Whether both views have the same element at every index.
 bool same_view(const velo_tensor& a, const velo_tensor& b) {
   if (first_byte(a) != first_byte(b) || a.dtype.bits != b.dtype.bits || !same_shape(a, b))
     return false;
@@ -100,7 +100,8 @@ text path_of(const op_spec& spec, const view& v, const char* part = "") {
             static_cast<unsigned long long>(v.at.end - data)));
 }
 
-// Of a tensor of `elements`, at least one. Filled in place: a copy would wait for its words.
+// Describes a tensor of `elements` elements, at least one. It fills `v` in place, since a copy would
+// stall on the words just stored.
 inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::int64_t elements,
                      int field, std::int64_t index = -1) {
   v.tensor = &t;
@@ -112,8 +113,8 @@ inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::in
     refuse_address(spec, v);
 }
 
-// An output and a tensor whose extents meet: their elements are apart, or they are one tensor and
-// the spec allows that, of lists at the same place.
+// Checks an output and a tensor whose extents overlap: their elements must differ, or they are one
+// tensor and the spec allows that, in lists at the same index.
 void check_apart(const op_spec& spec, const view& written, const view& other) {
   const velo_tensor &w = *written.tensor, &t = *other.tensor;
   if (side_by_side(w, t) || side_by_side(t, w)) return;

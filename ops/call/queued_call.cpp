@@ -1,4 +1,4 @@
-// What lies behind a queued call, and how large it is: descriptors in field order.
+// The copies that follow a queued call in its block, and their size: descriptors in field order.
 #include "ops/call/queued_call.hpp"
 
 #include <cstring>
@@ -38,7 +38,7 @@ std::size_t bytes_behind(const field& f, const args_block::field_value& value) {
   }
 }
 
-// Hands out the memory behind a call piece by piece; every piece is a multiple of eight bytes.
+// Allocates the memory after a call piece by piece; every piece is a multiple of eight bytes.
 class piecewise {
  public:
   explicit piecewise(char* memory) : at_(memory) {}

@@ -1,5 +1,5 @@
-// A call on a queue stream: the args, the problem, and copies of the descriptors, lists and texts
-// behind it in the same block of memory, one of the stream's; tensors' elements are not copied.
+// A call on a queue stream: the args, the problem, and, in the same block of the stream's memory,
+// copies of the descriptors, lists and texts. Tensors' elements are not copied.
 //
 // The copied args point at the copied descriptors, so the object must not move. Cost: copying a few
 // hundred bytes.
@@ -14,7 +14,7 @@ class queued_call final : public core::work {
  public:
   static core::work_ptr<queued_call> make(core::stream& on, op_id op, const kernel_entry& kernel,
                                           const void* args, const problem_storage& problem);
-  // Expects as many bytes behind it as the descriptors need.
+  // The block must have room after this object for the descriptors.
   queued_call(op_id op, const kernel_entry& kernel, const void* args,
               const problem_storage& problem);
   void run(core::execution& on) override;

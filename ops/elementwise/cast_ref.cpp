@@ -1,4 +1,4 @@
-// cast in plain loops: the truth the other kernels are held to.
+// cast in plain loops: the reference for the other kernels.
 #include "core/simd/scalar.hpp"
 #include "ops/elementwise/cast.hpp"
 

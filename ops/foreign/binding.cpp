@@ -1,4 +1,4 @@
-// A small reader for three small languages, and the evaluation of what it read.
+// A parser for signatures, expressions and tensor lists, and the evaluation of expressions.
 #include "ops/foreign/binding.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using core::fail;
 using core::passing;
 using core::text;
 
-// The rest of one text. A failure tells where it stands.
+// The rest of one text. An error names the column.
 class binding::reader {
  public:
   reader(const char* source, const char* argument)
@@ -52,7 +52,7 @@ class binding::reader {
     while (starts_word(*at_) || (*at_ >= '0' && *at_ <= '9')) ++at_;
     return std::string(first, at_);
   }
-  // 42, -1, 1.5, 1e-5: real when it is written like one; in whatever locale the host is.
+  // 42, -1, 1.5, 1e-5: real when it is written like one, in any locale of the host.
   bool number(std::int64_t& whole, double& real) {
     const char* first = place();
     const char* digits = *first == '-' ? first + 1 : first;
@@ -304,7 +304,7 @@ source binding::read_tensor_part(reader& from, int tensor) {
   return made;
 }
 
-// An attribute used for an integer parameter is an integer wherever it is used.
+// An attribute that one integer parameter uses is an integer in every expression.
 int binding::attribute_field(const std::string& name, passing to) {
   int at = find(name, false);
   if (at < 0) {

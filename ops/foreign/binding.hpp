@@ -1,11 +1,10 @@
-// How a foreign C function's parameters come from an operator's values: its tensors, attributes and
-// binding, read from text.
+// The binding of a foreign C function: the text that derives its parameters from an operator's
+// tensors and attributes.
 //
-// Reading checks all that can be checked without data: that tensors are declared once, that there
-// is one expression per parameter, that each gives what its parameter takes, that an attribute is
-// used as one kind of number. What is wrong is told with its column. The result is an op_spec like
-// those of velo's own operators, so that values by name, checks and closures need to know nothing
-// of foreign kernels.
+// The parser checks all that can be checked without data: that tensors are declared once, that there
+// is one expression per parameter, that each has the type of its parameter, that an attribute is
+// used as one kind of number. An error names its column. The result is an op_spec like those of
+// velo's own operators, so that values by name, checks and closures know nothing of foreign kernels.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@
 
 namespace velo::ops {
 
-// Where one parameter's value comes from.
+// The source of one parameter's value.
 struct source {
   enum class what : std::uint8_t {
     data,
@@ -49,11 +48,11 @@ class binding {
   const core::signature& shape() const { return shape_; }
   bool takes_stream() const { return takes_stream_; }
 
-  // What cannot be said in a field table: attributes are required, and dimensions the expressions
-  // name must exist.
+  // Checks what a field table cannot express: attributes are required, and the dimensions that the
+  // expressions name exist.
   void check(const args_block& block, field_set given) const;
 
-  // One word per parameter. The block has passed all checks.
+  // Writes one word per parameter. The block has passed all checks.
   void evaluate(const args_block& block, velo_stream stream, core::word* words) const;
 
  private:
@@ -72,7 +71,7 @@ class binding {
   std::vector<source> sources_;
   std::vector<field> fields_;
   std::vector<int> least_rank_;    // per field: dimensions the expressions name
-  std::deque<std::string> names_;  // what the field table points to
+  std::deque<std::string> names_;  // the field table points into it
   bool takes_stream_ = false;
 };
 

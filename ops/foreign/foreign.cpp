@@ -17,7 +17,7 @@ using core::text;
 
 namespace {
 
-// The kernels whose code the calling thread is in, innermost first.
+// The kernels that the calling thread is running, innermost first.
 struct frame {
   const foreign_kernel* kernel;
   const frame* outer;
@@ -92,8 +92,8 @@ class foreign_kernel::running {
   std::shared_ptr<foreign_kernel> kernel_;
 };
 
-// The words are computed when the call is made, so nothing of the caller's is needed later but the
-// tensors' memory.
+// The parameters are computed when the call is queued, so that only the tensors' memory is needed
+// later.
 class foreign_kernel::queued_call final : public core::work {
  public:
   queued_call(std::shared_ptr<foreign_kernel> kernel, const core::word* words)
@@ -101,7 +101,8 @@ class foreign_kernel::queued_call final : public core::work {
     function = "velo_op_call";
     std::memcpy(words_, words, sizeof words_);
   }
-  // Ends the call with its function, not with this piece of work: a failure is told meanwhile.
+  // The call ends with its function, not with this work object, which lives until its failure has
+  // been recorded.
   void run(core::execution&) override {
     const running call(std::move(running_));
     call.kernel().run(words_);
@@ -194,7 +195,7 @@ void foreign_kernel::retire(const core::context& owner) {
   ended_.wait(lock, [this] { return running_ == 0; });
 }
 
-// Adding comes last: what fails before it leaves nothing in the context.
+// The kernel is added last, so that an earlier failure leaves nothing in the context.
 kernel_registration::kernel_registration(core::context& owner, const velo_kernel_desc& desc)
     : owner_(owner) {
   std::shared_ptr<const core::library> library;

@@ -1,9 +1,9 @@
 // Foreign kernels: plain C functions of other people's libraries as operators of one context.
 //
-// A kernel is immutable once made, is found by name in its context's foreign_kernels, and is kept
-// alive by whoever runs it. Whoever wants it gone retires it: no call starts any more, and retiring
-// returns when the running ones, queued ones included, have ended; so its library may be unloaded
-// then. Kernels compute, except those that take the stream: for velo they are work that waits.
+// A kernel is immutable, is found by name in its context's foreign_kernels, and lives as long as a
+// call runs it. To remove a kernel is to retire it: no new call starts, and retire() returns when
+// the running and queued ones have ended, so that its library can be unloaded. Kernels are work that
+// computes, except those that take the stream: they count as work that waits.
 #pragma once
 
 #include <condition_variable>
@@ -44,7 +44,7 @@ class foreign_kernel final {
   class running;
   class queued_call;
 
-  // A kernel that takes the stream calls velo itself: with the turn, it would wait for its own.
+  // A kernel that takes the stream calls velo itself. If it held the turn, it would wait for itself.
   core::demand demand() const noexcept {
     return binding_.takes_stream() ? core::demand::waits : core::demand::computes;
   }
@@ -63,8 +63,8 @@ class foreign_kernel final {
   bool retired_ = false;
 };
 
-// The foreign kernels of one context, in order of arrival; attached to it. Several are added at
-// once or not at all. A kernel that was removed lives on with those who found it before.
+// The foreign kernels of one context, in order of registration; attached to it. Several are added at
+// once or not at all. Calls that found a kernel before it was removed keep it alive.
 // Thread-safe. Cost: a lock and a search from the front, since contexts have few.
 class foreign_kernels {
  public:
@@ -84,7 +84,7 @@ class foreign_kernels {
   list kernels_;
 };
 
-// What a velo_kernel handle stands for: its end takes the kernel out of the context.
+// The object behind a velo_kernel handle. Its destructor removes the kernel from the context.
 class kernel_registration {
  public:
   // Makes a kernel from a description by itself, and adds it to the context.

@@ -1,7 +1,7 @@
 // cross_entropy as an operator: its shapes, its rows, its reductions.
 //
-// The reduced loss is a sum in double over tokens in order, whatever the threads; the mean divides
-// by the tokens that count.
+// The reduced loss is a sum in double over tokens in order, for any number of threads; the mean
+// divides by the number of tokens that are not ignored.
 #include "ops/loss/cross_entropy.hpp"
 
 #include <cstring>
@@ -102,7 +102,7 @@ void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_pro
                            : *dloss / static_cast<float>(std::max<std::int64_t>(count, 1));
   const auto row_bytes = n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slice_rows(tokens, row_bytes);
-  // In place the lines are in cache already.
+  // In place, the lines are already in cache.
   const bool bypass = data<T>(a.dlogits) != data<const T>(a.logits) &&
                       bypass_cache(data<T>(a.dlogits), tokens, row_bytes, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {

@@ -1,7 +1,7 @@
 // cross_entropy over the vector type `v` of the including namespace.
 //
-// Missing lanes of a tail would count as logits of 0; they are filled with minus infinity, which
-// neither the maximum nor the sum of exponentials sees.
+// Missing lanes of a tail would count as logits of 0. They are filled with minus infinity, which
+// changes neither the maximum nor the sum of exponentials.
 
 #include "core/simd/math.inl"
 
@@ -14,7 +14,7 @@ VELO_INLINE v::vec load_filled(const T* p, int n, float fill) {
   return v::load(lanes);
 }
 
-// Exponentials of a block summed against `shift`, and the block's maximum on the way.
+// The sum of a block's exponentials relative to `shift`, and the block's maximum.
 struct block_sum {
   v::vec a, b;
   float largest;
@@ -45,8 +45,7 @@ VELO_INLINE block_sum sum_block(const T* x, int64_t n, float against) {
   return sum;
 }
 
-// Infinity, the largest logit, or NaN where one stands beside it: the maximum may have passed over
-// that.
+// Infinity, the largest logit, or NaN if the block has one: a vector maximum may skip it.
 template <class T>
 VELO_INLINE float infinite_or_nan(const cross_entropy_row<T>& s, float infinity) {
   v::vec nan = v::set(infinity);
@@ -58,10 +57,10 @@ VELO_INLINE float infinite_or_nan(const cross_entropy_row<T>& s, float infinity)
   return v::sum(nan);
 }
 
-// Each logit is read once: exponentials are taken against a maximum seen earlier, which a sum of
-// floats stands as long as no logit exceeds it by much. A block with one that does (by more than
-// 40: e^40 leaves room for 2^60 of them) is summed again, from L1, against its own maximum. 1.8
-// times the speed of a row's maximum first and 1.07 times that of a block's, from memory.
+// Reads each logit once: exponentials are relative to an earlier maximum, which a sum of floats
+// tolerates while no logit exceeds it by much. A block with one that does (by more than 40: e^40
+// leaves room for 2^60 of them) is summed again, from L1, relative to its own maximum. From memory
+// this is 1.8 times as fast as the row's maximum first, and 1.07 times as fast as each block's.
 template <class T>
 float log_sum(const cross_entropy_row<T>& s) {
   constexpr int64_t block = 1024;
@@ -91,8 +90,8 @@ float log_sum(const cross_entropy_row<T>& s) {
   return shift + __builtin_logf(v::sum(a + b));
 }
 
-// The target's 1 is taken off afterwards, so that the loop has no exceptions; its logit is read
-// first, for in-place use.
+// The target's 1 is subtracted after the loop, which so has no exceptions. Its logit is read first,
+// for in-place use.
 template <bool Bypass, class T>
 VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
   const v::vec shift = v::set(s.lse), scale = v::set(s.dloss);

@@ -1,4 +1,4 @@
-// cross_entropy in plain loops and double: the truth the other kernels are held to.
+// cross_entropy in plain loops and double: the reference for the other kernels.
 #include <algorithm>
 #include <cmath>
 

@@ -58,7 +58,7 @@ void infer_backward(const velo_rms_norm_backward_args& a, rms_norm_problem& p,
   p = problem_of(*a.x, *a.gamma);
 }
 
-// gamma as float32: itself, or a widened copy in scratch.
+// gamma as float32: in place, or a widened copy in scratch.
 const float* gain(const velo_tensor& gamma, core::execution& on) {
   if (gamma.dtype == f32) return data<const float>(&gamma);
   const std::int64_t n = numel(gamma);
@@ -100,7 +100,7 @@ template <class T>
 void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
               const rms_norm_kernels& kernels, core::execution& on) {
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
-  // At most 32 partial rows of at least 16 rows each, and no more than 4 MiB of them.
+  // There are at most 32 partial rows, of at least 16 rows each, and at most 4 MiB of them.
   const row_slices slices =
       slice_rows_into(p.rows, std::clamp<std::int64_t>((1 << 20) / p.n, 1, 32), 16);
   const auto partial_count = static_cast<std::size_t>(slices.tasks() * p.n);

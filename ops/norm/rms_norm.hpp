@@ -60,7 +60,7 @@ struct rms_norm_kernels {
 extern const kernel_list rms_norm_kernel_list;
 
 namespace reference {
-extern const rms_norm_kernels rms_norm;  // also of rows whose squares leave float32
+extern const rms_norm_kernels rms_norm;  // also for rows whose squares exceed float32
 }
 
 }  // namespace velo::ops

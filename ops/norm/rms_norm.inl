@@ -1,10 +1,10 @@
 // rms_norm over the vector type `v` of the including namespace.
 //
 // Each row is read twice: once for its sum (from memory), once to scale it (from L1 or L2). A
-// row-wise kernel would alternate between reading and writing phases; fetching a row to come while
-// this one is written lets both overlap. Four accumulators cover the latency of a fused
-// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4). Rows whose squares leave
-// float32 are the reference's.
+// row-wise kernel would alternate between reading and writing phases; prefetching a later row while
+// this one is written overlaps them. Four accumulators cover the latency of a fused
+// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4). Rows whose squares exceed the
+// range of float32 are left to the reference.
 
 template <class T>
 VELO_INLINE float squares_of_block(const T* x, int64_t n) {
@@ -65,7 +65,7 @@ VELO_INLINE float mean_of_products(const T* dy, const T* x, const float* gamma, 
   return static_cast<float>(sum / static_cast<double>(n));
 }
 
-// A mean square below this may have lost squares that count; a gradient needs rstd^2 as well.
+// A mean square below this may have lost squares to underflow; a gradient needs rstd^2 as well.
 constexpr float least_square = 0x1p-120f, least_rstd = 0x1p-40f, most_rstd = 0x1p40f;
 
 template <class T>
@@ -89,8 +89,7 @@ __attribute__((noinline)) void backward_in_double(const rms_norm_backward_slice<
   reference::rms_norm.backward(row);
 }
 
-// Far: 16 KiB ahead and into the second cache, which long rows need both; short rows want the next
-// one in the first.
+// Far: 16 KiB ahead and into L2, as long rows need. Short rows prefetch the next one into L1.
 template <bool Far>
 VELO_INLINE void fetch(const void* p) {
   if (Far) {
@@ -134,15 +133,15 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
   constexpr int64_t element = static_cast<int64_t>(sizeof(T)), long_row = 8192;
   const int64_t bytes = s.n * element;
   if (bytes < long_row) return forward_slice<Bypass, false>(s, s.n);
-  // In cache a row that fills the first level has no room for what comes.
+  // A row as large as L1 leaves no room for prefetched lines.
   const bool fetches = Bypass || bytes == long_row;
   const int64_t ahead = 2 * long_row / element;
   forward_slice<Bypass, true>(s, !fetches ? 0 : s.n > ahead ? s.n : ahead);
 }
 
-// `Rows` rows of the gradient at once, so that gamma and the partial sums of dgamma are loaded, and
-// the sums stored, once for all of them: row by row that is half of the loads and 2 of 3 stores.
-// More than two rows of 4096 leave the first cache before they are read again.
+// Computes `Rows` rows of the gradient at once, so that gamma and the partial sums of dgamma are
+// loaded, and the sums stored, once for all of them: row by row that is half of the loads and 2 of 3
+// stores. More than two rows of 4096 leave L1 before they are read again.
 template <bool Bypass, bool Gain, int Rows, class T>
 VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r) {
   const T* x = s.x + r * s.n;
@@ -216,8 +215,8 @@ VELO_INLINE void backward_rows(const rms_norm_backward_slice<T>& s) {
   s.dgamma != nullptr ? backward_slice<Bypass, true>(s) : backward_slice<Bypass, false>(s);
 }
 
-// Partial rows in order, a vector of columns at a time: from scalar code this sum cost a third of
-// the gradient in cache.
+// Adds the partial rows in order, a vector of columns at a time. In scalar code this sum was a third
+// of the gradient's time in cache.
 void gain(const rms_norm_gain_columns& s) {
   for (int64_t i = 0; i < s.n; i += v::width) {
     const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;

@@ -1,5 +1,5 @@
-// rms_norm in plain loops with double sums: the truth the other kernels are held to, and the kernel
-// of optimization level 0.
+// rms_norm in plain loops with double sums: the reference for the other kernels, and the kernel of
+// optimization level 0.
 #include <cmath>
 
 #include "core/simd/scalar.hpp"

@@ -1,12 +1,13 @@
-// What an operator is made of: a rule for its shapes, a way to run, and its kernels.
+// The definition of an operator: a rule for its shapes, a way to run, and its kernels.
 //
-// The spec says which fields an operator has; the operator adds `infer` (check the inputs against
-// each other, say what each output must look like, and work out the problem: whatever a run needs
-// to know about the shapes), `run` (the problem on the kernels of one ISA) and its kernel_list.
-// Everything else - struct sizes, defaults, NULL, dtype, device, overlap, output shapes, choosing,
-// explaining, queueing - is the same for all and lives in ops/call. Invariants: `infer` is given
-// every required input, while outputs (those that are read, too) may be NULL; when `run` is called,
-// every check has passed, some output has elements, and the problem is the one `infer` worked out.
+// The spec says which fields an operator has. The operator adds `infer` (it checks the inputs
+// against each other, states the shape of each output, and derives the problem: all that a run
+// needs to know about the shapes), `run` (the problem on the kernels of one ISA) and its
+// kernel_list. Everything else - struct sizes, defaults, NULL, dtype, device, overlap, output
+// shapes, choosing, explaining, queueing - is the same for all and lives in ops/call. Invariants:
+// `infer` is given every required input, while outputs (those that are read, too) may be NULL; when
+// `run` is called, every check has passed, some output has elements, and the problem is the one that
+// `infer` derived.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ namespace velo::ops {
 // descriptors or lists: a queued call has copies of those.
 inline constexpr std::size_t max_problem_bytes = 512;
 
-// What puts a call into its stream, while whoever is told of the call orders it: throws what the
-// stream throws. On an inline stream there is nothing to put.
+// Puts a call into its stream, under the lock of the code that orders it among other calls. Throws
+// what the stream throws. On an inline stream it does nothing.
 class enqueue {
  public:
   template <class F>
@@ -38,10 +39,10 @@ class enqueue {
   void (*put_)(const void*);
 };
 
-// Of an operator that waits for other ranks. Its run has neither the turn of the context nor its
-// threads, and takes the turn for what it computes; it runs where it writes nothing, too. `enter`
-// is told of each call that was checked, and may note in the problem what `run` or, when a failure
-// of the stream drops the call, `drop` is to know.
+// The functions of an operator that waits for other processes. Its run has neither the turn of the
+// context nor its threads, and takes the turn while it computes; it runs even if it writes nothing.
+// `enter` gets each call that was checked, and may leave notes in the problem for `run`, or for
+// `drop`, which is called instead when a failure of the stream drops the call.
 struct waiting_calls {
   void (*enter)(const void* args, void* problem, core::stream& on, const enqueue& put);
   void (*drop)(const void* problem) noexcept;
@@ -68,7 +69,7 @@ struct infer_types<void (*)(const Args&, Problem&, output_shapes&)> {
                 alignof(Problem) <= 8);
 };
 
-// The typed form an operator is written in, its types erased once:
+// Erases the types of the functions that an operator is written as:
 //   void infer(const Args&, Problem&, output_shapes&)
 //   void run(const Args&, const Problem&, const Kernels&, core::execution&)
 //   const char* reject(const Args&, const Problem&, const kernel_entry&)
@@ -108,7 +109,7 @@ constexpr operator_def define(const kernel_list& kernels) {
   return definition_of_types<Infer, Run, Reject>::define(kernels);
 }
 
-// For an operator that waits, besides:
+// An operator that waits adds:
 //   void enter(const Args&, Problem&, core::stream&, const enqueue&)
 //   void drop(const Problem&) noexcept
 template <auto Enter, auto Drop>

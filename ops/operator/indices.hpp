@@ -1,8 +1,6 @@
-// Reading integer tensors that hold indices, int32 or int64, and refusing those out of range before
-// any work starts.
+// Reads integer tensors that hold indices, int32 or int64, and refuses indices out of range.
 //
-// Values are data, so they are checked when the kernel runs; still nothing is written after a
-// refusal.
+// Values are data, so they are checked when the kernel runs, before it writes anything.
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 // The operator's header declares the struct and its kernel_list; its .inl ends in the instance,
 // and CMake (velo_kernels) writes the thin file that compiles the .inl for an ISA and the list of
 // all instances: highest ISA first, the plain reference last. So no operator names an ISA, and a
-// new ISA touches core/simd and its list of ISAs alone. Read by files compiled for one ISA:
-// nothing of the standard library here.
+// new ISA touches core/simd and its list of ISAs alone. Files compiled for one ISA include this
+// header, so it includes nothing of the standard library.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// Shapes stated and shapes given, compared; the success path allocates and formats nothing.
+// Compares stated shapes with given ones. The success path allocates and formats nothing.
 #include "ops/operator/output_shapes.hpp"
 
 #include <algorithm>

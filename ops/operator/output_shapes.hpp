@@ -1,9 +1,10 @@
-// What `infer` states about each output: shape and dtype. Where the caller gave the tensor it is
-// compared at once; where only the shapes were asked for they are kept.
+// The shape and dtype that `infer` states for each output. They are compared with the caller's
+// tensor at once, or kept where only the shapes were requested.
 //
-// An output is named by its place in the args struct, so no name is looked up: outputs.like(a.y,
-// *a.x). One that is left unstated is not produced for these inputs. Below it the checks that infer
-// functions share; each failure names the field as the caller spells it ("args.gamma").
+// The address of a member of the args struct names an output, so no name is looked up:
+// outputs.like(a.y, *a.x). An output that is not stated is not produced for these inputs. The checks
+// that infer functions share follow; each failure names the field as the caller spells it
+// ("args.gamma").
 #pragma once
 
 #include <cstdint>

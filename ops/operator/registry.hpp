@@ -17,7 +17,7 @@ const operator_def& definition_of(op_id op);
 const op_spec* find_spec(const char* name);  // by name or alias; nullptr when there is none
 bool find_op(const char* name, op_id& op);
 
-// What the spec promises for outputs of a dtype; exact for integers. mixed: some floating tensor of
+// The spec's error bound for outputs of a dtype; exact for integers. mixed: some floating tensor of
 // the call is narrower than float32.
 error_bound bound_of(const op_spec& spec, velo_dtype output, bool mixed);
 

@@ -27,13 +27,13 @@ inline row_slices slice_rows(std::int64_t rows, std::int64_t row_bytes) {
   return {rows, std::clamp<std::int64_t>(fitting, 1, 4096)};
 }
 
-// At most `most` slices of at least `least` rows: for reductions over rows, which keep one partial
-// result a slice.
+// Cuts rows into at most `most` slices of at least `least` rows. Reductions over rows keep one
+// partial result a slice.
 inline row_slices slice_rows_into(std::int64_t rows, std::int64_t most, std::int64_t least) {
   return {rows, std::max<std::int64_t>({least, (rows + most - 1) / most, 1})};
 }
 
-// Blocks of elements, for operators that do not care about rows; a multiple of every vector width.
+// Cuts elements into blocks, for operators without rows; a multiple of every vector width.
 inline row_slices slice_elements(std::int64_t count) {
   return {count, std::int64_t{1} << 14};
 }

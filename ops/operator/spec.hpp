@@ -15,7 +15,7 @@ namespace velo::ops {
 
 enum class field_kind : std::uint8_t {
   tensor,
-  tensors,  // a velo_tensors: every element meets what the field says of a tensor
+  tensors,  // a velo_tensors: the field's conditions hold for each tensor
   handle,
   i64,
   f64,
@@ -53,10 +53,10 @@ struct field {
   bool output;                      // tensor, tensors: written by the operator
   bool optional;                    // may be NULL: any pointer
   bool strided;  // tensor, tensors: the operator takes strides; otherwise views must be compact
-  std::uint32_t
-      dtypes;  // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
-  std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape
-                             // and strides); of lists, each tensor with the one at its own place
+  std::uint32_t dtypes;  // dtype_bits that an input tensor may have; 0: `infer` decides
+  // Bit i: may share memory with field i exactly (same first byte, shape and strides). In a list
+  // each tensor may share it with the one of the same index.
+  std::uint32_t may_alias;
   std::int64_t default_int;  // i64, boolean, enumeration
   double default_real;       // f64
   double minimum, maximum;   // inclusive bounds of i64 and f64; of f64 at most those of float32
@@ -64,8 +64,8 @@ struct field {
   int enumerator_count;
 };
 
-// How far an output may be from the exact value: absolute + relative * |value| + largest * the
-// largest magnitude in the same output. All zero: exact.
+// The largest error of an output: absolute + relative * |value| + largest * the largest magnitude in
+// the same output. All zero: exact.
 struct error_bound {
   std::uint32_t dtype;  // of the output, dtype_bit
   bool mixed;           // of float32 outputs of a call with a narrower floating tensor
@@ -83,7 +83,7 @@ struct op_spec {
   const char* accuracy;       // the bound in words
   const error_bound* bounds;  // and in numbers, by dtype of the output
   int bound_count;
-  double least_input, most_input;  // magnitudes of nonzero inputs for which the bounds hold
+  double least_input, most_input;  // the bounds hold for nonzero inputs of these magnitudes
   const char* bytes;
   std::uint32_t since;  // ABI that introduced it, major * 100 + minor
   const field* fields;

@@ -45,10 +45,10 @@ void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& out
   problem.count = numel(p);
 }
 
-// The largest integer that `step` may be, too: beyond it a double skips numbers.
+// The largest `step` as an integer, too: beyond it a double skips numbers.
 constexpr std::int64_t last_step = std::int64_t{1} << 52;
 
-// A number in a tensor is data: it is looked at when the update runs, and before it writes.
+// A number in a tensor is data: it is read when the update runs, before anything is written.
 double step_of(const args& a) {
   if (a.step_tensor == nullptr) return static_cast<double>(a.step);
   const std::int64_t step = index_reader(*a.step_tensor)[0];

@@ -1,7 +1,7 @@
 // apply_fused_adamw over the vector type `v` of the including namespace.
 //
 // One vector a step: seven streams keep the memory busy, and the square root and division (about 20
-// cycles) hide behind them. In place, so ordinary stores: the lines are in cache already.
+// cycles) hide behind them. Stores are ordinary ones: in place, the lines are already in cache.
 
 template <class Param, class Grad, class Moment>
 VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t i, int n) {

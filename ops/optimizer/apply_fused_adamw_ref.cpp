@@ -1,4 +1,4 @@
-// apply_fused_adamw in plain loops and double: the truth the other kernels are held to.
+// apply_fused_adamw in plain loops and double: the reference for the other kernels.
 #include <cmath>
 
 #include "core/simd/scalar.hpp"
@@ -16,7 +16,7 @@ void update(const void* slice) {
   for (std::int64_t i = 0; i < s.n; ++i) {
     const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale;
     const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
-    const double v = static_cast<float>(  // the step sees no more of it than the tensor holds
+    const double v = static_cast<float>(  // rounded as the tensor holds it
         s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g);
     const double largest = s.v_max == nullptr ? v : to_float(s.v_max[i]);
     const double h = std::isnan(largest) || largest > v ? largest : v;  // a NaN of either stays

@@ -1,5 +1,5 @@
 // global_norm's sums over the vector type `v` of the including namespace: four accumulators hide
-// the latency of the sums. A slice whose squares leave float32 is summed again in other units.
+// the latency of the sums. A slice whose squares exceed float32 is summed again in other units.
 
 template <bool Scaled, class T>
 VELO_INLINE float sum_of_squares(const square_slice<T>& s, float unit) {

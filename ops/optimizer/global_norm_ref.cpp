@@ -1,4 +1,4 @@
-// global_norm's sums in plain loops and double: the truth the other kernels are held to.
+// global_norm's sums in plain loops and double: the reference for the other kernels.
 #include "core/simd/scalar.hpp"
 #include "ops/optimizer/global_norm.hpp"
 
