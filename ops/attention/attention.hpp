@@ -1,14 +1,14 @@
-// Attention as the engine sees it: one description for every layout, and the two walks over it.
+// The attention engine: one description for every layout, and the forward and backward passes.
 //
 //   S = float(scale * Q K^T),  P = softmax of the visible part of each row,  out = P V
 //   dV = P^T dY,  dS = P (dY V^T - rowsum(dY out)),  dQ = scale * dS K,  dK = scale * dS^T Q
 //
-// S is rounded to float once and taken alike in both walks and by the statistics: differences of
+// S is rounded to float once, in the same way in both passes and in the statistics: differences of
 // large scores from their row's maximum are exact, and P of the gradient is that of the output.
 // A layout is three strides a tensor (sequence of the batch, token, head), the last dimension being
 // dense; sequences of different lengths are two cumulative lists. Query head h reads key head
-// h / (heads / kv_heads). Rows see keys j <= i (left_up), j <= i + Skv - Sq (right_down) or all;
-// a row that sees none gives 0, with lowest-finite maximum and sum 0.
+// h / (heads / kv_heads). Rows attend to keys j <= i (left_up), j <= i + Skv - Sq (right_down) or
+// all; a row that attends to none gives 0, with lowest-finite maximum and sum 0.
 // Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
 // at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never
 // S x S.
@@ -56,7 +56,7 @@ struct attention_gradients {
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// How the walks run: the isa whose kernels are used (avx2 or above), and where.
+// The resources of a pass: the isa whose kernels are used (avx2 or above), threads and scratch.
 struct attention_run {
   core::isa isa;
   const core::parallel& threads;

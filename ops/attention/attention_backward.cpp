@@ -1,14 +1,14 @@
-// The backward walk, on scores transposed, so that nothing is transposed inside the loop:
+// The backward pass, on transposed scores, so that nothing is transposed inside the loop:
 //
 //   S^T = scale K Q^T   dP^T = V dY^T   P^T = exp(S^T - max) / sum   dS^T = P^T (dP^T - delta)
 //   dV += P^T dY    dK += dS^T Q      dQ^T += K^T dS^T
 //
-// Keys come in chunks, chunks in blocks of up to 512, blocks in strips of 32; queries in blocks of
-// 128. A unit of work is a chunk of keys of one key head: it owns its rows of dK and dV over all
-// query heads of the group, and sums dQ^T of one head at a time. Where key heads are plenty a chunk
-// is the whole sequence and dQ is finished by the unit; where they are few, each chunk has a dQ^T
-// of its own and the chunks are added in order afterwards. How many chunks there are depends on the
-// problem alone, so threads do not matter to the bits.
+// Keys are cut into chunks, chunks into blocks of up to 512, blocks into strips of 32; queries into
+// blocks of 128. A unit of work is a chunk of keys of one key head: it owns its rows of dK and dV
+// over all query heads of the group, and sums dQ^T of one head at a time. With many key heads a
+// chunk is the whole sequence and the unit finishes dQ; with few, each chunk has a dQ^T of its own
+// and the chunks are added in order afterwards. The number of chunks depends on the problem alone,
+// so the bits do not depend on threads.
 #include <cstring>
 
 #include "ops/attention/attention_plan.hpp"
@@ -20,12 +20,12 @@ constexpr int strip = 32;  // keys between two products
 constexpr int query_block = 128;
 constexpr int largest_key_block = 512;
 
-// Keys whose operands and sums stay in the second cache during a pass over the queries.
+// Keys whose operands and sums stay in L2 during a loop over the queries.
 int key_block_of(element_type words) {
   return words == element_type::bf16 ? 512 : 256;
 }
 
-// How the keys of a head are cut: enough units for many threads even where key heads are few.
+// The cut of a head's keys: enough units for many threads even with few key heads.
 struct chunking {
   std::int64_t chunks, keys;
 
@@ -40,7 +40,7 @@ struct chunking {
   }
 };
 
-// What one chunk of one key head holds while the heads of its group pass.
+// Memory of one chunk of one key head during the loop over the query heads of its group.
 struct chunk_state {
   char *k_rows, *v_rows, *k_columns;
   float *dk, *dv;
@@ -53,7 +53,7 @@ struct chunk_state {
         dv(arena.take<float>(keys * shape.dv)) {}
 };
 
-// One query head, packed as the products read it: right sides of a block of queries each.
+// One packed query head: a right side for each block of queries.
 struct head_state {
   std::uint32_t *q_columns, *dy_columns, *q_depth, *dy_depth;
   float *max, *minus_log_sum, *delta, *scores, *products;
@@ -72,17 +72,20 @@ struct head_state {
         gradients(arena.take<std::uint32_t>(shape.words(largest_key_block * query_block))) {}
 };
 
-// One chunk of one key head at one query head.
+// One chunk of one key head, in the loop over query heads.
 struct chunk {
   std::int64_t b, kv_head, first, keys;  // keys: of this sequence in this chunk, may be 0
   attention_sequence s;
 
-  bool meets(std::int64_t q0, std::int64_t rows) const { return s.visible(q0 + rows - 1) > first; }
+  // Whether some of these queries attend to some of its keys.
+  bool is_visible_to(std::int64_t q0, std::int64_t rows) const {
+    return s.visible(q0 + rows - 1) > first;
+  }
 };
 
-class backward_walk {
+class backward_pass {
  public:
-  backward_walk(const attention_problem& problem, const attention_gradients& tensors,
+  backward_pass(const attention_problem& problem, const attention_gradients& tensors,
                 const attention_run& run)
       : p_(problem),
         t_(tensors),
@@ -124,7 +127,8 @@ class backward_walk {
     }
   };
 
-  // Pairs whose chunks are worked on together: two units a thread even out their lengths.
+  // Pairs whose chunks are computed in one parallel region: two units a thread balance their
+  // lengths.
   static std::int64_t wave_pairs(int threads, const chunking& cut, const attention_shape& shape) {
     return std::min(shape.pairs, blocks_of(2 * threads, cut.chunks));
   }
@@ -188,7 +192,8 @@ class backward_walk {
           const tile_session session(shape_.form.kernels.tiles);
           attention_arena arena(heads + thread * sizes.head);
           const head_state head(arena, shape_, queries_);
-          // Early chunks are seen by more queries: deal them out and back, so that sums are even.
+          // More queries attend to early chunks: distribute them forth and back, so that sums are
+          // even.
           const std::int64_t units = now * cut_.chunks;
           for (std::int64_t n = 0; n < units; ++n) {
             const std::int64_t transpose = n % (2 * threads);
@@ -233,7 +238,7 @@ class backward_walk {
             strides.token, static_cast<int>(rows), static_cast<int>(columns)};
   }
 
-  // Rows of `columns` elements as products read them, from `row` on.
+  // The address of row `row` of rows of `columns` elements.
   char* rows_at(char* first, std::int64_t row, std::int64_t columns) const {
     return first + row * columns * shape_.form.bytes();
   }
@@ -249,7 +254,7 @@ class backward_walk {
       const row_block v = rows_of(t_.v, p_.v, v_start, c.first + k0, rows, p_.dv);
       shape_.steps.copy_rows(k, rows_at(state.k_rows, k0, shape_.d), padded, shape_.d, false);
       shape_.steps.copy_rows(v, rows_at(state.v_rows, k0, shape_.dv), padded, shape_.dv, false);
-      // K^T in plain rows, of which the tiles read what pads them, too.
+      // K^T in plain rows; tiles read their padding, too.
       auto* columns = reinterpret_cast<std::uint32_t*>(rows_at(state.k_columns, k0, shape_.d));
       const std::int64_t ld = shape_.words(key_block_);
       moves.transpose_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
@@ -273,14 +278,15 @@ class backward_walk {
     write(state.dv, shape_.dv, p_.dv, 1.0f, t_.dv, p_.dv_rows);
   }
 
-  // Packs the queries of a head that see the chunk and takes them past its keys.
+  // Packs the queries of a head that attend to the chunk, and computes their gradients.
   void one_head(const chunk& c, std::int64_t h, const chunk_state& state, const head_state& head,
                 float* dq) const {
     for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block) {
-      if (c.meets(q0, queries_at(c.s, q0))) pack_queries(c, h, q0, head);
+      if (c.is_visible_to(q0, queries_at(c.s, q0))) pack_queries(c, h, q0, head);
     }
     for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
-      for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block) meet(c, q0, k0, state, head, dq);
+      for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block)
+        one_block(c, q0, k0, state, head, dq);
     }
   }
 
@@ -305,7 +311,7 @@ class backward_walk {
                            head.max + q0, head.minus_log_sum + q0, head.delta + q0);
   }
 
-  // Rows of queries, `wide` with what pads them, as columns and as the depth of right sides.
+  // Packs rows of queries, padded to `wide`, as the columns and as the depth of right sides.
   void pack_sides(const row_block& rows, std::int64_t d, int wide, const right_side& columns,
                   const right_side& depth) const {
     pack_right(shape_.form, {rows.data, rows.stride, true}, rows.columns, rows.rows,
@@ -321,22 +327,22 @@ class backward_walk {
   right_side depth_of(std::uint32_t* first, std::int64_t q0, std::int64_t d) const {
     return shape_.side(first + shape_.words(q0 * d), d, query_block);
   }
-  // dS^T: of floats in plain rows, which serve as a left side, too.
+  // dS^T as a right side. Floats stay in plain rows, which serve as a left side, too.
   right_side gradients_of(std::uint32_t* first) const {
     if (shape_.form.per_word() == 1) return {first, shape_.form.panel, query_block, query_block};
     return shape_.side(first, query_block, largest_key_block);
   }
 
-  // A block of queries against a block of keys.
-  void meet(const chunk& c, std::int64_t q0, std::int64_t k0, const chunk_state& state,
-            const head_state& head, float* dq) const {
+  // Adds the gradients of a block of queries and a block of keys.
+  void one_block(const chunk& c, std::int64_t q0, std::int64_t k0, const chunk_state& state,
+                 const head_state& head, float* dq) const {
     const std::int64_t rows = queries_at(c.s, q0);
     const std::int64_t key0 = c.first + k0;
-    const std::int64_t seen =
+    const std::int64_t visible =
         std::min<std::int64_t>({key_block_, c.keys - k0, c.s.visible(q0 + rows - 1) - key0});
-    if (seen <= 0) return;
+    if (visible <= 0) return;
     const std::int64_t wide = round_up(rows, strip);
-    for (std::int64_t r = 0; r < seen; r += strip) {
+    for (std::int64_t r = 0; r < visible; r += strip) {
       strip_of_keys(c, q0, wide, k0, r, state, head);
     }
     panel_product queries{};
@@ -347,11 +353,11 @@ class backward_walk {
     queries.ldc = query_block;
     queries.rows = static_cast<int>(shape_.d);
     queries.add = k0 > 0;
-    // Gradients are zero past the last key that a panel's queries see.
+    // Gradients are zero past the last key that a panel's queries attend to.
     const int panel = shape_.form.panel;
     for (int j = 0; j < wide; j += panel) {
       const std::int64_t last = q0 + std::min<std::int64_t>(j + panel, rows) - 1;
-      const std::int64_t depth = std::clamp<std::int64_t>(c.s.visible(last) - key0, 1, seen);
+      const std::int64_t depth = std::clamp<std::int64_t>(c.s.visible(last) - key0, 1, visible);
       queries.first_column = j;
       queries.columns = static_cast<int>(std::min<std::int64_t>(panel, wide - j));
       queries.words = static_cast<int>(shape_.words(round_up(depth, strip)));
@@ -359,11 +365,11 @@ class backward_walk {
     }
   }
 
-  // A strip of keys, from `r` of the block at `k0`, against the block of queries at `q0`.
+  // Computes the strip of keys from `r` on of the block at `k0` with the block of queries at `q0`.
   void strip_of_keys(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k0,
                      std::int64_t r, const chunk_state& state, const head_state& head) const {
     const std::int64_t k = k0 + r;
-    // Whole groups of columns that do not see even the strip's first key are left out.
+    // Skips whole groups of columns that do not attend even to the strip's first key.
     const std::int64_t first_query = c.s.causal ? c.first + k - c.s.shift - q0 : 0;
     const std::int64_t first =
         std::clamp<std::int64_t>(first_query, 0, wide - strip) / strip * strip;
@@ -401,7 +407,7 @@ class backward_walk {
     x.minus_log_sum = head.minus_log_sum + q0;
     x.delta = head.delta + q0;
     shape_.steps.gradient(x);
-    // Probabilities and gradients lie where the scores and products lay.
+    // Probabilities and gradients have replaced the scores and products.
     const auto over_queries = [&](const float* a, std::int64_t d, const right_side& b, float* to) {
       panel_product x{};
       x.a = a + shape_.words(first);
@@ -423,7 +429,7 @@ class backward_walk {
     over_queries(gradients, shape_.d, depth_of(head.q_depth, q0, shape_.d), state.dk);
   }
 
-  // dQ of a block of queries from the chunks they saw; `stride` floats apart.
+  // Writes dQ of a block of queries as the sum over their chunks, `stride` floats apart.
   void write_queries(std::int64_t b, std::int64_t h, const attention_sequence& s, std::int64_t q0,
                      const float* dq, std::int64_t stride) const {
     const std::int64_t rows = queries_at(s, q0);
@@ -447,12 +453,12 @@ class backward_walk {
 }  // namespace
 
 std::size_t attention_backward_bytes(const attention_problem& problem, core::isa isa, int threads) {
-  return backward_walk::bytes(problem, isa, threads);
+  return backward_pass::bytes(problem, isa, threads);
 }
 
 void attention_backward(const attention_problem& problem, const attention_gradients& tensors,
                         const attention_run& run) {
-  backward_walk(problem, tensors, run)();
+  backward_pass(problem, tensors, run)();
 }
 
 }  // namespace velo::ops

@@ -1,11 +1,10 @@
-// The forward walk: online softmax over blocks of keys, a block of queries at a time.
+// The forward pass: online softmax over blocks of keys, a block of queries at a time.
 //
 // Keys and values of one key head are packed once and serve all query heads of the group. A unit of
-// work is a block of query rows of one head; inside it a strip of 32 rows meets a block of keys:
-// scores, softmax, product with the values, all in the first two caches. Every unit computes its
-// rows alone, so threads do not matter to the bits. Where key heads are plenty each slice packs for
-// itself and there is one parallel region; where they are few all of them are packed together
-// first.
+// work is a block of query rows of one head. Its inner step takes a strip of 32 rows and a block of
+// keys: scores, softmax, product with the values, all in L1 and L2. Every unit computes its rows
+// alone, so the bits do not depend on threads. With many key heads each slice packs for itself and
+// there is one parallel region; with few, all of them are packed first.
 #include <cstring>
 
 #include "ops/attention/attention_plan.hpp"
@@ -15,8 +14,8 @@ namespace {
 
 constexpr int strip = 32;         // query rows between two products
 constexpr int key_block = 288;    // whole panels, of tiles too; scores of a strip: 36 KiB
-constexpr int width_step = 32;    // the last keys of a row are padded to this
-constexpr int query_block = 256;  // rows that share a pass over the keys
+constexpr int width_step = 32;    // the last keys of a row are padded to a multiple of it
+constexpr int query_block = 256;  // rows that share a loop over the keys
 
 static_assert(key_block % panel_columns(false) == 0 && key_block % panel_columns(true) == 0);
 
@@ -25,7 +24,7 @@ struct packed_keys {
   std::uint32_t *keys, *values;
   std::int64_t ready = 0;  // blocks
 
-  // The sides of the block of keys that begins at `k0` and has `columns` of them, padded.
+  // The right sides of the block that begins at key `k0` and has `columns` keys, padded.
   right_side keys_at(const attention_shape& shape, std::int64_t k0, std::int64_t columns) const {
     return shape.side(keys + k0 * shape.words(shape.d), columns, shape.d);
   }
@@ -58,14 +57,14 @@ struct forward_scratch {
         sum(arena.take<float>(query_block * 16)) {}
 };
 
-// Few key heads for the threads there are: pack them all before the walk.
+// Whether all key heads are packed first: there are few of them for so many threads.
 bool pack_first(const attention_shape& shape, int threads) {
   return threads > 1 && shape.pairs <= 2 * threads;
 }
 
-class forward_walk {
+class forward_pass {
  public:
-  forward_walk(const attention_problem& problem, const attention_tensors& tensors,
+  forward_pass(const attention_problem& problem, const attention_tensors& tensors,
                const attention_run& run)
       : p_(problem), t_(tensors), shape_(problem, run.isa), run_(run) {}
 
@@ -111,7 +110,7 @@ class forward_walk {
     return static_cast<std::int64_t>(arena.used());
   }
 
-  // In units of a strip against 32 keys; a strip costs something even when it sees nothing.
+  // The unit is a strip times 32 keys. A strip has a cost even without keys.
   static std::int64_t unit_cost(const attention_sequence& s, std::int64_t q0) {
     const std::int64_t rows = std::min<std::int64_t>(query_block, s.sq - q0);
     const std::int64_t first = s.visible(q0), last = s.visible(q0 + rows - 1);
@@ -153,7 +152,8 @@ class forward_walk {
     });
   }
 
-  // The units of one slice; `own` is the place among the packed keys, -1 when they are ready.
+  // Computes the units of one slice; `own` is its index among the packed keys, -1 if all are
+  // packed.
   void slice(attention_slice units, char* keys, std::int64_t own,
              const forward_scratch& work) const {
     for (std::int64_t b = 0; b < p_.batch; ++b) {
@@ -188,14 +188,14 @@ class forward_walk {
     }
     for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
       for (int r = 0; r < padded; r += strip) {
-        const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
-        if (seen > k0) meet(s, q0, r, k0, seen, q, packed, work);
+        const std::int64_t visible = s.visible(q0 + std::min(r + strip, rows) - 1);
+        if (visible > k0) one_block(s, q0, r, k0, visible, q, packed, work);
       }
     }
     write(b, head, s, q0, rows, work);
   }
 
-  // The rows as the products read them: where they are if they lie densely, else a copy.
+  // The rows as products read them: in place if they are dense, else a copy.
   const char* queries(std::int64_t b, std::int64_t head, const attention_sequence& s,
                       std::int64_t q0, int rows, int padded, const forward_scratch& work) const {
     const std::int64_t start = place(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
@@ -208,10 +208,11 @@ class forward_walk {
     return work.q;
   }
 
-  // A strip of queries against a block of keys, of which its last row sees those below `seen`.
-  void meet(const attention_sequence& s, std::int64_t q0, int r, std::int64_t k0, std::int64_t seen,
-            const char* q, const packed_keys& packed, const forward_scratch& work) const {
-    const std::int64_t keys = std::min<std::int64_t>(key_block, seen - k0);
+  // Adds a block of keys to a strip of queries, whose last row attends to keys below `visible`.
+  void one_block(const attention_sequence& s, std::int64_t q0, int r, std::int64_t k0,
+                 std::int64_t visible, const char* q, const packed_keys& packed,
+                 const forward_scratch& work) const {
+    const std::int64_t keys = std::min<std::int64_t>(key_block, visible - k0);
     const auto width = static_cast<int>(round_up(keys, width_step));
     const std::int64_t packed_keys = std::min<std::int64_t>(key_block, s.skv - k0);
     float* out = work.out + r * shape_.dv;
@@ -257,7 +258,7 @@ class forward_walk {
 
   void write(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
              int rows, const forward_scratch& work) const {
-    // Strips that met no key hold nothing yet.
+    // Strips without keys have not been written yet.
     for (int r = 0; r < rows; r += strip) {
       if (s.visible(q0 + std::min(r + strip, rows) - 1) > 0) continue;
       std::memset(work.out + r * shape_.dv, 0,
@@ -290,12 +291,12 @@ class forward_walk {
 }  // namespace
 
 std::size_t attention_forward_bytes(const attention_problem& problem, core::isa isa, int threads) {
-  return forward_walk::bytes(problem, isa, threads);
+  return forward_pass::bytes(problem, isa, threads);
 }
 
 void attention_forward(const attention_problem& problem, const attention_tensors& tensors,
                        const attention_run& run) {
-  forward_walk(problem, tensors, run)();
+  forward_pass(problem, tensors, run)();
 }
 
 }  // namespace velo::ops

@@ -1,8 +1,8 @@
-// What the walks ask of a vector instruction set: the work before, between and after products.
+// The vector kernels of attention: the work before, between and after products.
 //
 // Matrices here are small, dense and padded: rows to what the products need, missing elements zero.
 // "Words" are 32 bits: one float, or two neighboring bf16 (ops/gemm). Cost: copies O(S D), softmax
-// and gradient one pass over scores that lie in the first or second cache.
+// and gradient one pass over scores in L1 or L2.
 #pragma once
 
 #include <stdint.h>
@@ -18,10 +18,9 @@ struct row_block {
   int rows, columns;
 };
 
-// Online softmax of 32 rows of products against some keys; a score is a product times the scale,
-// rounded. exp is taken relative to a reference, an
-// earlier maximum of the row: it follows the maximum only when that is 2^8 above it, so that what
-// was summed under the old one seldom has to be scaled.
+// Online softmax of 32 rows of products with some keys; a score is a product times the scale,
+// rounded. exp is relative to a reference, an earlier maximum of the row. The reference follows the
+// maximum only when that is 2^8 above it, so that earlier sums are seldom rescaled.
 struct softmax_rows {
   const float* scores;  // [32][ld], before the scale
   int64_t ld;
@@ -29,8 +28,8 @@ struct softmax_rows {
   int64_t p_ld;
   int width;        // columns the next product reads, a multiple of 32
   int valid;        // columns from here on are padding
-  int64_t visible;  // keys that row 0 sees
-  int64_t step;     // more that each following row sees: 1 causal, 0 not
+  int64_t visible;  // keys that row 0 attends to
+  int64_t step;     // further keys of each following row: 1 causal, 0 not
   float scale;      // not negative
   float* max;       // per row, of scores so far
   float* reference;
@@ -54,12 +53,12 @@ struct finish_rows {
   int64_t stats_stride;
 };
 
-// Where sixteen columns of a right side begin, and how far its words of the depth lie apart.
+// The offset of sixteen columns of a right side, and the distance of its words of the depth.
 struct column_place {
   int64_t offset, step;
 };
 
-// Probabilities and score gradients of some keys (rows) against a block of queries (columns).
+// Probabilities and score gradients of some keys (rows) and a block of queries (columns).
 struct gradient_rows {
   float* scores;               // K Q^T, [rows][ld]; replaced by P^T in the type that products read
   float* products;             // V dY^T, [rows][ld]; replaced by dS^T where a word holds two
@@ -79,7 +78,7 @@ struct gradient_rows {
   const float* delta;          // sum of dY * out, per column
 };
 
-// For one type of the tensors' elements and one of what products read.
+// The steps for one type of the tensors' elements and one type that products read.
 struct attention_steps {
   // to[row][ld] = from, rows and columns padded with zeros; negate flips the sign.
   void (*copy_rows)(const row_block& from, void* to, int rows, int64_t ld, bool negate);

@@ -1,5 +1,5 @@
-// Online softmax and score gradients over whichever vector type `v` names; included once per
-// instruction set. E is the type of the tensors' elements, T that of what products read.
+// Online softmax and score gradients over the vector type that `v` names; included once per
+// instruction set. E is the type of the tensors' elements, T the type that products read.
 //
 // exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative
 // error 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes
@@ -32,8 +32,8 @@ VELO_INLINE v::vec exp2(v::vec t) {
   return v::scale2_floor(p, t);
 }
 
-// exp of a score against another. Scores are products times the scale, rounded to float once: both
-// directions and the maximum take them alike, so that a difference of large ones is exact.
+// exp of the difference of two scores. Scores are products times the scale, rounded to float once,
+// in the same way in both passes and in the maximum, so that a difference of large ones is exact.
 template <class T>
 VELO_INLINE v::vec exp_of(v::vec difference) {
   return exp2<T>(difference * v::set(log2_e));
@@ -82,24 +82,24 @@ VELO_INLINE v::vec lane_max(const float* s, int n) {
   return v::max(v::max(a, b), v::max(c, d));
 }
 
-// Softmax of a strip in three passes, so that no row waits for its own maximum: maxima of all rows,
-// then what follows from them, a vector of rows at a time, then exp row by row.
+// Softmax of a strip in three passes, so that no row waits for its own maximum: the maxima of all
+// rows, then references and rescaling, a vector of rows at a time, then exp row by row.
 struct softmax_state {
   alignas(64) float top[32];     // products of these keys
-  alignas(64) float shrink[32];  // what earlier sums are worth under the new reference
+  alignas(64) float shrink[32];  // factor of earlier sums under the new reference
 };
 
-// Keys that row i sees.
-VELO_INLINE int seen(const softmax_rows& x, int i) {
+// The number of keys that row i attends to.
+VELO_INLINE int visible_keys(const softmax_rows& x, int i) {
   return clamped(x.visible + i * x.step, x.valid);
 }
 
 VELO_INLINE void softmax_tops(const softmax_rows& x, softmax_state& state) {
   for (int i = 0; i < 32; i += 4) {
     const float* s = x.scores + i * x.ld;
-    v::largest4(lane_max(s, seen(x, i)), lane_max(s + x.ld, seen(x, i + 1)),
-                lane_max(s + 2 * x.ld, seen(x, i + 2)), lane_max(s + 3 * x.ld, seen(x, i + 3)),
-                state.top + i);
+    v::largest4(lane_max(s, visible_keys(x, i)), lane_max(s + x.ld, visible_keys(x, i + 1)),
+                lane_max(s + 2 * x.ld, visible_keys(x, i + 2)),
+                lane_max(s + 3 * x.ld, visible_keys(x, i + 3)), state.top + i);
   }
 }
 
@@ -111,14 +111,14 @@ VELO_INLINE bool softmax_raise(const softmax_rows& x, softmax_state& state) {
   bool moved = false;
   for (int i = 0; i < 32; i += W) {
     const v::vec before = v::load(x.reference + i);
-    const v::vec top = v::load(state.top + i);  // may be NaN; nothing seen stays nothing at scale 0
+    const v::vec top = v::load(state.top + i);  // may be NaN; -Inf stays -Inf at scale 0
     const v::vec max = v::max(v::if_equal(top, none, none, top * scale), v::load(x.max + i));
     const v::vec far = v::if_greater(max - before, leeway, max, before);
     const v::vec after = v::if_equal(before, none, max, far);
     const v::vec shrink = exp_of<E>(before - after);
     v::store(x.max + i, max);
     v::store(x.reference + i, after);
-    // Equal infinities have no difference, and nothing is summed under -Inf.
+    // Equal infinities have no difference, and nothing has been summed under -Inf.
     v::store(state.shrink + i,
              v::if_equal(before, after, one, v::if_equal(before, none, v::zero(), shrink)));
     moved = moved || !v::all_equal(before, after);
@@ -139,7 +139,7 @@ VELO_INLINE void store_sum(float* to, const row_sum& sum) {
   if (W < 16) v::store(to + 16 - W, sum.odd);
 }
 
-// All rows see all columns.
+// All rows attend to all columns.
 template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale);
@@ -159,25 +159,25 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
   }
 }
 
-// Rows see the first columns each, some perhaps none.
+// Each row attends to its first columns, perhaps to none.
 template <class E, class T>
 void softmax_partial(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale), none = v::zero();
   for (int i = 0; i < 32; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
-    const int n = seen(x, i);
+    const int n = visible_keys(x, i);
     const v::vec reference = v::set(x.reference[i]);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     int j = 0;
     for (; j < n; j += 2 * W) {
       const v::vec a = exp_of<E>(v::load(s + j) * scale - reference);
       const v::vec b = exp_of<E>(v::load(s + j + W) * scale - reference);
-      const v::vec seen_a = v::keep_first(n - j, a, none);
-      const v::vec seen_b = v::keep_first(n - j - W, b, none);
-      sum.even = sum.even + seen_a;
-      sum.odd = sum.odd + seen_b;
-      v::store2(p + j, seen_a, seen_b);
+      const v::vec visible_a = v::keep_first(n - j, a, none);
+      const v::vec visible_b = v::keep_first(n - j - W, b, none);
+      sum.even = sum.even + visible_a;
+      sum.odd = sum.odd + visible_b;
+      v::store2(p + j, visible_a, visible_b);
     }
     for (; j < x.width; j += 2 * W) v::store2(p + j, none, none);
     store_sum(x.sum + i * 16, sum);
@@ -198,7 +198,7 @@ void softmax(const softmax_rows& x) {
   softmax_state state;
   softmax_tops(x, state);
   if (softmax_raise<E>(x, state)) softmax_shrink(x, state);
-  const bool full = seen(x, 0) == x.width && seen(x, 31) == x.width;
+  const bool full = visible_keys(x, 0) == x.width && visible_keys(x, 31) == x.width;
   full ? softmax_full<E, T>(x, state) : softmax_partial<E, T>(x, state);
 }
 
@@ -208,17 +208,17 @@ void finish(const finish_rows& x) {
     v::vec lanes = v::load(x.sum + i * 16);
     if (W < 16) lanes = lanes + v::load(x.sum + i * 16 + 16 - W);
     const float sum = v::sum(lanes);
-    const bool seen = !(sum == 0.0f);  // a row that sees a key has sum >= 1, or NaN
-    const v::vec share = v::set(seen ? 1.0f / sum : 0.0f);
+    const bool attends = !(sum == 0.0f);  // to some key: then the sum is >= 1, or NaN
+    const v::vec share = v::set(attends ? 1.0f / sum : 0.0f);
     const float* from = x.accumulated + i * x.ld;
     T* to = static_cast<T*>(x.out) + i * x.out_stride;
     int j = 0;
     for (; j + W <= x.columns; j += W) v::store(to + j, v::load(from + j) * share);
     if (j < x.columns) v::store(to + j, v::load(from + j) * share, x.columns - j);
-    if (x.max_out != nullptr) x.max_out[i * x.stats_stride] = seen ? x.max[i] : -__FLT_MAX__;
+    if (x.max_out != nullptr) x.max_out[i * x.stats_stride] = attends ? x.max[i] : -__FLT_MAX__;
     if (x.sum_out == nullptr) continue;
-    // The sum is under the reference; the caller's is under the maximum.
-    const v::vec shift = v::set(seen ? x.reference[i] - x.max[i] : 0.0f);
+    // The sum is relative to the reference, the caller's to the maximum.
+    const v::vec shift = v::set(attends ? x.reference[i] - x.max[i] : 0.0f);
     v::store(x.sum_out + i * x.stats_stride, v::set(sum) * exp_of<T>(shift), 1);
   }
 }
@@ -231,7 +231,7 @@ void row_terms(const row_block& dy, const row_block& out, const float* max, cons
                float* delta) {
   for (int i = 0; i < padded; ++i) {
     row_max[i] = 0.0f;
-    minus_log_sum[i] = -__builtin_inff();  // a row that sees nothing: every exp becomes 0
+    minus_log_sum[i] = -__builtin_inff();  // a row without keys: every exp becomes 0
     delta[i] = 0.0f;
     if (i >= dy.rows || sum[i * stats_stride] == 0.0f) continue;
     row_max[i] = max[i * stats_stride];
@@ -277,7 +277,7 @@ VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v:
   return g;
 }
 
-// Where word `row` of these rows lies for the columns from `column`.
+// The address of word `row` of these rows for the columns from `column` on.
 VELO_INLINE uint32_t* word_at(const gradient_rows& x, int row, int column) {
   const column_place& place = x.places[column / 16];
   return x.words + place.offset + (x.first_word + row) * place.step + column % 16;

@@ -1,4 +1,4 @@
-// The part of attention's walks that both directions share.
+// Shapes and sequences of both passes.
 #include "ops/attention/attention_plan.hpp"
 
 namespace velo::ops {

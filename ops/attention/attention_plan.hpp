@@ -1,7 +1,8 @@
-// What both walks share: sizes of blocks, sequences of the batch, and how scratch is carved.
+// The plan that both passes share: sizes of blocks, sequences of the batch, the layout of scratch.
 //
 // Everything here is a function of the problem and the instruction set, except how many slices the
-// work is cut into. A carve runs twice: over a null base to learn the size, then over the memory.
+// work is cut into. The layout is computed twice: from a null base for its size, then in the
+// memory.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +19,11 @@ inline std::int64_t blocks_of(std::int64_t x, std::int64_t size) {
   return (x + size - 1) / size;
 }
 
-// One sequence of the batch: where it begins and how far its rows see.
+// One sequence of the batch: its first elements, and the keys that its rows attend to.
 struct attention_sequence {
   std::int64_t q_first, kv_first;  // elements to add for the batch, in units of `token` with lists
   std::int64_t sq, skv;
-  std::int64_t shift;  // row i sees keys below i + 1 + shift
+  std::int64_t shift;  // row i attends to keys below i + 1 + shift
   bool causal;
 
   std::int64_t visible(std::int64_t row) const {
@@ -45,7 +46,7 @@ struct attention_shape {
   product_form form;
   const attention_steps& steps;
   std::int64_t element;  // bytes of one of the tensors'
-  std::int64_t d, dv;    // padded to what every product takes
+  std::int64_t d, dv;    // padded for products
   std::int64_t group;    // query heads of a key head
   std::int64_t pairs;    // (sequence, key head)
 
@@ -75,8 +76,8 @@ class attention_arena {
 };
 
 // Cuts work of known cost into slices of nearly equal cost, each a contiguous run of units: a unit
-// belongs to the slice in which the middle of its cost lies. Every slice walks the same units in
-// the same order; costs are integers, so that all agree where a unit lies.
+// belongs to the slice in which the middle of its cost lies. Every slice counts the same units in
+// the same order; costs are integers, so that all slices agree on the owner of a unit.
 class attention_slice {
  public:
   attention_slice(std::int64_t total, std::int64_t index, std::int64_t count)

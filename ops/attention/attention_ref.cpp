@@ -1,6 +1,6 @@
-// Attention in plain loops with sums in double: the truth the kernels are held to, and what runs
-// where there is no vector unit. Scores are computed anew wherever they are needed, so there is no
-// scratch. Cost: O(Sq Skv D) a head, some hundred times slower than the kernels.
+// Attention in plain loops with sums in double: the reference for the kernels, and the code for
+// processors without AVX2. Scores are recomputed wherever they are needed, so there is no scratch.
+// Cost: O(Sq Skv D) a head, some hundred times slower than the kernels.
 #include <cfloat>
 #include <cmath>
 
@@ -49,22 +49,22 @@ double score_of(const attention_problem& p, const T* q, const T* k) {
 template <class T>
 void forward_row(const attention_problem& p, const attention_tensors& t,
                  const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row) {
-  const std::int64_t kv_head = head / (p.heads / p.kv_heads), seen = s.visible(row);
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads), visible = s.visible(row);
   const T* q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
   const auto score = [&](std::int64_t j) {
     return score_of(p, q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
   };
   double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
-  for (std::int64_t j = 0; j < seen; ++j) max = std::fmax(max, score(j));
-  for (std::int64_t j = 0; j < seen; ++j) {
+  for (std::int64_t j = 0; j < visible; ++j) max = std::fmax(max, score(j));
+  for (std::int64_t j = 0; j < visible; ++j) {
     const double e = std::exp(score(j) - max);
     sum += e;
     add(out, e, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
-  for (std::int64_t i = 0; i < p.dv && seen > 0; ++i) out[i] /= sum;
+  for (std::int64_t i = 0; i < p.dv && visible > 0; ++i) out[i] /= sum;
   put<T>(t.out, place(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
   const std::int64_t stats = place(p, p.stats, b, s.q_first, head) + row * p.stats.token;
-  if (t.max != nullptr) t.max[stats] = seen > 0 ? static_cast<float>(max) : -FLT_MAX;
+  if (t.max != nullptr) t.max[stats] = visible > 0 ? static_cast<float>(max) : -FLT_MAX;
   if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
 }
 
@@ -109,9 +109,9 @@ void gradient_of_query(const attention_problem& p, const attention_gradients& t,
                        const attention_sequence& s, std::int64_t b, std::int64_t head,
                        std::int64_t row) {
   const gradient_row<T> at(p, t, s, b, head, row);
-  const std::int64_t kv_head = head / (p.heads / p.kv_heads), seen = s.visible(row);
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads), visible = s.visible(row);
   double dq[largest_head] = {};
-  for (std::int64_t j = 0; j < seen; ++j) {
+  for (std::int64_t j = 0; j < visible; ++j) {
     add(dq, static_cast<double>(p.scale) * at.at(j).ds,
         row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
   }

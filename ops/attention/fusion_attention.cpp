@@ -1,8 +1,7 @@
-// fusion_attention as an operator: what its tensors must look like in each layout, and which
-// kernels there are.
+// fusion_attention as an operator: the shapes of its tensors in each layout, and its kernels.
 //
-// A layout becomes three strides a tensor and the engine of attention.hpp knows no other. Each
-// candidate is the same walk with the products and vector code of one instruction set; the
+// A layout becomes three strides a tensor; the engine (attention.hpp) knows no layouts. Each
+// candidate is the same algorithm with the products and vector code of one instruction set; the
 // reference is another algorithm.
 #include <algorithm>
 #include <cfloat>
@@ -21,7 +20,7 @@ using core::text;
 
 constexpr std::int64_t largest_head = 512;
 
-// What a tensor's shape says once its layout is known.
+// The sizes in a tensor's shape, by its layout.
 struct dimensions {
   std::int64_t batch = 0, length = 0, heads = 0, head = 0;
 };
@@ -34,7 +33,7 @@ int rank_of(std::int64_t layout) {
   return layout == VELO_ATTENTION_LAYOUT_BSND || layout == VELO_ATTENTION_LAYOUT_BNSD ? 4 : 3;
 }
 
-// Sizes of a tensor; with heads in rows, `heads` of them.
+// Reads a tensor's sizes. Where heads lie in rows, there are `heads` of them.
 dimensions dimensions_of(const velo_tensor& t, std::int64_t layout, std::int64_t heads) {
   const std::int64_t* s = t.shape;
   switch (layout) {
@@ -94,7 +93,7 @@ void require_head(const char* field, std::int64_t size) {
        text("%lld", static_cast<long long>(size)));
 }
 
-// How many times `part` goes into the last dimension, exactly.
+// The last dimension divided by `part`, which must divide it.
 std::int64_t heads_of_row(const velo_tensor& t, const char* field, std::int64_t part) {
   const std::int64_t row = t.shape[t.ndim - 1];
   if (part < 1 || row % part != 0 || row == 0) {
@@ -141,7 +140,7 @@ causal_mask mask_of(std::int64_t sparse_mode) {
   return causal_mask::none;
 }
 
-// Checks the inputs that both directions have and describes them; strides of outputs come later.
+// Checks and describes the inputs of both passes; strides of outputs follow later.
 template <class Args>
 attention_problem describe(const Args& a) {
   const velo_tensor &query = *a.query, &key = *a.key, &value = *a.value;
@@ -272,11 +271,11 @@ void infer_backward(const velo_fusion_attention_backward_args& a, attention_prob
 
 // ---- running ----
 
-// The problem as a run sees it. The lists belong to the args, which a queued call has a copy of.
+// The problem with its lists, which belong to the args; a queued call has a copy of them.
 template <class Args>
 attention_problem placed(const Args& a, const attention_problem& problem) {
   attention_problem p = problem;
-  if (p.sq == 0) p.heads = p.kv_heads;  // of queries that are not there may be any number
+  if (p.sq == 0) p.heads = p.kv_heads;  // without queries their number of heads is free
   if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
   p.q_ends = a.actual_seq_qlen->data;
   p.kv_ends = a.actual_seq_kvlen->data;

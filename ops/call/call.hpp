@@ -58,7 +58,8 @@ velo_status call(op_id op, velo_stream stream, const void* args) noexcept;
 // The steps of a call, for callers that start from names instead of a struct (by_name.cpp). `args`
 // is a complete struct: an args_block, or the caller's own if it has the size of this library's.
 void set_defaults(const op_spec& spec, args_block& block);
-// Refuses unknown tails. Returns `args` itself, or `block`: a copy with defaults for missing fields.
+// Refuses unknown tails. Returns `args` itself, or `block`: a copy with defaults for missing
+// fields.
 const void* complete(const op_spec& spec, const void* args, args_block& block);
 
 enum class purpose { run, shapes_only };  // shapes_only: data may be NULL, outputs absent

@@ -19,8 +19,8 @@ void append_member(std::string& to, const char* name, const char* value) {
   }
 }
 
-// Placeholders for required outputs that the caller left out. Kernels may read an output's layout to
-// decide whether they serve.
+// Placeholders for required outputs that the caller left out. Kernels may read an output's layout
+// to decide whether they serve.
 class completed_outputs {
  public:
   completed_outputs(const op_spec& spec, const args_block& from, const output_shape* shapes,

@@ -100,8 +100,8 @@ text path_of(const op_spec& spec, const view& v, const char* part = "") {
             static_cast<unsigned long long>(v.at.end - data)));
 }
 
-// Describes a tensor of `elements` elements, at least one. It fills `v` in place, since a copy would
-// stall on the words just stored.
+// Describes a tensor of `elements` elements, at least one. It fills `v` in place, since a copy
+// would stall on the words just stored.
 inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::int64_t elements,
                      int field, std::int64_t index = -1) {
   v.tensor = &t;

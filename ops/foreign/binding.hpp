@@ -1,10 +1,11 @@
 // The binding of a foreign C function: the text that derives its parameters from an operator's
 // tensors and attributes.
 //
-// The parser checks all that can be checked without data: that tensors are declared once, that there
-// is one expression per parameter, that each has the type of its parameter, that an attribute is
-// used as one kind of number. An error names its column. The result is an op_spec like those of
-// velo's own operators, so that values by name, checks and closures know nothing of foreign kernels.
+// The parser checks all that can be checked without data: that tensors are declared once, that
+// there is one expression per parameter, that each has the type of its parameter, that an attribute
+// is used as one kind of number. An error names its column. The result is an op_spec like those of
+// velo's own operators, so that values by name, checks and closures know nothing of foreign
+// kernels.
 #pragma once
 
 #include <cstdint>

@@ -2,8 +2,8 @@
 //
 // A kernel is immutable, is found by name in its context's foreign_kernels, and lives as long as a
 // call runs it. To remove a kernel is to retire it: no new call starts, and retire() returns when
-// the running and queued ones have ended, so that its library can be unloaded. Kernels are work that
-// computes, except those that take the stream: they count as work that waits.
+// the running and queued ones have ended, so that its library can be unloaded. Kernels are work
+// that computes, except those that take the stream: they count as work that waits.
 #pragma once
 
 #include <condition_variable>
@@ -44,7 +44,8 @@ class foreign_kernel final {
   class running;
   class queued_call;
 
-  // A kernel that takes the stream calls velo itself. If it held the turn, it would wait for itself.
+  // A kernel that takes the stream calls velo itself. If it held the turn, it would wait for
+  // itself.
   core::demand demand() const noexcept {
     return binding_.takes_stream() ? core::demand::waits : core::demand::computes;
   }
@@ -63,8 +64,8 @@ class foreign_kernel final {
   bool retired_ = false;
 };
 
-// The foreign kernels of one context, in order of registration; attached to it. Several are added at
-// once or not at all. Calls that found a kernel before it was removed keep it alive.
+// The foreign kernels of one context, in order of registration; attached to it. Several are added
+// at once or not at all. Calls that found a kernel before it was removed keep it alive.
 // Thread-safe. Cost: a lock and a search from the front, since contexts have few.
 class foreign_kernels {
  public:

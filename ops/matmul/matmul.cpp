@@ -205,8 +205,8 @@ class use_of_pack {
   std::optional<core::inside_scope> here_;
 };
 
-// The ISA that the engine runs at for a candidate. float32 kernels of one vector width are the same,
-// and the highest ISA may have larger caches to plan for.
+// The ISA that the engine runs at for a candidate. float32 kernels of one vector width are the
+// same, and the highest ISA may have larger caches to plan for.
 core::isa isa_for(const gemm_kernels& candidate, bool f32_inputs, core::isa highest) {
   const bool same = f32_inputs && candidate.width == gemm_kernels_for(highest).width;
   return same ? highest : std::min(candidate.isa, highest);

@@ -1,8 +1,8 @@
 // The object behind a velo_pack: a weight in packed form, in memory of its context.
 //
-// It is created once for a shape, a dtype and the context's instruction set, and updated in place on
-// a stream, without allocation. Invariant: queued products and updates run in stream order, as all
-// work does.
+// It is created once for a shape, a dtype and the context's instruction set, and updated in place
+// on a stream, without allocation. Invariant: queued products and updates run in stream order, as
+// all work does.
 #pragma once
 
 #include "core/context.hpp"

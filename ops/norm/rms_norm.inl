@@ -140,8 +140,8 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
 }
 
 // Computes `Rows` rows of the gradient at once, so that gamma and the partial sums of dgamma are
-// loaded, and the sums stored, once for all of them: row by row that is half of the loads and 2 of 3
-// stores. More than two rows of 4096 leave L1 before they are read again.
+// loaded, and the sums stored, once for all of them: row by row that is half of the loads and 2 of
+// 3 stores. More than two rows of 4096 leave L1 before they are read again.
 template <bool Bypass, bool Gain, int Rows, class T>
 VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r) {
   const T* x = s.x + r * s.n;
@@ -215,8 +215,8 @@ VELO_INLINE void backward_rows(const rms_norm_backward_slice<T>& s) {
   s.dgamma != nullptr ? backward_slice<Bypass, true>(s) : backward_slice<Bypass, false>(s);
 }
 
-// Adds the partial rows in order, a vector of columns at a time. In scalar code this sum was a third
-// of the gradient's time in cache.
+// Adds the partial rows in order, a vector of columns at a time. In scalar code this sum was a
+// third of the gradient's time in cache.
 void gain(const rms_norm_gain_columns& s) {
   for (int64_t i = 0; i < s.n; i += v::width) {
     const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;

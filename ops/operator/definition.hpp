@@ -6,8 +6,8 @@
 // kernel_list. Everything else - struct sizes, defaults, NULL, dtype, device, overlap, output
 // shapes, choosing, explaining, queueing - is the same for all and lives in ops/call. Invariants:
 // `infer` is given every required input, while outputs (those that are read, too) may be NULL; when
-// `run` is called, every check has passed, some output has elements, and the problem is the one that
-// `infer` derived.
+// `run` is called, every check has passed, some output has elements, and the problem is the one
+// that `infer` derived.
 #pragma once
 
 #include <cstdint>

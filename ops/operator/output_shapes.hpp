@@ -2,8 +2,8 @@
 // tensor at once, or kept where only the shapes were requested.
 //
 // The address of a member of the args struct names an output, so no name is looked up:
-// outputs.like(a.y, *a.x). An output that is not stated is not produced for these inputs. The checks
-// that infer functions share follow; each failure names the field as the caller spells it
+// outputs.like(a.y, *a.x). An output that is not stated is not produced for these inputs. The
+// checks that infer functions share follow; each failure names the field as the caller spells it
 // ("args.gamma").
 #pragma once
 

@@ -64,8 +64,8 @@ struct field {
   int enumerator_count;
 };
 
-// The largest error of an output: absolute + relative * |value| + largest * the largest magnitude in
-// the same output. All zero: exact.
+// The largest error of an output: absolute + relative * |value| + largest * the largest magnitude
+// in the same output. All zero: exact.
 struct error_bound {
   std::uint32_t dtype;  // of the output, dtype_bit
   bool mixed;           // of float32 outputs of a call with a narrower floating tensor

@@ -1,7 +1,7 @@
-// Which rows of a large product a test compares with its own formula: all of them.
+// The rows of a large product that a test compares with its own formula: all of them.
 //
-// Under a sanitizer the formulas take most of the time, and nothing is looked for in them. There a
-// product is still computed whole, and every eighth row of it is compared, the last among them.
+// Under a sanitizer the formulas take most of the time without testing velo. There a product is
+// still computed whole, and every eighth row of it is compared, the last among them.
 #pragma once
 
 #include <algorithm>

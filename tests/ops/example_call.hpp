@@ -1,7 +1,7 @@
 // An operator's call as its args struct: the samples that every mini host runs, with memory of
-// their own, so that a test can shorten, lengthen, bend and repeat them.
+// their own, so that a test can change and repeat them.
 //
-// `reset` puts every tensor back to what it was before the call; `result` is the bits of all
+// `reset` restores every tensor to its elements before the call; `result` is the bits of all
 // outputs. The object must not move, because the args point into it.
 #pragma once
 

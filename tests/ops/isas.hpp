@@ -1,5 +1,5 @@
-// The instruction sets that tests of kernels go through: what the machine offers, and AMX where
-// tests/amx puts tiles in software in its place.
+// The instruction sets that tests of kernels loop over: those of the machine, and AMX where
+// tests/amx emulates tiles in software.
 #pragma once
 
 #include "core/host/cpu.hpp"
@@ -19,8 +19,8 @@ inline int isa_count() {
   return static_cast<int>(highest_isa()) + 1;
 }
 
-// Where they begin: at `least`, 0 being scalar code; with tiles in software at AMX, since tests/ops
-// has had the others.
+// The first isa of a loop: `least`, 0 being scalar code; with tiles in software AMX, since
+// tests/ops has tested the others.
 inline int first_isa(int least = 0) {
 #ifdef VELO_SOFT_TILES
   if (highest_isa() == core::isa::amx) return static_cast<int>(core::isa::amx);

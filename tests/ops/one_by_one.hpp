@@ -1,5 +1,5 @@
-// Tasks as of so many threads, one after the other on the thread that asks: for engines that are
-// tested without a context.
+// A core::parallel that claims so many threads and runs all tasks on the calling thread: for
+// engines that are tested without a context.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
-// What every operator test needs: tensors that own their memory, contexts that force a kernel, and
-// comparisons that say where.
+// The tools of operator tests: tensors that own their memory, contexts that force a kernel, and
+// comparisons that name the first difference.
 //
-// Truth comes from plain double-precision formulas written in the test itself, never from velo.
-// `for_each_kernel` runs a check under every candidate of an operator in turn, so that no kernel is
-// tested by luck of dispatch.
+// Expected values come from plain double-precision formulas in the test itself, never from velo.
+// `for_each_kernel` runs a check under every candidate of an operator in turn, so that each kernel
+// is tested whatever dispatch prefers.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ inline double value_of(bf16 x) {
   return static_cast<double>(simd::to_float(x));
 }
 
-// A compact tensor with its memory, guarded on both sides: writes outside it fail the test in
+// A compact tensor with its memory, with guards on both sides: a write outside it fails the test in
 // `intact`.
 template <class T>
 class array {
@@ -132,7 +132,7 @@ class session {
   session(const session&) = delete;
   velo_context context() const { return context_; }
   velo_stream stream() const { return stream_; }
-  // What this machine has and VELO_ISA leaves of it.
+  // The ISA of this machine, or the lower one of VELO_ISA.
   core::isa isa() const { return core::resolve<core::stream>(stream_, "stream").owner().isa(); }
 
  private:

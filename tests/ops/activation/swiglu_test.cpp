@@ -1,5 +1,4 @@
-// swiglu against its formula in double: every kernel, split dimension, gradients, and what it
-// refuses.
+// swiglu against its formula in double: every kernel, split dimension, gradients, refusals.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;

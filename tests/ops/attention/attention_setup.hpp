@@ -1,4 +1,4 @@
-// A problem of attention in the tests' own terms, with the tensors and arguments of both calls.
+// An attention problem in terms of the tests, with the tensors and arguments of both calls.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ namespace velo::testing {
 
 using ints = std::vector<std::int64_t>;
 
-// One problem in the test's own terms; a layout decides only where an element lies.
+// One problem. A layout decides only the address of an element.
 struct setup {
   std::int64_t layout = VELO_ATTENTION_LAYOUT_BNSD;
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sq = 1, skv = 1, d = 1, dv = 1;

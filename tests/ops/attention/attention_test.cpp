@@ -1,5 +1,5 @@
-// Both walks of attention on every isa, tiles in software among them (tests/amx), against the plain
-// loops; what the operator's tests cannot force.
+// Both passes of attention on every isa, tiles in software among them (tests/amx), against the
+// plain loops: the operator's tests cannot force an isa.
 #include "ops/attention/attention.hpp"
 
 #include <catch2/catch.hpp>
@@ -86,7 +86,7 @@ struct results {
   std::vector<float> max, sum;
 };
 
-// Forward and backward on `on`; of the plain loops where it is scalar.
+// Runs forward and backward on `on`, in the plain loops where it is scalar.
 results walk(const attention_problem& p, isa on) {
   const elements q(p.type, 2 * p.sq * p.d, 1), k(p.type, p.skv * p.d, 2),
       v(p.type, p.skv * p.dv, 3), dy(p.type, 2 * p.sq * p.dv, 4);
@@ -114,7 +114,7 @@ results walk(const attention_problem& p, isa on) {
 
 }  // namespace
 
-TEST_CASE("both walks of attention agree with the plain loops on every isa") {
+TEST_CASE("both passes of attention agree with the plain loops on every isa") {
   struct sizes {
     std::int64_t sq, skv, d, dv;
   };

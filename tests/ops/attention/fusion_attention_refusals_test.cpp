@@ -1,4 +1,4 @@
-// What fusion_attention and its gradient refuse: by name, with outputs left alone.
+// Refusals of fusion_attention and its gradient: the argument is named, outputs are not written.
 #include "tests/ops/attention/attention_setup.hpp"
 #include "tests/ops/operator_testing.hpp"
 
@@ -81,7 +81,7 @@ TEST_CASE("attention refuses tensors of no dimension in every field") {
   const std::int64_t none[1] = {};
   velo_tensor scalar = *t.q.tensor();
   scalar.data = &value, scalar.ndim = 0;
-  // Without a shape to read, and with strides.
+  // The tensors have no shape to read, but strides.
   for (const auto& [shape, strides] : {std::pair(static_cast<const std::int64_t*>(nullptr),
                                                  static_cast<const std::int64_t*>(nullptr)),
                                        std::pair(none, none)}) {

@@ -73,8 +73,8 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-// Forward and backward of one problem; bounds are relative to the largest value of a tensor, as
-// sums of many products of either sign have no better one.
+// Forward and backward of one problem. Bounds are relative to the largest value of a tensor, since
+// sums of many products of either sign have no better bound.
 template <class T>
 void check(session& s, const setup& p) {
   INFO("layout " << p.layout << " mode " << p.mode << " B " << p.batch << " N " << p.heads << "/"
@@ -136,7 +136,7 @@ void check_spoiled_rows(session& s) {
   p.mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
   tensors<T> t(p);
   velo::simd::assign(t.q[3 * 16], std::nan(""));
-  velo::simd::assign(t.k[20 * 16 + 1], HUGE_VAL);  // seen from row 20 on: +-Inf scores
+  velo::simd::assign(t.k[20 * 16 + 1], HUGE_VAL);  // visible from row 20 on: +-Inf scores
   VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
   for (std::size_t row = 0; row < 40; ++row) {
     bool finite = true;
@@ -163,8 +163,8 @@ void check_growing_scores(session& s) {
   require_close(t.sum, want.sum, 1e-3, 0);
 }
 
-// Products that float32 holds exactly, many of them equal: whatever their size, all that is left to
-// go wrong is how a score and its row's maximum are taken in either direction.
+// Products that float32 holds exactly, many of them equal: an error can only come from the rounding
+// of a score or of its row's maximum in one of the passes.
 template <class T>
 void check_exact_scores(session& s, double factor) {
   INFO("factor " << factor << " bytes " << sizeof(T));
@@ -279,7 +279,7 @@ TEST_CASE("fusion_attention and its gradient take the same scores, up to 1e30") 
 
 TEST_CASE("fusion_attention's gradient keeps its precision where scores are large") {
   struct row {
-    double score, bound;  // what PyTorch's gradient keeps to
+    double score, bound;  // the error of PyTorch's gradient
   };
   for_each_kernel("fusion_attention", [](session& s) {
     if (!serves_float(s)) return;

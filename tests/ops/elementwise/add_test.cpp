@@ -1,4 +1,4 @@
-// add against its formula: every kernel, tails, in place, and what it refuses.
+// add against its formula: every kernel, tails, in place, refusals.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;

@@ -1,6 +1,6 @@
-// Sizes and numbers where arithmetic ends: every size of every tensor of every operator, each
-// number and each list, alone and in pairs, at 0, 1, 2^31, 2^32, 2^40, 2^62 and their neighbors. A
-// status each time, nothing written by a refused call, and no call on an empty tensor that takes
+// Sizes and numbers at the limits of arithmetic: every size of every tensor of every operator, each
+// number and each list, alone and in pairs, at 0, 1, 2^31, 2^32, 2^40, 2^62 and their neighbors.
+// Each call returns a status, a refused call writes nothing, and no call on an empty tensor takes
 // longer than a millisecond.
 //
 // Tensors larger than the example's memory have no data, so that no call on them can be accepted.
@@ -16,8 +16,8 @@ using namespace velo::testing;
 
 namespace {
 
-// Every tensor's every size, one and two at a time; equal sizes of all tensors together, one and
-// two groups at a time.
+// Changes every size of every tensor, one and two at a time, and equal sizes of all tensors
+// together, one and two groups at a time.
 template <class Check>
 void for_each_boundary(huge_call& call, const Check& check) {
   std::vector<std::pair<std::size_t, std::size_t>> places;

@@ -1,12 +1,12 @@
-// What every operator does alike, taken from the registry and from a sample of each: nothing here
-// names an operator, so that a new one is held to it by being there.
+// The rules that all operators obey, tested on the registry and on a sample of each operator. No
+// operator is named here, so that a new one is tested without a change.
 #include <jansson.h>
 
 #include <memory>
 
 #include "core/handle/handle.hpp"
 #include "core/stream/stream.hpp"
-#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/every_operator/where_to_edit.hpp"
 #include "tests/ops/example_call.hpp"
 
 using namespace velo;
@@ -17,7 +17,7 @@ namespace {
 void for_each_example(const std::function<void(example_call&)>& check) {
   for (const hosts::sample& sample : hosts::samples(true)) {
     example_call call(sample);
-    INFO(places_of(sample.op) << "\n" << sample.fields());
+    INFO(where_to_edit(sample.op) << "\n" << sample.fields());
     REQUIRE(call.spec().name == sample.op);
     check(call);
   }
@@ -47,13 +47,13 @@ std::unique_ptr<unsigned char[]> resized(const example_call& call, std::uint32_t
 
 }  // namespace
 
-TEST_CASE("what these tests say of an operator names the files to edit") {
+TEST_CASE("failures of these tests name the files to edit") {
   for (int i = 0; i < ops::op_count(); ++i) {
     const ops::op_spec& spec = ops::spec_of(static_cast<ops::op_id>(i));
     INFO(spec.name);
     CHECK(!source_of(spec).empty());
-    CHECK(places_of(spec).find("edit " + source_of(spec)) != std::string::npos);
-    CHECK(places_of(spec).find(std::string("abi/spec/ops/") + spec.family + ".json") !=
+    CHECK(where_to_edit(spec).find("edit " + source_of(spec)) != std::string::npos);
+    CHECK(where_to_edit(spec).find(std::string("abi/spec/ops/") + spec.family + ".json") !=
           std::string::npos);
   }
 }
@@ -61,7 +61,7 @@ TEST_CASE("what these tests say of an operator names the files to edit") {
 TEST_CASE("every operator has a sample that runs") {
   for (int i = 0; i < ops::op_count(); ++i) {
     const std::string name = ops::spec_of(static_cast<ops::op_id>(i)).name;
-    INFO(places_of(name));
+    INFO(where_to_edit(name));
     bool runs = false;
     for (const hosts::sample& s : hosts::samples(true))
       runs = runs || (s.op == name && s.status == VELO_OK);
@@ -73,7 +73,7 @@ TEST_CASE("every operator refuses a call with nothing but defaults, by an argume
   session s;
   for (int i = 0; i < ops::op_count(); ++i) {
     const auto op = static_cast<ops::op_id>(i);
-    INFO(places_of(ops::spec_of(op)));
+    INFO(where_to_edit(ops::spec_of(op)));
     ops::args_block args;
     ops::set_defaults(ops::spec_of(op), args);
     CHECK(ops::call(op, s.stream(), &args) == VELO_ERR_NULL);

@@ -1,11 +1,11 @@
 // Every kernel of every operator, forced in turn, over the operator's examples and calls of other
 // sizes made from them: against the reference within the bounds of its spec, wherever tensors
-// begin, on any number of threads, with NaN and Inf among the inputs. A new operator is held to it
-// by being there.
+// begin, on any number of threads, with NaN and Inf among the inputs. A new operator is tested
+// without a change.
 #include <set>
 
 #include "tests/ops/every_operator/example_variants.hpp"
-#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/every_operator/where_to_edit.hpp"
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo;
@@ -44,7 +44,7 @@ std::vector<hosts::sample> calls_of(const std::string& op, const session& s) {
 
 void for_each_operator(const std::function<void(const std::string&)>& check) {
   for (const std::string& op : hosts::operator_names()) {
-    INFO(places_of(op));
+    INFO(where_to_edit(op));
     check(op);
   }
 }
@@ -67,7 +67,7 @@ class moved {
   ~moved() {
     for (std::size_t t = 0; t < blocks_.size(); ++t) call_.view(t) = call_.memory(t).view();
   }
-  // Brings the tensors back; false when something around them was written.
+  // Copies the tensors back; false when something around them was written.
   bool back() {
     bool intact = true;
     for (std::size_t t = 0; t < blocks_.size(); ++t) {
@@ -95,7 +95,7 @@ class moved {
   std::vector<block> blocks_;
 };
 
-// The outputs of a call, or nothing when the kernel that is forced does not serve it.
+// The outputs of a call, or nothing when the forced kernel does not serve it.
 std::vector<hosts::array> outputs(example_call& call, const session& s, std::size_t elements = 0) {
   call.reset();
   moved to(call, elements);
@@ -109,9 +109,9 @@ std::vector<hosts::array> outputs(example_call& call, const session& s, std::siz
   return out;
 }
 
-// NaN and infinities belong where the reference has them and nowhere else, but for attention, which
-// multiplies whole blocks: what a row does not see has weight 0 there, and 0 * NaN is NaN where the
-// reference leaves the product out.
+// NaN and infinities must be where the reference has them and nowhere else. Attention is an
+// exception: it multiplies whole blocks, in which invisible keys have weight 0, and 0 * NaN is NaN
+// where the reference omits the product.
 bool may_differ(const std::string& op, double value) {
   return (op == "fusion_attention" || op == "fusion_attention_backward") && std::isnan(value);
 }

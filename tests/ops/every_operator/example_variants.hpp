@@ -1,5 +1,5 @@
-// Calls made from the operators' examples: of other sizes, and held against what the reference
-// gives for them.
+// Calls derived from the operators' examples with other sizes, and their comparison with the
+// reference.
 #pragma once
 
 #include <array>

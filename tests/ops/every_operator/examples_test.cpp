@@ -1,9 +1,9 @@
-// The known results among the examples of abi/spec, held against the reference and against the
-// kernels of this machine, in float32 and in bfloat16, within the bounds of the spec; and whether
-// they depend on every attribute, so that whoever keeps the examples notices one that is ignored.
+// The known results among the examples of abi/spec against the reference and the kernels of this
+// machine, in float32 and in bfloat16, within the bounds of the spec. They have to depend on every
+// attribute, so that an ignored attribute is noticed.
 #include <string_view>
 
-#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/every_operator/where_to_edit.hpp"
 #include "tests/ops/example_call.hpp"
 
 using namespace velo;
@@ -11,7 +11,7 @@ using namespace velo::testing;
 
 namespace {
 
-// Each element of a known result with whether the call gave it, as `check(what, holds)`.
+// Calls check(name, equal) for each element of a known result.
 template <class Check>
 void compare(example_call& call, const Check& check) {
   const bool mixed = call.is_mixed();
@@ -32,7 +32,7 @@ void compare(example_call& call, const Check& check) {
   }
 }
 
-// Whether some known result of the operator is lost when the field is left out.
+// Whether some known result of the operator changes when the field is left out.
 bool decides(const ops::op_spec& spec, int field, const session& s) {
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.op != spec.name || sample.known.empty()) continue;
@@ -48,7 +48,7 @@ bool decides(const ops::op_spec& spec, int field, const session& s) {
   return false;
 }
 
-// Of how an operator works, not of what it gives.
+// Fields that decide how an operator works, not what it computes.
 bool is_tuning(const ops::field& field) {
   return std::string_view(field.name) == "parallel_num";
 }
@@ -61,7 +61,7 @@ TEST_CASE("every operator gives the known results of its examples, at every leve
     session s(1, level);
     for (const hosts::sample& sample : hosts::samples(true)) {
       example_call call(sample);
-      INFO(places_of(sample.op) << "\n" << level << " " << sample.attributes_json());
+      INFO(where_to_edit(sample.op) << "\n" << level << " " << sample.attributes_json());
       VELO_RUN(call.run(s.stream()));
       compare(call, [&](const std::string& what, bool holds) {
         INFO(what);
@@ -82,7 +82,8 @@ TEST_CASE("a known result depends on each attribute and each optional input of i
       const bool tensor = field.kind == ops::field_kind::tensor;
       if (field.kind == ops::field_kind::handle || (tensor && (field.output || !field.optional)))
         continue;
-      INFO(places_of(spec) << "\nwhether an example with a known result decides " << field.name);
+      INFO(where_to_edit(spec) << "\nwhether an example with a known result decides "
+                               << field.name);
       CHECK(decides(spec, f, s) != is_tuning(field));
     }
   }

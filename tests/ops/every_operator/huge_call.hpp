@@ -1,7 +1,7 @@
-// An operator's example with sizes that nobody has memory for.
+// An operator's example with sizes beyond all memory.
 //
-// A tensor of more elements than the example has comes without data, so the call that is accepted
-// had nothing to do with it. `answers` makes the call and asks what came of it.
+// A tensor of more elements than the example has gets no data, so that an accepted call cannot have
+// used it. `answers` makes the call and checks its result.
 #pragma once
 
 #include <ctime>
@@ -23,7 +23,7 @@ constexpr std::int64_t boundary_sizes[] = {
     INT64_MAX,
 };
 
-// Of this thread, so that others on the machine do not count.
+// The time of this thread, so that other work on the machine does not count.
 inline double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -41,15 +41,15 @@ class huge_call {
   void restore() {
     for (std::size_t t = 0; t < tensors(); ++t) sizes_[t] = call_.memory(t).shape;
   }
-  // Every size that the example has as `from`.
+  // Replaces every size `from` of the example.
   void replace(std::int64_t from, std::int64_t to) {
     for (std::size_t t = 0; t < tensors(); ++t)
       for (std::size_t d = 0; d < sizes_[t].size(); ++d)
         if (call_.memory(t).shape[d] == from) sizes_[t][d] = to;
   }
 
-  // Whether the call is accepted. Refused, it has written nothing; shapes are answered in every
-  // case; with an empty tensor among its own it returns at once.
+  // Whether the call is accepted. Requires that a refused call has written nothing, that a query of
+  // shapes returns, and that a call with an empty tensor returns at once.
   bool answers(const session& s) {
     std::string shapes;
     bool empty = false;

@@ -1,13 +1,13 @@
 // Every kernel of every operator against the reference over the magnitudes of float32, from
 // denormals to the largest: each floating input scaled to a magnitude, filled with it or with any
 // up to it, and all inputs at once, real attributes at their least too, wherever the operator's
-// spec says that its bound holds. What a gradient takes from its forward call comes from there. A
-// new operator is held to it by being there.
+// spec says that its bound holds. A gradient's inputs from its forward call are computed by that
+// call. A new operator is tested without a change.
 #include <cstdio>
 
 #include "tests/ops/every_operator/example_variants.hpp"
 #include "tests/ops/every_operator/placed_call.hpp"
-#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/every_operator/where_to_edit.hpp"
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo;
@@ -20,8 +20,8 @@ constexpr double magnitudes[] = {
     1e-9,    1e-6,  1e-3,    30,    80,    87,    88,    89,    95,    103,   1e3,   1e6,
     1e9,     1e12,  1e15,    1e17,  1e18,  1e19,  1e20,  1e22,  1e25,  1e30,  1e35,  3.3e38};
 
-// What becomes of an input: its elements scaled so that the largest has a magnitude, each of that
-// magnitude, or each of any magnitude down to the least. Signs and zeros stay.
+// The change of an input: its elements are scaled so that the largest has a magnitude, or each gets
+// that magnitude, or each gets any magnitude down to the least. Signs and zeros stay.
 enum class pattern { scaled, filled, mixed };
 
 void change(hosts::array& a, pattern how, double magnitude, double least, random_source& random) {
@@ -83,7 +83,7 @@ std::vector<hosts::array> outputs(example_call& call, const session& s) {
   return out;
 }
 
-// Puts what the forward call gives in the place of a gradient's inputs of the same name.
+// Replaces a gradient's inputs by the outputs of the same name of its forward call.
 void follow_forward(hosts::sample& gradient, const session& s) {
   const char* forward = example_call(gradient).spec().gradient_of;
   if (forward == nullptr) return;
@@ -112,7 +112,7 @@ void follow_forward(hosts::sample& gradient, const session& s) {
   }
 }
 
-// A call with its inputs changed in every way that leaves them within the spec's range.
+// Makes a call with its inputs changed in every way within the spec's range.
 std::vector<changed_call> changes_of(const changed_call& base, const ops::op_spec& spec,
                                      const session& s) {
   random_source random(1);
@@ -146,8 +146,8 @@ std::vector<changed_call> changes_of(const changed_call& base, const ops::op_spe
   return out;
 }
 
-// Finite within the bound and the rounding of a denormal, twice, since the reference rounds to the
-// dtype as well; else the same infinity or NaN.
+// Whether a value is within the bound and the rounding of a denormal, twice, since the reference
+// rounds to the dtype as well; or the same infinity or NaN.
 void require_bound(const hosts::array& got, const hosts::array& reference,
                    const ops::error_bound& bound) {
   const auto count = static_cast<std::size_t>(got.count());
@@ -174,7 +174,7 @@ void require_bound(const hosts::array& got, const hosts::array& reference,
 TEST_CASE("every kernel of every operator keeps its bound for every magnitude its spec allows") {
   session plain(1, R"({"level": 0})");
   for (const std::string& op : hosts::operator_names()) {
-    INFO(places_of(op));
+    INFO(where_to_edit(op));
     std::size_t changed = 0;
     for (const changed_call& base : calls_of(op, plain)) {
       for (const changed_call& c : changes_of(base, example_call(base.sample).spec(), plain)) {

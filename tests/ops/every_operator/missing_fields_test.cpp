@@ -1,6 +1,6 @@
-// Every operator with every subset of its pointers left out: by its C entry, by name, asked for
-// shapes, and asked to explain. A status that names an argument, never a crash; nothing is written
-// by a call that is refused.
+// Every operator with every subset of its pointers left out: called by its C entry and by name,
+// and in queries of shapes and of the kernel. Each returns a status that names an argument, and a
+// refused call writes nothing.
 #include "tests/ops/example_call.hpp"
 
 using namespace velo;
@@ -23,7 +23,7 @@ std::vector<int> given_pointers(const example_call& call) {
   return out;
 }
 
-// A refusal names a field or, of a call by name, what it was given.
+// A refusal names a field or, in a call by name, the named value.
 void require_named(velo_status status) {
   if (status == VELO_OK) return;
   velo_error_info info = VELO_ERROR_INFO_INIT;
@@ -33,7 +33,7 @@ void require_named(velo_status status) {
   FAIL("no argument is named");
 }
 
-// An example without some of its pointers, in each way there is to call it.
+// Calls an example without some of its pointers in each way.
 void require_answers(example_call& call, const session& s, const std::vector<int>& missing) {
   const ops::args_block whole = call.args;
   bool lacks_required = false;

@@ -1,8 +1,8 @@
-// Tensors without elements have no data: no function of the C library is given NULL for them, which
-// is undefined however few bytes it is to move.
+// Tensors without elements have no data. No function of the C library may be given NULL for them,
+// which is undefined even for 0 bytes.
 //
-// A program of its own, because it stands in for memcpy and its like, by the linker's --wrap: it
-// counts calls with NULL, and hands on the others. Sizes become 0 one after the other in the
+// This is a program of its own, because it replaces memcpy and its like, by the linker's --wrap: it
+// counts calls with NULL, and forwards the others. Sizes become 0 one after the other in the
 // examples of all operators, and in all collectives.
 #include <dlfcn.h>
 
@@ -64,7 +64,7 @@ namespace {
 
 using namespace velo::testing;
 
-// body(), in which nothing is called with NULL.
+// Runs body() and requires that it calls nothing with NULL.
 template <class Body>
 void check(Body&& body) {
   nulls = 0;
@@ -86,7 +86,7 @@ void run_without_data(example_call& call, velo_stream stream) {
 
 }  // namespace
 
-TEST_CASE("the stand-ins see calls with NULL") {
+TEST_CASE("the replaced functions count calls with NULL") {
   nulls = 0;
   counting = true;
   void* volatile none = nullptr;

@@ -1,13 +1,12 @@
-// Which outputs may lie among other tensors: side by side in common rows, yes; on shared elements,
-// no.
+// Outputs among other tensors: side by side in common rows is allowed, shared elements are refused.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-// A call whose x and y are columns of common rows of 32: x the eight from 0 on in rows 0 .. 3, y as
-// said.
+// A call whose x and y are columns of common rows of 32: x the eight from 0 on in rows 0 .. 3, y by
+// the parameters.
 velo_status call(std::int64_t y_column, std::int64_t y_stride, std::int64_t y_heads = 1) {
   session s;
   std::vector<float> memory(2 * 4 * 32 + 64), angles(8);

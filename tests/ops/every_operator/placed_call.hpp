@@ -1,8 +1,8 @@
 // An operator's call with its tensors laid out at random in one piece of memory, and an oracle in
-// plain loops that says what of it velo promises and what it must refuse.
+// plain loops that decides whether velo must accept or refuse it.
 //
-// The oracle looks at the address of every element and at nothing else. Invariant: `promised` and
-// `forbidden` are never both true; between them lies what velo may refuse for its own reasons.
+// The oracle reads the address of every element and nothing else. Invariant: `promised` and
+// `forbidden` are never both true; velo may accept or refuse a call that is neither.
 // Cost: elements times tensors, for calls of some thousand elements.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace velo::testing {
 
-// Numbers at random, the same for a seed everywhere.
+// Random numbers, the same for a seed on every machine.
 class random_source {
  public:
   explicit random_source(std::uint64_t seed) : state_(seed) {}
@@ -36,12 +36,12 @@ class random_source {
 
 class placed_call {
  public:
-  // base: the call on tensors of their own. What is put in place comes from it, and goes back to it
-  // as the layout left it, so that both calls see the same inputs.
+  // base: the call on tensors of their own. Elements are copied from it to the layout, and back as
+  // shared memory has changed them, so that both calls have the same inputs.
   placed_call(example_call& base, random_source& random) : base_(base), random_(random) {
     for (std::size_t t = 0; t < base.tensors(); ++t)
       if (base.args.values[base.field(t)].tensor != nullptr) views_.push_back(made_of(t));
-    // None, one or all of the tensors may be laid out as nobody promises.
+    // None, one or all of the tensors may have a layout that velo may refuse.
     const auto odd =
         static_cast<std::size_t>(random.below(2 * static_cast<int>(views_.size()) + 1));
     for (std::size_t i = 0; i < views_.size(); ++i)
@@ -75,8 +75,7 @@ class placed_call {
     return false;
   }
 
-  // Whether inputs share memory: one is then overwritten with the elements of another, which may be
-  // anything.
+  // Whether inputs share memory: one then has elements of another, which may be out of its range.
   bool inputs_shared() const {
     for (const placed& a : views_)
       for (const placed& b : views_)
@@ -96,7 +95,7 @@ class placed_call {
     }
     return expected == memory_;
   }
-  // Tensor t of the base call, compact, as it stands in place now.
+  // The elements that tensor t of the base call has in the layout now, compact.
   hosts::array gathered(std::size_t t) const {
     hosts::array out = base_.memory(t);
     for (const placed& p : views_) {
@@ -155,7 +154,7 @@ class placed_call {
     for (std::size_t d = p.shape.size(); d-- > 0;) strides[d] = step, step *= p.shape[d];
     return strides;
   }
-  // Rows `distance` elements apart.
+  // Places rows `distance` elements apart.
   static std::vector<std::int64_t> row_strides(const placed& p, std::int64_t distance) {
     std::vector<std::int64_t> strides(p.shape.size());
     std::int64_t step = 1;
@@ -183,7 +182,7 @@ class placed_call {
     put_apart(p);
   }
 
-  // Strides that nobody promises.
+  // Strides that velo may refuse.
   void bend(placed& p) {
     p.strides = compact_strides(p);
     const auto d =
@@ -206,7 +205,7 @@ class placed_call {
     }
   }
 
-  // In memory of its own, where no other tensor reaches.
+  // Places a tensor in memory of its own.
   void put_apart(placed& p) {
     p.first = 0;
     place(p);
@@ -221,7 +220,7 @@ class placed_call {
     end_ = p.first + highest;
   }
 
-  // On a tensor that it may be, or that may be it: exactly there, or nearly so.
+  // Places a tensor exactly on one that it may alias or that may alias it, or nearly so.
   bool put_in_place(std::size_t i, bool odd) {
     placed& p = views_[i];
     for (std::size_t k = 0; k < i; ++k) {
@@ -239,7 +238,7 @@ class placed_call {
     return false;
   }
 
-  // Beside another in common rows, which that one must be given, too.
+  // Places a tensor beside another in common rows, whose stride the other gets, too.
   bool put_beside(std::size_t i) {
     placed &p = views_[i],
            &other = views_[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))];
@@ -248,7 +247,7 @@ class placed_call {
     if (!field_of(p).strided || !field_of(other).strided || !other.strides.empty()) return false;
     if (!std::equal(p.shape.begin(), p.shape.end() - 1, other.shape.begin())) return false;
     const std::int64_t row = p.shape.back() + other.shape.back() + random_.below(4);
-    for (std::size_t k = 0; k < i; ++k)  // one that is in place with the other does not follow it
+    for (std::size_t k = 0; k < i; ++k)  // a tensor in place of the other keeps its layout
       if (&views_[k] != &other && shares(views_[k], other)) return false;
     other.strides = row_strides(other, row);
     p.strides = row_strides(p, row);
@@ -257,7 +256,7 @@ class placed_call {
     return settle(p);
   }
 
-  // Somewhere among the elements of others.
+  // Places a tensor among the elements of others.
   void put_across(std::size_t i) {
     placed& p = views_[i];
     const placed& other =
@@ -291,7 +290,8 @@ class placed_call {
     }
   }
 
-  // Outputs first, so that what is read stands in place; then back to the base what stands there.
+  // Writes outputs first, so that inputs in place win, and then copies all elements back to the
+  // base.
   void fill() {
     memory_.assign(static_cast<std::size_t>(end_) + 128, 0xa5);
     const auto start = reinterpret_cast<std::uintptr_t>(memory_.data());
@@ -339,7 +339,7 @@ class placed_call {
       if (sorted[i] - sorted[i - 1] < static_cast<std::int64_t>(p.bytes)) return true;
     return false;
   }
-  // Whether some byte belongs to an element of each.
+  // Whether both have an element that contains the same byte.
   static bool shares(const placed& a, const placed& b) {
     if (a.elements.empty() || b.elements.empty()) return false;
     const auto [low, high] = std::minmax_element(a.elements.begin(), a.elements.end());

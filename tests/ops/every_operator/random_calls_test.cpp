@@ -1,10 +1,10 @@
-// Calls at random, driven by the spec: every operator with sizes, strides, offsets, shared memory,
-// missing pointers, numbers and dtypes of every kind, held against an oracle in plain loops
+// Random calls, driven by the spec: every operator with sizes, strides, offsets, shared memory,
+// missing pointers, numbers and dtypes of every kind, against an oracle in plain loops
 // (placed_call.hpp) and against the reference on tensors of their own.
 //
-// A status each time; what is forbidden is refused, what is promised accepted; a refused call has
-// written nothing, an accepted one is right and has written its outputs alone.
-// VELO_RANDOM_CALLS: calls a family (default some hundred); VELO_RANDOM_SEED: where they begin. A
+// Each call returns a status. Forbidden calls are refused, promised ones accepted; a refused call
+// writes nothing, an accepted one writes correct outputs and nothing else.
+// VELO_RANDOM_CALLS: calls a family (default some hundred); VELO_RANDOM_SEED: the first seed. A
 // failure names the seed of the call.
 #include <cstdlib>
 #include <map>
@@ -24,7 +24,7 @@ std::uint64_t number_from(const char* variable, std::uint64_t standard) {
   return value == nullptr ? standard : std::strtoull(value, nullptr, 10);
 }
 
-// An operator's examples and as many calls of other sizes made from them.
+// An operator's examples, and as many calls of other sizes derived from them.
 std::vector<hosts::sample> calls_of(const std::string& op, const session& s,
                                     random_source& random) {
   std::vector<hosts::sample> out = examples_of(op);
@@ -45,7 +45,7 @@ std::vector<hosts::sample> calls_of(const std::string& op, const session& s,
   return out;
 }
 
-// One thing about a call changed; whether its values can still be compared.
+// Changes one thing about a call. Returns whether its values can still be compared.
 class change {
  public:
   change(example_call& call, random_source& random) : random_(random) {
@@ -58,7 +58,7 @@ class change {
         const double numbers[] = {0,    0.5,    1,    -1,     1e-3,     1e-310,
                                   1e30, 3.4e38, 1e39, -1e300, HUGE_VAL, std::nan("")};
         value.f = random.of(numbers);
-        comparable = false;  // what is added may cancel
+        comparable = false;  // terms may cancel
         return;
       }
       case ops::field_kind::i64:
@@ -148,7 +148,7 @@ void require_right(example_call& base, const placed_call& placed) {
   }
 }
 
-// One call on tensors of their own and placed at random.
+// Makes one call twice: on tensors of their own, and on tensors placed at random.
 void call_placed(const hosts::sample& sample, const sessions& s, random_source& random,
                  tally& counted) {
   example_call base(sample);
@@ -180,7 +180,7 @@ void call_placed(const hosts::sample& sample, const sessions& s, random_source& 
   if ((!changed || changed->comparable) && !placed.inputs_shared()) require_right(base, placed);
 }
 
-// One call of sizes that nobody has memory for.
+// Makes one call of sizes beyond all memory.
 void call_huge(const hosts::sample& sample, const sessions& s, random_source& random) {
   huge_call call(sample);
   const auto any_size = [&] {

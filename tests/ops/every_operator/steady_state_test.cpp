@@ -1,9 +1,9 @@
-// A warmed-up sequence of operators, of queued work and events, or of planned collectives, asks
-// nobody for memory: not malloc, not the operating system, not the host's allocator. And nothing is
-// made executable but a closure.
+// A warmed-up sequence of operators, of queued work and events, or of planned collectives allocates
+// no memory: from malloc, the operating system or the host's allocator. And no memory but that of
+// closures is made executable.
 //
-// A program of its own, because it stands in for malloc, mmap and mprotect: it counts calls and
-// hands them on.
+// This is a program of its own, because it replaces malloc, mmap and mprotect: it counts calls and
+// forwards them.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -28,7 +28,7 @@ void count(std::atomic<int>& what) {
 
 }  // namespace
 
-#pragma GCC visibility push(default)  // shared libraries are to call these, too
+#pragma GCC visibility push(default)  // shared libraries call these, too
 extern "C" {
 
 void* __libc_malloc(std::size_t bytes);
@@ -107,7 +107,7 @@ class hosted_context {
   velo_stream stream_ = nullptr;
 };
 
-// Runs all calls once; how many failed. Nothing of the test's own may allocate in here.
+// Runs all calls once and returns how many failed. The test itself may not allocate here.
 int run_all(const std::deque<example_call>& calls, velo_stream stream) {
   int failures = 0;
   for (const example_call& call : calls) failures += call.run(stream) != VELO_OK;
@@ -116,7 +116,7 @@ int run_all(const std::deque<example_call>& calls, velo_stream stream) {
 
 }  // namespace
 
-TEST_CASE("the counters see what they are there for") {
+TEST_CASE("the counters count allocations and executable memory") {
   allocations = mappings = 0;
   counting = true;
   std::free(std::malloc(100));
@@ -152,7 +152,7 @@ TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number o
   }
 }
 
-// Memory that is made executable is the only way to run code that was written here.
+// Code that is written at run time needs memory that is made executable.
 TEST_CASE("with closures off nothing is made executable, whatever runs") {
   int made[2] =
       {};  // closures off, on; asking whether they are available makes one, so that is last
@@ -227,7 +227,7 @@ TEST_CASE("operators, other work and events on a warmed-up queue allocate nothin
 
 namespace {
 
-// What one of three ranks has planned: a bit of every way that there is through shared memory.
+// The planned calls of one of three ranks: some of every algorithm over shared memory.
 class plans {
  public:
   plans(velo_group group, int rank) {

@@ -30,7 +30,7 @@ using velo::testing::isa_count;
 
 namespace {
 
-// Tasks dealt out to `count` threads round robin, the last first: an order the engine must not
+// Assigns tasks to `count` threads round robin, the last first: an order that the engine must not
 // depend on.
 struct dealer {
   int count;
@@ -50,7 +50,7 @@ struct dealer {
   parallel as_parallel() { return {this, run, count}; }
 };
 
-// One thread in the place of `count`: what is cut for many can be tried with few.
+// Claims `count` threads and runs on one, so that cuts for many threads are tested with few.
 struct serial {
   static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
     for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
@@ -58,7 +58,7 @@ struct serial {
   static parallel as_parallel(int count = 1) { return {nullptr, run, count}; }
 };
 
-// A stored matrix with NaN between its rows: what reads there shows.
+// A stored matrix with NaN between its rows, which a read outside a row brings into the result.
 struct matrix {
   std::int64_t rows, columns, ld;
   element_type type;
@@ -133,8 +133,8 @@ struct product {
       bias[j] = 0.25f * static_cast<float>(j % 7) - 0.5f;
   }
 
-  // C as bytes after the product, with A `skip` bytes further on; the scratch is surrounded by
-  // marks that must survive.
+  // The bytes of C after the product, with A `skip` bytes further on. The scratch has guards on
+  // both sides that must not change.
   matrix run(isa on, const parallel& threads, std::size_t skip = 0) const {
     matrix out = c;
     gemm_problem p;
@@ -178,7 +178,7 @@ struct product {
     }
   };
 
-  // op(B), a row behind the other.
+  // op(B) in contiguous rows.
   std::vector<double> whole_b() const {
     std::vector<double> all;
     all.reserve(static_cast<std::size_t>(n * k));
@@ -187,8 +187,8 @@ struct product {
     return all;
   }
 
-  // The largest error in units of what rounding may cost; infinite when bytes between rows changed.
-  // A row of sums grows at once, so that none waits for the term before.
+  // The largest error in units of the rounding error; infinite when bytes between rows changed. All
+  // sums of a row are computed side by side, so that none waits for its own previous term.
   double error(const matrix& out) const {
     double worst = 0;
     const std::vector<double> all_b = whole_b();
@@ -217,7 +217,7 @@ struct product {
   }
 };
 
-// From here on bf16 can stay what it is.
+// The first isa with a bf16 dot product.
 const int dot_isa = static_cast<int>(isa::avx512_bf16);
 
 const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
@@ -332,7 +332,7 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
   }
 }
 
-// In place A is read by words; where it does not lie on words it is packed.
+// A is read in place by words; it is packed if it is not aligned to words.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
   for (int number = first_isa(); number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
@@ -402,7 +402,7 @@ TEST_CASE("empty results touch nothing") {
   }
 }
 
-TEST_CASE("infinities and NaN go where the arithmetic sends them and no further") {
+TEST_CASE("infinities and NaN stay in the elements whose sums contain them") {
   for (int number = first_isa(); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
@@ -424,7 +424,7 @@ TEST_CASE("infinities and NaN go where the arithmetic sends them and no further"
   }
 }
 
-// Memory that ends where a page without rights begins: one byte too far is a crash.
+// Memory that ends at a page without access rights: a read one byte past its end crashes.
 class cliff {
  public:
   explicit cliff(const std::vector<unsigned char>& bytes)

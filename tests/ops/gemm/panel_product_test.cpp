@@ -119,7 +119,7 @@ void check(const product_form& form, const part& p, bool transposed, bool add) {
 
 }  // namespace
 
-TEST_CASE("small products agree with double precision and write what was asked for alone") {
+TEST_CASE("small products agree with double precision and write nothing else") {
   const part parts[] = {{32, 64, 128, 0, 128, 0, 64},
                         {32, 128, 96, 32, 64, 32, 96},
                         {64, 32, 160, 96, 64, 0, 32},

@@ -1,4 +1,4 @@
-// How products are cut: every element in one tile, and even shares for few and for many threads.
+// The cut of products: every element in one tile, and even shares for few and for many threads.
 #include "ops/gemm/tile_grid.hpp"
 
 #include <catch2/catch.hpp>
@@ -14,7 +14,7 @@ using velo::core::isa;
 namespace {
 
 // The busiest thread's work over an even share, phase by phase, where every thread takes one run of
-// a phase's tiles, as the pool deals them out.
+// a phase's tiles, as the pool assigns them.
 double simulated_imbalance(const tile_grid& grid, int threads) {
   double busiest = 0, all = 0;
   for (std::int64_t first = 0; first < grid.column_tiles; first += grid.phase_columns) {
@@ -42,7 +42,8 @@ struct shape {
   std::int64_t m, n, k;
 };
 
-// Of language models: hidden sizes 768 to 4096, feed-forward up to 11008, 512 or 2048 tokens.
+// Products of language models: hidden sizes 768 to 4096, feed-forward up to 11008, 512 or 2048
+// tokens.
 const shape llm_shapes[] = {{512, 768, 768},    {512, 2048, 768},    {512, 768, 2048},
                             {512, 2048, 2048},  {512, 4096, 4096},   {512, 11008, 4096},
                             {512, 4096, 11008}, {2048, 768, 768},    {2048, 2048, 2048},

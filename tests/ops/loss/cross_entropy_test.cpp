@@ -125,9 +125,9 @@ TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
     CHECK(std::isfinite(loss.at(2)));
     CHECK(loss.at(3) == Approx(0).margin(1e-6));
     CHECK(lse.at(4) == HUGE_VAL);
-    CHECK(loss.at(4) == HUGE_VAL);  // a target beside it has no chance at all
+    CHECK(loss.at(4) == HUGE_VAL);  // a target beside infinity has probability 0
     CHECK(lse.at(5) == HUGE_VAL);
-    CHECK(std::isnan(loss.at(5)));  // one that is it: infinity less infinity
+    CHECK(std::isnan(loss.at(5)));  // a target that is infinite: infinity less infinity
   });
 }
 

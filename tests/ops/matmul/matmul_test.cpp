@@ -1,5 +1,5 @@
 // matmul and matmul_add_fp32 against double: shapes, transposes, strides, packs, every kernel,
-// threads, and what they refuse.
+// threads, refusals.
 #include <algorithm>
 
 #include "ops/gemm/gemm.hpp"
@@ -130,8 +130,8 @@ bool check_add(session& s, std::int64_t t, std::int64_t n, std::int64_t k) {
   return true;
 }
 
-// Kernels that serve something here: those of the list that the machine and VELO_ISA allow, less
-// the dot product where it is slower than what it stands in for.
+// The number of kernels that serve some call here: those of the list that the machine and VELO_ISA
+// allow, less the dot product where it is slower than float32.
 int kernels_that_serve() {
   using velo::core::isa;
   velo::ops::op_id op{};

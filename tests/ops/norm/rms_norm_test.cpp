@@ -1,5 +1,4 @@
-// rms_norm against its formula in double: shapes, dtypes, every kernel, gradients, and what it
-// refuses.
+// rms_norm against its formula in double: shapes, dtypes, every kernel, gradients, refusals.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;

@@ -1,5 +1,5 @@
 // apply_fused_adamw against the update in double: every kernel, dtype mix, option, several steps,
-// step and rate from tensors, and what it refuses.
+// step and rate from tensors, refusals.
 #include <functional>
 
 #include "tests/ops/operator_testing.hpp"
@@ -116,7 +116,7 @@ TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes not
 
 namespace {
 
-// One update of 100 numbers from the same start, after `change` has had its way with the args.
+// One update of 100 numbers from the same start, with args that `change` has changed.
 std::vector<std::vector<unsigned char>> updated(
     velo_stream stream, const std::function<void(velo_apply_fused_adamw_args&)>& change) {
   array<float> p({100}), g({100}), m({100}), v({100});

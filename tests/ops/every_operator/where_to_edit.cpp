@@ -1,6 +1,6 @@
-// The operator's source is searched for in its family's folder, of ops/ or of sched/: one may hold
+// Searches the operator's source in its family's folder, of ops/ or of sched/: a file may hold
 // several operators.
-#include "tests/ops/every_operator/places.hpp"
+#include "tests/ops/every_operator/where_to_edit.hpp"
 
 #include <filesystem>
 #include <fstream>
@@ -27,14 +27,14 @@ std::string source_of(const ops::op_spec& spec) {
   return found;
 }
 
-std::string places_of(const ops::op_spec& spec) {
+std::string where_to_edit(const ops::op_spec& spec) {
   return std::string(spec.name) + ": edit " + source_of(spec) +
          " or what it includes; what it promises is in abi/spec/ops/" + spec.family + ".json";
 }
 
-std::string places_of(const std::string& op) {
+std::string where_to_edit(const std::string& op) {
   ops::op_id id;
-  return ops::find_op(op.c_str(), id) ? places_of(ops::spec_of(id)) : op;
+  return ops::find_op(op.c_str(), id) ? where_to_edit(ops::spec_of(id)) : op;
 }
 
 }  // namespace velo::testing

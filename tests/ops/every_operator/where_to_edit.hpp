@@ -1,5 +1,5 @@
-// Where an operator is written, for the messages of tests that name no operator themselves: whoever
-// added one and broke a rule learns which file to edit.
+// The source files of an operator, for the messages of tests that name no operator themselves: the
+// author of a new one that breaks a rule learns which file to edit.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ std::string source_of(const ops::op_spec& spec);
 
 // "add: edit ops/elementwise/add.cpp or what it includes; what it promises is in
 // abi/spec/ops/elementwise.json"
-std::string places_of(const ops::op_spec& spec);
-std::string places_of(const std::string& op);
+std::string where_to_edit(const ops::op_spec& spec);
+std::string where_to_edit(const std::string& op);
 
 }  // namespace velo::testing
