@@ -246,7 +246,8 @@ class backward_pass {
   void begin(const chunk& c, const chunk_state& state) const {
     const std::int64_t k_start = place(p_, p_.k, c.b, c.s.kv_first, c.kv_head);
     const std::int64_t v_start = place(p_, p_.v, c.b, c.s.kv_first, c.kv_head);
-    const word_moves& moves = shape_.form.kernels.moves(shape_.form.type, shape_.form.compute);
+    const reorder_kernels& reorders =
+        shape_.form.kernels.reorders(shape_.form.type, shape_.form.compute);
     for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
       const std::int64_t rows = std::min<std::int64_t>(key_block_, c.keys - k0);
       const auto padded = static_cast<int>(round_up(rows, strip));
@@ -257,8 +258,8 @@ class backward_pass {
       // K^T in plain rows; tiles read their padding, too.
       auto* columns = reinterpret_cast<std::uint32_t*>(rows_at(state.k_columns, k0, shape_.d));
       const std::int64_t ld = shape_.words(key_block_);
-      moves.transpose_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
-                            static_cast<int>(round_up(shape_.words(padded), 16))});
+      reorders.transpose_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
+                               static_cast<int>(round_up(shape_.words(padded), 16))});
       std::memset(columns + p_.d * ld, 0, static_cast<std::size_t>((shape_.d - p_.d) * ld) * 4);
     }
     const std::int64_t padded = round_up(c.keys, strip);

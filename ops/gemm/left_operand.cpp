@@ -19,7 +19,7 @@ const char* left_operand::source(std::int64_t row, std::int64_t p) const {
   return static_cast<const char*>(p_.a) + index * (form_.type == element_type::bf16 ? 2 : 4);
 }
 
-// Where rows packed for all tasks lie; `row` is where a tile or a task of packing begins.
+// The address of rows packed for all tasks; `row` is the first of a tile or of a task of packing.
 std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const {
   const std::int64_t row_words =
       plan_.on_tiles ? form_.padded_depth(p) / form_.per_word() : form_.depth_words(p);
@@ -45,9 +45,9 @@ void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_
   if (plan_.on_tiles) {
     pack_strips(from, rows, p, to);
   } else if (p_.transpose_a) {
-    moves_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
+    reorders_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
   } else {
-    moves_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
+    reorders_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
   }
 }
 
@@ -70,7 +70,7 @@ void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
   for (int step = 0; step < steps; ++step) {
     for (int strip = 0; strip < strips; ++strip) {
       const char* square = from + (step * side * p_.lda + strip * side) * 2;
-      moves_.transpose_rows(
+      reorders_.transpose_rows(
           {square, p_.lda, std::min(side, depth - step * side), std::min(side, rows - strip * side),
            to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }

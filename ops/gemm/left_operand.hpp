@@ -17,7 +17,7 @@ class left_operand {
         plan_(plan),
         form_(plan.form),
         kernels_(kernels),
-        moves_(kernels.moves(form_.type, form_.compute)),
+        reorders_(kernels.reorders(form_.type, form_.compute)),
         shared_(static_cast<std::uint32_t*>(shared)) {}
 
   void pack_all(const core::parallel& threads) const;  // where the plan packs A once
@@ -36,7 +36,7 @@ class left_operand {
   const gemm_plan& plan_;
   const packed_form& form_;
   const gemm_kernels& kernels_;
-  const word_moves& moves_;
+  const reorder_kernels& reorders_;
   std::uint32_t* const shared_;
 };
 

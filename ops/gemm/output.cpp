@@ -1,4 +1,4 @@
-// Where each part of a result lies, in rows and in panels.
+// Addresses and steps of each part of a result, in rows and in panels.
 #include "ops/gemm/output.hpp"
 
 namespace velo::ops {

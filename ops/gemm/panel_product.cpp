@@ -62,10 +62,10 @@ product_form::product_form(element_type type_, const gemm_target& target)
 
 void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
                 int words, const right_side& to) {
-  const word_moves& moves = form.kernels.moves(form.type, form.compute);
+  const reorder_kernels& reorders = form.kernels.reorders(form.type, form.compute);
   const std::int64_t element = form.type == element_type::bf16 ? 2 : 4;
   const int panels = (to.columns + form.panel - 1) / form.panel;
-  const auto move_part = [&](int q, int k, int rows) {
+  const auto reorder_part = [&](int q, int k, int rows) {
     const int first = std::min(q * form.panel, columns), width = to.width(form, q);
     const int valid = std::min(columns - first, width);
     const std::int64_t place = from.transposed ? first * from.ld + k : k * from.ld + first;
@@ -73,16 +73,16 @@ void pack_right(const product_form& form, const source_matrix& from, int depth, 
     std::uint32_t* target =
         to.words + q * to.panel_words + std::int64_t{k} / form.per_word() * width;
     if (from.transposed) {
-      moves.transpose({source, from.ld, valid, rows, target, width, width});
+      reorders.transpose({source, from.ld, valid, rows, target, width, width});
     } else {
-      moves.rows({source, from.ld, rows, valid, target, width, width});
+      reorders.rows({source, from.ld, rows, valid, target, width, width});
     }
   };
   constexpr int strip =
       16;  // rows packed for all panels in turn, so that memory is read in whole rows
   const int step = from.transposed ? std::max(depth, 1) : strip;
   for (int k = 0; k < depth; k += step) {
-    for (int q = 0; q < panels; ++q) move_part(q, k, std::min(step, depth - k));
+    for (int q = 0; q < panels; ++q) reorder_part(q, k, std::min(step, depth - k));
   }
   const int used = (depth + form.per_word() - 1) / form.per_word();
   for (int q = 0; q < panels && used < words; ++q) {

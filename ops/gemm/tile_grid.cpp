@@ -6,7 +6,7 @@
 namespace velo::ops {
 namespace {
 
-// The most of B that is packed at a time.
+// The largest part of B that is packed at a time.
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
 constexpr double most_imbalance = 1.15;
@@ -15,15 +15,15 @@ std::int64_t parts(std::int64_t all, std::int64_t most) {
   return (all + most - 1) / most;
 }
 
-// Tiles for the threads to share. More of them read A and B more often, which small products feel,
-// and products on tiles first.
+// The least number of tiles for the threads to share. More tiles read A and B more often, which
+// slows small products, those on tile registers first.
 int least_tiles(const grid_request& r) {
   constexpr double large = 1 << 30;  // multiplications
   if (r.work >= large) return 8;
   return r.on_tiles && r.work < large / 2 ? 2 : 4;
 }
 
-// An even number of column tiles at a time where rows do not make tasks even in number.
+// The column tiles of a phase: an even number unless the row tiles make the number of tasks even.
 std::int64_t columns_of_phase(const grid_request& r, const tile_grid& grid) {
   const std::int64_t bytes = std::max<std::int64_t>(r.panel_bytes * grid.tile_panels(), 1);
   std::int64_t columns = std::clamp<std::int64_t>(phase_bytes / bytes, 1, grid.column_tiles);
@@ -35,8 +35,8 @@ std::int64_t columns_of_phase(const grid_request& r, const tile_grid& grid) {
 tile_grid grid_for_caches(const grid_request& r) {
   constexpr int unit = 32;
   const std::int64_t units = parts(r.m, unit);
-  // A weight that one row of tiles reads is packed by its tasks and multiplied from the second
-  // cache; that is worth tiles of twice the height, with A from the third.
+  // A weight that one row of tiles reads is packed by its tasks and multiplied from L2. That is
+  // worth tiles of twice the height, with A from L3.
   const int least = least_tiles(r);
   const bool one_row = !r.packed && !r.on_tiles && r.m <= 2 * r.most_rows && r.panels >= 2 * least;
   std::int64_t row_tiles = one_row ? 1 : parts(units, r.most_rows / unit);
@@ -65,24 +65,24 @@ tile_grid grid_for_caches(const grid_request& r) {
   return grid;
 }
 
-// Less is better: an imbalance that is too large counts by itself; among the others what tiles read
-// (a row and a column more are two lines of sums to a step) counts, too.
-double badness(const grid_request& r, const tile_grid& grid, int threads) {
+// The cost of a grid. An imbalance that is too large counts alone; otherwise the reads of tiles (a
+// row and a column more are two lines of sums to a step) count, too.
+double cost_of(const grid_request& r, const tile_grid& grid, int threads) {
   const double imbalance = grid.imbalance_bound(threads);
   if (imbalance > most_imbalance) return 1000 * imbalance;
   return imbalance * (1 + 2.0 / grid.tile_rows() + 2.0 / (grid.tile_panels() * r.panel));
 }
 
-// Of every number of column tiles in a phase, and of some tasks a thread, the best.
+// The best grid over every number of column tiles in a phase and some numbers of tasks a thread.
 tile_grid grid_for_threads(const grid_request& r, int threads, tile_grid best) {
   constexpr int counts = 4;  // of tasks a thread to try
   const std::int64_t units = parts(r.m, r.least_unit);
   const std::int64_t phases =
       r.packed ? 1 : std::max<std::int64_t>(parts(r.panels * r.panel_bytes, phase_bytes), 1);
-  const auto tall = [&](std::int64_t rows) {  // tiles of one row are packed by their tasks
+  const auto tall = [&](std::int64_t rows) {  // the tasks of a single row of tiles pack B
     return rows == 1 && !r.packed && !r.on_tiles ? 2 * r.most_rows : r.most_rows;
   };
-  double least = badness(r, best, threads);
+  double least = cost_of(r, best, threads);
   for (std::int64_t columns = 1; columns <= r.panels; ++columns) {
     const std::int64_t tasks = parts(r.m, r.most_rows) * columns;
     const std::int64_t first = parts(tasks, threads);
@@ -95,8 +95,8 @@ tile_grid grid_for_threads(const grid_request& r, int threads, tile_grid best) {
       if (all > r.panels || grid.tile_rows() > tall(rows) ||
           grid.tile_panels() * r.panel > r.most_columns)
         continue;
-      const double bad = badness(r, grid, threads);
-      if (bad < least) least = bad, best = grid;
+      const double cost = cost_of(r, grid, threads);
+      if (cost < least) least = cost, best = grid;
     }
   }
   return best;
@@ -140,7 +140,7 @@ tile_grid choose_grid(const grid_request& request) {
   r.m = std::max<std::int64_t>(r.m, 1);
   r.panels = std::max<std::int64_t>(r.panels, 1);
   const tile_grid grid = grid_for_caches(r);
-  // A share that is worth waking a thread for: some 5 us.
+  // Less work, some 5 us, is not worth waking a thread.
   constexpr double least_work = 1 << 18;
   const double worth = r.work / least_work;
   const int threads = worth < r.threads ? static_cast<int>(worth) : r.threads;

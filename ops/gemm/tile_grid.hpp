@@ -1,24 +1,24 @@
-// How the result of a product is cut into tiles, one task each: units of rows by panels of columns.
+// The cut of a product's result into tiles, one task each: units of rows by panels of columns.
 //
-// Tiles first suit the caches. Where the busiest of the threads would then get over 15 % more than
-// its share (products with few rows on many processors), they are cut so that shares are even, and
-// of such cuts the one is taken whose tiles read least. Invariant: every unit and panel lies in one
-// tile. An element's sum does not depend on its tile, so the cut may depend on the number of
-// threads. Cost: about 50 ns; microseconds where shares have to be evened out.
+// Tiles first suit the caches. If the busiest thread would then get over 15 % more than its share
+// (products with few rows on many processors), tiles are cut for even shares, and the cut whose
+// tiles read least wins. Invariant: every unit and panel lies in one tile. An element's sum does
+// not depend on its tile, so the cut may depend on the number of threads. Cost: about 50 ns;
+// microseconds where shares have to be balanced.
 #pragma once
 
 #include <cstdint>
 
 namespace velo::ops {
 
-// What is cut, and for whom.
+// The product to cut, and the number of threads.
 struct grid_request {
   std::int64_t m, panels;       // rows, panels of columns
   int panel;                    // columns of a panel
-  int least_unit;               // of rows, that a task can begin at
-  std::int64_t panel_bytes;     // of a panel, packed, over the whole depth
-  bool packed;                  // beforehand, not as part of the product
-  bool on_tiles;                // of the processor
+  int least_unit;               // tasks begin at multiples of so many rows
+  std::int64_t panel_bytes;     // of a packed panel over the whole depth
+  bool packed;                  // B is packed before the product
+  bool on_tiles;                // the product runs on tile registers
   double work;                  // multiplications in all
   int most_rows, most_columns;  // of a tile that suits the caches
   int threads;
@@ -28,9 +28,9 @@ struct tile_grid {
   std::int64_t m, panels;
   int row_unit;
   std::int64_t row_tiles, column_tiles;
-  std::int64_t phase_columns;  // column tiles of B that are packed, and then multiplied, at a time
+  std::int64_t phase_columns;  // column tiles whose B is packed, and then multiplied, at a time
 
-  // Where tiles begin.
+  // The first row and panel of a tile.
   std::int64_t first_row(std::int64_t tile) const {
     const std::int64_t row = units() * tile / row_tiles * row_unit;
     return row < m ? row : m;
@@ -42,7 +42,7 @@ struct tile_grid {
   int tile_panels() const { return static_cast<int>(parts(panels, column_tiles)); }
 
   // The work of the busiest thread over an even share, where each thread takes one run of the tiles
-  // of a phase; and a bound of it that takes all tiles for the largest and no loop over them.
+  // of a phase; and an upper bound without a loop, which counts all tiles as the largest.
   double imbalance(int threads) const;
   double imbalance_bound(int threads) const;
 

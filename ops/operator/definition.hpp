@@ -39,7 +39,7 @@ class enqueue {
   void (*put_)(const void*);
 };
 
-// The functions of an operator that waits for other processes. Its run has neither the turn of the
+// The functions of an operator that waits for peers. Its run has neither the turn of the
 // context nor its threads, and takes the turn while it computes; it runs even if it writes nothing.
 // `enter` gets each call that was checked, and may leave notes in the problem for `run`, or for
 // `drop`, which is called instead when a failure of the stream drops the call.

@@ -7,8 +7,8 @@
 
 #include "ops/gemm/kernel/element_type.hpp"
 #include "ops/gemm/kernel/micro_kernel.hpp"
-#include "ops/gemm/kernel/moves.hpp"
 #include "ops/gemm/kernel/panel_rows.hpp"
+#include "ops/gemm/kernel/reorder.hpp"
 #include "ops/gemm/kernel/tile_panel.hpp"
 #include "ops/operator/kernels.hpp"
 
@@ -27,10 +27,10 @@ struct gemm_kernels {
   micro_kernel multiply_floats;  // null in the reference
   micro_kernel multiply_pairs;   // null where there is no dot product
   const tile_kernels* tiles;     // null where there are none
-  word_moves floats, wide, pairs;
+  reorder_kernels floats, wide, pairs;
   // Packs a left side for tiles in strips of 32 rows, ld_to words apart: t[i][j] = s[i][j], two to
   // a word; 16 words of every row after each other, then the next 16.
-  void (*strips)(const move&);
+  void (*strips)(const reorder&);
   void (*fence)();  // after stores around the cache
   void (*copy_panel_rows)(const panel_rows&);
 
@@ -39,7 +39,7 @@ struct gemm_kernels {
   bool repeats_f32() const { return multiply_pairs != nullptr; }
 
   // From elements of type `from` to words of type `to`.
-  const word_moves& moves(element_type from, element_type to) const {
+  const reorder_kernels& reorders(element_type from, element_type to) const {
     return from == element_type::f32 ? floats : to == element_type::f32 ? wide : pairs;
   }
   micro_kernel multiply(element_type words) const {

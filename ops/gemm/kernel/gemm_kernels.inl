@@ -1,8 +1,8 @@
-// The engine's kernels over the vectors of one instruction set: micro-kernels and moves; included
-// by one generated file each, which names `v`, the vector header's namespace, and `this_isa`.
+// The engine's kernels over the vectors of one instruction set: micro-kernels and reorders. One
+// generated file for each includes it and names `v`, the vector header's namespace, and `this_isa`.
 #include "ops/gemm/kernel/micro_kernel.inl"
-#include "ops/gemm/kernel/moves.inl"
 #include "ops/gemm/kernel/panel_rows.inl"
+#include "ops/gemm/kernel/reorder.inl"
 
 template <class Operand>
 constexpr micro_kernel micro_kernel_of() {
@@ -25,9 +25,9 @@ constexpr gemm_kernels kernels = {this_isa,
                                   micro_kernel_of<float_operand>(),
                                   micro_kernel_of<v::dot_operand>(),
                                   tiles_here,
-                                  f32_moves,
-                                  wide_moves,
-                                  pair_moves,
+                                  f32_reorders,
+                                  wide_reorders,
+                                  pair_reorders,
                                   strips16,
                                   v::fence,
                                   copy_panel_rows};

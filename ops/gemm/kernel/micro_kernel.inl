@@ -1,6 +1,6 @@
 // The micro-kernel over the vectors of one instruction set; included by one generated file each.
 //
-// That file names `v`, the vector header's namespace, which says how many rows and vectors of
+// The file names `v`, the vector header's namespace, which defines how many rows and vectors of
 // sums the registers hold. An Operand has load(p) of a vector of words, broadcast(p) of one, and
 // multiply_add(sums, b, a).
 #include "ops/gemm/kernel/epilogue.inl"

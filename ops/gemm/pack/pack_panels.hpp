@@ -7,7 +7,7 @@
 
 namespace velo::ops {
 
-// Where the words of one pass over some panels go: panel q to words + (q - origin) * panel_stride.
+// Panel q of one pass is packed to words + (q - origin) * panel_stride.
 struct packed_target {
   std::uint32_t* words;
   std::int64_t panel_stride;

@@ -316,12 +316,12 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
   constexpr std::uint32_t untouched = 0xa5a5a5a5;
   const std::vector<float> source(most * depth, 1.0f);
   for (int number = first_isa(); number < isa_count(); ++number) {
-    const word_moves& moves = gemm_kernels_for(static_cast<isa>(number)).floats;
+    const reorder_kernels& reorders = gemm_kernels_for(static_cast<isa>(number)).floats;
     for (int rows = 1; rows <= most; ++rows) {
       const int panels = (rows + 7) / 8;
-      for (const auto each : {moves.micro_rows, moves.micro_transpose}) {
+      for (const auto each : {reorders.micro_rows, reorders.micro_transpose}) {
         std::vector<std::uint32_t> to((most / 8 + 2) * 8 * depth, untouched);
-        const bool transposed = each == moves.micro_transpose;
+        const bool transposed = each == reorders.micro_transpose;
         each({source.data(), transposed ? most : depth, transposed ? depth : rows,
               transposed ? rows : depth, to.data(), 8 * depth, 8 * panels});
         const auto end = to.begin() + panels * 8 * depth;

@@ -1,6 +1,6 @@
-// The moves over a vector of words; included by one generated file per instruction set.
+// The reorders over a vector of words; included by one generated file per instruction set.
 //
-// That file names `v`, the vector header's namespace. Its `words` has a width, and load(p, n)
+// The file names `v`, the vector header's namespace. Its `words` has a width, and load(p, n)
 // of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 to f32 words, pair(p, q,
 // n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition. Missing
 // lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p, stride): eight
@@ -28,7 +28,7 @@ VELO_INLINE void fetch_ahead(const void* from, int64_t row_bytes) {
   __builtin_prefetch(static_cast<const char*>(from) + rows_ahead * row_bytes, 0, 2);
 }
 
-void rows32(const move& m) {
+void rows32(const reorder& m) {
   for (int i = 0; i < m.rows; ++i) {
     const uint32_t* from = static_cast<const uint32_t*>(m.from) + i * m.ld_from;
     fill_row(m.to + i * m.ld_to, m.columns, m.padded, [from, &m](int j, int n) {
@@ -38,7 +38,7 @@ void rows32(const move& m) {
   }
 }
 
-void strips16(const move& m) {
+void strips16(const reorder& m) {
   constexpr int group = 16, strip = 32;
   constexpr int ahead = 6;  // rows to prefetch: too short for the hardware to do it
   for (int i = 0; i < m.rows; ++i) {
@@ -55,7 +55,7 @@ void strips16(const move& m) {
   }
 }
 
-void rows16_wide(const move& m) {
+void rows16_wide(const reorder& m) {
   for (int i = 0; i < m.rows; ++i) {
     const uint16_t* from = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
     fill_row(m.to + i * m.ld_to, m.columns, m.padded, [from, &m](int j, int n) {
@@ -65,7 +65,7 @@ void rows16_wide(const move& m) {
   }
 }
 
-void pairs(const move& m) {
+void pairs(const reorder& m) {
   for (int i = 0; i < m.rows; i += 2) {
     const uint16_t* even = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
     const uint16_t* odd = i + 1 < m.rows ? even + m.ld_from : nullptr;
@@ -78,22 +78,22 @@ void pairs(const move& m) {
 }
 
 // Source words by row and column: plain, widened, two neighbors of a row, two rows.
-VELO_INLINE auto words_of(const move& m) {
+VELO_INLINE auto words_of(const reorder& m) {
   const auto* from = static_cast<const uint32_t*>(m.from);
   return [from, &m](int i, int j, int n) { return words::load(from + i * m.ld_from + j, n); };
 }
-VELO_INLINE auto wide_words_of(const move& m) {
+VELO_INLINE auto wide_words_of(const reorder& m) {
   const auto* from = static_cast<const uint16_t*>(m.from);
   return [from, &m](int i, int j, int n) { return words::widen(from + i * m.ld_from + j, n); };
 }
-VELO_INLINE auto neighbors_of(const move& m) {
+VELO_INLINE auto neighbors_of(const reorder& m) {
   const auto* from = static_cast<const uint16_t*>(m.from);
   return [from, &m](int i, int j, int n) {
     const int halves = 2 * j + 2 * n > m.columns ? m.columns - 2 * j : 2 * n;
     return words::load_halves(from + i * m.ld_from + 2 * j, halves);
   };
 }
-VELO_INLINE auto row_pairs_of(const move& m) {
+VELO_INLINE auto row_pairs_of(const reorder& m) {
   const auto* from = static_cast<const uint16_t*>(m.from);
   return [from, &m](int i, int j, int n) {
     const uint16_t* even = from + 2 * i * m.ld_from + j;
@@ -104,7 +104,7 @@ VELO_INLINE auto row_pairs_of(const move& m) {
 // Transposes a matrix of rows x columns words, a square of vectors at a time; along the source's
 // rows first, so that it is read in long streams.
 template <class Load>
-VELO_INLINE void transpose_all(const move& m, int rows, int columns, Load load) {
+VELO_INLINE void transpose_all(const reorder& m, int rows, int columns, Load load) {
   constexpr int side = words::width;
   for (int i = 0; i < m.padded; i += side) {
     const int valid = rows - i < side ? rows - i : side;
@@ -126,22 +126,22 @@ VELO_INLINE void transpose_all(const move& m, int rows, int columns, Load load) 
   }
 }
 
-void transpose32(const move& m) {
+void transpose32(const reorder& m) {
   transpose_all(m, m.rows, m.columns, words_of(m));
 }
-void transpose16(const move& m) {
+void transpose16(const reorder& m) {
   transpose_all(m, (m.rows + 1) / 2, m.columns, row_pairs_of(m));
 }
-void transpose16_wide(const move& m) {
+void transpose16_wide(const reorder& m) {
   transpose_all(m, m.rows, m.columns, wide_words_of(m));
 }
-void transpose_pairs(const move& m) {
+void transpose_pairs(const reorder& m) {
   transpose_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
 }
 
 // Reads eight rows side by side: too many streams for the hardware to prefetch far ahead.
 template <class Element, int PerWord, class Load>
-VELO_INLINE void interleave_all(const move& m, Load load) {
+VELO_INLINE void interleave_all(const reorder& m, Load load) {
   constexpr int width = words::width, ahead = 1024 / sizeof(Element);
   const int columns = (m.columns + PerWord - 1) / PerWord;
   for (int i = 0; i < m.rows; i += 8) {
@@ -167,13 +167,13 @@ VELO_INLINE void interleave_all(const move& m, Load load) {
   }
 }
 
-void micro_rows32(const move& m) {
+void micro_rows32(const reorder& m) {
   interleave_all<uint32_t, 1>(m, words_of(m));
 }
-void micro_rows16(const move& m) {
+void micro_rows16(const reorder& m) {
   interleave_all<uint16_t, 2>(m, neighbors_of(m));
 }
-void micro_rows16_wide(const move& m) {
+void micro_rows16_wide(const reorder& m) {
   interleave_all<uint16_t, 1>(m, wide_words_of(m));
 }
 
@@ -181,7 +181,7 @@ void micro_rows16_wide(const move& m) {
 // micro-panels: a vector of columns at a time, and so many steps that both sides stay in L1. Each
 // column of a strip prefetches the one below it.
 template <int Rows, class Element, class Load>
-VELO_INLINE void scatter_all(const move& m, Load load) {
+VELO_INLINE void scatter_all(const reorder& m, Load load) {
   constexpr int width = words::width, strip = 16;
   const int steps = (m.rows + Rows - 1) / Rows;
   const auto fetch_below = [&m](int i, int j) {
@@ -210,18 +210,19 @@ VELO_INLINE void scatter_all(const move& m, Load load) {
   }
 }
 
-void micro_transpose32(const move& m) {
+void micro_transpose32(const reorder& m) {
   scatter_all<1, uint32_t>(m, words_of(m));
 }
-void micro_transpose_pairs(const move& m) {
+void micro_transpose_pairs(const reorder& m) {
   scatter_all<2, uint16_t>(m, row_pairs_of(m));
 }
-void micro_transpose16_wide(const move& m) {
+void micro_transpose16_wide(const reorder& m) {
   scatter_all<1, uint16_t>(m, wide_words_of(m));
 }
 
-constexpr word_moves f32_moves{rows32, transpose32, micro_rows32, micro_transpose32, transpose32};
-constexpr word_moves wide_moves{rows16_wide, transpose16_wide, micro_rows16_wide,
-                                micro_transpose16_wide, transpose16_wide};
-constexpr word_moves pair_moves{pairs, transpose_pairs, micro_rows16, micro_transpose_pairs,
-                                transpose16};
+constexpr reorder_kernels f32_reorders{rows32, transpose32, micro_rows32, micro_transpose32,
+                                       transpose32};
+constexpr reorder_kernels wide_reorders{rows16_wide, transpose16_wide, micro_rows16_wide,
+                                        micro_transpose16_wide, transpose16_wide};
+constexpr reorder_kernels pair_reorders{pairs, transpose_pairs, micro_rows16, micro_transpose_pairs,
+                                        transpose16};
