@@ -81,8 +81,8 @@ class forward_pass {
     if (total == 0) return;
     run_.threads(threads, [&](std::int64_t index, int thread) {
       const tile_session session(shape_.form.kernels.tiles);
-      attention_arena mine(scratch + thread * scratch_bytes());
-      const forward_scratch work(mine, shape_);
+      attention_arena own(scratch + thread * scratch_bytes());
+      const forward_scratch work(own, shape_);
       slice({total, index, threads}, keys, shared ? -1 : thread, work);
     });
   }

@@ -49,9 +49,9 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
     return;
   }
   core::work_ptr<queued_call> piece = queued_call::make(stream, op, kernel, args, problem);
-  queued_call& made = *piece;
+  queued_call& queued = *piece;
   const auto put = [&] { stream.enqueue(std::move(piece)); };
-  def.waits->enter(made.args(), made.problem(), stream, enqueue(put));
+  def.waits->enter(queued.args(), queued.problem(), stream, enqueue(put));
 }
 
 }  // namespace

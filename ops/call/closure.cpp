@@ -72,7 +72,7 @@ closure::closure(const core::context& context, velo_stream stream, const char* o
     : callee_(context, op),
       stream_(stream),
       parameters_(read_parameters(callee_.spec(), fields)),
-      made_(signature_of_parameters(), &enter, this, context.configuration().now().closures) {}
+      code_(signature_of_parameters(), &enter, this, context.configuration().now().closures) {}
 
 core::word closure::enter(void* argument, const core::word* words) noexcept {
   const closure& self = *static_cast<const closure*>(argument);

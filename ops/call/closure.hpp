@@ -17,7 +17,7 @@ class closure {
   // nor a precompiled function).
   closure(const core::context& context, velo_stream stream, const char* op, const char* fields);
 
-  void* function() const { return made_.address(); }
+  void* function() const { return code_.address(); }
 
  private:
   struct parameter_list {
@@ -32,7 +32,7 @@ class closure {
   callee callee_;
   velo_stream stream_;
   parameter_list parameters_;
-  core::made_function made_;
+  core::made_function code_;
 };
 
 }  // namespace velo::ops

@@ -31,14 +31,15 @@ class completed_outputs {
       if (!f.output || f.optional || !shapes[i].set || block.values[i].tensor != nullptr) continue;
       // The shape is only read.
       auto* sizes = const_cast<std::int64_t*>(shapes[i].sizes);
-      made_[i] = velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, sizes, nullptr, 0};
-      block.values[i].tensor = &made_[i];
+      placeholders_[i] =
+          velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, sizes, nullptr, 0};
+      block.values[i].tensor = &placeholders_[i];
     }
   }
   args_block block;
 
  private:
-  velo_tensor made_[max_fields];
+  velo_tensor placeholders_[max_fields];
 };
 
 }  // namespace

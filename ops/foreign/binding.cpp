@@ -135,13 +135,13 @@ std::int64_t stride_of(const velo_tensor& t, int dimension) {
 
 std::int64_t measure(const source& from, const velo_tensor& t) {
   switch (from.kind) {
-    case source::what::rank:
+    case source::origin::rank:
       return t.ndim;
-    case source::what::size:
+    case source::origin::size:
       return t.shape[from.index];
-    case source::what::stride:
+    case source::origin::stride:
       return stride_of(t, from.index);
-    case source::what::bytes:
+    case source::origin::bytes:
       return bytes_of(t.dtype, numel(t));
     default:
       return numel(t);
@@ -174,13 +174,13 @@ field& binding::add_field(const std::string& name, field_kind kind) {
          "more");
   names_.push_back(name);
   constexpr double unbounded = std::numeric_limits<double>::infinity();
-  field made{};
-  made.name = names_.back().c_str();
-  made.doc = "";
-  made.kind = kind;
-  made.minimum = -unbounded;
-  made.maximum = unbounded;
-  fields_.push_back(made);
+  field added{};
+  added.name = names_.back().c_str();
+  added.doc = "";
+  added.kind = kind;
+  added.minimum = -unbounded;
+  added.maximum = unbounded;
+  fields_.push_back(added);
   least_rank_.push_back(0);
   return fields_.back();
 }
@@ -203,13 +203,13 @@ void binding::read_tensors(reader& from) {
     const std::string name = from.word("a tensor's name");
     if (name == "attr" || name == "stream" || find(name, true) >= 0)
       from.refuse_at(place, "a name that is not taken");
-    field& made = add_field(name, field_kind::tensor);
-    made.output = direction != "in";
+    field& tensor = add_field(name, field_kind::tensor);
+    tensor.output = direction != "in";
     place = from.place();
     const std::string dtype = from.word(dtype_expected);
     for (const dtype_word& known : dtype_words)
-      if (dtype == known.name) made.dtypes = known.bit;
-    if (made.dtypes == 0) from.refuse_at(place, dtype_expected);
+      if (dtype == known.name) tensor.dtypes = known.bit;
+    if (tensor.dtypes == 0) from.refuse_at(place, dtype_expected);
     if (from.done()) return;
     from.expect(',');
     if (from.done()) from.refuse("a tensor after ','");
@@ -235,12 +235,12 @@ void binding::read_expressions(reader& from) {
 
 source binding::read_expression(reader& from, passing to) {
   const char* place = from.place();
-  source made{};
+  source result{};
   if (!reader::starts_word(*place)) {
     std::int64_t whole = 0;
     double real = 0;
     const bool is_real = from.number(whole, real);
-    made.kind = is_real ? source::what::real : source::what::integer;
+    result.kind = is_real ? source::origin::real : source::origin::integer;
     if (to == passing::pointer || (is_real && !takes_real(to)))
       from.refuse_at(place, to == passing::pointer ? "x.data or stream for a pointer"
                                                    : "an integer for an integer parameter");
@@ -248,15 +248,15 @@ source binding::read_expression(reader& from, passing to) {
       from.refuse_at(place, "a number that an int32 holds");
     if (to == passing::f32 && is_real && !(real >= -FLT_MAX && real <= FLT_MAX))
       from.refuse_at(place, "a number that a float holds");
-    made.constant = is_real ? word_of(real, to) : word_of(whole, to);
-    return made;
+    result.constant = is_real ? word_of(real, to) : word_of(whole, to);
+    return result;
   }
   const std::string name = from.word("a name");
   if (name == "stream" && *from.place() != '.') {
     if (to != passing::pointer) from.refuse_at(place, "a number: the parameter is no pointer");
-    made.kind = source::what::stream;
+    result.kind = source::origin::stream;
     takes_stream_ = true;
-    return made;
+    return result;
   }
   if (name == "attr") {
     from.expect('.');
@@ -264,17 +264,18 @@ source binding::read_expression(reader& from, passing to) {
     const std::string attribute = from.word("an attribute's name");
     if (to == passing::pointer) from.refuse_at(place, "x.data or stream for a pointer");
     if (find(attribute, true) >= 0) from.refuse_at(named, "a name that no tensor has");
-    made.kind = source::what::attribute;
-    made.field = attribute_field(attribute, to);
-    return made;
+    result.kind = source::origin::attribute;
+    result.field = attribute_field(attribute, to);
+    return result;
   }
   const int tensor = find(name, true);
   if (tensor < 0) from.refuse_at(place, "a declared tensor, attr.name, stream or a number");
-  made = read_tensor_part(from, tensor);
-  if (made.kind == source::what::data ? to != passing::pointer : !takes_integer(to))
-    from.refuse_at(place, made.kind == source::what::data ? "a number: the parameter is no pointer"
-                                                          : "what the parameter takes, no integer");
-  return made;
+  result = read_tensor_part(from, tensor);
+  if (result.kind == source::origin::data ? to != passing::pointer : !takes_integer(to))
+    from.refuse_at(place, result.kind == source::origin::data
+                              ? "a number: the parameter is no pointer"
+                              : "what the parameter takes, no integer");
+  return result;
 }
 
 source binding::read_tensor_part(reader& from, int tensor) {
@@ -282,26 +283,26 @@ source binding::read_tensor_part(reader& from, int tensor) {
   from.expect('.');
   const char* place = from.place();
   const std::string part = from.word(expected);
-  source made{};
-  made.field = tensor;
+  source result{};
+  result.field = tensor;
   if (part == "data") {
-    made.kind = source::what::data;
+    result.kind = source::origin::data;
   } else if (part == "numel") {
-    made.kind = source::what::numel;
+    result.kind = source::origin::numel;
   } else if (part == "rank") {
-    made.kind = source::what::rank;
+    result.kind = source::origin::rank;
   } else if (part == "bytes") {
-    made.kind = source::what::bytes;
+    result.kind = source::origin::bytes;
   } else if (part == "shape" || part == "stride") {
     const auto at = static_cast<std::size_t>(tensor);
-    made.kind = part == "shape" ? source::what::size : source::what::stride;
-    made.index = from.index();
-    least_rank_[at] = std::max(least_rank_[at], made.index + 1);
-    if (made.kind == source::what::stride) fields_[at].strided = true;
+    result.kind = part == "shape" ? source::origin::size : source::origin::stride;
+    result.index = from.index();
+    least_rank_[at] = std::max(least_rank_[at], result.index + 1);
+    if (result.kind == source::origin::stride) fields_[at].strided = true;
   } else {
     from.refuse_at(place, expected);
   }
-  return made;
+  return result;
 }
 
 // An attribute that one integer parameter uses is an integer in every expression.
@@ -349,18 +350,18 @@ void binding::evaluate(const args_block& block, velo_stream stream, core::word* 
     const passing to = shape_.parameters[p];
     const auto at = static_cast<std::size_t>(from.field);
     switch (from.kind) {
-      case source::what::integer:
-      case source::what::real:
+      case source::origin::integer:
+      case source::origin::real:
         words[p] = from.constant;
         break;
-      case source::what::stream:
+      case source::origin::stream:
         words[p].pointer = stream;
         break;
-      case source::what::attribute:
+      case source::origin::attribute:
         words[p] = fields_[at].kind == field_kind::i64 ? word_of(block.values[at].i, to)
                                                        : word_of(block.values[at].f, to);
         break;
-      case source::what::data:
+      case source::origin::data:
         words[p].pointer = data<char>(block.values[at].tensor);
         break;
       default: {

@@ -20,7 +20,7 @@ namespace velo::ops {
 
 // The source of one parameter's value.
 struct source {
-  enum class what : std::uint8_t {
+  enum class origin : std::uint8_t {
     data,
     numel,
     rank,
@@ -32,7 +32,7 @@ struct source {
     real,
     stream
   };
-  what kind;
+  origin kind;
   int field = -1;  // of the tensor or attribute
   int index = 0;   // of the dimension
   core::word constant{};

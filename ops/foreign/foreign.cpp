@@ -156,11 +156,11 @@ void foreign_kernel::run(const core::word* words) const {
     const frame* outer;
     ~restore() { innermost = outer; }
   } on_exit{here.outer};
-  const text who("%s of %s", symbol_.empty() ? name() : symbol_.c_str(), file_.c_str());
+  const text function("%s of %s", symbol_.empty() ? name() : symbol_.c_str(), file_.c_str());
   const std::uint32_t before = core::records_written();
-  const core::word result = core::call_foreign(prepared_, function_, words, who);
+  const core::word result = core::call_foreign(prepared_, function_, words, function);
   if (binding_.shape().returns_status && result.i32 != VELO_OK)
-    core::fail_returned("", result.i32, who, before);
+    core::fail_returned("", result.i32, function, before);
 }
 
 void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const args_block& block,
@@ -222,10 +222,10 @@ kernel_registration::~kernel_registration() {
 
 void register_plugin(core::context& context, const std::shared_ptr<const core::library>& library,
                      const char* plugin, const std::vector<velo_kernel_desc>& descs) {
-  foreign_kernels::list made;
+  foreign_kernels::list kernels;
   for (std::size_t i = 0; i < descs.size(); ++i) {
     try {
-      made.push_back(std::make_shared<foreign_kernel>(descs[i], library, plugin));
+      kernels.push_back(std::make_shared<foreign_kernel>(descs[i], library, plugin));
     } catch (const core::failure& f) {
       core::failure named = f;
       const bool prefixed = std::strncmp(f.argument, "desc.", 5) == 0;
@@ -234,8 +234,8 @@ void register_plugin(core::context& context, const std::shared_ptr<const core::l
       throw named;
     }
   }
-  foreign_kernels::of(context).add(made);
-  context.log().write(VELO_LOG_INFO, "foreign", "plugin %s: %zu kernels", plugin, made.size());
+  foreign_kernels::of(context).add(kernels);
+  context.log().write(VELO_LOG_INFO, "foreign", "plugin %s: %zu kernels", plugin, kernels.size());
 }
 
 std::string describe_kernels(const core::context& context) {

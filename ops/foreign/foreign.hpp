@@ -76,7 +76,7 @@ class foreign_kernels {
   }
 
   void add(const list& added);  // throws VELO_ERR_ARGUMENT when a name is taken
-  void remove(const foreign_kernel& gone) noexcept;
+  void remove(const foreign_kernel& kernel) noexcept;
   std::shared_ptr<foreign_kernel> find(const char* name) const;  // nullptr when there is none
   list all() const;
 

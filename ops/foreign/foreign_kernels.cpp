@@ -24,10 +24,10 @@ void foreign_kernels::add(const list& added) {
   kernels_.swap(next);
 }
 
-void foreign_kernels::remove(const foreign_kernel& gone) noexcept {
+void foreign_kernels::remove(const foreign_kernel& kernel) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   kernels_.erase(std::remove_if(kernels_.begin(), kernels_.end(),
-                                [&](const auto& one) { return one.get() == &gone; }),
+                                [&](const auto& one) { return one.get() == &kernel; }),
                  kernels_.end());
 }
 

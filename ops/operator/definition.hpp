@@ -126,9 +126,9 @@ struct waiting_of_types<Enter, Drop> {
 };
 template <auto Infer, auto Run, auto Reject, auto Enter, auto Drop>
 constexpr operator_def define_waiting(const kernel_list& kernels) {
-  operator_def made = define<Infer, Run, Reject>(kernels);
-  made.waits = &waiting_of_types<Enter, Drop>::calls;
-  return made;
+  operator_def definition = define<Infer, Run, Reject>(kernels);
+  definition.waits = &waiting_of_types<Enter, Drop>::calls;
+  return definition;
 }
 
 // The run of an operator that is a function template over the element type of one of its tensors:

@@ -21,8 +21,8 @@ int packed_matrix::panel() const {
 }
 
 bool packed_matrix::serves(const gemm_target& target) const {
-  const packed_form mine(k_, n_, type_, target_), wanted(k_, n_, type_, target);
-  return mine.compute == wanted.compute && mine.panel == wanted.panel && mine.pass == wanted.pass;
+  const packed_form own(k_, n_, type_, target_), wanted(k_, n_, type_, target);
+  return own.compute == wanted.compute && own.panel == wanted.panel && own.pass == wanted.pass;
 }
 
 packed_matrix packed_matrix::columns(std::int64_t first, std::int64_t count) const {
