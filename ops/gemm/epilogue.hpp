@@ -7,9 +7,10 @@
 //   3. rounding      x  = x in C's type
 //   4. addends       x  = the sum of several matrices, one of which is this product, rounded again
 //   5. stores        C = x, and the second output = x
-// Addends and results in panels exclude bias and accumulate, and need a packed weight; so do
-// copies. A new step is a field here and in kernel/output_block.hpp, its line in `output_of`
-// (output.hpp), in kernel/epilogue.inl, which says how kernels apply it, and in gemm_ref.cpp.
+// A product with addends or with C in panels has neither bias nor accumulation and needs a packed
+// weight. Copies need one, too. A new step is a field here and in kernel/output_block.hpp, and a
+// line in `output_of` (output.hpp), in kernel/epilogue.inl, which names the kernels' places, and in
+// gemm_ref.cpp.
 #pragma once
 
 #include <cstdint>

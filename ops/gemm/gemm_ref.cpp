@@ -1,4 +1,6 @@
 // The product as its definition says, an element at a time with a double sum.
+#include <cassert>
+
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
@@ -27,6 +29,8 @@ double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std
 }  // namespace
 
 void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+  assert(p.c_layout == matrix_layout::rows && p.epilogue.addends.matrices == nullptr &&
+         p.epilogue.second.data == nullptr && p.epilogue.copies == nullptr);
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       const std::int64_t place = i * p.ldc + j;
