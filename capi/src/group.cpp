@@ -57,9 +57,10 @@ velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& 
 }
 
 // The listed ranks, and the caller's place among them.
-comm::part_terms part_of(const comm::group& parent, const std::int32_t* ranks, std::int32_t count) {
-  comm::part_terms of;
-  of.place = -1;
+comm::subgroup_terms part_of(const comm::group& parent, const std::int32_t* ranks,
+                             std::int32_t count) {
+  comm::subgroup_terms of;
+  of.rank = -1;
   comm::rank_set named;
   for (std::int32_t i = 0; i < count; ++i) {
     const std::int32_t rank = ranks[i];
@@ -69,10 +70,10 @@ comm::part_terms part_of(const comm::group& parent, const std::int32_t* ranks, s
     if (named.has(rank))
       fail(VELO_ERR_ARGUMENT, text("ranks[%d]", i), "each rank once", text("rank %d again", rank));
     named.add(rank);
-    if (rank == parent.rank()) of.place = i;
+    if (rank == parent.rank()) of.rank = i;
     of.ranks.push_back(rank);
   }
-  if (of.place < 0)
+  if (of.rank < 0)
     fail(VELO_ERR_ARGUMENT, "ranks", text("rank %d, which calls, among them", parent.rank()),
          "only others");
   return of;
@@ -155,7 +156,7 @@ velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int3
     capi::required(ranks, "ranks");
     if (count < 1 || count > from.size())
       fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", from.size()), text("%d", count));
-    comm::part_terms of = part_of(from, ranks, count);
+    comm::subgroup_terms of = part_of(from, ranks, count);
     const velo_group_desc given = read_part_desc(desc, from);
     capi::required(group, "group");
     of.slot_bytes = capi::slot_of(given, count);
@@ -170,7 +171,7 @@ velo_status velo_group_shrink(velo_group group, const velo_group_desc* desc,
     comm::group& from = group_of(group);
     const velo_group_desc given = read_part_desc(desc, from);
     capi::required(survivors, "survivors");
-    comm::part_terms of;
+    comm::subgroup_terms of;
     of.slot_bytes = capi::slot_of(given, from.size());
     of.timeout_ns = given.timeout_ns;
     *survivors = made_of(from, given, from.shrink(of));

@@ -86,10 +86,10 @@ const memory::pool* pool_of(const velo_group_desc& desc) {
 }
 
 // The group has descriptors of its own.
-std::shared_ptr<const comm::lent_files> lent_by(const velo_group_desc& desc) {
+std::shared_ptr<const comm::registered_files> files_of_pool(const velo_group_desc& desc) {
   const memory::pool* from = pool_of(desc);
   if (from == nullptr) return nullptr;
-  auto all = std::make_shared<comm::lent_files>();
+  auto all = std::make_shared<comm::registered_files>();
   for (const int lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
     const memory::address_range& range = from->range(lifetime);
     comm::descriptor file(fcntl(range.file(), F_DUPFD_CLOEXEC, 0));
@@ -123,7 +123,7 @@ std::unique_ptr<comm::transport> over_shm(const core::context& owner, const velo
                          desc.timeout_ns,
                          slot_of(desc, me.size),
                          {},
-                         lent_by(desc),
+                         files_of_pool(desc),
                          reminding(owner, desc, me)});
 }
 

@@ -107,7 +107,7 @@ velo_status velo_topology_get_place(velo_topology topology, const char* family, 
     comm::family made;
     const comm::family& of = family_of(from, family, made);
     require_at_most("rank", rank, from.ranks());
-    const comm::membership at = of.place_of(rank);
+    const comm::membership at = of.find(rank);
     velo_topology_place found{};
     found.group = at.group;
     found.position = at.position;

@@ -33,20 +33,20 @@ operation all_gather_call(const caller& by, const velo_tensor* given_in,
 
 namespace {
 
-void through_mailboxes(meeting& m, const char* in, char* out) {
-  const std::int64_t bytes = m.what.in_bytes();
-  m.arrive(in, bytes);
-  m.meet();
-  for (int r = 0; r < m.size; ++r) copy_short(out + r * bytes, m.payload(r, bytes), bytes);
+void through_mailboxes(shared_round& round, const char* in, char* out) {
+  const std::int64_t bytes = round.op.in_bytes();
+  round.post(in, bytes);
+  round.wait_all();
+  for (int r = 0; r < round.size; ++r) copy_short(out + r * bytes, round.payload(r, bytes), bytes);
 }
 
-void in_place(const meeting& m, const char* in, char* out) {
-  const std::int64_t size = m.what.in_size();
-  for (int r = 0; r < m.size; ++r) {
-    const part p = m.what.out_part(r);
+void in_place(const shared_round& round, const char* in, char* out) {
+  const std::int64_t size = round.op.in_size();
+  for (int r = 0; r < round.size; ++r) {
+    const part p = round.op.out_part(r);
     char* to = out + p.begin * size;
-    const char* from = r == m.rank || p.count == 0 ? in : m.in_of(r, p.count * size);
-    if (from != to) m.fetch(from, to, p.count * size);
+    const char* from = r == round.rank || p.count == 0 ? in : round.peer_in(r, p.count * size);
+    if (from != to) round.fetch(from, to, p.count * size);
   }
 }
 
@@ -59,31 +59,32 @@ std::int64_t longest_part(const operation& what, int ranks) {
 
 }  // namespace
 
-void all_gather(meeting& m) {
-  const char* in = static_cast<const char*>(m.what.in);
-  char* out = static_cast<char*>(m.what.out);
-  const std::int64_t size = m.what.in_size(), most = m.slot_bytes(), own = m.what.in_bytes();
-  if (m.what.out_parts.empty() && own <= mailbox::room) return through_mailboxes(m, in, out);
-  const std::int64_t longest = longest_part(m.what, m.size);
-  if (m.may_be_in_place(longest) && m.meet_in_place({in, own})) {
-    in_place(m, in, out);
-    return m.pass();
+void all_gather(shared_round& round) {
+  const char* in = static_cast<const char*>(round.op.in);
+  char* out = static_cast<char*>(round.op.out);
+  const std::int64_t size = round.op.in_size(), most = round.slot_bytes(),
+                     own = round.op.in_bytes();
+  if (round.op.out_parts.empty() && own <= mailbox::room) return through_mailboxes(round, in, out);
+  const std::int64_t longest = longest_part(round.op, round.size);
+  if (round.may_read_in_place(longest) && round.exchange_locations({in, own})) {
+    in_place(round, in, out);
+    return round.finish_reads();
   }
   const auto piece = [&](int rank, std::int64_t step) {
-    return slice_of(m.what.out_part(rank).count * size, most, step);
+    return slice_of(round.op.out_part(rank).count * size, most, step);
   };
-  m.steps(
-      {slices_in(longest, most), m.what.out_parts.empty() ? own : most},
+  round.run_steps(
+      {slices_in(longest, most), round.op.out_parts.empty() ? own : most},
       [&](std::int64_t step) {
-        const slice s = piece(m.rank, step);
-        m.stage(in + s.begin, m.mine(), s.bytes);
+        const slice s = piece(round.rank, step);
+        round.stage(in + s.begin, round.own_slot(), s.bytes);
       },
       [&](std::int64_t step) {
-        for (int r = 0; r < m.size; ++r) {
+        for (int r = 0; r < round.size; ++r) {
           const slice s = piece(r, step);
-          char* to = out + m.what.out_part(r).begin * size + s.begin;
-          const char* from = r == m.rank ? in + s.begin : m.of(r);
-          if (from != to) m.fetch(from, to, s.bytes);
+          char* to = out + round.op.out_part(r).begin * size + s.begin;
+          const char* from = r == round.rank ? in + s.begin : round.peer_slot(r);
+          if (from != to) round.fetch(from, to, s.bytes);
         }
       });
 }

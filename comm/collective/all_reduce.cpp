@@ -16,8 +16,8 @@ operation all_reduce_call(const caller& by, const velo_reduction& how, const vel
   return what;
 }
 
-void all_reduce(meeting& m) {
-  combine_for(m, -1);
+void all_reduce(shared_round& round) {
+  combine_for(round, -1);
 }
 
 }  // namespace velo::comm

@@ -59,50 +59,53 @@ namespace {
 
 class exchange {
  public:
-  explicit exchange(meeting& m)
-      : m_(m),
-        in_(static_cast<const char*>(m.what.in)),
-        out_(static_cast<char*>(m.what.out)),
-        size_(m.what.in_size()),
-        even_(m.what.in_parts.empty()),
-        cut_(m.slot_bytes(), m.size, even_ ? m.what.in_bytes() : 0, even_ ? 0 : 8 * m.size) {}
+  explicit exchange(shared_round& round)
+      : round_(round),
+        in_(static_cast<const char*>(round.op.in)),
+        out_(static_cast<char*>(round.op.out)),
+        size_(round.op.in_size()),
+        even_(round.op.in_parts.empty()),
+        cut_(round.slot_bytes(), round.size, even_ ? round.op.in_bytes() : 0,
+             even_ ? 0 : 8 * round.size) {}
 
   void run() {
     std::int64_t most = 0;
-    for (int r = 0; r < m_.size; ++r) most = std::max(most, m_.what.in_part(r).count);
-    m_.steps(
+    for (int r = 0; r < round_.size; ++r) most = std::max(most, round_.op.in_part(r).count);
+    round_.run_steps(
         {slices_in(most * size_, cut_.bytes()), cut_.span()},
         [this](std::int64_t step) {
-          for (int r = 0; r < m_.size; ++r) give(r, step);
+          for (int r = 0; r < round_.size; ++r) give(r, step);
         },
         [this](std::int64_t step) {
-          for (int r = 0; r < m_.size; ++r) take(r, step);
+          for (int r = 0; r < round_.size; ++r) take(r, step);
         });
   }
 
  private:
   void give(int to, std::int64_t step) {
-    const part p = m_.what.in_part(to);
-    if (step == 0 && !even_) std::memcpy(m_.mine() + 8 * to, &p.count, 8);
+    const part p = round_.op.in_part(to);
+    if (step == 0 && !even_) std::memcpy(round_.own_slot() + 8 * to, &p.count, 8);
     const slice s = slice_of(p.count * size_, cut_.bytes(), step);
-    if (to != m_.rank)
-      m_.stage(in_ + p.begin * size_ + s.begin, m_.mine() + cut_.begin(m_.rank, to), s.bytes);
+    if (to != round_.rank)
+      round_.stage(in_ + p.begin * size_ + s.begin, round_.own_slot() + cut_.begin(round_.rank, to),
+                   s.bytes);
   }
   void take(int from, std::int64_t step) {
-    const part p = m_.what.out_part(from);
+    const part p = round_.op.out_part(from);
     if (step == 0 && !even_) {
       std::int64_t theirs = 0;
-      std::memcpy(&theirs, m_.of(from) + 8 * m_.rank, 8);
-      if (theirs != p.count) m_.disagree(from, p.count, theirs);
+      std::memcpy(&theirs, round_.peer_slot(from) + 8 * round_.rank, 8);
+      if (theirs != p.count) round_.raise_mismatch(from, p.count, theirs);
     }
     const slice s = slice_of(p.count * size_, cut_.bytes(), step);
-    const char* there = from == m_.rank ? in_ + m_.what.in_part(from).begin * size_ + s.begin
-                                        : m_.of(from) + cut_.begin(from, m_.rank);
+    const char* there = from == round_.rank
+                            ? in_ + round_.op.in_part(from).begin * size_ + s.begin
+                            : round_.peer_slot(from) + cut_.begin(from, round_.rank);
     char* to = out_ + p.begin * size_ + s.begin;
-    if (there != to) m_.fetch(there, to, s.bytes);
+    if (there != to) round_.fetch(there, to, s.bytes);
   }
 
-  meeting& m_;
+  shared_round& round_;
   const char* in_;
   char* out_;
   const std::int64_t size_;
@@ -110,37 +113,38 @@ class exchange {
   const sections cut_;
 };
 
-void through_mailboxes(meeting& m) {
-  const std::int64_t bytes = m.what.in_bytes();
-  m.arrive(m.what.in, m.size * bytes);
-  m.meet();
-  for (int r = 0; r < m.size; ++r)
-    copy_short(static_cast<char*>(m.what.out) + r * bytes,
-               m.payload(r, m.size * bytes) + m.rank * bytes, bytes);
+void through_mailboxes(shared_round& round) {
+  const std::int64_t bytes = round.op.in_bytes();
+  round.post(round.op.in, round.size * bytes);
+  round.wait_all();
+  for (int r = 0; r < round.size; ++r)
+    copy_short(static_cast<char*>(round.op.out) + r * bytes,
+               round.payload(r, round.size * bytes) + round.rank * bytes, bytes);
 }
 
-void in_place(meeting& m) {
-  const std::int64_t bytes = m.what.in_bytes();
-  const char* in = static_cast<const char*>(m.what.in);
-  char* out = static_cast<char*>(m.what.out);
-  for (int r = 0; r < m.size; ++r)
-    m.fetch((r == m.rank ? in : m.in_of(r, m.size * bytes)) + m.rank * bytes, out + r * bytes,
-            bytes);
+void in_place(shared_round& round) {
+  const std::int64_t bytes = round.op.in_bytes();
+  const char* in = static_cast<const char*>(round.op.in);
+  char* out = static_cast<char*>(round.op.out);
+  for (int r = 0; r < round.size; ++r)
+    round.fetch((r == round.rank ? in : round.peer_in(r, round.size * bytes)) + round.rank * bytes,
+                out + r * bytes, bytes);
 }
 
 }  // namespace
 
 // A tensor that is written while others read it can only be staged.
-void all_to_all(meeting& m) {
-  const std::int64_t bytes = m.what.in_bytes();
-  const bool even = m.what.in_parts.empty();
-  if (even && m.size * bytes <= mailbox::room) return through_mailboxes(m);
-  if (even && m.may_be_in_place(bytes) &&
-      m.meet_in_place({m.what.in == m.what.out ? nullptr : m.what.in, m.size * bytes})) {
-    in_place(m);
-    return m.pass();
+void all_to_all(shared_round& round) {
+  const std::int64_t bytes = round.op.in_bytes();
+  const bool even = round.op.in_parts.empty();
+  if (even && round.size * bytes <= mailbox::room) return through_mailboxes(round);
+  if (even && round.may_read_in_place(bytes) &&
+      round.exchange_locations(
+          {round.op.in == round.op.out ? nullptr : round.op.in, round.size * bytes})) {
+    in_place(round);
+    return round.finish_reads();
   }
-  exchange(m).run();
+  exchange(round).run();
 }
 
 }  // namespace velo::comm

@@ -1,6 +1,6 @@
 // barrier: no rank goes on before all have come.
 #include "comm/collective/calls.hpp"
-#include "comm/transport/shared/meeting.hpp"
+#include "comm/transport/shared/shared_round.hpp"
 
 namespace velo::comm {
 
@@ -10,9 +10,9 @@ operation barrier_call() {
   return what;
 }
 
-void barrier(meeting& m) {
-  m.arrive();
-  m.meet();
+void barrier(shared_round& round) {
+  round.post();
+  round.wait_all();
 }
 
 }  // namespace velo::comm

@@ -8,7 +8,7 @@
 
 #include "comm/collective/calls.hpp"
 #include "comm/group/short_copy.hpp"
-#include "comm/transport/shared/meeting.hpp"
+#include "comm/transport/shared/shared_round.hpp"
 
 namespace velo::comm {
 
@@ -20,31 +20,32 @@ operation broadcast_call(const caller& by, std::int32_t root, const velo_tensor*
   return what;
 }
 
-void broadcast(meeting& m) {
-  const int root = m.what.terms.root;
-  const std::int64_t bytes = m.what.out_bytes(), most = m.slot_bytes();
-  char* x = static_cast<char*>(m.what.out);
+void broadcast(shared_round& round) {
+  const int root = round.op.terms.root;
+  const std::int64_t bytes = round.op.out_bytes(), most = round.slot_bytes();
+  char* x = static_cast<char*>(round.op.out);
   if (bytes <= mailbox::room) {
-    m.arrive(x, m.rank == root ? bytes : 0);
-    if (m.rank == root && m.size == 2)
-      m.leave();
+    round.post(x, round.rank == root ? bytes : 0);
+    if (round.rank == root && round.size == 2)
+      round.defer_wait();
     else
-      m.meet();
-    if (m.rank != root) copy_short(x, m.payload(root, bytes), bytes);
+      round.wait_all();
+    if (round.rank != root) copy_short(x, round.payload(root, bytes), bytes);
     return;
   }
-  if (m.may_be_in_place(bytes) && m.meet_in_place({x, m.rank == root ? bytes : 0})) {
-    if (m.rank != root) m.fetch(m.in_of(root, bytes), x, bytes);
-    return m.pass();
+  if (round.may_read_in_place(bytes) &&
+      round.exchange_locations({x, round.rank == root ? bytes : 0})) {
+    if (round.rank != root) round.fetch(round.peer_in(root, bytes), x, bytes);
+    return round.finish_reads();
   }
   const auto size_of = [&](std::int64_t step) { return std::min(most, bytes - step * most); };
-  m.steps(
+  round.run_steps(
       {(bytes + most - 1) / most, bytes},
       [&](std::int64_t step) {
-        if (m.rank == root) m.stage(x + step * most, m.mine(), size_of(step));
+        if (round.rank == root) round.stage(x + step * most, round.own_slot(), size_of(step));
       },
       [&](std::int64_t step) {
-        if (m.rank != root) m.fetch(m.of(root), x + step * most, size_of(step));
+        if (round.rank != root) round.fetch(round.peer_slot(root), x + step * most, size_of(step));
       });
 }
 

@@ -38,8 +38,8 @@ operation send_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
 operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count);
 // Of a transport that starts messages. start: the message goes on after the call. finish: waits for
-// all that were started. borrow: receives a message where it lies, if its sender lent it
-// (lending.hpp).
+// all that were started. borrow: receives a message in place if it lies in its sender's
+// message heap (message_heap.hpp).
 operation start_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation finish_call();
 operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);

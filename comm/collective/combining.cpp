@@ -31,31 +31,33 @@ struct tensors {
   std::int64_t count;
 };
 
-void through_mailboxes(meeting& m, bool gets) {
-  const tensors t(m.what);
+void through_mailboxes(shared_round& round, bool gets) {
+  const tensors t(round.op);
   const std::int64_t bytes = t.count * t.in_size;
-  m.arrive(t.in, bytes);
-  m.meet();
+  round.post(t.in, bytes);
+  round.wait_all();
   if (!gets) return;
-  for (int r = 0; r < m.size; ++r) m.sources()[r] = r == m.rank ? t.in : m.payload(r, bytes);
-  m.combine(t.out, t.count, false);
+  for (int r = 0; r < round.size; ++r)
+    round.sources()[r] = r == round.rank ? t.in : round.payload(r, bytes);
+  round.combine(t.out, t.count, false);
 }
 
-void all_at_once(meeting& m, bool gets) {
-  const tensors t(m.what);
-  const bool bypass = m.what.is_large(m.state.caches.l3);
-  const std::int64_t most = m.slot_bytes() / t.in_size;
+void all_at_once(shared_round& round, bool gets) {
+  const tensors t(round.op);
+  const bool bypass = round.op.is_large(round.state.caches.l3);
+  const std::int64_t most = round.slot_bytes() / t.in_size;
   const auto size_of = [&](std::int64_t step) { return std::min(most, t.count - step * most); };
-  m.steps(
+  round.run_steps(
       {(t.count + most - 1) / most, t.count * t.in_size},
       [&](std::int64_t step) {
-        m.stage(t.in + step * most * t.in_size, m.mine(), size_of(step) * t.in_size);
+        round.stage(t.in + step * most * t.in_size, round.own_slot(), size_of(step) * t.in_size);
       },
       [&](std::int64_t step) {
         if (!gets) return;
-        for (int r = 0; r < m.size; ++r)
-          m.sources()[r] = r == m.rank ? t.in + step * most * t.in_size : m.of(r);
-        m.combine(t.out + step * most * t.out_size, size_of(step), bypass);
+        for (int r = 0; r < round.size; ++r)
+          round.sources()[r] =
+              r == round.rank ? t.in + step * most * t.in_size : round.peer_slot(r);
+        round.combine(t.out + step * most * t.out_size, size_of(step), bypass);
       });
 }
 
@@ -69,24 +71,25 @@ struct chunk {
 
 class parts {
  public:
-  parts(meeting& m, bool gets)
-      : m_(m),
-        t_(m.what),
+  parts(shared_round& round, bool gets)
+      : round_(round),
+        t_(round.op),
         gets_(gets),
-        most_(chunk_elements(m.slot_bytes(), m.size, t_.in_size, t_.out_size)),
+        most_(chunk_elements(round.slot_bytes(), round.size, t_.in_size, t_.out_size)),
         chunks_((t_.count + most_ - 1) / most_) {
     if (!gets)
-      own_ = m.state.scratch.take<char>(static_cast<std::size_t>(most_ / m.size * t_.out_size));
+      own_ = round.state.scratch.take<char>(
+          static_cast<std::size_t>(most_ / round.size * t_.out_size));
   }
 
   void run() {
-    m_.steps(
-        {chunks_ + 1, m_.slot_bytes()},
+    round_.run_steps(
+        {chunks_ + 1, round_.slot_bytes()},
         [this](std::int64_t step) {
           if (step < chunks_) stage(at(step));
           if (step > 0)
-            m_.stage(own_result(at(step - 1)), m_.mine() + results(),
-                     at(step - 1).size(m_.rank) * t_.out_size);
+            round_.stage(own_result(at(step - 1)), round_.own_slot() + results(),
+                         at(step - 1).size(round_.rank) * t_.out_size);
         },
         [this](std::int64_t step) {
           if (step < chunks_) combine_own(at(step));
@@ -97,34 +100,34 @@ class parts {
  private:
   chunk at(std::int64_t number) const {
     const std::int64_t first = number * most_, count = std::min(most_, t_.count - first);
-    return {first, count, core::round_up((count + m_.size - 1) / m_.size, part_unit)};
+    return {first, count, core::round_up((count + round_.size - 1) / round_.size, part_unit)};
   }
   std::int64_t results() const { return most_ * t_.in_size; }  // in a slot, behind what was staged
   char* own_result(const chunk& c) const {
-    return gets_ ? t_.out + (c.first + c.begin(m_.rank)) * t_.out_size : own_;
+    return gets_ ? t_.out + (c.first + c.begin(round_.rank)) * t_.out_size : own_;
   }
 
   void stage(const chunk& c) {
-    for (int r = 0; r < m_.size; ++r)
-      if (r != m_.rank)
-        m_.stage(t_.in + (c.first + c.begin(r)) * t_.in_size, m_.mine() + c.begin(r) * t_.in_size,
-                 c.size(r) * t_.in_size);
+    for (int r = 0; r < round_.size; ++r)
+      if (r != round_.rank)
+        round_.stage(t_.in + (c.first + c.begin(r)) * t_.in_size,
+                     round_.own_slot() + c.begin(r) * t_.in_size, c.size(r) * t_.in_size);
   }
   void combine_own(const chunk& c) {
-    const std::int64_t begin = c.begin(m_.rank);
-    for (int r = 0; r < m_.size; ++r)
-      m_.sources()[r] =
-          r == m_.rank ? t_.in + (c.first + begin) * t_.in_size : m_.of(r) + begin * t_.in_size;
-    m_.combine(own_result(c), c.size(m_.rank), false);
+    const std::int64_t begin = c.begin(round_.rank);
+    for (int r = 0; r < round_.size; ++r)
+      round_.sources()[r] = r == round_.rank ? t_.in + (c.first + begin) * t_.in_size
+                                             : round_.peer_slot(r) + begin * t_.in_size;
+    round_.combine(own_result(c), c.size(round_.rank), false);
   }
   void collect(const chunk& c) {
-    for (int r = 0; r < m_.size; ++r)
-      if (r != m_.rank)
-        m_.fetch(m_.of(r) + results(), t_.out + (c.first + c.begin(r)) * t_.out_size,
-                 c.size(r) * t_.out_size);
+    for (int r = 0; r < round_.size; ++r)
+      if (r != round_.rank)
+        round_.fetch(round_.peer_slot(r) + results(), t_.out + (c.first + c.begin(r)) * t_.out_size,
+                     c.size(r) * t_.out_size);
   }
 
-  meeting& m_;
+  shared_round& round_;
   const tensors t_;
   const bool gets_;
   const std::int64_t most_, chunks_;
@@ -134,42 +137,43 @@ class parts {
 // A part is written where only its rank reads, also where the result replaces what it is made from.
 // Two ranks that each combine all, which is a wait less, take 1.3 to 1.6 times as long (64 KiB, 1
 // MiB).
-void in_place(meeting& m) {
-  const tensors t(m.what);
+void in_place(shared_round& round) {
+  const tensors t(round.op);
   const std::int64_t whole_in = t.count * t.in_size, whole_out = t.count * t.out_size,
-                     most = in_place_bytes / t.out_size * m.size;
-  const bool bypass = m.what.is_large(m.state.caches.l3);
+                     most = in_place_bytes / t.out_size * round.size;
+  const bool bypass = round.op.is_large(round.state.caches.l3);
   for (std::int64_t first = 0; first < t.count; first += most) {
     const std::int64_t count = std::min(most, t.count - first);
-    const chunk c{first, count, core::round_up((count + m.size - 1) / m.size, part_unit)};
-    const std::int64_t begin = first + c.begin(m.rank);
-    for (int r = 0; r < m.size; ++r)
-      m.sources()[r] = (r == m.rank ? t.in : m.in_of(r, whole_in)) + begin * t.in_size;
-    m.combine(t.out + begin * t.out_size, c.size(m.rank), bypass);
-    m.pass();
-    for (int r = 0; r < m.size; ++r) {
+    const chunk c{first, count, core::round_up((count + round.size - 1) / round.size, part_unit)};
+    const std::int64_t begin = first + c.begin(round.rank);
+    for (int r = 0; r < round.size; ++r)
+      round.sources()[r] =
+          (r == round.rank ? t.in : round.peer_in(r, whole_in)) + begin * t.in_size;
+    round.combine(t.out + begin * t.out_size, c.size(round.rank), bypass);
+    round.finish_reads();
+    for (int r = 0; r < round.size; ++r) {
       const std::int64_t there = (first + c.begin(r)) * t.out_size;
-      if (r != m.rank)
-        m.fetch(m.out_of(r, whole_out) + there, t.out + there, c.size(r) * t.out_size);
+      if (r != round.rank)
+        round.fetch(round.peer_out(r, whole_out) + there, t.out + there, c.size(r) * t.out_size);
     }
   }
-  m.pass();
+  round.finish_reads();
 }
 
 }  // namespace
 
-void combine_for(meeting& m, int for_rank) {
-  const bool gets = for_rank < 0 || for_rank == m.rank;
-  const std::int64_t bytes = m.what.in_bytes();
+void combine_for(shared_round& round, int for_rank) {
+  const bool gets = for_rank < 0 || for_rank == round.rank;
+  const std::int64_t bytes = round.op.in_bytes();
   if (bytes <= mailbox::room) {
-    through_mailboxes(m, gets);
-  } else if (for_rank < 0 && m.may_be_in_place(bytes) &&
-             m.meet_in_place({m.what.in, bytes}, {m.what.out, m.what.out_bytes()})) {
-    in_place(m);
-  } else if (combines_whole(m.size, bytes)) {
-    all_at_once(m, gets);
+    through_mailboxes(round, gets);
+  } else if (for_rank < 0 && round.may_read_in_place(bytes) &&
+             round.exchange_locations({round.op.in, bytes}, {round.op.out, round.op.out_bytes()})) {
+    in_place(round);
+  } else if (combines_whole(round.size, bytes)) {
+    all_at_once(round, gets);
   } else {
-    parts(m, gets).run();
+    parts(round, gets).run();
   }
 }
 

@@ -1,7 +1,7 @@
 // all_reduce and reduce: the same elements of all ranks combined, for all ranks or for one.
 #pragma once
 
-#include "comm/transport/shared/meeting.hpp"
+#include "comm/transport/shared/shared_round.hpp"
 
 namespace velo::comm {
 
@@ -21,6 +21,6 @@ inline std::int64_t chunk_elements(std::int64_t slot_bytes, int ranks, std::int6
 }
 
 // for_rank: who gets the result, -1: all.
-void combine_for(meeting& m, int for_rank);
+void combine_for(shared_round& round, int for_rank);
 
 }  // namespace velo::comm

@@ -29,27 +29,29 @@ operation gather_call(const caller& by, std::int32_t root, const velo_tensor* gi
   return what;
 }
 
-void gather(meeting& m) {
-  const int root = m.what.terms.root;
-  const char* in = static_cast<const char*>(m.what.in);
-  char* out = static_cast<char*>(m.what.out);
-  const std::int64_t size = m.what.in_size(), most = m.slot_bytes(), own = m.what.in_bytes();
+void gather(shared_round& round) {
+  const int root = round.op.terms.root;
+  const char* in = static_cast<const char*>(round.op.in);
+  char* out = static_cast<char*>(round.op.out);
+  const std::int64_t size = round.op.in_size(), most = round.slot_bytes(),
+                     own = round.op.in_bytes();
   const auto take = [&](int rank, std::int64_t step) {
-    const part p = m.what.out_part(rank);
-    if (step == 0 && m.said(rank) != p.count) m.disagree(rank, p.count, m.said(rank));
+    const part p = round.op.out_part(rank);
+    if (step == 0 && round.number_of(rank) != p.count)
+      round.raise_mismatch(rank, p.count, round.number_of(rank));
     const slice s = slice_of(p.count * size, most, step);
     char* to = out + p.begin * size + s.begin;
-    const char* from = rank == m.rank ? in + s.begin : m.of(rank);
-    if (from != to) m.fetch(from, to, s.bytes);
+    const char* from = rank == round.rank ? in + s.begin : round.peer_slot(rank);
+    if (from != to) round.fetch(from, to, s.bytes);
   };
-  m.steps(
-      {slices_in(own, most), m.what.terms.counts == 0 ? own : most, m.what.count},
+  round.run_steps(
+      {slices_in(own, most), round.op.terms.counts == 0 ? own : most, round.op.count},
       [&](std::int64_t step) {
         const slice s = slice_of(own, most, step);
-        if (m.rank != root) m.stage(in + s.begin, m.mine(), s.bytes);
+        if (round.rank != root) round.stage(in + s.begin, round.own_slot(), s.bytes);
       },
       [&](std::int64_t step) {
-        for (int r = 0; m.rank == root && r < m.size; ++r) take(r, step);
+        for (int r = 0; round.rank == root && r < round.size; ++r) take(r, step);
       });
 }
 

@@ -21,8 +21,8 @@ operation reduce_call(const caller& by, std::int32_t root, const velo_reduction&
   return what;
 }
 
-void reduce(meeting& m) {
-  combine_for(m, m.what.terms.root);
+void reduce(shared_round& round) {
+  combine_for(round, round.op.terms.root);
 }
 
 }  // namespace velo::comm

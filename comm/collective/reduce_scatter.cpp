@@ -35,60 +35,63 @@ operation reduce_scatter_call(const caller& by, const velo_reduction& how,
 
 namespace {
 
-void through_mailboxes(meeting& m, const char* in) {
-  const std::int64_t each = m.what.in_bytes();
-  m.arrive(in, m.size * each);
-  m.meet();
-  for (int r = 0; r < m.size; ++r)
-    m.sources()[r] = (r == m.rank ? in : m.payload(r, m.size * each)) + m.rank * each;
-  m.combine(m.what.out, m.what.count, false);
+void through_mailboxes(shared_round& round, const char* in) {
+  const std::int64_t each = round.op.in_bytes();
+  round.post(in, round.size * each);
+  round.wait_all();
+  for (int r = 0; r < round.size; ++r)
+    round.sources()[r] =
+        (r == round.rank ? in : round.payload(r, round.size * each)) + round.rank * each;
+  round.combine(round.op.out, round.op.count, false);
 }
 
-void in_place(meeting& m, const char* in) {
-  const part own = m.what.in_part(m.rank), last = m.what.in_part(m.size - 1);
-  const std::int64_t size = m.what.in_size(), whole = (last.begin + last.count) * size;
-  for (int r = 0; r < m.size; ++r)
-    m.sources()[r] = (r == m.rank ? in : m.in_of(r, whole)) + own.begin * size;
-  m.combine(m.what.out, own.count, m.what.is_large(m.state.caches.l3));
+void in_place(shared_round& round, const char* in) {
+  const part own = round.op.in_part(round.rank), last = round.op.in_part(round.size - 1);
+  const std::int64_t size = round.op.in_size(), whole = (last.begin + last.count) * size;
+  for (int r = 0; r < round.size; ++r)
+    round.sources()[r] = (r == round.rank ? in : round.peer_in(r, whole)) + own.begin * size;
+  round.combine(round.op.out, own.count, round.op.is_large(round.state.caches.l3));
 }
 
 }  // namespace
 
-void reduce_scatter(meeting& m) {
-  const char* in = static_cast<const char*>(m.what.in);
-  char* out = static_cast<char*>(m.what.out);
-  const std::int64_t size = m.what.in_size();
-  const bool even = m.what.in_parts.empty(), bypass = m.what.is_large(m.state.caches.l3);
-  if (even && m.size * m.what.in_bytes() <= mailbox::room) return through_mailboxes(m, in);
+void reduce_scatter(shared_round& round) {
+  const char* in = static_cast<const char*>(round.op.in);
+  char* out = static_cast<char*>(round.op.out);
+  const std::int64_t size = round.op.in_size();
+  const bool even = round.op.in_parts.empty(), bypass = round.op.is_large(round.state.caches.l3);
+  if (even && round.size * round.op.in_bytes() <= mailbox::room)
+    return through_mailboxes(round, in);
   std::int64_t most = 0, all = 0;
-  for (int r = 0; r < m.size; ++r) {
-    most = std::max(most, m.what.in_part(r).count);
-    all += m.what.in_part(r).count;
+  for (int r = 0; r < round.size; ++r) {
+    most = std::max(most, round.op.in_part(r).count);
+    all += round.op.in_part(r).count;
   }
-  if (m.may_be_in_place(most * size) && m.meet_in_place({in, all * size})) {
-    in_place(m, in);
-    return m.pass();
+  if (round.may_read_in_place(most * size) && round.exchange_locations({in, all * size})) {
+    in_place(round, in);
+    return round.finish_reads();
   }
-  const sections cut(m.slot_bytes(), m.size, even ? m.what.in_bytes() : 0);
+  const sections cut(round.slot_bytes(), round.size, even ? round.op.in_bytes() : 0);
   const auto piece = [&](int rank, std::int64_t step) {
-    return slice_of(m.what.in_part(rank).count * size, cut.bytes(), step);
+    return slice_of(round.op.in_part(rank).count * size, cut.bytes(), step);
   };
   const auto place = [&](int rank, const slice& s) {
-    return in + m.what.in_part(rank).begin * size + s.begin;
+    return in + round.op.in_part(rank).begin * size + s.begin;
   };
-  m.steps(
+  round.run_steps(
       {slices_in(most * size, cut.bytes()), cut.span()},
       [&](std::int64_t step) {
-        for (int r = 0; r < m.size; ++r)
-          if (r != m.rank)
-            m.stage(place(r, piece(r, step)), m.mine() + cut.begin(m.rank, r),
-                    piece(r, step).bytes);
+        for (int r = 0; r < round.size; ++r)
+          if (r != round.rank)
+            round.stage(place(r, piece(r, step)), round.own_slot() + cut.begin(round.rank, r),
+                        piece(r, step).bytes);
       },
       [&](std::int64_t step) {
-        const slice own = piece(m.rank, step);
-        for (int r = 0; r < m.size; ++r)
-          m.sources()[r] = r == m.rank ? place(r, own) : m.of(r) + cut.begin(r, m.rank);
-        m.combine(out + own.begin / size * m.what.out_size(), own.bytes / size, bypass);
+        const slice own = piece(round.rank, step);
+        for (int r = 0; r < round.size; ++r)
+          round.sources()[r] =
+              r == round.rank ? place(r, own) : round.peer_slot(r) + cut.begin(r, round.rank);
+        round.combine(out + own.begin / size * round.op.out_size(), own.bytes / size, bypass);
       });
 }
 

@@ -33,33 +33,34 @@ operation scatter_call(const caller& by, std::int32_t root, const velo_tensor* g
   return what;
 }
 
-void scatter(meeting& m) {
-  const int root = m.what.terms.root;
-  const char* in = static_cast<const char*>(m.what.in);
-  char* out = static_cast<char*>(m.what.out);
-  const std::int64_t size = m.what.out_size();
-  const bool even = m.what.terms.counts == 0;
-  const sections cut(m.slot_bytes(), m.size, even ? m.what.out_bytes() : 0, even ? 0 : 8 * m.size);
+void scatter(shared_round& round) {
+  const int root = round.op.terms.root;
+  const char* in = static_cast<const char*>(round.op.in);
+  char* out = static_cast<char*>(round.op.out);
+  const std::int64_t size = round.op.out_size();
+  const bool even = round.op.terms.counts == 0;
+  const sections cut(round.slot_bytes(), round.size, even ? round.op.out_bytes() : 0,
+                     even ? 0 : 8 * round.size);
   const auto give = [&](int rank, std::int64_t step) {
-    const part p = m.what.in_part(rank);
-    if (step == 0 && !even) std::memcpy(m.mine() + 8 * rank, &p.count, 8);
+    const part p = round.op.in_part(rank);
+    if (step == 0 && !even) std::memcpy(round.own_slot() + 8 * rank, &p.count, 8);
     const slice s = slice_of(p.count * size, cut.bytes(), step);
     const char* from = in + p.begin * size + s.begin;
-    if (rank != root) return m.stage(from, m.mine() + cut.begin(root, rank), s.bytes);
-    if (out + s.begin != from) m.fetch(from, out + s.begin, s.bytes);
+    if (rank != root) return round.stage(from, round.own_slot() + cut.begin(root, rank), s.bytes);
+    if (out + s.begin != from) round.fetch(from, out + s.begin, s.bytes);
   };
-  m.steps(
-      {slices_in(m.what.out_bytes(), cut.bytes()), cut.span()},
+  round.run_steps(
+      {slices_in(round.op.out_bytes(), cut.bytes()), cut.span()},
       [&](std::int64_t step) {
-        for (int r = 0; m.rank == root && r < m.size; ++r) give(r, step);
+        for (int r = 0; round.rank == root && r < round.size; ++r) give(r, step);
       },
       [&](std::int64_t step) {
-        if (m.rank == root) return;
-        std::int64_t mine = m.what.count;
-        if (step == 0 && !even) std::memcpy(&mine, m.of(root) + 8 * m.rank, 8);
-        if (mine != m.what.count) m.disagree(root, m.what.count, mine);
-        const slice s = slice_of(m.what.out_bytes(), cut.bytes(), step);
-        m.fetch(m.of(root) + cut.begin(root, m.rank), out + s.begin, s.bytes);
+        if (round.rank == root) return;
+        std::int64_t mine = round.op.count;
+        if (step == 0 && !even) std::memcpy(&mine, round.peer_slot(root) + 8 * round.rank, 8);
+        if (mine != round.op.count) round.raise_mismatch(root, round.op.count, mine);
+        const slice s = slice_of(round.op.out_bytes(), cut.bytes(), step);
+        round.fetch(round.peer_slot(root) + cut.begin(root, round.rank), out + s.begin, s.bytes);
       });
 }
 

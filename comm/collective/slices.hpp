@@ -2,4 +2,4 @@
 #pragma once
 
 #include "comm/pattern/slices.hpp"
-#include "comm/transport/shared/meeting.hpp"
+#include "comm/transport/shared/shared_round.hpp"

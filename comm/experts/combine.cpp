@@ -1,4 +1,4 @@
-// Checks of a combination, and the way back of rows.
+// Checks of a combine, and the exchanges that return and sum its rows.
 #include "comm/experts/combine.hpp"
 
 #include <algorithm>
@@ -21,27 +21,27 @@ bool is_wide(velo_dtype t) {
   return t.bits == 32;
 }
 
-// One combination as one rank carries it out.
-class homecoming {
+// One combine on one rank.
+class combine_run {
  public:
-  homecoming(const combination& what, core::execution& on)
+  combine_run(const combine_request& what, core::execution& on)
       : what_(what),
         to_(what.to),
         on_(on),
         batches_(at(to_.hosts())),
         arrived_(at(to_.hosts())),
-        sources_(at(std::max<std::int64_t>(to_.each, to_.hosts()))),
-        factors_(at(to_.each)) {}
+        sources_(at(std::max<std::int64_t>(to_.targets_per_row, to_.hosts()))),
+        factors_(at(to_.targets_per_row)) {}
 
-  // Tells the peers which rows have been on their hosts.
-  void ask(transport& link) {
+  // Sends the peers the targets and weights of the rows that went to their hosts.
+  void request(transport& link) {
     to_.check_targets();
     batches_[at(to_.host())] = {to_.targets, what_.weights, to_.rows};
     if (link.size() == 1) return;
     counts give(at(link.size())), take = give;
-    to_.each_crossing([&](std::int64_t, int host, std::int64_t) { ++give[at(host)]; });
+    to_.for_each_remote([&](std::int64_t, int host, std::int64_t) { ++give[at(host)]; });
     exchange(link, on_, to_, give, take);
-    const std::int64_t words = to_.each * (to_.weighted ? 2 : 1);
+    const std::int64_t words = to_.targets_per_row * (to_.weighted ? 2 : 1);
     char* asked = bytes(4 * sum_of(give) * words);
     pack(give, words, asked);
     char* got = bytes(4 * sum_of(take) * words);
@@ -51,13 +51,13 @@ class homecoming {
       if (host == to_.host()) continue;
       const std::int64_t rows = take[at(host)];
       const auto* targets = reinterpret_cast<const std::int32_t*>(got);
-      const auto* weights = reinterpret_cast<const float*>(targets + rows * to_.each);
+      const auto* weights = reinterpret_cast<const float*>(targets + rows * to_.targets_per_row);
       batches_[at(host)] = {targets, to_.weighted ? weights : nullptr, rows};
       got += 4 * rows * words;
     }
   }
 
-  // Gets the rows of this host for the batches of all; of others' makes sums.
+  // Receives the rows of this host for all batches, and sums those of other hosts.
   void collect(transport& link) {
     std::vector<counts> take;
     std::int64_t most = 0, words = 0;
@@ -72,22 +72,22 @@ class homecoming {
     auto* sums = reinterpret_cast<float*>(bytes(4 * words));
     sums_ = sums;
     for (int host = 0; host < to_.hosts(); ++host) {
-      const auto from = what_.in_parts.begin() + std::ptrdiff_t{host} * to_.near();
+      const auto from = what_.in_parts.begin() + std::ptrdiff_t{host} * to_.ranks_per_host();
       char* rows = host == to_.host() ? own : others;
-      exchange_rows(link, on_, to_, host, {what_.in, {from, from + to_.near()}},
+      exchange_rows(link, on_, to_, host, {what_.in, {from, from + to_.ranks_per_host()}},
                     {rows, side_by_side(take[at(host)], to_.width)});
       arrived_[at(host)] = {rows, take[at(host)], to_.row_bytes()};
       if (host != to_.host()) sums = add_up(host, sums);
     }
   }
 
-  // Gives the peers their sums.
-  void give(transport& link) {
+  // Sends the peers their sums.
+  void send_sums(transport& link) {
     part_ = reinterpret_cast<float*>(bytes(4 * to_.width * to_.hosts()));
     got_.assign(batches_.size(), nullptr);
     if (link.size() == 1) return;
     counts take(batches_.size());
-    to_.each_crossing(
+    to_.for_each_remote(
         [&](std::int64_t, int host, std::int64_t n) { take[at(host)] += words_of(n); });
     auto* got = reinterpret_cast<float*>(bytes(4 * sum_of(take)));
     exchange(link, on_, to_, float32, {sums_, side_by_side(give_, 1)},
@@ -98,7 +98,7 @@ class homecoming {
     }
   }
 
-  // The sums of all hosts.
+  // Adds the sums of all hosts.
   void finish() {
     const reduction_kernels& kernels = reductions_for(on_.isa);
     const bool bf16 = what_.out_dtype.code == VELO_DTYPE_BFLOAT;
@@ -125,14 +125,14 @@ class homecoming {
     float weight(std::int64_t target) const { return weights != nullptr ? weights[target] : 1; }
     const float* weights = nullptr;
   };
-  // Rows from each place, in the order in which targets name them.
+  // Rows from each local rank, in the order of the targets.
   struct arrivals {
     arrivals() = default;
     arrivals(const char* rows, const counts& each, std::int64_t row_bytes) : row_bytes(row_bytes) {
       for (const part& one : side_by_side(each, row_bytes)) next.push_back(rows + one.begin);
     }
-    const char* take(int place) {
-      return std::exchange(next[at(place)], next[at(place)] + row_bytes);
+    const char* take(int local_rank) {
+      return std::exchange(next[at(local_rank)], next[at(local_rank)] + row_bytes);
     }
     std::vector<const char*> next;
     std::int64_t row_bytes = 0;
@@ -141,9 +141,9 @@ class homecoming {
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   char* bytes(std::int64_t n) { return on_.scratch.take<char>(at(n)); }
   bool is_at(std::int32_t target, int host) const {
-    return target >= 0 && target / to_.near() == host;
+    return target >= 0 && target / to_.ranks_per_host() == host;
   }
-  // Of what crosses for a row with n targets on a host, in words of 4 bytes.
+  // The 4-byte words that a host sends for a row with n targets there.
   std::int64_t words_of(std::int64_t n) const {
     return n == 1 ? (to_.row_bytes() + 3) / 4 : to_.width;
   }
@@ -156,29 +156,31 @@ class homecoming {
     std::vector<block> next;
     for (const std::int64_t rows : give) {
       auto* targets = reinterpret_cast<std::int32_t*>(to);
-      next.push_back({targets, reinterpret_cast<float*>(targets + rows * to_.each)});
+      next.push_back({targets, reinterpret_cast<float*>(targets + rows * to_.targets_per_row)});
       to += 4 * rows * words;
     }
-    to_.each_crossing([&](std::int64_t row, int host, std::int64_t) {
+    to_.for_each_remote([&](std::int64_t row, int host, std::int64_t) {
       block& one = next[at(host)];
-      one.targets = std::copy_n(to_.targets + row * to_.each, to_.each, one.targets);
+      one.targets =
+          std::copy_n(to_.targets + row * to_.targets_per_row, to_.targets_per_row, one.targets);
       if (to_.weighted)
-        one.weights = std::copy_n(what_.weights + row * to_.each, to_.each, one.weights);
+        one.weights = std::copy_n(what_.weights + row * to_.targets_per_row, to_.targets_per_row,
+                                  one.weights);
     });
   }
 
-  // Of a host's batch: rows from each place, and the words of its sums.
+  // Counts the rows of a host's batch from each local rank, and the words of its sums.
   counts count(int host) {
     const rows_to_sum& of = batches_[at(host)];
-    counts take(at(to_.near()));
+    counts take(at(to_.ranks_per_host()));
     std::int64_t last = -1, n = 0;
     const auto end_row = [&] {
       if (n > 0 && host != to_.host()) give_[at(host)] += words_of(n);
       n = 0;
     };
-    of.each_near(to_, [&](std::int64_t row, std::int64_t, int place) {
+    of.for_each_local(to_, [&](std::int64_t row, std::int64_t, int local_rank) {
       if (row != std::exchange(last, row)) end_row();
-      ++take[at(place)], ++n;
+      ++take[at(local_rank)], ++n;
     });
     end_row();
     return take;
@@ -194,27 +196,27 @@ class homecoming {
     return sums;
   }
 
-  // In whole words: an odd number of 16-bit elements leaves half of the last one, which is sent,
-  // too.
+  // Copies whole words and clears the padding after an odd number of 16-bit elements, which is
+  // sent.
   void copy_row(const void* row, float* to) const {
     const std::size_t bytes = at(to_.row_bytes());
     std::memcpy(to, row, bytes);
     std::memset(reinterpret_cast<char*>(to) + bytes, 0, at(4 * words_of(1)) - bytes);
   }
 
-  // The rows of this host for a row of a batch, and their weights.
+  // Collects the rows of this host for a row of a batch, and their weights.
   std::int64_t find(int host, std::int64_t row) {
     const rows_to_sum& of = batches_[at(host)];
     std::int64_t n = 0;
-    for (std::int64_t i = row * to_.each; i < (row + 1) * to_.each; ++i) {
+    for (std::int64_t i = row * to_.targets_per_row; i < (row + 1) * to_.targets_per_row; ++i) {
       if (!is_at(of.targets[i], to_.host())) continue;
-      sources_[at(n)] = arrived_[at(host)].take(of.targets[i] % to_.near());
+      sources_[at(n)] = arrived_[at(host)].take(of.targets[i] % to_.ranks_per_host());
       factors_[at(n++)] = of.weight(i);
     }
     return n;
   }
 
-  // What a host has of a row of the rank's own; nullptr: nothing.
+  // A host's sum for a row of this rank; nullptr: the host has none of its targets.
   const float* part_of(std::int64_t row, int host) {
     float* part = part_ + host * to_.width;
     std::int64_t n = 0;
@@ -223,7 +225,7 @@ class homecoming {
       if (n > 0) weigh(n, part);
       return n > 0 ? part : nullptr;
     }
-    for (std::int64_t i = row * to_.each; i < (row + 1) * to_.each; ++i)
+    for (std::int64_t i = row * to_.targets_per_row; i < (row + 1) * to_.targets_per_row; ++i)
       if (is_at(to_.targets[i], host)) factors_[0] = batches_[at(to_.host())].weight(i), ++n;
     if (n == 0) return nullptr;
     const float* got = std::exchange(got_[at(host)], got_[at(host)] + words_of(n));
@@ -239,39 +241,39 @@ class homecoming {
         {sources_.data(), factors_.data(), static_cast<int>(n), sum, to_.width});
   }
 
-  const combination& what_;
-  const routes& to_;
+  const combine_request& what_;
+  const routing& to_;
   core::execution& on_;
-  std::vector<rows_to_sum> batches_;  // of each host's ranks of this place
-  std::vector<arrivals> arrived_;     // for each batch
+  std::vector<rows_to_sum> batches_;  // from each host to this rank
+  std::vector<arrivals> arrived_;     // of each batch
   std::vector<const void*> sources_;  // of one sum
   std::vector<float> factors_;
   counts give_;  // words of sums for each host
   const float* sums_ = nullptr;
-  std::vector<const float*> got_;  // of each host, the next sum
-  float* part_ = nullptr;          // a row for each host
+  std::vector<const float*> got_;  // the next sum of each host
+  float* part_ = nullptr;          // one row for each host
 };
 
-// Inside is served while across is held, which is before or behind other calls in both; whatever
-// happens before that, the ranks inside are told.
-void carry_out(const combination& what, const places& in, core::execution& on) {
+// `inside` is served during the turn in `across`; the call has the same position among other calls
+// in both groups. A failure before that also drops the ticket of `inside`.
+void carry_out(const combine_request& what, const ticket_pair& in, core::execution& on) {
   const operation all = what.to.whole();
-  std::optional<homecoming> one;
-  bool inside_told = false;
+  std::optional<combine_run> run;
+  bool inside_served = false;
   try {
     what.to.across->serve(in.across, all, [&](transport& far, core::arena&) {
-      one.emplace(what, on);
-      one->ask(far);
-      inside_told = true;
+      run.emplace(what, on);
+      run->request(far);
+      inside_served = true;
       what.to.inside->serve(in.inside, all,
-                            [&](transport& near, core::arena&) { one->collect(near); });
-      one->give(far);
+                            [&](transport& near, core::arena&) { run->collect(near); });
+      run->send_sums(far);
     });
   } catch (...) {
-    if (!inside_told) what.to.inside->drop_failed(in.inside, all);
+    if (!inside_served) what.to.inside->drop_failed(in.inside, all);
     throw;
   }
-  one->finish();
+  run->finish();
 }
 
 bool is_summed(velo_dtype t) {
@@ -279,14 +281,15 @@ bool is_summed(velo_dtype t) {
          (t.code == VELO_DTYPE_BFLOAT && t.bits == 16);
 }
 
-const float* weights_of(const velo_tensor* given, const combination& what, const buffer& out) {
+const float* weights_of(const velo_tensor* given, const combine_request& what, const buffer& out) {
   if (given == nullptr) return nullptr;
   const buffer weights = buffer_of(what.to.inside->owner(), given, "weights");
   const std::int64_t each = width_of(*given, "weights");
   require_rows(*given, "weights", what.to.rows, "as many as out has");
-  if (each != what.to.each)
+  if (each != what.to.targets_per_row)
     fail(VELO_ERR_SHAPE, "weights",
-         text("rows of %lld elements, as targets has", static_cast<long long>(what.to.each)),
+         text("rows of %lld elements, as targets has",
+              static_cast<long long>(what.to.targets_per_row)),
          text("%lld", static_cast<long long>(each)));
   require_dtype(weights, "weights", {nullptr, 0, float32});
   require_own(out, weights, "weights");
@@ -295,14 +298,14 @@ const float* weights_of(const velo_tensor* given, const combination& what, const
 
 }  // namespace
 
-combination combine_call(group& inside, group& across, const velo_tensor* given_in,
-                         const std::int64_t* in_counts, const velo_tensor* targets,
-                         const velo_tensor* weights, const velo_tensor* given_out) {
+combine_request combine_call(group& inside, group& across, const velo_tensor* given_in,
+                             const std::int64_t* in_counts, const velo_tensor* targets,
+                             const velo_tensor* weights, const velo_tensor* given_out) {
   require_two(inside, across);
   const buffer in = buffer_of(inside.owner(), given_in, "in"),
                names = buffer_of(inside.owner(), targets, "targets"),
                out = buffer_of(inside.owner(), given_out, "out");
-  combination what{{}, in.data, {}, nullptr, out.data, out.dtype};
+  combine_request what{{}, in.data, {}, nullptr, out.data, out.dtype};
   what.to = {&inside, &across, collective::combine, "velo_group_combine", in.dtype};
   what.to.weighted = weights != nullptr;
   what.to.read(*given_out, "out", *targets, names);
@@ -319,7 +322,7 @@ combination combine_call(group& inside, group& across, const velo_tensor* given_
   return what;
 }
 
-void submit(core::stream& on, const combination& what) {
+void submit(core::stream& on, const combine_request& what) {
   submit_to_both(on, what, carry_out);
 }
 

@@ -1,28 +1,28 @@
-// Rows to the ranks that want them, so that a row crosses to another host once (rows.hpp).
+// Dispatch: rows go to their target ranks, and each row crosses to another host once (rows.hpp).
 //
-// First the ranks of one place on all hosts tell each other how many rows they have for each
-// other's host, and give these with their targets; then the ranks of a host hand on what came, host
-// by host. Order of what a rank gets: by rank, row, target, as if all had been given at once.
+// First the ranks with one local rank exchange across hosts the counts of rows for each host, and
+// the rows with their targets. Then the ranks of a host exchange the received rows, host by host. A
+// rank receives rows in the order of rank, row and target, as from one exchange of all ranks.
 //
-// Cost: 8 bytes for each host, and of each row that crosses its bytes and its targets, on the slow
-// way; memory for the rows that cross, come, and are handed on from one host.
+// Cost between hosts: 8 bytes for each host, and the bytes and targets of each row that crosses.
+// Memory: the rows that are sent, those that are received, and those forwarded from one host.
 #pragma once
 
 #include "comm/experts/rows.hpp"
 
 namespace velo::comm {
 
-struct dispatch {
-  routes to;
+struct dispatch_request {
+  routing to;
   const char* in;
   char* out;
   std::vector<part> out_parts;  // elements from each rank
 };
 
-// Throws as the C function says.
-dispatch dispatch_call(group& inside, group& across, const velo_tensor* in,
-                       const velo_tensor* targets, const std::int64_t* out_counts,
-                       const velo_tensor* out);
-void submit(core::stream& on, const dispatch& what);
+// Throws as the C function does.
+dispatch_request dispatch_call(group& inside, group& across, const velo_tensor* in,
+                               const velo_tensor* targets, const std::int64_t* out_counts,
+                               const velo_tensor* out);
+void submit(core::stream& on, const dispatch_request& what);
 
 }  // namespace velo::comm

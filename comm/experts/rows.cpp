@@ -1,4 +1,4 @@
-// Checks of rows and their targets, exchanges, and the order of calls in two groups.
+// Checks of rows and targets, exchanges, and the order of calls in two groups.
 #include "comm/experts/rows.hpp"
 
 #include "comm/collective/calls.hpp"
@@ -13,12 +13,12 @@ namespace {
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
 
-// A step's terms.counts: 2 + the host whose rows are moved, as 0 and 1 say whether parts differ.
+// A step's terms.counts: 2 + the host whose rows move. 0 and 1 tell whether parts differ.
 constexpr std::uint64_t of_host(int host) {
   return 2 + static_cast<std::uint64_t>(host);
 }
 
-operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void* out) {
+operation exchange_of(const routing& call, velo_dtype dtype, const void* in, void* out) {
   operation what;
   what.function = call.function;
   what.terms.kind = collective::all_to_all;
@@ -30,7 +30,8 @@ operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void
   return what;
 }
 
-operation exchange_of(const routes& call, velo_dtype dtype, outgoing in, incoming out, int self) {
+operation exchange_of(const routing& call, velo_dtype dtype, send_parts in, receive_parts out,
+                      int self) {
   operation what = exchange_of(call, dtype, in.data, out.data);
   what.terms.counts = 1;
   what.in_parts = std::move(in.parts);
@@ -40,37 +41,39 @@ operation exchange_of(const routes& call, velo_dtype dtype, outgoing in, incomin
   return what;
 }
 
-// A rank's count of rows that another gives it, or had named, which are not as many.
+// A count of a rank's caller that differs from the rows that another rank sends or has named.
 struct miscount {
-  int rank, other;         // host by host
-  std::int64_t said, are;  // elements
+  int rank, other;           // numbered host by host
+  std::int64_t given, rows;  // elements
 
-  text name(const routes& call) const {
+  text name(const routing& call) const {
     return text("%s[%d]", call.kind == collective::dispatch ? "out_counts" : "in_counts", other);
   }
-  text whose(const routes& call) const {  // for the others' records
+  text describe(const routing& call) const {  // for the records of other ranks
     return text("%s of rank %d", name(call).buffer, rank);
   }
-  [[noreturn]] void raise(const routes& call) const {
+  [[noreturn]] void raise(const routing& call) const {
     core::failure f;
     const bool own = rank == other;
     f.code = own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER;
     f.rank = own ? -1 : other;
     core::copy_text(f.argument, sizeof f.argument, name(call));
-    core::copy_text(f.expected, sizeof f.expected,
-                    text("%lld, the rows that rank %d %s", static_cast<long long>(are / call.width),
-                         other, call.kind == collective::dispatch ? "gives" : "named"));
-    core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(said / call.width)));
-    core::copy_text(f.cause, sizeof f.cause, whose(call));
+    core::copy_text(
+        f.expected, sizeof f.expected,
+        text("%lld, the rows that rank %d %s", static_cast<long long>(rows / call.width), other,
+             call.kind == collective::dispatch ? "gives" : "named"));
+    core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(given / call.width)));
+    core::copy_text(f.cause, sizeof f.cause, describe(call));
     throw f;
   }
 };
 
-// The wrong count that ended a step: `found_by` expects another than the culprit gives. The
-// caller's count, which is wrong, is of dispatch the one expected, of combine the one given.
-miscount miscount_of(const routes& call, const fault& why) {
-  const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.near(),
-            here = call.host() * call.near(), giver = why.culprits.lowest();
+// The wrong count that ended a step, in which the rank `found_by` expects another count than the
+// culprit sends. The caller's wrong count is the expected one in a dispatch, the sent one in a
+// combine.
+miscount miscount_of(const routing& call, const fault& why) {
+  const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.ranks_per_host(),
+            here = call.host() * call.ranks_per_host(), giver = why.culprits.lowest();
   if (call.kind == collective::dispatch)
     return {here + why.found_by, rows_of + giver, why.terms.count, why.other.count};
   return {here + giver, rows_of + why.found_by, why.other.count, why.terms.count};
@@ -78,7 +81,7 @@ miscount miscount_of(const routes& call, const fault& why) {
 
 }  // namespace
 
-operation routes::whole() const {
+operation routing::whole() const {
   operation all;
   all.terms.kind = kind;
   all.terms.in_code = all.terms.out_code = dtype.code;
@@ -88,8 +91,8 @@ operation routes::whole() const {
   return all;
 }
 
-void routes::check_targets() const {
-  for (std::int64_t i = 0; i < rows * each; ++i)
+void routing::check_targets() const {
+  for (std::int64_t i = 0; i < rows * targets_per_row; ++i)
     if (targets[i] < -1 || targets[i] >= ranks())
       fail(VELO_ERR_ARGUMENT, text("targets[%lld]", static_cast<long long>(i)),
            text("-1 to %d", ranks() - 1), text("%d", targets[i]));
@@ -109,7 +112,7 @@ void require_rows(const velo_tensor& of, const char* argument, std::int64_t rows
        text("%lld", static_cast<long long>(of.shape[0])));
 }
 
-void require_width(const velo_tensor& of, const char* argument, const routes& as,
+void require_width(const velo_tensor& of, const char* argument, const routing& as,
                    const char* other) {
   const std::int64_t width = width_of(of, argument);
   if (width == as.width) return;
@@ -124,7 +127,7 @@ void require_own(const buffer& out, const buffer& in, const char* name) {
     fail(VELO_ERR_OVERLAP, "out", "memory of its own", text("memory shared with %s", name));
 }
 
-std::vector<part> parts_of_rows(const routes& call, const std::int64_t* counts, const char* name,
+std::vector<part> parts_of_rows(const routing& call, const std::int64_t* counts, const char* name,
                                 const velo_tensor& of, const char* argument) {
   if (counts == nullptr) fail(VELO_ERR_NULL, name, text("%d numbers", call.ranks()), "NULL");
   std::vector<part> all;
@@ -149,11 +152,11 @@ void require_two(const group& inside, const group& across) {
     fail(VELO_ERR_ARGUMENT, "across", "a group of the context of inside", "one of another context");
 }
 
-void routes::read(const velo_tensor& of, const char* name, const velo_tensor& given,
-                  const buffer& names) {
+void routing::read(const velo_tensor& of, const char* name, const velo_tensor& given,
+                   const buffer& names) {
   width = width_of(of, name);
   rows = of.shape[0];
-  each = width_of(given, "targets");
+  targets_per_row = width_of(given, "targets");
   require_rows(given, "targets", rows, text("as many as %s has", name));
   require_dtype(names, "targets", {nullptr, 0, int32});
   targets = reinterpret_cast<const std::int32_t*>(names.data);
@@ -175,14 +178,14 @@ std::vector<part> side_by_side(const counts& each, std::int64_t elements) {
   return all;
 }
 
-void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
+void exchange(transport& link, core::execution& on, const routing& call, const counts& in,
               counts& out) {
   operation what = exchange_of(call, int64, in.data(), out.data());
   what.count = what.terms.count = 1;
   what.out_count = link.size();
   link.run(what, on);
-  // Counts of peers, which become sizes here: none beyond what an address space holds.
-  const std::int64_t row = call.row_bytes() + 8 * call.each + 8,
+  // Peers' counts become sizes here, so that none may exceed an address space.
+  const std::int64_t row = call.row_bytes() + 8 * call.targets_per_row + 8,
                      most = (std::int64_t{1} << 47) / row / link.size();
   for (int rank = 0; rank < link.size(); ++rank) {
     const std::int64_t rows = out[static_cast<std::size_t>(rank)];
@@ -196,23 +199,23 @@ void exchange(transport& link, core::execution& on, const routes& call, const co
   }
 }
 
-void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
-              outgoing in, incoming out) {
+void exchange(transport& link, core::execution& on, const routing& call, velo_dtype dtype,
+              send_parts in, receive_parts out) {
   link.run(exchange_of(call, dtype, std::move(in), std::move(out), link.rank()), on);
 }
 
-// A rank's own part is compared here, for nobody else sees both sides of it; the others get theirs
-// all the same, so that no rank comes too late for a call that has failed.
-void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
-                   incoming out) {
-  const int place = link.rank(), rank = call.host() * call.near() + place;
-  std::int64_t& gives = in.parts[static_cast<std::size_t>(place)].count;
-  std::int64_t& gets = out.parts[static_cast<std::size_t>(place)].count;
-  miscount own{rank, host * call.near() + place, gets, gives};
-  if (call.kind == collective::combine) std::swap(own.said, own.are);
+// The rank's own part is compared here, since no other rank sees both sides of it. The exchange
+// runs even if it fails, so that no peer waits for this rank.
+void exchange_rows(transport& link, core::execution& on, const routing& call, int host,
+                   send_parts in, receive_parts out) {
+  const int local_rank = link.rank(), rank = call.host() * call.ranks_per_host() + local_rank;
+  std::int64_t& gives = in.parts[static_cast<std::size_t>(local_rank)].count;
+  std::int64_t& gets = out.parts[static_cast<std::size_t>(local_rank)].count;
+  miscount own{rank, host * call.ranks_per_host() + local_rank, gets, gives};
+  if (call.kind == collective::combine) std::swap(own.given, own.rows);
   const bool fits = gives == gets;
   if (!fits) gives = gets = 0;
-  operation what = exchange_of(call, call.dtype, std::move(in), std::move(out), place);
+  operation what = exchange_of(call, call.dtype, std::move(in), std::move(out), local_rank);
   what.terms.counts = of_host(host);
   try {
     link.run(what, on);
@@ -225,15 +228,15 @@ void exchange_rows(transport& link, core::execution& on, const routes& call, int
       throw;
     const miscount found = miscount_of(call, why);
     if (found.rank == rank) found.raise(call);
-    core::copy_text(failed.cause, sizeof failed.cause, found.whose(call));
+    core::copy_text(failed.cause, sizeof failed.cause, found.describe(call));
     throw;
   }
   if (!fits) own.raise(call);
 }
 
-// One lock inside the other, always the same first; of two groups that have ended, `across`, which
-// the call uses first, is named.
-void enter_both(const core::stream& on, const routes& call, places& in,
+// The locks are nested in a fixed order. If both groups have ended, the failure names `across`,
+// which the call uses first.
+void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
                 const std::function<void()>& queue) {
   const operation all = call.whole();
   const bool inside_first = std::less<const group*>()(call.inside, call.across);

@@ -1,9 +1,9 @@
-// Rows that ranks give each other by way of two groups, so that little crosses between hosts: what
-// dispatch and combine share.
+// The exchange of rows through two groups, which dispatch and combine share and which keeps the
+// traffic between hosts low.
 //
-// Ranks are numbered host by host: `inside` has the ranks of a host, `across` those of one place on
-// all hosts. Each row names ranks, its targets. A call takes its number in both groups at once, so
-// that ranks agree on the order whatever else the groups are used for.
+// Ranks are numbered host by host: `inside` is the group of the ranks of a host, `across` the group
+// of the ranks with one local rank on all hosts. Each row names ranks, its targets. A call takes
+// its tickets in both groups at once, so that ranks agree on the order of all calls in the groups.
 #pragma once
 
 #include <cstdint>
@@ -16,92 +16,92 @@
 
 namespace velo::comm {
 
-// A call: the rows of a rank that name others, and what is called for them.
-struct routes {
+// The routing of a call: the rows of a rank, and the target ranks that each of them names.
+struct routing {
   group* inside = nullptr;
   group* across = nullptr;
   collective kind = collective::dispatch;
   const char* function = "";
   velo_dtype dtype = {};             // of rows
-  std::int64_t rows = 0, width = 0;  // elements of a row
+  std::int64_t rows = 0, width = 0;  // width: elements of a row
   const std::int32_t* targets = nullptr;
-  std::int64_t each = 0;  // targets of a row
-  bool weighted = false;  // each target with a weight
+  std::int64_t targets_per_row = 0;
+  bool weighted = false;  // each target has a weight
 
-  // rows: the tensor whose rows name ranks, called `name`. Throws as the C functions say.
+  // rows: the tensor whose rows name ranks; `name` is its argument. Throws as the C functions do.
   void read(const velo_tensor& rows, const char* name, const velo_tensor& targets,
             const buffer& names);
 
-  int near() const noexcept { return inside->size(); }  // ranks of a host
+  int ranks_per_host() const noexcept { return inside->size(); }
   int hosts() const noexcept { return across->size(); }
-  int host() const noexcept { return across->rank(); }  // the rank's own
-  int ranks() const noexcept { return near() * hosts(); }
+  int host() const noexcept { return across->rank(); }  // of this rank
+  int ranks() const noexcept { return ranks_per_host() * hosts(); }
   std::int64_t row_bytes() const noexcept { return width * (dtype.bits / 8); }
-  operation whole() const;     // as the history and a failure before it begins show it
+  operation whole() const;     // the call as the history and an early failure show it
   void check_targets() const;  // throws ARGUMENT
 
-  // f(row, host, n) for each other host with targets of the row, n of them: rows and hosts in
-  // order.
+  // Calls f(row, host, n) for each other host with n > 0 targets of a row, in order of rows and
+  // hosts.
   template <class F>
-  void each_crossing(F&& f) const;
+  void for_each_remote(F&& f) const;
 };
 
-// Targets of rows that came from one host to this place, or of the rank's own.
+// The targets of rows that came from one host to this rank, or of the rank's own rows.
 struct batch {
   const std::int32_t* targets = nullptr;
   std::int64_t rows = 0;
 
-  // f(row, target, place) for each target of the call's own host, `target` being its index.
+  // Calls f(row, index, local_rank) for each target on this host; `index` is that of the target.
   template <class F>
-  void each_near(const routes& of, F&& f) const;
+  void for_each_local(const routing& of, F&& f) const;
 };
 
-// Throw as the C functions say.
+// These throw as the C functions do.
 void require_two(const group& inside, const group& across);
 std::int64_t width_of(const velo_tensor& of, const char* argument);  // elements of a row
 void require_rows(const velo_tensor& of, const char* argument, std::int64_t rows, const char* why);
-void require_width(const velo_tensor& of, const char* argument, const routes& as,
+void require_width(const velo_tensor& of, const char* argument, const routing& as,
                    const char* other);
 void require_own(const buffer& out, const buffer& in, const char* name);
-// What `of` has of each rank: counts rows, one behind the other.
-std::vector<part> parts_of_rows(const routes& call, const std::int64_t* counts, const char* name,
+// The parts of `of` that belong to each rank: counts[rank] rows, one rank after the other.
+std::vector<part> parts_of_rows(const routing& call, const std::int64_t* counts, const char* name,
                                 const velo_tensor& of, const char* argument);
 
 using counts = std::vector<std::int64_t>;
 std::int64_t sum_of(const counts& all);
 std::vector<part> side_by_side(const counts& each, std::int64_t elements);
 
-// all_to_all of a number for each rank, and of parts in elements: steps of a call, which meet those
-// of another call's no more than the calls themselves.
-void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
+// all_to_all of one number for each rank, and of parts in elements. The terms of these steps name
+// their call, so that they never match steps of another call.
+void exchange(transport& link, core::execution& on, const routing& call, const counts& in,
               counts& out);
-struct outgoing {
+struct send_parts {
   const void* data;
   std::vector<part> parts;
 };
-struct incoming {
+struct receive_parts {
   void* data;
   std::vector<part> parts;
 };
-void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
-              outgoing in, incoming out);
-// The same of rows, inside, that come from the ranks of a host, or go back there. Where counts of
-// the caller's are not those of the rows, the failure names the count: out_counts of a dispatch,
-// in_counts of a combine; on the ranks that got or had others, in its cause.
-void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
-                   incoming out);
+void exchange(transport& link, core::execution& on, const routing& call, velo_dtype dtype,
+              send_parts in, receive_parts out);
+// The same inside a host for rows that come from the ranks of `host` or go back to them. If a
+// caller's count differs from the number of rows, the failure names the count: out_counts of a
+// dispatch, in_counts of a combine. On the other ranks its cause does.
+void exchange_rows(transport& link, core::execution& on, const routing& call, int host,
+                   send_parts in, receive_parts out);
 
-// The place of a call in both groups.
-struct places {
+// The tickets of a call in its two groups.
+struct ticket_pair {
   group::ticket inside, across;
 };
 
 template <class F>
-void routes::each_crossing(F&& f) const {
+void routing::for_each_remote(F&& f) const {
   std::vector<std::int64_t> named(static_cast<std::size_t>(hosts()));
   for (std::int64_t row = 0; row < rows; ++row) {
-    for (std::int64_t i = row * each; i < (row + 1) * each; ++i)
-      if (targets[i] >= 0) ++named[static_cast<std::size_t>(targets[i] / near())];
+    for (std::int64_t i = row * targets_per_row; i < (row + 1) * targets_per_row; ++i)
+      if (targets[i] >= 0) ++named[static_cast<std::size_t>(targets[i] / ranks_per_host())];
     for (int to = 0; to < hosts(); ++to) {
       const std::int64_t n = std::exchange(named[static_cast<std::size_t>(to)], 0);
       if (n > 0 && to != host()) f(row, to, n);
@@ -110,15 +110,15 @@ void routes::each_crossing(F&& f) const {
 }
 
 template <class F>
-void batch::each_near(const routes& of, F&& f) const {
-  for (std::int64_t i = 0; i < rows * of.each; ++i)
-    if (targets[i] >= 0 && targets[i] / of.near() == of.host())
-      f(i / of.each, i, targets[i] % of.near());
+void batch::for_each_local(const routing& of, F&& f) const {
+  for (std::int64_t i = 0; i < rows * of.targets_per_row; ++i)
+    if (targets[i] >= 0 && targets[i] / of.ranks_per_host() == of.host())
+      f(i / of.targets_per_row, i, targets[i] % of.ranks_per_host());
 }
 
 template <class Call>
 struct call_of_both final : core::work {
-  using action = void (*)(const Call&, const places&, core::execution&);
+  using action = void (*)(const Call&, const ticket_pair&, core::execution&);
   call_of_both(const Call& given, action what)
       : work(core::demand::waits), call(given), carry_out(what) {
     function = call.to.function;
@@ -132,27 +132,27 @@ struct call_of_both final : core::work {
 
   const Call call;
   const action carry_out;
-  places in;
+  ticket_pair in;
 };
 
-// queue(): as group::enter's.
-void enter_both(const core::stream& on, const routes& call, places& in,
+// queue(): as for group::enter.
+void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
                 const std::function<void()>& queue);
 
-// call.to: its routes. carry_out serves both groups, or drops them.
+// call.to: the routing. carry_out serves both groups or drops their tickets.
 template <class Call>
 void submit_to_both(core::stream& on, const Call& call,
-                    void (*carry_out)(const Call&, const places&, core::execution&)) {
+                    void (*carry_out)(const Call&, const ticket_pair&, core::execution&)) {
   if (on.is_inline()) {
     on.run_waiting([&](core::execution& state) {
-      places in;
+      ticket_pair in;
       enter_both(on, call.to, in, [] {});
       carry_out(call, in, state);
     });
     return;
   }
   core::work_ptr<call_of_both<Call>> piece = on.make<call_of_both<Call>>(call, carry_out);
-  places& in = piece->in;
+  ticket_pair& in = piece->in;
   enter_both(on, call.to, in, [&] { on.enqueue(std::move(piece)); });
 }
 

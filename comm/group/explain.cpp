@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "comm/group/group.hpp"
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "core/context.hpp"
 #include "core/text/json.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "comm/group/planned.hpp"
 #include "comm/transport/self/self.hpp"
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "core/checksum.hpp"
 #include "core/context.hpp"
 #include "core/text/json.hpp"
@@ -243,7 +243,7 @@ void group::verify(const ticket& place, const operation& what, transport& link,
   raise_if_ended();
 }
 
-std::unique_ptr<transport> group::part(const part_terms& of) {
+std::unique_ptr<transport> group::part(const subgroup_terms& of) {
   raise_if_ended();
   if (owner_.working_here() || owner_.holds_up_others())
     core::fail(VELO_ERR_STATE, "parent", "a call that is not the work of its context",
@@ -255,7 +255,7 @@ std::unique_ptr<transport> group::part(const part_terms& of) {
   std::unique_ptr<transport> made;
   try {
     await_turn(place.number);
-    made = of.ranks.size() == 1 ? std::make_unique<self_transport>() : link_->part(of);
+    made = of.ranks.size() == 1 ? std::make_unique<self_transport>() : link_->subgroup(of);
   } catch (...) {
     finish(place, ending::failed);
     throw;
@@ -271,7 +271,7 @@ group::ticket group::number(const operation& what) {
   return {called_, nullptr, false};
 }
 
-std::unique_ptr<transport> group::shrink(const part_terms& of) {
+std::unique_ptr<transport> group::shrink(const subgroup_terms& of) {
   fault known;
   if (!link_->failed(known))
     core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");

@@ -62,8 +62,8 @@ class group {
   // The transport of a part, or of the survivors of this group, which has ended. A part has its
   // turn among the calls. Throws as the transport does; a part: STATE when called by work that
   // computes.
-  std::unique_ptr<transport> part(const part_terms& of);
-  std::unique_ptr<transport> shrink(const part_terms& of);
+  std::unique_ptr<transport> part(const subgroup_terms& of);
+  std::unique_ptr<transport> shrink(const subgroup_terms& of);
 
   // For work that is more than a collective (an operator that communicates): its place in the order
   // of calls, from when it is made until it is served or dropped. A ticket is plain data.
@@ -93,7 +93,7 @@ class group {
   };
   [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
   bool has_ended() const noexcept { return link_->has_failed(); }
-  std::int64_t relay_room() const noexcept { return link_->relay_room(); }
+  std::int64_t relay_slot_bytes() const noexcept { return link_->relay_slot_bytes(); }
   bool starts_messages() const noexcept { return link_->starts_messages(); }
 
   void abort(const char* why = "") noexcept;  // why: for the others' records

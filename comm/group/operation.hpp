@@ -60,10 +60,11 @@ struct message {
   std::int64_t bytes = 0;
   int peer = 0;
   bool receives = false;
-  bool borrows = false;  // wants `lent`, not a copy; null: not lent, and still to be received
+  // The receiver takes `block` instead of a copy. nullptr: the message is in no block and stays.
+  bool borrows = false;
   comm::terms terms;
   mutable std::int64_t moved = -1;  // bytes so far, -1: none; here, so that run needs no memory
-  mutable char* lent = nullptr;
+  mutable char* block = nullptr;    // in the sender's message heap
 };
 
 // Which messages a call waits for: its own; none, when its message goes on with later calls; or all

@@ -1,4 +1,4 @@
-// Strides are the products of the sizes before.
+// The stride of an axis is the product of the sizes before it.
 #include "comm/topology/axes.hpp"
 
 #include <algorithm>

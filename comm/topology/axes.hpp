@@ -1,10 +1,10 @@
-// How ranks are laid out: axes in an order, the first one's index fastest.
+// The layout of ranks: axes in an order, the first one's index fastest.
 //
-// The order string says it for all of a job ("tp-cp-ep-dp-pp"); two layouts follow from it, that of
-// the dense layers (tp, cp, dp, pp) and that of the experts (etp, ep, edp, pp). gtp, the axis of
-// weights gathered where they are used, has no place of its own in the string: it follows tp in the
-// dense layout and ep in the expert one. An axis that is not in the string has one index; where it
-// stands makes no difference.
+// The order string covers a whole job ("tp-cp-ep-dp-pp"). Two layouts follow from it: that of the
+// dense layers (tp, cp, dp, pp) and that of the experts (etp, ep, edp, pp). gtp, the axis of
+// weights that are gathered where they are used, is not in the string: it follows tp in the dense
+// layout and ep in the expert one. An axis that is missing in the string has size 1, so that its
+// position makes no difference.
 #pragma once
 
 #include <cstdint>
@@ -16,27 +16,27 @@
 
 namespace velo::comm {
 
-// The words between hyphens.
+// Splits a text at its hyphens.
 std::vector<std::string> words_of(std::string_view text);
 
-// The axes of an order string, in letters of either case; throws ARGUMENT, which names desc.order,
-// for what is none of tp, cp, ep, dp, pp, or there twice.
+// Returns the axes of an order string in lower case. Throws ARGUMENT, which names desc.order, for a
+// word other than tp, cp, ep, dp and pp, and for a repeated one.
 std::vector<std::string> read_order(const char* order);
 
 class layout {
  public:
-  // Behind those there are.
+  // Appends an axis.
   void add(const std::string& name, std::int64_t size);
 
   std::int64_t ranks() const { return ranks_; }
   bool has(std::string_view name) const { return find(name) != nullptr; }
-  digit of(std::string_view name) const;  // an axis there is
+  digit of(std::string_view name) const;  // the axis must exist
 
-  // The family of some axes: they are the digits inside a group, the others count the groups. Both
-  // keep the layout's order.
+  // The family of some axes: these are the digits inside a group, and the others count the groups.
+  // Both keep the layout's order.
   family over(const std::vector<std::string_view>& names) const;
 
-  // The same layout with an axis in two, the first `size` indices fastest.
+  // This layout with one axis split in two, the first of which has `size` indices and is faster.
   layout split(std::string_view name, std::int64_t size, const char* first,
                const char* second) const;
 

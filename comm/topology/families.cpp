@@ -1,4 +1,4 @@
-// The list of families: names, axes, parts. Names are Megatron-LM's tokens.
+// The list of families with their axes and parts. The names are Megatron-LM's tokens.
 #include <algorithm>
 #include <utility>
 
@@ -39,7 +39,8 @@ void topology::add_dense() {
   add("mp", dense_.over({"tp", "pp"}));
   if (dense_.of("gtp").size > 1) add("gtp", dense_.over({"gtp"}));
 
-  // Of a pipeline the first and the last stage; the first alone.
+  // The embedding family has the first and the last stage of a pipeline, the position embedding the
+  // first alone.
   digit stages = dense_.of("pp");
   family ends = dense_.over({"pp"});
   stages.size = std::min<std::int64_t>(stages.extent, 2);
@@ -71,7 +72,7 @@ void topology::add_instances(std::int64_t count) {
   add_part("intra-edp", experts_, {"edp"}, 1, expert);
   add_part("inter-edp", experts_, {"edp"}, expert, count);
 
-  // An instance: the tp-ep-pp groups one behind the other, and of these a slice.
+  // An instance is a slice of the concatenated tp-ep-pp groups.
   const family models = experts_.over({"etp", "ep", "pp"});
   family all;
   for (const digit& one : models.members) all.members.add(one);

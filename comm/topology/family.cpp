@@ -1,5 +1,5 @@
-// Mixed radix, both ways. A part of a whole group has the places first, first + inner, ..; parts
-// are counted with the inner index fastest.
+// Conversions between ranks and mixed-radix digits. A part of a whole group has the positions
+// first, first + inner, ..; parts are counted with the inner index fastest.
 #include "comm/topology/family.hpp"
 
 #include <algorithm>
@@ -57,7 +57,7 @@ std::int64_t family::rank_at(std::int64_t group, std::int64_t position) const {
   return others.rank_of(group / parts()) + members.rank_of(first + position * inner);
 }
 
-membership family::place_of(std::int64_t rank) const {
+membership family::find(std::int64_t rank) const {
   const std::int64_t at = members.number_of(rank);
   if (at < 0) return {};
   const std::int64_t group = others.number_of(rank);

@@ -1,13 +1,12 @@
-// A family: which ranks of a job form its groups, as arithmetic on the ranks' numbers.
+// A family: a set of disjoint groups of a job's ranks, as arithmetic on the ranks' numbers.
 //
-// A rank's number is a sum of digits, one for each axis of the layout. A family keeps some of them
-// (they count the ranks inside a group, the first of them fastest) and fixes the others (they count
-// the groups, in the same way). A part of each such group can be taken again: places
-// inner * (.. + length * outer) with inner and outer fixed, which gives levels, slices and windows.
+// A rank's number is a sum of digits, one for each axis of the layout. Some digits of a family
+// count the ranks inside a group, the first of them fastest; the others count the groups in the
+// same way. A family may split each such whole group again into parts: positions with equal inner
+// and outer index in first + inner * (i + length * outer). This gives levels, slices and windows.
 //
-// The groups of a family are disjoint. Nothing is stored for a rank or a group: each is worked out
-// from its number, in time proportional to the digits, and a group's ranks in time proportional to
-// them.
+// Nothing is stored for a rank or a group: each is computed from its number, in time proportional
+// to the number of digits, and a group's ranks in time proportional to their number.
 #pragma once
 
 #include <array>
@@ -16,8 +15,8 @@
 
 namespace velo::comm {
 
-// One digit of a rank: (rank / stride) % extent. A family with a digit of fewer values than its
-// extent takes the values 0, step, 2 step .. alone; ranks with others belong to none of its groups.
+// One digit of a rank: (rank / stride) % extent. A digit with fewer values than its extent takes
+// only the values 0, step, 2 step ..; ranks with other values belong to no group of the family.
 struct digit {
   std::int64_t stride = 1;
   std::int64_t extent = 1;
@@ -25,45 +24,46 @@ struct digit {
   std::int64_t step = 1;
 };
 
-// Digits, the fastest first. As many as a layout can have: seven axes, of which one is split.
+// Digits, the fastest first. A layout has at most seven axes, one of which may be split.
 class digits {
  public:
   void add(const digit& one) { all_[count_++] = one; }
   const digit* begin() const { return all_.data(); }
   const digit* end() const { return all_.data() + count_; }
 
-  std::int64_t size() const;                        // numbers that they count
-  std::int64_t rank_of(std::int64_t number) const;  // their share in the rank's number
-  std::int64_t number_of(std::int64_t rank) const;  // the other way; -1: a value not taken
+  std::int64_t size() const;                        // the product of their sizes
+  std::int64_t rank_of(std::int64_t number) const;  // the contribution to a rank's number
+  std::int64_t number_of(std::int64_t rank) const;  // the inverse; -1: a digit has no such value
 
  private:
   std::array<digit, 8> all_;
   std::size_t count_ = 0;
 };
 
-// Where a rank is in a family.
+// A rank's group in a family.
 struct membership {
   std::int64_t group = -1;     // -1: in no group
-  std::int64_t position = -1;  // in the group
+  std::int64_t position = -1;  // within the group
 };
 
 struct family {
   std::string name;
-  std::string twin_of = "";  // the family with the same groups, whose second communicator this is
+  // The family with the same groups, for which this one is a second communicator.
+  std::string twin_of = "";
 
-  digits members;           // inside a whole group
-  digits others;            // of the whole groups
-  std::int64_t inner = 1;   // the part: of every `inner` places one ..
-  std::int64_t length = 0;  // .. and so many of them; 0: the whole group
+  digits members;           // count the ranks of a whole group
+  digits others;            // count the whole groups
+  std::int64_t inner = 1;   // distance of a part's positions in the whole group
+  std::int64_t length = 0;  // positions of a part; 0: the part is the whole group
 
   std::int64_t groups() const;
   std::int64_t size() const;  // of the largest group
-  // Of one group, 0 <= group < groups(): only slices of a number that they do not divide differ.
+  // 0 <= group < groups(). Sizes differ only if the slices do not divide the whole group evenly.
   std::int64_t size_of(std::int64_t group) const;
   std::int64_t rank_at(std::int64_t group, std::int64_t position) const;
-  membership place_of(std::int64_t rank) const;
+  membership find(std::int64_t rank) const;
 
-  // body(rank) for the ranks of a group in their order.
+  // Calls body(rank) for each rank of a group, in order.
   template <class Body>
   void each(std::int64_t group, Body&& body) const {
     const std::int64_t count = size_of(group);
@@ -72,7 +72,7 @@ struct family {
 
  private:
   std::int64_t whole() const { return members.size(); }
-  std::int64_t parts() const;  // of a whole group
+  std::int64_t parts() const;  // in a whole group
 };
 
 }  // namespace velo::comm

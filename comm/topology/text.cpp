@@ -1,5 +1,5 @@
-// A topology written out: JSON, and a picture. Time and text in proportion to the ranks of the
-// families shown.
+// A topology as JSON and as a picture. Time and size are proportional to the ranks of the families
+// shown.
 #include <algorithm>
 #include <charconv>
 
@@ -29,7 +29,7 @@ void append_groups(std::string& out, const family& of) {
   out += ']';
 }
 
-// The picture: panels side by side, ranks in rows of the layout's first axes, but for the last one.
+// The picture has one panel for each family; a row of ranks spans the layout's first axes.
 constexpr std::int64_t most_shown = 1024;
 constexpr std::int64_t widest = 32;
 constexpr double side = 20, gap = 36, heading = 40, page = 1400;
@@ -51,7 +51,7 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
   append(out, ": %lld of %lld</text>\n", static_cast<long long>(of.groups()),
          static_cast<long long>(of.size()));
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    const membership at = of.place_of(rank);
+    const membership at = of.find(rank);
     const std::int64_t row = rank / columns;
     const double left = side * static_cast<double>(rank % columns);
     const double top = side * static_cast<double>(row);

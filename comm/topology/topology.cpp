@@ -1,5 +1,5 @@
-// From sizes to layouts to families. What is checked is checked in the order of the fields, before
-// the first family is made: no arithmetic below can overflow or divide by zero.
+// Layouts from sizes, and families from layouts. All fields are checked, in their order, before the
+// first family is made, so that no later arithmetic overflows or divides by zero.
 #include "comm/topology/topology.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct named_size {
   std::int64_t value;
 };
 
-// Their product; each is 1 or more, and all together name less than 2^31 ranks.
+// Returns the product. Requires that each size is 1 or more and the product less than 2^31.
 std::int64_t product_of(std::initializer_list<named_size> sizes) {
   std::int64_t product = 1;
   for (const named_size& one : sizes) {
@@ -96,19 +96,19 @@ void topology::lay_out(const velo_topology_desc& desc) {
   require_divisor("egtp", desc.egtp, stage / etp / desc.ep, "tp * cp * dp * gtp / (etp * ep)");
   const std::int64_t edp = stage / etp / desc.ep / desc.egtp;
 
-  struct place_of_axis {
+  struct axis_sizes {
     const char* word;
     const char* dense;  // nullptr: none
     std::int64_t dense_size;
     const char* expert;
     std::int64_t expert_size;
   };
-  const place_of_axis axes[] = {{"tp", "tp", desc.tp, "etp", etp},
-                                {"pp", "pp", desc.pp, "pp", desc.pp},
-                                {"dp", "dp", desc.dp, "edp", edp},
-                                {"ep", nullptr, 1, "ep", desc.ep},
-                                {"cp", "cp", desc.cp, nullptr, 1}};
-  const auto put = [&](const place_of_axis& one) {
+  const axis_sizes axes[] = {{"tp", "tp", desc.tp, "etp", etp},
+                             {"pp", "pp", desc.pp, "pp", desc.pp},
+                             {"dp", "dp", desc.dp, "edp", edp},
+                             {"ep", nullptr, 1, "ep", desc.ep},
+                             {"cp", "cp", desc.cp, nullptr, 1}};
+  const auto put = [&](const axis_sizes& one) {
     if (one.dense != nullptr) dense_.add(one.dense, one.dense_size);
     if (one.expert != nullptr) experts_.add(one.expert, one.expert_size);
     if (one.word == std::string_view("tp")) dense_.add("gtp", desc.gtp);
@@ -116,8 +116,8 @@ void topology::lay_out(const velo_topology_desc& desc) {
   };
   for (const std::string& word : order)
     put(*std::find_if(std::begin(axes), std::end(axes),
-                      [&](const place_of_axis& one) { return one.word == word; }));
-  for (const place_of_axis& one : axes) {
+                      [&](const axis_sizes& one) { return one.word == word; }));
+  for (const axis_sizes& one : axes) {
     if (std::find(order.begin(), order.end(), one.word) != order.end()) continue;
     const bool dense = one.dense_size > 1;
     if (dense || one.expert_size > 1)
@@ -130,7 +130,7 @@ void topology::lay_out(const velo_topology_desc& desc) {
   require_one_pipeline(desc);
 }
 
-// Dense and expert layers of a rank are of one stage, and a stage's neighbors the same for both.
+// The dense and the expert layers of a rank must belong to one stage, with the same neighbors.
 void topology::require_one_pipeline(const velo_topology_desc& desc) const {
   const std::int64_t dense = dense_.of("pp").stride, expert = experts_.of("pp").stride;
   if (desc.pp == 1) return;
@@ -165,7 +165,7 @@ void topology::require_levels(const velo_topology_desc& desc) const {
   }
 }
 
-const family& topology::find(const char* name, family& made) const {
+const family& topology::find(const char* name, family& combined) const {
   for (const family& one : families_)
     if (one.name == name) return one;
   const std::vector<std::string> words = words_of(std::string_view(name).substr(0, 64));
@@ -181,8 +181,8 @@ const family& topology::find(const char* name, family& made) const {
          "the name of a family there is, or axes of one layout: tp, gtp, cp, dp, pp, or etp, ep, "
          "egtp, edp, pp",
          text("%.150s", name));
-  made = of->over({words.begin(), words.end()});
-  return made;
+  combined = of->over({words.begin(), words.end()});
+  return combined;
 }
 
 void topology::fill(velo_topology_info& info) const {

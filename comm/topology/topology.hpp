@@ -1,11 +1,11 @@
-// What is behind velo_topology: every family of groups that a job of given sizes has.
+// The object behind velo_topology: all families of groups of a job of given sizes.
 //
-// Made once from sizes and an order, checked as a whole, never changed: calls may overlap. It keeps
-// a few dozen families of constant size (comm/topology/family.hpp), whatever the number of ranks;
-// what a rank or a group is, is worked out when asked. No communication.
+// It is made once from sizes and an order, checked as a whole and never changed, so that calls may
+// overlap. It keeps a few dozen families of constant size (family.hpp), whatever the number of
+// ranks; ranks and groups are computed on demand. Nothing communicates.
 //
-// The families and their order are those of Megatron-LM's parallel state, with what MindSpeed adds;
-// groups and ranks stand in the order in which those enumerate them.
+// The families and their order are those of Megatron-LM's parallel state, with MindSpeed's
+// additions; groups and ranks are numbered as these number them.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ class topology {
   std::int64_t ranks() const { return dense_.ranks(); }
   const std::vector<family>& families() const { return families_; }
 
-  // By its name, or by a set of axes of one layout ("tp-pp", "ep-edp"), which is put into `made`.
-  // Throws ARGUMENT.
-  const family& find(const char* name, family& made) const;
+  // Finds a family by its name, or by a set of axes of one layout ("tp-pp", "ep-edp"), for which
+  // `combined` then holds the family. Throws ARGUMENT.
+  const family& find(const char* name, family& combined) const;
 
   void fill(velo_topology_info& info) const;
   void fill(const family& of, velo_topology_family& info) const;
 
-  // All groups as JSON: of one family a list of lists; of all, nullptr, an object.
+  // All groups as JSON: a list of lists for one family, an object for all (nullptr).
   std::string json(const family* one) const;
   // The ranks as squares, colored by group: a panel for one family, called `name`, or for each.
   std::string picture(const family* one, const char* name) const;
@@ -43,7 +43,7 @@ class topology {
   void lay_out(const velo_topology_desc& desc);
   void require_one_pipeline(const velo_topology_desc& desc) const;
   family& add(std::string name, family made);
-  // A part of the groups of a layout's axes; see family::inner and family::length.
+  // Adds a family of parts of the groups of some axes; see family::inner and family::length.
   void add_part(std::string name, const layout& of, const std::vector<std::string_view>& axes,
                 std::int64_t inner, std::int64_t length);
   void add_twin(const char* name, const char* of);

@@ -1,11 +1,11 @@
-// What transports do that know no better.
+// The defaults of transports without subgroups.
 #include "comm/transport/transport.hpp"
 
 #include "comm/group/group.hpp"
 
 namespace velo::comm {
 
-void part_terms::raise(fault::how how, const rank_set& culprits, const char* cause) const {
+void subgroup_terms::raise(fault::how how, const rank_set& culprits, const char* cause) const {
   fault why;
   why.kind = how;
   why.terms.kind = kind;
@@ -16,11 +16,11 @@ void part_terms::raise(fault::how how, const rank_set& culprits, const char* cau
   why.raise();
 }
 
-std::unique_ptr<transport> transport::part(const part_terms&) {
+std::unique_ptr<transport> transport::subgroup(const subgroup_terms&) {
   core::fail(VELO_ERR_UNSUPPORTED, "parent", "a group whose transport has parts", name_of(kind()));
 }
 
-std::unique_ptr<transport> transport::shrink(const part_terms&) {
+std::unique_ptr<transport> transport::shrink(const subgroup_terms&) {
   core::fail(VELO_ERR_UNSUPPORTED, "group", "a group whose transport can lose ranks",
              name_of(kind()));
 }

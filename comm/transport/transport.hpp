@@ -1,7 +1,7 @@
-// A transport: how one rank of a group reaches the others.
+// A transport: the way in which one rank of a group reaches the others.
 //
-// run carries out one operation: it returns when the outputs are there and the inputs may change,
-// or throws VELO_ERR_PEER once anything has ended the group. The group calls it for one operation
+// run carries out one operation: it returns when the outputs are complete and the inputs may
+// change, or throws VELO_ERR_PEER once anything has ended the group. The group runs one operation
 // at a time, in the same order on every rank. fail may be called from any thread at any time.
 #pragma once
 
@@ -19,22 +19,22 @@
 
 namespace velo::comm {
 
-// A group to be made of some ranks of another: of those that are listed, or of the survivors.
-struct part_terms {
+// A subgroup of a group: of the listed ranks, or of the survivors of a fault.
+struct subgroup_terms {
   collective kind = collective::create_part;  // or shrink
-  std::vector<int> ranks;                     // of the parent, in the part's order
-  int place = 0;                              // of this rank among them
+  std::vector<int> ranks;                     // of the parent, in the subgroup's order
+  int rank = 0;                               // this one in the subgroup
   std::size_t slot_bytes = 0;
   std::int64_t timeout_ns = 0;
   std::uint64_t round = 0;  // of a shrink: which attempt of the group
 
-  // VELO_ERR_PEER: these ranks do not come.
+  // Throws VELO_ERR_PEER: these ranks do not join.
   [[noreturn]] void raise(fault::how how, const rank_set& culprits, const char* cause) const;
 };
 
-// Ranks of a new group that did not come by the deadline, as it numbers them.
-struct not_there {
-  rank_set places;
+// Ranks of a new group, as it numbers them, that did not join before the deadline.
+struct missing_ranks {
+  rank_set ranks;
 };
 
 class transport {
@@ -48,48 +48,48 @@ class transport {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
-  // Throws UNSUPPORTED: an operation that it cannot carry out. Asked when it is called.
+  // Throws UNSUPPORTED for an operation that it cannot carry out. A call checks this first.
   virtual void admit(const operation&) const {}
-  virtual void run(const operation& what, core::execution& state) = 0;
+  virtual void run(const operation& op, core::execution& state) = 0;
 
-  // The ways of an operation, of which one is chosen, without carrying it out.
+  // Lists the algorithms for an operation and the chosen one, without running it.
   virtual void explain(const operation&, explanation&) const {}
 
-  // Whether it carries out start_call, finish_call and borrow_call (calls.hpp).
+  // Whether start_call, finish_call and borrow_call (calls.hpp) are supported.
   virtual bool starts_messages() const noexcept { return false; }
 
-  // One operation in pieces (relay.hpp), in the place of run, and how many bytes a piece may have:
-  // nullptr and 0 where ranks do not see each other's memory.
-  virtual std::int64_t relay_room() const noexcept { return 0; }
+  // begin_relay runs one operation in pieces (relay.hpp) instead of run; a piece has at most
+  // relay_slot_bytes. nullptr and 0: ranks do not see each other's memory.
+  virtual std::int64_t relay_slot_bytes() const noexcept { return 0; }
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
-  // When no more operations come: waits for what the last one did not wait for. Throws PEER.
+  // Follows the last operation and waits for the peers for which that did not wait. Throws PEER.
   virtual void conclude() {}
 
-  // After fail, when an operation of this rank failed: until no other rank uses its tensors.
+  // Follows fail after an operation of this rank: waits until no other rank uses its tensors.
   virtual void settle() noexcept {}
 
-  // Ends the group on every rank, unless it has ended. Wakes all that wait.
+  // Ends the group on every rank unless it has ended, and wakes all waiting ranks.
   virtual void fail(const fault& why) noexcept = 0;
-  virtual bool failed(fault& why) const noexcept = 0;  // and which fault it was
-  virtual bool has_failed() const noexcept {           // asked before every operation
+  virtual bool failed(fault& why) const noexcept = 0;  // and the fault
+  virtual bool has_failed() const noexcept {           // checked before every operation
     fault why;
     return failed(why);
   }
 
-  // The same for the listed ranks alone, which all call it, none while it runs an operation. Throws
-  // PEER when they do not come, which ends nothing; UNSUPPORTED.
-  virtual std::unique_ptr<transport> part(const part_terms& of);
+  // Makes a transport of the listed ranks alone. Each of them calls it, none while it runs an
+  // operation. Throws PEER when some do not join, which does not end this group, and UNSUPPORTED.
+  virtual std::unique_ptr<transport> subgroup(const subgroup_terms& of);
 
-  // Once the group has ended: the group of those that are still there and call it, in the order of
-  // their ranks; `of` says how long it waits for others and what a rank stages. Throws PEER when
-  // the others went on without this rank; UNSUPPORTED.
-  virtual std::unique_ptr<transport> shrink(const part_terms& of);
+  // Once the group has ended: makes a transport of the surviving ranks that call it, in rank order.
+  // `of` gives the timeout and the size of a staging slot. Throws PEER when the others went on
+  // without this rank, and UNSUPPORTED.
+  virtual std::unique_ptr<transport> shrink(const subgroup_terms& of);
 
-  // Operations so far whose tensors were read where they lie.
+  // The number of operations so far whose tensors peers read in place.
   virtual std::uint64_t in_place() const noexcept { return 0; }
 
-  // What is known of each rank: an array of objects.
+  // Appends the state of each rank as a JSON array of objects.
   virtual void describe(std::string& json) const = 0;
 };
 

@@ -2,7 +2,7 @@
 #include "sched/executor/group_link.hpp"
 
 #include "comm/collective/calls.hpp"
-#include "comm/transport/shared/lending.hpp"
+#include "comm/transport/shared/message_heap.hpp"
 #include "core/context.hpp"
 #include "core/handle/guard.hpp"
 
@@ -48,7 +48,7 @@ velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** byt
     const comm::operation what =
         comm::borrow_call(caller_of(of), from, static_cast<std::int64_t>(size));
     submit(of, what);
-    *bytes = what.messages[0].lent;
+    *bytes = what.messages[0].block;
   });
 }
 
@@ -82,7 +82,7 @@ velo_link link_over(comm::group& of) {
   };
   made.borrow = &borrow;
   made.give_back = [](void* user, void* bytes) {  // gone with the group
-    if (lives(user)) comm::lending::give_back(static_cast<char*>(bytes));
+    if (lives(user)) comm::message_heap::free_block(static_cast<char*>(bytes));
   };
   return made;
 }

@@ -113,11 +113,11 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
 cut scatter_cut(const problem& p) {
   const int ranks = p.scattering.size();
   return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
-             p.scattering.group->relay_room());
+             p.scattering.group->relay_slot_bytes());
 }
 cut gather_cut(const problem& p) {
   return cut({p.product.m / p.gathering.size(), p.product.k, p.dtype.bits / 8, 1, true, p.slices},
-             p.gathering.group->relay_room());
+             p.gathering.group->relay_slot_bytes());
 }
 
 // From gathered rows to y.
@@ -196,7 +196,8 @@ void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) 
   comm::operation what = gather_of(p);
   what.in = p.x;
   const bool sliced = how == overlap_kernel::way::sliced;
-  const bool shows = sliced && shown_rows::fit(what.in_bytes(), p.gathering.group->relay_room());
+  const bool shows =
+      sliced && shown_rows::fit(what.in_bytes(), p.gathering.group->relay_slot_bytes());
   bool gathered = false;
   const auto then = [&](const row_source& rows) {
     gathered = true;

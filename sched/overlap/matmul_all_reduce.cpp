@@ -36,7 +36,7 @@ cut cut_of(const problem& p) {
   const int ranks = p.in.size();
   return cut(
       {rows_of_part(p.product.m, ranks), p.product.n, p.dtype.bits / 8, ranks, false, p.slices},
-      p.in.group->relay_room());
+      p.in.group->relay_slot_bytes());
 }
 
 void run(const velo_matmul_all_reduce_args& a, const problem& inferred,

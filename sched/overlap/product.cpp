@@ -96,7 +96,8 @@ bool is_sliced(const ops::kernel_entry& kernel) {
 
 const char* why_not_sliced(const membership& in, const overlap_problem& problem) {
   if (in.size() == 1) return "the group has one rank";
-  if (in.group->relay_room() == 0) return "the transport does not show ranks each other's memory";
+  if (in.group->relay_slot_bytes() == 0)
+    return "the transport does not show ranks each other's memory";
   if (problem.slices == 1) return "one slice is asked for";
   // Of so few rows the weight is packed while it is multiplied, which costs less than it takes to
   // pack it for slices.
@@ -158,7 +159,7 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
                          core::execution& turn) const {
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   slice.n = of.columns;
-  std::optional<comm::relay::use> tensors;
+  std::optional<comm::relay::tensor_access> tensors;
   if (a.shown_by != nullptr) tensors.emplace(*a.shown_by);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
     const std::int64_t whose = row / a.each, first = row % a.each;

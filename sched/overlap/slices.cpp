@@ -85,7 +85,7 @@ class summed_slices {
       const int whose = (s_.rank + step) % s_.ranks;
       in_turn(s_.on, [&](core::execution& turn) {
         product_.multiply_for_peer(block_of(number, whose), a_,
-                                   s_.link.place() + slot_of(s_.rank, whose), turn);
+                                   s_.link.slot() + slot_of(s_.rank, whose), turn);
       });
     }
   }
@@ -96,7 +96,7 @@ class summed_slices {
   // The same, and into the place, where peers fetch it.
   void multiply_own_and_leave(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
-      multiply_own(number, {s_.link.place() + result_slot(), 0, ops::matrix_layout::panels}, turn);
+      multiply_own(number, {s_.link.slot() + result_slot(), 0, ops::matrix_layout::panels}, turn);
     });
   }
   void fetch(std::int64_t number) const {
@@ -114,14 +114,14 @@ class summed_slices {
   void multiply_own_and_hand_out(std::int64_t number) {
     const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {
-      const comm::relay::use tensors(s_.link);
-      void* const next = place_in(s_.link.tensor((s_.rank + 1) % s_.ranks), own);
+      const comm::relay::tensor_access access(s_.link);
+      void* const next = place_in(s_.link.peer_tensor((s_.rank + 1) % s_.ranks), own);
       const bool at_once = s_.ranks == 2 && has_lines(next);
       multiply_own(number, {at_once ? next : nullptr, s_.product.ldc}, turn);
       for (int step = 1; step < s_.ranks && !at_once; ++step)
         copy_block({place_in(s_.product.c, own), y_row_},
-                   place_in(s_.link.tensor((s_.rank + step) % s_.ranks), own), y_row_, own.rows,
-                   own.columns * element_bytes(s_), turn);
+                   place_in(s_.link.peer_tensor((s_.rank + step) % s_.ranks), own), y_row_,
+                   own.rows, own.columns * element_bytes(s_), turn);
     });
   }
 
@@ -167,15 +167,15 @@ class summed_slices {
 template <class F>
 void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   const std::int64_t count = s.in.count();
-  if (count == 0) s.link.await_place();  // to meet the others, as with elements
+  if (count == 0) s.link.wait_slot();  // to meet the others, as with elements
   for (std::int64_t i = 0; i <= count; ++i) {
     if (i < count) {
-      s.link.await_place();
+      s.link.wait_slot();
       slices.multiply_for_peers(i);
-      s.link.show();
+      s.link.post();
     }
     if (i == 0) continue;
-    s.link.await_piece();
+    s.link.wait_piece();
     sum(i - 1);
     s.link.release();
   }
@@ -185,11 +185,11 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
 void sum_by_places(const slicing& s, summed_slices& slices) {
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i <= count + 1; ++i) {
-    if (i <= count) s.link.await_place();
+    if (i <= count) s.link.wait_slot();
     if (i < count) slices.multiply_for_peers(i);
-    if (i > 0) s.link.await_piece();
+    if (i > 0) s.link.wait_piece();
     if (i > 0 && i <= count) slices.multiply_own_and_leave(i - 1);
-    if (i <= count) s.link.show();
+    if (i <= count) s.link.post();
     if (i > 1) slices.fetch(i - 2);
     if (i > 0) s.link.release();
   }
@@ -209,34 +209,34 @@ class gathered_slices {
 
   // By itself: there is nothing to multiply before.
   void show_first() {
-    s_.link.await_place();
+    s_.link.wait_slot();
     if (stages())
       in_turn(s_.on, [&](core::execution& turn) {
-        copy_bytes(s_.what.in, s_.link.place(), s_.in.at(0).rows * x_row_, turn);
+        copy_bytes(s_.what.in, s_.link.slot(), s_.in.at(0).rows * x_row_, turn);
       });
-    s_.link.show();
+    s_.link.post();
   }
   void multiply_own_and_show_next(std::int64_t number) {
     const block of = s_.in.at(number);
     if (number + 1 == s_.in.count()) return multiply(s_.rank, of, own(of), {});
     const block next = s_.in.at(number + 1);
-    s_.link.await_place();
+    s_.link.wait_slot();
     ops::overlapped_copy staged;
-    if (stages()) staged.add(own(next), s_.link.place(), next.rows * x_row_);
+    if (stages()) staged.add(own(next), s_.link.slot(), next.rows * x_row_);
     multiply(s_.rank, of, own(of), staged);
-    s_.link.show();
+    s_.link.post();
   }
   void multiply_others(std::int64_t number) {
     const block of = s_.in.at(number);
     for (int step = 1; step < s_.ranks; ++step) {
       const int whose = (s_.rank + step) % s_.ranks;
-      const auto* theirs = static_cast<const char*>(s_.link.tensor(whose));
+      const auto* theirs = static_cast<const char*>(s_.link.peer_tensor(whose));
       multiply(whose, of, theirs != nullptr ? theirs + of.row * x_row_ : s_.link.piece(whose), {});
     }
   }
 
  private:
-  bool stages() const { return s_.link.tensor(s_.rank) == nullptr; }
+  bool stages() const { return s_.link.peer_tensor(s_.rank) == nullptr; }
   const char* own(const block& of) const {
     return static_cast<const char*>(s_.what.in) + of.row * x_row_;
   }
@@ -244,7 +244,7 @@ class gathered_slices {
     const std::int64_t row = whose * own_ + of.row;
     if (keep_ != nullptr) copies.add(rows, keep_ + row * x_row_, of.rows * x_row_);
     in_turn(s_.on, [&](core::execution& turn) {
-      const comm::relay::use tensors(s_.link);
+      const comm::relay::tensor_access access(s_.link);
       const void* const matrix = rows;
       product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, of.rows, nullptr},
                         at_row(s_.product.c, row, y_row_), s_.product.ldc, copies, turn);
@@ -284,15 +284,15 @@ block cut::at(std::int64_t number) const {
 shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::execution& on,
                        int rank, int ranks)
     : what_(what), link_(link), on_(on) {
-  link.await_place();
-  if (link.tensor(rank) == nullptr)
+  link.wait_slot();
+  if (link.peer_tensor(rank) == nullptr)
     in_turn(on, [&](core::execution& turn) {
-      copy_bytes(what.in, link.place(), what.in_bytes(), turn);
+      copy_bytes(what.in, link.slot(), what.in_bytes(), turn);
     });
-  link.show();
-  link.await_piece();
+  link.post();
+  link.wait_piece();
   for (int r = 0; r < ranks; ++r) {
-    const void* theirs = link.tensor(r);
+    const void* theirs = link.peer_tensor(r);
     of_.push_back(theirs != nullptr ? theirs : link.piece(r));
   }
 }
@@ -300,7 +300,7 @@ shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::exe
 void shown_rows::keep(void* all) const {
   in_turn(on_, [&](core::execution& turn) {
     for (std::size_t r = 0; r < of_.size(); ++r) {
-      const comm::relay::use tensors(link_);
+      const comm::relay::tensor_access access(link_);
       copy_bytes(of_[r], static_cast<char*>(all) + static_cast<std::int64_t>(r) * what_.in_bytes(),
                  what_.in_bytes(), turn);
     }
@@ -309,21 +309,21 @@ void shown_rows::keep(void* all) const {
 
 void shown_rows::end() {
   link_.release();
-  link_.await_readers();
+  link_.wait_readers();
   link_.finish();
 }
 
 void all_reduce_in_slices(const slicing& s) {
   const row_source x{&s.product.a, s.product.m, nullptr};
   summed_slices slices(s, x, 0);
-  s.link.await_place();
-  if (s.link.tensor(s.rank) != nullptr) {
+  s.link.wait_slot();
+  if (s.link.peer_tensor(s.rank) != nullptr) {
     sum_in_slices(s, slices,
                   [&](std::int64_t number) { slices.multiply_own_and_hand_out(number); });
   } else {
     sum_by_places(s, slices);
   }
-  s.link.await_readers();
+  s.link.wait_readers();
   s.link.finish();
 }
 
@@ -340,11 +340,11 @@ void gather_in_slices(const slicing& s, char* keep) {
   if (count > 0) slices.show_first();
   for (std::int64_t i = 0; i < count; ++i) {
     slices.multiply_own_and_show_next(i);
-    s.link.await_piece();
+    s.link.wait_piece();
     slices.multiply_others(i);
     s.link.release();
   }
-  s.link.await_readers();
+  s.link.wait_readers();
   s.link.finish();
 }
 

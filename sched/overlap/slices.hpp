@@ -66,7 +66,7 @@ struct slicing {
 class shown_rows {
  public:
   static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
-    return room > 0 && bytes_of_rank <= comm::relay::places * room;
+    return room > 0 && bytes_of_rank <= comm::relay::slots * room;
   }
   shown_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
              int ranks);  // what.in: this rank's

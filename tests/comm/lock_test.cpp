@@ -16,9 +16,9 @@
 #include <string>
 
 #include "comm/transport/shared/shared_area.hpp"
-#include "comm/transport/shm/open_place.hpp"
 #include "comm/transport/shm/rendezvous.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/rendezvous_socket.hpp"
 #include "core/handle/failure.hpp"
 
 namespace {
@@ -95,7 +95,7 @@ TEST_CASE("a rank 0 takes away what others left that were killed, and nothing of
   const auto leave = [&](const std::string& of) {  // a process that ends without destructors
     const pid_t child = fork();
     if (child == 0) {
-      new velo::comm::open_place(of);
+      new velo::comm::rendezvous_socket(of);
       _exit(0);
     }
     int status = 0;
@@ -104,15 +104,15 @@ TEST_CASE("a rank 0 takes away what others left that were killed, and nothing of
     CHECK(is_there(of + ".socket"));
   };
   {
-    const velo::comm::open_place waits(name + "-waits");
+    const velo::comm::rendezvous_socket waits(name + "-waits");
     leave(name + "-killed");
-    const velo::comm::open_place next(name + "-next");
+    const velo::comm::rendezvous_socket next(name + "-next");
     for (const char* kind : {".lock", ".socket"}) {
       CHECK_FALSE(is_there(name + "-killed" + kind));
       CHECK(is_there(name + "-waits" + kind));
       CHECK(is_there(name + "-next" + kind));
     }
-    CHECK_THROWS_AS(velo::comm::open_place(name + "-waits"), velo::core::failure);
+    CHECK_THROWS_AS(velo::comm::rendezvous_socket(name + "-waits"), velo::core::failure);
     CHECK(is_there(name + "-waits.lock"));
   }
   CHECK_FALSE(is_there(name + "-waits.lock"));

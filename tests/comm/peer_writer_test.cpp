@@ -1,4 +1,4 @@
-// How what peers read is written: when a rank goes through the cache, and that every byte arrives.
+// The writer of bytes that peers read: when it uses the cache, and that every byte arrives.
 #include "comm/transport/shared/peer_writer.hpp"
 
 #include <algorithm>
@@ -12,18 +12,18 @@ namespace core = velo::core;
 
 namespace {
 
-using comm::nearness;
+using comm::cache_probe;
 
 constexpr std::int64_t slot = 64 << 10;
 
-// What looks have made of it, so many in a row.
-nearness after(int looks, std::int64_t line_ns) {
-  nearness made;
-  for (int i = 0; i < looks; ++i) made.took(line_ns);
+// A probe after so many equal measurements.
+cache_probe after(int probes, std::int64_t line_ns) {
+  cache_probe made;
+  for (int i = 0; i < probes; ++i) made.record(line_ns);
   return made;
 }
-nearness near() {
-  return after(nearness::looks_to_change, nearness::far_line_ns - 1);
+cache_probe shared() {
+  return after(cache_probe::probes_to_switch, cache_probe::remote_line_ns - 1);
 }
 
 const comm::reduction_kernels& kernels() {
@@ -39,62 +39,67 @@ std::vector<char> numbered(std::int64_t bytes, int from) {
 
 }  // namespace
 
-TEST_CASE("ranks are far from each other until lines came quickly, several in a row") {
-  CHECK_FALSE(nearness().is_near());
-  CHECK_FALSE(after(nearness::looks_to_change - 1, nearness::far_line_ns - 1).is_near());
-  CHECK(near().is_near());
-  CHECK_FALSE(after(100, nearness::far_line_ns).is_near());
+TEST_CASE("ranks share no cache until several lines in a row came quickly") {
+  CHECK_FALSE(cache_probe().shares_cache());
+  CHECK_FALSE(
+      after(cache_probe::probes_to_switch - 1, cache_probe::remote_line_ns - 1).shares_cache());
+  CHECK(shared().shares_cache());
+  CHECK_FALSE(after(100, cache_probe::remote_line_ns).shares_cache());
 }
 
-TEST_CASE("one disturbed look changes nothing, several in a row do") {
-  nearness where = near();
+TEST_CASE("one disturbed probe changes nothing, several in a row do") {
+  cache_probe probe = shared();
   for (int round = 0; round < 20; ++round) {
-    for (int slow = 0; slow < nearness::looks_to_change - 1; ++slow) {
-      where.took(nearness::far_line_ns);
-      CHECK(where.is_near());
+    for (int slow = 0; slow < cache_probe::probes_to_switch - 1; ++slow) {
+      probe.record(cache_probe::remote_line_ns);
+      CHECK(probe.shares_cache());
     }
-    where.took(0);
+    probe.record(0);
   }
-  for (int slow = 0; slow < nearness::looks_to_change; ++slow) where.took(nearness::far_line_ns);
-  CHECK_FALSE(where.is_near());
+  for (int slow = 0; slow < cache_probe::probes_to_switch; ++slow)
+    probe.record(cache_probe::remote_line_ns);
+  CHECK_FALSE(probe.shares_cache());
 }
 
-TEST_CASE("a rank looks in every operation until it knows, then now and then") {
-  const auto until_look = [](nearness& where) {
+TEST_CASE("a rank probes in every operation until it knows, then periodically") {
+  const auto until_due = [](cache_probe& probe) {
     int operations = 1;
-    while (!where.wants_look()) ++operations;
+    while (!probe.is_due()) ++operations;
     return operations;
   };
-  nearness where;
-  for (int look = 0; look < nearness::looks_to_change; ++look) {
-    CHECK(until_look(where) == 1);
-    where.took(0);
+  cache_probe probe;
+  for (int i = 0; i < cache_probe::probes_to_switch; ++i) {
+    CHECK(until_due(probe) == 1);
+    probe.record(0);
   }
-  for (int look = 0; look < 3; ++look) {
-    CHECK(until_look(where) == nearness::operations_between);
-    where.took(0);
+  for (int i = 0; i < 3; ++i) {
+    CHECK(until_due(probe) == cache_probe::probe_interval);
+    probe.record(0);
   }
-  CHECK(until_look(where) == nearness::operations_between);
-  where.took(nearness::far_line_ns);
-  CHECK(until_look(where) == 1);
+  CHECK(until_due(probe) == cache_probe::probe_interval);
+  probe.record(cache_probe::remote_line_ns);
+  CHECK(until_due(probe) == 1);
 }
 
-TEST_CASE("what is short goes through the cache; where ranks are near, what does not fill it") {
-  const comm::peer_writer close(near()), apart;
-  CHECK(apart.goes_through(comm::peer_writer::judged_from - 1));
-  CHECK_FALSE(apart.goes_through(comm::peer_writer::judged_from));
-  CHECK(close.goes_through(slot));
-  CHECK(close.goes_through(1 << 20));
-  CHECK_FALSE(close.goes_through((1 << 20) + 1));
+TEST_CASE(
+    "short copies use the cache; among ranks that share one, all copies that do not fill it do") {
+  const comm::peer_writer close(shared()), distant;
+  CHECK(distant.uses_cache(comm::peer_writer::least_probed_bytes - 1));
+  CHECK_FALSE(distant.uses_cache(comm::peer_writer::least_probed_bytes));
+  CHECK(close.uses_cache(slot));
+  CHECK(close.uses_cache(1 << 20));
+  CHECK_FALSE(close.uses_cache((1 << 20) + 1));
 }
 
-TEST_CASE("every byte arrives, and none beside them, near and far, at any size and offset") {
+TEST_CASE(
+    "every byte arrives, and none beside them, with and without a shared cache, at any size and "
+    "offset") {
   std::vector<char> to;
   int round = 0;
   for (const std::int64_t bytes : {0, 1, 63, 4095, 4096, 4097, 16383, 16384, 16385, 40001, 262144,
                                    (1 << 20) - 64, 1 << 20, (1 << 20) + 1})
     for (const std::int64_t offset : {0, 1, 64, 129}) {
-      for (const nearness& known : {near(), nearness()}) {
+      for (const cache_probe& known : {shared(), cache_probe()}) {
         const std::vector<char> from = numbered(bytes, ++round);
         to.assign(static_cast<std::size_t>(bytes + offset + 64), '#');
         comm::peer_writer(known).copy(kernels(), from.data(), to.data() + offset, bytes);

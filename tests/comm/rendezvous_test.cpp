@@ -1,5 +1,5 @@
-// The rendezvous by itself, its ranks being threads: who gives up, who comes again, and whose word
-// counts.
+// The rendezvous without a group. Its ranks are threads that give up, call again, and hear from
+// rank 0 which ranks are missing.
 #include "comm/transport/shm/rendezvous.hpp"
 
 #include <unistd.h>
@@ -22,19 +22,19 @@ std::string new_name() {
 }
 
 struct outcome {
-  std::size_t seated = 0;  // with so many
+  std::size_t joined = 0;  // ranks of the group; 0: it did not form
   std::string missing, got;
 };
 
 outcome come(const std::string& name, int rank, int timeout_ms,
-             const std::function<void()>& glance = {}) {
+             const std::function<void()>& check = {}) {
   outcome all;
   try {
-    all.seated = comm::rendezvous({name, rank, size, std::int64_t{timeout_ms} * 1000000,
-                                   comm::shared_area::least_slot(size), glance})
+    all.joined = comm::rendezvous({name, rank, size, std::int64_t{timeout_ms} * 1000000,
+                                   comm::shared_area::least_slot(size), check})
                      .processes.size();
-  } catch (const comm::not_there& one) {
-    all.missing = one.places.text();
+  } catch (const comm::missing_ranks& one) {
+    all.missing = one.ranks.text();
   } catch (const core::failure& one) {
     all.got = one.got;
   }
@@ -42,15 +42,16 @@ outcome come(const std::string& name, int rank, int timeout_ms,
 }
 
 // Rank 0, which listens.
-struct host {
-  explicit host(int timeout_ms) : thread([this, timeout_ms] { said = come(name, 0, timeout_ms); }) {
+struct rank_zero {
+  explicit rank_zero(int timeout_ms)
+      : thread([this, timeout_ms] { said = come(name, 0, timeout_ms); }) {
     const std::string socket = comm::rendezvous_folder() + "/" + name + ".socket";
     while (access(socket.c_str(), F_OK) != 0) std::this_thread::yield();
   }
-  ~host() {
+  ~rank_zero() {
     if (thread.joinable()) thread.join();
   }
-  host(const host&) = delete;
+  rank_zero(const rank_zero&) = delete;
 
   const std::string name = new_name();
   outcome said;
@@ -59,8 +60,8 @@ struct host {
 
 }  // namespace
 
-TEST_CASE("a rank that gave up before all had come may come again") {
-  host zero(20000);
+TEST_CASE("a rank that gave up before all had joined may call again") {
+  rank_zero zero(20000);
   CHECK(come(zero.name, 1, 50).missing == "rank 0");
   outcome two;
   std::thread other([&] { two = come(zero.name, 2, 20000); });
@@ -68,49 +69,50 @@ TEST_CASE("a rank that gave up before all had come may come again") {
   other.join();
   zero.thread.join();
   CHECK(again.got.empty());
-  for (const outcome& one : {zero.said, again, two}) CHECK(one.seated == size);
+  for (const outcome& one : {zero.said, again, two}) CHECK(one.joined == size);
 }
 
-TEST_CASE("a rank that gave up is missed by those that came after it") {
-  host zero(400);
+TEST_CASE("a rank that gave up is missing for the ranks that joined after it") {
+  rank_zero zero(400);
   CHECK(come(zero.name, 1, 50).missing == "rank 0");
   const outcome two = come(zero.name, 2, 600);
   zero.thread.join();
-  CHECK(two.seated == 0);
-  CHECK(zero.said.seated == 0);
+  CHECK(two.joined == 0);
+  CHECK(zero.said.joined == 0);
   CHECK(zero.said.missing.find("rank") == 0);
   CHECK(zero.said.missing.find('1') != std::string::npos);
 }
 
-// As for a part of a group: a rank that has been seated destroys the group at once, while rank 0
-// has yet to tell the next one.
-TEST_CASE("who has reached rank 0 waits for its word, though others are seen to leave meanwhile") {
-  host zero(20000);
+// This happens in a subgroup: a rank that has joined may destroy the group at once, before rank 0
+// has answered the next one.
+TEST_CASE("a rank that has reached rank 0 waits for its answer even if others leave meanwhile") {
+  rank_zero zero(20000);
   outcome two;
   std::thread other([&] {
     two = come(zero.name, 2, 20000,
                [] { core::fail(VELO_ERR_PEER, "group", "all", "one that left"); });
   });
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // three glances
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // three poll intervals
   const outcome one = come(zero.name, 1, 20000);
   other.join();
   zero.thread.join();
   CHECK(two.got.empty());
-  for (const outcome& rank : {zero.said, one, two}) CHECK(rank.seated == size);
+  for (const outcome& rank : {zero.said, one, two}) CHECK(rank.joined == size);
 }
 
-TEST_CASE("a rank that waits for others is told after five seconds who is missing") {
+TEST_CASE("a waiting rank is reminded of the missing ranks after five seconds") {
   const std::string name = new_name(), nobody = new_name();
-  const auto wait = [](const std::string& at, int rank, std::vector<std::string>& told) {
-    // Rank 0 waits longest: when it gives up, those that it told call again, and are told, too.
+  const auto wait = [](const std::string& at, int rank, std::vector<std::string>& reminders) {
+    // Rank 0 waits longest: the other ranks call again after its answer, and are reminded, too.
     const std::int64_t timeout_ns = rank == 0 ? 7000000000 : 6000000000;
-    comm::meeting_place place{at, rank, size, timeout_ns, comm::shared_area::least_slot(size)};
-    place.remind = [&told](const comm::rank_set& missing, std::int64_t waited_ns) {
-      told.push_back(missing.text() + (waited_ns < 5000000000 ? ", too soon" : ""));
+    comm::rendezvous_options options{at, rank, size, timeout_ns,
+                                     comm::shared_area::least_slot(size)};
+    options.remind = [&reminders](const comm::rank_set& missing, std::int64_t waited_ns) {
+      reminders.push_back(missing.text() + (waited_ns < 5000000000 ? ", too soon" : ""));
     };
     try {
-      comm::rendezvous(place);
-    } catch (const comm::not_there&) {
+      comm::rendezvous(options);
+    } catch (const comm::missing_ranks&) {
     }
   };
   std::vector<std::string> first, second, alone;
@@ -118,6 +120,6 @@ TEST_CASE("a rank that waits for others is told after five seconds who is missin
       lost([&] { wait(nobody, 1, alone); });
   one.join(), other.join(), lost.join();
   CHECK(first == std::vector<std::string>{"rank 2"});
-  CHECK(second.empty());  // rank 0 knows
+  CHECK(second.empty());  // rank 0 is reminded instead
   CHECK(alone == std::vector<std::string>{"rank 0"});
 }

@@ -267,7 +267,7 @@ def rule_places(root):
 # folders of their own, and an example of one file.
 WRITERS = re.compile(
     r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c)|capi/python/velo/mindspore\.py|memory/swap/disk_file\.cpp"
-    r"|comm/transport/shm/open_place\.cpp|examples/decoder/(files/file|checkpoint/out_folder)\.cpp)$")
+    r"|comm/transport/shm/rendezvous_socket\.cpp|examples/decoder/(files/file|checkpoint/out_folder)\.cpp)$")
 OPENS_TO_WRITE = re.compile(
     r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
     r"""|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\("""

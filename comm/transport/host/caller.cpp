@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/transport/host/engine.hpp"
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "core/handle/inside.hpp"
 
 namespace velo::comm {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "core/handle/failure.hpp"
 #include "core/round_up.hpp"
 

@@ -88,7 +88,7 @@ class host_transport final : public transport {
     return true;
   }
 
-  std::unique_ptr<transport> part(const part_terms& of) override {
+  std::unique_ptr<transport> subgroup(const subgroup_terms& of) override {
     raise_if_failed();
     if (engine_->table.part == nullptr)
       core::fail(VELO_ERR_UNSUPPORTED, "parent", "a host with the function part", "one without");
@@ -104,7 +104,7 @@ class host_transport final : public transport {
     }
     require_functions(made->functions, "part");
     return make_host(
-        {made, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
+        {made, of.rank, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
   }
 
   // Of others no more is known than that they were there.

@@ -1,4 +1,4 @@
-// Memory of zeros that goes with the last rank that uses it, and how ranks meet for a part.
+// Anonymous memory that is freed with the last rank, and the rendezvous of subgroups.
 #include "comm/transport/local/local.hpp"
 
 #include <sys/mman.h>
@@ -19,82 +19,84 @@ namespace {
 
 using links = std::vector<std::unique_ptr<transport>>;
 
-// The last rank that comes makes the part for all. One part at most of the same ranks, or of the
-// same attempt to shrink, is being met for, since none of them goes on before all have come.
-class threads_hall final : public hall {
+// The last rank that joins makes the subgroup for all. At most one subgroup of the same ranks, or
+// of the same attempt to shrink, forms at a time, since no rank returns before all have joined.
+class thread_subgroups final : public subgroup_rendezvous {
  public:
-  std::unique_ptr<transport> meet(const part_terms& of,
-                                  const std::function<void()>& glance) override {
+  std::unique_ptr<transport> join(const subgroup_terms& of,
+                                  const std::function<void()>& check) override {
     const deadline until = deadline::after(of.timeout_ns);
     std::unique_lock<std::mutex> lock(lock_);
-    std::shared_ptr<party>& found = parties_[key_of(of)];
-    if (found == nullptr) found = std::make_shared<party>(of.ranks.size());
-    const std::shared_ptr<party> with = found;
-    join(*with, of);
+    std::shared_ptr<forming>& found = forming_[key_of(of)];
+    if (found == nullptr) found = std::make_shared<forming>(of.ranks.size());
+    const std::shared_ptr<forming> group = found;
+    add(*group, of);
     try {
-      while (with->made.empty()) {
-        if (with->late.lowest() >= 0) throw not_there{with->late};
-        glance();
+      while (group->transports.empty()) {
+        if (group->late.lowest() >= 0) throw missing_ranks{group->late};
+        check();
         if (until.is_over()) {
-          give_up(*with, of);
+          give_up(*group, of);
         } else {
-          came_.wait_for(lock, std::min(pause, std::chrono::nanoseconds(until.left_ns())));
+          joined_.wait_for(lock,
+                           std::min(poll_interval, std::chrono::nanoseconds(until.left_ns())));
         }
       }
     } catch (...) {
-      with->waiting[place_of(of)] = false;
+      group->waiting[rank_of(of)] = false;
       throw;
     }
-    return std::move(with->made[place_of(of)]);
+    return std::move(group->transports[rank_of(of)]);
   }
 
  private:
-  static constexpr std::chrono::nanoseconds pause{50000000};
+  static constexpr std::chrono::nanoseconds poll_interval{50000000};
 
-  struct party {
-    explicit party(std::size_t size) : waiting(size) {}
+  struct forming {
+    explicit forming(std::size_t size) : waiting(size) {}
     rank_set missing() const {
       rank_set all;
-      for (std::size_t place = 0; place < waiting.size(); ++place)
-        if (!waiting[place]) all.add(static_cast<int>(place));
+      for (std::size_t rank = 0; rank < waiting.size(); ++rank)
+        if (!waiting[rank]) all.add(static_cast<int>(rank));
       return all;
     }
 
     std::vector<bool> waiting;
     std::size_t slot_bytes = 0;
     std::int64_t timeout_ns = 0;
-    links made;
-    rank_set late;  // when the first of those that wait has waited enough
+    links transports;
+    rank_set late;  // set when the first deadline has passed
   };
 
   using key = std::pair<std::uint64_t, std::vector<int>>;
-  static key key_of(const part_terms& of) { return {of.round, of.ranks}; }
-  static std::size_t place_of(const part_terms& of) { return static_cast<std::size_t>(of.place); }
+  static key key_of(const subgroup_terms& of) { return {of.round, of.ranks}; }
+  static std::size_t rank_of(const subgroup_terms& of) { return static_cast<std::size_t>(of.rank); }
 
-  void join(party& with, const part_terms& of) {
-    if (of.place == 0) with.slot_bytes = of.slot_bytes, with.timeout_ns = of.timeout_ns;
-    with.waiting[place_of(of)] = true;
-    if (with.missing().lowest() >= 0) return;
+  void add(forming& group, const subgroup_terms& of) {
+    if (of.rank == 0) group.slot_bytes = of.slot_bytes, group.timeout_ns = of.timeout_ns;
+    group.waiting[rank_of(of)] = true;
+    if (group.missing().lowest() >= 0) return;
     try {
-      with.made = make_local(static_cast<int>(of.ranks.size()), with.slot_bytes, with.timeout_ns);
+      group.transports =
+          make_local(static_cast<int>(of.ranks.size()), group.slot_bytes, group.timeout_ns);
     } catch (...) {
-      with.waiting[place_of(of)] = false;
+      group.waiting[rank_of(of)] = false;
       throw;
     }
-    parties_.erase(key_of(of));
-    came_.notify_all();
+    forming_.erase(key_of(of));
+    joined_.notify_all();
   }
 
-  // For all that wait, so that they name the same ranks.
-  void give_up(party& with, const part_terms& of) {
-    with.late = with.missing();
-    parties_.erase(key_of(of));
-    came_.notify_all();
+  // Ends the wait of all joined ranks, so that they name the same missing ones.
+  void give_up(forming& group, const subgroup_terms& of) {
+    group.late = group.missing();
+    forming_.erase(key_of(of));
+    joined_.notify_all();
   }
 
-  std::mutex lock_;  // guards what follows
-  std::condition_variable came_;
-  std::map<key, std::shared_ptr<party>> parties_;
+  std::mutex lock_;  // guards the members below
+  std::condition_variable joined_;
+  std::map<key, std::shared_ptr<forming>> forming_;
 };
 
 }  // namespace
@@ -107,12 +109,12 @@ std::vector<std::unique_ptr<transport>> make_local(int ranks, std::size_t slot_b
   if (memory == MAP_FAILED) throw std::bad_alloc();
   const std::shared_ptr<void> kept(memory, [bytes](void* p) { munmap(p, bytes); });
   const shared_area area(memory, ranks, slot_bytes, core::sleepers::of_process);
-  const auto parts = std::make_shared<threads_hall>();
+  const auto subgroups = std::make_shared<thread_subgroups>();
   links all;
   for (int rank = 0; rank < ranks; ++rank)
     all.push_back(std::make_unique<shared_transport>(
         shared_transport::setting{VELO_TRANSPORT_LOCAL, rank, timeout_ns}, area, kept, nullptr,
-        parts));
+        subgroups));
   return all;
 }
 

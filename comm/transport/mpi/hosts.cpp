@@ -129,7 +129,7 @@ void mpi_hosts::end_wait() noexcept {
   told_ = waited_ = 0;
 }
 
-void mpi_hosts::look(std::int64_t waited_ns, const rank_set& awaited) {
+void mpi_hosts::poll(std::int64_t waited_ns, const rank_set& awaited) {
   if (waited_ns < waited_) end_wait();  // it is the next one
   waited_ = waited_ns;
   link_.look_around(doing_, ranks_of(awaited), waited_ns, told_);
@@ -172,8 +172,8 @@ void mpi_hosts::reduce_whole(mpi_round& r) {
   if (root < 0) share(r, all[own_]);
 }
 
-// What fits a mailbox goes from rank to rank: so nobody leaves an operation inside before all have
-// come, and owes a look at the others' terms when the group ends (attendance.hpp).
+// Payloads that fit a mailbox go from rank to rank, so that no rank defers a wait inside a host
+// (peer_wait.hpp).
 static_assert(mpi_round::room >= mailbox::room);
 
 // What a rank of this host has in `out`, for the others here.

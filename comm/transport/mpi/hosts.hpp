@@ -13,12 +13,12 @@
 
 #include "comm/transport/mpi/host_order.hpp"
 #include "comm/transport/mpi/round.hpp"
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace velo::comm {
 
-class mpi_hosts final : outside {
+class mpi_hosts final : progress_hook {
  public:
   // Meets the ranks of this host in shared memory, where that is of any use. Throws as make_shm
   // does.
@@ -43,7 +43,7 @@ class mpi_hosts final : outside {
   void gather_blocks(mpi_round& r);
   void share(mpi_round& r, int from);
   void run_inside(const mpi_round& r, const operation& what);
-  void look(std::int64_t waited_ns, const rank_set& awaited) override;
+  void poll(std::int64_t waited_ns, const rank_set& awaited) override;
   void end_wait() noexcept;
   rank_set ranks_of(const rank_set& places) const;  // of this host, as the group numbers them
   void end_all();

@@ -155,7 +155,7 @@ void mpi_link::meet(const setting& set, bool whole) {
 // A call that was given up has sent its number all the same, and what came for it too late is read
 // by the next one. That does no harm unless other parts were made in between: then ranks may take
 // different numbers, and do not meet by the deadline.
-mpi_link::setting mpi_link::part(const part_terms& of) {
+mpi_link::setting mpi_link::part(const subgroup_terms& of) {
   setting made{hub_, of.timeout_ns,     of.slot_bytes * 2,
                {},   hub_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
   const auto count = of.ranks.size();

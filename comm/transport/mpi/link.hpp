@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/transport/mpi/hub.hpp"
-#include "comm/transport/shared/waiting.hpp"
+#include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace velo::comm {
@@ -45,7 +45,7 @@ class mpi_link final : public notice_reader {
 
   // What a part of the group is made of: its ranks, which all call this, agree on a number. Throws
   // PEER when they do not come, which ends nothing.
-  setting part(const part_terms& of);
+  setting part(const subgroup_terms& of);
 
   // Of all ranks: a name of the host, the same for those that share its memory, and a number by
   // chance.

@@ -66,7 +66,7 @@ class mpi_transport final : public transport {
   }
   bool failed(fault& why) const noexcept override { return link_.failed(why); }
 
-  std::unique_ptr<transport> part(const part_terms& of) override {
+  std::unique_ptr<transport> subgroup(const subgroup_terms& of) override {
     return std::make_unique<mpi_transport>(link_.part(of));
   }
 

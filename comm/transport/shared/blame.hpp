@@ -1,15 +1,15 @@
-// Who is at fault when a deadline is over: not who is awaited and waits itself, but whom that one
-// waits for. What a rank waits for each transport knows in a way of its own. Not hot: asked when
-// all is over.
+// The ranks at fault when a deadline has passed: the ends of the wait-for graph, not the ranks that
+// are awaited but themselves wait for others. Each transport has its own record of who waits for
+// whom. Not hot: it runs once, when the group ends.
 #pragma once
 
 #include "comm/group/fault.hpp"
 
 namespace velo::comm {
 
-// Those to blame when `rank`, of so many, has waited for these too long; the same where all only
-// wait for each other. is_blocked(peer, by): whether the peer waits; if so, adds those it waits
-// for.
+// The ranks to blame after `rank`, of `ranks`, has waited too long for the awaited ones; these
+// themselves if all wait for each other. is_blocked(peer, by): whether the peer waits; it adds the
+// ranks for which that peer waits to `by`.
 template <class IsBlocked>
 rank_set to_blame(int ranks, int rank, const rank_set& awaited, IsBlocked&& is_blocked) {
   rank_set seen = awaited, blamed;

@@ -1,4 +1,4 @@
-// Sizes at which a way pays (peer_writer.hpp).
+// The sizes from which each way pays (peer_writer.hpp).
 #include "comm/transport/shared/peer_writer.hpp"
 
 #include <cstring>
@@ -6,18 +6,18 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t through_up_to = 1 << 20;  // more would push out what it has just written
+constexpr std::int64_t most_cached_bytes = 1 << 20;  // more would evict its own lines
 
 }  // namespace
 
-// What is short goes through the cache anyway, since the fence would cost more.
-bool peer_writer::goes_through(std::int64_t bytes) const noexcept {
-  return bytes < judged_from || (near_.is_near() && bytes <= through_up_to);
+// Short copies always go through the cache, since the fence would cost more.
+bool peer_writer::uses_cache(std::int64_t bytes) const noexcept {
+  return bytes < least_probed_bytes || (probe_.shares_cache() && bytes <= most_cached_bytes);
 }
 
 void peer_writer::copy(const reduction_kernels& kernels, const void* from, char* to,
                        std::int64_t bytes) const {
-  if (!goes_through(bytes)) {
+  if (!uses_cache(bytes)) {
     kernels.copy_around_cache({from, to, bytes});
   } else if (bytes > 0) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));

@@ -1,13 +1,11 @@
-// How a rank writes what its peers read: through the cache, or around it.
+// The way in which a rank writes what its peers read: through the cache or around it.
 //
-// Around it (non-temporal stores) bytes go to memory, and peers read them there: the same at any
-// distance. Through it they stay in a cache: among ranks that share the third one writing and
-// reading are twice as fast, but where they do not each line first has to come from another
-// complex, ten times slower. Which it is no topology says for long, since the system moves threads,
-// and the host of a virtual machine its processors; so it is measured: now and then a rank times
-// how long a line takes that a peer has just written. How long its own writing takes says less,
-// since that depends on where the lines were before. Cost of a look: two at the clock and a line
-// from each peer.
+// Non-temporal stores put bytes into memory, where all peers read them equally fast. Stores through
+// the cache make writing and reading twice as fast among ranks that share an L3, but ten times
+// slower among those that do not, since each line has to come from another complex. The topology
+// does not tell: the system migrates threads, and a hypervisor its processors. So a rank
+// periodically times the read of a line that a peer has just written. A probe costs two reads of
+// the clock and a line from each peer.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +14,42 @@
 
 namespace velo::comm {
 
-// Whether lines come quickly, by what some took. Zen 4: within a complex 30 to 60 ns, the clock
-// among them, from another 170 and more. A single look can be disturbed: it takes some in a row to
-// change.
-class nearness {
+// Whether peers share a cache with this rank, by the latency of lines. On Zen 4 a line takes 30 to
+// 60 ns within a complex and 170 ns or more from another, the clock included. A single probe can be
+// disturbed: only several in a row change the answer.
+class cache_probe {
  public:
-  static constexpr std::int64_t far_line_ns = 100;
-  static constexpr int looks_to_change = 3;
-  static constexpr int operations_between = 8;  // from a look to the next, while they agree
+  static constexpr std::int64_t remote_line_ns = 100;
+  static constexpr int probes_to_switch = 3;
+  static constexpr int probe_interval = 8;  // between probes that agree
 
-  bool is_near() const noexcept { return near_; }
-  // Asked whenever a look could be taken, which it counts.
-  bool wants_look() noexcept { return until_look_ <= 1 || --until_look_ <= 0; }
-  void took(std::int64_t line_ns) noexcept {
-    const bool near = line_ns < far_line_ns;
-    against_ = near != near_ ? against_ + 1 : 0;
-    if (against_ == looks_to_change) near_ = near, against_ = 0;
-    until_look_ = against_ > 0 ? 1 : operations_between;
+  bool shares_cache() const noexcept { return shares_cache_; }
+  // Counts an operation and tells whether it should probe.
+  bool is_due() noexcept { return until_probe_ <= 1 || --until_probe_ <= 0; }
+  void record(std::int64_t line_ns) noexcept {
+    const bool shares = line_ns < remote_line_ns;
+    disagreeing_ = shares != shares_cache_ ? disagreeing_ + 1 : 0;
+    if (disagreeing_ == probes_to_switch) shares_cache_ = shares, disagreeing_ = 0;
+    until_probe_ = disagreeing_ > 0 ? 1 : probe_interval;
   }
 
  private:
-  bool near_ = false;
-  int against_ = 0, until_look_ = 0;
+  bool shares_cache_ = false;
+  int disagreeing_ = 0, until_probe_ = 0;
 };
 
 class peer_writer {
  public:
-  static constexpr std::int64_t judged_from = 4096;  // bytes: less is written in one way
+  static constexpr std::int64_t least_probed_bytes = 4096;  // less always goes through the cache
 
-  explicit peer_writer(const nearness& known = {}) : near_(known) {}
+  explicit peer_writer(const cache_probe& known = {}) : probe_(known) {}
 
   void copy(const reduction_kernels& kernels, const void* from, char* to, std::int64_t bytes) const;
-  bool goes_through(std::int64_t bytes) const noexcept;
-  nearness& peers() noexcept { return near_; }
+  bool uses_cache(std::int64_t bytes) const noexcept;
+  cache_probe& probe() noexcept { return probe_; }
 
  private:
-  nearness near_;
+  cache_probe probe_;
 };
 
 }  // namespace velo::comm

@@ -1,12 +1,12 @@
-// A relay: pieces that every rank shows all others, one after the other, while it computes in
-// between.
+// A relay: a pipelined all-gather, in which every rank posts a sequence of pieces for all ranks and
+// computes in between.
 //
-// A rank writes a piece into its place and shows it; what all have shown it reads, and releases. Up
-// to `places` pieces may be on show, so that ranks need not keep step: none waits for another
-// unless that one is so many pieces behind. Ranks of one process see each other's tensors besides,
-// and then a piece may be rows of those, to which nothing is written. Nothing here copies. One
-// relay is one operation of its group; what its terms and pieces mean is up to who made it. Cost of
-// a piece: two lines from each peer.
+// A rank writes a piece into its next slot and posts it; once all ranks have posted a piece, it
+// reads them all and releases them. Up to `slots` pieces may be posted and not released, so that a
+// rank waits only for a peer that is so many pieces behind. Ranks of one process also see each
+// other's tensors; a piece may then be rows of these, and its slot stays empty. Nothing is copied
+// here. A relay is one operation of its group; its maker defines the meaning of terms and pieces. A
+// piece costs two lines from each peer.
 #pragma once
 
 #include <cstdint>
@@ -15,43 +15,44 @@ namespace velo::comm {
 
 class relay {
  public:
-  static constexpr int places = 4;
+  static constexpr int slots = 4;
 
   relay() = default;
   virtual ~relay() = default;
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
 
-  // What each rank's operation has as `in`, once a piece was awaited; nullptr where ranks do not
-  // see each other's tensors. It may be used, and be written where that is agreed, during a `use`,
-  // for a piece that was not released yet; an operation that fails waits for that.
-  virtual void* tensor(int of) const noexcept = 0;
+  // The `in` tensor of a rank's operation, known after the first wait; nullptr where ranks do not
+  // see each other's tensors. It may be read, or written where ranks agreed on that, during a
+  // tensor_access for a piece that is not released yet. An operation that fails waits for the end
+  // of all accesses.
+  virtual void* peer_tensor(int rank) const noexcept = 0;
 
-  // Each waits for peers; throws PEER.
-  virtual void await_place() = 0;    // until the next place may be written
-  virtual void await_piece() = 0;    // until all ranks show the oldest piece that is not released
-  virtual void await_readers() = 0;  // until no rank uses a tensor of this one any more
+  // These wait for peers and throw PEER.
+  virtual void wait_slot() = 0;     // until the next slot may be written
+  virtual void wait_piece() = 0;    // until all ranks have posted the oldest unreleased piece
+  virtual void wait_readers() = 0;  // until no rank uses a tensor of this one any more
 
-  virtual char* place() noexcept = 0;                    // to write the next piece to
-  virtual void show() noexcept = 0;                      // it is there
-  virtual const char* piece(int of) const noexcept = 0;  // the oldest that is not released
-  virtual void release() noexcept = 0;                   // it was read
-  virtual void finish() noexcept = 0;                    // the last was released
+  virtual char* slot() noexcept = 0;                       // for the next piece
+  virtual void post() noexcept = 0;                        // the next piece is complete
+  virtual const char* piece(int rank) const noexcept = 0;  // the oldest unreleased one
+  virtual void release() noexcept = 0;                     // this rank has read it
+  virtual void finish() noexcept = 0;                      // after the last release
 
-  class use {
+  class tensor_access {
    public:
-    explicit use(relay& of) : of_(of) { of.touch(); }  // throws PEER when the group has ended
-    ~use() { of_.leave(); }
-    use(const use&) = delete;
-    use& operator=(const use&) = delete;
+    explicit tensor_access(relay& of) : of_(of) { of.begin_access(); }  // PEER: the group has ended
+    ~tensor_access() { of_.end_access(); }
+    tensor_access(const tensor_access&) = delete;
+    tensor_access& operator=(const tensor_access&) = delete;
 
    private:
     relay& of_;
   };
 
  private:
-  virtual void touch() = 0;
-  virtual void leave() noexcept = 0;
+  virtual void begin_access() = 0;
+  virtual void end_access() noexcept = 0;
 };
 
 }  // namespace velo::comm

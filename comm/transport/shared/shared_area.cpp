@@ -1,4 +1,4 @@
-// Where things lie in the area, sleeping and waking, and the one fault.
+// The layout of the area, sleeping and waking, and the recorded fault.
 #include "comm/transport/shared/shared_area.hpp"
 
 #include <sched.h>
@@ -20,8 +20,8 @@ static_assert(std::is_trivially_copyable_v<fault> && std::is_standard_layout_v<f
 
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
-// Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to
-// one rank take eight staging slots at most; a page at least.
+// A channel slot is half a staging slot, and less from five ranks on, so that all channels to one
+// rank take at most eight staging slots. It has at least a page.
 std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
   const std::size_t share = 2 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
   return std::max(page, std::min(slot_bytes / 2 / page * page, share));
@@ -36,18 +36,18 @@ std::size_t channels_bytes(int ranks, std::size_t slot_bytes) {
          pairs(ranks) * shared_area::channel_slots * channel_slot_bytes(ranks, slot_bytes);
 }
 
-// Some rows of a product, of all its columns; four of a rank and four of another fit a third cache.
-std::size_t relay_place_bytes(std::size_t slot_bytes) {
+// A relay slot holds some whole rows of a product. Four slots each of two ranks fit an L3.
+std::size_t relay_slot_bytes(std::size_t slot_bytes) {
   return std::min(16 * slot_bytes, std::size_t{4} << 20);
 }
 
 std::size_t relays_bytes(int ranks, std::size_t slot_bytes) {
-  return static_cast<std::size_t>(ranks) * shared_area::relay_places *
-         relay_place_bytes(slot_bytes);
+  return static_cast<std::size_t>(ranks) * shared_area::relay_slots * relay_slot_bytes(slot_bytes);
 }
 
-// A rank's: 16 MiB unless the host says how much it stages. What is not used takes no memory.
-std::size_t lending_bytes_of(std::size_t slot_bytes) {
+// A rank's heap has 16 MiB unless the caller sets the staging buffer. Untouched pages take no
+// memory.
+std::size_t message_heap_bytes_of(std::size_t slot_bytes) {
   return std::min(64 * slot_bytes, std::size_t{256} << 20);
 }
 
@@ -55,13 +55,13 @@ std::size_t states_bytes(int ranks) {
   return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
 }
 
-// Behind the states are the payloads.
+// The payloads follow the states.
 std::size_t control_bytes(int ranks) {
   static_assert(mailbox::room <= page);
   return states_bytes(ranks) + static_cast<std::size_t>(ranks) * mailbox::count * page;
 }
 
-// The half of a counter that a sleeper watches: steps of 2^32 within a sleep do not happen.
+// The half of a counter on which a futex sleeps. No counter advances by 2^32 during a sleep.
 std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
   static_assert(sizeof word == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
   return reinterpret_cast<std::atomic<std::uint32_t>&>(word);
@@ -69,7 +69,7 @@ std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
 
 }  // namespace
 
-// 128 elements of 8 bytes for each rank, and as many results.
+// A slot holds 128 elements of 8 bytes for each rank, and as many results.
 std::size_t shared_area::least_slot(int ranks) noexcept {
   return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
 }
@@ -85,7 +85,7 @@ std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept 
 std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
   return needed_for(ranks, slot_bytes) + channels_bytes(ranks, slot_bytes) +
          relays_bytes(ranks, slot_bytes) +
-         static_cast<std::size_t>(ranks) * lending_bytes_of(slot_bytes);
+         static_cast<std::size_t>(ranks) * message_heap_bytes_of(slot_bytes);
 }
 
 shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
@@ -101,10 +101,10 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
       ranks_(ranks),
       slot_bytes_(slot_bytes),
       channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
-      relay_bytes_(relay_place_bytes(slot_bytes)),
-      lending_bytes_(lending_bytes_of(slot_bytes)),
+      relay_bytes_(relay_slot_bytes(slot_bytes)),
+      message_heap_bytes_(message_heap_bytes_of(slot_bytes)),
       relays_(reinterpret_cast<char*>(channels_) + channels_bytes(ranks, slot_bytes)),
-      lending_(relays_ + relays_bytes(ranks, slot_bytes)),
+      message_heaps_(relays_ + relays_bytes(ranks, slot_bytes)),
       who_(who) {}
 
 void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
@@ -112,7 +112,7 @@ void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t 
   std::atomic<std::uint32_t>& asleep = state(on).asleep;
   asleep.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t seen = word.load(std::memory_order_seq_cst);
-  if (seen < wanted && !is_noted()) {
+  if (seen < wanted && !has_fault()) {
     const timespec time{static_cast<time_t>(timeout_ns / 1000000000),
                         static_cast<long>(timeout_ns % 1000000000)};
     core::futex_wait(low_half(word), static_cast<std::uint32_t>(seen), &time, who_);
@@ -124,30 +124,30 @@ void shared_area::wake(std::atomic<std::uint64_t>& word) const noexcept {
   core::futex_wake(low_half(word), INT_MAX, who_);
 }
 
-void shared_area::ring(int peer) const noexcept {
+void shared_area::ring_doorbell(int peer) const noexcept {
   rank_state& there = state(peer);
   if (there.listening.load(std::memory_order_seq_cst) == 0) return;
-  there.bell.fetch_add(1, std::memory_order_seq_cst);
-  wake(there.bell);
+  there.doorbell.fetch_add(1, std::memory_order_seq_cst);
+  wake(there.doorbell);
 }
 
 void shared_area::wake_all() const noexcept {
   for (int rank = 0; rank < ranks_; ++rank) {
     for (mailbox& box : state(rank).boxes) wake(box.sequence);
     wake(state(rank).steps);
-    wake(state(rank).bell);
+    wake(state(rank).doorbell);
     wake(state(rank).released);
   }
 }
 
-void shared_area::note(int rank, const fault& why) const noexcept {
-  fault_note& own = state(rank).note;
+void shared_area::record_fault(int rank, const fault& why) const noexcept {
+  fault_record& own = state(rank).note;
   if (own.taken.exchange(1, std::memory_order_acquire) != 0) {
-    // Another thread of this rank writes one down, which takes microseconds; or the word is
+    // Another thread of this rank is writing a fault, which takes microseconds, or the word is
     // corrupt.
     const std::int64_t until = core::now_ns() + 1000000000;
-    while (!is_noted() && core::now_ns() < until) sched_yield();
-    if (is_noted()) return;
+    while (!has_fault() && core::now_ns() < until) sched_yield();
+    if (has_fault()) return;
   }
   own.what = why;
   std::uint64_t none = 0;
@@ -156,8 +156,8 @@ void shared_area::note(int rank, const fault& why) const noexcept {
     wake_all();
 }
 
-// Nothing of a note is taken unchecked. Where nobody can be blamed, all others are.
-bool shared_area::noted(int rank, fault& why) const noexcept {
+// Every field of a note is checked. If no rank can be blamed, all other ranks are.
+bool shared_area::read_fault(int rank, fault& why) const noexcept {
   const std::uint64_t first = head_->first_fault.load(std::memory_order_seq_cst);
   if (first == 0) return false;
   const bool is_rank = first <= static_cast<std::uint64_t>(ranks_);

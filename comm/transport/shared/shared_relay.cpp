@@ -1,79 +1,80 @@
-// Counting pieces (shared_relay.hpp).
+// The counters of pieces.
 #include "comm/transport/shared/shared_relay.hpp"
 
 #include <cstring>
 
 namespace velo::comm {
 
-shared_relay::shared_relay(comm::place& at, const operation& what, core::execution& state,
+shared_relay::shared_relay(rank_context& self, const operation& op, core::execution& state,
                            bool one_process)
-    : at_(at),
-      meeting_(at, what, state),
+    : self_(self),
+      round_(self, op, state),
       one_process_(one_process),
-      steps_before_(at.steps),
-      released_before_(at.area.state(at.rank).released.load(std::memory_order_relaxed)) {
-  meeting_.arrive(&what.in, sizeof what.in);
+      steps_before_(self.steps),
+      released_before_(self.area.state(self.rank).released.load(std::memory_order_relaxed)) {
+  round_.post(&op.in, sizeof op.in);
 }
 
-void* shared_relay::tensor(int of) const noexcept {
+void* shared_relay::peer_tensor(int rank) const noexcept {
   if (!one_process_) return nullptr;
   void* theirs;
-  std::memcpy(&theirs, meeting_.payload(of, sizeof theirs), sizeof theirs);
+  std::memcpy(&theirs, round_.payload(rank, sizeof theirs), sizeof theirs);
   return theirs;
 }
 
-void shared_relay::touch() {
+void shared_relay::begin_access() {
   if (!one_process_) return;
-  at_.area.state(at_.rank).touching.store(1, std::memory_order_seq_cst);
-  if (!at_.area.is_noted()) return;
-  leave();
-  raise_if_noted(at_);
+  self_.area.state(self_.rank).in_peer_tensors.store(1, std::memory_order_seq_cst);
+  if (!self_.area.has_fault()) return;
+  end_access();
+  raise_recorded_fault(self_);
 }
 
-void shared_relay::leave() noexcept {
-  if (one_process_) at_.area.state(at_.rank).touching.store(0, std::memory_order_release);
+void shared_relay::end_access() noexcept {
+  if (one_process_)
+    self_.area.state(self_.rank).in_peer_tensors.store(0, std::memory_order_release);
 }
 
-// Late, so that what is computed first is computed while others arrive.
-void shared_relay::meet() {
-  if (!met_) meeting_.meet();
-  met_ = true;
+// The wait is late, so that the first piece is computed while peers arrive.
+void shared_relay::wait_all() {
+  if (!waited_) round_.wait_all();
+  waited_ = true;
 }
 
-void shared_relay::await_place() {
-  meet();
-  if (shown_ >= places) await_released(shown_ - places + 1);
+void shared_relay::wait_slot() {
+  wait_all();
+  if (posted_ >= slots) wait_released(posted_ - slots + 1);
 }
 
-void shared_relay::await_readers() {
-  meet();
-  if (one_process_) await_released(shown_);  // else nobody reads what is not in a place
+void shared_relay::wait_readers() {
+  wait_all();
+  if (one_process_) wait_released(posted_);  // otherwise nobody reads outside of the slots
 }
 
-void shared_relay::await_released(std::uint64_t pieces) {
-  for (int peer = 0; peer < meeting_.size; ++peer)
-    meeting_.wait(peer, &meeting::released_by, released_before_ + pieces);
+void shared_relay::wait_released(std::uint64_t pieces) {
+  for (int peer = 0; peer < round_.size; ++peer)
+    round_.wait(peer, &shared_round::released_by, released_before_ + pieces);
 }
 
-void shared_relay::show() noexcept {
-  ++shown_;
-  at_.area.post(at_.rank, at_.area.state(at_.rank).steps, ++at_.steps);
+void shared_relay::post() noexcept {
+  ++posted_;
+  self_.area.post(self_.rank, self_.area.state(self_.rank).steps, ++self_.steps);
 }
 
-void shared_relay::await_piece() {
-  meet();
-  for (int peer = 0; peer < meeting_.size; ++peer)
-    meeting_.wait(peer, &meeting::steps_of, steps_before_ + released_ + 1);
+void shared_relay::wait_piece() {
+  wait_all();
+  for (int peer = 0; peer < round_.size; ++peer)
+    round_.wait(peer, &shared_round::steps_of, steps_before_ + released_ + 1);
 }
 
 void shared_relay::release() noexcept {
   ++released_;
-  at_.area.post(at_.rank, at_.area.state(at_.rank).released, released_before_ + released_);
+  self_.area.post(self_.rank, self_.area.state(self_.rank).released, released_before_ + released_);
 }
 
 void shared_relay::finish() noexcept {
-  at_.area.post(at_.rank, at_.area.state(at_.rank).steps, ++at_.steps);
-  at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);
+  self_.area.post(self_.rank, self_.area.state(self_.rank).steps, ++self_.steps);
+  self_.area.state(self_.rank).done.store(self_.operations, std::memory_order_release);
 }
 
 }  // namespace velo::comm

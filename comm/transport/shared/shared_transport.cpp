@@ -1,4 +1,4 @@
-// The table of collectives, and what a rank tells of all.
+// The table of collectives, and the description of all ranks.
 #include "comm/transport/shared/shared_transport.hpp"
 
 #include <sched.h>
@@ -13,26 +13,26 @@ namespace {
 
 constexpr std::int64_t spin_ns = 20000;
 
-void carry_out(meeting& m) {
-  switch (m.what.terms.kind) {
+void carry_out(shared_round& round) {
+  switch (round.op.terms.kind) {
     case collective::barrier:
-      return barrier(m);
+      return barrier(round);
     case collective::all_reduce:
-      return all_reduce(m);
+      return all_reduce(round);
     case collective::reduce:
-      return reduce(m);
+      return reduce(round);
     case collective::broadcast:
-      return broadcast(m);
+      return broadcast(round);
     case collective::all_gather:
-      return all_gather(m);
+      return all_gather(round);
     case collective::reduce_scatter:
-      return reduce_scatter(m);
+      return reduce_scatter(round);
     case collective::all_to_all:
-      return all_to_all(m);
+      return all_to_all(round);
     case collective::gather:
-      return gather(m);
+      return gather(round);
     case collective::scatter:
-      return scatter(m);
+      return scatter(round);
     case collective::send:
     case collective::receive:
     case collective::exchange:
@@ -40,73 +40,75 @@ void carry_out(meeting& m) {
     case collective::shrink:
     case collective::dispatch:
     case collective::combine:
-      return;  // not by meetings
+      return;  // these are not rounds
   }
 }
 
 }  // namespace
 
 shared_transport::shared_transport(const setting& set, const shared_area& area,
-                                   std::shared_ptr<void> memory, std::unique_ptr<peer_watch> watch,
-                                   std::shared_ptr<hall> parts, std::unique_ptr<windows> lent)
+                                   std::shared_ptr<void> memory,
+                                   std::unique_ptr<liveness_watch> watch,
+                                   std::shared_ptr<subgroup_rendezvous> subgroups,
+                                   std::unique_ptr<peer_mappings> mappings)
     : kind_(set.kind),
       memory_(std::move(memory)),
       watch_(std::move(watch)),
-      parts_(std::move(parts)),
-      lent_(std::move(lent)),
-      at_{area,
-          set.rank,
-          set.timeout_ns,
-          area.ranks() <= core::usable_threads() ? spin_ns : 0,
-          watch_.get(),
-          std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
-          0,
-          0,
-          std::vector<char>(2 * static_cast<std::size_t>(area.ranks())),
-          std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {
-  at_.lent = lent_.get();
-  at_.beside = set.beside;
+      subgroups_(std::move(subgroups)),
+      mappings_(std::move(mappings)),
+      self_{area,
+            set.rank,
+            set.timeout_ns,
+            area.ranks() <= core::usable_threads() ? spin_ns : 0,
+            watch_.get(),
+            std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
+            0,
+            0,
+            std::vector<char>(2 * static_cast<std::size_t>(area.ranks())),
+            std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {
+  self_.mappings = mappings_.get();
+  self_.progress = set.progress;
 }
 
-// Those that wait for us learn of it at once.
+// Peers that wait for this rank learn of it at once.
 shared_transport::~shared_transport() {
-  at_.area.state(at_.rank).left.store(1, std::memory_order_seq_cst);
-  at_.area.wake_all();
+  self_.area.state(self_.rank).left.store(1, std::memory_order_seq_cst);
+  self_.area.wake_all();
 }
 
-void shared_transport::run(const operation& what, core::execution& state) {
-  raise_if_noted(at_);
-  if (what.terms.kind >= collective::send) return carry(at_, what, state);
-  meeting m(at_, what, state);
-  carry_out(m);
-  at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);
-  m.own_next();
+void shared_transport::run(const operation& op, core::execution& state) {
+  raise_recorded_fault(self_);
+  if (op.terms.kind >= collective::send) return run_messages(self_, op, state);
+  shared_round round(self_, op, state);
+  carry_out(round);
+  self_.area.state(self_.rank).done.store(self_.operations, std::memory_order_release);
+  round.prefetch_next_mailbox();
 }
 
 void shared_transport::conclude() {
-  if (!has_failed()) meet_earlier(at_);
+  if (!has_failed()) wait_deferred(self_);
 }
 
-std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
-                                                     core::execution& state) {
-  raise_if_noted(at_);
-  return std::make_unique<shared_relay>(at_, what, state, kind_ == VELO_TRANSPORT_LOCAL);
+std::unique_ptr<relay> shared_transport::begin_relay(const operation& op, core::execution& state) {
+  raise_recorded_fault(self_);
+  return std::make_unique<shared_relay>(self_, op, state, kind_ == VELO_TRANSPORT_LOCAL);
 }
 
-// Others use them for the length of a slice of a product, or of a copy of a rank's rows, at most. A
-// rank alone has no others, and notes no fault.
+// Peers use this rank's tensors for at most the time of a slice of a product, or of a copy of a
+// rank's rows. A single rank has no peers and records no fault.
 void shared_transport::settle() noexcept {
   if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
   for (int peer = 0; peer < size(); ++peer)
-    while (at_.area.state(peer).touching.load(std::memory_order_seq_cst) != 0) sched_yield();
+    while (self_.area.state(peer).in_peer_tensors.load(std::memory_order_seq_cst) != 0)
+      sched_yield();
 }
 
 void shared_transport::describe(std::string& json) const {
   json += '[';
   for (int rank = 0; rank < size(); ++rank) {
-    const rank_state& s = at_.area.state(rank);
+    const rank_state& s = self_.area.state(rank);
     const std::uint64_t done = s.done.load(std::memory_order_acquire);
-    const mailbox& next = at_.area.box(rank, done + 1);
+    const mailbox& next = self_.area.box(rank, done + 1);
     const bool inside = next.sequence.load(std::memory_order_acquire) == done + 1;
     json += (rank == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(rank);
     json += ",\"completed\":" + std::to_string(done);

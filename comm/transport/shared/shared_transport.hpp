@@ -1,23 +1,23 @@
-// The transport of ranks that share memory, whoever owns that memory: the engine of `local` and
-// `shm`.
+// The transport of ranks that share memory, whoever owns that memory: the engine of the transports
+// `local` and `shm`.
 #pragma once
 
 #include <functional>
 #include <memory>
 
-#include "comm/transport/shared/meeting.hpp"
+#include "comm/transport/shared/shared_round.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace velo::comm {
 
-// Where ranks meet for a part of their group.
-class hall {
+// The rendezvous of ranks that form a subgroup of their group.
+class subgroup_rendezvous {
  public:
-  virtual ~hall() = default;
-  // glance: throws when there is no hope for the part. Throws not_there, what glance throws,
-  // MEMORY, IO.
-  virtual std::unique_ptr<transport> meet(const part_terms& of,
-                                          const std::function<void()>& glance) = 0;
+  virtual ~subgroup_rendezvous() = default;
+  // check: called periodically; throws when the subgroup cannot form any more. Throws
+  // missing_ranks, MEMORY, IO, and what check throws.
+  virtual std::unique_ptr<transport> join(const subgroup_terms& of,
+                                          const std::function<void()>& check) = 0;
 };
 
 class shared_transport final : public transport {
@@ -26,47 +26,48 @@ class shared_transport final : public transport {
     velo_transport kind;
     int rank;
     std::int64_t timeout_ns;
-    outside* beside = nullptr;
+    progress_hook* progress = nullptr;
   };
-  // memory: keeps the area mapped. watch, lent: may be nullptr.
+  // memory: keeps the area mapped. watch, mappings: may be nullptr.
   shared_transport(const setting& set, const shared_area& area, std::shared_ptr<void> memory,
-                   std::unique_ptr<peer_watch> watch, std::shared_ptr<hall> parts,
-                   std::unique_ptr<windows> lent = nullptr);
+                   std::unique_ptr<liveness_watch> watch,
+                   std::shared_ptr<subgroup_rendezvous> subgroups,
+                   std::unique_ptr<peer_mappings> mappings = nullptr);
   ~shared_transport() override;
 
   velo_transport kind() const noexcept override { return kind_; }
-  int rank() const noexcept override { return at_.rank; }
-  int size() const noexcept override { return at_.area.ranks(); }
+  int rank() const noexcept override { return self_.rank; }
+  int size() const noexcept override { return self_.area.ranks(); }
 
-  void run(const operation& what, core::execution& state) override;
-  void explain(const operation& what, explanation& to) const override;
+  void run(const operation& op, core::execution& state) override;
+  void explain(const operation& op, explanation& to) const override;
   bool starts_messages() const noexcept override { return true; }
-  std::int64_t relay_room() const noexcept override {
-    return static_cast<std::int64_t>(at_.area.relay_bytes());
+  std::int64_t relay_slot_bytes() const noexcept override {
+    return static_cast<std::int64_t>(self_.area.relay_bytes());
   }
-  std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
+  std::unique_ptr<relay> begin_relay(const operation& op, core::execution& state) override;
   void conclude() override;
   void settle() noexcept override;
-  void fail(const fault& why) noexcept override { at_.area.note(at_.rank, why); }
-  bool has_failed() const noexcept override { return at_.area.is_noted(); }
-  bool failed(fault& why) const noexcept override { return at_.area.noted(at_.rank, why); }
-  std::unique_ptr<transport> part(const part_terms& of) override;
-  std::unique_ptr<transport> shrink(const part_terms& of) override;
+  void fail(const fault& why) noexcept override { self_.area.record_fault(self_.rank, why); }
+  bool has_failed() const noexcept override { return self_.area.has_fault(); }
+  bool failed(fault& why) const noexcept override { return self_.area.read_fault(self_.rank, why); }
+  std::unique_ptr<transport> subgroup(const subgroup_terms& of) override;
+  std::unique_ptr<transport> shrink(const subgroup_terms& of) override;
   std::uint64_t in_place() const noexcept override {
-    return at_.area.state(at_.rank).in_place.load(std::memory_order_relaxed);
+    return self_.area.state(self_.rank).in_place.load(std::memory_order_relaxed);
   }
   void describe(std::string& json) const override;
 
  private:
-  std::unique_ptr<transport> meet(const part_terms& of);
-  void raise_if_hopeless(const part_terms& of) const;
+  std::unique_ptr<transport> join(const subgroup_terms& of);
+  void raise_if_impossible(const subgroup_terms& of) const;
 
   const velo_transport kind_;
   const std::shared_ptr<void> memory_;
-  const std::unique_ptr<peer_watch> watch_;
-  const std::shared_ptr<hall> parts_;
-  const std::unique_ptr<windows> lent_;
-  place at_;
+  const std::unique_ptr<liveness_watch> watch_;
+  const std::shared_ptr<subgroup_rendezvous> subgroups_;
+  const std::unique_ptr<peer_mappings> mappings_;
+  rank_context self_;
   std::uint64_t shrinks_ = 0;  // attempts
 };
 

@@ -1,4 +1,4 @@
-// System calls, tried again when a signal interrupts them.
+// The system calls, which are repeated when a signal interrupts them.
 #include "comm/transport/shm/packet.hpp"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ namespace {
 
 using core::now_ns;
 
-constexpr std::int64_t glance_ms = 50;
+constexpr std::int64_t poll_interval_ms = 50;
 
 bool address_of(const std::string& path, sockaddr_un& address) noexcept {
   address = {};
@@ -65,9 +65,9 @@ int descriptor::release() noexcept {
   return std::exchange(number_, -1);
 }
 
-deadline deadline::after(std::int64_t ns, std::function<void()> glance) {
+deadline deadline::after(std::int64_t ns, std::function<void()> check) {
   deadline made;
-  made.glance_ = std::move(glance);
+  made.check_ = std::move(check);
   if (__builtin_add_overflow(now_ns(), ns, &made.at_)) made.at_ = INT64_MAX;
   return made;
 }
@@ -78,7 +78,7 @@ std::int64_t deadline::left_ns() const noexcept {
 
 int deadline::left_ms() const noexcept {
   const std::int64_t ms = (left_ns() + 999999) / 1000000;
-  return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(ms, 0), glance_ms));
+  return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(ms, 0), poll_interval_ms));
 }
 
 descriptor listen_at(const std::string& path) noexcept {
@@ -95,9 +95,9 @@ int await_readable(pollfd* lines, std::size_t count, const deadline& until) {
   const int ready = poll(lines, count, until.left_ms());
   if (ready > 0) return ready;
   try {
-    until.glance();
+    until.check();
   } catch (...) {
-    // Who sent something may be gone since: a glance counts only if there is still nothing.
+    // A peer may have sent something and gone: the failure counts only if nothing can be read.
     const int late = poll(lines, count, 0);
     if (late > 0) return late;
     throw;
@@ -109,12 +109,12 @@ descriptor accept_now(int listening) noexcept {
   return descriptor(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
 }
 
-ino_t number_at(const std::string& path) noexcept {
+ino_t inode_at(const std::string& path) noexcept {
   struct stat is {};
   return stat(path.c_str(), &is) == 0 ? is.st_ino : 0;
 }
 
-// A listener with a full queue is tried again: a blocking attempt would not end by a deadline.
+// A listener with a full queue is tried again, since a blocking attempt would ignore the deadline.
 descriptor connect_by(const std::function<std::vector<std::string>()>& paths, const deadline& until,
                       socket_file& found) {
   std::int64_t pause_ns = 200000;
@@ -124,14 +124,15 @@ descriptor connect_by(const std::function<std::vector<std::string>()>& paths, co
       if (!address_of(path, address)) continue;
       descriptor made = new_socket(SOCK_NONBLOCK);
       if (!made) return made;
-      found = {path, number_at(path)};  // before: a file that takes its place now counts as another
+      found = {path,
+               inode_at(path)};  // read first: a file that replaces it later has another inode
       if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
         continue;
       fcntl(made.get(), F_SETFL, 0);
       return made;
     }
     if (until.is_over()) return descriptor();
-    until.glance();
+    until.check();
     const timespec pause{
         0, static_cast<long>(std::min(pause_ns, std::max(until.left_ns(), std::int64_t{1})))};
     nanosleep(&pause, nullptr);
@@ -172,7 +173,7 @@ bool send_packet(int line, const void* bytes, std::size_t size, const int* descr
   }
 }
 
-bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
+bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& passed,
              const deadline& until, std::size_t least, bool* lost) {
   if (!readable_by(line, until)) return false;
   iovec body{bytes, size};
@@ -193,7 +194,7 @@ bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& h
     const std::size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     int numbers[most_descriptors];
     std::memcpy(numbers, CMSG_DATA(head), count * sizeof(int));
-    for (std::size_t i = 0; i < count; ++i) handed.emplace_back(numbers[i]);
+    for (std::size_t i = 0; i < count; ++i) passed.emplace_back(numbers[i]);
   }
   return got >= static_cast<ssize_t>(least == 0 ? size : least);
 }

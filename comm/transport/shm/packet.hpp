@@ -1,4 +1,5 @@
-// Sockets between processes of one host that carry descriptors, with a deadline on every wait.
+// Unix sockets between processes of one host, which pass file descriptors. Every wait has a
+// deadline.
 #pragma once
 
 #include <poll.h>
@@ -11,7 +12,7 @@
 
 namespace velo::comm {
 
-// A descriptor that is closed in the end.
+// An owned file descriptor.
 class descriptor {
  public:
   explicit descriptor(int number = -1) noexcept : number_(number) {}
@@ -27,37 +28,37 @@ class descriptor {
   int number_;
 };
 
-// A point in time at which waiting ends. glance: called now and then meanwhile; throws when there
-// is nothing to wait for any more.
+// The time at which a wait ends. check: called periodically until then; throws when there is
+// nothing left to wait for.
 class deadline {
  public:
-  static deadline after(std::int64_t ns, std::function<void()> glance = nullptr);
+  static deadline after(std::int64_t ns, std::function<void()> check = nullptr);
   std::int64_t left_ns() const noexcept;
   bool is_over() const noexcept { return left_ns() <= 0; }
-  int left_ms() const noexcept;  // rounded up, until the next glance; at least 0
-  void glance() const {
-    if (glance_) glance_();
+  int left_ms() const noexcept;  // rounded up, at most the poll interval; at least 0
+  void check() const {
+    if (check_) check_();
   }
 
  private:
   std::int64_t at_ = 0;
-  std::function<void()> glance_;
+  std::function<void()> check_;
 };
 
 inline constexpr std::size_t most_descriptors = 128;  // in one packet
 
-descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
-// Waits for whatever may be read of these, until the next glance at most; how many may be.
+descriptor listen_at(const std::string& path) noexcept;  // empty: errno says why
+// Waits for readable sockets, at most for the poll interval; returns how many there are.
 int await_readable(pollfd* lines, std::size_t count, const deadline& until);
-descriptor accept_now(int listening) noexcept;  // none: errno says why
-// The file of a socket that was connected to.
+descriptor accept_now(int listening) noexcept;  // empty: errno says why
+// The file of a connected socket.
 struct socket_file {
   std::string path;
-  ino_t number = 0;
+  ino_t inode = 0;
 };
-ino_t number_at(const std::string& path) noexcept;  // of the file that is there now; 0: none
-// At the first of the paths, which are asked for anew before each attempt, that is listened at.
-// None when the deadline comes first, or there is no socket to be had.
+ino_t inode_at(const std::string& path) noexcept;  // 0: there is no file
+// Connects to the first path at which a process listens. paths() is called before each attempt. The
+// descriptor is empty if the deadline comes first or no socket can be made.
 descriptor connect_by(const std::function<std::vector<std::string>()>& paths, const deadline& until,
                       socket_file& found);
 bool is_own_user(int line) noexcept;
@@ -65,13 +66,13 @@ bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;
-// Of at least `least` bytes, 0: of `size`; of a longer one the first `size`. False: the other side
-// is gone, it said less, or the deadline came first. lost: whether descriptors that it handed over
-// found no place here.
-bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
+// Receives a packet of at least `least` bytes (0: of `size`), and the first `size` bytes of a
+// longer one. False: the peer is gone, sent less, or the deadline came first. lost: whether the
+// process had no room for some passed descriptors.
+bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& passed,
              const deadline& until, std::size_t least = 0, bool* lost = nullptr);
 
-int open_process(pid_t process) noexcept;  // a descriptor; -1: errno says why
-bool has_ended(int process) noexcept;      // of such a descriptor
+int open_process(pid_t process) noexcept;  // a pidfd; -1: errno says why
+bool has_ended(int process) noexcept;      // takes a pidfd
 
 }  // namespace velo::comm

@@ -15,10 +15,10 @@
 #include <thread>
 #include <utility>
 
-#include "comm/transport/rendezvous_words.hpp"
+#include "comm/transport/rendezvous_messages.hpp"
 #include "comm/transport/shared/shared_area.hpp"
-#include "comm/transport/shm/open_place.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/rendezvous_socket.hpp"
 #include "core/handle/failure.hpp"
 #include "core/host/clock.hpp"
 
@@ -32,9 +32,9 @@ namespace {
 constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
 constexpr char release[] = VELO_RELEASE;
 
-// By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both
-// begin to wait at about the same time.
-constexpr std::int64_t patience_ns = 100000000;
+// The extra time after its own deadline for which a rank that has reached rank 0 waits to hear
+// which ranks are missing: both began to wait at about the same time.
+constexpr std::int64_t answer_margin_ns = 100000000;
 
 constexpr std::uint64_t layout =
     sizeof(rank_state) << 40 | sizeof(channel) << 20 | (sizeof(area_head) + sizeof(message_head));
@@ -49,8 +49,8 @@ constexpr std::uint64_t layout =
   throw f;
 }
 
-// Ends a text that another process sent, and replaces control characters, which a terminal would
-// obey: those of ASCII, and U+0080 to U+009F.
+// Terminates a text that another process sent, and replaces control characters, which a terminal
+// would obey: those of ASCII, and U+0080 to U+009F.
 template <std::size_t size>
 void make_printable(char (&text)[size]) {
   text[size - 1] = 0;
@@ -74,24 +74,24 @@ std::uint64_t new_identity() {
   return made;
 }
 
-hello hello_of(const meeting_place& at) {
+hello hello_of(const rendezvous_options& at) {
   hello mine{};
   std::memcpy(mine.magic, magic, sizeof magic);
   core::copy_text(mine.release, sizeof mine.release, release);
   mine.rank = at.rank;
   mine.size = at.size;
   mine.layout = layout;
-  mine.lends = at.lends == nullptr ? 0 : at.lends->size();
+  mine.files = at.files == nullptr ? 0 : at.files->size();
   return mine;
 }
 
-// When to tell of ranks that are missing.
+// Reports missing ranks from time to time.
 class reminder {
  public:
-  explicit reminder(const meeting_place& at) : at_(at) {}
+  explicit reminder(const rendezvous_options& at) : at_(at) {}
 
   template <class Missing>
-  void look(Missing&& missing) {
+  void poll(Missing&& missing) {
     const std::int64_t waited = core::now_ns() - begin_;
     if (!at_.remind || waited < next_) return;
     at_.remind(missing(), waited);
@@ -101,120 +101,118 @@ class reminder {
  private:
   static constexpr std::int64_t first_ns = 5'000'000'000, every_ns = 30'000'000'000;
 
-  const meeting_place& at_;
+  const rendezvous_options& at_;
   const std::int64_t begin_ = core::now_ns();
   std::int64_t next_ = first_ns;
 };
 
-// Rank 0: all who came.
-class host {
+// Rank 0's side.
+class server {
  public:
-  explicit host(const meeting_place& at)
-      : at_(at), reminder_(at), until_(deadline::after(at.timeout_ns, [this] { glance(); })) {
-    open_.emplace(at.name);
-    for (int rank = 0; rank < at.size; ++rank) guests_.emplace_back();
-    guests_[0].process = own_process();
+  explicit server(const rendezvous_options& at)
+      : at_(at), reminder_(at), until_(deadline::after(at.timeout_ns, [this] { check(); })) {
+    socket_.emplace(at.name);
+    for (int rank = 0; rank < at.size; ++rank) joined_.emplace_back();
+    joined_[0].process = own_process();
   }
 
-  // Whatever goes wrong here, those that came learn of it.
-  company gather() {
+  // Every failure here is also sent to the ranks that have joined.
+  rendezvous_result run() {
     try {
-      await_all();
-      return seat();
-    } catch (const not_there& gave_up) {
-      welcome word{};  // no refusal: each has a deadline of its own, by which rank 0 may call again
-      word.missing = gave_up.places;
-      for (const guest& one : guests_)
-        if (one.line) send_packet(one.line.get(), &word, sizeof word, nullptr, 0);
+      wait_all();
+      return finish();
+    } catch (const missing_ranks& gave_up) {
+      welcome answer{};  // no refusal: rank 0 may call again before the deadline of the others
+      answer.missing = gave_up.ranks;
+      for (const joined_rank& one : joined_)
+        if (one.line) send_packet(one.line.get(), &answer, sizeof answer, nullptr, 0);
       throw;
     } catch (...) {
       const core::failure why = core::current_failure();
-      const bool own = why.rank < 0;  // rank 0 itself has not what it needs
+      const bool own = why.rank < 0;  // rank 0 itself failed
       const text got("rank 0 with: %s", why.cause);
-      for (const guest& one : guests_)
+      for (const joined_rank& one : joined_)
         if (one.line)
           refuse(one.line.get(), own ? 0 : why.rank, why.expected, own ? got.buffer : why.got);
       throw;
     }
   }
 
-  host(const host&) = delete;  // the deadline knows where it is
-  host& operator=(const host&) = delete;
+  server(const server&) = delete;  // the deadline refers to this object
+  server& operator=(const server&) = delete;
 
  private:
-  void glance() {
-    if (at_.glance) at_.glance();
-    reminder_.look([&] { return missing_ranks(); });
+  void check() {
+    if (at_.check) at_.check();
+    reminder_.poll([&] { return find_missing(); });
   }
 
-  struct guest {
+  struct joined_rank {
     descriptor line, process;
-    std::vector<descriptor> lent;
+    std::vector<descriptor> files;
     bool has_gone() const { return line && is_closed(line.get()); }
   };
 
-  // Somebody who connected and has not said who it is. A rank that is stopped meanwhile comes
-  // again.
-  struct stranger {
+  // A connection without a greeting so far. A rank that was stopped for too long connects again.
+  struct pending_connection {
     descriptor line;
     std::int64_t until_ns;
   };
   static constexpr std::int64_t greeting_ns = 1'000'000'000;
-  static constexpr std::size_t most_strangers = 256;
+  static constexpr std::size_t max_pending = 256;
 
-  void await_all() {
-    rank_set missing = missing_ranks();
+  void wait_all() {
+    rank_set missing = find_missing();
     while (missing.lowest() >= 0) {
-      std::vector<pollfd> lines{{open_->listening(), POLLIN, 0}};
-      for (const stranger& one : strangers_) lines.push_back({one.line.get(), POLLIN, 0});
+      std::vector<pollfd> lines{{socket_->listening(), POLLIN, 0}};
+      for (const pending_connection& one : pending_) lines.push_back({one.line.get(), POLLIN, 0});
       const bool some = await_readable(lines.data(), lines.size(), until_) > 0;
-      if (!some && until_.is_over()) throw not_there{missing};
-      for (std::size_t i = strangers_.size(); some && i-- > 0;)
-        if (lines[i + 1].revents != 0) admit(forget_stranger(i));
+      if (!some && until_.is_over()) throw missing_ranks{missing};
+      for (std::size_t i = pending_.size(); some && i-- > 0;)
+        if (lines[i + 1].revents != 0) admit(drop_pending(i));
       if (lines[0].revents != 0) accept_next();
-      while (!strangers_.empty() && strangers_.front().until_ns <= core::now_ns())
-        forget_stranger(0);
-      missing = missing_ranks();
+      while (!pending_.empty() && pending_.front().until_ns <= core::now_ns()) drop_pending(0);
+      missing = find_missing();
     }
-    strangers_.clear();
+    pending_.clear();
   }
 
-  // Descriptors that silent strangers hold are taken back where they are needed.
+  // The oldest silent connection is dropped when descriptors run out.
   void accept_next() {
-    descriptor coming = accept_now(open_->listening());
-    const bool full = !coming && (errno == EMFILE || errno == ENFILE);
-    if (full && strangers_.empty()) fail_io("the next rank", errno);
-    if (!coming && !full && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
+    descriptor accepted = accept_now(socket_->listening());
+    const bool full = !accepted && (errno == EMFILE || errno == ENFILE);
+    if (full && pending_.empty()) fail_io("the next rank", errno);
+    if (!accepted && !full && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
       fail_io("the next rank", errno);
-    if (full || strangers_.size() == most_strangers) forget_stranger(0);
-    if (coming && is_own_user(coming.get()))
-      strangers_.push_back({std::move(coming), core::now_ns() + greeting_ns});
+    if (full || pending_.size() == max_pending) drop_pending(0);
+    if (accepted && is_own_user(accepted.get()))
+      pending_.push_back({std::move(accepted), core::now_ns() + greeting_ns});
   }
 
-  descriptor forget_stranger(std::size_t at) {
-    descriptor line = std::move(strangers_[at].line);
-    strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(at));
+  descriptor drop_pending(std::size_t at) {
+    descriptor line = std::move(pending_[at].line);
+    pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(at));
     return line;
   }
 
-  // Those that have not come, or have gone again since they waited no longer. Of a process that
-  // ended the others learn sooner in the group.
-  rank_set missing_ranks() const {
+  // Ranks that have not joined, or have given up since. A process that ended counts as joined: its
+  // peers notice that sooner in the group.
+  rank_set find_missing() const {
     rank_set missing;
     for (int rank = 0; rank < at_.size; ++rank) {
-      const guest& one = guests_[static_cast<std::size_t>(rank)];
+      const joined_rank& one = joined_[static_cast<std::size_t>(rank)];
       if (!one.process || (one.has_gone() && !has_ended(one.process.get()))) missing.add(rank);
     }
     return missing;
   }
 
-  // Who says nothing that a rank says is sent away; a rank of ours that is not as it should be ends
-  // the rendezvous for all. No number is repeated to others before it is known to be one of a rank.
+  // A process without a rank's greeting is disconnected; a rank of this group with other terms ends
+  // the rendezvous for all. No number is passed on before it is known to be a rank.
   void admit(descriptor line) {
     hello theirs{};
-    std::vector<descriptor> handed;
+    std::vector<descriptor> passed;
     bool lost = false;
-    if (!receive(line.get(), &theirs, sizeof theirs, handed, until_, least_hello, &lost) ||
+    if (!receive(line.get(), &theirs, sizeof theirs, passed, until_, least_hello, &lost) ||
         std::memcmp(theirs.magic, magic, sizeof magic) != 0)
       return;
     make_printable(theirs.release);
@@ -228,23 +226,23 @@ class host {
     if (theirs.size != at_.size || theirs.rank < 1)
       end_by(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
              text("rank %d of %d", theirs.rank, theirs.size));
-    const bool no_room = lost && handed.size() < 1 + theirs.lends;
-    if (theirs.lends > most_lent_files || (!no_room && handed.size() != 1 + theirs.lends))
+    const bool no_room = lost && passed.size() < 1 + theirs.files;
+    if (theirs.files > max_registered_files || (!no_room && passed.size() != 1 + theirs.files))
       return refuse(line.get(), theirs.rank,
                     "a descriptor of its process, and of each file it lends",
-                    text("%zu descriptors", handed.size()));
-    guest& place = guests_[static_cast<std::size_t>(theirs.rank)];
-    if (place.process && !place.has_gone())
+                    text("%zu descriptors", passed.size()));
+    joined_rank& entry = joined_[static_cast<std::size_t>(theirs.rank)];
+    if (entry.process && !entry.has_gone())
       return refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
-    place.line = std::move(line);
+    entry.line = std::move(line);
     if (no_room)
       fail_io("a descriptor of each rank's process, and of each file that it lends", EMFILE);
-    place.process = std::move(handed[0]);
-    handed.erase(handed.begin());
-    place.lent = std::move(handed);
+    entry.process = std::move(passed[0]);
+    passed.erase(passed.begin());
+    entry.files = std::move(passed);
     welcome receipt{};
     receipt.kind = is_receipt;
-    send_packet(place.line.get(), &receipt, sizeof receipt, nullptr, 0);
+    send_packet(entry.line.get(), &receipt, sizeof receipt, nullptr, 0);
   }
 
   static void refuse(int line, int rank, const char* expected, const char* got) {
@@ -261,64 +259,64 @@ class host {
     fail_peer(rank, expected, got);
   }
 
-  // Who came is met from here on: whoever calls by this name is at another rendezvous. That a rank
-  // is gone again, the others find in the group.
-  company seat() {
-    open_.reset();
-    company all;
+  // All ranks have joined: later callers by this name are at another rendezvous. The others notice
+  // in the group if a rank is gone again.
+  rendezvous_result finish() {
+    socket_.reset();
+    rendezvous_result all;
     all.slot_bytes = at_.slot_bytes;
     all.identity = new_identity();
     all.memory = make_memory();
     std::vector<int> processes;
-    for (guest& one : guests_) processes.push_back(one.process.get());
-    welcome yes{};
-    yes.slot_bytes = at_.slot_bytes;
-    yes.identity = all.identity;
+    for (joined_rank& one : joined_) processes.push_back(one.process.get());
+    welcome terms{};
+    terms.slot_bytes = at_.slot_bytes;
+    terms.identity = all.identity;
     const int memory = all.memory.get();
     for (int rank = 1; rank < at_.size; ++rank) {
-      const int line = guests_[static_cast<std::size_t>(rank)].line.get();
-      send_packet(line, &yes, sizeof yes, &memory, 1);
+      const int line = joined_[static_cast<std::size_t>(rank)].line.get();
+      send_packet(line, &terms, sizeof terms, &memory, 1);
       for (std::size_t first = 0; first < processes.size(); first += most_descriptors)
         send_packet(line, "+", 1, processes.data() + first,
                     std::min(most_descriptors, processes.size() - first));
-      hand_on_lent(rank, line);
+      send_files(rank, line);
     }
-    all.lent.emplace_back();
-    all.lends = lends();
-    for (guest& one : guests_) {
+    all.peer_files.emplace_back();
+    all.any_files = has_files();
+    for (joined_rank& one : joined_) {
       all.processes.push_back(std::move(one.process));
-      if (!one.lent.empty()) all.lends = true;
-      if (&one != &guests_[0]) all.lent.push_back(std::move(one.lent));
+      if (!one.files.empty()) all.any_files = true;
+      if (&one != &joined_[0]) all.peer_files.push_back(std::move(one.files));
     }
     return all;
   }
 
-  bool lends() const { return at_.lends != nullptr && !at_.lends->empty(); }
+  bool has_files() const { return at_.files != nullptr && !at_.files->empty(); }
 
-  // To a rank what each other lends; then a word of none, which says how many others lend. A rank
-  // that is gone is found in the group.
-  void hand_on_lent(int to, int line) const {
-    std::int32_t lenders = 0;
-    const auto send = [&](const lender& word, const std::vector<int>& files) {
-      if (!send_packet(line, &word, sizeof word, files.data(), files.size()) && errno != EPIPE &&
-          errno != ECONNRESET)
+  // Sends a rank the files of each other one, then a header without files that counts the owners.
+  // The others notice in the group if the rank is gone.
+  void send_files(int to, int line) const {
+    std::int32_t owners = 0;
+    const auto send = [&](const files_header& header, const std::vector<int>& files) {
+      if (!send_packet(line, &header, sizeof header, files.data(), files.size()) &&
+          errno != EPIPE && errno != ECONNRESET)
         fail_io("to hand on the files that ranks lend", errno);
     };
     for (int rank = 0; rank < at_.size; ++rank) {
       std::vector<int> files;
-      if (rank == 0 && lends())
-        for (const lent_file& one : *at_.lends) files.push_back(one.file.get());
-      for (const descriptor& one : guests_[static_cast<std::size_t>(rank)].lent)
+      if (rank == 0 && has_files())
+        for (const registered_file& one : *at_.files) files.push_back(one.file.get());
+      for (const descriptor& one : joined_[static_cast<std::size_t>(rank)].files)
         files.push_back(one.get());
       if (rank == to || files.empty()) continue;
       send({rank, static_cast<std::int32_t>(files.size())}, files);
-      ++lenders;
+      ++owners;
     }
-    send({-1, lenders}, {});
+    send({-1, owners}, {});
   }
 
-  // Of a size that nobody changes any more, and taken from the system now: a page that is not there
-  // later would end the process that touches it.
+  // The file's size is sealed, and its pages are allocated now: a page that could not be allocated
+  // later would kill the process that touches it.
   descriptor make_memory() const {
     descriptor memory(memfd_create("velo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memory) fail_io("a file in memory", errno);
@@ -334,35 +332,36 @@ class host {
     return memory;
   }
 
-  const meeting_place& at_;
+  const rendezvous_options& at_;
   reminder reminder_;
   const deadline until_;
-  std::optional<open_place> open_;
-  std::vector<guest> guests_;
-  std::vector<stranger> strangers_;  // in the order in which they came
+  std::optional<rendezvous_socket> socket_;
+  std::vector<joined_rank> joined_;
+  std::vector<pending_connection> pending_;  // in order of connection
 };
 
-// Any other rank.
-class visitor {
+// The side of any other rank.
+class client {
  public:
-  explicit visitor(const meeting_place& at)
+  explicit client(const rendezvous_options& at)
       : at_(at),
         reminder_(at),
-        until_(deadline::after(at.timeout_ns, [this] { glance(); })),
-        answered_by_(deadline::after(
-            at.timeout_ns > INT64_MAX - patience_ns ? at.timeout_ns : at.timeout_ns + patience_ns)),
+        until_(deadline::after(at.timeout_ns, [this] { check(); })),
+        answer_deadline_(deadline::after(at.timeout_ns > INT64_MAX - answer_margin_ns
+                                             ? at.timeout_ns
+                                             : at.timeout_ns + answer_margin_ns)),
         process_(own_process()) {
     missing_.add(0);
   }
-  visitor(const visitor&) = delete;  // the deadline knows where it is
-  visitor& operator=(const visitor&) = delete;
+  client(const client&) = delete;  // the deadline refers to this object
+  client& operator=(const client&) = delete;
 
-  company join() {
+  rendezvous_result run() {
     welcome answer{};
-    std::vector<descriptor> handed;
-    while (!knock(answer, handed)) {
-      if (until_.is_over()) throw not_there{missing_};
-      until_.glance();
+    std::vector<descriptor> passed;
+    while (!try_connect(answer, passed)) {
+      if (until_.is_over()) throw missing_ranks{missing_};
+      until_.check();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     make_printable(answer.expected);
@@ -370,33 +369,33 @@ class visitor {
     if (answer.kind == is_refusal)
       fail_peer(answer.rank >= 0 && answer.rank < most_ranks ? answer.rank : -1, answer.expected,
                 answer.got);
-    company all;
-    if (handed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
-    all.memory = std::move(handed[0]);
+    rendezvous_result all;
+    if (passed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
+    all.memory = std::move(passed[0]);
     require_area(all.memory, answer.slot_bytes);
     all.slot_bytes = answer.slot_bytes;
     all.identity = answer.identity;
     const auto size = static_cast<std::size_t>(at_.size);
     while (all.processes.size() < size) {
       char plus;
-      handed.clear();
-      if (!receive(line_.get(), &plus, 1, handed, answered_by_))
+      passed.clear();
+      if (!receive(line_.get(), &plus, 1, passed, answer_deadline_))
         fail_peer(0, "rank 0 until all have come", "rank 0 gone");
-      if (handed.size() != std::min(most_descriptors, size - all.processes.size()))
+      if (passed.size() != std::min(most_descriptors, size - all.processes.size()))
         fail_io("a descriptor of each rank's process", EMFILE);
-      for (descriptor& one : handed) all.processes.push_back(std::move(one));
+      for (descriptor& one : passed) all.processes.push_back(std::move(one));
     }
-    take_lent(all);
+    receive_files(all);
     return all;
   }
 
  private:
-  void glance() {
-    if (at_.glance) at_.glance();
-    reminder_.look([&] { return missing_; });
+  void check() {
+    if (at_.check) at_.check();
+    reminder_.poll([&] { return missing_; });
   }
 
-  // That every place of the area is there, and stays.
+  // Requires a file of the size that the area needs, sealed against shrinking.
   void require_area(const descriptor& memory, std::uint64_t slot_bytes) const {
     constexpr std::uint64_t most = std::uint64_t{1} << 40;
     struct stat is {};
@@ -411,88 +410,87 @@ class visitor {
                      static_cast<long long>(is.st_size)));
   }
 
-  void take_lent(company& all) {
-    all.lent.resize(static_cast<std::size_t>(at_.size));
-    all.lends = at_.lends != nullptr && !at_.lends->empty();
-    for (std::int32_t lenders = 0;; ++lenders) {
-      lender word{};
-      std::vector<descriptor> handed;
-      if (!receive(line_.get(), &word, sizeof word, handed, answered_by_))
+  void receive_files(rendezvous_result& all) {
+    all.peer_files.resize(static_cast<std::size_t>(at_.size));
+    all.any_files = at_.files != nullptr && !at_.files->empty();
+    for (std::int32_t owners = 0;; ++owners) {
+      files_header header{};
+      std::vector<descriptor> passed;
+      if (!receive(line_.get(), &header, sizeof header, passed, answer_deadline_))
         fail_peer(0, "rank 0 until all have come", "rank 0 gone");
-      if (word.rank < 0 && word.files == lenders) return;
-      if (word.rank < 0 || word.rank >= at_.size || handed.empty() ||
-          handed.size() != static_cast<std::size_t>(word.files))
+      if (header.rank < 0 && header.files == owners) return;
+      if (header.rank < 0 || header.rank >= at_.size || passed.empty() ||
+          passed.size() != static_cast<std::size_t>(header.files))
         fail_io("a descriptor of each file that a rank lends", EMFILE);
-      all.lent[static_cast<std::size_t>(word.rank)] = std::move(handed);
-      all.lends = true;
+      all.peer_files[static_cast<std::size_t>(header.rank)] = std::move(passed);
+      all.any_files = true;
     }
   }
 
-  // Whether the listener says something. A process that is no rank may have listened before rank 0
-  // took the path: a rank without an answer leaves when another socket stands there. A rank that
-  // rank 0 has admitted has its receipt by then, since rank 0 sends it before it gives up the path.
+  // Whether the listener answers. Another process may have listened before rank 0 took the path, so
+  // that a rank without an answer gives up when another socket replaces it. A rank that rank 0 has
+  // admitted has its receipt by then: rank 0 sends it before it removes the socket.
   bool is_answered() {
     pollfd line{line_.get(), POLLIN, 0};
-    while (await_readable(&line, 1, answered_by_) == 0) {
-      const ino_t now = number_at(knocked_at_.path);
-      const bool is_replaced = now != 0 && now != knocked_at_.number;
+    while (await_readable(&line, 1, answer_deadline_) == 0) {
+      const ino_t now = inode_at(server_.path);
+      const bool is_replaced = now != 0 && now != server_.inode;
       if (is_replaced) return poll(&line, 1, 0) > 0;
-      if (answered_by_.is_over()) return false;
-      reminder_.look([&] { return missing_; });
+      if (answer_deadline_.is_over()) return false;
+      reminder_.poll([&] { return missing_; });
     }
     return true;
   }
 
-  bool hear(welcome& answer, std::vector<descriptor>& handed) {
-    return receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome);
+  bool receive_answer(welcome& answer, std::vector<descriptor>& passed) {
+    return receive(line_.get(), &answer, sizeof answer, passed, answer_deadline_, least_welcome);
   }
 
-  // False: rank 0 is not there, gave up, or was of another rendezvous that is over, or the listener
-  // is no rank 0.
-  bool knock(welcome& answer, std::vector<descriptor>& handed) {
+  // False: rank 0 gave up or belonged to an earlier rendezvous, or the listener is not rank 0.
+  bool try_connect(welcome& answer, std::vector<descriptor>& passed) {
     const auto paths = [this] {
-      std::vector<std::string> all = folders_.look();
+      std::vector<std::string> all = folders_.find();
       for (std::string& folder : all) folder += "/" + at_.name + ".socket";
       return all;
     };
-    line_ = connect_by(paths, until_, knocked_at_);
+    line_ = connect_by(paths, until_, server_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
-    if (!line_) throw not_there{missing_};
+    if (!line_) throw missing_ranks{missing_};
     const hello mine = hello_of(at_);
-    int own[1 + most_lent_files] = {process_.get()};
-    for (std::size_t i = 0; i < mine.lends; ++i) own[1 + i] = (*at_.lends)[i].file.get();
-    handed.clear();
+    int own[1 + max_registered_files] = {process_.get()};
+    for (std::size_t i = 0; i < mine.files; ++i) own[1 + i] = (*at_.files)[i].file.get();
+    passed.clear();
     answer = {};
-    if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.lends) || !is_answered() ||
-        !hear(answer, handed))
+    if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.files) || !is_answered() ||
+        !receive_answer(answer, passed))
       return false;
     if (answer.kind == is_refusal) return true;
-    if (answer.kind != is_receipt || !hear(answer, handed)) return false;
+    if (answer.kind != is_receipt || !receive_answer(answer, passed)) return false;
     if (answer.missing.lowest() < 0) return true;
-    rank_set told;
+    rank_set reported;
     for (int rank = 0; rank < at_.size; ++rank)
-      if (answer.missing.has(rank)) told.add(rank);
-    if (told.lowest() < 0) told.add(0);
-    missing_ = told;
+      if (answer.missing.has(rank)) reported.add(rank);
+    if (reported.lowest() < 0) reported.add(0);
+    missing_ = reported;
     return false;
   }
 
-  const meeting_place& at_;
+  const rendezvous_options& at_;
   reminder reminder_;
-  // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some
-  // may have been seated already, and have gone on and away, when their word reaches us.
-  const deadline until_, answered_by_;
+  // Once rank 0 is reached, only its answer counts: other ranks may already have joined the group,
+  // and left it, before rank 0's answer arrives here.
+  const deadline until_, answer_deadline_;
   const descriptor process_;
   rendezvous_folders folders_;
-  socket_file knocked_at_;
+  socket_file server_;
   descriptor line_;
   rank_set missing_;  // as far as this rank knows
 };
 
 }  // namespace
 
-company rendezvous(const meeting_place& at) {
-  return at.rank == 0 ? host(at).gather() : visitor(at).join();
+rendezvous_result rendezvous(const rendezvous_options& at) {
+  return at.rank == 0 ? server(at).run() : client(at).run();
 }
 
 }  // namespace velo::comm

@@ -1,4 +1,4 @@
-// Which folders are this user's alone.
+// The search for folders that belong to this user alone.
 #include "comm/transport/shm/rendezvous_folder.hpp"
 
 #include <dirent.h>
@@ -17,26 +17,26 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::size_t longest = 35;  // with the longest name it fits the address of a socket
+constexpr std::size_t longest = 35;  // with the longest name it fits a socket address
 constexpr char shared_folder[] = "/tmp";
-constexpr std::int64_t walk_rarity = 20;  // a search walks through /tmp for a twentieth of its time
+constexpr std::int64_t scan_rarity = 20;  // scans of /tmp take a twentieth of the time
 
 struct finding {
-  bool there = false, is_alone = false, is_ours = false;
-  std::string text;  // what is there
+  bool exists = false, is_private = false, is_ours = false;
+  std::string text;  // its mode and owner, or an error
 };
 
-finding look_at(const std::string& folder) {
+finding inspect(const std::string& folder) {
   finding found;
   struct stat is {};
   if (lstat(folder.c_str(), &is) != 0) {
-    found.there = errno != ENOENT;
+    found.exists = errno != ENOENT;
     found.text = std::strerror(errno);
     return found;
   }
-  found.there = true;
+  found.exists = true;
   found.is_ours = is.st_uid == geteuid();
-  found.is_alone = found.is_ours && S_ISDIR(is.st_mode) && (is.st_mode & 077) == 0;
+  found.is_private = found.is_ours && S_ISDIR(is.st_mode) && (is.st_mode & 077) == 0;
   found.text = core::text("mode %o of user %u", static_cast<unsigned>(is.st_mode),
                           static_cast<unsigned>(is.st_uid));
   return found;
@@ -46,22 +46,22 @@ std::string own_name() {
   return "velo-" + std::to_string(geteuid());
 }
 
-// Folders that the system makes for a user's sockets.
+// The folders that the system makes for a user's sockets.
 std::vector<std::string> runtime_folders() {
   std::vector<std::string> all;
-  const char* told = secure_getenv("XDG_RUNTIME_DIR");
-  if (told != nullptr && *told == '/') all.emplace_back(told);
+  const char* given = secure_getenv("XDG_RUNTIME_DIR");
+  if (given != nullptr && *given == '/') all.emplace_back(given);
   const std::string usual = "/run/user/" + std::to_string(geteuid());
   if (all.empty() || all[0] != usual) all.push_back(usual);
   const auto is_none = [](const std::string& folder) {
-    return folder.size() + sizeof "/velo" - 1 > longest || !look_at(folder).is_alone;
+    return folder.size() + sizeof "/velo" - 1 > longest || !inspect(folder).is_private;
   };
   all.erase(std::remove_if(all.begin(), all.end(), is_none), all.end());
   for (std::string& folder : all) folder += "/velo";
   return all;
 }
 
-// In the shared folder, with names that go on behind the usual one.
+// Folders in /tmp whose names begin with the usual one.
 std::vector<std::string> other_folders() {
   std::vector<std::string> all;
   const std::string begin = own_name() + "-";
@@ -69,7 +69,7 @@ std::vector<std::string> other_folders() {
   while (const dirent* entry = entries != nullptr ? readdir(entries.get()) : nullptr) {
     if (std::strncmp(entry->d_name, begin.c_str(), begin.size()) != 0) continue;
     std::string folder = std::string(shared_folder) + "/" + entry->d_name;
-    if (folder.size() <= longest && look_at(folder).is_alone) all.push_back(std::move(folder));
+    if (folder.size() <= longest && inspect(folder).is_private) all.push_back(std::move(folder));
   }
   std::sort(all.begin(), all.end());
   return all;
@@ -77,24 +77,24 @@ std::vector<std::string> other_folders() {
 
 finding made(const std::string& folder) {
   const int error = mkdir(folder.c_str(), 0700) != 0 ? errno : 0;
-  finding found = look_at(folder);
-  if (!found.there && error != 0) found.text = std::strerror(error);
+  finding found = inspect(folder);
+  if (!found.exists && error != 0) found.text = std::strerror(error);
   return found;
 }
 
 }  // namespace
 
-std::vector<std::string> rendezvous_folders::look() {
+std::vector<std::string> rendezvous_folders::find() {
   std::vector<std::string> all = runtime_folders();
   all.push_back(std::string(shared_folder) + "/" + own_name());
   const std::int64_t begin = core::now_ns();
-  if (begin >= next_walk_ns_) {
+  if (begin >= next_scan_ns_) {
     others_ = other_folders();
     const std::int64_t end = core::now_ns();
-    next_walk_ns_ = end + (end - begin) * walk_rarity;
+    next_scan_ns_ = end + (end - begin) * scan_rarity;
   }
   all.insert(all.end(), others_.begin(), others_.end());
-  const auto is_none = [](const std::string& folder) { return !look_at(folder).is_alone; };
+  const auto is_none = [](const std::string& folder) { return !inspect(folder).is_private; };
   all.erase(std::remove_if(all.begin(), all.end(), is_none), all.end());
   return all;
 }
@@ -103,14 +103,14 @@ std::string rendezvous_folder() {
   std::string tried;
   const auto can_be = [&](const std::string& folder) {
     const finding found = made(folder);
-    if (!found.is_alone) tried += (tried.empty() ? "" : "; ") + folder + ": " + found.text;
-    return found.is_alone;
+    if (!found.is_private) tried += (tried.empty() ? "" : "; ") + folder + ": " + found.text;
+    return found.is_private;
   };
   for (const std::string& folder : runtime_folders())
     if (can_be(folder)) return folder;
   std::string usual = std::string(shared_folder) + "/" + own_name();
   if (can_be(usual)) return usual;
-  if (const finding found = look_at(usual); found.there && !found.is_ours) {
+  if (const finding found = inspect(usual); found.exists && !found.is_ours) {
     for (const std::string& folder : other_folders()) return folder;
     std::string other = usual + "-XXXXXX";
     if (mkdtemp(other.data()) != nullptr) return other;

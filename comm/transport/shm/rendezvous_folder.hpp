@@ -1,12 +1,11 @@
-// The folders in which ranks of one host find each other's sockets: each is this user's alone
-// (0700, no link), so that nobody else can take a name in it.
+// The folders in which ranks of one host find each other's sockets. Each belongs to this user alone
+// (mode 0700, no link), so that no other user can take a name in it.
 //
-// Rank 0 takes the first that it can have: `velo` in $XDG_RUNTIME_DIR, then in /run/user/UID, where
-// the system made these for the user alone; then /tmp/velo-UID; and where another user has taken
-// that name, /tmp/velo-UID-XXXXXX, one of its own. The other ranks look in all that are there:
-// ranks may differ in environment, and the other user may give the name back after rank 0 came.
-// Invariant: a folder that another user can write to is never used. Cost: a few system calls, and
-// walks through /tmp.
+// Rank 0 uses the first folder that it can have: `velo` in $XDG_RUNTIME_DIR or in /run/user/UID, if
+// these are private; then /tmp/velo-UID; then, if another user has taken that name, a new
+// /tmp/velo-UID-XXXXXX. The other ranks search all existing ones: their environments may differ,
+// and the other user may remove the folder after rank 0 has chosen. Invariant: a folder that
+// another user can write to is never used. Cost: a few system calls, and scans of /tmp.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,17 @@
 
 namespace velo::comm {
 
-// Rank 0's; it is made. Throws IO with what was found at each place.
+// Makes and returns rank 0's folder. Throws IO, which lists the findings at each path.
 std::string rendezvous_folder();
 
 // A search for rank 0 through all folders of this user.
 class rendezvous_folders {
  public:
-  std::vector<std::string> look();  // those that are there now, rank 0's first choice first
+  std::vector<std::string> find();  // the existing ones, rank 0's first choice first
 
  private:
-  std::vector<std::string> others_;  // of the last walk through /tmp
-  std::int64_t next_walk_ns_ = 0;
+  std::vector<std::string> others_;  // found by the last scan of /tmp
+  std::int64_t next_scan_ns_ = 0;
 };
 
 }  // namespace velo::comm

@@ -1,5 +1,5 @@
-// The transport of ranks that are processes of one host: shared memory that a rendezvous handed
-// out.
+// The transport of ranks that are processes of one host. Their shared memory comes from a
+// rendezvous.
 #pragma once
 
 #include <memory>
@@ -9,13 +9,13 @@
 
 namespace velo::comm {
 
-class outside;
+class progress_hook;
 
-// Meets the other ranks; throws as rendezvous does. beside: what its ranks look after while they
-// wait.
-std::unique_ptr<transport> make_shm(const meeting_place& at, outside* beside = nullptr);
+// Joins the other ranks; throws as rendezvous does. progress: polled by ranks that wait.
+std::unique_ptr<transport> make_shm(const rendezvous_options& at,
+                                    progress_hook* progress = nullptr);
 
-// Whether it can be: throws IO with what is missing.
+// Throws IO with the missing facility if this system lacks one.
 void require_shm();
 
 }  // namespace velo::comm

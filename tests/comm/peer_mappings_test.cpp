@@ -1,5 +1,5 @@
-// Tensors in shared pools that peers read where they lie: the bits are those of staged ones, a
-// tensor that lies elsewhere has all stage, and what ends a group ends it there too.
+// Tensors in shared pools, which peers read in place: the bits equal those of staged tensors, a
+// tensor elsewhere makes all ranks stage, and a fault ends the group as well.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -8,7 +8,7 @@
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/shared/windows.hpp"
+#include "comm/transport/shared/peer_mappings.hpp"
 
 using namespace velo::testing;
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 
-// Memory of a pool, at a place that is not a line's beginning.
+// Memory of a pool that does not begin at a cache line.
 class block {
  public:
   block(velo_pool pool, std::int64_t bytes, velo_lifetime lifetime = VELO_LIFETIME_DEFAULT)
@@ -217,7 +217,7 @@ TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bi
     INFO(one.expected << ", " << one.got);
     CHECK(one.code == VELO_OK);
     CHECK(one.value == 0);
-    CHECK(one.in_place == 2 * 2);  // broadcasts, whose root lends
+    CHECK(one.in_place == 2 * 2);  // broadcasts, whose root registers memory
   }
 }
 
@@ -318,43 +318,44 @@ TEST_CASE("addresses of a pool that was destroyed are no place in its file") {
   velo_pool pool = nullptr;
   REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
   static const char bytes[4096] = {};
-  auto own = std::make_shared<velo::comm::lent_files>();
+  auto own = std::make_shared<velo::comm::registered_files>();
   own->push_back({velo::comm::descriptor(), bytes, sizeof bytes, pool});
-  const velo::comm::windows all(own, {});
-  CHECK(all.find(bytes, 64) != velo::comm::windows::nowhere);
+  const velo::comm::peer_mappings all(own, {});
+  CHECK(all.find(bytes, 64) != velo::comm::peer_mappings::unmapped);
   velo_pool_destroy(pool);
-  CHECK(all.find(bytes, 64) == velo::comm::windows::nowhere);
+  CHECK(all.find(bytes, 64) == velo::comm::peer_mappings::unmapped);
 }
 
 TEST_CASE("a window grows with what is read through it, and places outside of a file are none") {
   using velo::comm::descriptor;
-  using velo::comm::windows;
+  using velo::comm::peer_mappings;
   constexpr std::int64_t size = std::int64_t{8} << 20;
   descriptor file(memfd_create("velo_test", MFD_CLOEXEC));
   REQUIRE(ftruncate(file.get(), size) == 0);
   char* begin =
       static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
   for (std::int64_t at = 0; at < size; at += 4096) begin[at] = static_cast<char>(at / 4096 % 127);
-  auto own = std::make_shared<velo::comm::lent_files>();
+  auto own = std::make_shared<velo::comm::registered_files>();
   own->push_back({descriptor(dup(file.get())), begin, std::uint64_t{1} << 30});
   std::vector<std::vector<descriptor>> peers(2);
   peers[1].push_back(std::move(file));
-  windows all(own, std::move(peers));
+  peer_mappings all(own, std::move(peers));
 
-  CHECK(all.find(begin - 1, 1) == windows::nowhere);
-  CHECK(all.find(begin + 10, (std::int64_t{1} << 30) - 9) == windows::nowhere);
-  CHECK(all.find(nullptr, 0) == windows::unread);
-  CHECK(windows(nullptr, {}).find(begin, 1) == windows::nowhere);
+  CHECK(all.find(begin - 1, 1) == peer_mappings::unmapped);
+  CHECK(all.find(begin + 10, (std::int64_t{1} << 30) - 9) == peer_mappings::unmapped);
+  CHECK(all.find(nullptr, 0) == peer_mappings::unread);
+  CHECK(peer_mappings(nullptr, {}).find(begin, 1) == peer_mappings::unmapped);
   bool same = true;
   for (const std::int64_t at : {std::int64_t{4096}, size / 2, size - 4096, std::int64_t{0}})
-    same = same && *all.at(1, all.find(begin + at, 4096), 4096) == begin[at];
+    same = same && *all.address(1, all.find(begin + at, 4096), 4096) == begin[at];
   CHECK(same);
-  const windows::place known = all.find(begin, 4096);
-  CHECK(all.at(1, known | 2, 4096) == nullptr);  // the second file, of a rank that lends one
-  CHECK(all.at(0, known, 4096) == nullptr);      // of a rank that lends none
-  CHECK(all.at(1, windows::unread, 4096) == nullptr);
-  const windows::place last = all.find(begin + size - 4096, 4096);
-  CHECK(all.at(1, last, 4097) == nullptr);  // beyond what the file has
-  CHECK(all.at(1, ~windows::place{0} << 2 | 1, 4096) == nullptr);
+  const peer_mappings::location known = all.find(begin, 4096);
+  CHECK(all.address(1, known | 2, 4096) ==
+        nullptr);                                 // the second file, of a rank that registers one
+  CHECK(all.address(0, known, 4096) == nullptr);  // of a rank that registers none
+  CHECK(all.address(1, peer_mappings::unread, 4096) == nullptr);
+  const peer_mappings::location last = all.find(begin + size - 4096, 4096);
+  CHECK(all.address(1, last, 4097) == nullptr);  // beyond what the file has
+  CHECK(all.address(1, ~peer_mappings::location{0} << 2 | 1, 4096) == nullptr);
   munmap(begin, size);
 }

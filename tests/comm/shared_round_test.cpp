@@ -1,5 +1,5 @@
-// Meetings by themselves: steps that stand still, and the words of a set of ranks.
-#include "comm/transport/shared/meeting.hpp"
+// Rounds and relays over a bare area: ranks that stop, slots, counters, faults, sets of ranks.
+#include "comm/transport/shared/shared_round.hpp"
 
 #include <sys/mman.h>
 
@@ -14,7 +14,7 @@ namespace core = velo::core;
 
 namespace {
 
-// Ranks over one area, each a place and a context.
+// An area, and the context of each of its ranks.
 class area_of {
  public:
   explicit area_of(int ranks, std::int64_t timeout_ms) {
@@ -24,19 +24,19 @@ class area_of {
                   [bytes](void* p) { munmap(p, bytes); });
     const comm::shared_area area(memory_.get(), ranks, slot, core::sleepers::of_process);
     for (int rank = 0; rank < ranks; ++rank)
-      places_.push_back({area, rank, timeout_ms * 1000000, 0, nullptr,
-                         std::vector<const void*>(static_cast<std::size_t>(ranks)), 0, 0});
+      contexts_.push_back({area, rank, timeout_ms * 1000000, 0, nullptr,
+                           std::vector<const void*>(static_cast<std::size_t>(ranks)), 0, 0});
   }
-  comm::place& at(int rank) { return places_[static_cast<std::size_t>(rank)]; }
+  comm::rank_context& at(int rank) { return contexts_[static_cast<std::size_t>(rank)]; }
 
  private:
   std::shared_ptr<void> memory_;
-  std::vector<comm::place> places_;
+  std::vector<comm::rank_context> contexts_;
 };
 
-// body(meeting) as work that waits; the failure it ended with.
+// Runs body(round) as work that waits and returns the failure that ended it.
 template <class Body>
-core::failure met(comm::place& at, Body&& body) {
+core::failure run_round(comm::rank_context& self, Body&& body) {
   velo_context_desc one = VELO_CONTEXT_DESC_INIT;
   one.threads = 1;
   velo_context context = nullptr;
@@ -44,11 +44,11 @@ core::failure met(comm::place& at, Body&& body) {
   if (velo_context_create(&one, &context) != VELO_OK) return ended;
   core::context& owner = core::resolve<core::context>(context, "context");
   owner.inline_stream().run_waiting([&](core::execution& state) {
-    comm::operation what;
-    what.terms.kind = comm::collective::all_reduce;
-    comm::meeting m(at, what, state);
+    comm::operation op;
+    op.terms.kind = comm::collective::all_reduce;
+    comm::shared_round round(self, op, state);
     try {
-      body(m);
+      body(round);
     } catch (const core::failure& f) {
       ended = f;
     }
@@ -57,9 +57,8 @@ core::failure met(comm::place& at, Body&& body) {
   return ended;
 }
 
-// Two threads meet at a round's begin and go on within nanoseconds, one of them `apart` looks
-// later.
-void meet(std::atomic<int>& arrived, int round, int apart) {
+// A barrier of two threads, which leave it within nanoseconds, one of them `apart` loads later.
+void synchronize(std::atomic<int>& arrived, int round, int apart) {
   ++arrived;
   for (int looks = 0; arrived < 2 * (round + 1); ++looks)
     if (looks > 2000) std::this_thread::yield();
@@ -74,8 +73,8 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      ended[rank] = met(area.at(rank), [rank](comm::meeting& m) {
-        m.steps(
+      ended[rank] = run_round(area.at(rank), [rank](comm::shared_round& round) {
+        round.run_steps(
             {10, 0}, [](std::int64_t) {},
             [&](std::int64_t step) {
               if (rank == 1 && step == 2) velo::core::fail(VELO_ERR_IO, "", "to go on", "a stop");
@@ -91,10 +90,11 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
   }
 }
 
-// Looked at by who waits, between its look at the awaited word and at the deadline.
-class at_each_look final : public comm::peer_watch {
+// Runs a function at each check of a waiting rank, which is between the awaited word and the
+// deadline.
+class at_each_check final : public comm::liveness_watch {
  public:
-  explicit at_each_look(std::function<void()> act) : act_(std::move(act)) {}
+  explicit at_each_check(std::function<void()> act) : act_(std::move(act)) {}
   bool find_gone(comm::rank_set&, char (&)[128]) noexcept override {
     act_();
     return false;
@@ -104,25 +104,25 @@ class at_each_look final : public comm::peer_watch {
   const std::function<void()> act_;
 };
 
-TEST_CASE("who comes just before the deadline is not late, and nobody else is named") {
+TEST_CASE("a rank that posts just before the deadline is not late, and no other rank is named") {
   area_of area(3, 5);
   const auto come = [&](int rank) {
-    return met(area.at(rank), [](comm::meeting& m) { m.arrive(); }).code;
+    return run_round(area.at(rank), [](comm::shared_round& round) { round.post(); }).code;
   };
   CHECK(come(2) == VELO_OK);
   const auto begin = std::chrono::steady_clock::now();
   bool has_come = false;
-  at_each_look comes_late([&] {
+  at_each_check comes_late([&] {
     const std::chrono::milliseconds deadline{5};
     if (std::chrono::steady_clock::now() - begin < deadline)
-      std::this_thread::sleep_for(deadline);  // the next look is one beyond it
+      std::this_thread::sleep_for(deadline);  // the next check is beyond it
     else if (!std::exchange(has_come, true))
       come(1);
   });
   area.at(0).watch = &comes_late;
-  const core::failure ended = met(area.at(0), [](comm::meeting& m) {
-    m.arrive();
-    m.meet();
+  const core::failure ended = run_round(area.at(0), [](comm::shared_round& round) {
+    round.post();
+    round.wait_all();
   });
   CHECK(has_come);
   INFO(ended.got);
@@ -138,21 +138,21 @@ TEST_CASE(
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 3; ++rank)
       threads.emplace_back([&, rank] {
-        ended[rank] = met(area.at(rank), [&](comm::meeting& m) {
-          --area.at(rank).met;  // the relay's in the place of this meeting
+        ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
+          --area.at(rank).operations;  // the relay replaces this round
           {
-            comm::shared_relay pieces(area.at(rank), m.what, m.state, true);
-            pieces.await_place();
-            pieces.show();
-            pieces.await_piece();
+            comm::shared_relay pieces(area.at(rank), round.op, round.state, true);
+            pieces.wait_slot();
+            pieces.post();
+            pieces.wait_piece();
             if (rank == 1 && at == stop::before_reading) return;
             pieces.release();
-            if (at == stop::before_reading) pieces.await_readers();
+            if (at == stop::before_reading) pieces.wait_readers();
             if (rank == 1) return;
             pieces.finish();
           }
-          comm::meeting next(area.at(rank), m.what, m.state);
-          next.steps(
+          comm::shared_round next(area.at(rank), round.op, round.state);
+          next.run_steps(
               {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
         });
       });
@@ -171,28 +171,28 @@ TEST_CASE("what is staged in a slot stays until all have read it, whatever of a 
   const std::int64_t slot = static_cast<std::int64_t>(comm::shared_area::least_slot(ranks));
   const std::int64_t span = std::min(slot, GENERATE(as<std::int64_t>(), 8, 4096, 4224, 1 << 20));
   area_of area(ranks, 20000);
-  comm::nearness near;
-  for (int look = 0; look < comm::nearness::looks_to_change; ++look) near.took(0);
-  for (int rank = 1; rank < ranks; rank += 2)  // every second one moves on in its places
+  comm::cache_probe near;
+  for (int look = 0; look < comm::cache_probe::probes_to_switch; ++look) near.record(0);
+  for (int rank = 1; rank < ranks; rank += 2)  // every second rank shifts its slots
     area.at(rank).writer = comm::peer_writer(near);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      const core::failure ended = met(area.at(rank), [&](comm::meeting& m) {
-        m.steps(
+      const core::failure ended = run_round(area.at(rank), [&](comm::shared_round& round) {
+        round.run_steps(
             {steps, span},
             [&](std::int64_t step) {
               const std::int64_t mine = step * ranks + rank;
               for (const std::int64_t at : {std::int64_t{0}, span - 8})
-                std::memcpy(m.mine() + at, &mine, sizeof mine);
+                std::memcpy(round.own_slot() + at, &mine, sizeof mine);
             },
             [&](std::int64_t step) {
               if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
               for (int peer = 0; peer < ranks; ++peer)
                 for (const std::int64_t at : {std::int64_t{0}, span - 8}) {
                   std::int64_t theirs = 0;
-                  std::memcpy(&theirs, m.of(peer) + at, sizeof theirs);
+                  std::memcpy(&theirs, round.peer_slot(peer) + at, sizeof theirs);
                   wrong += theirs != step * ranks + peer;
                 }
             });
@@ -203,20 +203,22 @@ TEST_CASE("what is staged in a slot stays until all have read it, whatever of a 
   CHECK(wrong == 0);
 }
 
-TEST_CASE("ranks look how far they are from each other where they stage a page or more") {
+TEST_CASE("ranks probe for a shared cache where they stage a page or more") {
   const bool looks = GENERATE(true, false);
-  const std::int64_t span = comm::peer_writer::judged_from - (looks ? 0 : 1);
+  const std::int64_t span = comm::peer_writer::least_probed_bytes - (looks ? 0 : 1);
   area_of area(2, 20000);
   bool ended_well[2] = {}, looked[2] = {};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
       const auto nothing = [](std::int64_t) {};
-      const auto stage = [&](comm::meeting& m) { m.steps({1, span}, nothing, nothing); };
+      const auto stage = [&](comm::shared_round& round) {
+        round.run_steps({1, span}, nothing, nothing);
+      };
       bool well = true;
       for (int round = 0; round < 64; ++round) {
-        well = met(area.at(rank), stage).code == VELO_OK && well;
-        looked[rank] = looked[rank] || !area.at(rank).writer.peers().wants_look();
+        well = run_round(area.at(rank), stage).code == VELO_OK && well;
+        looked[rank] = looked[rank] || !area.at(rank).writer.probe().is_due();
       }
       ended_well[rank] = well;
     });
@@ -228,49 +230,49 @@ TEST_CASE("ranks look how far they are from each other where they stage a page o
 }
 
 TEST_CASE(
-    "what is used of a slot moves on with every second step, through all of its slot and not "
-    "beyond it") {
+    "the used span of a slot shifts with every second step, through the whole slot and not beyond "
+    "it") {
   const std::size_t slot = std::size_t{64} << 10;
   for (const int ranks : {2, 3, 4, 8}) {
     const std::size_t bytes = comm::shared_area::needed_for(ranks, slot);
     std::vector<char> memory(bytes);
     const comm::shared_area area(memory.data(), ranks, slot, core::sleepers::of_process);
     for (const std::size_t span : {std::size_t{4096}, std::size_t{5120}, slot}) {
-      const char* const first = area.slot(ranks - 1, 0, area.moved_by(0, span));
+      const char* const first = area.slot(ranks - 1, 0, area.slot_shift(0, span));
       const char* next = first;
       for (std::uint64_t step = 0; step < 200; ++step) {
-        const char* const at = area.slot(ranks - 1, step, area.moved_by(step, span));
+        const char* const at = area.slot(ranks - 1, step, area.slot_shift(step, span));
         REQUIRE(at + span <= memory.data() + bytes);
         if (step % 2 == 0 && at != first) REQUIRE(at == next);
         if (step % 2 == 0) next = at + span;
       }
-      CHECK((area.moved_by(2, span) != 0) == (span < slot));
+      CHECK((area.slot_shift(2, span) != 0) == (span < slot));
     }
-    CHECK(area.moved_by(2, 2048) == 0);
+    CHECK(area.slot_shift(2, 2048) == 0);
   }
 }
 
-TEST_CASE("counters go past 32 bits, and who sleeps on them wakes") {
+TEST_CASE("counters exceed 32 bits, and ranks that sleep on them wake") {
   area_of area(2, 60000);
   constexpr std::uint64_t first = (std::uint64_t{1} << 32) - 4;
   for (int rank = 0; rank < 2; ++rank) {
-    area.at(rank).met = area.at(rank).steps = first;
+    area.at(rank).operations = area.at(rank).steps = first;
     area.at(rank).area.state(rank).steps = first;
   }
   core::failure ended[2];
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      for (int round = 0; round < 8 && ended[rank].code == VELO_OK; ++round)
-        ended[rank] = met(area.at(rank), [&](comm::meeting& m) {
-          if (round % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-          m.steps(
+      for (int i = 0; i < 8 && ended[rank].code == VELO_OK; ++i)
+        ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
+          if (i % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          round.run_steps(
               {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
         });
     });
   for (std::thread& one : threads) one.join();
   for (const core::failure& one : ended) CHECK(one.code == VELO_OK);
-  CHECK(area.at(0).met == first + 8);
+  CHECK(area.at(0).operations == first + 8);
   CHECK(area.at(1).steps == first + 16);
 }
 
@@ -300,7 +302,7 @@ TEST_CASE("terms that differ in any one or two bits have different signatures") 
   }
 }
 
-TEST_CASE("sets of ranks are told as ranges") {
+TEST_CASE("sets of ranks are printed as ranges") {
   comm::rank_set set;
   CHECK(set.lowest() == -1);
   set.add(7);
@@ -329,9 +331,9 @@ TEST_CASE("a fault is there for every rank that noted one, however many note at 
         const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(rank).area;
         comm::fault mine, known;
         mine.sequence = static_cast<std::uint64_t>(rank) + 1;
-        meet(arrived, round, rank * (round % 100));
-        area.note(rank, mine);
-        unseen += !area.noted(0, known);
+        synchronize(arrived, round, rank * (round % 100));
+        area.record_fault(rank, mine);
+        unseen += !area.read_fault(0, known);
         std::uint64_t none = 0;
         if (!first[round].compare_exchange_strong(none, known.sequence))
           others += none != known.sequence;
@@ -354,9 +356,9 @@ TEST_CASE("threads of one rank that note at once leave one fault, there for all 
         const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(1).area;
         comm::fault mine, known;
         mine.kind = comm::fault::how::aborted;
-        meet(arrived, round, i * (round % 100));
-        area.note(1, mine);
-        unseen += !area.noted(0, known) || known.kind != mine.kind;
+        synchronize(arrived, round, i * (round % 100));
+        area.record_fault(1, mine);
+        unseen += !area.read_fault(0, known) || known.kind != mine.kind;
       }
     });
   for (std::thread& one : threads) one.join();
@@ -368,7 +370,7 @@ TEST_CASE("a rank that dies while it notes a fault hides no other's") {
   area.at(0).area.state(0).note.taken = 1;  // and never more
   comm::fault mine, known;
   mine.kind = comm::fault::how::ended;
-  area.at(1).area.note(1, mine);
-  REQUIRE(area.at(1).area.noted(0, known));
+  area.at(1).area.record_fault(1, mine);
+  REQUIRE(area.at(1).area.read_fault(0, known));
   CHECK(known.kind == comm::fault::how::ended);
 }

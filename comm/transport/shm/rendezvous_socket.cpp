@@ -1,5 +1,5 @@
-// The lock, then the socket.
-#include "comm/transport/shm/open_place.hpp"
+// The lock of the name, then the socket.
+#include "comm/transport/shm/rendezvous_socket.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,9 +20,9 @@
 namespace velo::comm {
 namespace {
 
-// Takes away the locks of this folder that nobody holds, with their sockets: rank 0s that were
-// killed left them, and their names may never come back.
-void take_abandoned(const std::string& folder) {
+// Removes the locks of this folder that no process holds, with their sockets. Killed rank 0s left
+// them, and their names may never be used again.
+void remove_abandoned(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> all(opendir(folder.c_str()), &closedir);
   if (all == nullptr) return;
   while (const dirent* one = readdir(all.get())) {
@@ -35,7 +35,7 @@ void take_abandoned(const std::string& folder) {
     struct stat held {
     }, named{};
     if (fstat(lock.get(), &held) != 0 || stat(path.c_str(), &named) != 0) continue;
-    if (held.st_ino != named.st_ino) continue;  // its owner has taken it away
+    if (held.st_ino != named.st_ino) continue;  // its owner has removed it
     unlink((folder + "/" + file.substr(0, dot) + ".socket").c_str());
     unlink(path.c_str());
   }
@@ -48,10 +48,10 @@ void fail_io(const char* expected, int error) {
              std::strerror(error));
 }
 
-// A lock on a file that somebody takes away meanwhile is none. Where a call fails, the file goes
-// that this claim holds or has made; one that another rank 0 may hold stays. take_abandoned holds a
-// lock for a moment: a claim tries for 20 ms.
-open_place::claim::claim(const std::string& folder, const std::string& name)
+// A lock on a file that another process has removed since is void. After a failed call the file is
+// removed if this object locked or made it; another rank 0 may hold any other file.
+// remove_abandoned holds a lock for a moment, so that the lock is tried for 20 ms.
+rendezvous_socket::name_lock::name_lock(const std::string& folder, const std::string& name)
     : file_(folder + "/" + name + ".lock") {
   for (int tries = 0; !lock_; ++tries) {
     constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
@@ -82,15 +82,16 @@ open_place::claim::claim(const std::string& folder, const std::string& name)
   }
 }
 
-open_place::claim::~claim() {
+rendezvous_socket::name_lock::~name_lock() {
   unlink(file_.c_str());
 }
 
-open_place::open_place(const std::string& name) : open_place(rendezvous_folder(), name) {}
+rendezvous_socket::rendezvous_socket(const std::string& name)
+    : rendezvous_socket(rendezvous_folder(), name) {}
 
-open_place::open_place(const std::string& folder, const std::string& name)
-    : claim_(folder, name), socket_(folder + "/" + name + ".socket") {
-  take_abandoned(folder);
+rendezvous_socket::rendezvous_socket(const std::string& folder, const std::string& name)
+    : name_lock_(folder, name), socket_(folder + "/" + name + ".socket") {
+  remove_abandoned(folder);
   unlink(socket_.c_str());
   listening_ = listen_at(socket_);
   if (listening_) return;
@@ -99,7 +100,7 @@ open_place::open_place(const std::string& folder, const std::string& name)
   fail_io("a socket in the rendezvous folder", error);
 }
 
-open_place::~open_place() {
+rendezvous_socket::~rendezvous_socket() {
   unlink(socket_.c_str());
 }
 

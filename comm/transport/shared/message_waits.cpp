@@ -1,12 +1,12 @@
-// Notes, and whether the channels bear them out.
-#include "comm/transport/shared/wait_notes.hpp"
+// Records of waits, and whether the channels agree with them.
+#include "comm/transport/shared/message_waits.hpp"
 
 #include "comm/transport/shared/blame.hpp"
 
 namespace velo::comm {
 namespace {
 
-using words = std::atomic<std::uint64_t>[wait_note::words];
+using words = std::atomic<std::uint64_t>[message_wait::words];
 
 bool has(const words& all, int rank) noexcept {
   return (all[rank / 64].load(std::memory_order_acquire) >> rank % 64 & 1) != 0;
@@ -21,15 +21,15 @@ bool is_full(const channel& c) noexcept {
   return c.put.load(std::memory_order_acquire) - taken == shared_area::channel_slots;
 }
 
-// Whether a rank waits: it noted so, and nothing that it waits for is there.
+// Whether a rank waits: it recorded a wait, and nothing that it waits for has happened.
 bool is_blocked(const shared_area& area, int rank, rank_set& by) noexcept {
-  const wait_note& note = area.state(rank).waits;
+  const message_wait& note = area.state(rank).waits;
   bool waits = false;
   for (int peer = 0; peer < area.ranks(); ++peer) {
-    const bool comes = has(note.comes, peer), goes = has(note.goes, peer);
-    if (!comes && !goes) continue;
-    if (comes && !is_empty(area.way(peer, rank))) return false;
-    if (goes && !is_full(area.way(rank, peer))) return false;
+    const bool receives = has(note.receives_from, peer), sends = has(note.sends_to, peer);
+    if (!receives && !sends) continue;
+    if (receives && !is_empty(area.channel_from(peer, rank))) return false;
+    if (sends && !is_full(area.channel_from(rank, peer))) return false;
     by.add(peer);
     waits = true;
   }
@@ -38,17 +38,17 @@ bool is_blocked(const shared_area& area, int rank, rank_set& by) noexcept {
 
 }  // namespace
 
-void note_wait(const shared_area& area, int rank, int peer, bool receives) noexcept {
-  wait_note& note = area.state(rank).waits;
-  words& all = receives ? note.comes : note.goes;
+void record_wait(const shared_area& area, int rank, int peer, bool receives) noexcept {
+  message_wait& note = area.state(rank).waits;
+  words& all = receives ? note.receives_from : note.sends_to;
   all[peer / 64].fetch_or(std::uint64_t{1} << peer % 64, std::memory_order_release);
 }
 
-void forget_waits(const shared_area& area, int rank) noexcept {
-  wait_note& note = area.state(rank).waits;
+void clear_waits(const shared_area& area, int rank) noexcept {
+  message_wait& note = area.state(rank).waits;
   for (int word = 0; word <= (area.ranks() - 1) / 64; ++word) {
-    note.comes[word].store(0, std::memory_order_release);
-    note.goes[word].store(0, std::memory_order_release);
+    note.receives_from[word].store(0, std::memory_order_release);
+    note.sends_to[word].store(0, std::memory_order_release);
   }
 }
 

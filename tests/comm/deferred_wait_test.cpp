@@ -1,5 +1,5 @@
-// Operations that a rank leaves before all have come: what others get, and who learns of a rank
-// that comes with other terms, or not at all.
+// Operations from which a rank returns before its peers have posted: the peers' results, and the
+// failure of a later call if a peer has other terms or never posts.
 #include "comm/ranks.hpp"
 
 using namespace velo::testing;
@@ -29,8 +29,9 @@ bool has_ended(velo_group group) {
 
 }  // namespace
 
-TEST_CASE("of two ranks the root of a short broadcast goes on before the other has come") {
-  for (const std::size_t count : {0, 1, 4, 5, 256}) {  // none, beside the terms, a whole mailbox
+TEST_CASE(
+    "the root of a short broadcast between two ranks returns before the other rank has posted") {
+  for (const std::size_t count : {0, 1, 4, 5, 256}) {  // none, inlined, a whole mailbox
     INFO(count << " elements");
     const local_ranks ranks(2, group_desc(5000));
     std::atomic<bool> has_left{false};
@@ -50,7 +51,7 @@ TEST_CASE("of two ranks the root of a short broadcast goes on before the other h
   }
 }
 
-TEST_CASE("a root that went on learns at its next call that the other came with other terms") {
+TEST_CASE("a root that returned early learns at its next call that its peer has other terms") {
   const bool both_lead = GENERATE(false, true);
   const local_ranks ranks(2);
   std::vector<velo_status> first(2);
@@ -70,8 +71,7 @@ TEST_CASE("a root that went on learns at its next call that the other came with 
   }
 }
 
-TEST_CASE(
-    "a root that goes on and leaves its group ends it first where the other has other terms") {
+TEST_CASE("a root that returned early and destroys its group ends it if its peer has other terms") {
   const local_ranks ranks(2);
   ranks.require([&](int rank) { return broadcast_four(ranks, rank, rank); });
   CHECK_FALSE(has_ended(ranks.group(1)));
@@ -80,7 +80,7 @@ TEST_CASE(
   CHECK(told(barrier(ranks, 1)).got == "rank 1 with broadcast of 4 float32 from rank 1");
 }
 
-TEST_CASE("a root that went on names at its next call who did not come") {
+TEST_CASE("a root that returned early names at its next call the peer that is missing") {
   const local_ranks ranks(2, group_desc(50));
   CHECK(broadcast_four(ranks, 0, 0) == VELO_OK);
   const said next = told(barrier(ranks, 0));
@@ -90,7 +90,7 @@ TEST_CASE("a root that went on names at its next call who did not come") {
   CHECK(next.got == "rank 1 not there");
 }
 
-TEST_CASE("a root that left its group in good order is no missing one to who comes later") {
+TEST_CASE("a root that destroyed its group is not missing for a peer that calls later") {
   const local_ranks ranks(2);
   std::atomic<bool> has_left{false};
   ranks.require([&](int rank) {
@@ -105,7 +105,7 @@ TEST_CASE("a root that left its group in good order is no missing one to who com
   });
 }
 
-TEST_CASE("ranks that go on at different times read what was written for them") {
+TEST_CASE("ranks that return at different times read what was written for them") {
   constexpr int rounds = 3000;
   const local_ranks ranks(2);
   std::atomic<int> wrong{0};
