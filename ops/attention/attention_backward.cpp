@@ -97,7 +97,7 @@ class backward_pass {
     for (int j = 0; j < query_block; j += 16) {
       const right_side side = gradients_of(nullptr);
       const int q = j / shape_.form.panel;
-      places_[j / 16] = {q * side.panel_words + j % shape_.form.panel, side.step(shape_.form, q)};
+      groups_[j / 16] = {q * side.panel_words + j % shape_.form.panel, side.step(shape_.form, q)};
     }
   }
 
@@ -244,8 +244,8 @@ class backward_pass {
   }
 
   void begin(const chunk& c, const chunk_state& state) const {
-    const std::int64_t k_start = place(p_, p_.k, c.b, c.s.kv_first, c.kv_head);
-    const std::int64_t v_start = place(p_, p_.v, c.b, c.s.kv_first, c.kv_head);
+    const std::int64_t k_start = offset_of(p_, p_.k, c.b, c.s.kv_first, c.kv_head);
+    const std::int64_t v_start = offset_of(p_, p_.v, c.b, c.s.kv_first, c.kv_head);
     const reorder_kernels& reorders =
         shape_.form.kernels.reorders(shape_.form.type, shape_.form.compute);
     for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
@@ -271,7 +271,7 @@ class backward_pass {
     const auto write = [&](const float* from, std::int64_t ld, std::int64_t columns, float scale,
                            void* to, const attention_strides& strides) {
       const std::int64_t start =
-          place(p_, strides, c.b, c.s.kv_first, c.kv_head) + c.first * strides.token;
+          offset_of(p_, strides, c.b, c.s.kv_first, c.kv_head) + c.first * strides.token;
       shape_.steps.write_rows(from, ld, static_cast<int>(c.keys), static_cast<int>(columns), scale,
                               static_cast<char*>(to) + start * shape_.element, strides.token);
     };
@@ -300,14 +300,14 @@ class backward_pass {
     const auto wide = static_cast<int>(round_up(rows, strip));
     const auto rows_from = [&](const void* data, const attention_strides& strides,
                                std::int64_t columns) {
-      return rows_of(data, strides, place(p_, strides, c.b, c.s.q_first, h), q0, rows, columns);
+      return rows_of(data, strides, offset_of(p_, strides, c.b, c.s.q_first, h), q0, rows, columns);
     };
     const row_block dy = rows_from(t_.dy, p_.dy, p_.dv), out = rows_from(t_.out, p_.out, p_.dv);
     pack_sides(rows_from(t_.q, p_.q, p_.d), shape_.d, wide,
                columns_of(head.q_columns, q0, shape_.d), depth_of(head.q_depth, q0, shape_.d));
     pack_sides(dy, shape_.dv, wide, columns_of(head.dy_columns, q0, shape_.dv),
                depth_of(head.dy_depth, q0, shape_.dv));
-    const std::int64_t stats = place(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
+    const std::int64_t stats = offset_of(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
     shape_.steps.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
                            head.max + q0, head.minus_log_sum + q0, head.delta + q0);
   }
@@ -393,7 +393,7 @@ class backward_pass {
     gradient_rows x{};
     x.scores = head.scores;
     x.products = head.products;
-    x.places = places_;
+    x.groups = groups_;
     x.words = head.gradients;
     x.first_word = static_cast<int>(shape_.words(r));
     x.ld = query_block;
@@ -435,7 +435,7 @@ class backward_pass {
                      const float* dq, std::int64_t stride) const {
     const std::int64_t rows = queries_at(s, q0);
     const std::int64_t parts = blocks_of(s.visible(q0 + rows - 1), cut_.keys);
-    const std::int64_t start = place(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
+    const std::int64_t start = offset_of(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
     shape_.steps.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts), stride,
                                   static_cast<int>(rows), static_cast<int>(p_.d), p_.scale,
                                   static_cast<char*>(t_.dq) + start * shape_.element, p_.dq.token);
@@ -448,7 +448,7 @@ class backward_pass {
   chunking cut_;
   std::int64_t queries_;  // padded
   int key_block_;
-  column_place places_[query_block / 16];  // of the gradients
+  column_group groups_[query_block / 16];  // of the gradients
 };
 
 }  // namespace

@@ -128,7 +128,8 @@ class forward_pass {
     const auto rows = static_cast<int>(std::min<std::int64_t>(key_block, s.skv - k0));
     const auto padded = static_cast<int>(round_up(rows, width_step));
     const auto from = [&](const void* data, const attention_strides& strides, bool transposed) {
-      const std::int64_t start = place(p_, strides, b, s.kv_first, kv_head) + k0 * strides.token;
+      const std::int64_t start =
+          offset_of(p_, strides, b, s.kv_first, kv_head) + k0 * strides.token;
       return source_matrix{static_cast<const char*>(data) + start * shape_.element, strides.token,
                            transposed};
     };
@@ -198,7 +199,7 @@ class forward_pass {
   // The rows as products read them: in place if they are dense, else a copy.
   const char* queries(std::int64_t b, std::int64_t head, const attention_sequence& s,
                       std::int64_t q0, int rows, int padded, const forward_scratch& work) const {
-    const std::int64_t start = place(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
+    const std::int64_t start = offset_of(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
     const char* q = static_cast<const char*>(t_.q) + start * shape_.element;
     const bool dense = p_.q.token == shape_.d && p_.d == shape_.d && rows == padded &&
                        shape_.form.type == shape_.form.compute;
@@ -264,8 +265,8 @@ class forward_pass {
       std::memset(work.out + r * shape_.dv, 0,
                   sizeof(float) * static_cast<std::size_t>(strip * shape_.dv));
     }
-    const std::int64_t start = place(p_, p_.out, b, s.q_first, head) + q0 * p_.out.token;
-    const std::int64_t stats = place(p_, p_.stats, b, s.q_first, head) + q0 * p_.stats.token;
+    const std::int64_t start = offset_of(p_, p_.out, b, s.q_first, head) + q0 * p_.out.token;
+    const std::int64_t stats = offset_of(p_, p_.stats, b, s.q_first, head) + q0 * p_.stats.token;
     finish_rows x{};
     x.accumulated = work.out;
     x.ld = shape_.dv;

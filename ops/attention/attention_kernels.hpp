@@ -53,8 +53,8 @@ struct finish_rows {
   int64_t stats_stride;
 };
 
-// The offset of sixteen columns of a right side, and the distance of its words of the depth.
-struct column_place {
+// Sixteen columns of a right side: their offset, and the distance of their words of the depth.
+struct column_group {
   int64_t offset, step;
 };
 
@@ -63,7 +63,7 @@ struct gradient_rows {
   float* scores;               // K Q^T, [rows][ld]; replaced by P^T in the type that products read
   float* products;             // V dY^T, [rows][ld]; replaced by dS^T where a word holds two
   uint32_t* words;             // dS^T as a right side with these rows in its depth
-  const column_place* places;  // of its columns, sixteen by sixteen
+  const column_group* groups;  // of its columns, sixteen each
   int first_word;              // of the depth, where these rows begin
   int64_t ld;
   int rows;             // a multiple of 2

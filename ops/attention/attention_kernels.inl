@@ -263,11 +263,11 @@ VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v:
   gradient_pair g;
   for (int h = 0; h < 2; ++h) {
     const int column = j + h * W;
-    const int64_t place = row * x.ld + column;
-    const v::vec below = v::load(x.scores + place) * scale - v::load(x.max + column);
+    const int64_t index = row * x.ld + column;
+    const v::vec below = v::load(x.scores + index) * scale - v::load(x.max + column);
     const v::vec t = v::fma(below, v::set(log2_e), v::load(x.minus_log_sum + column));
     g.p[h] = exp2<E>(t);
-    g.ds[h] = g.p[h] * (v::load(x.products + place) - v::load(x.delta + column));
+    g.ds[h] = g.p[h] * (v::load(x.products + index) - v::load(x.delta + column));
     if (hidden > column) {
       const int n = clamped(hidden - column, W);
       g.p[h] = v::keep_first(n, v::zero(), g.p[h]);
@@ -279,8 +279,8 @@ VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v:
 
 // The address of word `row` of these rows for the columns from `column` on.
 VELO_INLINE uint32_t* word_at(const gradient_rows& x, int row, int column) {
-  const column_place& place = x.places[column / 16];
-  return x.words + place.offset + (x.first_word + row) * place.step + column % 16;
+  const column_group& group = x.groups[column / 16];
+  return x.words + group.offset + (x.first_word + row) * group.step + column % 16;
 }
 
 // `hidden` columns of a row come before the first it is visible to.
@@ -360,9 +360,9 @@ void write_transposed(const float* from, int64_t ld, int parts, int64_t part_str
     for (int i = 0; i < rows; i += W) {
       __builtin_memset(square, 0, sizeof square);
       for (int c = 0; c < wide; ++c) {
-        const float* place = from + (j + c) * ld + i;
-        v::vec all = parts > 0 ? v::load(place) : v::zero();
-        for (int part = 1; part < parts; ++part) all = all + v::load(place + part * part_stride);
+        const float* first = from + (j + c) * ld + i;
+        v::vec all = parts > 0 ? v::load(first) : v::zero();
+        for (int part = 1; part < parts; ++part) all = all + v::load(first + part * part_stride);
         v::store(square + c * W, all * factor);
       }
       transpose_square(square, transposed);

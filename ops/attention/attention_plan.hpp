@@ -34,8 +34,8 @@ struct attention_sequence {
 attention_sequence sequence_of(const attention_problem& problem, std::int64_t batch);
 
 // First element of a head of a sequence in a tensor with these strides.
-inline std::int64_t place(const attention_problem& problem, const attention_strides& strides,
-                          std::int64_t batch, std::int64_t first, std::int64_t head) {
+inline std::int64_t offset_of(const attention_problem& problem, const attention_strides& strides,
+                              std::int64_t batch, std::int64_t first, std::int64_t head) {
   const bool lists = problem.q_ends != nullptr;
   return (lists ? first * strides.token : batch * strides.batch) + head * strides.head;
 }

@@ -17,7 +17,7 @@ constexpr std::int64_t largest_head = 512;
 template <class T>
 const T* row_at(const attention_problem& p, const void* data, const attention_strides& strides,
                 std::int64_t b, std::int64_t first, std::int64_t head, std::int64_t row) {
-  return static_cast<const T*>(data) + place(p, strides, b, first, head) + row * strides.token;
+  return static_cast<const T*>(data) + offset_of(p, strides, b, first, head) + row * strides.token;
 }
 
 template <class T>
@@ -62,8 +62,8 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
     add(out, e, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
   for (std::int64_t i = 0; i < p.dv && visible > 0; ++i) out[i] /= sum;
-  put<T>(t.out, place(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
-  const std::int64_t stats = place(p, p.stats, b, s.q_first, head) + row * p.stats.token;
+  put<T>(t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
+  const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
   if (t.max != nullptr) t.max[stats] = visible > 0 ? static_cast<float>(max) : -FLT_MAX;
   if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
 }
@@ -79,7 +79,7 @@ class gradient_row {  // one row of queries
   gradient_row(const attention_problem& p, const attention_gradients& t,
                const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row)
       : p_(p), t_(t), s_(s), b_(b), kv_head_(head / (p.heads / p.kv_heads)) {
-    const std::int64_t stats = place(p, p.stats, b, s.q_first, head) + row * p.stats.token;
+    const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
     q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
     dy = row_at<T>(p, t.dy, p.dy, b, s.q_first, head, row);
     max_ = static_cast<double>(t.max[stats]);
@@ -115,7 +115,7 @@ void gradient_of_query(const attention_problem& p, const attention_gradients& t,
     add(dq, static_cast<double>(p.scale) * at.at(j).ds,
         row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
   }
-  put<T>(t.dq, place(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d);
+  put<T>(t.dq, offset_of(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d);
 }
 
 template <class T>
@@ -133,8 +133,8 @@ void gradient_of_key(const attention_problem& p, const attention_gradients& t,
       add(dv, e.p, at.dy, p.dv);
     }
   }
-  put<T>(t.dk, place(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d);
-  put<T>(t.dv, place(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv);
+  put<T>(t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d);
+  put<T>(t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv);
 }
 
 template <class T>

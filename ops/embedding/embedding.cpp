@@ -82,7 +82,8 @@ struct tokens_by_row {
         order(scratch.take<std::int64_t>(static_cast<std::size_t>(numel(tensor)))) {
     const std::int64_t tokens = numel(tensor);
     std::memset(start, 0, sizeof(std::int64_t) * (static_cast<std::size_t>(rows) + 2));
-    // One place ahead, so that filling `order` moves each count to where it belongs.
+    // Counts are stored one element ahead, so that filling `order` advances each to its final
+    // index.
     for (std::int64_t t = 0; t < tokens; ++t) most = std::max(most, ++start[ids[t] + 2]);
     for (std::int64_t r = 2; r < rows + 2; ++r) start[r] += start[r - 1];
     for (std::int64_t t = 0; t < tokens; ++t) order[start[ids[t] + 1]++] = t;

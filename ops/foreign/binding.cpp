@@ -23,20 +23,20 @@ class binding::reader {
       : begin_(source), at_(source), argument_(argument) {}
 
   [[noreturn]] void refuse(const char* expected) const { refuse_at(at_, expected); }
-  [[noreturn]] void refuse_at(const char* place, const char* expected) const {
-    const int column = static_cast<int>(place - begin_) + 1;
+  [[noreturn]] void refuse_at(const char* position, const char* expected) const {
+    const int column = static_cast<int>(position - begin_) + 1;
     fail(VELO_ERR_PARSE, argument_, expected,
-         *place == 0 ? text("the end, line 1, column %d", column)
-                     : text("'%c', line 1, column %d", *place, column));
+         *position == 0 ? text("the end, line 1, column %d", column)
+                        : text("'%c', line 1, column %d", *position, column));
   }
 
-  const char* place() {
+  const char* position() {
     while (*at_ == ' ') ++at_;
     return at_;
   }
-  bool done() { return *place() == 0; }
+  bool done() { return *position() == 0; }
   bool take(char c) {
-    if (*place() != c) return false;
+    if (*position() != c) return false;
     ++at_;
     return true;
   }
@@ -47,14 +47,14 @@ class binding::reader {
     return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
   }
   std::string word(const char* expected) {
-    if (!starts_word(*place())) refuse(expected);
+    if (!starts_word(*position())) refuse(expected);
     const char* first = at_;
     while (starts_word(*at_) || (*at_ >= '0' && *at_ <= '9')) ++at_;
     return std::string(first, at_);
   }
   // 42, -1, 1.5, 1e-5: real when it is written like one, in any locale of the host.
   bool number(std::int64_t& whole, double& real) {
-    const char* first = place();
+    const char* first = position();
     const char* digits = *first == '-' ? first + 1 : first;
     if (*digits < '0' || *digits > '9') refuse("tensor.part, attr.name, stream or a number");
     const std::size_t length = std::strspn(digits, "0123456789");
@@ -69,7 +69,7 @@ class binding::reader {
   }
   int index() {
     expect('[');
-    if (*place() < '0' || *place() >= '0' + max_rank || (at_[1] >= '0' && at_[1] <= '9'))
+    if (*position() < '0' || *position() >= '0' + max_rank || (at_[1] >= '0' && at_[1] <= '9'))
       refuse(text("a dimension, 0 to %d", max_rank - 1));
     const int dimension = *at_++ - '0';
     expect(']');
@@ -195,21 +195,21 @@ int binding::find(const std::string& name, bool tensor) const {
 
 void binding::read_tensors(reader& from) {
   while (!from.done()) {
-    const char* place = from.place();
+    const char* position = from.position();
     const std::string direction = from.word("in, out or inout");
     if (direction != "in" && direction != "out" && direction != "inout")
-      from.refuse_at(place, "in, out or inout");
-    place = from.place();
+      from.refuse_at(position, "in, out or inout");
+    position = from.position();
     const std::string name = from.word("a tensor's name");
     if (name == "attr" || name == "stream" || find(name, true) >= 0)
-      from.refuse_at(place, "a name that is not taken");
+      from.refuse_at(position, "a name that is not taken");
     field& tensor = add_field(name, field_kind::tensor);
     tensor.output = direction != "in";
-    place = from.place();
+    position = from.position();
     const std::string dtype = from.word(dtype_expected);
     for (const dtype_word& known : dtype_words)
       if (dtype == known.name) tensor.dtypes = known.bit;
-    if (tensor.dtypes == 0) from.refuse_at(place, dtype_expected);
+    if (tensor.dtypes == 0) from.refuse_at(position, dtype_expected);
     if (from.done()) return;
     from.expect(',');
     if (from.done()) from.refuse("a tensor after ','");
@@ -234,54 +234,54 @@ void binding::read_expressions(reader& from) {
 }
 
 source binding::read_expression(reader& from, passing to) {
-  const char* place = from.place();
+  const char* position = from.position();
   source result{};
-  if (!reader::starts_word(*place)) {
+  if (!reader::starts_word(*position)) {
     std::int64_t whole = 0;
     double real = 0;
     const bool is_real = from.number(whole, real);
     result.kind = is_real ? source::origin::real : source::origin::integer;
     if (to == passing::pointer || (is_real && !takes_real(to)))
-      from.refuse_at(place, to == passing::pointer ? "x.data or stream for a pointer"
-                                                   : "an integer for an integer parameter");
+      from.refuse_at(position, to == passing::pointer ? "x.data or stream for a pointer"
+                                                      : "an integer for an integer parameter");
     if (to == passing::i32 && (whole < INT32_MIN || whole > INT32_MAX))
-      from.refuse_at(place, "a number that an int32 holds");
+      from.refuse_at(position, "a number that an int32 holds");
     if (to == passing::f32 && is_real && !(real >= -FLT_MAX && real <= FLT_MAX))
-      from.refuse_at(place, "a number that a float holds");
+      from.refuse_at(position, "a number that a float holds");
     result.constant = is_real ? word_of(real, to) : word_of(whole, to);
     return result;
   }
   const std::string name = from.word("a name");
-  if (name == "stream" && *from.place() != '.') {
-    if (to != passing::pointer) from.refuse_at(place, "a number: the parameter is no pointer");
+  if (name == "stream" && *from.position() != '.') {
+    if (to != passing::pointer) from.refuse_at(position, "a number: the parameter is no pointer");
     result.kind = source::origin::stream;
     takes_stream_ = true;
     return result;
   }
   if (name == "attr") {
     from.expect('.');
-    const char* named = from.place();
+    const char* named = from.position();
     const std::string attribute = from.word("an attribute's name");
-    if (to == passing::pointer) from.refuse_at(place, "x.data or stream for a pointer");
+    if (to == passing::pointer) from.refuse_at(position, "x.data or stream for a pointer");
     if (find(attribute, true) >= 0) from.refuse_at(named, "a name that no tensor has");
     result.kind = source::origin::attribute;
     result.field = attribute_field(attribute, to);
     return result;
   }
   const int tensor = find(name, true);
-  if (tensor < 0) from.refuse_at(place, "a declared tensor, attr.name, stream or a number");
+  if (tensor < 0) from.refuse_at(position, "a declared tensor, attr.name, stream or a number");
   result = read_tensor_part(from, tensor);
   if (result.kind == source::origin::data ? to != passing::pointer : !takes_integer(to))
-    from.refuse_at(place, result.kind == source::origin::data
-                              ? "a number: the parameter is no pointer"
-                              : "what the parameter takes, no integer");
+    from.refuse_at(position, result.kind == source::origin::data
+                                 ? "a number: the parameter is no pointer"
+                                 : "what the parameter takes, no integer");
   return result;
 }
 
 source binding::read_tensor_part(reader& from, int tensor) {
   constexpr const char* expected = "data, numel, rank, shape[i], stride[i] or bytes";
   from.expect('.');
-  const char* place = from.place();
+  const char* position = from.position();
   const std::string part = from.word(expected);
   source result{};
   result.field = tensor;
@@ -300,7 +300,7 @@ source binding::read_tensor_part(reader& from, int tensor) {
     least_rank_[at] = std::max(least_rank_[at], result.index + 1);
     if (result.kind == source::origin::stride) fields_[at].strided = true;
   } else {
-    from.refuse_at(place, expected);
+    from.refuse_at(position, expected);
   }
   return result;
 }

@@ -8,8 +8,10 @@
 //   4. addends       x  = the sum of several matrices, one of which is this product, rounded again
 //   5. stores        C = x, and the second output = x
 // A product with addends or with C in panels has neither bias nor accumulation and needs a packed
-// weight. Copies need one, too. A new step is a field here and in kernel/output_block.hpp, and a
-// line in `output_of` (output.hpp), in kernel/epilogue.inl, which names the kernels' places, and in
+// weight. Copies need one, too.
+//
+// A new step is a field here and in kernel/output_block.hpp, and a line in `output_of`
+// (output.hpp), in kernel/epilogue.inl (which names the other kernels that apply it) and in
 // gemm_ref.cpp.
 #pragma once
 

@@ -8,9 +8,9 @@
 namespace velo::ops {
 namespace {
 
-double element(const void* data, element_type type, std::int64_t place) {
-  if (type == element_type::f32) return static_cast<const float*>(data)[place];
-  return simd::to_float(static_cast<const simd::bf16*>(data)[place]);
+double element(const void* data, element_type type, std::int64_t index) {
+  if (type == element_type::f32) return static_cast<const float*>(data)[index];
+  return simd::to_float(static_cast<const simd::bf16*>(data)[index]);
 }
 
 double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std::int64_t j) {
@@ -33,14 +33,14 @@ void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::p
          p.epilogue.second.data == nullptr && p.epilogue.copies == nullptr);
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {
-      const std::int64_t place = i * p.ldc + j;
+      const std::int64_t index = i * p.ldc + j;
       double sum = sum_of(p, b, i, j);
       if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[j];
-      if (p.epilogue.accumulate) sum += element(p.c, p.c_type, place);
+      if (p.epilogue.accumulate) sum += element(p.c, p.c_type, index);
       if (p.c_type == element_type::f32) {
-        simd::assign(static_cast<float*>(p.c)[place], sum);
+        simd::assign(static_cast<float*>(p.c)[index], sum);
       } else {
-        simd::assign(static_cast<simd::bf16*>(p.c)[place], sum);
+        simd::assign(static_cast<simd::bf16*>(p.c)[index], sum);
       }
     }
   });

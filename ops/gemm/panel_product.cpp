@@ -68,8 +68,8 @@ void pack_right(const product_form& form, const source_matrix& from, int depth, 
   const auto reorder_part = [&](int q, int k, int rows) {
     const int first = std::min(q * form.panel, columns), width = to.width(form, q);
     const int valid = std::min(columns - first, width);
-    const std::int64_t place = from.transposed ? first * from.ld + k : k * from.ld + first;
-    const void* source = static_cast<const char*>(from.data) + place * element;
+    const std::int64_t index = from.transposed ? first * from.ld + k : k * from.ld + first;
+    const void* source = static_cast<const char*>(from.data) + index * element;
     std::uint32_t* target =
         to.words + q * to.panel_words + std::int64_t{k} / form.per_word() * width;
     if (from.transposed) {

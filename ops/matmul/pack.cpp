@@ -42,7 +42,7 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.isa());
   bytes_ = matrix_.bytes();
   memory_ = owner.memory().take(bytes_);
-  matrix_.place(memory_);
+  matrix_.set_memory(memory_);
 }
 
 void weight_pack::check(const velo_tensor& weight) const {

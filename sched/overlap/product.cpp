@@ -110,7 +110,7 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
 sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& scratch,
                                core::execution& on)
     : problem_(problem), weight_(problem.k, problem.n, problem.type, on.isa) {
-  weight_.place(scratch.take(weight_.bytes()));
+  weight_.set_memory(scratch.take(weight_.bytes()));
   in_turn(on, [&](core::execution& turn) {
     weight_.update(problem.b, problem.ldb, problem.transpose_b, turn.threads);
   });

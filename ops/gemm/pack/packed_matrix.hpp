@@ -23,7 +23,7 @@ class packed_matrix {
   int panel() const;                             // columns of a panel
   // `count` of its columns from `first` on, a multiple of 96: of every form's panels.
   packed_matrix columns(std::int64_t first, std::int64_t count) const;
-  void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
+  void set_memory(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
   const std::uint32_t* words() const { return words_; }
 
   // Packs a weight: [k][n], or [n][k] when transposed, `ld` elements between stored rows.

@@ -58,31 +58,31 @@ struct setup {
   std::size_t at(bool queries, std::int64_t n, std::int64_t size, std::int64_t b, std::int64_t h,
                  std::int64_t row) const {
     const std::int64_t s = queries ? sq : skv;
-    std::int64_t place = 0;
+    std::int64_t index = 0;
     switch (layout) {
       case VELO_ATTENTION_LAYOUT_BSND:
       case VELO_ATTENTION_LAYOUT_BSH:
-        place = (b * s + row) * n + h;
+        index = (b * s + row) * n + h;
         break;
       case VELO_ATTENTION_LAYOUT_BNSD:
-        place = (b * n + h) * s + row;
+        index = (b * n + h) * s + row;
         break;
       case VELO_ATTENTION_LAYOUT_SBH:
-        place = (row * batch + b) * n + h;
+        index = (row * batch + b) * n + h;
         break;
       default:
-        place = (first(queries ? q_ends : kv_ends, b) + row) * n + h;
+        index = (first(queries ? q_ends : kv_ends, b) + row) * n + h;
     }
-    return static_cast<std::size_t>(place * size);
+    return static_cast<std::size_t>(index * size);
   }
   ints stats_shape() const {
     if (lists()) return {q_ends.empty() ? 0 : q_ends.back(), heads};
     return {batch, heads, sq};
   }
   std::size_t stats_at(std::int64_t b, std::int64_t h, std::int64_t row) const {
-    const std::int64_t place =
+    const std::int64_t index =
         lists() ? (first(q_ends, b) + row) * heads + h : (b * heads + h) * sq + row;
-    return static_cast<std::size_t>(place);
+    return static_cast<std::size_t>(index);
   }
 };
 

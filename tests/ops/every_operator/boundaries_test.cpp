@@ -20,16 +20,16 @@ namespace {
 // together, one and two groups at a time.
 template <class Check>
 void for_each_boundary(huge_call& call, const Check& check) {
-  std::vector<std::pair<std::size_t, std::size_t>> places;
+  std::vector<std::pair<std::size_t, std::size_t>> dimensions;
   std::set<std::int64_t> groups;
   for (std::size_t t = 0; t < call.tensors(); ++t) {
     for (std::size_t d = 0; d < call.sizes(t).size(); ++d) {
-      places.push_back({t, d});
+      dimensions.push_back({t, d});
       groups.insert(call.sizes(t)[d]);
     }
   }
   for (const std::int64_t first : boundary_sizes) {
-    for (const auto& [t, d] : places) {
+    for (const auto& [t, d] : dimensions) {
       call.restore();
       call.sizes(t)[d] = first;
       check();

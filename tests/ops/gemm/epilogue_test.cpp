@@ -66,7 +66,7 @@ struct product {
         weight(drawn<T>(k_ * n_, 1, scale)),
         pack(k_, n_, type(), on_),
         packed(pack.bytes()) {
-    pack.place(packed.data());
+    pack.set_memory(packed.data());
     pack.update(weight.data(), n, false, one_by_one());
   }
   static constexpr element_type type() {
@@ -146,8 +146,8 @@ void check(std::int64_t m, std::int64_t n, std::int64_t k, isa on, int terms, fl
       for (std::int64_t j = 0; j < n; ++j) {
         const std::int64_t panel = one.pack.panel(), first = j / panel * panel;
         const std::int64_t columns = std::min(panel, n - first);
-        const std::int64_t place = first * m + i * columns + j - first;
-        same &= has_bits(in_panels.back().data() + static_cast<std::size_t>(place) * sizeof(T),
+        const std::int64_t index = first * m + i * columns + j - first;
+        same &= has_bits(in_panels.back().data() + static_cast<std::size_t>(index) * sizeof(T),
                          &plain.back()[static_cast<std::size_t>(i * n + j)], sizeof(T));
       }
   }

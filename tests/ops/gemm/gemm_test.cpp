@@ -79,22 +79,22 @@ struct matrix {
     }
   }
   std::size_t size() const { return type == element_type::bf16 ? 2 : 4; }
-  std::size_t place(std::int64_t i, std::int64_t j) const {
+  std::size_t offset(std::int64_t i, std::int64_t j) const {
     return static_cast<std::size_t>(i * ld + j) * size();
   }
   void set(std::int64_t i, std::int64_t j, float value) {
     const bf16 half = to_bf16(value);
-    std::memcpy(bytes.data() + place(i, j),
+    std::memcpy(bytes.data() + offset(i, j),
                 type == element_type::bf16 ? static_cast<const void*>(&half) : &value, size());
   }
   double at(std::int64_t i, std::int64_t j) const {
     if (type == element_type::bf16) {
       bf16 half;
-      std::memcpy(&half, bytes.data() + place(i, j), 2);
+      std::memcpy(&half, bytes.data() + offset(i, j), 2);
       return static_cast<double>(to_float(half));
     }
     float value;
-    std::memcpy(&value, bytes.data() + place(i, j), 4);
+    std::memcpy(&value, bytes.data() + offset(i, j), 4);
     return static_cast<double>(value);
   }
 };
@@ -148,7 +148,7 @@ struct product {
     packed_matrix pack(k, n, v.type, target);
     aligned pack_memory(v.packed ? pack.bytes() : 0);
     if (v.packed) {
-      pack.place(pack_memory.start);
+      pack.set_memory(pack_memory.start);
       pack.update(p.b, p.ldb, p.transpose_b, threads);
       p.b = nullptr;
     }
@@ -210,7 +210,7 @@ struct product {
         worst = std::fmax(worst, units);
       }
       const std::size_t gap = static_cast<std::size_t>(c.ld - n) * c.size();
-      if (gap != 0 && std::memcmp(&out.bytes[out.place(i, n)], &c.bytes[c.place(i, n)], gap) != 0)
+      if (gap != 0 && std::memcmp(&out.bytes[out.offset(i, n)], &c.bytes[c.offset(i, n)], gap) != 0)
         return INFINITY;
     }
     return worst;
@@ -332,7 +332,7 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
   }
 }
 
-// A is read in place by words; it is packed if it is not aligned to words.
+// A is read in offset by words; it is packed if it is not aligned to words.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
   for (int number = first_isa(); number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
@@ -362,7 +362,7 @@ TEST_CASE("the bits of a product do not depend on where A begins") {
       v.type = v.c_type = type;
       product p(v, 37, 100, 64);
       const matrix aligned = p.run(static_cast<isa>(number), serial::as_parallel());
-      const std::size_t row = p.a.place(1, 0), element = p.a.size();
+      const std::size_t row = p.a.offset(1, 0), element = p.a.size();
       std::vector<unsigned char> shifted(37 * (row + 2 * element) + element, 0xff);
       for (std::size_t i = 0; i < 37; ++i) {
         std::memcpy(&shifted[i * (row + 2 * element) + element], &p.a.bytes[i * row], row);
@@ -474,13 +474,13 @@ TEST_CASE("no operand is read past its end") {
   }
 }
 
-TEST_CASE("a pack can be updated in place") {
+TEST_CASE("a pack can be updated in offset") {
   const isa highest = velo::testing::highest_isa();
   for (const element_type type : {element_type::f32, element_type::bf16}) {
     packed_matrix pack(100, 90, type, highest), again(100, 90, type, highest);
     product::aligned one(pack.bytes()), two(pack.bytes());
-    pack.place(one.start);
-    again.place(two.start);
+    pack.set_memory(one.start);
+    again.set_memory(two.start);
     const matrix old(100, 90, 0, type, 5), fresh(90, 100, 2, type, 6);
     pack.update(old.bytes.data(), old.ld, false, serial::as_parallel());
     pack.update(fresh.bytes.data(), fresh.ld, true, serial::as_parallel());

@@ -67,7 +67,7 @@ struct product {
         weight(drawn(k_ * n_)),
         pack(k_, n_, type(), on_),
         packed(lines_for(pack.bytes())) {
-    pack.place(packed.data());
+    pack.set_memory(packed.data());
     pack.update(weight.data(), n, false, one_by_one(1));
   }
   static constexpr element_type type() {
