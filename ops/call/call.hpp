@@ -4,8 +4,8 @@
 // Order of checks: stream handle, struct size, fields one by one, the operator's own shapes and its
 // outputs against them, overlap. Nothing is written before all have passed. A struct of this
 // library's size is read in place; a shorter one is completed in a copy. Handles are resolved once,
-// shapes are inferred once. Cost: an add of 64 elements takes 100 ns in all,
-// inline (Zen 4, bench_call).
+// shapes are inferred once. Cost: an add of 64 elements takes 100 ns in all, inline (Zen 4,
+// bench_call).
 #pragma once
 
 #include "core/context.hpp"

@@ -1,7 +1,7 @@
 // Foreign kernels: plain C functions of other people's libraries as operators of one context.
 //
-// A kernel is immutable, is found by name in its context's foreign_kernels, and lives as long as a
-// call runs it. To remove a kernel is to retire it: no new call starts, and retire() returns when
+// A kernel is immutable and is found by name in its context's foreign_kernels. A call that runs it
+// keeps it alive. To remove a kernel is to retire it: no new call starts, and retire() returns when
 // the running and queued ones have ended, so that its library can be unloaded. Kernels are work
 // that computes, except those that take the stream: they count as work that waits.
 #pragma once
