@@ -8,7 +8,7 @@
 #include "core/handle/failure.hpp"
 #include "sched/check/check.hpp"
 #include "sched/pipeline/generate.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 #include "sched/simulate/timeline.hpp"
 #include "tests/core/fails.hpp"
 #include "velo/timeline.h"
@@ -36,9 +36,13 @@ inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
   return desc;
 }
 
+inline sched::schedule generate(const velo_schedule_desc& desc, const sched::costs& costs = {}) {
+  return sched::generate(sched::read_request(desc, costs));
+}
+
 inline sched::schedule made(velo_schedule_kind kind, const sizes& of,
                             const sched::costs& costs = {}) {
-  return sched::generate(desc_of(kind, of), costs);
+  return generate(desc_of(kind, of), costs);
 }
 
 // The argument for which a kind is refused.

@@ -2,7 +2,7 @@
 // the bits that threads of its own get in a group of as many.
 #include "comm/mpi/ranks.hpp"
 
-#include "tests/sched/rank_model.hpp"
+#include "tests/sched/executor/rank_model.hpp"
 
 using namespace velo::testing;
 

@@ -5,7 +5,7 @@
 
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
-#include "sched/matrices.hpp"
+#include "tests/sched/overlap/matrices.hpp"
 
 using namespace velo::testing;
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "tests/comma_locale.hpp"
-#include "tests/sched/tunings.hpp"
+#include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
 using namespace velo::sched::tune;

@@ -6,7 +6,7 @@
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
 #include "core/stream/stream.hpp"
-#include "sched/matrices.hpp"
+#include "tests/sched/overlap/matrices.hpp"
 
 using namespace velo::testing;
 

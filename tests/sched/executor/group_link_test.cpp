@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "comm/processes.hpp"
-#include "team.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

@@ -121,7 +121,7 @@ std::vector<sched::schedule> schedules() {
           testing::made(VELO_SCHEDULE_NANOPIPE, {2, 2, 2, 0, VELO_SCHEDULE_SWAP}),
           testing::made(VELO_SCHEDULE_RIPIPE, {2, 2, 2, 0, VELO_SCHEDULE_IN_ADVANCE}),
           testing::made(VELO_SCHEDULE_SEQ1F1B, {2, 2, 0, 0, 0, 2}),
-          sched::generate(uneven, {}),
+          test::generate(uneven, {}),
           sched::read_csv("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0OPTIMIZER\n"
                           "1RECV_F0,1F0,1I0,1SEND_B0,1W0\n")};
 }

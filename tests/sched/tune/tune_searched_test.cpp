@@ -4,7 +4,7 @@
 
 #include "sched/tune/demands.hpp"
 #include "tests/sched/schedules.hpp"
-#include "tests/sched/tunings.hpp"
+#include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
 using namespace velo::sched::tune;
@@ -38,7 +38,7 @@ sched::schedule order_of(const plan& one) {
   desc.chunks = one.layout.vpp;
   desc.microbatches = one.layout.microbatches;
   desc.cap = one.searched.cap;
-  return sched::generate(desc, one.searched.costs);
+  return test::generate(desc, one.searched.costs);
 }
 
 }  // namespace

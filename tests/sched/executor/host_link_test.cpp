@@ -2,7 +2,7 @@
 // says so.
 #include <cstdlib>
 
-#include "team.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

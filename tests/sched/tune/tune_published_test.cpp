@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tests/sched/tunings.hpp"
+#include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
 using namespace velo::sched::tune;

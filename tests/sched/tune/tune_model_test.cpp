@@ -3,7 +3,7 @@
 
 #include "sched/tune/orders.hpp"
 #include "tests/sched/schedules.hpp"
-#include "tests/sched/tunings.hpp"
+#include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
 using namespace velo::sched::tune;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "comm/ranks.hpp"
-#include "team.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

@@ -6,8 +6,8 @@
 #include <string>
 #include <thread>
 
-#include "sched/rank_model.hpp"
-#include "schedules.hpp"
+#include "tests/sched/executor/rank_model.hpp"
+#include "tests/sched/schedules.hpp"
 
 namespace velo::testing {
 

@@ -3,8 +3,8 @@
 // (tests/tools/velo/schedule_pictures_test.py).
 #include "sched/render/text.hpp"
 #include "sched/schedule/csv.hpp"
-#include "schedules.hpp"
 #include "tests/comma_locale.hpp"
+#include "tests/sched/schedules.hpp"
 #include "velo/velo.h"
 
 using namespace velo;

@@ -4,11 +4,11 @@
 #include <memory>
 #include <thread>
 
-#include "learner.hpp"
 #include "sched/check/ahead.hpp"
 #include "sched/schedule/csv.hpp"
 #include "sched/simulate/simulate.hpp"
-#include "team.hpp"
+#include "tests/sched/executor/learner.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "comm/mpi_threads.hpp"
-#include "sched/matrices.hpp"
+#include "tests/sched/overlap/matrices.hpp"
 
 using namespace velo::testing;
 

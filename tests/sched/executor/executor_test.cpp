@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "team.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "team.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;

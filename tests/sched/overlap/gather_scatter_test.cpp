@@ -2,7 +2,7 @@
 // bit, over ranks, dtypes and shapes; a step forward and back; what they refuse and what ends them.
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
-#include "sched/matrices.hpp"
+#include "tests/sched/overlap/matrices.hpp"
 
 using namespace velo::testing;
 

@@ -6,8 +6,8 @@
 #include <set>
 #include <sstream>
 
-#include "sched/schedule/kinds.hpp"
-#include "team.hpp"
+#include "sched/schedule/kind_name.hpp"
+#include "tests/sched/executor/team.hpp"
 
 using namespace velo;
 using namespace velo::testing;
