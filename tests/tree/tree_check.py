@@ -33,8 +33,8 @@ EXEMPT = re.compile(
 LAYERS = {
     "core": {"core"},
     "memory": {"core", "memory"},
-    "ops": {"core", "memory", "ops"},
-    "comm": {"core", "memory", "comm"},
+    "ops": {"core", "ops"},
+    "comm": {"core", "comm"},
     "sched": {"core", "memory", "ops", "comm", "sched"},
     "capi/src": {"core", "memory", "ops", "comm", "sched", "capi"},
     "capi/include": set(),
