@@ -111,12 +111,12 @@ BREAKS = {
     )],
     "results that must be the same are not compared": [("comm/group/group.cpp",
                                                         "if (set_.verifies && ", "if (false && ")],
-    "a flag of schedules reversed": [("sched/pipeline/generate.cpp",
+    "a flag of schedules reversed": [("sched/pipeline/request.cpp",
                                       "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) != 0",
                                       "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) == 0")
                                     ],
     "flags of schedules exchanged": [(
-        "sched/pipeline/generate.cpp",
+        "sched/pipeline/request.cpp",
         "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0",
         "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) != 0"
     )],

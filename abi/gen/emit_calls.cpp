@@ -1,6 +1,8 @@
 // What the C boundary compiles in: signatures of all functions, the filled function table, the
 // error catalogue.
 #include <algorithm>
+#include <cctype>
+#include <cstring>
 
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
@@ -90,6 +92,24 @@ std::string emit_errors(const spec& s) {
   out += "{VELO_OK, \"VELO_OK\", \"success\"},\n";
   for (const error_code& e : s.errors)
     out += "{" + e.name + ", " + quote(e.name) + ", " + quote(e.doc) + "},\n";
+  return out;
+}
+
+std::string emit_schedule_kinds(const spec& s) {
+  std::string out =
+      "// Names of kinds of schedules by their numbers, for the inside of an initializer: "
+      "constants\n"
+      "// without VELO_SCHEDULE_, in small letters, with hyphens.\n";
+  out += note;
+  for (const enumeration& e : s.enums) {
+    if (e.name != "velo_schedule_kind") continue;
+    for (const enumerator& v : e.values) {
+      std::string name;
+      for (const char c : v.name.substr(std::strlen("VELO_SCHEDULE_")))
+        name += c == '_' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      out += quote(name) + ",\n";
+    }
+  }
   return out;
 }
 

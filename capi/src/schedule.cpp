@@ -9,7 +9,7 @@
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule/csv.hpp"
 #include "sched/schedule/json.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 #include "sched/schedule/lower.hpp"
 #include "sched/schedule/schedule_object.hpp"
 #include "sched/simulate/critical_path.hpp"
@@ -119,8 +119,8 @@ velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_schedule* 
     const velo_schedule_desc wanted =
         capi::read_struct(desc, desc_size, "desc", velo_schedule_desc VELO_SCHEDULE_DESC_INIT);
     const sched::costs costs = read_costs(wanted.costs, "desc.costs");
-    *schedule = core::handle_of(
-        core::make_object<sched::schedule_object>(nullptr, sched::generate(wanted, costs)));
+    *schedule = core::handle_of(core::make_object<sched::schedule_object>(
+        nullptr, sched::generate(sched::read_request(wanted, costs))));
   });
 }
 

@@ -12,7 +12,8 @@
 #include <utility>
 
 #include "sched/pipeline/generate.hpp"
-#include "sched/pipeline/list_order.hpp"
+#include "sched/pipeline/kinds.hpp"
+#include "sched/pipeline/order/list_order.hpp"
 #include "sched/simulate/simulate.hpp"
 
 namespace velo::sched {
@@ -20,16 +21,6 @@ namespace {
 
 constexpr std::int64_t most_work = std::int64_t{1} << 24;
 constexpr std::size_t finalists = 4;
-
-struct candidate {
-  std::int32_t chunks;
-  schedule (*make)(const request& wanted);
-};
-// Kinds of one or two chunks and one copy of the parameters, without splits, RECOMPUTE and copies.
-constexpr candidate candidates[] = {{1, &make_1f1b},        {1, &make_zb1p},     {1, &make_zbh2},
-                                    {2, &make_interleaved}, {2, &make_zb1p},     {2, &make_zbv},
-                                    {2, &make_zbv_greedy},  {2, &make_vhalf},    {2, &make_vmin},
-                                    {2, &make_1f1b_v},      {2, &make_dualpipev}};
 
 // The policies worth trying: of all orders those that won for some of 200 random costs and caps.
 std::vector<policy> policies(std::int32_t chunks) {
@@ -53,8 +44,8 @@ class search {
       : wanted_(wanted), cap_(wanted.cap == 0 ? wanted.ranks : wanted.cap) {}
 
   schedule run() {
-    for (const candidate& one : candidates)
-      if (takes(one.chunks)) try_kind(one);
+    for (const kind_row* one : auto_candidates())
+      if (takes(one->chunks)) try_kind(*one);
     if (takes(1)) try_policies(1, place_in_loops(wanted_.ranks, 1));
     if (takes(2)) try_policies(2, place_in_v(wanted_.ranks, 2));
     if (takes(2)) try_policies(2, place_in_loops(wanted_.ranks, 2));
@@ -91,7 +82,7 @@ class search {
     return room < static_cast<double>(most) ? -1 : static_cast<std::int64_t>(room);
   }
 
-  void try_kind(const candidate& of) {
+  void try_kind(const kind_row& of) {
     request one = with(of.chunks);
     one.cap = cap_;
     try {

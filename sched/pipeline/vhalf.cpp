@@ -4,7 +4,7 @@
 // Forwards go down the ranks in two slots a rank and up in one, gradients the same way; with an
 // even number of ranks three slots are left between, so that no two actions want the same slot. At
 // most floor((P + 2) / 2) micro-batches are held.
-#include "sched/pipeline/building_block.hpp"
+#include "sched/pipeline/order/building_block.hpp"
 
 namespace velo::sched {
 

@@ -4,7 +4,7 @@
 // two slots are left between, so that no two actions want the same slot. At most floor((P + 4) / 3)
 // micro-batches are held. Where costs are not equal the short lifespans leave nothing to wait
 // behind.
-#include "sched/pipeline/building_block.hpp"
+#include "sched/pipeline/order/building_block.hpp"
 
 namespace velo::sched {
 

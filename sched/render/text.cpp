@@ -6,7 +6,7 @@
 
 #include "core/handle/failure.hpp"
 #include "core/text/print.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 
 namespace velo::sched {
 namespace {

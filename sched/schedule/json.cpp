@@ -7,7 +7,7 @@
 #include "core/handle/failure.hpp"
 #include "core/text/json.hpp"
 #include "sched/schedule/assemble.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 
 namespace velo::sched {
 namespace {

@@ -1,5 +1,5 @@
 // Both ways through the table.
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 
 namespace velo::sched {
 

@@ -1,4 +1,5 @@
-// What kinds of schedules are called, in texts and by the velo command.
+// Names of kinds of schedules in texts and in the velo command. abi/spec/sched.json has them: a
+// name is its constant's, VELO_SCHEDULE_LOOPED_BFS is "looped-bfs".
 #pragma once
 
 #include <iterator>
@@ -8,14 +9,13 @@
 
 namespace velo::sched {
 
-// Names of kinds; the index is the kind's number.
 inline constexpr const char* kind_names[] = {
-    "custom",    "gpipe",   "1f1b",       "interleaved", "looped-bfs", "zbh1",   "zbh2",
-    "zb1p",      "zbv",     "zbv-greedy", "vhalf",       "vmin",       "1f1b-v", "dualpipe",
-    "dualpipev", "seq1f1b", "auto",       "nanopipe",    "ripipe"};
+    // by the kind's number
+#include "abi/generated/schedule_kinds.inc"
+};
 inline constexpr velo_schedule_kind last_schedule_kind = std::size(kind_names) - 1;
 
-const char* name_of(velo_schedule_kind kind);                      // null: there is no such kind
-bool parse_kind(std::string_view name, velo_schedule_kind& into);  // false: none is called so
+const char* name_of(velo_schedule_kind kind);                      // null: no kind has the number
+bool parse_kind(std::string_view name, velo_schedule_kind& into);  // false: no kind has the name
 
 }  // namespace velo::sched

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sched/pipeline/kinds.hpp"
+
 namespace velo::sched::tune {
 namespace {
 
@@ -61,7 +63,7 @@ class caps {
 // Kinds that count stages, as if all were alike, are given what the count leaves for those that are
 // not.
 double counted(const velo_tuning_layout& layout, double cap) {
-  if (layout.kind == VELO_SCHEDULE_AUTO) return cap;
+  if (row_of(layout.kind).has(weighs_stages)) return cap;
   return (std::floor(cap * layout.vpp) + 0.99) / layout.vpp;
 }
 

@@ -12,8 +12,9 @@
 
 #include "core/handle/failure.hpp"
 #include "core/text/json.hpp"
+#include "sched/pipeline/kinds.hpp"
 #include "sched/render/text.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -30,16 +31,6 @@ constexpr velo_tuning_recompute recomputes[] = {
     VELO_TUNING_RECOMPUTE_NONE, VELO_TUNING_RECOMPUTE_CORE, VELO_TUNING_RECOMPUTE_ACTIVATION,
     VELO_TUNING_RECOMPUTE_NORMS, VELO_TUNING_RECOMPUTE_FULL};
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
-// All but those that recompute or copy activations by themselves, split sequences or keep
-// parameters twice.
-constexpr velo_schedule_kind kinds[] = {
-    VELO_SCHEDULE_1F1B,       VELO_SCHEDULE_INTERLEAVED, VELO_SCHEDULE_ZBH1,
-    VELO_SCHEDULE_ZB1P,       VELO_SCHEDULE_ZBV,         VELO_SCHEDULE_VHALF,
-    VELO_SCHEDULE_VMIN,       VELO_SCHEDULE_DUALPIPEV,   VELO_SCHEDULE_1F1B_V,
-    VELO_SCHEDULE_GPIPE,      VELO_SCHEDULE_LOOPED_BFS,  VELO_SCHEDULE_ZBH2,
-    VELO_SCHEDULE_ZBV_GREEDY, VELO_SCHEDULE_AUTO};
-constexpr std::size_t usual_kinds = 8;
-
 std::string shown(double value) {
   std::string all;
   append_number(all, value);
@@ -132,8 +123,8 @@ class section {
   }
 
   // Of all choices, by what `name` calls them.
-  template <class Choice, std::size_t count>
-  void names(const char* key, const Choice (&all)[count], const char* (*name)(Choice),
+  template <class Choices, class Choice>
+  void names(const char* key, const Choices& all, const char* (*name)(Choice),
              std::vector<Choice>& into) {
     if (const auto list = choices(key)) {
       into.clear();
@@ -186,8 +177,8 @@ class section {
     return value.integer();
   }
 
-  template <class Choice, std::size_t count>
-  Choice choice_of(const char* key, const Choice (&all)[count], const char* (*name)(Choice),
+  template <class Choices, class Choice>
+  Choice choice_of(const char* key, const Choices& all, const char* (*name)(Choice),
                    const json& value) const {
     std::string expected;
     for (const Choice one : all) {
@@ -339,7 +330,7 @@ space read_space(section from, const job& what, std::int32_t keep) {
   for (const velo_tuning_recompute one : recomputes)
     if (one != VELO_TUNING_RECOMPUTE_CORE || !what.model.flash_attention)
       to.recompute.push_back(one);
-  to.kinds.assign(kinds, kinds + usual_kinds);
+  to.kinds = default_tuning_kinds();
 
   from.counts("tp", to.tp, most);
   from.counts("pp", to.pp, most);
@@ -349,7 +340,7 @@ space read_space(section from, const job& what, std::int32_t keep) {
   from.counts("ep", to.ep, most);
   from.counts("micro_batch", to.micro_batch, 1 << 20);
   from.names("recompute", recomputes, &recompute_name, to.recompute);
-  from.names("kind", kinds, &name_of, to.kinds);
+  from.names("kind", tuning_kinds(), &name_of, to.kinds);
   from.names("split", splits, &split_name, to.splits);
   from.count("keep", to.keep, to.keep, 1, most_kept, keep);
   from.finish();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
+#include "sched/pipeline/kinds.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -61,7 +62,7 @@ std::shared_ptr<const order> make(const velo_schedule_desc& desc, const costs& g
       core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
                  core::text("at most %lld actions", static_cast<long long>(most)),
                  core::text("%lld", static_cast<long long>(actions)));
-    made->rows = std::make_shared<const schedule>(generate(desc, given));
+    made->rows = std::make_shared<const schedule>(generate(read_request(desc, given)));
     for (std::int32_t rank = 0; rank < desc.ranks; ++rank)
       made->states.push_back(states_of(*made->rows, rank));
   } catch (const core::failure& none) {
@@ -104,8 +105,7 @@ std::size_t order::bytes() const {
 }
 
 bool is_searched(velo_schedule_kind kind) {
-  return kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY ||
-         kind == VELO_SCHEDULE_AUTO;
+  return row_of(kind).has(takes_cap);
 }
 
 std::shared_ptr<const order> find_order(const velo_tuning_layout& layout, const demand& wanted) {

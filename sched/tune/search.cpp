@@ -5,7 +5,8 @@
 #include <queue>
 
 #include "core/handle/failure.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/pipeline/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 #include "sched/simulate/simulate.hpp"
 #include "sched/tune/demands.hpp"
 
@@ -22,13 +23,11 @@ struct candidate {
   double bound;  // seconds of a step, at least
 };
 
-// Chunks that a kind may have, of those to be tried.
+// Whether a kind is tried with so many chunks. A kind of several is not tried with 1: it then has
+// the order of another.
 bool takes(velo_schedule_kind kind, std::int32_t chunks) {
-  if (is_v(kind)) return chunks == 2;
-  if (kind == VELO_SCHEDULE_AUTO) return chunks <= 2;
-  const bool loops = kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_ZB1P ||
-                     kind == VELO_SCHEDULE_LOOPED_BFS;
-  return loops ? chunks > 1 : chunks == 1;
+  const kind_row& row = row_of(kind);
+  return chunks >= row.chunks && chunks <= row.most_chunks;
 }
 
 class enumeration {
@@ -380,7 +379,7 @@ class searcher {
     ticks made;
     made.unit = std::ldexp(1, std::min(60 - exponent, 50));
     const auto count = [&](double seconds) { return std::llround(seconds * made.unit); };
-    const bool hidden = hides(rows.what().kind);
+    const bool hidden = row_of(rows.what().kind).has(fuses);
     for (const part& stage : stages)
       made.stages.push_back({count(stage.forward), count(stage.input), count(stage.weight),
                              hidden ? count(stage.hidden) : 0});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "sched/pipeline/kinds.hpp"
 #include "sched/schedule/schedule.hpp"
 
 namespace velo::sched::tune {
@@ -80,21 +81,13 @@ std::vector<part> stages_of(const model& of, const parts& costs,
   return made;
 }
 
-bool is_v(velo_schedule_kind kind) {
-  return kind == VELO_SCHEDULE_ZBV || kind == VELO_SCHEDULE_VHALF || kind == VELO_SCHEDULE_VMIN ||
-         kind == VELO_SCHEDULE_1F1B_V || kind == VELO_SCHEDULE_DUALPIPEV ||
-         kind == VELO_SCHEDULE_ZBV_GREEDY;
-}
-
-bool hides(velo_schedule_kind kind) {
-  return kind == VELO_SCHEDULE_DUALPIPEV;
-}
-
 std::vector<placement> placements_of(const velo_tuning_layout& layout) {
+  const direction way = row_of(layout.kind).direction;
+  const bool both = way == direction::either && layout.vpp == 2;
+  const bool up = way == direction::down_and_up;
   std::vector<placement> all;
-  const bool either = layout.kind == VELO_SCHEDULE_AUTO && layout.vpp == 2;
-  if (either || !is_v(layout.kind)) all.push_back(place_in_loops(layout.pp, layout.vpp));
-  if (either || is_v(layout.kind)) all.push_back(place_in_v(layout.pp, layout.vpp));
+  if (both || !up) all.push_back(place_in_loops(layout.pp, layout.vpp));
+  if (both || up) all.push_back(place_in_v(layout.pp, layout.vpp));
   return all;
 }
 
@@ -106,10 +99,8 @@ placement placement_in(const schedule& rows) {
 
 double least_seconds(const velo_tuning_layout& layout, const parts& costs,
                      const std::vector<part>& stages, const placement& of) {
-  const bool whole = layout.kind == VELO_SCHEDULE_GPIPE || layout.kind == VELO_SCHEDULE_1F1B ||
-                     layout.kind == VELO_SCHEDULE_INTERLEAVED ||
-                     layout.kind == VELO_SCHEDULE_LOOPED_BFS || layout.kind == VELO_SCHEDULE_1F1B_V;
-  const bool pairs = hides(layout.kind);
+  const bool whole = row_of(layout.kind).has(whole_backward);
+  const bool pairs = row_of(layout.kind).has(fuses);
   double least = 0, way = 0;
   // A rank's first stage is the one of its number, whatever the placement.
   for (std::int32_t rank = 0; rank < layout.pp; ++rank) {

@@ -25,11 +25,7 @@ std::vector<part> stages_of(const model& of, const parts& costs,
 
 // Stages of every rank, by chunk.
 using placement = std::vector<std::vector<std::int32_t>>;
-bool is_v(velo_schedule_kind kind);  // the second chunk runs up the ranks again
-// Whether forwards at once with backwards hide exchanges. Those in what `auto` finds are taken to
-// hide none, as it is not searched for that.
-bool hides(velo_schedule_kind kind);
-// Those that a layout may have: one, but for what a search may find.
+// The placements that a layout may have: one, or two where a search decides.
 std::vector<placement> placements_of(const velo_tuning_layout& layout);
 placement placement_in(const schedule& rows);
 

@@ -7,7 +7,7 @@
 #include "core/handle/failure.hpp"
 #include "core/text/json.hpp"
 #include "sched/render/text.hpp"
-#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/kind_name.hpp"
 #include "sched/tune/stages.hpp"
 
 namespace velo::sched::tune {

@@ -4,10 +4,12 @@
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/handle/failure.hpp"
 #include "sched/check/check.hpp"
 #include "sched/pipeline/generate.hpp"
+#include "sched/pipeline/kinds.hpp"
 #include "sched/schedule/kind_name.hpp"
 #include "sched/simulate/timeline.hpp"
 #include "tests/core/fails.hpp"
@@ -87,34 +89,29 @@ inline std::string violations_of(const sched::schedule& what) {
   return all;
 }
 
-inline std::uint32_t flag_of(velo_schedule_kind kind) {
-  return kind == VELO_SCHEDULE_NANOPIPE ? VELO_SCHEDULE_SWAP : VELO_SCHEDULE_IN_ADVANCE;
+// The sizes that a kind's row allows with so many ranks and micro-batches: up to 4 chunks and 4
+// splits, without flags and with each of its flags.
+inline std::vector<sizes> sizes_of(const sched::kind_row& kind, std::int32_t ranks,
+                                   std::int32_t microbatches) {
+  std::vector<sizes> all;
+  for (std::int32_t chunks = kind.one_size() ? 0 : 1; chunks <= (kind.one_size() ? 0 : 4); ++chunks)
+    for (std::int32_t splits = 1; splits <= (kind.has(sched::takes_splits) ? 4 : 1); ++splits)
+      for (std::uint32_t flag = 0; flag <= kind.flags; flag = flag == 0 ? 1 : 2 * flag)
+        if ((flag & kind.flags) == flag)
+          all.push_back({ranks, microbatches, chunks, 0, flag, splits == 1 ? 0 : splits});
+  return all;
 }
 
-// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. A
-// kind without a branch of its own is asked for neither chunks nor flags. Ranks and micro-batches
-// that a kind refuses are passed over: every_kind_test.cpp counts what is made of each kind. AUTO,
-// whose number is among the others, is a search: auto_test.cpp has it.
+// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. Ranks
+// and micro-batches that a kind refuses are passed over: every_kind_test.cpp counts what is made of
+// each kind. AUTO is a search: auto_test.cpp has it.
 template <class Body>
 void for_each_schedule(std::int32_t most, Body&& body) {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {
     if (kind == VELO_SCHEDULE_AUTO) continue;
     for (std::int32_t ranks = 1; ranks <= most; ++ranks) {
       for (std::int32_t microbatches = 1; microbatches <= 3 * ranks; ++microbatches) {
-        for (std::int32_t variant = 1; variant <= 4; ++variant) {
-          sizes of{ranks, microbatches};
-          if (kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_LOOPED_BFS ||
-              kind == VELO_SCHEDULE_ZB1P)
-            of.chunks = variant;
-          else if (kind == VELO_SCHEDULE_NANOPIPE || kind == VELO_SCHEDULE_RIPIPE)
-            of.chunks = 1 + variant / 2, of.flags = variant % 2 == 0 ? 0 : flag_of(kind);
-          else if (kind == VELO_SCHEDULE_SEQ1F1B)
-            of.splits = variant;
-          else if ((kind == VELO_SCHEDULE_DUALPIPE || kind == VELO_SCHEDULE_DUALPIPEV) &&
-                   variant == 2)
-            of.flags = VELO_SCHEDULE_NO_DW_DETACH;
-          else if (variant > 1)
-            continue;
+        for (const sizes& of : sizes_of(sched::row_of(kind), ranks, microbatches)) {
           try {
             body(kind, of, made(kind, of));
           } catch (const core::failure& refused) {

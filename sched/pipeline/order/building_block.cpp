@@ -1,6 +1,6 @@
 // Slots of all actions, by rank and type. A type's actions are in the order of micro-batches, and
 // so are their slots; no two actions of a rank share one.
-#include "sched/pipeline/building_block.hpp"
+#include "sched/pipeline/order/building_block.hpp"
 
 #include <algorithm>
 #include <tuple>

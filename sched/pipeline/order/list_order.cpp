@@ -1,5 +1,5 @@
 // Events: a rank ends what it did, or gets what it may wait for.
-#include "sched/pipeline/list_order.hpp"
+#include "sched/pipeline/order/list_order.hpp"
 
 #include <algorithm>
 #include <limits>

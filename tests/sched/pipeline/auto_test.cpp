@@ -15,10 +15,13 @@ namespace {
 double shortest_kind(std::int32_t ranks, std::int32_t microbatches, double cap,
                      const sched::costs& costs) {
   double shortest = 1e300;
-  for (velo_schedule_kind kind = VELO_SCHEDULE_1F1B; kind < VELO_SCHEDULE_AUTO; ++kind) {
+  for (velo_schedule_kind kind = VELO_SCHEDULE_1F1B; kind <= sched::last_schedule_kind; ++kind) {
+    const sched::kind_row& row = sched::row_of(kind);
     testing::sizes of{ranks, microbatches};
-    if (kind == VELO_SCHEDULE_DUALPIPE) continue;  // twice the parameters
-    if (kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY) of.cap = cap;
+    if (kind == VELO_SCHEDULE_AUTO || kind == VELO_SCHEDULE_DUALPIPE)
+      continue;  // twice the weights
+    if (kind > VELO_SCHEDULE_AUTO && !row.has(sched::in_auto)) continue;
+    if (row.has(sched::takes_cap)) of.cap = cap;
     try {
       const testing::priced found = price(made(kind, of, costs), costs);
       if (found.peak <= cap) shortest = std::min(shortest, found.makespan);

@@ -1,0 +1,41 @@
+// A request: velo_schedule_desc as read, checked as far as all kinds agree (counts from 1, sizes that
+// fit). A kind's own rules are checked by its generator.
+#pragma once
+
+#include <memory>
+
+#include "sched/schedule/ticks.hpp"
+
+namespace velo::sched {
+
+// velo_schedule_desc with its defaults filled in.
+struct request {
+  velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM;
+  std::int32_t ranks = 0;         // P
+  std::int32_t microbatches = 0;  // M
+  std::int32_t chunks = 1;        // V
+  std::int32_t group = 0;         // N
+  std::int32_t splits = 1;        // S
+  bool extra_warmup = false;
+  bool detach = true;       // of W at the end of DualPipe(V)
+  bool overlap = false;     // FB in an interleaved schedule
+  bool in_advance = false;  // ripipe
+  bool swap = false;        // nano-pipe
+  double cap = 0;  // most activations, in micro-batches of a whole rank; 0: as the kind has it
+  bool updates = false;  // rows end with OPTIMIZER
+  sched::costs costs;
+  std::shared_ptr<const layout> layers;  // of the model; null: not known
+
+  // The cap in activations of one stage.
+  std::int32_t room_or(std::int32_t otherwise) const {
+    return cap == 0 ? otherwise : static_cast<std::int32_t>(cap * chunks);
+  }
+};
+
+// Sizes of the schedule that is wanted.
+shape shape_of(const request& wanted);
+
+// The request that a desc states; its costs come read and checked. Throws ARGUMENT naming the field.
+request read_request(const velo_schedule_desc& desc, const costs& given);
+
+}  // namespace velo::sched
