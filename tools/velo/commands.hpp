@@ -58,6 +58,7 @@ extern const char* const swap_bench_help;
 extern const char* const topology_help;
 extern const char* const collective_help;
 extern const char* const schedule_help;
+std::string schedule_kinds();  // names and help of kinds, as the library describes them
 extern const char* const tune_help;
 
 }  // namespace command

@@ -25,6 +25,7 @@ struct command_row {
   const char* name;
   int (*run)(const words& all);
   const char* const* help;
+  std::string (*more_help)() = nullptr;
 };
 constexpr command_row commands[] = {
     {"info", &with_arguments<command::info>, &command::info_help},
@@ -34,7 +35,7 @@ constexpr command_row commands[] = {
     {"replay", &with_arguments<command::replay>, &command::replay_help},
     {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
     {"collective", &with_arguments<command::collective>, &command::collective_help},
-    {"schedule", &command::schedule, &command::schedule_help},
+    {"schedule", &command::schedule, &command::schedule_help, &command::schedule_kinds},
     {"topology", &with_arguments<command::topology>, &command::topology_help},
     {"tune", &command::tune, &command::tune_help}};
 
@@ -72,12 +73,18 @@ const command_row& command_called(const std::string& name) {
                              (meant.empty() ? "; velo help lists what there is" : meant));
 }
 
+int print_help(const command_row& row) {
+  std::fputs(row.help[0], stdout);
+  if (row.more_help != nullptr) std::fputs(row.more_help().c_str(), stdout);
+  return command::done;
+}
+
 int run(const words& all) {
   const std::string first = all.empty() ? "" : all[0];
   if (first == "--version" || first == "-V" || first == "version") return version();
   if (all.empty() || first == "--help" || first == "-h" || first == "help") {
-    const bool one = all.size() > 1 && all[1] != "help";
-    std::fputs(one ? *command_called(all[1]).help : overview, all.empty() ? stderr : stdout);
+    if (all.size() > 1 && all[1] != "help") return print_help(command_called(all[1]));
+    std::fputs(overview, all.empty() ? stderr : stdout);
     return all.empty() ? command::bad_input : command::done;
   }
   const command_row& row = command_called(first);
@@ -85,9 +92,7 @@ int run(const words& all) {
   const bool help = std::any_of(rest.begin(), rest.end(), [](const std::string& word) {
     return word == "--help" || word == "-h";
   });
-  if (!help) return row.run(rest);
-  std::fputs(*row.help, stdout);
-  return command::done;
+  return help ? print_help(row) : row.run(rest);
 }
 
 }  // namespace

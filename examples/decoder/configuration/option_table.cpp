@@ -3,12 +3,21 @@
 
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/data/vocabulary.hpp"
+#include "examples/decoder/pipeline/stage_plan.hpp"
 
 namespace decoder {
 namespace {
 
 // A bound for counts that have no tighter one; products of two still fit 64 bits.
 constexpr double many = 1e9;
+
+// The kinds of schedules that the library names, but the one that check_parallel refuses.
+std::string trained_pipelines() {
+  std::string all;
+  for (const std::string& kind : pipelines())
+    if (kind != "seq1f1b") all += (all.empty() ? "" : ", ") + kind;
+  return all;
+}
 
 }  // namespace
 
@@ -104,9 +113,8 @@ void configuration::add_parallel() {
       "copies of these",
       1, 1024);
   add("parallel", "pipeline", &p.pipeline,
-      "order in which they work on the micro-batches (accumulation): gpipe, 1f1b, interleaved, "
-      "looped-bfs, zbh1, zbh2, zb1p, zbv, zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, "
-      "nanopipe, ripipe, auto");
+      ("order in which they work on the micro-batches (accumulation): " + trained_pipelines())
+          .c_str());
   add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
       1024);
   add("parallel", "timeline", &p.timeline,

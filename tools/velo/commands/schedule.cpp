@@ -5,6 +5,7 @@
 #include <velo/velo.hpp>
 
 #include "tools/velo/commands.hpp"
+#include "tools/velo/json.hpp"
 #include "tools/velo/messages.hpp"
 #include "tools/velo/options.hpp"
 #include "tools/velo/text_file.hpp"
@@ -15,10 +16,8 @@ const char* const schedule_help =
     "usage: velo schedule KIND --ranks P --microbatches M [options]\n"
     "       velo schedule --check FILE [--costs .. --format FORMAT -o FILE]\n\n"
     "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
-    "costs. KIND: gpipe, 1f1b, interleaved, looped-bfs, zbh1, zbh2, zb1p, zbv,\n"
-    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b, nanopipe, ripipe, and auto:\n"
-    "the shortest that is found for the costs within the cap.\n\n"
-    "  --chunks V        stages a rank has (interleaved, looped-bfs, zb1p, nanopipe, ripipe: 2)\n"
+    "costs. The kinds are listed below.\n\n"
+    "  --chunks V        stages a rank has, for kinds of several (2)\n"
     "  --group N         micro-batches that go through a chunk before the next has its turn (P)\n"
     "  --extra-warmup    interleaved: one forward more before the first backward\n"
     "  --overlap         interleaved: a forward and the backward behind it at once, with an extra\n"
@@ -219,46 +218,60 @@ velo_schedule_kind kind_called(const std::string& word) {
   throw input_error("unknown kind " + word + (meant.empty() ? "; there are " + all : meant));
 }
 
-// Options that mean something for some kinds alone; the library would name its field.
+// An option that some kinds alone take. The library says which: it refuses the option's field of
+// others.
 struct limited {
   const char* option;
   bool (*is_given)(const schedule_arguments& given);
-  std::vector<velo_schedule_kind> kinds;
+  void (*ask)(velo_schedule_desc& desc);
+  const char* field;
 };
 template <std::uint32_t bit>
-bool has_flag(const schedule_arguments& given) {
-  return (given.desc.flags & bit) != 0;
+constexpr limited limited_flag(const char* option) {
+  return {option, [](const schedule_arguments& given) { return (given.desc.flags & bit) != 0; },
+          [](velo_schedule_desc& desc) { desc.flags = bit; }, "desc.flags"};
 }
 template <auto field>
-bool has_number(const schedule_arguments& given) {
-  return given.desc.*field != 0;
+constexpr limited limited_number(const char* option, const char* name) {
+  return {option, [](const schedule_arguments& given) { return given.desc.*field != 0; },
+          [](velo_schedule_desc& desc) { desc.*field = 2; }, name};
+}
+constexpr limited limited_options[] = {
+    limited_number<&velo_schedule_desc::cap>("--cap", "desc.cap"),
+    limited_number<&velo_schedule_desc::group>("--group", "desc.group"),
+    limited_number<&velo_schedule_desc::splits>("--splits", "desc.splits"),
+    limited_flag<VELO_SCHEDULE_EXTRA_WARMUP>("--extra-warmup"),
+    limited_flag<VELO_SCHEDULE_OVERLAP>("--overlap"),
+    limited_flag<VELO_SCHEDULE_NO_DW_DETACH>("--no-dw-detach"),
+    limited_flag<VELO_SCHEDULE_SWAP>("--swap"),
+    {"--recompute", [](const schedule_arguments& given) { return given.recompute; },
+     [](velo_schedule_desc& desc) { desc.flags = VELO_SCHEDULE_IN_ADVANCE; }, "desc.flags"}};
+
+bool takes(velo_schedule_kind kind, const limited& row) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind;
+  desc.ranks = 2;
+  desc.microbatches = 4;
+  row.ask(desc);
+  try {
+    velo::schedule::create(desc);
+  } catch (const velo::error& failure) {
+    return std::string(failure.argument()) != row.field;
+  }
+  return true;
 }
 
 void require_fits(const schedule_arguments& given) {
-  const limited rows[] = {
-      {"--cap",
-       &has_number<&velo_schedule_desc::cap>,
-       {VELO_SCHEDULE_ZBH2, VELO_SCHEDULE_ZBV_GREEDY, VELO_SCHEDULE_AUTO}},
-      {"--group", &has_number<&velo_schedule_desc::group>, {VELO_SCHEDULE_INTERLEAVED}},
-      {"--splits", &has_number<&velo_schedule_desc::splits>, {VELO_SCHEDULE_SEQ1F1B}},
-      {"--extra-warmup", &has_flag<VELO_SCHEDULE_EXTRA_WARMUP>, {VELO_SCHEDULE_INTERLEAVED}},
-      {"--overlap", &has_flag<VELO_SCHEDULE_OVERLAP>, {VELO_SCHEDULE_INTERLEAVED}},
-      {"--no-dw-detach",
-       &has_flag<VELO_SCHEDULE_NO_DW_DETACH>,
-       {VELO_SCHEDULE_DUALPIPE, VELO_SCHEDULE_DUALPIPEV}},
-      {"--swap", &has_flag<VELO_SCHEDULE_SWAP>, {VELO_SCHEDULE_NANOPIPE}},
-      {"--recompute",
-       [](const schedule_arguments& of) { return of.recompute; },
-       {VELO_SCHEDULE_RIPIPE}}};
-  for (const limited& row : rows) {
-    if (!row.is_given(given) || std::count(row.kinds.begin(), row.kinds.end(), given.desc.kind) > 0)
-      continue;
+  for (const limited& row : limited_options) {
+    if (!row.is_given(given) || takes(given.desc.kind, row)) continue;
+    std::vector<std::string> names;
+    const char* name = nullptr;
+    for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+         velo_schedule_kind_name(kind, &name) == VELO_OK; ++kind)
+      if (takes(kind, row)) names.emplace_back(name);
     std::string all;
-    for (std::size_t i = 0; i < row.kinds.size(); ++i) {
-      const char* name = nullptr;
-      velo_schedule_kind_name(row.kinds[i], &name);
-      all += (i == 0 ? "" : i + 1 < row.kinds.size() ? ", " : " and ") + std::string(name);
-    }
+    for (std::size_t i = 0; i < names.size(); ++i)
+      all += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
     throw input_error(row.option + (" is for " + all) + ", not for " + given.words[0]);
   }
 }
@@ -359,6 +372,26 @@ int check_file(const schedule_arguments& given) {
 }
 
 }  // namespace
+
+std::string schedule_kinds() {
+  const json library = parse(velo::describe<std::string>());
+  const json_t* const enums = member(library.get(), "enums");
+  std::string all = "\nKinds:\n";
+  for (std::size_t i = 0; i < json_array_size(enums); ++i) {
+    const json_t* const one = json_array_get(enums, i);
+    if (text(one, "name") != "velo_schedule_kind") continue;
+    const json_t* const values = member(one, "values");
+    for (std::size_t k = 0; k < json_array_size(values); ++k) {
+      const json_t* const value = json_array_get(values, k);
+      const auto kind = static_cast<velo_schedule_kind>(json_integer_value(member(value, "value")));
+      if (kind == VELO_SCHEDULE_CUSTOM) continue;  // not made, but read
+      std::string name = velo::schedule::kind_name(kind);
+      name.resize(std::max<std::size_t>(name.size(), 12), ' ');
+      all += "  " + name + "  " + text(value, "doc") + "\n";
+    }
+  }
+  return all;
+}
 
 int schedule(const std::vector<std::string>& words) {
   schedule_arguments given;
