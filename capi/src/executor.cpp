@@ -27,7 +27,7 @@ static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= de
               sizeof(velo_executor_stats) >= stats_size);
 constexpr std::uint64_t most_state = 65536;
 
-// A function of the link that another one needs.
+// Refuses a function of the link without another that it needs.
 void require_with(const char* one, bool is_given, const char* other, bool other_is_given) {
   if (is_given && !other_is_given)
     fail(VELO_ERR_NULL, other, text("a function, since %s is given", one), "NULL");
@@ -65,14 +65,14 @@ velo_executor_validation read_validation(const velo_executor_validation* given) 
   return read;
 }
 
-// An executor, and what velo's own link of it is over.
+// Resolves an executor, and marks the object behind velo's own link as in use.
 sched::executor& in_use(velo_executor handle) {
   auto& found = core::use<sched::executor>(handle, "executor");
   found.note_link();
   return found;
 }
 
-// work(executor, stream), where they are of one context.
+// Calls work(executor, stream) if both belong to one context.
 template <class Work>
 velo_status together(const char* function, velo_stream stream, velo_executor executor, Work work) {
   return core::guard(function, [&] {

@@ -1,4 +1,4 @@
-// Beginnings of rows, shortened until each needs others' beginnings alone.
+// Shortens the beginnings of rows until each needs only other beginnings.
 #include "sched/check/ahead.hpp"
 
 namespace velo::sched {
@@ -15,7 +15,7 @@ class beginnings {
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       row_reader row(what_, rank);
       while (!row.done() && leads(row.next().kind)) row.pass();
-      cuts_.push_back(row.place());
+      cuts_.push_back(row.index());
       row_sends_.push_back(says_sends(what_, rank));
     }
     do note_sent();
@@ -38,8 +38,8 @@ class beginnings {
   template <class Each>
   void each(std::int32_t rank, Each&& use) const {
     const std::int64_t cut = cuts_[static_cast<std::size_t>(rank)];
-    for (row_reader row(what_, rank); row.place() < cut; row.pass())
-      if (!use(row.next(), row.place())) return;
+    for (row_reader row(what_, rank); row.index() < cut; row.pass())
+      if (!use(row.next(), row.index())) return;
   }
 
   std::size_t cell(std::int32_t stage, std::int32_t unit) const {
@@ -66,9 +66,9 @@ class beginnings {
   bool shorten() {
     bool shorter = false;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank)
-      each(rank, [&](const action& a, std::int64_t place) {
+      each(rank, [&](const action& a, std::int64_t index) {
         if (a.kind == VELO_ACTION_SEND_F || !from_another(a, rank) || sent_[before(a)]) return true;
-        cuts_[static_cast<std::size_t>(rank)] = place;
+        cuts_[static_cast<std::size_t>(rank)] = index;
         shorter = true;
         return false;
       });
@@ -79,7 +79,7 @@ class beginnings {
   const shape& shape_;
   std::vector<std::int64_t> cuts_;  // by rank
   std::vector<bool> row_sends_;     // by rank
-  std::vector<bool> sent_;          // by stage and unit: the output is, in a beginning
+  std::vector<bool> sent_;          // by stage and unit: whether a beginning sends the output
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// What a rank may do before it knows that the optimizer step before was right.
+// The forwards that a rank may do before it knows that the last optimizer step was right.
 //
-// The forwards that its row begins with, as far as what they need comes from such forwards of other
-// ranks: so everybody can do these, whatever anyone finds out. Behind them a rank asks, having
-// received all that others send ahead of their own questions; then no send of that kind is under
-// way any more, and what is void can be dropped, on links that wait, too. One pass over all rows,
-// some more over their beginnings.
+// These are the forwards at the begin of its row whose inputs come from such forwards of other
+// ranks, so that every rank can do them whatever the step's outcome. Behind them a rank asks for
+// the outcome, after it has received all that others send before they ask. No message of a void
+// forward is then under way, so void results can be dropped, also on links with blocking sends. One
+// pass over all rows, and some more over their beginnings.
 #pragma once
 
 #include <vector>
@@ -17,8 +17,8 @@ struct ahead {
   struct input {
     std::int32_t stage, unit;
   };
-  std::int64_t cut = 0;         // so many actions of the row
-  std::vector<input> arriving;  // needed behind them, sent ahead; in the order of the row
+  std::int64_t cut = 0;         // the number of actions of the row
+  std::vector<input> arriving;  // inputs of later actions that others send ahead, in row order
 };
 
 ahead ahead_of(const schedule& what, std::int32_t rank);

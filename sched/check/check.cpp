@@ -1,9 +1,9 @@
-// Bits for what each stage has done for each unit, then the machines.
+// Keeps bits for what each stage has done for each unit, then runs the ranks.
 #include "sched/check/check.hpp"
 
 #include <utility>
 
-#include "sched/check/messages.hpp"
+#include "sched/check/sends.hpp"
 #include "sched/simulate/in_order.hpp"
 #include "sched/simulate/simulate.hpp"
 
@@ -11,8 +11,8 @@ namespace velo::sched {
 namespace {
 
 enum : std::uint8_t { did_f = 1, did_i = 2, did_w = 4, did_again = 8, on_host = 16 };
-// Of a stage: what has become of its parameters.
-enum : std::uint8_t { used = 1, gathered = 2, let_go = 4, updated = 8 };
+// The state of a stage's parameters.
+enum : std::uint8_t { used = 1, gathered = 2, released = 4, updated = 8 };
 
 class checker {
  public:
@@ -29,7 +29,7 @@ class checker {
     for (std::int32_t rank = 0; rank < shape_.ranks && !full(); ++rank) check_row(rank);
     for (std::int32_t stage = 0; stage < shape_.stages && !full(); ++stage) check_complete(stage);
     if (found_.empty()) check_progress();
-    if (found_.empty() && messages_) found_ = check_messages(what_, most_violations);
+    if (found_.empty() && messages_) found_ = check_sends(what_, most_violations);
     return std::move(found_);
   }
 
@@ -44,7 +44,7 @@ class checker {
     row_reader row(what_, rank);
     for (; !row.done() && !full(); row.pass()) {
       const action& a = row.next();
-      const std::int64_t at = row.place();
+      const std::int64_t at = row.index();
       switch (a.kind) {
         case VELO_ACTION_F:
         case VELO_ACTION_I:
@@ -52,7 +52,7 @@ class checker {
         case VELO_ACTION_B:
           take(rank, at, a, a.kind, a.stage, a.microbatch);
           break;
-        case VELO_ACTION_FB:  // its F is not there before its B
+        case VELO_ACTION_FB:  // its F is not done before its B
           take(rank, at, a, VELO_ACTION_B, a.other_stage, a.other_microbatch);
           take(rank, at, a, VELO_ACTION_F, a.stage, a.microbatch);
           break;
@@ -68,7 +68,7 @@ class checker {
     }
   }
 
-  // What is neither forward, backward nor a message.
+  // Checks actions that are neither forward, backward nor messages.
   void check_beside(std::int32_t rank, std::int64_t at, const action& a) {
     if (!is_here(rank, at, a, a.stage, [&] { return text_of(a); })) return;
     if (a.kind == VELO_ACTION_REDUCE_GRAD) return check_reduction(rank, at, a);
@@ -106,7 +106,7 @@ class checker {
     return false;
   }
 
-  // One F, I, W or B of a row, by itself or inside an FB.
+  // Checks one F, I, W or B of a row, by itself or inside an FB.
   void take(std::int32_t rank, std::int64_t at, const action& a, velo_action_kind kind,
             std::int32_t stage, std::int32_t unit) {
     const auto name = [&] { return text_of(make_action(kind, stage, unit)); };
@@ -156,24 +156,25 @@ class checker {
     parameters_[a.stage] |= updated;
   }
 
-  // Parameters that are gathered have been somewhere else before, so nothing has used them.
+  // Gathered parameters were elsewhere before, so no action has used them.
   void check_parameters(std::int32_t rank, std::int64_t at, const action& a) {
     std::uint8_t& now = parameters_[a.stage];
     const bool gathers = a.kind == VELO_ACTION_UNSHARD;
-    if (gathers && (now & (used | gathered | let_go)) == used)
+    if (gathers && (now & (used | gathered | released)) == used)
       report(VELO_VIOLATION_UNSHARD, rank, at, a, text_of(a) + " comes behind what needs it");
-    now &= static_cast<std::uint8_t>(~(gathered | let_go));
-    now |= gathers ? gathered : let_go;
+    now &= static_cast<std::uint8_t>(~(gathered | released));
+    now |= gathers ? gathered : released;
   }
   template <class Name>
   void use(std::int32_t rank, std::int64_t at, const action& a, std::int32_t stage, Name&& name) {
     std::uint8_t& now = parameters_[stage];
-    if ((now & let_go) != 0)
+    if ((now & released) != 0)
       report(VELO_VIOLATION_UNSHARD, rank, at, a, name() + " needs parameters that were let go");
     now |= used;
   }
 
-  // Attention looks back: a split needs those before it, and its gradient those behind it.
+  // Attention looks back: a split needs the splits before it, and its gradient needs those behind
+  // it.
   void check_splits(std::int32_t rank, std::int64_t at, const action& a, velo_action_kind kind,
                     std::int32_t stage, std::int32_t unit) {
     const bool forward = kind == VELO_ACTION_F;
@@ -218,9 +219,9 @@ class checker {
   const shape shape_;
   const std::int32_t units_;
   std::vector<std::uint8_t> done_;
-  std::vector<std::int32_t> weights_;     // W done, by stage; one more where they have been summed
+  std::vector<std::int32_t> weights_;     // W done, by stage; one more once they are summed
   std::vector<std::uint8_t> parameters_;  // by stage
-  const bool shards_;                     // some are gathered or let go
+  const bool shards_;                     // some are gathered or released
   bool messages_ = false;                 // there are sends or receives
   std::vector<violation> found_;
 };
@@ -228,7 +229,7 @@ class checker {
 }  // namespace
 
 std::vector<violation> check(const schedule& what) {
-  if (is_sound_in_order(what)) return {};  // most are
+  if (is_sound_in_order(what)) return {};  // as in most schedules
   return checker(what).run();
 }
 

@@ -1,10 +1,10 @@
-// The validator: what a schedule must be, asked of any schedule, however it came about.
+// The validator: the rules that any schedule must obey, however it was made.
 //
-// It knows nothing of generators. Rows are read once for what each rank can see alone (everything
-// once, in an order in which an action's own past is before it, on the stage's rank), with three
-// bits a stage and unit; then once more as machines, to see that all ranks together come to the
-// end. A machine's progress does not depend on how fast others are, so one run decides for all.
-// Sends and receives, where there are any, are looked at last (sched/check/messages.hpp).
+// It knows nothing of generators. Rows are read once for the rules of a single rank (every action
+// once, on its stage's rank, behind the actions that it needs on that rank), with three bits for
+// each stage and unit. They are run once more to see that all ranks together reach their ends. A
+// rank's progress does not depend on the speed of others, so one run decides. Sends and receives
+// are checked last (sched/check/sends.hpp).
 #pragma once
 
 #include <string>
@@ -16,15 +16,15 @@ namespace velo::sched {
 
 struct violation {
   velo_violation_code code;
-  std::int32_t rank;   // -1: of no one rank
-  std::int64_t index;  // in the rank's row; -1: of no action
-  action what;         // what stands there, or what is missing
+  std::int32_t rank;   // -1: no single rank
+  std::int64_t index;  // in the rank's row; -1: no action
+  action what;         // the action there, or the missing one
   std::string reason;
 };
 
 inline constexpr std::size_t most_violations = 1000;
 
-// What is wrong, rank by rank in the order of rows; empty: nothing. No more than most_violations.
+// Returns the violations, rank by rank in the order of rows, at most most_violations.
 std::vector<violation> check(const schedule& what);
 
 }  // namespace velo::sched

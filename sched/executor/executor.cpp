@@ -1,4 +1,4 @@
-// The run of a row: waiting for what an action needs, calling the host, handing on what it made.
+// Runs a row: waits for an action's inputs, calls the host, passes results on.
 #include "sched/executor/executor.hpp"
 
 #include <utility>
@@ -20,15 +20,15 @@ using core::text;
 
 namespace {
 
-// With the sends and receives that a link needs, unless any rank has sends of its own: all ranks
-// have to come to the same answer, from the schedule and not from their rows.
+// Adds the sends and receives that a blocking link needs, unless some rank's row states its own.
+// All ranks must decide alike, so the decision depends on the schedule and not on their rows.
 std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
   const bool sends = what->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
   if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return what;
   return std::make_shared<const schedule>(lower(*what, link.start_send != nullptr));
 }
 
-// Where the row has sends, and those of the link may wait: started ones do not.
+// Sends are started if the row states them and the link's sends may block.
 bool starts_sends(const schedule& what, const velo_link& link, std::int32_t rank) {
   return link.start_send != nullptr && (link.flags & VELO_LINK_WAITS) != 0 &&
          says_sends(what, rank);
@@ -43,12 +43,12 @@ executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
       schedule_(fit(std::move(what), link)),
       shape_(schedule_->what()),
       desc_(desc),
-      courier_(link, starts_sends(*schedule_, link, desc.rank), owner.memory()) {
+      channel_(link, starts_sends(*schedule_, link, desc.rank), owner.memory()) {
   chunk_of_.assign(static_cast<std::size_t>(shape_.stages), -1);
   std::int32_t chunks = 0;
   for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
     chunk_of_[static_cast<std::size_t>(stage)] = chunks++;
-  slots_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
+  units_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
   row_sends_ = says_sends(*schedule_, desc_.rank);
   require_functions();
   if (validation != nullptr)
@@ -81,9 +81,9 @@ void executor::require_functions() {
   }
 }
 
-executor::slot& executor::slot_of(std::int32_t stage, std::int32_t unit) {
+executor::unit_state& executor::unit_at(std::int32_t stage, std::int32_t unit) {
   const std::int32_t chunk = chunk_of_[static_cast<std::size_t>(stage)];
-  return slots_[static_cast<std::size_t>(chunk) * static_cast<std::size_t>(units()) +
+  return units_[static_cast<std::size_t>(chunk) * static_cast<std::size_t>(units()) +
                 static_cast<std::size_t>(unit)];
 }
 
@@ -93,11 +93,11 @@ void executor::require_idle() const {
 
 void executor::cancel() noexcept {
   cancelled_.store(true, std::memory_order_relaxed);
-  courier_.abort("cancelled");
+  channel_.abort("cancelled");
 }
 
 void executor::note_link() const noexcept {
-  for (const void* of : {group_of_link(courier_.link()), mailbox_of_link(courier_.link())})
+  for (const void* of : {group_of_link(channel_.link()), mailbox_of_link(channel_.link())})
     core::inside_scope::note(of, core::part::given);
 }
 
@@ -110,7 +110,7 @@ void executor::run(core::stream& on) {
     const std::int64_t done = validation_ != nullptr && validation_->pending() ? run_ahead(on) : 0;
     run_actions(done, schedule_->length(desc_.rank), on);
     finish_sends();
-    forget_all();  // nothing borrowed of the link outlives the run
+    forget_all();  // nothing borrowed from the link outlives the run
   });
   recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
 }
@@ -121,7 +121,7 @@ void executor::settle(core::stream& on) {
   guarded([&] {
     if (!validation_->pending()) return;
     require_going_on();
-    validation_->settle(on, courier_);
+    validation_->settle(on, channel_);
     if (!on.is_inline()) on.synchronize();
   });
 }
@@ -132,7 +132,7 @@ const velo_executor_stats& executor::stats() const {
   return validation_ == nullptr ? none : validation_->stats();
 }
 
-// What fails here fails the other ranks, too.
+// Runs the work; a failure also fails the other ranks.
 template <class Work>
 void executor::guarded(Work&& work) {
   require_idle();
@@ -143,18 +143,18 @@ void executor::guarded(Work&& work) {
   } catch (...) {
     const core::failure why = core::current_failure();
     running_ = false;
-    if (shape_.ranks > 1) {  // what others sent, or wait for, is lost
+    if (shape_.ranks > 1) {  // messages that others sent or wait for are lost
       failed_ = true;
-      courier_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
+      channel_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
     }
-    forget_all();  // after abort: before it the link may still read what was started
+    forget_all();  // after abort: until then the link may read started sends
     throw why;
   }
   running_ = false;
 }
 
-// Forwards while the last step is not known to be right, then that; returns how much of the row is
-// done: nothing where it was wrong.
+// Runs the forwards that precede the outcome of the last step, then settles that step. Returns how
+// much of the row is done: nothing if the step was wrong.
 std::int64_t executor::run_ahead(core::stream& on) {
   const ahead& row = validation_->before_it();
   run_actions(0, row.cut, on);
@@ -162,7 +162,7 @@ std::int64_t executor::run_ahead(core::stream& on) {
     await_input(make_action(VELO_ACTION_F, each.stage, each.unit), each.stage, each.unit);
   finish_sends();
   require_going_on();
-  if (!validation_->settle(on, courier_)) return row.cut;
+  if (!validation_->settle(on, channel_)) return row.cut;
   validation_->forget();
   forget_all();
   spans_.clear();
@@ -181,7 +181,7 @@ void executor::require_going_on() {
 }
 
 void executor::run_actions(std::int64_t first, std::int64_t last, core::stream& on) {
-  for (row_reader row(*schedule_, desc_.rank, first); row.place() < last; row.pass()) {
+  for (row_reader row(*schedule_, desc_.rank, first); row.index() < last; row.pass()) {
     if (cancelled_.load(std::memory_order_relaxed)) require_going_on();
     step(row.next(), on);
   }
@@ -205,7 +205,7 @@ void executor::step(const action& a, core::stream& on) {
   spans_.push_back({begin, now_ns()});
 }
 
-// Waits for what an action needs, or for what it is to receive.
+// Waits for the inputs of an action, or for the message that it receives.
 void executor::prepare(const action& a) {
   switch (a.kind) {
     case VELO_ACTION_F:
@@ -231,10 +231,10 @@ void executor::perform(const action& a, core::stream& on) {
       return backward(desc_.input, "desc.input", a, on);
     case VELO_ACTION_B:
       backward(desc_.backward, "desc.backward", a, on);
-      return clear(slot_of(a.stage, a.microbatch), on);
+      return clear(unit_at(a.stage, a.microbatch), on);
     case VELO_ACTION_W:
       call(desc_.weight, "desc.weight", a, {}, {}, on, nullptr, nullptr);
-      return clear(slot_of(a.stage, a.microbatch), on);
+      return clear(unit_at(a.stage, a.microbatch), on);
     case VELO_ACTION_FB:
       return fused_pair(a, on);
     case VELO_ACTION_SEND_F:
@@ -242,7 +242,7 @@ void executor::perform(const action& a, core::stream& on) {
     case VELO_ACTION_SEND_B:
       return send(direction::backward, a.stage, a.microbatch, on);
     case VELO_ACTION_OPTIMIZER:
-      if (validation_ != nullptr) return validation_->update(a, on, courier_);
+      if (validation_ != nullptr) return validation_->update(a, on, channel_);
       [[fallthrough]];
     default:
       if (desc_.other != nullptr) call(desc_.other, "desc.other", a, {}, {}, on, nullptr, nullptr);
@@ -250,43 +250,44 @@ void executor::perform(const action& a, core::stream& on) {
 }
 
 void executor::forward(const action& a, core::stream& on) {
-  if (validation_ != nullptr && forward_in_vain(a, on)) return;
+  if (validation_ != nullptr && forward_is_void(a, on)) return;
   made out;
-  call(desc_.forward, "desc.forward", a, view(slot_of(a.stage, a.microbatch).input), {}, on, &out,
+  call(desc_.forward, "desc.forward", a, view(unit_at(a.stage, a.microbatch).input), {}, on, &out,
        nullptr);
-  hand_on(a, direction::forward, a.stage, a.microbatch, out, on);
+  pass_on_result(a, direction::forward, a.stage, a.microbatch, out, on);
 }
 
-// While the step before is not done yet, or of what such a forward made: others are told that much.
-bool executor::forward_in_vain(const action& a, core::stream& on) {
-  slot& of = slot_of(a.stage, a.microbatch);
+// Whether a forward is void: the step before is not done yet, or its input is void. The next stage
+// is sent a void message.
+bool executor::forward_is_void(const action& a, core::stream& on) {
+  unit_state& of = unit_at(a.stage, a.microbatch);
   if (!of.void_input && !validation_->waits()) return false;
   of.void_output = true;
-  hand_on(a, direction::forward, a.stage, a.microbatch, made{}, on);
+  pass_on_result(a, direction::forward, a.stage, a.microbatch, made{}, on);
   return true;
 }
 
 void executor::backward(velo_executor_fn function, const char* field, const action& a,
                         core::stream& on) {
   made out;
-  call(function, field, a, view(slot_of(a.stage, a.microbatch).gradient), {}, on, &out, nullptr);
-  hand_on(a, direction::backward, a.stage, a.microbatch, out, on);
+  call(function, field, a, view(unit_at(a.stage, a.microbatch).gradient), {}, on, &out, nullptr);
+  pass_on_result(a, direction::backward, a.stage, a.microbatch, out, on);
 }
 
 void executor::fused_pair(const action& a, core::stream& on) {
   const action f = make_action(VELO_ACTION_F, a.stage, a.microbatch);
   const action b = make_action(VELO_ACTION_B, a.other_stage, a.other_microbatch);
-  slot& of_backward = slot_of(b.stage, b.microbatch);
+  unit_state& of_backward = unit_at(b.stage, b.microbatch);
   if (desc_.fused == nullptr) {
     forward(f, on);
     backward(desc_.backward, "desc.backward", b, on);
     return clear(of_backward, on);
   }
   made out, other_out;
-  call(desc_.fused, "desc.fused", a, view(slot_of(a.stage, a.microbatch).input),
+  call(desc_.fused, "desc.fused", a, view(unit_at(a.stage, a.microbatch).input),
        view(of_backward.gradient), on, &out, &other_out);
-  hand_on(f, direction::forward, f.stage, f.microbatch, out, on);
-  hand_on(b, direction::backward, b.stage, b.microbatch, other_out, on);
+  pass_on_result(f, direction::forward, f.stage, f.microbatch, out, on);
+  pass_on_result(b, direction::backward, b.stage, b.microbatch, other_out, on);
   clear(of_backward, on);
 }
 
@@ -322,7 +323,8 @@ void executor::made::take(std::int64_t given, const char* named) {
   field = named;
 }
 
-// Else the host that is to get them would read what is not there.
+// Refuses outputs that are filled in but not counted, or the reverse: the receiving host would read
+// tensors that do not exist.
 void executor::made::require_all_counted() const {
   const auto is_filled_in = [](const velo_tensor& one) {
     return one.data != nullptr || one.shape != nullptr || one.dtype.bits != 0;

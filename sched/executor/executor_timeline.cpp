@@ -1,7 +1,7 @@
-// The measured timeline of a run: every rank's times at all ranks.
+// The measured timeline of a run, with every rank's times at all ranks.
 //
-// Rank 0 receives the rows of all and sends everybody the whole; ranks that did not record say so,
-// and then all fail alike.
+// Rank 0 receives the rows of all ranks and sends everyone the whole. Ranks that did not record
+// report that, and then all fail alike.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ using core::text;
 
 namespace {
 
-// What the pictures show of spans, all from the first of them on.
+// Makes a timeline of measured spans, which begins with the first of them.
 timeline timeline_of(std::shared_ptr<const schedule> of, spans all) {
   std::int64_t origin = INT64_MAX;
   for (const auto& row : all)
@@ -57,10 +57,10 @@ timeline executor::gather() {
     one(peer, row.data(), row.size() * sizeof(span));
   };
   const auto to = [&](std::int32_t peer, const void* bytes, std::uint64_t size) {
-    courier_.send_bytes(peer, bytes, size);
+    channel_.send_bytes(peer, bytes, size);
   };
   const auto from = [&](std::int32_t peer, void* bytes, std::uint64_t size) {
-    courier_.receive_bytes(peer, bytes, size);
+    channel_.receive_bytes(peer, bytes, size);
   };
   if (desc_.rank != 0) {
     to(0, &missing, sizeof missing);

@@ -1,4 +1,4 @@
-// Bytes as tensors of the group's messages.
+// Wraps bytes as tensors of the group's messages.
 #include "sched/executor/group_link.hpp"
 
 #include "comm/collective/calls.hpp"
@@ -10,7 +10,7 @@ namespace velo::sched {
 
 namespace {
 
-// user: the handle, so that calls after the group's end are seen.
+// user: the handle, so that calls after the group's end are recognized.
 comm::group& group_of(void* user) {
   return core::resolve<comm::group>(static_cast<velo_group>(user), "link");
 }

@@ -1,11 +1,11 @@
-// A group of ranks as the link of an executor: each rank a process, or a thread with a context.
+// A group of ranks as the link of an executor: each rank is a process, or a thread with a context.
 //
-// What crosses is a message of the group, on the context's inline stream. A send may wait for its
-// receive, as the group's do where messages are long, so a schedule without sends is carried out as
-// sched/schedule/lower.hpp makes it, in which no rank waits for ever. Where ranks share memory,
-// sends are started: what is long goes into memory that the sender lends, copied once, and is used
-// there. The first failure of a rank ends the group, and with it the waiting of all others, who are
-// told why. Cost: that of the group's messages.
+// Messages are messages of the group, on the context's inline stream. A long message may block its
+// sender until it is received, so a schedule without sends is carried out as
+// sched/schedule/lower.hpp makes it, where no rank deadlocks. Where ranks share memory, sends are
+// started: long messages are copied once into shared memory of the sender, and the receiver uses
+// them there. The first failure of a rank ends the group, and all waiting ranks get the reason.
+// Cost: that of the group's messages.
 #pragma once
 
 #include "comm/group/group.hpp"
@@ -13,9 +13,9 @@
 
 namespace velo::sched {
 
-// Once the group is destroyed its functions answer HANDLE.
+// The link's functions return HANDLE once the group is destroyed.
 velo_link link_over(comm::group& of);
-// The handle of the group whose link it is; nullptr: of none.
+// The handle of the group behind a link; nullptr for other links.
 const void* group_of_link(const velo_link& link) noexcept;
 
 }  // namespace velo::sched

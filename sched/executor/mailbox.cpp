@@ -26,7 +26,7 @@ constexpr std::int64_t spin_ns = 50000, yield_ns = 200000, longest_sleep_ns = 50
 constexpr std::uint64_t short_size = 48;
 constexpr std::uint64_t segment_entries = 127;
 
-// Of one line, which is all that a short message moves from one processor to the other.
+// One cache line, which is all that a short message moves between two processors.
 struct entry {
   unsigned char* memory;                 // of a long message, else null
   std::atomic<std::uint64_t> filled{0};  // one more than its size; 0: nothing is there yet
@@ -43,8 +43,9 @@ struct alignas(64) segment {
 
 }  // namespace
 
-// What a link's functions get, `user`, names the mailbox and the rank in one word, so that nothing
-// has to live as long as the link: a handle is a multiple of 64, and functions serve 64 ranks each.
+// The `user` of a link's functions encodes mailbox and rank in one word, so that nothing has to
+// live as long as the link: a handle is a multiple of 64, and each set of functions serves 64
+// ranks.
 namespace {
 
 constexpr std::uintptr_t ranks_in_block = 64;
@@ -87,7 +88,7 @@ velo_link link_of(void* user) {
 
 }  // namespace
 
-// One writer, one reader; what is behind head and filled is there.
+// A queue with one writer and one reader. Entries behind head with `filled` set are readable.
 class mailbox::queue {
  public:
   queue() : first_(new segment), last_(first_) {}
@@ -117,13 +118,13 @@ class mailbox::queue {
     tail_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // Of a reader, after it said that it sleeps and before it looks once more. Both sides change
-  // tail, so one change comes first: if the reader's, the writer sees that it sleeps; if the
-  // writer's, the reader sees what was put. Not a fence on either side: the thread sanitizer does
-  // not know fences.
+  // Called by a reader after it announces that it sleeps and before it looks once more. Both sides
+  // change tail, so one change comes first: if the reader's, the writer sees that it sleeps; if the
+  // writer's, the reader sees the message. A fence on either side would do, but the thread
+  // sanitizer does not support fences.
   void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
-  // Of the reader, when it is not empty.
+  // For the reader, if the queue is not empty.
   entry& front() { return first_->entries[head_ % segment_entries]; }
   void drop(entry& read) {
     ::operator delete(read.memory);
@@ -132,7 +133,7 @@ class mailbox::queue {
   }
 
  private:
-  // Apart: the reader's line, the writer's.
+  // The reader's cache line and the writer's are separate.
   alignas(64) std::uint64_t head_ = 0;
   segment* first_;
   alignas(64) std::atomic<std::uint64_t> tail_{0};
@@ -143,7 +144,7 @@ mailbox::mailbox(std::int32_t ranks, std::int64_t timeout_ns)
     : ranks_(ranks),
       timeout_ns_(timeout_ns),
       spin_ns_(std::thread::hardware_concurrency() >= static_cast<unsigned>(ranks) ? spin_ns : 0),
-      bells_(std::make_unique<bell[]>(static_cast<std::size_t>(ranks))),
+      sleepers_(std::make_unique<sleeper[]>(static_cast<std::size_t>(ranks))),
       queues_(std::make_unique<std::atomic<queue*>[]>(static_cast<std::size_t>(ranks) *
                                                       static_cast<std::size_t>(ranks))) {}
 
@@ -156,8 +157,8 @@ velo_link mailbox::link(std::int32_t rank) {
   constexpr velo_link (*of_block[])(void*) = {&link_of<0>, &link_of<1>, &link_of<2>, &link_of<3>};
   static_assert(std::size(of_block) * ranks_in_block == most_ranks);
   const auto handle = reinterpret_cast<std::uintptr_t>(core::handle_of(*this));
-  const auto place = static_cast<std::uintptr_t>(rank);
-  return of_block[place / ranks_in_block](reinterpret_cast<void*>(handle | place % ranks_in_block));
+  const auto index = static_cast<std::uintptr_t>(rank);
+  return of_block[index / ranks_in_block](reinterpret_cast<void*>(handle | index % ranks_in_block));
 }
 
 const void* mailbox_of_link(const velo_link& link) noexcept {
@@ -169,26 +170,27 @@ const void* mailbox_of_link(const velo_link& link) noexcept {
 mailbox::queue& mailbox::between(std::int32_t from, std::int32_t to) {
   if (from < 0 || from >= ranks() || to < 0 || to >= ranks())
     fail(VELO_ERR_ARGUMENT, "rank", text("one of %d ranks", ranks()), text("%d to %d", from, to));
-  std::atomic<queue*>& place =
+  std::atomic<queue*>& pointer =
       queues_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
               static_cast<std::size_t>(to)];
-  if (queue* there = place.load(std::memory_order_acquire)) return *there;
+  if (queue* there = pointer.load(std::memory_order_acquire)) return *there;
   const std::lock_guard<std::mutex> alone(lock_);
-  if (place.load(std::memory_order_relaxed) == nullptr)
-    place.store(new queue, std::memory_order_release);
-  return *place.load(std::memory_order_relaxed);
+  if (pointer.load(std::memory_order_relaxed) == nullptr)
+    pointer.store(new queue, std::memory_order_release);
+  return *pointer.load(std::memory_order_relaxed);
 }
 
 void mailbox::send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size) {
   if (ended_.load(std::memory_order_acquire)) raise();
-  between(from, to).put(bytes, size);  // first the message, then whether it sleeps
-  bell& at = bells_[static_cast<std::size_t>(to)];
-  if (at.sleeps.load(std::memory_order_relaxed) != 0) ring(at);
+  between(from, to).put(bytes,
+                        size);  // first the message, then the check whether the reader sleeps
+  sleeper& at = sleepers_[static_cast<std::size_t>(to)];
+  if (at.sleeps.load(std::memory_order_relaxed) != 0) wake(at);
 }
 
-void mailbox::ring(bell& at) noexcept {
-  at.rung.fetch_add(1, std::memory_order_release);
-  core::futex_wake(at.rung, 1);
+void mailbox::wake(sleeper& at) noexcept {
+  at.wakeups.fetch_add(1, std::memory_order_release);
+  core::futex_wake(at.wakeups, 1);
 }
 
 void mailbox::receive(std::int32_t at, std::int32_t from, void* bytes, std::uint64_t size) {
@@ -229,13 +231,13 @@ void mailbox::await(queue& box, std::int32_t at, std::int32_t from) {
 }
 
 void mailbox::sleep(queue& box, std::int32_t at, std::int64_t longest_ns) {
-  bell& mine = bells_[static_cast<std::size_t>(at)];
-  const std::uint32_t seen = mine.rung.load(std::memory_order_acquire);
+  sleeper& mine = sleepers_[static_cast<std::size_t>(at)];
+  const std::uint32_t seen = mine.wakeups.load(std::memory_order_acquire);
   mine.sleeps.store(1, std::memory_order_relaxed);
-  box.order();  // first that it sleeps, then the messages
+  box.order();  // first the announcement of sleep, then the check for messages
   if (box.empty() && !ended_.load(std::memory_order_acquire)) {
     const timespec longest{longest_ns / 1000000000, longest_ns % 1000000000};
-    core::futex_wait(mine.rung, seen, &longest);
+    core::futex_wait(mine.wakeups, seen, &longest);
   }
   mine.sleeps.store(0, std::memory_order_relaxed);
 }
@@ -243,20 +245,20 @@ void mailbox::sleep(queue& box, std::int32_t at, std::int64_t longest_ns) {
 void mailbox::end(std::int32_t rank, const char* why) noexcept {
   {
     const std::lock_guard<std::mutex> alone(lock_);
-    if (culprit_ < 0) {
-      culprit_ = rank;
+    if (failed_rank_ < 0) {
+      failed_rank_ = rank;
       core::copy_text(cause_, sizeof cause_, why);
     }
   }
   ended_.store(true, std::memory_order_release);
-  for (std::int32_t i = 0; i < ranks(); ++i) ring(bells_[static_cast<std::size_t>(i)]);
+  for (std::int32_t i = 0; i < ranks(); ++i) wake(sleepers_[static_cast<std::size_t>(i)]);
 }
 
 void mailbox::raise() {
   core::failure ended;
   {
     const std::lock_guard<std::mutex> alone(lock_);
-    ended.rank = culprit_;
+    ended.rank = failed_rank_;
     core::copy_text(ended.cause, sizeof ended.cause, cause_);
   }
   ended.code = VELO_ERR_PEER;

@@ -1,13 +1,13 @@
-// Where ranks that are threads of one process leave messages for each other.
+// Mailboxes of ranks that are threads of one process: the simplest link.
 //
-// From every rank to every other there is a queue with one writer and one reader: segments of
-// entries, linked as they fill up, so that sending never waits. Short messages lie in the entry,
-// long ones in memory of their own: sent, they are copied once, received, once more. Who waits
-// spins for a moment, where there is a processor for each rank, then yields, then sleeps on its
-// rank's bell.
+// Every pair of ranks has a queue with one writer and one reader: segments of entries, linked as
+// they fill up, so that sending never blocks. Short messages lie in the entry, long ones in memory
+// of their own; both are copied once by the sender and once by the receiver. A waiting rank spins
+// briefly if there is a processor for each rank, then yields, then sleeps on a condition variable
+// of its own.
 //
-// The first failure that any rank reports ends the mailbox: whoever waits is woken, and gets it.
-// Memory: for what was sent and not yet received.
+// The first failure that any rank reports ends the mailbox: waiting ranks wake and get it. Memory:
+// the messages that were sent and not yet received.
 #pragma once
 
 #include <atomic>
@@ -32,38 +32,38 @@ class mailbox {
   mailbox& operator=(const mailbox&) = delete;
 
   std::int32_t ranks() const { return ranks_; }
-  velo_link link(std::int32_t rank);  // its functions answer HANDLE once the mailbox is destroyed
+  velo_link link(std::int32_t rank);  // its functions return HANDLE once the mailbox is destroyed
 
   void send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size);
-  // Throws PEER where the mailbox has ended or the message has another size, TIMEOUT.
+  // Throws PEER if the mailbox has ended or the message has another size, TIMEOUT.
   void receive(std::int32_t at, std::int32_t from, void* bytes, std::uint64_t size);
   void end(std::int32_t rank, const char* why) noexcept;  // from any thread; the first one counts
 
  private:
   class queue;
-  struct alignas(64) bell {
-    std::atomic<std::uint32_t> rung{0};
+  struct alignas(64) sleeper {
+    std::atomic<std::uint32_t> wakeups{0};
     std::atomic<std::uint32_t> sleeps{0};
   };
 
   queue& between(std::int32_t from, std::int32_t to);
   void await(queue& from_peer, std::int32_t at, std::int32_t from);
   void sleep(queue& from_peer, std::int32_t at, std::int64_t longest_ns);
-  void ring(bell& at) noexcept;
+  void wake(sleeper& at) noexcept;
   [[noreturn]] void raise();
 
   const std::int32_t ranks_;
   const std::int64_t timeout_ns_;
   const std::int64_t spin_ns_;
-  std::unique_ptr<bell[]> bells_;
+  std::unique_ptr<sleeper[]> sleepers_;
   std::unique_ptr<std::atomic<queue*>[]> queues_;  // from * ranks + to; made when first used
   std::atomic<bool> ended_{false};
-  std::mutex lock_;            // of what follows
-  std::int32_t culprit_ = -1;  // who ended it, and why
+  std::mutex lock_;                // guards the members below
+  std::int32_t failed_rank_ = -1;  // the rank that ended it, and the reason
   char cause_[256] = "";
 };
 
-// The handle of the mailbox whose link it is; nullptr: of none.
+// The handle of the mailbox behind a link; nullptr for other links.
 const void* mailbox_of_link(const velo_link& link) noexcept;
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// What ranks tell each other of a step, and what they make of it.
+// The messages of ranks about a step, and the decisions that follow.
 #include "sched/executor/step_validation.hpp"
 
 #include <cstring>
@@ -15,7 +15,7 @@ using core::text;
 
 namespace {
 
-// Calls a function of the host. who: what called it does, in a record.
+// Calls a function of the host. who: the caller, for the failure record.
 template <class Call, class Who>
 void call(const char* field, Call&& function, Who&& who) {
   const std::uint32_t before = core::records_written();
@@ -36,7 +36,7 @@ bool same_bits(double a, double b) {
   return bits_of(a) == bits_of(b);
 }
 
-// Those that the row ends with.
+// The OPTIMIZER actions at the end of the row.
 std::vector<action> updates_of(const schedule& what, std::int32_t rank) {
   std::vector<action> found;
   for (row_reader row(what, rank); !row.done(); row.pass()) {
@@ -70,13 +70,13 @@ step_validation::step_validation(const velo_executor_validation& desc, void* use
   }
 }
 
-void step_validation::update(const action& a, core::stream& on, courier& by) {
+void step_validation::update(const action& a, core::stream& on, stage_channel& by) {
   if (!pending_) measure(on, by);
   const double factor = taken_[static_cast<std::size_t>(rank_)];
   if (!undecided(factor) && factor != 0) step(a, factor, rank_ == ranks_ - 1, on);
 }
 
-void step_validation::measure(core::stream& on, courier& by) {
+void step_validation::measure(core::stream& on, stage_channel& by) {
   unsigned char* const mine = &states_[static_cast<std::size_t>(rank_) * desc_.state_size];
   call("desc.validation.measure", rank_,
        [&] { return desc_.measure(user_, core::handle_of(on), mine); });
@@ -86,7 +86,7 @@ void step_validation::measure(core::stream& on, courier& by) {
   pending_ = true;
 }
 
-bool step_validation::settle(core::stream& on, courier& by) {
+bool step_validation::settle(core::stream& on, stage_channel& by) {
   if (rank_ < ranks_ - 1) receive(rank_ + 1, ranks_, by);
   if (rank_ > 0) send(rank_ - 1, ranks_, by);
   const double right = decide(ranks_);
@@ -134,13 +134,13 @@ double step_validation::decide(std::int32_t known) {
   return factor;
 }
 
-void step_validation::send(std::int32_t to, std::int32_t count, courier& by) {
+void step_validation::send(std::int32_t to, std::int32_t count, stage_channel& by) {
   const auto ranks = static_cast<std::uint64_t>(count);
   by.send_bytes(to, taken_.data(), ranks * sizeof(double));
   by.send_bytes(to, states_.data(), ranks * desc_.state_size);
 }
 
-void step_validation::receive(std::int32_t from, std::int32_t count, courier& by) {
+void step_validation::receive(std::int32_t from, std::int32_t count, stage_channel& by) {
   const auto ranks = static_cast<std::uint64_t>(count);
   by.receive_bytes(from, taken_.data(), ranks * sizeof(double));
   by.receive_bytes(from, states_.data(), ranks * desc_.state_size);

@@ -1,11 +1,10 @@
 // The shortest order that is found for given costs within a cap on memory.
 //
-// Two sources. Every kind that has a schedule of the size is made and priced; those that hold more
-// than the cap are out. Then orders by list scheduling, which keep to the cap by themselves, for
-// each placement under every policy of a grid: first for few micro-batches, and those that do best
-// there for all. No kind is a bad start and no policy is good everywhere, so the best of both is
-// kept: never longer than a kind that fits. The work is bounded: past `most_work` actions no more
-// policies are tried.
+// Two sources are searched. The first is every kind of the table that AUTO may try: it is generated
+// and priced, and dropped if it holds more than the cap. The second is list scheduling, which keeps
+// to the cap, for each placement under every policy of a grid: first for few micro-batches, then
+// the best policies for all. No policy is best everywhere, so the better source wins; the result is
+// never longer than a kind that fits. Past `most_work` actions no more policies are tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,17 +21,17 @@ namespace {
 constexpr std::int64_t most_work = std::int64_t{1} << 24;
 constexpr std::size_t finalists = 4;
 
-// The policies worth trying: of all orders those that won for some of 200 random costs and caps.
+// The policies worth trying: those that won for some of 200 random costs and caps.
 std::vector<policy> policies(std::int32_t chunks) {
-  using places = std::array<std::int8_t, 4>;
-  static constexpr places of_one[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 0, 1, 2}, {2, 0, 0, 1}};
-  static constexpr places of_two[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}};
+  using priorities = std::array<std::int8_t, 4>;
+  static constexpr priorities of_one[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 0, 1, 2}, {2, 0, 0, 1}};
+  static constexpr priorities of_two[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}};
   std::vector<policy> all;
-  for (const places& place : chunks == 1 ? of_one : of_two) {
+  for (const priorities& priority : chunks == 1 ? of_one : of_two) {
     for (const bool first_chunk : {false, true}) {
       if (chunks == 1 && first_chunk) continue;
-      for (const double patience : {0.0, 0.25, 0.5, 1.0})
-        all.push_back({place, first_chunk, patience});
+      for (const double wait_share : {0.0, 0.25, 0.5, 1.0})
+        all.push_back({priority, first_chunk, wait_share});
     }
   }
   return all;
@@ -46,9 +45,9 @@ class search {
   schedule run() {
     for (const kind_row* one : auto_candidates())
       if (takes(one->chunks)) try_kind(*one);
-    if (takes(1)) try_policies(1, place_in_loops(wanted_.ranks, 1));
-    if (takes(2)) try_policies(2, place_in_v(wanted_.ranks, 2));
-    if (takes(2)) try_policies(2, place_in_loops(wanted_.ranks, 2));
+    if (takes(1)) try_policies(1, loop_placement(wanted_.ranks, 1));
+    if (takes(2)) try_policies(2, v_placement(wanted_.ranks, 2));
+    if (takes(2)) try_policies(2, loop_placement(wanted_.ranks, 2));
     if (!found_) refuse_cap(wanted_, least_);
     return std::move(best_);
   }
@@ -68,8 +67,8 @@ class search {
     best_ = std::move(made);
   }
 
-  // The cap in shares of stages; below 0: a rank's own chunks do not fit.
-  std::int64_t room_in(const std::vector<std::vector<std::int32_t>>& stages, const ticks& scale) {
+  // The cap in shares of stages; below 0 if one unit of a rank's own chunks does not fit.
+  std::int64_t room_in(const placement& stages, const ticks& scale) {
     std::int64_t all = 0, most = 0;
     for (const std::vector<std::int32_t>& of_rank : stages) {
       std::int64_t sum = 0;
@@ -100,7 +99,7 @@ class search {
     }
   }
 
-  void try_policies(std::int32_t chunks, const std::vector<std::vector<std::int32_t>>& stages) {
+  void try_policies(std::int32_t chunks, const placement& stages) {
     const shape what = shape_of(with(chunks));
     shape few = what;
     few.microbatches = std::min(what.microbatches, 2 * what.ranks);
@@ -139,7 +138,7 @@ class search {
 
   const request wanted_;
   const double cap_;
-  double least_ = std::numeric_limits<double>::max();  // caps from here on have an order
+  double least_ = std::numeric_limits<double>::max();  // every cap from here on has an order
   std::int64_t work_ = 0;
   bool found_ = false;
   double shortest_ = 0;

@@ -1,16 +1,15 @@
-// DualPipeV and DualPipe, DeepSeek's: two streams of micro-batches pass each rank, and the forward
-// of one is fused with the backward of the other, whose communication it hides.
+// DualPipeV and DualPipe, by DeepSeek: two streams of micro-batches pass each rank, and the forward
+// of one is fused with the backward of the other, which hides its communication.
 //
-// DualPipeV has two chunks a rank, down the ranks and up again. DualPipe is the same on half of the
-// ranks, mirrored: micro-batches enter at both ends, half of them each, and every rank has a stage
-// of both directions (twice the parameters). So the row of DualPipe's rank h or P - 1 - h for M
-// micro-batches is that of DualPipeV's rank h of P / 2 for M / 2; one function gives both. Stages
-// P.. of DualPipe are the other direction's, stage P the one that its micro-batches enter by; each
-// direction counts its micro-batches from 0.
+// DualPipeV has two chunks on a rank, down the ranks and up again. DualPipe is the same on half of
+// the ranks, mirrored: micro-batches enter at both ends, half of them at each, and every rank has a
+// stage of both directions (twice the parameters). The row of DualPipe's rank h or P - 1 - h for M
+// micro-batches is that of DualPipeV's rank h of P / 2 for M / 2, so one function makes both.
+// Stages from P on belong to DualPipe's second direction, which enters at stage P; each direction
+// counts its micro-batches from 0.
 //
-// At the end W is put off where a rank would wait: `detach`. Without, memory falls sooner, and
-// ranks idle more. What a rank idles is at most (P - 1)(FB + B - 3W), without detach (P - 1)(FB + B
-// - W).
+// At the end W is delayed to where a rank would wait: `detach`. Without it memory falls sooner and
+// ranks idle more. A rank idles at most (P - 1)(FB + B - 3W), without detach (P - 1)(FB + B - W).
 #include <algorithm>
 #include <utility>
 
@@ -29,8 +28,8 @@ constexpr step f1{VELO_ACTION_F, 1}, i1{VELO_ACTION_I, 1}, w1{VELO_ACTION_W, 1},
     b1{VELO_ACTION_B, 1};
 constexpr step f0_b1{VELO_ACTION_FB, 0, 1}, f1_b0{VELO_ACTION_FB, 1, 0};
 
-// W in the order of their I: `turns` of them by chunks in turn, then those of chunk 0. Each is
-// followed by an I of chunk 0 where there is one left.
+// Appends W in the order of their I: `turns` of them by alternating chunks, then those of chunk 0.
+// An I of chunk 0 follows each while there is one.
 void drain(std::int32_t turns, bool first_is_1, std::int32_t all, std::int32_t followed,
            program& to) {
   const step a = first_is_1 ? w1 : w0, b = first_is_1 ? w0 : w1;
@@ -38,7 +37,7 @@ void drain(std::int32_t turns, bool first_is_1, std::int32_t all, std::int32_t f
   to.repeat(mixed / 2, {a, i0, b, i0});
   if (mixed % 2 == 1) to.repeat(1, {a, i0});
   to.repeat(followed - mixed, {w0, i0});
-  const std::int32_t left = turns - mixed;  // W by turns that nothing follows
+  const std::int32_t left = turns - mixed;  // alternating W without an I behind them
   const step next = mixed % 2 == 0 ? a : b, after = mixed % 2 == 0 ? b : a;
   to.repeat(left / 2, {next, after});
   if (left % 2 == 1) to.repeat(1, {next});
@@ -52,7 +51,7 @@ void fill_rank(std::int32_t ranks, std::int32_t microbatches, std::int32_t r, bo
   to.repeat(here, {f0, f1});
   to.repeat(behind, {i1, w1, f1});
   std::int32_t steady = microbatches - 2 * ranks + here;
-  if (steady > 0 && behind == 0) {  // the first pair of the last rank would wait for itself
+  if (steady > 0 && behind == 0) {  // the first FB of the last rank would wait for itself
     to.repeat(1, {f0, b1, f1_b0});
     --steady;
   }
@@ -78,7 +77,7 @@ schedule make_dualpipev(const request& wanted) {
   if (microbatches < 2 * ranks - 1)
     fail(VELO_ERR_ARGUMENT, "desc.microbatches", text("at least 2P - 1, %d", 2 * ranks - 1),
          text("%d", microbatches));
-  return by_programs(wanted, {}, place_in_v(ranks, 2), [&](std::int32_t rank, program& to) {
+  return by_programs(wanted, {}, v_placement(ranks, 2), [&](std::int32_t rank, program& to) {
     fill_rank(ranks, microbatches, rank, wanted.detach, to);
   });
 }
@@ -89,7 +88,7 @@ schedule make_dualpipe(const request& wanted) {
   if (microbatches % 2 != 0 || microbatches < 2 * ranks)
     fail(VELO_ERR_ARGUMENT, "desc.microbatches", text("an even number from 2P, %d", 2 * ranks),
          text("%d", microbatches));
-  auto stages = place_in_v(ranks, 2);
+  auto stages = v_placement(ranks, 2);
   for (std::int32_t rank = half; rank < ranks; ++rank) std::swap(stages[rank][0], stages[rank][1]);
   const auto fill = [&](std::int32_t rank, program& to) {
     fill_rank(half, microbatches / 2, std::min(rank, ranks - 1 - rank), wanted.detach, to);

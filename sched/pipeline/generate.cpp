@@ -1,4 +1,4 @@
-// What all generators share: refusals of the cap, rows that end with OPTIMIZER.
+// Generates a schedule: the kind's maker, the check of the cap, rows that end with OPTIMIZER.
 #include "sched/pipeline/generate.hpp"
 
 #include <algorithm>
@@ -18,7 +18,8 @@ const char* noun_of(double count) {
   return count == 1 ? "micro-batch" : "micro-batches";
 }
 
-// Searches count stages; what they hold, where stages are not alike, is known only behind them.
+// A search counts stages as if all were alike. What an order holds if they are not is known only
+// afterwards.
 void require_cap(const request& wanted, const schedule& made) {
   const ticks scale = ticks_of(wanted.costs, made.what(), made.actions());
   std::vector<stuck_rank> stuck;
@@ -32,13 +33,13 @@ void require_cap(const request& wanted, const schedule& made) {
          text("%g", wanted.cap));
 }
 
-// Rows that end with OPTIMIZER.
+// Appends OPTIMIZER actions to the rows.
 schedule with_updates(const schedule& what) {
   if (what.actions() > most_listed)
     fail(VELO_ERR_ARGUMENT, "desc.flags",
          text("OPTIMIZER behind at most %lld actions", static_cast<long long>(most_listed)),
          text("%lld", static_cast<long long>(what.actions())));
-  std::vector<std::vector<std::int32_t>> stages;
+  placement stages;
   std::vector<row> rows;
   for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
     stages.push_back(what.stages_of(rank));
@@ -57,7 +58,7 @@ schedule with_updates(const schedule& what) {
 }  // namespace
 
 void refuse_cap(const request& wanted, double enough) {
-  // Four decimals, rounded up, so that the number shown is itself enough.
+  // Four decimals, rounded up, so that the printed number itself is enough.
   const double rounded = std::ceil(enough * 1e4) / 1e4;
   fail(VELO_ERR_ARGUMENT, "desc.cap",
        text("room in which an order is found, such as %.10g %s", rounded, noun_of(rounded)),

@@ -17,8 +17,8 @@ schedule generate(const request& wanted);
 
 // A schedule with a program for every rank: fill(rank, program).
 template <class Fill>
-schedule by_programs(const request& wanted, const turns& order,
-                     std::vector<std::vector<std::int32_t>> stages, Fill&& fill) {
+schedule by_programs(const request& wanted, const chunk_order& order, placement stages,
+                     Fill&& fill) {
   std::vector<row> rows;
   rows.reserve(wanted.ranks);
   for (std::int32_t rank = 0; rank < wanted.ranks; ++rank) {
@@ -29,7 +29,7 @@ schedule by_programs(const request& wanted, const turns& order,
   return {shape_of(wanted), std::move(stages), std::move(rows)};
 }
 
-// The orders that a search has come to: of every rank's state its `order`.
+// The rows of a search: each rank's state has its `order`.
 template <class State>
 std::vector<row> orders_of(std::vector<State>& states) {
   std::vector<row> all;

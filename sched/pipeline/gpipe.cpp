@@ -1,12 +1,12 @@
 // GPipe: every rank does all forwards, then all backwards.
 //
-// Simple, and dear in memory: all M micro-batches are held. Bubble (P - 1)(F + B).
+// It is simple and needs most memory: all M micro-batches are held. Bubble (P - 1)(F + B).
 #include "sched/pipeline/generate.hpp"
 
 namespace velo::sched {
 
 schedule make_gpipe(const request& wanted) {
-  return by_programs(wanted, {}, place_in_loops(wanted.ranks, 1), [&](std::int32_t, program& to) {
+  return by_programs(wanted, {}, loop_placement(wanted.ranks, 1), [&](std::int32_t, program& to) {
     to.repeat(wanted.microbatches, {{VELO_ACTION_F}});
     to.repeat(wanted.microbatches, {{VELO_ACTION_B}});
   });

@@ -1,14 +1,15 @@
-// Interleaved 1F1B, Megatron's: a rank has V chunks, far from each other in the model, which take
-// turns.
+// Interleaved 1F1B, by Megatron: a rank has V chunks, far from each other in the model, which
+// alternate.
 //
-// Filling and draining the pipeline goes by chunks, which are V times shorter: bubble
-// (P - 1)(F + B) / V, for V times the communication. Groups of N micro-batches go through chunk 0,
-// then through chunk 1, ..; backward the other way round. A last group may be shorter, but not than
-// P: its next chunk's turn comes when the last rank has done this one.
+// The pipeline fills and drains by chunks, which are V times shorter: bubble (P - 1)(F + B) / V,
+// for V times the communication. Groups of N micro-batches go through chunk 0, then through chunk
+// 1, and so on; backward in the opposite order. The last group may be shorter, but not shorter than
+// P: the last rank must be done with a chunk when the next one begins.
 //
-// With a forward more ahead, a forward and the backward behind it are of different micro-batches,
-// and wait for each other nowhere: `overlap` makes one FB of both, so that what one of them sends
-// to its experts hides behind the other's arithmetic (sched/schedule/sublayers.hpp).
+// With one forward more in the warm-up, a forward and the backward behind it belong to different
+// micro-batches and do not wait for each other. `overlap` fuses them into one FB, so that the
+// messages of one to its experts hide behind the arithmetic of the other
+// (sched/schedule/sublayers.hpp).
 #include "sched/pipeline/interleaved.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ namespace velo::sched {
 using core::fail;
 using core::text;
 
-turns interleaved_turns(const request& wanted) {
+chunk_order interleaved_order(const request& wanted) {
   const std::int32_t ranks = wanted.ranks, microbatches = wanted.microbatches;
   const std::int32_t group = wanted.group, last = microbatches % group;
   if (microbatches < ranks)
@@ -42,7 +43,7 @@ std::int32_t interleaved_warmup(const request& wanted, std::int32_t rank) {
 }
 
 schedule make_interleaved(const request& wanted) {
-  const turns order = interleaved_turns(wanted);
+  const chunk_order order = interleaved_order(wanted);
   const std::int32_t all = wanted.microbatches * wanted.chunks;
   const auto fill = [&](std::int32_t rank, program& to) {
     using step = program::step;
@@ -55,7 +56,7 @@ schedule make_interleaved(const request& wanted) {
       to.repeat(all - warmup, {f, b});
     to.repeat(warmup, {b});
   };
-  return by_programs(wanted, order, place_in_loops(wanted.ranks, wanted.chunks), fill);
+  return by_programs(wanted, order, loop_placement(wanted.ranks, wanted.chunks), fill);
 }
 
 }  // namespace velo::sched

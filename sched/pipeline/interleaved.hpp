@@ -1,12 +1,12 @@
-// The order of Megatron's interleaved schedule, which others change at some places.
+// The order of Megatron's interleaved schedule, which other kinds change in some places.
 #pragma once
 
 #include "sched/pipeline/generate.hpp"
 
 namespace velo::sched {
 
-// How chunks take turns; throws ARGUMENT where groups of micro-batches cannot.
-turns interleaved_turns(const request& wanted);
+// The order of chunks; throws ARGUMENT if groups of micro-batches rule it out.
+chunk_order interleaved_order(const request& wanted);
 
 // Forwards before a rank's first backward.
 std::int32_t interleaved_warmup(const request& wanted, std::int32_t rank);

@@ -1,4 +1,4 @@
-// The rows of the table.
+// The table of kinds of schedules.
 #include "sched/pipeline/kinds.hpp"
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace velo::sched {
 
-// Each is defined in the file of its kind.
+// Makers, each defined in its kind's file.
 schedule make_gpipe(const request& wanted);
 schedule make_1f1b(const request& wanted);
 schedule make_interleaved(const request& wanted);
@@ -31,11 +31,11 @@ schedule make_ripipe(const request& wanted);
 namespace {
 
 constexpr std::int32_t any = 1024;
-constexpr auto down = direction::down, down_and_up = direction::down_and_up;
+constexpr auto down = stage_path::down, down_and_up = stage_path::down_and_up;
 constexpr auto never = tuning::never, if_listed = tuning::if_listed,
                by_default = tuning::by_default;
 
-// kind, maker, chunks, most chunks, traits, flags, direction, tuning
+// kind, maker, chunks, most chunks, traits, flags, path, tuning
 constexpr kind_row rows[] = {
     {VELO_SCHEDULE_CUSTOM, nullptr, 0, 0, 0, 0, down, never},
     {VELO_SCHEDULE_GPIPE, &make_gpipe, 1, 1, whole_backward, 0, down, if_listed},
@@ -55,12 +55,12 @@ constexpr kind_row rows[] = {
     {VELO_SCHEDULE_1F1B_V, &make_1f1b_v, 2, 2, stores_actions | whole_backward | in_auto, 0,
      down_and_up, if_listed},
     {VELO_SCHEDULE_DUALPIPE, &make_dualpipe, 2, 2, fuses, VELO_SCHEDULE_NO_DW_DETACH,
-     direction::both_ways, never},
+     stage_path::both_ways, never},
     {VELO_SCHEDULE_DUALPIPEV, &make_dualpipev, 2, 2, fuses | in_auto, VELO_SCHEDULE_NO_DW_DETACH,
      down_and_up, by_default},
     {VELO_SCHEDULE_SEQ1F1B, &make_seq1f1b, 1, 1, takes_splits | whole_backward, 0, down, never},
     {VELO_SCHEDULE_AUTO, &make_auto, 0, 2, takes_cap | stores_actions | weighs_stages, 0,
-     direction::either, if_listed},
+     stage_path::either, if_listed},
     {VELO_SCHEDULE_NANOPIPE, &make_nanopipe, 2, any, 0, VELO_SCHEDULE_SWAP, down, never},
     {VELO_SCHEDULE_RIPIPE, &make_ripipe, 2, any, stores_actions | whole_backward,
      VELO_SCHEDULE_IN_ADVANCE, down, never},

@@ -14,7 +14,7 @@ namespace velo::sched {
 struct request;
 
 // The direction in which the stages of a rank's further chunks follow each other.
-enum class direction : std::uint8_t {
+enum class stage_path : std::uint8_t {
   down,         // stages go down the ranks once for every chunk
   down_and_up,  // the second chunk's stages go up the ranks again
   both_ways,    // two chains: one goes down the ranks, the other up
@@ -24,7 +24,7 @@ enum class direction : std::uint8_t {
 // Whether velo_tune tries a kind.
 enum class tuning : std::uint8_t { never, if_listed, by_default };
 
-// What else is true of a kind; bits of kind_row::traits.
+// Traits of a kind, bits of kind_row::traits.
 enum kind_trait : unsigned {
   takes_group = 1,
   takes_splits = 2,
@@ -43,15 +43,15 @@ struct kind_row {
   std::int32_t most_chunks;  // of a rank
   unsigned traits;
   std::uint32_t flags;  // bits of velo_schedule_desc::flags that mean something, but OPTIMIZER
-  sched::direction direction;
+  stage_path path;
   sched::tuning tuning;
 
   bool has(unsigned all) const { return (traits & all) == all; }
   bool one_size() const { return chunks == most_chunks; }
   // Whether later stages of a chain are on lower ranks, with so many chunks.
   bool goes_up(std::int32_t with_chunks) const {
-    return direction == direction::down_and_up || direction == direction::both_ways ||
-           (direction == direction::either && with_chunks != 1);
+    return path == stage_path::down_and_up || path == stage_path::both_ways ||
+           (path == stage_path::either && with_chunks != 1);
   }
 };
 

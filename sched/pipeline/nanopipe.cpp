@@ -1,10 +1,10 @@
-// Nano-pipe, MindSpeed's: an interleaved schedule in which ranks that begin to go back early put W
-// off.
+// Nano-pipe, by MindSpeed: an interleaved schedule in which ranks that start their backwards early
+// delay W.
 //
-// Rank r warms up with fewer forwards than rank 0; so many of its first backwards do I alone, and
-// their W come at the end, where the rank would wait for nothing. Others then get their gradients
-// earlier. What these W need stays until then; `swap` has it on the host meanwhile: it goes behind
-// each I, and comes back behind a backward in the middle of the last phase.
+// Rank r has fewer warm-up forwards than rank 0. As many of its first backwards do I alone, and
+// their W come at the end, where the rank would wait for nothing. Other ranks then get their
+// gradients earlier. The inputs of these W are held until then; `swap` moves them to the host
+// behind each I and back behind a backward in the middle of the last phase.
 #include <algorithm>
 
 #include "sched/pipeline/interleaved.hpp"
@@ -18,13 +18,13 @@ constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrore
     i{VELO_ACTION_I, all_chunks_mirrored}, w{VELO_ACTION_W, all_chunks_mirrored},
     out{VELO_ACTION_OFFLOAD, all_chunks_mirrored}, in{VELO_ACTION_RELOAD, all_chunks_mirrored};
 
-// How many backwards there are, those with a forward before them, those whose W is put off, those
-// that come before what is on the host comes back.
+// Numbers of backwards: all, those paired with a forward, those whose W is delayed, those before
+// the copies back from the host.
 struct counts {
   std::int32_t all, paired, apart, before;
 };
 
-// Backwards [from, to), with forwards or without: I as long as W are put off, then B.
+// Appends backwards [from, to), with forwards or without: I while W are delayed, then B.
 void back(const counts& of, bool swap, std::int32_t from, std::int32_t to, program& add) {
   const bool forward = from < of.paired;
   const std::int32_t apart = std::max(0, std::min(of.apart, to) - from);
@@ -45,7 +45,7 @@ void back(const counts& of, bool swap, std::int32_t from, std::int32_t to, progr
 }  // namespace
 
 schedule make_nanopipe(const request& wanted) {
-  const turns order = interleaved_turns(wanted);
+  const chunk_order order = interleaved_order(wanted);
   const std::int32_t all = wanted.microbatches * wanted.chunks;
   const auto fill = [&](std::int32_t rank, program& to) {
     const std::int32_t warmup = interleaved_warmup(wanted, rank), paired = all - warmup;
@@ -60,7 +60,7 @@ schedule make_nanopipe(const request& wanted) {
     to.begin_weights();
     to.repeat(apart, {w});
   };
-  return by_programs(wanted, order, place_in_loops(wanted.ranks, wanted.chunks), fill);
+  return by_programs(wanted, order, loop_placement(wanted.ranks, wanted.chunks), fill);
 }
 
 }  // namespace velo::sched

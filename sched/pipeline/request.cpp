@@ -1,4 +1,4 @@
-// Reads a velo_schedule_desc: defaults filled in, and every field checked.
+// Reads a velo_schedule_desc: checks every field and fills in defaults.
 #include "sched/pipeline/request.hpp"
 
 #include <algorithm>
@@ -20,12 +20,12 @@ std::int32_t in_range(std::int32_t value, std::int32_t most, const char* field) 
   return value;
 }
 
-// Nothing may be asked for that the kind would pass over.
+// Refuses a field that the kind would ignore.
 void require_none(bool given, const char* field, std::int32_t value) {
   if (given) fail(VELO_ERR_ARGUMENT, field, "0 for this kind", text("%d", value));
 }
 
-// Sizes that indices can count, and that memory has room for.
+// Refuses sizes that exceed indices or memory.
 void require_size(const request& wanted, const kind_row& kind) {
   const std::int32_t chunks = wanted.chunks == 0 ? kind.most_chunks : wanted.chunks;
   const std::int64_t stages = std::int64_t{wanted.ranks} * chunks;
@@ -53,7 +53,7 @@ void require_empty(const velo_schedule_desc& desc) {
   require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
 }
 
-// What a desc says of the model's layers; null: nothing. stages: of a chain.
+// The model's layers as a desc states them; null if it does not. stages: those of a chain.
 std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const request& wanted,
                                           std::int32_t stages) {
   if (desc.noop_count < 0 || (desc.noop_count > 0 && desc.noop_layers == nullptr))
@@ -81,7 +81,7 @@ std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const 
   return std::make_shared<const layout>(std::move(made));
 }
 
-// Stages a rank has, where the layout alone says so; 0: it does not.
+// The stages of a rank if the layout alone implies them, else 0.
 std::int32_t chunks_of_layout(const velo_schedule_desc& desc, const kind_row& kind) {
   if (desc.layout == nullptr || desc.chunks != 0 || kind.one_size()) return 0;
   const auto stages =
@@ -127,7 +127,7 @@ shape shape_of(const request& wanted) {
   what.kind = wanted.kind;
   what.ranks = wanted.ranks;
   what.stages = wanted.ranks * wanted.chunks;
-  what.chains = row_of(wanted.kind).direction == direction::both_ways ? 2 : 1;
+  what.chains = row_of(wanted.kind).path == stage_path::both_ways ? 2 : 1;
   what.microbatches = wanted.microbatches;
   what.splits = wanted.splits;
   return what;

@@ -1,5 +1,5 @@
-// A request: velo_schedule_desc as read, checked as far as all kinds agree (counts from 1, sizes that
-// fit). A kind's own rules are checked by its generator.
+// A request: a velo_schedule_desc as read, checked by the rules that all kinds share (counts from
+// 1, sizes that fit). The generator of a kind checks the kind's own rules.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace velo::sched {
 
-// velo_schedule_desc with its defaults filled in.
+// A velo_schedule_desc with its defaults filled in.
 struct request {
   velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM;
   std::int32_t ranks = 0;         // P
@@ -17,7 +17,7 @@ struct request {
   std::int32_t group = 0;         // N
   std::int32_t splits = 1;        // S
   bool extra_warmup = false;
-  bool detach = true;       // of W at the end of DualPipe(V)
+  bool detach = true;       // W are delayed at the end of DualPipe(V)
   bool overlap = false;     // FB in an interleaved schedule
   bool in_advance = false;  // ripipe
   bool swap = false;        // nano-pipe
@@ -32,10 +32,10 @@ struct request {
   }
 };
 
-// Sizes of the schedule that is wanted.
+// The shape of the requested schedule.
 shape shape_of(const request& wanted);
 
-// The request that a desc states; its costs come read and checked. Throws ARGUMENT naming the field.
+// Reads a desc; its costs are read and checked before. Throws ARGUMENT naming the field.
 request read_request(const velo_schedule_desc& desc, const costs& given);
 
 }  // namespace velo::sched

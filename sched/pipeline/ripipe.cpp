@@ -1,14 +1,14 @@
-// Ripipe, MindSpeed's: an interleaved schedule that makes activations again in time of its own,
-// before the gradient that they wait for is there.
+// Ripipe, by MindSpeed: an interleaved schedule that recomputes activations in an action of its
+// own, before their gradient arrives.
 //
-// In the bubble: a rank holds the activations of at most P V stages. Of forwards beyond that, all
-// of chunk 0, the rank keeps the input alone: those of the warm-up past the first P V and some of
-// each later group, as many as rank r is over, n = max(0, warm-up + 1 - P V). RECOMPUTE comes
-// before their backward in the steady phase; in the last phase there are bubbles, one before each
-// of its first n backwards, for the n that are left.
+// In the bubble: a rank holds the activations of at most P V stages. Further forwards, all of chunk
+// 0, keep only their input: those of the warm-up past the first P V and some of each later group,
+// as many as rank r exceeds the limit by, n = max(0, warm-up + 1 - P V). RECOMPUTE precedes their
+// backward in the steady phase. In the last phase there is a bubble before each of its first n
+// backwards, which serves the n that are left.
 //
-// In advance: all forwards but those of the last stage keep their input alone; RECOMPUTE comes
-// before every backward, where the rank would wait for the gradient.
+// In advance: all forwards but those of the last stage keep only their input, and RECOMPUTE
+// precedes every backward, where the rank would wait for the gradient.
 #include <algorithm>
 
 #include "sched/pipeline/interleaved.hpp"
@@ -50,23 +50,23 @@ class rank_row {
   }
 
  private:
-  struct place {
+  struct work_item {
     std::int32_t chunk, unit;
   };
-  // What the k-th forward or backward works on.
-  place forward_place(std::int32_t k) const {
+  // The chunk and unit of the k-th forward or backward.
+  work_item forward_item(std::int32_t k) const {
     const std::int32_t of_group = ranks_ * wanted_.chunks, inside = k % of_group;
     return {inside / ranks_, k / of_group * ranks_ + inside % ranks_};
   }
-  place backward_place(std::int32_t k) const {
-    const place at = forward_place(k);
+  work_item backward_item(std::int32_t k) const {
+    const work_item at = forward_item(k);
     return {wanted_.chunks - 1 - at.chunk, at.unit};
   }
-  std::size_t index(const place& at) const {
+  std::size_t index(const work_item& at) const {
     return static_cast<std::size_t>(at.chunk) * static_cast<std::size_t>(wanted_.microbatches) +
            static_cast<std::size_t>(at.unit);
   }
-  action what(velo_action_kind kind, const place& at) const {
+  action what(velo_action_kind kind, const work_item& at) const {
     return make_action(kind, stages_[static_cast<std::size_t>(at.chunk)], at.unit);
   }
 
@@ -77,12 +77,12 @@ class rank_row {
         again_[index({wanted_.chunks - 1, unit})] = false;
   }
 
-  // Which forwards keep their input alone, group by group.
+  // Chooses the forwards that keep only their input, group by group.
   void choose() {
     const std::int32_t held = ranks_ * wanted_.chunks, groups = wanted_.microbatches / ranks_;
     if (groups > 1) most_ = std::max(0, warmup_ + 1 - held);
     if (most_ == 0) return;
-    std::int32_t steady = 0, tail = 0;  // whole groups; forwards of those behind them
+    std::int32_t steady = 0, tail = 0;  // whole groups; forwards of the rest
     if (groups >= 3) {
       steady = groups - 3;
       tail = steady == 0 ? 2 + 2 * rank_ : 1;
@@ -93,7 +93,7 @@ class rank_row {
     }
     std::int32_t left = most_;
     for (std::int32_t k = held; k < all_; ++k) {
-      const place at = forward_place(k);
+      const work_item at = forward_item(k);
       const std::int32_t group = at.unit / ranks_, inside = at.unit % ranks_;
       const bool beyond = k < warmup_ || left > 0;
       if (beyond) {
@@ -106,18 +106,18 @@ class rank_row {
     }
   }
 
-  void forward(std::int32_t k) { row_.push_back(what(VELO_ACTION_F, forward_place(k))); }
+  void forward(std::int32_t k) { row_.push_back(what(VELO_ACTION_F, forward_item(k))); }
   void backward(std::int32_t k) {
-    const place at = backward_place(k);
+    const work_item at = backward_item(k);
     recompute(at);
     row_.push_back(what(VELO_ACTION_B, at));
   }
-  void recompute(const place& at) {
+  void recompute(const work_item& at) {
     if (!again_[index(at)]) return;
     again_[index(at)] = false;
     row_.push_back(what(VELO_ACTION_RECOMPUTE, at));
   }
-  // Of chunk 0.
+  // Recomputes the oldest unit of chunk 0.
   void recompute_oldest() {
     for (; oldest_ < wanted_.microbatches; ++oldest_) {
       if (!again_[index({0, oldest_})]) continue;
@@ -129,7 +129,7 @@ class rank_row {
   const request& wanted_;
   const std::int32_t rank_, ranks_, all_, warmup_;
   const std::vector<std::int32_t>& stages_;
-  std::vector<bool> again_;  // by chunk and unit: activations to be made again
+  std::vector<bool> again_;  // by chunk and unit: whether activations are to be recomputed
   std::int32_t most_ = 0;    // n
   std::int32_t oldest_ = 0;  // unit of chunk 0
   std::vector<action> row_;
@@ -141,7 +141,7 @@ schedule make_ripipe(const request& wanted) {
   if (wanted.microbatches % wanted.ranks != 0)
     fail(VELO_ERR_ARGUMENT, "desc.microbatches", text("a multiple of the ranks, %d", wanted.ranks),
          text("%d", wanted.microbatches));
-  const auto stages = place_in_loops(wanted.ranks, wanted.chunks);
+  const auto stages = loop_placement(wanted.ranks, wanted.chunks);
   std::vector<row> rows;
   for (std::int32_t rank = 0; rank < wanted.ranks; ++rank)
     rows.emplace_back(rank_row(wanted, rank, stages[static_cast<std::size_t>(rank)]).run());

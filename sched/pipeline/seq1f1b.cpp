@@ -1,8 +1,8 @@
-// Seq1F1B: 1F1B over parts of a sequence, S splits a micro-batch.
+// Seq1F1B: 1F1B over parts of a sequence, S splits for each micro-batch.
 //
 // Attention looks back, so the splits of a micro-batch go forward in order and backward from the
-// last. A rank has so many forwards ahead that the whole first micro-batch is through: P - r - 2 +
-// S splits, which are S times smaller than micro-batches.
+// last. The warm-up of a rank lets the whole first micro-batch pass: P - r - 2 + S splits, which
+// are S times smaller than micro-batches.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
@@ -19,7 +19,7 @@ schedule make_seq1f1b(const request& wanted) {
     to.repeat(all - warmup, {f, b});
     to.repeat(warmup, {b});
   };
-  return by_programs(wanted, {1, all, splits}, place_in_loops(ranks, 1), fill);
+  return by_programs(wanted, {1, all, splits}, loop_placement(ranks, 1), fill);
 }
 
 }  // namespace velo::sched

@@ -1,9 +1,9 @@
-// 1F1B-V: V placement without W apart, two thirds of 1F1B's memory.
+// 1F1B-V: V placement with whole backwards, in two thirds of 1F1B's memory.
 //
-// One block for every micro-batch, six slots later each: forwards of one slot down the ranks and up
-// again, backwards of two slots the same way, with three slots left wherever two blocks would meet.
-// Actions of both ends then move to earlier slots, as long as no rank holds more than some rank
-// held before. O(P M log(P M)), and moves of a length of O(P) slots.
+// Every micro-batch has the same block, six time slots behind the one before: forwards of one slot
+// down the ranks and up again, backwards of two slots the same way, with three empty slots wherever
+// two blocks would collide. Actions at both ends then move to earlier slots, as long as no rank
+// holds more than some rank held before. O(P M log(P M)), and moves over O(P) slots.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -35,14 +35,14 @@ std::vector<block> make_blocks(std::int32_t ranks) {
   return blocks;
 }
 
-struct place {
+struct slotted_action {
   std::int64_t slot;
   std::int32_t rank;
   int of;
   std::int32_t unit;
 };
 
-// The slots of all ranks, with actions that move to earlier ones.
+// The time slots of all ranks; actions can move to earlier ones.
 class slots {
  public:
   slots(const std::vector<block>& blocks, std::int32_t units) : ranks_(blocks.size()) {
@@ -56,27 +56,27 @@ class slots {
         }
       }
     }
-    std::sort(all_.begin(), all_.end(), [](const place& a, const place& b) {
+    std::sort(all_.begin(), all_.end(), [](const slotted_action& a, const slotted_action& b) {
       return std::tie(a.slot, a.rank) < std::tie(b.slot, b.rank);
     });
     for (rank_slots& r : ranks_) fill(r);
   }
 
-  // In order of slots: what comes first moves first.
+  // Moves actions in the order of their slots.
   void pull() {
-    for (place& p : all_) {
+    for (slotted_action& p : all_) {
       rank_slots& r = ranks_[p.rank];
-      const std::int64_t to = p.of <= f1 ? place_for_forward(p, r) : place_for_backward(p, r);
+      const std::int64_t to = p.of <= f1 ? slot_for_forward(p, r) : slot_for_backward(p, r);
       if (to != p.slot) move(r, p, to);
     }
   }
 
-  std::vector<std::vector<action>> rows(const std::vector<std::vector<std::int32_t>>& stages) {
-    std::sort(all_.begin(), all_.end(), [](const place& a, const place& b) {
+  std::vector<std::vector<action>> rows(const placement& stages) {
+    std::sort(all_.begin(), all_.end(), [](const slotted_action& a, const slotted_action& b) {
       return std::tie(a.rank, a.slot) < std::tie(b.rank, b.slot);
     });
     std::vector<std::vector<action>> rows(ranks_.size());
-    for (const place& p : all_) {
+    for (const slotted_action& p : all_) {
       const int chunk = p.of == f1 || p.of == b1 ? 1 : 0;
       rows[p.rank].push_back(
           make_action(p.of <= f1 ? VELO_ACTION_F : VELO_ACTION_B, stages[p.rank][chunk], p.unit));
@@ -107,8 +107,8 @@ class slots {
       peak_ = std::max(peak_, r.held[slot] = held += change[slot]);
   }
 
-  // The first slot behind all that an action needs.
-  std::int64_t earliest(const place& p) const {
+  // The first slot behind all inputs of an action.
+  std::int64_t earliest(const slotted_action& p) const {
     const auto end = [&](std::int64_t rank, int of) {
       return ranks_[rank].slots[of][p.unit] + (of >= b1 ? 2 : 1);
     };
@@ -123,26 +123,26 @@ class slots {
     return first;
   }
 
-  std::int64_t place_for_forward(const place& p, const rank_slots& r) const {
+  std::int64_t slot_for_forward(const slotted_action& p, const rank_slots& r) const {
     const std::int64_t first = earliest(p);
     std::int64_t to = p.slot;
     while (to > first && r.held[to - 1] < peak_) --to;
     while (to < p.slot && r.taken[to]) ++to;
     return to;
   }
-  std::int64_t place_for_backward(const place& p, const rank_slots& r) const {
+  std::int64_t slot_for_backward(const slotted_action& p, const rank_slots& r) const {
     std::int64_t to = earliest(p);
     while (to < p.slot && (r.taken[to] || r.taken[to + 1])) ++to;
     return std::min(to, p.slot);
   }
 
-  void move(rank_slots& r, place& p, std::int64_t to) {
+  void move(rank_slots& r, slotted_action& p, std::int64_t to) {
     const bool forward = p.of <= f1;
     for (int half = 0; half < (forward ? 1 : 2); ++half) {
       r.taken[p.slot + half] = 0;
       r.taken[to + half] = 1;
     }
-    const int shift = forward ? 0 : 1;  // a backward lets go in its second slot
+    const int shift = forward ? 0 : 1;  // a backward releases in its second slot
     for (std::int64_t slot = to + shift; slot < p.slot + shift; ++slot)
       r.held[slot] += forward ? 1 : -1;
     p.slot = r.slots[p.of][p.unit] = to;
@@ -150,7 +150,7 @@ class slots {
 
   std::int64_t last_ = 0, peak_ = 0;
   std::vector<rank_slots> ranks_;
-  std::vector<place> all_;
+  std::vector<slotted_action> all_;
 };
 
 }  // namespace
@@ -158,7 +158,7 @@ class slots {
 schedule make_1f1b_v(const request& wanted) {
   slots all(make_blocks(wanted.ranks), wanted.microbatches);
   all.pull();
-  const auto stages = place_in_v(wanted.ranks, 2);
+  const auto stages = v_placement(wanted.ranks, 2);
   const auto rows = all.rows(stages);
   return {shape_of(wanted), stages, {rows.begin(), rows.end()}};
 }

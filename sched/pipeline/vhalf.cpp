@@ -1,9 +1,8 @@
-// V-Half: half the memory of 1F1B, and no rank idles in the steady part at costs that are near
-// equal.
+// V-Half: half the memory of 1F1B, and no rank idles in the steady phase at nearly equal costs.
 //
-// Forwards go down the ranks in two slots a rank and up in one, gradients the same way; with an
-// even number of ranks three slots are left between, so that no two actions want the same slot. At
-// most floor((P + 2) / 2) micro-batches are held.
+// Forwards go down the ranks in two time slots for each rank and up in one, gradients the same way.
+// With an even number of ranks three slots are left empty in between, so that no two actions need
+// the same slot. At most floor((P + 2) / 2) micro-batches are held.
 #include "sched/pipeline/order/building_block.hpp"
 
 namespace velo::sched {

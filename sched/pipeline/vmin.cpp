@@ -1,9 +1,9 @@
-// V-Min: the least memory of all, a third of 1F1B's, for balanced costs alone.
+// V-Min: the least memory of all kinds, a third of 1F1B's, for balanced costs only.
 //
-// A micro-batch goes down the ranks and up, twice, in one slot a rank; where P is a multiple of 3,
-// two slots are left between, so that no two actions want the same slot. At most floor((P + 4) / 3)
-// micro-batches are held. Where costs are not equal the short lifespans leave nothing to wait
-// behind.
+// A micro-batch goes down the ranks and up, twice, in one time slot for each rank. If P is a
+// multiple of 3, two slots are left empty in between, so that no two actions need the same slot. At
+// most floor((P + 4) / 3) micro-batches are held. At unequal costs the short lifespans leave no
+// work to fill waits with.
 #include "sched/pipeline/order/building_block.hpp"
 
 namespace velo::sched {

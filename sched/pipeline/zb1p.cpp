@@ -1,9 +1,10 @@
-// Interleaved ZB1P, and with one chunk ZB-H1: 1F1B with the gradient of the weights apart.
+// Interleaved ZB1P, and with one chunk ZB-H1: 1F1B with W (the gradient of the weights) as an
+// action of its own.
 //
-// Nobody waits for W, so it goes where a rank would idle: rank r puts off its first r of them and
-// does them at the end. Groups of micro-batches go through the chunks as in an interleaved
-// schedule, as many in each as there are ranks, or a few more so that all groups are alike. Bubble
-// (P - 1)(I + max(0, F - W)) / V; P micro-batches on every rank at equal costs.
+// No rank waits for W, so W fills the places where a rank would idle: rank r delays its first r W
+// and does them at the end. Groups of micro-batches go through the chunks as in an interleaved
+// schedule; a group has as many as there are ranks, or a few more so that all groups are equal.
+// Bubble (P - 1)(I + max(0, F - W)) / V; P micro-batches on every rank at equal costs.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
@@ -21,7 +22,7 @@ schedule make_zb1p(const request& wanted) {
          text("a multiple of %d, the groups of at least as many as ranks, %d", groups, ranks),
          text("%d", microbatches));
 
-  const turns order = {wanted.chunks, microbatches, group};
+  const chunk_order order = {wanted.chunks, microbatches, group};
   const std::int32_t all = microbatches * wanted.chunks;
   const auto fill = [&](std::int32_t rank, program& to) {
     using step = program::step;
@@ -29,7 +30,7 @@ schedule make_zb1p(const request& wanted) {
         w{VELO_ACTION_W, all_chunks_mirrored};
     const std::int32_t warmup = std::min((wanted.chunks - 1) * group + ranks - 1 - rank, all);
     const std::int32_t pairs = all - warmup;         // of F and I
-    const std::int32_t later = std::min(rank, all);  // W put off
+    const std::int32_t later = std::min(rank, all);  // W delayed
     to.repeat(warmup, {f});
     to.repeat(std::min(pairs, later), {f, i});
     to.repeat(pairs - later, {f, i, w});
@@ -37,7 +38,7 @@ schedule make_zb1p(const request& wanted) {
     to.repeat(all - std::max(pairs, later), {i, w});
     to.repeat(later, {w});
   };
-  return by_programs(wanted, order, place_in_loops(ranks, wanted.chunks), fill);
+  return by_programs(wanted, order, loop_placement(ranks, wanted.chunks), fill);
 }
 
 }  // namespace velo::sched

@@ -1,12 +1,12 @@
-// ZB-H2 and its like: for any costs and any room, W apart and forwards ahead as far as room lets
-// them.
+// ZB-H2 and its variants: for any costs and any cap, with separate W and as many warm-up forwards
+// as the cap allows.
 //
-// The zero-bubble greedy, by trial: ranks are run by their costs, a micro-batch's backward at a
-// time. First come forwards, so many on each rank as fit into the wait for the first gradient and
-// into the room; then for each micro-batch a forward and an I, and before each the W that fit into
-// its wait, or that make room. Three choices that costs decide are tried both ways; the shortest
-// longest span of a rank wins. With room for 2P - 1 micro-batches and equal costs no rank idles
-// between its first and last action. O(8 P M).
+// The zero-bubble greedy, by trial: ranks are run by their costs, backward by backward. First come
+// forwards, as many on each rank as fit into the wait for the first gradient and into the cap. Then
+// each micro-batch has a forward and an I, and before each the W that fit into its wait or that
+// make room. Three choices that depend on costs are tried both ways; the order whose longest rank
+// span is shortest wins. With room for 2P - 1 micro-batches and equal costs no rank idles between
+// its first and last action. O(8 P M).
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
@@ -17,7 +17,7 @@ namespace {
 struct choices {
   bool wait_before_first;  // a forward ahead may make the first backward wait
   bool backward_first;     // a forward may be left out where the rank behind is two behind
-  bool fill_always;        // W before an action that waits even where the wait is no longest
+  bool fill_always;        // W before a waiting action even if its wait is not the longest
 };
 
 class attempt {
@@ -32,7 +32,7 @@ class attempt {
     }
   }
 
-  // False where the room does not suffice.
+  // Returns false if the room does not suffice.
   bool run() {
     first_wave();
     for (std::int32_t unit = 1; unit < units_; ++unit) {
@@ -91,7 +91,7 @@ class attempt {
     r.order.push_back(make_action(kind, rank, unit));
   }
 
-  // The first forward of all, those that fit behind it, the first backward of all.
+  // The first forward, those that fit behind it, the first backward.
   void first_wave() {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put(rank, VELO_ACTION_F);
     std::vector<std::int32_t> ahead(ranks_, 0);
@@ -116,7 +116,7 @@ class attempt {
     for (std::int32_t rank = ranks_; rank-- > 0;) put(rank, VELO_ACTION_I);
   }
 
-  // Whether a rank is to do its next forward before its next backward.
+  // Whether a rank does its next forward before its next backward.
   bool wants_forward(std::int32_t rank) const {
     const rank_state& r = state_[rank];
     if (r.forwards() == units_) return false;
@@ -162,7 +162,7 @@ class attempt {
     return true;
   }
 
-  // W that fit into the wait, and one more where it would be the longest.
+  // Does the W that fit into the wait, and one more if the wait would be the longest.
   void fill_wait(std::int32_t rank, std::int64_t until) {
     rank_state& r = state_[rank];
     const auto pending = [&] { return r.weights < r.inputs(); };
@@ -198,8 +198,8 @@ schedule make_zbh2(const request& wanted) {
       }
     }
   }
-  if (best.empty() || room < 1) refuse_cap(wanted, 1);  // one at a time always goes
-  return {what, place_in_loops(wanted.ranks, 1), std::move(best)};
+  if (best.empty() || room < 1) refuse_cap(wanted, 1);  // one micro-batch at a time always works
+  return {what, loop_placement(wanted.ranks, 1), std::move(best)};
 }
 
 }  // namespace velo::sched

@@ -1,11 +1,12 @@
-// ZB-V: two chunks a rank, down the ranks and up again, and W apart; no rank idles at equal costs.
+// ZB-V: two chunks on each rank, down the ranks and up again, with separate W; no rank idles at
+// equal costs.
 //
 // A micro-batch ends on the rank where it began, so backward begins there early, and the memory of
 // both chunks together is the same on every rank: P micro-batches. At F = I = W every rank works
-// from its first action to its last, and the first waits for nobody: the bubble by the clock is
-// (P - 1)F / 2, which is what the last rank waits for its first input.
+// from its first action to its last, and the first rank never waits. The bubble by wall time is (P
+// - 1)F / 2, which the last rank waits for its first input.
 //
-// The order is that of max(2P - 1, M) micro-batches, without those there are not.
+// The order is that of max(2P - 1, M) micro-batches, from which those beyond M are omitted.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
@@ -30,7 +31,7 @@ schedule make_zbv(const request& wanted) {
     to.repeat(r, {w1});
     to.repeat(r, {w0});
   };
-  return by_programs(wanted, {}, place_in_v(ranks, 2), fill);
+  return by_programs(wanted, {}, v_placement(ranks, 2), fill);
 }
 
 }  // namespace velo::sched

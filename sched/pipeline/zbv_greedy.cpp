@@ -1,11 +1,11 @@
-// ZB-V for any costs and any room, by trial.
+// ZB-V for any costs and any cap, by trial.
 //
-// Ranks are run by their costs. Forwards go down the ranks, up again, and as many more as fit; then
-// in turn every rank does the backward of the chunk that is behind or whose gradient is there, and
-// a forward. W waits in a queue and goes before an action when it fits into the wait, when memory
-// wants it, or when the rank would come to idle longer than the rank that idles most. Filling waits
-// before a forward and before chunk 0's backward is tried both ways; what is found is tried again
-// with what each rank then idled, as long as that gets better. O(P M) a trial.
+// Ranks are run by their costs. Forwards go down the ranks, up again, and as many more as fit. Then
+// every rank in turn does the backward of the chunk that is behind or whose gradient has arrived,
+// and a forward. W are queued. A W goes before an action if it fits into the wait, if memory is
+// short, or if the rank would idle longer than the rank that idles most. Filling waits before a
+// forward and before chunk 0's backward is tried both ways. The result is repeated with each rank's
+// idle time while that improves it. O(P M) for a trial.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -29,7 +29,7 @@ class attempt {
         most_allowed_(*std::max_element(allowed_.begin(), allowed_.end())),
         state_(ranks_) {}
 
-  // False where the room does not suffice.
+  // Returns false if the room does not suffice.
   bool run() {
     fill_down_and_up();
     level();
@@ -70,8 +70,8 @@ class attempt {
     return chunk == 0 ? rank : 2 * ranks_ - 1 - rank;
   }
 
-  // When the rank's next forward or backward of a chunk has what it needs from another rank:
-  // unknown while nobody has made it, nothing at the turning points.
+  // The time at which the input of a rank's next forward or backward of a chunk arrives from
+  // another rank: unknown if it is not made yet, nothing at the turning points.
   static constexpr std::int64_t unknown = -1, nothing = -2;
   std::int64_t made_at(const std::vector<std::int64_t>& ends, std::int32_t unit) const {
     return unit < static_cast<std::int32_t>(ends.size()) ? ends[unit] + costs_.latency : unknown;
@@ -140,8 +140,8 @@ class attempt {
     r.waiting.push_back(make_action(VELO_ACTION_W, stage, unit));
   }
 
-  // The first micro-batch down the ranks and up again; on its way up, each rank first does what
-  // fits into its wait, for itself and all ranks before it.
+  // The first micro-batch goes down the ranks and up again. On its way up each rank first fills its
+  // wait, with its own work and that of all ranks before it.
   void fill_down_and_up() {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put_forward(rank, 0);
     for (std::int32_t rank = ranks_; rank-- > 0;) {
@@ -153,7 +153,7 @@ class attempt {
     }
   }
 
-  // Forwards by chunks in turn until no rank has done fewer than the one before it.
+  // Does forwards by alternating chunks until no rank has done fewer than the one before it.
   void level() {
     int chunk = 0;
     for (std::int32_t rank = 1; rank < ranks_; ++rank) {
@@ -168,7 +168,7 @@ class attempt {
     }
   }
 
-  // Chunk 0 where it is behind and has its gradient, or chunk 1 has no more.
+  // Chunk 0 if it is behind and has its gradient, or if chunk 1 has none left.
   int chunk_of_backward(std::int32_t rank) const {
     const rank_state& r = state_[rank];
     if (r.backwards(0) >= r.backwards(1)) return 1;
@@ -187,7 +187,7 @@ class attempt {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put(rank, 1);
   }
 
-  // The chunk whose input is there, chunk 1 before chunk 0; -1: none.
+  // The chunk whose input has arrived, chunk 1 before chunk 0; -1: none.
   int chunk_of_forward(std::int32_t rank) const {
     const rank_state& r = state_[rank];
     if (r.forwards(1) >= units_) return -1;
@@ -206,7 +206,7 @@ class attempt {
     }
   }
 
-  // W that fit into the wait; one beyond it where the rank would come to idle longest.
+  // Does the W that fit into the wait, and one beyond it if the rank would otherwise idle longest.
   void fill_wait(std::int32_t rank, std::int64_t there, bool also_beyond) {
     rank_state& r = state_[rank];
     if (there < 0) return;
@@ -225,7 +225,7 @@ class attempt {
   std::vector<rank_state> state_;
 };
 
-// The best order that is found; none where the room does not suffice.
+// The best order that is found; none if the room does not suffice.
 std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t room) {
   std::vector<row> best;
   std::int64_t shortest = 0;
@@ -246,8 +246,8 @@ std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t ro
   return best;
 }
 
-// Room in which an order is found, where in `room` none is; by bisection below what always
-// suffices.
+// The room in which an order is found, if `room` does not suffice; by bisection below a room that
+// always suffices.
 std::int32_t enough_above(const request& wanted, const ticks& costs, std::int32_t room) {
   std::int32_t enough = std::max(2 * wanted.ranks, room + 1);
   while (enough - room > 1) {
@@ -264,12 +264,12 @@ schedule make_zbv_greedy(const request& wanted) {
   const shape what = shape_of(wanted);
   ticks costs = ticks_of(wanted.costs, what, 3 * what.cells());
   std::vector<row> best = find(wanted, costs, room);
-  if (best.empty() && !costs.shares.empty()) {  // as if stages were alike: that order works, too
+  if (best.empty() && !costs.shares.empty()) {  // as if stages were alike: that order is valid, too
     costs.shares.clear();
     best = find(wanted, costs, room);
   }
   if (best.empty()) refuse_cap(wanted, enough_above(wanted, costs, room) / 2.0);
-  return {what, place_in_v(wanted.ranks, 2), std::move(best)};
+  return {what, v_placement(wanted.ranks, 2), std::move(best)};
 }
 
 }  // namespace velo::sched

@@ -1,8 +1,8 @@
-// A timeline as lines of characters: a line a rank, time to the right, every action where it begins
-// and dashes as long as it lasts, points while the rank waits.
+// A timeline as lines of characters: a line for each rank, time to the right, every action where it
+// begins, followed by dashes for its duration; points while the rank waits.
 //
-// The shortest action gets the room of the longest word, as long as lines stay below
-// `most_columns`; then words that do not fit are cut to the letter of their kind.
+// The shortest action gets the width of the longest word, unless lines would exceed `most_columns`.
+// Words that do not fit are then cut to the letter of their kind.
 #include <algorithm>
 #include <cmath>
 
@@ -25,7 +25,7 @@ std::string word_of(const schedule& of, const action& a) {
          plain(VELO_ACTION_B, a.other_stage, a.other_microbatch);
 }
 
-// Columns a tick.
+// The columns of a tick.
 double scale_of(const timeline& of, const spans& when) {
   std::int64_t shortest = 0;
   std::size_t longest = 1;

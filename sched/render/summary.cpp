@@ -1,4 +1,4 @@
-// Numbers of a timeline, as few digits as say them exactly.
+// The numbers of a timeline, with the fewest digits that are exact.
 #include "sched/render/text.hpp"
 #include "sched/simulate/critical_path.hpp"
 #include "sched/simulate/memory_use.hpp"
@@ -67,7 +67,7 @@ void append_path(std::string& to, const timeline& of, const spans& when) {
   to += '\n';
 }
 
-// A line a rank: "0: 24.1 at 10.5, weights 2, gradients 4, ..".
+// Appends a line for each rank: "0: 24.1 at 10.5, weights 2, gradients 4, ..".
 void append_memory(std::string& to, const timeline& of, const spans& when) {
   memory_use use(of, when);
   to += "most memory by rank, when, and of what; offloaded is on the host, its most at any time:\n";

@@ -1,15 +1,15 @@
-// A timeline as a picture: a row a rank, time to the right, a rectangle an action with its
-// micro-batch, one shade a chunk. An FB is cut in two, its F above its B; communication that takes
-// time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between
-// its own first and last action, thinly outside. What the critical path consists of is outlined, a
-// line leads where it goes from one rank to another. Beside each row: the most activations held -
-// or where sizes are given, the most memory by category, and behind it, hollow, the most that was
-// on the host -, and how much of the time was spent waiting.
+// A timeline as a picture: a row for each rank, time to the right, a rectangle for each action with
+// its micro-batch, one shade for each chunk. An FB is cut in two, its F above its B. Communication
+// that takes time is a strip below the rank's actions. Waits are hatched, densely between the
+// rank's first and last action, lightly outside. The critical path is outlined; a line marks where
+// it crosses to another rank. Beside each row stand the maximum of activations held, or the maximum
+// of memory by category if sizes are given, with the maximum on the host as a hollow bar behind it,
+// and the share of time spent waiting.
 //
-// Three of four actions are wide enough for their number, shorter ones as long as the picture fits
-// a screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`:
-// of a measured run one action may take, and all may wait, a thousand times as long as another.
-// Numbers go where they fit; rectangles narrower than `least` are not drawn.
+// Three of four actions are wide enough for their number, shorter ones only while the picture fits
+// a screen. Pictures of many actions are wider than that, but never wider than `most_width`: in a
+// measured run one action, or one wait, may take a thousand times as long as another. Numbers are
+// drawn where they fit; rectangles narrower than `least` are not drawn.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -27,7 +27,7 @@ using memory::svg::append;
 
 namespace {
 
-constexpr double left = 64, top = 62;        // room for names of ranks, for title and headings
+constexpr double left = 64, top = 62;        // space for names of ranks, for title and headings
 constexpr double row_height = 30, bar = 24;  // the rest of a row is a gap, and communication
 constexpr double strip_height = 4;
 constexpr double digit = 5.7, margin = 3;  // of a number, at font size 10
@@ -40,7 +40,7 @@ constexpr double letter = 6.4, capital = 8.6;  // widths at font size 12
 constexpr double legend_line = 22;             // between lines
 constexpr const char* hollow = "#fff\" stroke=\"#555";
 
-// The color of a chunk: the first as it is, later ones paler.
+// The color of a chunk: the first one's is unchanged, later ones are paler.
 std::uint32_t shade(std::uint32_t color, std::int32_t chunk, std::size_t chunks) {
   if (chunks < 2) return color;
   const double pale = 0.62 * chunk / static_cast<double>(chunks - 1);
@@ -99,7 +99,7 @@ class picture {
   double y(std::int32_t rank) const { return top + row_height * rank; }
   double bottom() const { return y(shape_.ranks); }
 
-  // By what there is to be read: room for the longest number in the actions that are to show it.
+  // The width that fits the longest number into the actions that are to show it.
   double wanted_width(double makespan) {
     std::vector<double> took;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
@@ -200,7 +200,7 @@ class picture {
            y(rank) + 0.7, std::max(wide, 0.1), bar - 1.4, -std::max(wide, 0.1));
   }
 
-  // A rectangle, with its micro-batch if there is room.
+  // Draws a rectangle, with its micro-batch if there is room.
   void draw_box(const action& a, const span& when, double upper, double height) {
     const auto stage = static_cast<std::size_t>(a.stage);
     const std::size_t chunks = schedule_.stages_of(schedule_.rank_of(a.stage)).size();
@@ -216,7 +216,8 @@ class picture {
            upper + height / 2 + 3.5, number.c_str());
   }
 
-  // From the end of a step of the critical path to the next one's begin on another rank.
+  // Draws a line from the end of a step of the critical path to the begin of the next, if that is
+  // on another rank.
   void draw_crossings() {
     for (std::size_t i = 1; i < path_.size(); ++i) {
       const path_step &from = path_[i - 1], &to = path_[i];
@@ -244,7 +245,8 @@ class picture {
     out_ += "</text>\n";
   }
 
-  // Categories side by side, when the rank holds most. Of what is offloaded, the most at any time.
+  // Draws the categories side by side at the rank's peak. Offloaded memory is shown by its own
+  // maximum.
   void draw_memory() {
     memory_use use(of_, *spans_);
     std::vector<memory_amounts> peaks;
@@ -273,7 +275,7 @@ class picture {
     }
   }
 
-  // A mark at every 1, 2 or 5 times a power of ten, some 80 pixels apart.
+  // Draws a mark at every 1, 2 or 5 times a power of ten, some 80 pixels apart.
   void draw_axis() {
     const double all = shown(of_, of_.times.makespan());
     append(out_, "<path d=\"M%.2f %.1fH%.2f\" stroke=\"#000\"/>\n", left, bottom() + 2,
@@ -297,13 +299,13 @@ class picture {
            of_.measured != nullptr ? "ms" : "in the unit of the costs");
   }
 
-  // What is there of it, a swatch and a word each, in lines no wider than the picture.
+  // Lays the legend out: a swatch and a word for each, in lines no wider than the picture.
   void arrange_legend() {
     double at = left;
-    const auto add = [&](std::uint32_t color, std::string said, bool filled = true) {
-      const double wide = 28 + width_of(said);
+    const auto add = [&](std::uint32_t color, std::string label, bool filled = true) {
+      const double wide = 28 + width_of(label);
       if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
-      legend_.push_back({at, legend_lines_ - 1, color, std::move(said), filled});
+      legend_.push_back({at, legend_lines_ - 1, color, std::move(label), filled});
       at += wide + 18;
     };
     for (velo_action_kind kind = 0; kind <= last_kind; ++kind) {
@@ -325,7 +327,7 @@ class picture {
       std::snprintf(fill, sizeof fill, "#%06x", entry.color);
       rect(entry.at, entry.at + 22, upper, 14, entry.filled ? fill : hollow);
       append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", entry.at + 28, upper + 11,
-             entry.said.c_str());
+             entry.label.c_str());
     }
     draw_second_legend(bottom() + 34 + legend_line * legend_lines_);
   }
@@ -334,11 +336,11 @@ class picture {
     if (shape_.stages > shape_.ranks)
       append(out_, "<text x=\"%.1f\" y=\"%.1f\">paler: later stages of the rank</text>\n",
              left + 2 * 310, upper + 11);
-    for (const auto& [fill, said] :
+    for (const auto& [fill, label] :
          {std::pair("url(#wait)", "waits between its own first and last action"),
           std::pair("url(#outside)", "before and behind them")}) {
       rect(at, at + 22, upper, 14, fill);
-      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", at + 28, upper + 11, said);
+      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", at + 28, upper + 11, label);
       at += 310;
     }
   }
@@ -347,7 +349,7 @@ class picture {
     double at;
     std::int32_t line;
     std::uint32_t color;
-    std::string said;
+    std::string label;
     bool filled;
   };
 

@@ -11,7 +11,7 @@
 namespace velo::sched {
 namespace {
 
-// About 100 bytes each in a picture.
+// An action takes about 100 bytes in a picture.
 constexpr std::int64_t most_drawn = std::int64_t{1} << 20;
 
 constexpr look looks[] = {{VELO_ACTION_F, "F", "forward", 0x4e79a7},

@@ -1,9 +1,9 @@
-// A timeline as Chrome's trace events, which Perfetto and chrome://tracing show: a process for each
-// rank, in it what it computes, its communication, its copies, and counters: activations held,
-// memory by category. One more process has the critical path. Every action is one event with a
-// begin and a duration, so that none lacks its end.
+// A timeline as Chrome's trace events, for Perfetto and chrome://tracing. Each rank is a process
+// with its actions, its communication, its copies, and counters: activations held, memory by
+// category. One more process shows the critical path. Every action is one event with a begin and a
+// duration, so no event lacks its end.
 //
-// Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
+// Times are microseconds; for simulated timelines one unit of the costs counts as a microsecond.
 
 #include "sched/render/text.hpp"
 #include "sched/simulate/critical_path.hpp"
@@ -97,7 +97,7 @@ class trace {
     out_ += "}}";
   }
 
-  // Where costs say what things take, or copies go to the host.
+  // Writes memory if the costs state sizes, or if copies go to the host.
   void write_memory(std::int32_t rank) {
     if (!has_sizes(of_) && !of_.of->has(set_of(VELO_ACTION_OFFLOAD))) return;
     const std::vector<memory_amounts> changes = use_.changes(rank);

@@ -1,8 +1,8 @@
 // One action of a rank, and its text.
 //
-// An action is velo_action itself, 20 bytes: what the library computes with is what callers get.
-// Its text is PyTorch's where it has one: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B; in the
-// same form 2RECOMPUTE0, 2OFFLOAD0, 2RELOAD0, 1OPTIMIZER.
+// An action is velo_action itself, 20 bytes: the library computes with what callers get. Its text
+// is PyTorch's where PyTorch has one: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B. Other actions
+// have texts of the same form: 2RECOMPUTE0, 2OFFLOAD0, 2RELOAD0, 1OPTIMIZER.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ inline action fused(std::int32_t stage, std::int32_t microbatch, std::int32_t ot
 inline bool has_forward(velo_action_kind kind) {
   return kind == VELO_ACTION_F || kind == VELO_ACTION_FB;
 }
-// Whether an action of the kind takes the rank itself, and not a way or a copy beside it.
+// Whether an action of the kind occupies the rank. Messages and copies run beside it.
 inline bool computes(velo_action_kind kind) {
   return kind == VELO_ACTION_F || kind == VELO_ACTION_I || kind == VELO_ACTION_W ||
          kind == VELO_ACTION_B || kind == VELO_ACTION_FB || kind == VELO_ACTION_RECOMPUTE ||
@@ -36,11 +36,11 @@ inline bool computes(velo_action_kind kind) {
 inline bool copies(velo_action_kind kind) {
   return kind == VELO_ACTION_OFFLOAD || kind == VELO_ACTION_RELOAD;
 }
-// Whether it ends what a stage holds for a micro-batch; of an FB: its B does.
-inline bool lets_go(velo_action_kind kind) {
+// Whether the action releases the activations of its stage and micro-batch; an FB does by its B.
+inline bool releases(velo_action_kind kind) {
   return kind == VELO_ACTION_W || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
-// Whether it makes the gradient that the stage before needs.
+// Whether the action makes the gradient that the stage before needs.
 inline bool has_gradient(velo_action_kind kind) {
   return kind == VELO_ACTION_I || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
@@ -50,7 +50,7 @@ inline bool communicates(velo_action_kind kind) {
 inline bool is_send(velo_action_kind kind) {
   return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_SEND_B;
 }
-// Whether it is of a stage as a whole, of no micro-batch.
+// Whether the action concerns a whole stage and no micro-batch.
 inline bool of_stage(velo_action_kind kind) {
   return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_RESHARD ||
          kind == VELO_ACTION_REDUCE_GRAD || kind == VELO_ACTION_OPTIMIZER;
@@ -73,7 +73,7 @@ inline constexpr std::int32_t most_index = (1 << 24) - 1;
 void append(std::string& to, const action& a);
 std::string text_of(const action& a);
 
-// The action that a text is, without spaces around it; false where it is none.
+// Reads an action from a text without spaces around it; false where the text is none.
 bool parse(std::string_view text, action& into);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Sizes first, then places.
+// Sizes are read first, then the placement of stages.
 #include "sched/schedule/assemble.hpp"
 
 #include <algorithm>
@@ -12,49 +12,48 @@ namespace {
 using core::fail;
 using core::text;
 using rows_of_actions = std::vector<std::vector<action>>;
-using places = std::vector<std::vector<std::int32_t>>;
 
-// Where a stage of a rank computes a micro-batch: the place of its forward and of its gradient,
-// once each.
-struct turns {
-  std::vector<std::int64_t> forward, gradient;  // by micro-batch; missing: none, or more than one
+// The indices in a rank's row at which a stage computes its forward and its gradient, by
+// micro-batch.
+struct unit_order {
+  std::vector<std::int64_t> forward, gradient;  // missing: none, or more than one
   static constexpr std::int64_t missing = -1;
 };
 
-turns turns_of(const std::vector<action>& row, std::int32_t stage, std::int32_t units) {
-  const std::vector<std::int64_t> none(static_cast<std::size_t>(units), turns::missing);
+unit_order order_of(const std::vector<action>& row, std::int32_t stage, std::int32_t units) {
+  const std::vector<std::int64_t> none(static_cast<std::size_t>(units), unit_order::missing);
   std::vector<std::int8_t> forwards(none.size()), gradients(none.size());
-  turns all{none, none};
+  unit_order all{none, none};
   const auto keep = [&](std::vector<std::int64_t>& at, std::vector<std::int8_t>& seen,
-                        std::int32_t unit, std::int64_t place) {
+                        std::int32_t unit, std::int64_t index) {
     const auto i = static_cast<std::size_t>(unit);
-    at[i] = seen[i] == 0 ? place : turns::missing;
+    at[i] = seen[i] == 0 ? index : unit_order::missing;
     seen[i] = 1;
   };
   for (std::size_t i = 0; i < row.size(); ++i) {
     const action& a = row[i];
-    const auto place = static_cast<std::int64_t>(i);
+    const auto index = static_cast<std::int64_t>(i);
     const bool fuses = a.kind == VELO_ACTION_FB;
-    if (has_forward(a.kind) && a.stage == stage) keep(all.forward, forwards, a.microbatch, place);
+    if (has_forward(a.kind) && a.stage == stage) keep(all.forward, forwards, a.microbatch, index);
     if (has_gradient(a.kind) && (fuses ? a.other_stage : a.stage) == stage)
-      keep(all.gradient, gradients, fuses ? a.other_microbatch : a.microbatch, place);
+      keep(all.gradient, gradients, fuses ? a.other_microbatch : a.microbatch, index);
   }
   return all;
 }
 
-// Whether micro-batches come in from both ends, each end with stages of its own. Stages are down
-// the ranks and up again; the last rank holds the last stage of the way down and the first of the
-// way up. In one chain a micro-batch passes the first of them before the second, and its gradient
-// the other way round. So rows have two chains if of every micro-batch both directions are the
-// reverse of that.
-bool has_two_chains(const shape& what, const places& stages, const rows_of_actions& rows,
+// Whether micro-batches enter from both ends, each end with stages of its own. The stages go down
+// the ranks and up again, so the last rank holds the last stage of the first direction and the
+// first stage of the second. In one chain a micro-batch passes these two in this order, and its
+// gradient in the opposite order. The rows have two chains if every micro-batch reverses both
+// orders.
+bool has_two_chains(const shape& what, const placement& stages, const rows_of_actions& rows,
                     std::int32_t units) {
-  if (what.ranks == 0 || what.stages != 2 * what.ranks || stages != place_in_v(what.ranks, 2))
+  if (what.ranks == 0 || what.stages != 2 * what.ranks || stages != v_placement(what.ranks, 2))
     return false;
-  const turns down = turns_of(rows.back(), what.ranks - 1, units),
-              up = turns_of(rows.back(), what.ranks, units);
+  const unit_order down = order_of(rows.back(), what.ranks - 1, units),
+                   up = order_of(rows.back(), what.ranks, units);
   const auto reversed = [](std::int64_t first, std::int64_t second) {
-    return first != turns::missing && second != turns::missing && first < second;
+    return first != unit_order::missing && second != unit_order::missing && first < second;
   };
   for (std::size_t i = 0; i < down.forward.size(); ++i)
     if (!reversed(up.forward[i], down.forward[i]) || !reversed(down.gradient[i], up.gradient[i]))
@@ -62,7 +61,7 @@ bool has_two_chains(const shape& what, const places& stages, const rows_of_actio
   return units > 0;
 }
 
-// What is said, if it is not less than what the rows name.
+// The stated number, which must not be less than the one that the rows name.
 std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* what) {
   if (stated != 0 && stated < named)
     fail(VELO_ERR_ARGUMENT, text("text.%s", what), text("at least the %d that actions name", named),
@@ -70,9 +69,9 @@ std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* what)
   return stated == 0 ? named : stated;
 }
 
-// Every stage on the rank that first names it.
-places by_first_naming(const shape& what, const rows_of_actions& rows) {
-  places stages(static_cast<std::size_t>(what.ranks));
+// A stage is on the rank that names it first.
+placement by_first_naming(const shape& what, const rows_of_actions& rows) {
+  placement stages(static_cast<std::size_t>(what.ranks));
   std::vector<bool> placed(static_cast<std::size_t>(what.stages));
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     for (const action& a : rows[rank]) {
@@ -87,7 +86,7 @@ places by_first_naming(const shape& what, const rows_of_actions& rows) {
   return stages;
 }
 
-void require_places(const shape& what, const places& stages, const rows_of_actions& rows) {
+void require_placement(const shape& what, const placement& stages, const rows_of_actions& rows) {
   if (stages.size() != static_cast<std::size_t>(what.ranks))
     fail(VELO_ERR_ARGUMENT, "text.placement", text("%d ranks, as actions have", what.ranks),
          text("%zu", stages.size()));
@@ -109,7 +108,7 @@ void require_places(const shape& what, const places& stages, const rows_of_actio
 
 }  // namespace
 
-schedule assemble(std::vector<std::vector<action>> rows, const said& beside) {
+schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& beside) {
   shape what;
   what.kind = beside.kind;
   what.ranks = static_cast<std::int32_t>(rows.size());
@@ -133,11 +132,11 @@ schedule assemble(std::vector<std::vector<action>> rows, const said& beside) {
                 static_cast<long long>(actions), what.stages - 1, what.microbatches - 1));
   };
   require_size();
-  places placement = beside.placement.empty() ? by_first_naming(what, rows) : beside.placement;
-  require_places(what, placement, rows);
-  what.chains = beside.chains != 0                             ? beside.chains
-                : has_two_chains(what, placement, rows, units) ? 2
-                                                               : 1;
+  placement by_rank = beside.placement.empty() ? by_first_naming(what, rows) : beside.placement;
+  require_placement(what, by_rank, rows);
+  what.chains = beside.chains != 0                           ? beside.chains
+                : has_two_chains(what, by_rank, rows, units) ? 2
+                                                             : 1;
   if (what.stages % what.chains != 0)
     fail(VELO_ERR_ARGUMENT, "text.chains", text("parts of %d stages alike", what.stages),
          text("%d", what.chains));
@@ -148,7 +147,7 @@ schedule assemble(std::vector<std::vector<action>> rows, const said& beside) {
          text("%d", what.microbatches));
   require_size();
   return {what,
-          std::move(placement),
+          std::move(by_rank),
           {std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end())}};
 }
 

@@ -1,11 +1,11 @@
-// From rows of actions to a schedule: its sizes and where its stages are, as far as a text leaves
-// that out.
+// Makes a schedule of rows of actions: its sizes and the placement of its stages, where a text
+// leaves them out.
 //
-// Stages and micro-batches are those named, up to the highest; a stage is on the rank that first
-// names it. Stages down the ranks and up again are two chains, DualPipe's, where the last rank
-// computes every micro-batch of its stage on the way up before that of its stage on the way down,
-// and the gradients the other way round. Numbers so high that most stages would have nothing to do
-// are refused.
+// Stages and micro-batches are counted up to the highest that is named, and a stage is on the rank
+// that names it first. Stages that go down the ranks and up again are two chains, as in DualPipe,
+// where the last rank computes every micro-batch of its upward stage before that of its downward
+// stage, and gradients in the opposite order. Numbers are refused if they are so high that most
+// stages would have nothing to do.
 #pragma once
 
 #include <vector>
@@ -14,14 +14,14 @@
 
 namespace velo::sched {
 
-// What a text says beside its rows.
-struct said {
+// The sizes that a text states beside its rows.
+struct stated_sizes {
   velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM;
   std::int32_t stages = 0, microbatches = 0, splits = 0, chains = 0;  // 0: nothing
   std::vector<std::vector<std::int32_t>> placement;                   // empty: nothing
 };
 
-// Throws ARGUMENT naming text.<what is said> where it contradicts the rows.
-schedule assemble(std::vector<std::vector<action>> rows, const said& beside = {});
+// Throws ARGUMENT naming text.<member> where a stated size contradicts the rows.
+schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& beside = {});
 
 }  // namespace velo::sched

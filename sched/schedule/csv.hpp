@@ -1,8 +1,8 @@
-// Schedules as rows of text, one a rank, in order: PyTorch's form.
+// Schedules as rows of text, one for each rank, in PyTorch's form.
 //
-// A field is an action (sched/schedule/action.hpp) or empty, which PyTorch writes where a rank
-// idles and which is passed over. Lines end in LF or CRLF. What makes no sense is refused as
-// VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
+// A field is an action (sched/schedule/action.hpp), or empty: PyTorch writes empty fields where a
+// rank idles, and they are skipped. Lines end in LF or CRLF. A field that makes no sense is refused
+// as VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace velo::sched {
 
-// What rows leave out follows from them (sched/schedule/assemble.hpp).
+// Sizes and placement follow from the rows (sched/schedule/assemble.hpp).
 schedule read_csv(std::string_view text);
 
 std::string write_csv(const schedule& what);

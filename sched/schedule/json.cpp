@@ -1,4 +1,4 @@
-// Members one by one; an unknown one is refused, so that a misspelled one is not passed over.
+// Reads member by member. An unknown member is refused, so that a misspelled one is not skipped.
 #include "sched/schedule/json.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ numbers read_numbers(const json& value, const std::string& name) {
   return all;
 }
 
-// An array by rank.
+// Reads an array with one element for each rank.
 template <class Read>
 void each_rank(const json& value, const char* name, Read&& read) {
   require(value, json::type::array, name, "an array by rank");
@@ -55,16 +55,16 @@ std::vector<action> read_row(const json& value, const char* name) {
   std::vector<action> row(value.size());
   for (std::size_t i = 0; i < row.size(); ++i) {
     const json one = value.at(i);
-    const text place("%s[%zu]", name, i);
-    require(one, json::type::string, place, "an action, as \"2F0\"");
+    const text path("%s[%zu]", name, i);
+    require(one, json::type::string, path, "an action, as \"2F0\"");
     if (!parse(one.string(), row[i]))
-      fail(VELO_ERR_ARGUMENT, place, "an action, as \"2F0\"", text("%.80s", one.string()));
+      fail(VELO_ERR_ARGUMENT, path, "an action, as \"2F0\"", text("%.80s", one.string()));
   }
   return row;
 }
 
 struct document {
-  said beside;
+  stated_sizes beside;
   std::int32_t ranks = -1;
   bool has_actions = false, has_layout = false;
   std::string layout_text;
@@ -74,7 +74,7 @@ struct document {
 
 void read_member(const char* key, const json& value, document& into) {
   const std::string_view name = key;
-  const text place("text.%.60s", key);
+  const text path("text.%.60s", key);
   const struct {
     std::string_view name;
     std::int32_t* into;
@@ -85,29 +85,29 @@ void read_member(const char* key, const json& value, document& into) {
                 {"ranks", &into.ranks}};
   for (const auto& count : counts)
     if (name == count.name) {
-      *count.into = read_number(value, 0, place);
+      *count.into = read_number(value, 0, path);
       return;
     }
   if (name == "kind") {
-    const char* const kind = require(value, json::type::string, place, "a kind's name").string();
+    const char* const kind = require(value, json::type::string, path, "a kind's name").string();
     if (!parse_kind(kind, into.beside.kind))
-      fail(VELO_ERR_ARGUMENT, place, "a kind's name, as \"1f1b\"", text("%.80s", kind));
+      fail(VELO_ERR_ARGUMENT, path, "a kind's name, as \"1f1b\"", text("%.80s", kind));
   } else if (name == "placement") {
-    each_rank(value, place, [&](const json& of_rank, const char* where) {
+    each_rank(value, path, [&](const json& of_rank, const char* where) {
       into.beside.placement.push_back(read_numbers(of_rank, where));
     });
   } else if (name == "layout") {
-    into.layout_text = require(value, json::type::string, place, "a layout").string();
+    into.layout_text = require(value, json::type::string, path, "a layout").string();
     into.has_layout = true;
   } else if (name == "noop_layers") {
-    into.noops = read_numbers(value, static_cast<const char*>(place));
+    into.noops = read_numbers(value, static_cast<const char*>(path));
   } else if (name == "actions") {
     into.has_actions = true;
-    each_rank(value, place, [&](const json& of_rank, const char* where) {
+    each_rank(value, path, [&](const json& of_rank, const char* where) {
       into.rows.push_back(read_row(of_rank, where));
     });
   } else {
-    fail(VELO_ERR_ARGUMENT, place,
+    fail(VELO_ERR_ARGUMENT, path,
          "kind, ranks, stages, microbatches, splits, chains, placement, layout, noop_layers or "
          "actions",
          text("%.60s", key));

@@ -1,11 +1,11 @@
-// Schedules as JSON: all that there is to say of one.
+// Schedules as JSON, with everything that a schedule consists of:
 //
 //   {"kind": "zbv", "ranks": 2, "stages": 4, "microbatches": 4, "splits": 1, "chains": 1,
 //    "placement": [[0, 3], [1, 2]], "layout": "Et|t|t|tL", "noop_layers": [2],
 //    "actions": [["0F0", ..], ["1F0", ..]]}
 //
-// `actions` alone must be there; what else is left out follows from it as for rows of text
-// (sched/schedule/assemble.hpp), and nothing is known of layers. O(text).
+// Only `actions` is required. Missing sizes and a missing placement follow from the actions
+// (sched/schedule/assemble.hpp); without a layout nothing is known of layers. O(text).
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 
 namespace velo::sched {
 
-// Throws PARSE naming line and column where the text is no JSON, ARGUMENT naming the member where
-// it makes no sense: text.actions[1][0].
+// Throws PARSE naming line and column if the text is no JSON, and ARGUMENT naming the member if its
+// value makes no sense: text.actions[1][0].
 schedule read_json(std::string_view text);
 
 std::string write_json(const schedule& what);

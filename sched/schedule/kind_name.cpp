@@ -1,4 +1,4 @@
-// Both ways through the table.
+// Looks names up by number and numbers by name.
 #include "sched/schedule/kind_name.hpp"
 
 namespace velo::sched {

@@ -10,7 +10,7 @@
 namespace velo::sched {
 
 inline constexpr const char* kind_names[] = {
-    // by the kind's number
+// by the kind's number
 #include "abi/generated/schedule_kinds.inc"
 };
 inline constexpr velo_schedule_kind last_schedule_kind = std::size(kind_names) - 1;

@@ -1,5 +1,4 @@
-// A text is unfolded to its symbols, each with the place it came from; then these are told off into
-// stages.
+// Unfolds a text to its symbols, each with its offset in the text, then divides them into stages.
 #include "sched/schedule/layout.hpp"
 
 #include <algorithm>
@@ -15,20 +14,20 @@ using core::text;
 
 constexpr int most_depth = 16;
 
-[[noreturn]] void refuse(const std::string& argument, std::size_t place, const char* expected,
+[[noreturn]] void refuse(const std::string& argument, std::size_t offset, const char* expected,
                          std::string_view got) {
   const int length = static_cast<int>(std::min<std::size_t>(got.size(), 40));
   const text shown("%.*s", length, got.data());
-  fail(VELO_ERR_ARGUMENT, text("%s, character %zu", argument.c_str(), place + 1), expected,
+  fail(VELO_ERR_ARGUMENT, text("%s, character %zu", argument.c_str(), offset + 1), expected,
        got.empty() ? "its end" : static_cast<const char*>(shown));
 }
 
 struct symbol {
   char what;
-  std::size_t place;
+  std::size_t offset;
 };
 
-// Takes texts apart, inner parentheses first.
+// Unfolds texts, inner parentheses first.
 class unfolding {
  public:
   unfolding(std::string_view text, const std::string& argument)
@@ -69,7 +68,7 @@ class unfolding {
     }
   }
 
-  // What is behind `kept`, as often as a number behind a * says.
+  // Repeats the symbols behind `kept` as often as the number behind a * says.
   void repeat(std::vector<symbol>& to, std::size_t kept, std::size_t begin) {
     std::int32_t times = 1;
     if (at_ < text_.size() && text_[at_] == '*') {
@@ -92,7 +91,7 @@ class unfolding {
   std::size_t at_ = 0;
 };
 
-// Puts layers' numbers in: they go through the stages in order.
+// Numbers the layers in the order of stages.
 void number(layout& of) {
   std::int32_t next = 0;
   for (stage_content& stage : of.stages) {
@@ -114,7 +113,7 @@ layout parse_layout(std::string_view text, const std::string& argument) {
   const std::vector<symbol> all = unfolding(text, argument).run();
   for (const symbol& s : all) {
     const auto wrong = [&](const char* expected) {
-      refuse(argument, s.place, expected, text.substr(s.place, 1));
+      refuse(argument, s.offset, expected, text.substr(s.offset, 1));
     };
     if (s.what == '|') {
       made.stages.emplace_back();

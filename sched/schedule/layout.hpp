@@ -1,10 +1,11 @@
-// What each stage of a model holds, and its text, Megatron's and MindSpeed's: "Et*3|(tt|)*4tmL".
+// The contents of each stage of a model, and their text in the form of Megatron and MindSpeed:
+// "Et*3|(tt|)*4tmL".
 //
 // E is the embedding, t a layer, m a layer that predicts tokens further on, L the loss; a stage
-// ends at `|` and may be empty. E comes first and L last, m behind all t, in the last stage of a
-// rank, and not on the rank that has stage 0 unless there is no other. Repeated texts unfold to at
-// most `most_symbols`, so a text costs no more than these. Layers that do nothing are counted like
-// others and cost nothing.
+// ends at `|` and may be empty. E comes first and L last. m comes behind all t, in the last stage
+// of a rank, and not on the rank that has stage 0 unless there is no other. Repeated texts unfold
+// to at most `most_symbols`, which bounds the cost of a text. No-op layers are counted like others
+// and cost nothing.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace velo::sched {
 
 struct stage_content {
   std::int32_t first_layer = 0;
-  std::int32_t layers = 0;  // with those that do nothing
+  std::int32_t layers = 0;  // including no-ops
   std::int32_t noops = 0;
   std::int32_t predictors = 0;
   bool embedding = false, loss = false;
@@ -24,24 +25,24 @@ struct stage_content {
 
 struct layout {
   std::vector<stage_content> stages;  // of one chain
-  std::vector<std::int32_t> noops;    // layers that do nothing, ascending
+  std::vector<std::int32_t> noops;    // no-op layers, ascending
   std::int32_t layers() const;
 };
 
 inline constexpr std::int32_t most_symbols = 1 << 20;
 
-// Throws ARGUMENT naming the character, counted from 1, where the text is none.
+// Throws ARGUMENT naming the character, counted from 1, that makes no sense.
 layout parse_layout(std::string_view text, const std::string& argument);
 
-// What ranks ask of a layout: as many stages as they hold, m where they may be. v: stages go down
-// the ranks and up again. Throws ARGUMENT naming the character behind the text.
+// Checks that a layout fits the ranks: it has as many stages as they hold, and m only where it may
+// be. v: stages go down the ranks and up again. Throws ARGUMENT naming the character.
 void require_fits(const layout& of, std::string_view text, const std::string& argument,
                   std::int32_t ranks, std::int32_t stages, bool v);
 
-// As many layers in each stage; throws ARGUMENT where they do not divide.
+// Puts as many layers in each stage; throws ARGUMENT if stages do not divide the layers.
 layout even_layout(std::int32_t layers, std::int32_t stages, const std::string& argument);
 
-// Makes layers do nothing; throws ARGUMENT where there is no such layer, or one is named twice.
+// Makes layers no-ops; throws ARGUMENT if there is no such layer, or if one is named twice.
 void add_noops(layout& of, std::vector<std::int32_t> layers, const std::string& argument);
 
 std::string text_of(const layout& of);

@@ -1,4 +1,4 @@
-// Times in stages, then a merge of every row with its messages.
+// Takes times from a simulation, then merges every row with its messages.
 #include "sched/schedule/lower.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 using core::fail;
 using core::text;
 
-// A send or a receive of a rank. id: of the message, the same on both sides.
+// A send or a receive of a rank. id: the message's number, the same on both sides.
 struct message_end {
   std::int64_t time;
   std::int64_t id;
@@ -40,7 +40,7 @@ class lowering {
 
  private:
   void time_actions() {
-    ticks same;  // every action of a stage takes as long, none takes nothing
+    ticks same;  // all actions of a stage take equally long
     same.forward = same.input = same.weight = 1;
     same.fused = 3;
     same.recompute = 1;
@@ -52,11 +52,11 @@ class lowering {
                 static_cast<long long>(stuck[0].index)));
   }
 
-  // Messages of what a rank's actions make, on both sides.
+  // Finds the messages that a rank's actions cause, on both sides.
   void find_messages(std::int32_t rank) {
     for (row_reader row(what_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
-      const std::int64_t end = spans_[rank][row.place()].end;
+      const std::int64_t end = spans_[rank][row.index()].end;
       if (has_forward(a.kind) && !shape_.ends_chain(a.stage))
         add(rank, end, VELO_ACTION_SEND_F, a.stage, a.stage + 1, a.microbatch);
       const bool both = a.kind == VELO_ACTION_FB;
@@ -89,7 +89,7 @@ class lowering {
       const action& a = row.next();
       if (communicates(a.kind)) continue;
       const auto first = next;
-      while (next != messages.end() && next->time <= spans_[rank][row.place()].begin) ++next;
+      while (next != messages.end() && next->time <= spans_[rank][row.index()].begin) ++next;
       append(first, next, all);
       all.push_back(a);
     }

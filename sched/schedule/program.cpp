@@ -1,4 +1,5 @@
-// Building phases, and reading them: a cursor for each slot, so that only the first action divides.
+// Builds phases and reads them. Each instruction has a cursor, so only the first action of a read
+// divides.
 #include "sched/schedule/program.hpp"
 
 #include <algorithm>
@@ -7,11 +8,11 @@
 namespace velo::sched {
 namespace {
 
-// Where a slot stands: its unit and chunk, and how to come to the next.
+// The unit and chunk of an instruction's next action, and the step to the one behind it.
 class cursor {
  public:
-  // counter: of the slot in the repetition to begin with.
-  cursor(const turns& order, std::int8_t chunk, std::int8_t stride, std::int32_t counter)
+  // counter: the instruction's value in the first repetition that is read.
+  cursor(const chunk_order& order, std::int8_t chunk, std::int8_t stride, std::int32_t counter)
       : order_(order), kind_(chunk), stride_(stride), chunk_(chunk), unit_(counter) {
     if (chunk >= 0) return;
     const std::int32_t of_group = order.group * order.chunks;
@@ -42,21 +43,21 @@ class cursor {
   }
 
  private:
-  const turns& order_;
+  const chunk_order& order_;
   const std::int32_t kind_, stride_;
   std::int32_t chunk_, unit_;
   std::int32_t begin_ = 0, size_ = 0;  // of the group
 };
 
-// Writes the phase's actions [first, first + count), counted from its own beginning.
-void read_phase(const phase& from, const turns& order, std::int64_t first, std::int64_t count,
+// Writes the phase's actions [first, first + count), counted from the phase's begin.
+void read_phase(const phase& from, const chunk_order& order, std::int64_t first, std::int64_t count,
                 const std::int32_t* stages, action* into) {
   const std::int64_t repetition = first / from.length;
   const auto offset = static_cast<std::int32_t>(first - repetition * from.length);
   for (std::int32_t i = 0; i < from.length && i < count; ++i) {
-    const std::int32_t place = (offset + i) % from.length;
-    const slot& s = from.slots[place];
-    const auto done = static_cast<std::int32_t>(repetition) + (place < offset ? 1 : 0);
+    const std::int32_t index = (offset + i) % from.length;
+    const instruction& s = from.instructions[index];
+    const auto done = static_cast<std::int32_t>(repetition) + (index < offset ? 1 : 0);
     cursor one(order, s.chunk, s.stride, s.first + done * s.stride);
     action* to = into + i;
     if (s.kind != VELO_ACTION_FB) {
@@ -76,7 +77,7 @@ void read_phase(const phase& from, const turns& order, std::int64_t first, std::
 kind_set program::kinds() const {
   kind_set all = 0;
   for (const phase& p : phases_)
-    for (std::int32_t i = 0; i < p.length; ++i) all |= set_of(p.slots[i].kind);
+    for (std::int32_t i = 0; i < p.length; ++i) all |= set_of(p.instructions[i].kind);
   return all;
 }
 
@@ -93,7 +94,7 @@ program::counters& program::of(std::int8_t chunk) {
 void program::repeat(std::int64_t times, std::initializer_list<step> steps) {
   std::vector<step> left(steps);
   for (auto all = static_cast<std::int32_t>(times); all > 0 && !left.empty();) {
-    std::int32_t now = all;  // until the next step is to be left out
+    std::int32_t now = all;  // until the next step is left out
     for (std::size_t i = 0; i < left.size();) {
       const std::int32_t more = limit_ - of(left[i].chunk).of(left[i].kind);
       if (more > 0) {
@@ -109,8 +110,8 @@ void program::repeat(std::int64_t times, std::initializer_list<step> steps) {
 }
 
 void program::add(std::int32_t times, const std::vector<step>& steps) {
-  assert(steps.size() <= static_cast<std::size_t>(phase::most_slots));
-  for (const step& s : steps) {  // all counters exist: none moves from here on
+  assert(steps.size() <= static_cast<std::size_t>(phase::most_instructions));
+  for (const step& s : steps) {  // all counters exist, so none moves in memory
     of(s.chunk);
     of(s.other_chunk);
   }
@@ -124,7 +125,7 @@ void program::add(std::int32_t times, const std::vector<step>& steps) {
   };
   std::vector<use> uses;
   for (const step& s : steps) {
-    slot& to = added.slots[added.length++];
+    instruction& to = added.instructions[added.length++];
     to.kind = s.kind;
     to.chunk = s.chunk;
     to.other_chunk = s.other_chunk;
@@ -153,11 +154,11 @@ void program::add(std::int32_t times, const std::vector<step>& steps) {
 void program::read(std::int64_t first, std::int64_t count, const std::int32_t* stages,
                    action* into) const {
   auto at = std::upper_bound(phases_.begin(), phases_.end(), first,
-                             [](std::int64_t place, const phase& p) { return place < p.begin; });
+                             [](std::int64_t index, const phase& p) { return index < p.begin; });
   for (--at; count > 0; ++at) {
     const std::int64_t inside = first - at->begin;
     const std::int64_t taken = std::min(count, std::int64_t{at->times} * at->length - inside);
-    read_phase(*at, turns_, inside, taken, stages, into);
+    read_phase(*at, order_, inside, taken, stages, into);
     first += taken;
     count -= taken;
     into += taken;

@@ -1,14 +1,15 @@
-// A rank's order as a formula: phases, each a short pattern of actions repeated.
+// A rank's order as a formula: phases, each a short pattern of instructions that is repeated.
 //
-// All schedules with a closed form are a few phases a rank: F, F, F; then F, B by turns; then B, B.
-// A place of a pattern, a slot, says what is done and for which counter; in the i-th repetition of
-// the phase the counter is `first` + i * `stride`. A slot of one chunk takes the counter as the
-// unit it works on. A slot of all chunks takes it as a place in the order in which an interleaved
-// schedule goes through chunks: groups of N units (the last may have fewer) go through chunk 0,
-// then through chunk 1, ..; backward through the last chunk first. A slot that goes down takes
-// every group from its end: so the splits of a micro-batch go backward.
+// Every schedule with a closed form has a few phases for each rank: F, F, F; then F and B
+// alternately; then B, B. An instruction names a kind of action and a counter, whose value in the
+// i-th repetition of the phase is `first` + i * `stride`. An instruction of one chunk works on the
+// unit of that number. An instruction of all chunks takes the counter as an index in the order of
+// an interleaved schedule: groups of N units (the last may have fewer) go through chunk 0, then
+// through chunk 1, and so on; backward through the last chunk first. With down_groups the units of
+// a group come from its end, so that the splits of a micro-batch go backward.
 //
-// The k-th action costs a search among some ten phases and three divisions; reading on costs none.
+// Reading the k-th action costs a search among some ten phases and three divisions; each action
+// behind it costs none.
 #pragma once
 
 #include <cstdint>
@@ -20,53 +21,53 @@
 
 namespace velo::sched {
 
-// The order in which chunks take turns.
-struct turns {
+// The order in which units go through the chunks of a rank.
+struct chunk_order {
   std::int32_t chunks = 1;  // V
   std::int32_t units = 0;   // M
   std::int32_t group = 1;   // N
 };
 
-inline constexpr std::int8_t all_chunks = -1;           // forward, by turns
-inline constexpr std::int8_t all_chunks_mirrored = -2;  // backward, by turns
+inline constexpr std::int8_t all_chunks = -1;           // forward, interleaved
+inline constexpr std::int8_t all_chunks_mirrored = -2;  // backward, interleaved
 inline constexpr std::int8_t down_groups = -3;          // the only chunk, groups from their ends
 
-struct slot {
+struct instruction {
   velo_action_kind kind = 0;
   std::int8_t chunk = 0;        // or all_chunks, all_chunks_mirrored, down_groups
   std::int8_t other_chunk = 0;  // of an FB's B
-  std::int8_t stride = 1;       // slots of the pattern with the same counter
+  std::int8_t stride = 1;       // instructions of the pattern with the same counter
   std::int8_t other_stride = 1;
   std::int32_t first = 0;  // the counter in the first repetition
   std::int32_t other_first = 0;
 };
 
 struct phase {
-  static constexpr int most_slots = 6;
-  std::int64_t begin = 0;  // place of its first action in the rank's order
+  static constexpr int most_instructions = 6;
+  std::int64_t begin = 0;  // index of its first action in the rank's row
   std::int32_t times = 0;
-  std::int32_t length = 0;  // slots in use
-  slot slots[most_slots] = {};
+  std::int32_t length = 0;  // instructions in use
+  instruction instructions[most_instructions] = {};
 };
 
 class program {
  public:
-  explicit program(turns order = {}) : turns_(order) {}
+  explicit program(chunk_order order = {}) : order_(order) {}
 
   struct step {
     velo_action_kind kind;
     std::int8_t chunk = 0;
     std::int8_t other_chunk = 0;
   };
-  // Adds a phase behind the others, none where times is 0 or less. Counters go on where the phases
-  // before left them: a chunk has one of its F, one of its I and B, one of its W, which is past
-  // those that a B has done, one of its OFFLOAD, one of its RELOAD.
+  // Appends a phase, or none if times is 0 or less. Counters go on from the phases before. A chunk
+  // has one counter for F, one for I and B, one for W (which skips units whose W was part of a B),
+  // one for OFFLOAD and one for RELOAD.
   void repeat(std::int64_t times, std::initializer_list<step> steps);
 
-  // From here on actions of units from `units` on are left out of what is added.
+  // From here on actions of units from `units` on are omitted from added phases.
   void leave_out_from(std::int32_t units) { limit_ = units; }
 
-  // From here on the next W is that of counter 0: those that B have done are not passed over.
+  // Sets the counter of W to 0; units whose W was part of a B are not skipped.
   void begin_weights();
 
   std::int64_t length() const { return length_; }
@@ -76,7 +77,7 @@ class program {
            counters_.capacity() * sizeof(counters);
   }
 
-  // Actions [first, first + count), which are there. stages: of the rank, by chunk.
+  // Reads actions [first, first + count), which exist. stages: those of the rank, by chunk.
   void read(std::int64_t first, std::int64_t count, const std::int32_t* stages, action* into) const;
 
  private:
@@ -93,7 +94,7 @@ class program {
   counters& of(std::int8_t chunk);
   void add(std::int32_t times, const std::vector<step>& steps);
 
-  turns turns_;
+  chunk_order order_;
   std::int32_t limit_ = std::numeric_limits<std::int32_t>::max();
   std::int64_t length_ = 0;
   std::vector<phase> phases_;

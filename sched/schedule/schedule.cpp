@@ -1,4 +1,4 @@
-// Rows read from formulas or lists, and the usual places of stages.
+// Reads rows from formulas or lists, and makes the usual placements.
 #include "sched/schedule/schedule.hpp"
 
 #include <algorithm>
@@ -6,8 +6,7 @@
 
 namespace velo::sched {
 
-schedule::schedule(const shape& what, std::vector<std::vector<std::int32_t>> stages,
-                   std::vector<row> rows)
+schedule::schedule(const shape& what, placement stages, std::vector<row> rows)
     : what_(what), stages_(std::move(stages)), rank_of_(what.stages, -1), rows_(std::move(rows)) {
   for (std::int32_t rank = 0; rank < what_.ranks; ++rank)
     for (const std::int32_t stage : stages_[rank]) rank_of_[stage] = rank;
@@ -52,15 +51,15 @@ void schedule::read(std::int32_t rank, std::int64_t first, std::int64_t count, a
   }
 }
 
-std::vector<std::vector<std::int32_t>> place_in_loops(std::int32_t ranks, std::int32_t chunks) {
-  std::vector<std::vector<std::int32_t>> stages(ranks);
+placement loop_placement(std::int32_t ranks, std::int32_t chunks) {
+  placement stages(ranks);
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     for (std::int32_t c = 0; c < chunks; ++c) stages[rank].push_back(c * ranks + rank);
   return stages;
 }
 
-std::vector<std::vector<std::int32_t>> place_in_v(std::int32_t ranks, std::int32_t chunks) {
-  std::vector<std::vector<std::int32_t>> stages(ranks);
+placement v_placement(std::int32_t ranks, std::int32_t chunks) {
+  placement stages(ranks);
   for (std::int32_t rank = 0; rank < ranks; ++rank)
     for (std::int32_t c = 0; c < chunks; ++c)
       stages[rank].push_back(c % 2 == 0 ? c * ranks + rank : (c + 1) * ranks - 1 - rank);
@@ -89,7 +88,7 @@ velo_stage_info describe_stage(const schedule& of, std::int32_t stage) {
 }
 
 void row_reader::fill() {
-  begin_ = place_;
+  begin_ = index_;
   end_ = std::min(length_, begin_ + block);
   from_->read(rank_, begin_, end_ - begin_, block_);
 }

@@ -1,7 +1,7 @@
-// What is behind velo_schedule and velo_timeline.
+// The objects behind velo_schedule and velo_timeline.
 //
-// A schedule's value never changes: reading a text puts another in its place, so that a timeline
-// keeps the one it was made of. A call that fails leaves both as they were. Not for two threads at
+// A schedule's value never changes: reading a text replaces it, so that a timeline keeps the value
+// it was made of. A call that fails leaves both unchanged. Two threads must not use one object at
 // once.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Layers of the backward come from the last to the first.
+// The layers of the backward come from the last to the first.
 #include "sched/schedule/sublayers.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class plan {
             std::int32_t of = -1) {
     steps.push_back({compute, layer, message, of});
   }
-  // Of attention; the chunk's gradient is whole with its first layer.
+  // Adds the weights of attention. The chunk's gradient is complete with its first layer.
   void weights(std::int32_t layer) {
     if (layer == 0)
       step(VELO_SUBLAYER_ATTENTION_W, layer, VELO_SUBLAYER_SEND_B, -1);

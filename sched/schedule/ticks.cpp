@@ -1,4 +1,4 @@
-// From decimals to ticks: mantissas over one power of ten, times the share of a stage.
+// Converts decimals to ticks: mantissas over one power of ten, times the share of a stage.
 #include "sched/schedule/ticks.hpp"
 
 #include <algorithm>
@@ -43,7 +43,8 @@ decimal decimal_of(double value) {
   return made;
 }
 
-// Shares as whole numbers without a common factor, exactly if their sum stays below `most_share`.
+// Converts shares to whole numbers without a common factor, exactly if their sum stays below
+// `most_share`.
 constexpr std::int64_t most_share = std::int64_t{1} << 24;
 std::vector<std::int64_t> whole_shares(const std::vector<double>& given) {
   std::vector<decimal> read;
@@ -70,7 +71,7 @@ std::vector<std::int64_t> whole_shares(const std::vector<double>& given) {
   return whole;
 }
 
-// What the parts of activations are whole multiples of: exact for three digits.
+// Scales activations so that their parts are whole: exact for three digits.
 void scale_activations(const costs& given, ticks& into) {
   if (given.pending == 1 && given.checkpoint == 0) return;
   into.full = 1024;
@@ -87,14 +88,14 @@ void scale_activations(const costs& given, ticks& into) {
   into.checkpoint = std::llround(given.checkpoint * static_cast<double>(into.full));
 }
 
-// A cost, and by what it is multiplied where all are over the same divisor.
+// A cost, and its factor once all costs are over the same divisor.
 struct term {
   double given;
   std::int64_t factor;
   std::int64_t* into;
 };
 
-// All costs exactly; false where they do not fit. most: what one may come to.
+// Converts all costs exactly; false if they do not fit. most: the largest that one may become.
 bool scale_exactly(const std::vector<term>& terms, std::int64_t divisor, double most,
                    double& unit) {
   std::vector<decimal> read;

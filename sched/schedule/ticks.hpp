@@ -1,11 +1,11 @@
-// Time as whole numbers, so that simulated times are exact and comparisons of them mean something.
+// Time as whole numbers, so that simulated times are exact and can be compared.
 //
-// A cost is taken for the decimal number that it prints as: 0.1 is a tenth. All costs, cut to a
-// stage's share, are whole multiples of some tick, 1 / `unit` of theirs, as long as they have few
-// digits; the sums of a simulation are exact then, and a result is the double nearest to the true
-// one. Where digits are too many for 62 bits, costs are rounded to a tick that lets the longest
-// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions. Shares of stages,
-// and the parts of activations that are held, become whole numbers in the same way.
+// A cost stands for the decimal number that it prints as: 0.1 is a tenth. All costs, divided by the
+// stages of a rank, are whole multiples of a tick, 1 / `unit` of their unit, if they have few
+// digits. The sums of a simulation are then exact, and a result is the double nearest to the true
+// one. If the digits need more than 62 bits, costs are rounded to a tick that lets the longest
+// simulation fit: to 2^-30 of the largest cost at worst, with 2^30 actions. Shares of stages and
+// parts of activations become whole numbers in the same way.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +16,17 @@
 
 namespace velo::sched {
 
-// What a P-th of the model takes of memory, in any unit; activations and a message of a
-// micro-batch.
+// The memory of a P-th of the model, in any unit; activations and a message are of one micro-batch.
 struct memory_sizes {
   double weights = 0, gradients = 0, optimizer = 0, activations = 1, message = 0;
 };
 
-// What actions take: a whole rank's, for one micro-batch, in any unit.
+// The duration of actions of a whole rank, for one micro-batch, in any unit.
 struct costs {
   double forward = 1, input = 1, weight = 1;
   double fused = -1;  // of an FB; below 0: the sum of its parts
   double latency = 0;
-  double transfer = 0;    // of a message, while which others wait behind it
+  double transfer = 0;    // of a message; the next one waits meanwhile
   double recompute = -1;  // below 0: forward
   double offload = 0, reload = 0;
   double gather = 0, reduce = 0, optimizer = 0;  // of a whole rank, once
@@ -37,28 +36,27 @@ struct costs {
   memory_sizes sizes = {};
 };
 
-// The costs with the shares that layers make, where none are given and the schedule has layers.
-// Throws ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are
-// called.
+// Adds the shares that layers imply, if none are given and the schedule has layers. Throws ARGUMENT
+// if there are not as many shares as stages, or if all are 0. argument: the name of the costs.
 costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
 
-// What one stage takes for one unit, where stages differ in more than their size. hidden: what an
-// FB saves at most with this stage in it.
+// The costs of one stage and one unit, where stages differ in more than their size. hidden: the
+// most that an FB with this stage saves.
 struct stage_ticks {
   std::int64_t forward, input, weight, hidden;
 };
 
-// The same for one stage and one unit of a schedule, in ticks.
+// The costs of one stage and one unit of a schedule, in ticks.
 struct ticks {
   std::int64_t forward = 0, input = 0, weight = 0, fused = 0, latency = 0;
   std::int64_t transfer = 0, recompute = 0, offload = 0, reload = 0;
   std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
   bool fused_is_sum = false;
-  std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
-  // By stage, instead of forward to fused, for schedules of F, I, W, B and FB alone; empty: as
-  // shares say.
+  std::vector<std::int64_t> shares;  // by stage, factors of all costs but messages; empty: 1
+  // By stage, in place of forward to fused, for schedules of F, I, W, B and FB alone. If empty, the
+  // shares apply.
   std::vector<stage_ticks> stages;
-  // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
+  // Activations of a stage of share 1: all, those kept behind I, those kept before RECOMPUTE.
   std::int64_t full = 1, pending = 1, checkpoint = 0;
   double unit = 1;  // ticks in one of the costs' units; whole or a power of two
 
@@ -78,7 +76,7 @@ struct ticks {
   std::int64_t of_weight(std::int32_t stage) const {
     return stages.empty() ? weight * share(stage) : at(stage).weight;
   }
-  // F of a stage and B of another.
+  // The cost of F of a stage fused with B of another.
   std::int64_t of_fused(std::int32_t stage, std::int32_t other) const {
     if (!stages.empty())
       return of_forward(stage) + of_input(other) + of_weight(other) -
@@ -87,11 +85,11 @@ struct ticks {
     if (fused_is_sum) return of_forward(stage) + of_input(other) + of_weight(other);
     return fused * (share(stage) + share(other)) / 2;
   }
-  // Activations as micro-batches through a whole rank.
+  // Activations expressed as micro-batches through a whole rank.
   double in_microbatches(std::int64_t activations, const shape& what) const;
 };
 
-// actions: all that a simulation adds up.
+// actions: the number that a simulation adds up.
 ticks ticks_of(const costs& given, const shape& what, std::int64_t actions);
 
 }  // namespace velo::sched

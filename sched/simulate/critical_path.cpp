@@ -1,4 +1,4 @@
-// Makers of messages, then the way back.
+// Finds the makers of messages, then goes back from the last action.
 #include "sched/simulate/critical_path.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class tracer {
 
   std::vector<path_step> run() const {
     std::vector<path_step> path;
-    place at = last();
+    action_id at = last();
     while (at.index != none) {
       path_step step{};
       what_.read(at.rank, at.index, 1, &step.what);
@@ -51,24 +51,24 @@ class tracer {
 
  private:
   static constexpr std::int64_t none = -1;
-  struct place {
+  struct action_id {
     std::int32_t rank = 0;
     std::int64_t index = none;
   };
-  // What an action may have waited for: there from `ready` on.
+  // Something that an action may have waited for, available from `ready` on.
   struct source {
-    place by;
+    action_id by;
     std::int64_t ready = none;
     velo_path_cause cause = VELO_PATH_START;
   };
-  // Messages from one rank to another without a gap between them, the first made by `first`.
-  struct way {
+  // A run of back-to-back messages from one rank to another; `first` made the first of them.
+  struct burst {
     std::int32_t to;
     std::int64_t free;
-    place first;
+    action_id first;
   };
 
-  const span& span_of(const place& at) const {
+  const span& span_of(const action_id& at) const {
     return when_[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)];
   }
   std::size_t cell(std::int32_t stage, std::int32_t unit) const {
@@ -79,11 +79,11 @@ class tracer {
   }
 
   void note_row(std::int32_t rank) {
-    std::vector<way> ways;
+    std::vector<burst> bursts;
     std::int64_t index = 0;
     for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
-      const place here{rank, index};
+      const action_id here{rank, index};
       if (copies(a.kind)) copies_[static_cast<std::size_t>(rank)].push_back(index);
       if (a.kind == VELO_ACTION_RELOAD) reloads_[cell(a.stage, a.microbatch)] = index;
       if (is_collective(a.kind)) {
@@ -91,15 +91,17 @@ class tracer {
         of_stage_[static_cast<std::size_t>(a.stage)].push_back(index);
       }
       if (has_forward(a.kind) && !shape_.ends_chain(a.stage))
-        send(ways, here, cell(a.stage, a.microbatch), a.stage + 1);
+        send(bursts, here, cell(a.stage, a.microbatch), a.stage + 1);
       const bool both = a.kind == VELO_ACTION_FB;
       const std::int32_t stage = both ? a.other_stage : a.stage;
       if (has_gradient(a.kind) && !shape_.begins_chain(stage))
-        send(ways, here, gradient_cell(stage, both ? a.other_microbatch : a.microbatch), stage - 1);
+        send(bursts, here, gradient_cell(stage, both ? a.other_microbatch : a.microbatch),
+             stage - 1);
     }
   }
 
-  void send(std::vector<way>& ways, const place& by, std::size_t mark, std::int32_t consumer) {
+  void send(std::vector<burst>& bursts, const action_id& by, std::size_t mark,
+            std::int32_t consumer) {
     const std::int32_t to = what_.rank_of(consumer);
     const std::int64_t end = span_of(by).end;
     source& made = makers_[mark];
@@ -107,8 +109,9 @@ class tracer {
     if (to == by.rank) return;
     made.cause = VELO_PATH_MESSAGE;
     if (of_.times.scale.transfer != 0) {
-      auto at = std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to; });
-      if (at == ways.end()) at = ways.insert(at, {to, none, by});
+      auto at =
+          std::find_if(bursts.begin(), bursts.end(), [&](const burst& w) { return w.to == to; });
+      if (at == bursts.end()) at = bursts.insert(at, {to, none, by});
       if (at->free < end) at->first = by;
       made.by = at->first;
       made.ready = at->free = std::max(at->free, end) + of_.times.scale.transfer;
@@ -116,8 +119,8 @@ class tracer {
     made.ready += of_.times.scale.latency;
   }
 
-  place last() const {
-    place found;
+  action_id last() const {
+    action_id found;
     std::int64_t end = none;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       std::int64_t index = 0;
@@ -132,8 +135,8 @@ class tracer {
     return found;
   }
 
-  // The last action before one in its row that computes.
-  place computed_before(const place& at) const {
+  // The last action before another in its row that computes.
+  action_id computed_before(const action_id& at) const {
     for (std::int64_t index = at.index; index-- > 0;) {
       action a;
       what_.read(at.rank, index, 1, &a);
@@ -141,13 +144,13 @@ class tracer {
     }
     return {at.rank, none};
   }
-  // The last of some actions of its row before one.
-  static place last_before(const place& at, const std::vector<std::int64_t>& some) {
+  // The last of some actions of a row before another.
+  static action_id last_before(const action_id& at, const std::vector<std::int64_t>& some) {
     const auto behind = std::lower_bound(some.begin(), some.end(), at.index);
     return {at.rank, behind == some.begin() ? none : *std::prev(behind)};
   }
 
-  source before_of(const place& at, const action& a) const {
+  source before_of(const action_id& at, const action& a) const {
     source latest;
     const std::int64_t begin = span_of(at).begin;
     const auto consider = [&](const source& one) {
@@ -155,7 +158,7 @@ class tracer {
       if (one.by.rank == at.rank && one.by.index >= at.index) return;
       latest = one;
     };
-    const auto after = [&](const place& by, velo_path_cause cause) {
+    const auto after = [&](const action_id& by, velo_path_cause cause) {
       if (by.index != none) consider({by, span_of(by).end, cause});
     };
     const auto rank = static_cast<std::size_t>(at.rank);
@@ -175,9 +178,9 @@ class tracer {
     return latest;
   }
 
-  // A stage's copies back and its last collective.
+  // Adds a stage's copies back and its last collective.
   template <class After>
-  void own_things(const place& at, std::int32_t stage, std::int32_t unit, After&& after) const {
+  void own_things(const action_id& at, std::int32_t stage, std::int32_t unit, After&& after) const {
     if (!reloads_.empty() && unit >= 0)
       after({at.rank, reloads_[cell(stage, unit)]}, VELO_PATH_COPY);
     after(last_before(at, of_stage_[static_cast<std::size_t>(stage)]), VELO_PATH_COLLECTIVE);

@@ -1,13 +1,13 @@
-// The critical path of a timeline: the chain of actions that the makespan consists of.
+// The critical path of a timeline: the chain of actions whose length is the makespan.
 //
-// From the action that ends last it goes back, at each action to what its begin had to wait for:
-// the action before on the same rank, the maker of a message, a copy, a collective. Lengths of the
-// steps and what lies between them add up to the makespan, in ticks exactly. Where messages wait
-// for each other on their way, the step before is the maker of the first of those that went without
-// a gap. In a measured timeline it is what was there last before the action began.
+// It starts at the action that ends last and goes back, at each action, to what its begin waited
+// for: the action before on the same rank, the maker of a message, a copy, a collective. The
+// durations of the steps and of the gaps between them add up to the makespan, in ticks exactly. If
+// messages queue on a link, the step before is the maker of the first message of the run without a
+// gap. In a measured timeline it is the input that arrived last before the action began.
 //
-// O(actions) once for who makes what, 32 bytes a stage and unit; then O(1) a step but for actions
-// beside what a rank computes.
+// O(actions) once to find who makes what, with 32 bytes for each stage and unit; then O(1) for a
+// step, except for actions beside those that compute.
 #pragma once
 
 #include <vector>
@@ -23,10 +23,10 @@ struct path_step {
   std::int64_t index;  // in the rank's order
   span when;
   std::int64_t wait;      // ticks from the end of the step before
-  velo_path_cause cause;  // what its begin waited for
+  velo_path_cause cause;  // the reason why it did not begin before
 };
 
-// By time; empty where the schedule is. Throws ARGUMENT beyond `most_listed` actions.
+// The steps by time; empty if the schedule is. Throws ARGUMENT beyond `most_listed` actions.
 std::vector<path_step> critical_path(const timeline& of, const spans& when);
 std::vector<path_step> critical_path(const timeline& of);
 

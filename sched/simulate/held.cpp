@@ -1,4 +1,4 @@
-// Amounts of cells, and the changes that wait for their time.
+// Keeps the amounts of cells, and the changes whose time has not come.
 #include "sched/simulate/held.hpp"
 
 namespace velo::sched {
@@ -68,7 +68,7 @@ void holdings::hold(std::int32_t rank, std::int32_t stage, std::int32_t unit, st
   held = part;
 }
 
-// What lets go comes before what holds at the same time.
+// Releases sort before acquisitions at the same time.
 void holdings::plan(std::int32_t rank, std::int64_t time, std::int64_t device, std::int64_t host) {
   std::vector<change>& coming = coming_[static_cast<std::size_t>(rank)];
   const auto at = std::upper_bound(

@@ -1,10 +1,10 @@
-// What ranks hold of activations, on the device and on the host, as their actions come.
+// The activations that ranks hold, on the device and on the host, action by action.
 //
-// F begins to hold them - their input alone, where they are made again later -, RECOMPUTE all of
-// them; the end of I lets go of what W does not need, the end of W or B of the rest. A copy to the
-// host lets go of them when it ends; one back holds them from its beginning. Copies run beside what
-// a rank computes, so their changes wait until the rank's own time has come so far. Where a
-// schedule has nothing of that it is a sum a rank, else an amount a stage and unit.
+// F acquires them, or only their input if they are recomputed later; RECOMPUTE acquires all. The
+// end of I releases what W does not need, the end of W or B the rest. A copy to the host releases
+// them when it ends, and a copy back acquires them when it begins. Copies run beside the rank's
+// actions, so their changes are applied when the rank's time has come. A schedule without copies
+// and recomputation needs one sum for each rank, others an amount for each stage and unit.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ class holdings {
     std::int64_t peak = 0, host_peak = 0;
   };
 
-  // An action of a rank; a rank's actions come in their order. changed(time, amounts) is told of
-  // every change, by time.
+  // Takes an action of a rank, in the row's order. changed(time, amounts) is called for every
+  // change, by time.
   template <class Changed>
   void add(std::int32_t rank, const action& a, const span& when, Changed&& changed) {
     if (!plain_) {
@@ -43,7 +43,7 @@ class holdings {
       now.peak = std::max(now.peak, now.device);
       changed(when.begin, now);
     }
-    if (lets_go(a.kind)) {
+    if (releases(a.kind)) {
       now.device -= scale_.full * scale_.share(a.kind == VELO_ACTION_FB ? a.other_stage : a.stage);
       changed(when.end, now);
     }
@@ -51,7 +51,7 @@ class holdings {
   void add(std::int32_t rank, const action& a, const span& when) {
     add(rank, a, when, [](std::int64_t, const amounts&) {});
   }
-  // What copies change behind the rank's last action.
+  // Applies the changes of copies that end behind the rank's last action.
   template <class Changed>
   void finish(std::int32_t rank, Changed&& changed) {
     if (!plain_) apply(rank, INT64_MAX, changed);
@@ -68,7 +68,7 @@ class holdings {
 
   void collect(std::int32_t rank, const action& a, const span& when);
   void plan(std::int32_t rank, std::int64_t time, std::int64_t device, std::int64_t host);
-  // Sets what is held of a cell, from a time on.
+  // Sets the amount of a cell, from a time on.
   void hold(std::int32_t rank, std::int32_t stage, std::int32_t unit, std::int64_t part,
             std::int64_t time);
   std::size_t cell(std::int32_t stage, std::int32_t unit) const {
@@ -95,8 +95,8 @@ class holdings {
   const bool plain_;
   std::vector<amounts> now_;                 // by rank
   std::vector<std::vector<change>> coming_;  // by rank and time
-  std::vector<std::int64_t> parts_;          // held of each cell
-  std::vector<bool> again_;                  // cells with a RECOMPUTE to come
+  std::vector<std::int64_t> parts_;          // the amount of each cell
+  std::vector<bool> again_;                  // cells whose RECOMPUTE is still to come
 };
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Ranks run until what they need has not been made; who makes it wakes them.
+// Ranks run until an input has not been made; its maker wakes them.
 #include "sched/simulate/in_order.hpp"
 
 #include <algorithm>
@@ -8,19 +8,19 @@
 namespace velo::sched {
 namespace {
 
-// What a stage makes for the next: how many, and when those arrive that have not been taken.
+// The outputs of a stage for the next: their number, and the arrival times of those not yet taken.
 struct stream {
   std::int64_t* times;
   std::uint32_t mask;  // room - 1
   std::int32_t made = 0, taken = 0;
-  std::int32_t weights = 0;   // of gradients: W done, as long as these are in order, too
+  std::int32_t weights = 0;   // for gradients: W done, as long as W is in order, too
   std::int32_t maker = -1;    // rank
-  std::int32_t waiting = -1;  // the rank that takes them, where it waits for the next
-  bool last = false;          // of its chain: nobody takes them
+  std::int32_t waiting = -1;  // the rank that takes them, if it waits for the next
+  bool last = false;          // the end of its chain: no stage takes them
   bool crosses = false;       // from one rank to another
 };
 
-// timed: when everything happens, too; without, whether it can.
+// timed: computes times, too; else only whether the schedule can run.
 template <bool timed>
 class machines {
  public:
@@ -44,7 +44,7 @@ class machines {
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) ranks_.emplace_back(what, rank);
   }
 
-  // False: not in order.
+  // Returns false if the schedule is not in order.
   bool run() {
     for (std::int32_t rank = shape_.ranks; rank-- > 0;) runnable_.push_back(rank);
     while (!runnable_.empty()) {
@@ -73,7 +73,7 @@ class machines {
     std::vector<stuck_rank> found;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       if (!ranks_[rank].row.done())
-        found.push_back({static_cast<std::int32_t>(rank), ranks_[rank].row.place()});
+        found.push_back({static_cast<std::int32_t>(rank), ranks_[rank].row.index()});
     return found;
   }
   std::vector<rank_times> times() const {
@@ -105,7 +105,7 @@ class machines {
   bool begins(std::int32_t stage) { return gradient(stage).last; }
   bool ends(std::int32_t stage) { return forward(stage).last; }
 
-  // Whether a unit has arrived, which the rank then waits for to `begin`.
+  // Whether a unit has arrived. The rank then waits for it until `begin`.
   outcome arrives(stream& from, std::int32_t rank, std::int32_t unit, std::int64_t& begin) {
     if (from.made <= unit) {
       from.waiting = rank;
@@ -198,7 +198,7 @@ class machines {
   void end_weight(machine& me, std::int32_t stage, std::int32_t unit) {
     if constexpr (timed) me.held -= scale_.full * scale_.share(stage);
     std::int32_t& weights = gradient(stage).weights;
-    weights = weights == unit ? unit + 1 : -1;  // -1: never complete again
+    weights = weights == unit ? unit + 1 : -1;  // -1: out of order
   }
 
   void end(machine& me, std::int64_t begin, std::int64_t until) {

@@ -1,11 +1,11 @@
-// The simulator of schedules in which every stage takes its units in order, as all do but a few:
-// the same times as the other (sched/simulate/simulate.cpp) has, in half of the time.
+// A simulator for schedules whose stages take their units in order, as nearly all do: the same
+// times as sched/simulate/simulate.cpp, in half of the time.
 //
-// In order, what a stage has made is a number, and what the next has not taken yet a short queue of
-// times; so the whole state is some hundred bytes a rank and stage, which the processor keeps near,
-// where a mark a stage and unit would be 16 bytes each, far away. Nothing is asked of a schedule
-// before: a run that meets a unit out of turn, or an action that is neither forward nor backward,
-// ends without a result.
+// In order, the outputs of a stage are a number, and those that the next has not taken a short
+// queue of times. The whole state is some hundred bytes for each rank and stage, which stays in
+// cache, in place of 16 bytes for each stage and unit. The schedule is not examined before: a run
+// that meets a unit out of order, or an action that is neither forward nor backward, ends without a
+// result.
 #pragma once
 
 #include <vector>
@@ -14,13 +14,13 @@
 
 namespace velo::sched {
 
-// False where the schedule is not of that sort, or costs are not. Else results are as those of
-// simulate.
+// Returns false if the schedule is not in order, or if costs rule it out. Else the results are
+// those of simulate.
 bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result);
 
-// Whether such a run does everything once, in order and to its end, so that nothing is wrong with
-// the schedule; false: that is not known.
+// Whether such a run does every action once, in order and to its end, so that the schedule has no
+// violation. false: not known.
 bool is_sound_in_order(const schedule& what);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Changes of a rank, sorted and added up.
+// Sorts the changes of a rank and adds them up.
 #include "sched/simulate/memory_use.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace velo::sched {
 namespace {
 
-enum phase { let_go, in_order, taken };
+enum phase { released, in_order, taken };
 
 }  // namespace
 
@@ -22,7 +22,7 @@ memory_use::memory_use(const timeline& of, const spans& when)
   for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) note_ends(rank);
 }
 
-// What a count of a category is: of shares, of activations, of messages.
+// The amount of a count: categories count shares, activations or messages.
 double memory_use::amount(std::size_t what, std::int64_t count) const {
   const memory_sizes& sizes = of_.sizes;
   const double whole = of_.in_microbatches(count * of_.times.scale.full) * shape_.splits;
@@ -53,7 +53,7 @@ void memory_use::note_ends(std::int32_t rank) {
   }
 }
 
-// Weights, gradients and optimizer states of the rank's stages.
+// Adds weights, gradients and optimizer states of the rank's stages.
 void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
   const auto stages = static_cast<std::size_t>(shape_.stages);
   std::vector<bool> gathered(stages), summed(stages);
@@ -69,20 +69,20 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
       gathered[s] = true;
       to.push_back({when.begin, taken, weights, share});
     }
-    if (a.kind == VELO_ACTION_RESHARD) to.push_back({when.end, let_go, weights, -share});
-    if (lets_go(a.kind) && !summed[s]) {
+    if (a.kind == VELO_ACTION_RESHARD) to.push_back({when.end, released, weights, -share});
+    if (releases(a.kind) && !summed[s]) {
       summed[s] = true;
       to.push_back({when.begin, taken, gradients, share});
     }
     if (a.kind == VELO_ACTION_OPTIMIZER && summed[s]) {
       summed[s] = false;
-      to.push_back({when.end, let_go, gradients, -share});
+      to.push_back({when.end, released, gradients, -share});
     }
   }
   for (const std::int32_t stage : what_.stages_of(rank)) {
     const std::int64_t share = of_.times.scale.share(stage);
-    to.push_back({0, let_go, optimizer_states, share});
-    if (!gathered[static_cast<std::size_t>(stage)]) to.push_back({0, let_go, weights, share});
+    to.push_back({0, released, optimizer_states, share});
+    if (!gathered[static_cast<std::size_t>(stage)]) to.push_back({0, released, weights, share});
   }
 }
 
@@ -90,7 +90,7 @@ void memory_use::add_message(std::int32_t rank, std::int32_t maker, std::int64_t
                              std::int64_t until, std::vector<change>& to) const {
   if (what_.rank_of(maker) == rank || sent >= until) return;
   to.push_back({sent, taken, messages, 1});
-  to.push_back({until, let_go, messages, -1});
+  to.push_back({until, released, messages, -1});
 }
 
 void memory_use::add_messages(std::int32_t rank, const action& a, const span& when,

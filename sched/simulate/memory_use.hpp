@@ -1,13 +1,13 @@
-// What a rank of a timeline holds at a time, by category.
+// The memory of a rank over a timeline, by category.
 //
-// A rank holds the weights and optimizer states of its stages all the time, weights that are
-// gathered from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its
-// OPTIMIZER; activations as sched/simulate/held.hpp counts them; a message from when it leaves its
-// sender until the F that takes it begins, or the I or B ends; copies of activations on the host. A
-// stage counts its share of what costs say. Amounts are whole numbers of shares, so nothing is lost
-// when they come and go.
+// A rank holds the weights and optimizer states of its stages all the time, and gathered weights
+// from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its OPTIMIZER;
+// activations as sched/simulate/held.hpp counts them; a message from when its sender has sent it
+// until the F that takes it begins, or the I or B ends; copies of activations on the host. A stage
+// counts its share of the costs' sizes. Amounts are whole numbers of shares, so adding and
+// subtracting is exact.
 //
-// O(actions) for who sends what, then O(n log n) for the n changes of a rank.
+// O(actions) to match messages, then O(n log n) for the n changes of a rank.
 #pragma once
 
 #include <array>
@@ -32,15 +32,16 @@ class memory_use {
  public:
   memory_use(const timeline& of, const spans& when);
 
-  // Every change, by time; the first at 0.
+  // Every change, by time, beginning at 0.
   std::vector<memory_amounts> changes(std::int32_t rank);
-  // When the device holds most, first. `offloaded` is the most that is on the host at any time.
+  // The time at which the device holds most, the first of several. `offloaded` is the maximum on
+  // the host at any time.
   memory_amounts peak(std::int32_t rank);
 
  private:
   struct change {
     std::int64_t time;
-    int phase;  // at one time: what is let go, activations in their order, what is taken
+    int phase;  // order at one time: releases, activations in their order, acquisitions
     category what;
     std::int64_t amount;
   };

@@ -1,5 +1,5 @@
-// The machines. A mark says when something made by a stage for a unit is there for those who need
-// it: the output of its forward, the gradient of its input.
+// Runs the ranks. A mark is the time at which something made by a stage for a unit is available:
+// the output of its forward, or the gradient of its input.
 #include "sched/simulate/simulate.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class machines {
   std::vector<stuck_rank> stuck() {
     std::vector<stuck_rank> found;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank)
-      if (!ranks_[rank].row.done()) found.push_back({rank, ranks_[rank].row.place()});
+      if (!ranks_[rank].row.done()) found.push_back({rank, ranks_[rank].row.index()});
     return found;
   }
 
@@ -62,8 +62,8 @@ class machines {
   }
 
  private:
-  // When a way from a rank to another is free again.
-  struct way {
+  // The time from which a link between two ranks is free.
+  struct link {
     std::int32_t to;
     std::int64_t free;
   };
@@ -75,7 +75,7 @@ class machines {
     std::int64_t copies = 0, collectives = 0;  // until when these are busy
     bool began = false;
     rank_times times;
-    std::vector<way> ways;
+    std::vector<link> links;
   };
 
   std::int64_t cell(std::int32_t stage, std::int32_t unit) const {
@@ -88,7 +88,7 @@ class machines {
     return shape_.cells() + cell(stage, unit);
   }
 
-  // Each moves `begin` to when what it asks for is there, or makes the rank wait for it.
+  // Each moves `begin` to the time at which its input is available, or makes the rank wait.
   bool await(machine& me, std::int64_t mark, std::int64_t& begin) {
     if (marks_[mark] == not_there) {
       me.waits_for = mark;
@@ -105,7 +105,7 @@ class machines {
     return await(me, forward_mark(stage, unit), own) &&
            (shape_.ends_chain(stage) || await(me, gradient_mark(stage + 1, unit), begin));
   }
-  // When a stage's own things are there for a unit: its copies back, its parameters.
+  // The time at which a stage's own data is available for a unit: reloaded activations, parameters.
   std::int64_t own_things(std::int32_t stage, std::int32_t unit) const {
     std::int64_t there = 0;
     if (!back_.empty() && unit >= 0) there = back_[cell(stage, unit)];
@@ -113,7 +113,7 @@ class machines {
     return there;
   }
 
-  // Says that something is there; consumer: the stage that needs it.
+  // Sets a mark. consumer: the stage that needs it.
   void set(std::int64_t mark, std::int32_t rank, std::int32_t consumer, std::int64_t end) {
     const std::int32_t to = consumer < 0 ? rank : what_.rank_of(consumer);
     marks_[mark] = to == rank ? end : arrival(rank, to, end) + scale_.latency;
@@ -123,9 +123,9 @@ class machines {
   }
   std::int64_t arrival(std::int32_t from, std::int32_t to, std::int64_t end) {
     if (scale_.transfer == 0) return end;
-    std::vector<way>& ways = ranks_[from].ways;
-    auto at = std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to; });
-    if (at == ways.end()) at = ways.insert(at, {to, 0});
+    std::vector<link>& links = ranks_[from].links;
+    auto at = std::find_if(links.begin(), links.end(), [&](const link& w) { return w.to == to; });
+    if (at == links.end()) at = links.insert(at, {to, 0});
     return at->free = std::max(at->free, end) + scale_.transfer;
   }
   void end_forward(std::int32_t rank, std::int32_t stage, std::int32_t unit, std::int64_t end) {
@@ -135,7 +135,7 @@ class machines {
     set(gradient_mark(stage, unit), rank, shape_.begins_chain(stage) ? -1 : stage - 1, end);
   }
 
-  // Runs the rank's next action; false where it has to wait.
+  // Runs the rank's next action; false if it has to wait.
   bool step(std::int32_t rank) {
     machine& me = ranks_[rank];
     const action a = me.row.next();
@@ -171,7 +171,7 @@ class machines {
     return true;
   }
 
-  // What is neither forward nor backward.
+  // Runs actions that are neither forward nor backward.
   bool step_beside(std::int32_t rank, const action& a) {
     machine& me = ranks_[rank];
     const std::int64_t share = scale_.share(a.stage);

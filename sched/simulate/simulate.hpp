@@ -1,16 +1,16 @@
-// The simulator: when every action begins and ends, if each begins as soon as its rank is free and
-// what it needs is there.
+// The simulator: the times of all actions, if each begins as soon as its rank is free and its
+// inputs are available.
 //
-// Ranks are machines that run their rows until an action needs what is not there yet; who makes it
-// wakes who waits for it. Nothing is ever chosen, so the result does not depend on the order in
-// which ranks are run, and ranks that still wait when none can run would wait for ever. One pass
-// over all actions, O(1) each (about 10 ns); memory for two times a stage and unit, and for a span
-// an action where spans are asked for.
+// Each rank runs its row until an action lacks an input; the maker of the input wakes it. Nothing
+// is chosen, so the result does not depend on the order in which ranks are run, and ranks that
+// still wait when none can run are deadlocked. One pass over all actions, O(1) each (about 10 ns);
+// memory for two times of each stage and unit, and for a span of each action if spans are asked
+// for.
 //
-// A message leaves when its action ends and arrives `latency` later, beside whatever ranks compute;
-// where messages take the way from one rank to another for some time, it first waits for those
-// before it. Copies to the host and back run beside, too, one after another, and so do a rank's
-// collectives: they begin when the rank comes to them, and who needs what they bring waits for it.
+// A message leaves when its action ends and arrives `latency` later, beside the ranks' work. If
+// messages occupy their link for some time, they queue. Copies to and from the host run beside the
+// ranks, one after another, as do a rank's collectives: they begin when the rank comes to them, and
+// actions that need their results wait.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ using spans = std::vector<std::vector<span>>;  // by rank and action
 
 struct rank_times {
   std::int64_t first = 0, last = 0;  // begin of its first action, end of its last
-  std::int64_t work = 0;             // what its actions take
-  std::int64_t peak = 0;             // most activations held, as holdings counts them
-  std::int64_t host_peak = 0;        // most of them on the host
+  std::int64_t work = 0;             // the duration of its actions
+  std::int64_t peak = 0;             // maximum of activations held, as holdings counts them
+  std::int64_t host_peak = 0;        // their maximum on the host
 };
 
 struct simulation {
@@ -37,14 +37,14 @@ struct simulation {
   std::int64_t sigma() const;     // the most a rank is idle between its first and last action
 };
 
-// A rank that waits for ever, at which action of its row.
+// A rank that waits forever, and the index of its action.
 struct stuck_rank {
   std::int32_t rank;
   std::int64_t index;
 };
 
-// spans: filled where it is given. stuck: empty afterwards unless ranks wait for each other; times
-// of actions that never begin are not in the result then.
+// spans: filled if given. stuck: empty afterwards unless ranks deadlock; the result then lacks the
+// times of actions that never begin.
 simulation simulate(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                     spans* record = nullptr);
 

@@ -1,4 +1,4 @@
-// A schedule run by the simulator, or refused with where it hangs.
+// Runs a schedule in the simulator, or refuses it naming the rank that deadlocks.
 #include "sched/simulate/timeline.hpp"
 
 #include "core/handle/failure.hpp"

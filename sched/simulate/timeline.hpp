@@ -1,4 +1,5 @@
-// When a schedule's actions begin and end: what pictures and numbers are made of.
+// A timeline: the times at which a schedule's actions begin and end. Pictures and summaries are
+// made of it.
 #pragma once
 
 #include <memory>
@@ -15,29 +16,29 @@ struct timeline {
   memory_sizes sizes = {};
 
   double in_units(std::int64_t ticks) const { return times.scale.value(ticks); }
-  // Stages and units as micro-batches through a whole rank.
+  // Activations of stages and units expressed as micro-batches through a whole rank.
   double in_microbatches(std::int64_t activations) const {
     return times.scale.in_microbatches(activations, of->what());
   }
 };
 
-// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE
-// naming the first rank that would wait for ever.
+// Simulates a schedule. Throws ARGUMENT if the costs lack shares for its stages, STATE naming the
+// first rank that would wait forever.
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 
-// By rank and action, in ticks. A simulated timeline keeps none: they are worked out again, in the
-// time that the simulation took.
+// Spans by rank and action, in ticks. A simulated timeline stores none: they are computed again, in
+// the time of the simulation.
 std::shared_ptr<const spans> spans_of(const timeline& of);
 
 // Throws ARGUMENT beyond `most_listed` actions.
 void require_listed(const timeline& of);
 
-// The numbers as a text, for people and as JSON; of at most `most_drawn` actions with critical path
-// and memory.
+// Writes the numbers as a text, for people or as JSON; with critical path and memory up to
+// `most_drawn` actions.
 std::string write_summary(const timeline& of);
 std::string write_summary_json(const timeline& of);
 
-// Pictures; throw ARGUMENT where there are more actions than anyone could look at.
+// Pictures. They throw ARGUMENT if there are more actions than can be viewed.
 std::string draw_svg(const timeline& of);
 std::string draw_grid(const timeline& of);    // for terminals
 std::string write_trace(const timeline& of);  // for Perfetto and chrome://tracing

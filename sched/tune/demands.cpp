@@ -1,4 +1,4 @@
-// Sums over stages, and the least over ranks.
+// Sums over stages, and minima over ranks.
 #include "sched/tune/demands.hpp"
 
 #include <algorithm>
@@ -10,11 +10,11 @@
 namespace velo::sched::tune {
 namespace {
 
-sched::costs costs_of(const velo_tuning_layout& layout, const parts& costs,
-                      const std::vector<part>& stages) {
+sched::costs costs_of(const velo_tuning_layout& layout, const layer_costs& costs,
+                      const std::vector<layer_cost>& stages) {
   sched::costs made;
-  part all;
-  for (const part& one : stages) {
+  layer_cost all;
+  for (const layer_cost& one : stages) {
     all += one;
     made.shares.push_back(one.seconds());
   }
@@ -25,15 +25,16 @@ sched::costs costs_of(const velo_tuning_layout& layout, const parts& costs,
   return made;
 }
 
-// Caps, in micro-batches through a rank on average, which takes `average` seconds.
+// Caps in micro-batches through an average rank, which takes `average` seconds.
 class caps {
  public:
-  caps(const std::vector<part>& stages, double average) : stages_(stages), average_(average) {}
+  caps(const std::vector<layer_cost>& stages, double average)
+      : stages_(stages), average_(average) {}
 
   void add(const std::vector<std::int32_t>& own, double bytes) {
     double cap = std::numeric_limits<double>::max(), all = 0;
     for (const std::int32_t s : own) {
-      const part& stage = stages_[static_cast<std::size_t>(s)];
+      const layer_cost& stage = stages_[static_cast<std::size_t>(s)];
       all += stage.seconds() / average_;
       cap = std::min(cap, bytes / stage.kept * stage.seconds() / average_);
     }
@@ -42,8 +43,8 @@ class caps {
     most_ = std::max(most_, cap);
   }
 
-  // At least a micro-batch through the heaviest rank; beyond two for each rank nothing gets
-  // shorter.
+  // The caps to try: at least one micro-batch through the heaviest rank, at most two for each rank,
+  // beyond which nothing gets shorter.
   std::vector<double> list(const velo_tuning_layout& layout) const {
     const double bound = heaviest_ * std::min(2 * layout.pp, layout.microbatches);
     std::vector<double> all;
@@ -55,13 +56,12 @@ class caps {
   }
 
  private:
-  const std::vector<part>& stages_;
+  const std::vector<layer_cost>& stages_;
   const double average_;
   double heaviest_ = 0, most_ = 0, least_ = std::numeric_limits<double>::max();
 };
 
-// Kinds that count stages, as if all were alike, are given what the count leaves for those that are
-// not.
+// Kinds that count stages as if all were alike get the cap rounded to a count of stages.
 double counted(const velo_tuning_layout& layout, double cap) {
   if (row_of(layout.kind).has(weighs_stages)) return cap;
   return (std::floor(cap * layout.vpp) + 0.99) / layout.vpp;
@@ -69,8 +69,9 @@ double counted(const velo_tuning_layout& layout, double cap) {
 
 }  // namespace
 
-std::vector<demand> demands_of(const velo_tuning_layout& layout, const parts& costs,
-                               const std::vector<part>& stages, const std::vector<room>& rooms) {
+std::vector<demand> demands_of(const velo_tuning_layout& layout, const layer_costs& costs,
+                               const std::vector<layer_cost>& stages,
+                               const std::vector<room>& rooms) {
   const sched::costs given = costs_of(layout, costs, stages);
   caps found(stages, given.forward + given.input + given.weight);
   for (const room& one : rooms)

@@ -1,7 +1,7 @@
 // The tables of keys.
 //
-// A `section` is one object of a text: each call reads one member or takes its default, checks it
-// and notes what came of it; `finish` refuses what no call asked for.
+// A `section` is one object of a text. Each call reads one member or takes its default, checks it
+// and notes the value; `finish` refuses members that no call read.
 #include "sched/tune/job.hpp"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ std::string shown(const json& value) {
 
 class section {
  public:
-  // of: none where the text does not have the object.
+  // of: none if the text lacks the object.
   section(std::string path, std::optional<json> of, std::vector<assumption>& notes)
       : path_(std::move(path)), of_(std::move(of)), notes_(notes) {
     if (of_ && of_->kind() != json::type::object)
@@ -81,7 +81,7 @@ class section {
     note(key, into ? "true" : "false");
   }
 
-  // instead: what counts whatever the text says; 0: nothing does.
+  // instead: overrides the text; 0: no override.
   void count(const char* key, std::int64_t& into, std::int64_t otherwise, std::int64_t least,
              std::int64_t most, std::int64_t instead = 0) {
     if (const auto value = member(key)) {
@@ -114,7 +114,7 @@ class section {
       into.clear();
       for (std::size_t i = 0; i < list->size(); ++i)
         into.push_back(
-            static_cast<std::int32_t>(whole(place(key, i).c_str(), list->at(i), 1, most)));
+            static_cast<std::int32_t>(whole(element(key, i).c_str(), list->at(i), 1, most)));
       require_distinct(key, into);
     }
     std::string all;
@@ -122,14 +122,14 @@ class section {
     note(key, into.empty() ? "\"all\"" : "[" + all + "]");
   }
 
-  // Of all choices, by what `name` calls them.
+  // Reads a list of choices by the names that `name` gives.
   template <class Choices, class Choice>
   void names(const char* key, const Choices& all, const char* (*name)(Choice),
              std::vector<Choice>& into) {
     if (const auto list = choices(key)) {
       into.clear();
       for (std::size_t i = 0; i < list->size(); ++i)
-        into.push_back(choice_of(place(key, i).c_str(), all, name, list->at(i)));
+        into.push_back(choice_of(element(key, i).c_str(), all, name, list->at(i)));
       require_distinct(key, into);
     }
     std::string quoted;
@@ -138,7 +138,7 @@ class section {
     note(key, "[" + quoted + "]");
   }
 
-  // Refuses what is there and was not read.
+  // Refuses members that were not read.
   void finish() const {
     if (!of_) return;
     of_->each([&](const char* key, const json&) {
@@ -163,7 +163,7 @@ class section {
   std::string named(const char* key) const { return path_ + "." + key; }
 
  private:
-  static std::string place(const char* key, std::size_t index) {
+  static std::string element(const char* key, std::size_t index) {
     return std::string(key) + "[" + std::to_string(index) + "]";
   }
   static text range(std::int64_t least, std::int64_t most) {
@@ -204,7 +204,7 @@ class section {
     for (std::size_t i = 0; i < list.size(); ++i)
       if (std::count(list.begin(), list.end(), list[i]) > 1)
         fail(VELO_ERR_ARGUMENT, named(key).c_str(), "each choice once",
-             text("%s twice", place(key, i).c_str()));
+             text("%s twice", element(key, i).c_str()));
   }
 
   void note(const char* key, const std::string& value) {  // as JSON
@@ -316,7 +316,7 @@ std::vector<std::int32_t> powers_of_two(std::int64_t most) {
   return all;
 }
 
-// keep: instead of the text's; 0: as it says.
+// keep: overrides the text; 0: no override.
 space read_space(section from, const job& what, std::int32_t keep) {
   constexpr std::int32_t most = 1 << 16;
   space to;
@@ -347,7 +347,7 @@ space read_space(section from, const job& what, std::int32_t keep) {
   return to;
 }
 
-// A text that may hold anything, zeros too.
+// Parses a text, which may contain zero bytes.
 json parse(const char* source, std::uint64_t length, const char* argument) {
   json read = json::parse(std::string_view(source, length), argument);
   if (read.kind() != json::type::object)
@@ -355,7 +355,7 @@ json parse(const char* source, std::uint64_t length, const char* argument) {
   return read;
 }
 
-// The profile is a text of its own, an object of the config, or all defaults. As a member a string
+// Reads the profile: a text of its own, an object of the config, or all defaults. A string member
 // names the file whose text is given.
 profile read_profile_of(const velo_tune_desc& desc, section& config,
                         std::vector<assumption>& notes) {

@@ -1,9 +1,9 @@
-// What is to be trained, on what, and which layouts are tried: the two JSON texts of velo_tune,
-// read and checked, with all defaults filled in.
+// The job of a tuning: the model, the training, the hardware and the space of layouts, read from
+// the two JSON texts of velo_tune and checked, with defaults filled in.
 //
-// Every key is one line of a table in job.cpp: its path, its place here, its bounds. A key that no
-// table has is refused, so that a misspelled one cannot pass for its default. Units are in the
-// keys' names and go away here: bytes, seconds, operations a second.
+// Every key is one line of a table in job.cpp: its path, its member here, its bounds. Unknown keys
+// are refused, so that a misspelled one is not taken for its default. Keys name their units;
+// members hold bytes, seconds and operations per second.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +34,9 @@ struct model {
 
 struct training {
   std::int64_t global_batch = 0, sequence = 0;
-  // 0: every rank has all optimizer states; 1: they are shared; 2: gradients, too.
+  // ZeRO stage. 0: every rank has all optimizer states; 1: they are sharded; 2: gradients, too.
   std::int64_t zero = 1;
-  bool fp8 = false;  // products and what they keep in 8 bits
+  bool fp8 = false;  // products and their kept inputs in 8 bits
   bool sequence_parallel = true;
   std::int64_t parameter_bytes = 2, gradient_bytes = 4, optimizer_bytes = 12;
   double imbalance = 1;  // tokens of the rank with most, over their average, at experts

@@ -1,4 +1,4 @@
-// Generators asked, rows walked.
+// Generates orders and finds the states of their rows.
 #include "sched/tune/orders.hpp"
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace velo::sched::tune {
 namespace {
 
-// Bounds the time and the memory that one candidate takes.
+// Bounds the time and memory of one candidate.
 constexpr std::int64_t most_actions = std::int64_t{1} << 23;
 constexpr std::int64_t most_searched = std::int64_t{1} << 16;  // 50 ms
 
-// Whether a has as much of every chunk as b.
+// Whether a holds at least as much of every chunk as b.
 bool covers(const holding& a, const holding& b) {
   for (std::size_t c = 0; c < a.size(); ++c)
     if (a[c] < b[c]) return false;
@@ -44,8 +44,8 @@ std::vector<holding> states_of(const schedule& rows, std::int32_t rank) {
       ++now[chunk(a.stage)];
       rose = true;
     }
-    if (!lets_go(a.kind)) continue;
-    // The fullest states are those before something ends.
+    if (!releases(a.kind)) continue;
+    // The fullest states are those before a release.
     if (rose) add(found, now);
     rose = false;
     --now[chunk(a.kind == VELO_ACTION_FB ? a.other_stage : a.stage)];

@@ -1,4 +1,4 @@
-// Enumeration, bounds, and the best first.
+// Enumerates candidates, computes bounds, and evaluates the best first.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +13,7 @@
 namespace velo::sched::tune {
 namespace {
 
-// Bounds memory: about a hundred bytes each.
+// Bounds memory: a candidate takes about a hundred bytes.
 constexpr std::size_t most_candidates = std::size_t{1} << 20;
 // A bound and a simulation round differently.
 constexpr double slack = 1 - 1e-9;
@@ -113,7 +113,7 @@ class enumeration {
   void recomputes() {
     for (const velo_tuning_recompute how : space_.recompute) {
       at_.recompute = how;
-      costs_ = parts_of(job_, at_);
+      costs_ = layer_costs_of(job_, at_);
       if (how == VELO_TUNING_RECOMPUTE_CORE && m_.flash_attention)
         reject(VELO_TUNING_REASON_SAME);
       else
@@ -177,7 +177,7 @@ class enumeration {
   }
 
   void add(const std::vector<std::int32_t>& layers) {
-    const std::vector<part> stages = stages_of(m_, costs_, layers);
+    const std::vector<layer_cost> stages = stages_of(m_, costs_, layers);
     double bound = std::numeric_limits<double>::infinity();
     for (const placement& of : placements_of(at_))
       bound = std::min(
@@ -206,7 +206,7 @@ class enumeration {
   std::vector<rejection>& rejected_;
   std::vector<candidate> found_;
   velo_tuning_layout at_{};
-  parts costs_;
+  layer_costs costs_;
 };
 
 bool better(const plan& a, const plan& b) {
@@ -235,16 +235,17 @@ class searcher {
   }
 
  private:
-  // A candidate's stages, and memory of its ranks.
+  // A candidate's stages, and the memory of its ranks.
   struct case_of {
-    case_of(const job& what, const velo_tuning_layout& layout) : costs(parts_of(what, layout)) {
+    case_of(const job& what, const velo_tuning_layout& layout)
+        : costs(layer_costs_of(what, layout)) {
       made.layout = layout;
       made.stage_layers = split_layers(what.model, costs, layout.pp * layout.vpp, layout.split);
       stages = stages_of(what.model, costs, made.stage_layers);
     }
-    parts costs;
+    layer_costs costs;
     plan made;
-    std::vector<part> stages;
+    std::vector<layer_cost> stages;
   };
 
   void consider(const candidate& one) {
@@ -272,7 +273,7 @@ class searcher {
     to_.plans.push_back(std::move(now.made));
   }
 
-  // Of an order that is searched for, the first that fits.
+  // The candidate's order; if it is searched for, the first that fits.
   std::shared_ptr<const order> order_of(case_of& now) {
     const velo_tuning_layout& l = now.made.layout;
     if (!is_searched(l.kind)) return orders_.get(l.kind, l.pp, l.vpp, l.microbatches);
@@ -289,7 +290,7 @@ class searcher {
     return found;
   }
 
-  // What is left for activations.
+  // The room that is left for activations.
   std::vector<room> rooms_of(const case_of& now) const {
     std::vector<room> all;
     for (placement& of : placements_of(now.made.layout)) {
@@ -316,7 +317,7 @@ class searcher {
     return sizes;
   }
 
-  // Memory of every rank under an order.
+  // Computes the memory of every rank under an order.
   void weigh(case_of& now, const order& by) const {
     const placement of = placement_in(*by.rows);
     now.made.memory = without_activations(now, of);
@@ -325,7 +326,7 @@ class searcher {
           by.peak(static_cast<std::int32_t>(rank), sizes_of(now, of[rank]));
   }
 
-  // The same with one activation at a time, where that is least.
+  // The same with one activation at a time, if that is the minimum.
   void weigh_least(case_of& now) const {
     std::vector<rank_memory> least;
     double bytes = 0;
@@ -349,7 +350,7 @@ class searcher {
     return true;
   }
 
-  // The time of the pipeline, simulated, and what follows from it.
+  // Simulates the pipeline and derives the step's time.
   void price(case_of& now, const schedule& rows) {
     plan& made = now.made;
     std::vector<stuck_rank> stuck;
@@ -368,19 +369,19 @@ class searcher {
     made.utilization = operations_ / (made.step() * accelerators * job_.profile.peak_flops);
   }
 
-  // Seconds in the finest ticks in which all actions and messages one after another can be counted.
-  static ticks ticks_of_stages(const schedule& rows, const parts& costs,
-                               const std::vector<part>& stages) {
+  // Seconds in the finest ticks that can count all actions and messages one after another.
+  static ticks ticks_of_stages(const schedule& rows, const layer_costs& costs,
+                               const std::vector<layer_cost>& stages) {
     const std::int32_t units = rows.what().units();
     double all = 0;
-    for (const part& stage : stages) all += stage.seconds() + 2 * costs.message_seconds;
+    for (const layer_cost& stage : stages) all += stage.seconds() + 2 * costs.message_seconds;
     int exponent = 0;
     std::frexp(all * units, &exponent);
     ticks made;
     made.unit = std::ldexp(1, std::min(60 - exponent, 50));
     const auto count = [&](double seconds) { return std::llround(seconds * made.unit); };
     const bool hidden = row_of(rows.what().kind).has(fuses);
-    for (const part& stage : stages)
+    for (const layer_cost& stage : stages)
       made.stages.push_back({count(stage.forward), count(stage.input), count(stage.weight),
                              hidden ? count(stage.hidden) : 0});
     made.latency = count(costs.message_seconds);
@@ -403,7 +404,8 @@ class searcher {
     }
   }
 
-  // Of all that lacks memory, by rising least: exactly, until the next one lacks more at least.
+  // Finds the candidate that lacks least memory: exactly, by rising lower bound, until the next
+  // bound exceeds the best.
   void find_nearest() {
     std::vector<std::size_t> lacking;
     for (std::size_t i = 0; i < to_.rejections.size(); ++i)

@@ -9,10 +9,11 @@
 namespace velo::sched::tune {
 namespace {
 
-// Fills stages from the last one with as many layers as keep each within `limit`; false where the
-// first is left with too many. The first of several and the last may have none: they hold the
+// Fills stages from the last one with as many layers as keep each within `limit`; false if too many
+// are left for the first. The first of several stages and the last may have none: they hold the
 // embedding and the output.
-bool fill(const model& of, const parts& costs, double limit, std::vector<std::int32_t>& into) {
+bool fill(const model& of, const layer_costs& costs, double limit,
+          std::vector<std::int32_t>& into) {
   const auto stages = static_cast<std::int64_t>(into.size());
   std::int64_t left = of.layers;
   for (std::int64_t s = stages; s-- > 0;) {
@@ -20,7 +21,7 @@ bool fill(const model& of, const parts& costs, double limit, std::vector<std::in
     double sum =
         (s == 0 ? costs.embedding.seconds() : 0) + (s + 1 == stages ? costs.output.seconds() : 0);
     std::int64_t taken = 0;
-    while (left > std::max<std::int64_t>(s - 1, 0)) {  // every stage between needs one
+    while (left > std::max<std::int64_t>(s - 1, 0)) {  // every stage in between needs one
       const double more = costs.layer(of, left - 1).seconds();
       if ((taken > 0 || ends) && sum + more > limit) break;
       sum += more;
@@ -46,8 +47,8 @@ std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout
   return of.sequence_parallel ? std::int64_t{layout.tp} * layout.cp : layout.cp;
 }
 
-std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
-                                       velo_tuning_split how) {
+std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs,
+                                       std::int32_t stages, velo_tuning_split how) {
   const std::int64_t ends = stages > 1 ? 2 : 0;  // stages that may have no layer
   if (of.layers < stages - ends || of.layers == 0) return {};
   std::vector<std::int32_t> made(static_cast<std::size_t>(stages));
@@ -70,9 +71,9 @@ std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std:
   return made;
 }
 
-std::vector<part> stages_of(const model& of, const parts& costs,
-                            const std::vector<std::int32_t>& layers) {
-  std::vector<part> made(layers.size());
+std::vector<layer_cost> stages_of(const model& of, const layer_costs& costs,
+                                  const std::vector<std::int32_t>& layers) {
+  std::vector<layer_cost> made(layers.size());
   std::int64_t next = 0;
   for (std::size_t s = 0; s < layers.size(); ++s)
     for (std::int32_t i = 0; i < layers[s]; ++i) made[s] += costs.layer(of, next++);
@@ -82,12 +83,12 @@ std::vector<part> stages_of(const model& of, const parts& costs,
 }
 
 std::vector<placement> placements_of(const velo_tuning_layout& layout) {
-  const direction way = row_of(layout.kind).direction;
-  const bool both = way == direction::either && layout.vpp == 2;
-  const bool up = way == direction::down_and_up;
+  const stage_path path = row_of(layout.kind).path;
+  const bool both = path == stage_path::either && layout.vpp == 2;
+  const bool up = path == stage_path::down_and_up;
   std::vector<placement> all;
-  if (both || !up) all.push_back(place_in_loops(layout.pp, layout.vpp));
-  if (both || up) all.push_back(place_in_v(layout.pp, layout.vpp));
+  if (both || !up) all.push_back(loop_placement(layout.pp, layout.vpp));
+  if (both || up) all.push_back(v_placement(layout.pp, layout.vpp));
   return all;
 }
 
@@ -97,38 +98,38 @@ placement placement_in(const schedule& rows) {
   return all;
 }
 
-double least_seconds(const velo_tuning_layout& layout, const parts& costs,
-                     const std::vector<part>& stages, const placement& of) {
+double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
+                     const std::vector<layer_cost>& stages, const placement& of) {
   const bool whole = row_of(layout.kind).has(whole_backward);
   const bool pairs = row_of(layout.kind).has(fuses);
-  double least = 0, way = 0;
-  // A rank's first stage is the one of its number, whatever the placement.
+  double least = 0, delay = 0;
+  // A rank's first stage has the rank's number, whatever the placement.
   for (std::int32_t rank = 0; rank < layout.pp; ++rank) {
     double work = 0;
     for (const std::int32_t s : of[static_cast<std::size_t>(rank)]) {
-      const part& one = stages[static_cast<std::size_t>(s)];
+      const layer_cost& one = stages[static_cast<std::size_t>(s)];
       work += one.seconds() - (pairs ? one.hidden : 0);
     }
-    least = std::max(least, way + work * layout.microbatches);
-    const part& first = stages[static_cast<std::size_t>(rank)];
-    way += first.forward + costs.message_seconds;
-    if (whole) way += first.input + first.weight + costs.message_seconds;
+    least = std::max(least, delay + work * layout.microbatches);
+    const layer_cost& first = stages[static_cast<std::size_t>(rank)];
+    delay += first.forward + costs.message_seconds;
+    if (whole) delay += first.input + first.weight + costs.message_seconds;
   }
   return least;
 }
 
-step_end end_of(const job& what, const velo_tuning_layout& layout, const std::vector<part>& stages,
-                const placement& of) {
+step_end end_of(const job& what, const velo_tuning_layout& layout,
+                const std::vector<layer_cost>& stages, const placement& of) {
   const training& t = what.training;
   const profile& p = what.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
-  // Under stage 2 gradients are summed whenever a stage is left for another: behind pp
-  // micro-batches where a rank has several, else behind each.
+  // Under ZeRO stage 2 gradients are reduced whenever a rank switches to another stage: behind pp
+  // micro-batches if a rank has several stages, else behind each.
   const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
   const std::int64_t rounds = t.zero < 2 ? 1 : (layout.microbatches + behind - 1) / behind;
-  // Gradients are summed and parameters gathered, or gradients summed for everyone.
-  const auto exchange = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
+  // Gradients are reduced and parameters gathered, or gradients all-reduced.
+  const auto synchronize = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
     const auto once = [&](double bytes) {
       return collective_seconds(p, ranks, stride, parameters * bytes);
     };
@@ -143,12 +144,12 @@ step_end end_of(const job& what, const velo_tuning_layout& layout, const std::ve
 
   step_end longest;
   for (const std::vector<std::int32_t>& own : of) {
-    part sum;
+    layer_cost sum;
     for (const std::int32_t s : own) sum += stages[static_cast<std::size_t>(s)];
     step_end now;
-    now.gradients = exchange(sharers(layout), layout.tp, sum.parameters);
+    now.gradients = synchronize(sharers(layout), layout.tp, sum.parameters);
     if (sum.expert_parameters > 0)
-      now.gradients += exchange(expert_sharers(layout), layout.ep, sum.expert_parameters);
+      now.gradients += synchronize(expert_sharers(layout), layout.ep, sum.expert_parameters);
     now.gradients *= 1 - p.dp_overlap;
     now.optimizer = touched *
                     (sum.parameters / share(sharers(layout)) +
@@ -159,18 +160,19 @@ step_end end_of(const job& what, const velo_tuning_layout& layout, const std::ve
   return longest;
 }
 
-rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const parts& costs,
-                      const std::vector<part>& stages, const std::vector<std::int32_t>& layers,
+rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const layer_costs& costs,
+                      const std::vector<layer_cost>& stages,
+                      const std::vector<std::int32_t>& layers,
                       const std::vector<std::int32_t>& own) {
   const training& t = what.training;
   const profile& p = what.profile;
   rank_memory made;
-  part sum;
+  layer_cost sum;
   for (const std::int32_t s : own) {
     sum += stages[static_cast<std::size_t>(s)];
     made.layers += layers[static_cast<std::size_t>(s)];
   }
-  // A matrix that embedding and output share is on both of their ranks.
+  // A matrix shared by embedding and output is on both of their ranks.
   const bool first = own.front() == 0;
   const bool last = own.back() + 1 == static_cast<std::int32_t>(stages.size());
   if (what.model.tied_embeddings && last && !first) sum.parameters += costs.embedding.parameters;
@@ -181,10 +183,10 @@ rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const p
                              sum.expert_parameters / static_cast<double>(expert_sharers(layout));
   const double updated = t.zero == 0 ? all : shared_part;
   double summed = all;
-  if (t.zero == 2) {  // what the rank keeps, and all of the stage that is worked on
+  if (t.zero == 2) {  // the rank's shards, and all of the stage in progress
     double most = 0;
     for (const std::int32_t s : own) {
-      const part& stage = stages[static_cast<std::size_t>(s)];
+      const layer_cost& stage = stages[static_cast<std::size_t>(s)];
       most = std::max(most, stage.parameters + stage.expert_parameters);
     }
     summed = std::min(all, shared_part + most);

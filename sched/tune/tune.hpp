@@ -1,21 +1,20 @@
-// The search: every layout of a job's space is a plan or a rejection with its reason.
+// The search: every layout of a job's space becomes a plan, or a rejection with its reason.
 //
 // Candidates are enumerated once and get a lower bound of their step's time from the work of the
-// busiest rank and the way to it and back, in about two microseconds each. Then, by rising bound:
-// memory from the order of each rank (sched/tune/orders.hpp), and for what fits, time from the
-// simulator. It ends when the next bound is above the slowest of as many plans as are kept, so the
-// plans kept are those that trying every candidate would give. Memory: about a hundred bytes a
-// candidate, and the room of the orders.
+// busiest rank and the delay to it and back, in about two microseconds each. They are then
+// evaluated by rising bound: memory from the order of each rank (sched/tune/orders.hpp), and for
+// those that fit, time from the simulator. The search ends when the next bound exceeds the slowest
+// of as many plans as are kept, so the plans are those that trying every candidate would give.
+// Memory: about a hundred bytes for each candidate, and the cache of orders.
 //
 // Kinds whose order is itself found by a search come after all others, when few bounds are below
-// what is kept: tens of milliseconds each. Such an order is made for the stages' costs and the
-// memory that the rest leaves (sched/tune/demands.hpp); then it is weighed and simulated as any
-// other.
+// the plans that are kept: they take tens of milliseconds each. Such an order is made for the
+// stages' costs and the memory that is left (sched/tune/demands.hpp), then evaluated as any other.
 //
-// Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut
-// by tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks
-// that hold the same parameters; activations (sched/tune/parts.hpp) that its row holds at a time,
-// from F to the end of W; a workspace; buffers.
+// The memory of a rank, in the bytes that the training states: parameters and gradients of its
+// layers, divided by tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020)
+// sharded over the ranks that hold the same parameters; activations (sched/tune/layer_costs.hpp)
+// that its row holds at a time, from F to the end of W; a workspace; buffers.
 #pragma once
 
 #include <string>
@@ -67,10 +66,10 @@ struct tuning {
 
 tuning search(job of);
 
-// Why a candidate is no plan, as a sentence.
+// The reason why a candidate is no plan, as a sentence.
 std::string reason_of(const tuning& from, const rejection& what);
 
-// The texts.
+// The result as texts.
 std::string write_summary(const tuning& from);
 std::string write_json(const tuning& from);
 std::string write_rejected(const tuning& from);

@@ -1,4 +1,4 @@
-// What is behind velo_tuning: the result of a search, which never changes.
+// The object behind velo_tuning: the result of a search, which never changes.
 #pragma once
 
 #include "core/handle/handle_kinds.hpp"

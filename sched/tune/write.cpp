@@ -17,7 +17,7 @@ using core::text;
 
 constexpr double gib = 1 << 30;
 
-// What the numbers rest on, besides the values of all keys.
+// The assumptions behind the numbers, besides the values of all keys.
 constexpr const char* formulas[] = {
     "activations: every tensor kept for the backward, two bytes an element (Korthikanti et al. "
     "2022), as many micro-batches of each stage as the schedule's order holds, from F to the end "
@@ -58,7 +58,7 @@ std::string fixed(double value, int digits) {
   return {buffer, end.ptr};
 }
 
-// Four digits that count.
+// Rounds to four significant digits.
 std::string rounded(double value) {
   const double size = value < 0 ? -value : value;
   return fixed(value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
@@ -68,7 +68,7 @@ std::string in_gib(double bytes) {
   return fixed(bytes / gib, 2);
 }
 
-// Columns, flush right.
+// A table of right-aligned columns.
 class columns {
  public:
   using row = std::vector<std::string>;
@@ -114,7 +114,7 @@ std::array<std::string, 3> words_of(const velo_tuning_layout& layout) {
 }
 constexpr const char* word_names[] = {"recompute", "schedule", "split"};
 
-// "tp 8, pp 2, .."; what is open is left out.
+// The text of a layout, "tp 8, pp 2, .."; open members are omitted.
 std::string layout_text(const velo_tuning_layout& layout) {
   std::string all;
   const auto add = [&](const std::string& part) { all += (all.empty() ? "" : ", ") + part; };
@@ -138,7 +138,7 @@ std::string heads_text(const model& of, std::int32_t tp) {
   return all;
 }
 
-// Names what is not divided, of experts and ranks.
+// Names the numbers of experts and ranks that do not divide.
 std::string experts_text(const model& of, const velo_tuning_layout& l) {
   if (of.experts == 0) return "ep " + std::to_string(l.ep) + " of a model without experts";
   const std::int64_t ranks = std::int64_t{l.tp} * l.cp * l.dp;
@@ -215,7 +215,7 @@ std::map<velo_tuning_reason, std::int64_t> counts_of(const tuning& from) {
   return counts;
 }
 
-// How often each reason is there, with the first of each; of schedules each kind has its own.
+// Counts each reason, with its first rejection; kinds of schedules are counted separately.
 std::string rejected_table(const tuning& from) {
   struct tally {
     const rejection* first = nullptr;
@@ -249,7 +249,7 @@ std::string layout_json(const velo_tuning_layout& layout) {
   return all + "}";
 }
 
-// What velo_schedule_create is to be given for the same order.
+// The arguments of velo_schedule_create for the same order.
 std::string demand_json(const demand& of) {
   std::string all = "{\"cap\": ";
   append_number(all, of.cap);

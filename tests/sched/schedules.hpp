@@ -1,4 +1,4 @@
-// What tests of schedules share: schedules made in one line, rows as people write them, times.
+// Shared by tests of schedules: schedules made in one line, rows as people write them, times.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -102,9 +102,9 @@ inline std::vector<sizes> sizes_of(const sched::kind_row& kind, std::int32_t ran
   return all;
 }
 
-// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. Ranks
-// and micro-batches that a kind refuses are passed over: every_kind_test.cpp counts what is made of
-// each kind. AUTO is a search: auto_test.cpp has it.
+// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks.
+// Ranks and micro-batches that a kind refuses are passed over: every_kind_test.cpp counts what is
+// made of each kind. AUTO is a search: auto_test.cpp has it.
 template <class Body>
 void for_each_schedule(std::int32_t most, Body&& body) {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {

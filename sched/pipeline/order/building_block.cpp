@@ -1,5 +1,5 @@
-// Slots of all actions, by rank and type. A type's actions are in the order of micro-batches, and
-// so are their slots; no two actions of a rank share one.
+// The time slots of all actions, by rank and type. The actions of a type are in the order of
+// micro-batches, and so are their slots. No two actions of a rank share a slot.
 #include "sched/pipeline/order/building_block.hpp"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ enum type : int { f0, f1, i1, i0, w, w_of_0 };  // w: of both chunks, or of chun
 using times = std::vector<std::int64_t>;
 using rank_slots = std::vector<times>;  // by type
 
-struct place {
+struct slotted_action {
   std::int64_t slot;
   std::int32_t rank;
   int of;
@@ -20,14 +20,14 @@ struct place {
 };
 
 // All actions in the order of their slots.
-std::vector<place> in_order(const std::vector<rank_slots>& slots) {
-  std::vector<place> all;
+std::vector<slotted_action> in_order(const std::vector<rank_slots>& slots) {
+  std::vector<slotted_action> all;
   for (std::size_t rank = 0; rank < slots.size(); ++rank)
     for (std::size_t of = 0; of < slots[rank].size(); ++of)
       for (std::size_t unit = 0; unit < slots[rank][of].size(); ++unit)
         all.push_back({slots[rank][of][unit], static_cast<std::int32_t>(rank), static_cast<int>(of),
                        static_cast<std::int32_t>(unit)});
-  std::sort(all.begin(), all.end(), [](const place& a, const place& b) {
+  std::sort(all.begin(), all.end(), [](const slotted_action& a, const slotted_action& b) {
     return std::tie(a.slot, a.rank, a.of) < std::tie(b.slot, b.rank, b.of);
   });
   return all;
@@ -39,7 +39,7 @@ std::int64_t last_slot(const rank_slots& of) {
   return last;
 }
 
-// Gives every W the first free slot behind its I; split: by chunks, those of chunk 1 first.
+// Gives every W the first free slot behind its I. split: by chunks, those of chunk 1 first.
 void add_weights(rank_slots& of, bool split) {
   const std::int64_t last = last_slot(of);
   std::vector<signed char> taken(static_cast<std::size_t>(last) + 1, -1);
@@ -60,9 +60,9 @@ void add_weights(rank_slots& of, bool split) {
   for (std::int64_t slot = last + 1; waiting[0] + waiting[1] > 0; ++slot) put(slot);
 }
 
-// The end of what an action waits for on other ranks and its own, other than W.
+// The end of an action's inputs, on its own rank and others, other than W.
 template <class At>
-std::int64_t needed(const place& p, std::int32_t ranks, At&& at) {
+std::int64_t needed(const slotted_action& p, std::int32_t ranks, At&& at) {
   std::int64_t end = -1;
   if ((p.of == f0 || p.of == i1) && p.rank > 0) end = at(p.rank - 1, p.of, p.unit);
   if ((p.of == f1 || p.of == i0) && p.rank + 1 < ranks) end = at(p.rank + 1, p.of, p.unit);
@@ -71,11 +71,11 @@ std::int64_t needed(const place& p, std::int32_t ranks, At&& at) {
   return end;
 }
 
-// Every action in the first slot that its order on the rank and what it needs allow.
+// Moves every action to the first slot that its inputs and its order on the rank allow.
 void squeeze(std::vector<rank_slots>& slots) {
   const auto ranks = static_cast<std::int32_t>(slots.size());
   times free(ranks, 0);
-  for (const place& p : in_order(slots)) {
+  for (const slotted_action& p : in_order(slots)) {
     const std::int64_t before =
         needed(p, ranks, [&](std::int32_t r, int t, std::int32_t u) { return slots[r][t][u]; });
     free[p.rank] = std::max(free[p.rank], before + 1);
@@ -83,10 +83,10 @@ void squeeze(std::vector<rank_slots>& slots) {
   }
 }
 
-// A rank's slots while actions move, and the activations held after each.
+// The slots of a rank while actions move, and the activations held after each slot.
 class track {
  public:
-  // implied: W have no slots but take what is free.
+  // implied: W have no slots of their own and take free ones.
   track(const rank_slots& of, bool implied)
       : implied_(implied), what_(static_cast<std::size_t>(last_slot(of)) + 1, -1) {
     for (std::size_t t = 0; t < of.size(); ++t)
@@ -102,7 +102,7 @@ class track {
   }
   bool free(std::int64_t slot) const { return what_[slot] < 0; }
 
-  // Whether no more than `most` are held when an action moves to an earlier free slot.
+  // Whether at most `most` activations are held if an action moves to an earlier free slot.
   bool fits(std::int64_t from, std::int64_t to, std::int64_t most) {
     std::swap(what_[from], what_[to]);
     state now = before(to);
@@ -139,7 +139,7 @@ class track {
     }
     return now;
   }
-  // changed: the last slot in which something is another.
+  // changed: the last slot that differs.
   void update(std::int64_t from, std::int64_t changed) {
     state now = before(from);
     for (std::int64_t slot = from; slot < size(); ++slot) {
@@ -155,8 +155,7 @@ class track {
   std::vector<state> level_;
 };
 
-// Moves actions of both ends to earlier slots within the peak; where W are implied, of the end
-// alone.
+// Moves actions at both ends to earlier slots within the peak; if W are implied, at the end only.
 void pull(std::vector<rank_slots>& slots, bool implied) {
   const auto ranks = static_cast<std::int32_t>(slots.size());
   const auto last_unit = static_cast<std::int32_t>(slots[0][f0].size()) - 1;
@@ -166,15 +165,15 @@ void pull(std::vector<rank_slots>& slots, bool implied) {
     tracks.emplace_back(of, implied);
     peak = std::max(peak, tracks.back().peak());
   }
-  std::vector<times> gradients(ranks);  // slots of I so far, in order: W take them in turn
-  const auto keep = [&](const place& p) {
+  std::vector<times> gradients(ranks);  // slots of I so far, in order; W follow them in turn
+  const auto keep = [&](const slotted_action& p) {
     if (p.of != i1 && p.of != i0) return;
     times& all = gradients[p.rank];
     const std::int64_t slot = slots[p.rank][p.of][p.unit];
     all.insert(std::upper_bound(all.begin(), all.end(), slot), slot);
   };
   enum { beginning, middle, end } part = beginning;
-  for (const place& p : in_order(slots)) {
+  for (const slotted_action& p : in_order(slots)) {
     if (part == beginning && p.of == i0 && p.rank == 0) part = middle;
     const bool stays = part == middle || (part == beginning && implied);
     if (part == middle && p.of == f0 && p.unit == last_unit) part = end;
@@ -219,9 +218,9 @@ schedule repeat_block(const request& wanted, const std::vector<block>& blocks) {
   constexpr velo_action_kind kinds[] = {VELO_ACTION_F, VELO_ACTION_F, VELO_ACTION_I,
                                         VELO_ACTION_I, VELO_ACTION_W, VELO_ACTION_W};
   constexpr int chunks[] = {0, 1, 1, 0, 1, 0};
-  const auto stages = place_in_v(ranks, 2);
+  const auto stages = v_placement(ranks, 2);
   std::vector<std::vector<action>> rows(ranks);
-  for (const place& p : in_order(slots))
+  for (const slotted_action& p : in_order(slots))
     rows[p.rank].push_back(make_action(kinds[p.of], stages[p.rank][chunks[p.of]], p.unit));
   return {shape_of(wanted), stages, {rows.begin(), rows.end()}};
 }

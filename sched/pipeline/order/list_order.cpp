@@ -1,4 +1,4 @@
-// Events: a rank ends what it did, or gets what it may wait for.
+// The simulation's events: a rank ends an action, or receives an input.
 #include "sched/pipeline/order/list_order.hpp"
 
 #include <algorithm>
@@ -13,9 +13,8 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 class ranks {
  public:
-  ranks(const policy& of, const shape& what, const ticks& costs,
-        const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room, std::int64_t limit,
-        bool record)
+  ranks(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+        std::int64_t room, std::int64_t limit, bool record)
       : policy_(of),
         what_(what),
         units_(what.units()),
@@ -64,15 +63,15 @@ class ranks {
   using event = std::pair<std::int64_t, std::int32_t>;
   struct state {
     std::int64_t free = 0, held = 0;
-    std::int64_t left = 0;                          // what it has still to do takes
-    std::vector<std::int64_t> behind;               // shares of a chunk and those behind it
+    std::int64_t left = 0;                          // the duration of its remaining actions
+    std::vector<std::int64_t> behind;               // shares of a chunk and of those behind it
     std::vector<std::int32_t> forwards, backwards;  // done, by chunk
     std::vector<std::pair<std::int32_t, std::int32_t>> waiting;  // stage and unit of W, from `next`
     std::size_t next = 0;
     std::vector<action> row;
   };
   struct choice {
-    int place = std::numeric_limits<int>::max();
+    int priority = std::numeric_limits<int>::max();
     velo_action_kind kind = 0;
     std::int32_t chunk = 0;
   };
@@ -83,12 +82,12 @@ class ranks {
                                     : costs_.weight) *
            costs_.share(stage);
   }
-  int place_of(velo_action_kind kind, std::int32_t chunk, std::int32_t chunks) const {
+  int priority_of(velo_action_kind kind, std::int32_t chunk, std::int32_t chunks) const {
     const int of = kind == VELO_ACTION_I ? policy::input
                    : chunk == 0          ? policy::entering
                                          : policy::passing;
     const bool low_first = kind == VELO_ACTION_I && policy_.first_chunk_first;
-    return policy_.place[of] * 4096 + (low_first ? chunk : chunks - 1 - chunk);
+    return policy_.priority[of] * 4096 + (low_first ? chunk : chunks - 1 - chunk);
   }
 
   void act(std::int32_t rank, std::int64_t now) {
@@ -96,13 +95,13 @@ class ranks {
     const auto chunks = static_cast<std::int32_t>(stages_[rank].size());
     choice best, coming;
     std::int64_t comes = never;
-    int blocked = std::numeric_limits<int>::max();  // place of the first forward that lacks room
+    int blocked = std::numeric_limits<int>::max();  // priority of the first forward that lacks room
     const auto consider = [&](velo_action_kind kind, std::int32_t chunk, std::int64_t there) {
       if (there == never) return;
-      const int place = place_of(kind, chunk, chunks);
-      if (there <= now && place < best.place) best = {place, kind, chunk};
-      if (there > now && place < coming.place) {
-        coming = {place, kind, chunk};
+      const int priority = priority_of(kind, chunk, chunks);
+      if (there <= now && priority < best.priority) best = {priority, kind, chunk};
+      if (there > now && priority < coming.priority) {
+        coming = {priority, kind, chunk};
         comes = there;
       }
     };
@@ -115,17 +114,17 @@ class ranks {
       if (s.held + s.behind[c] <= room_)
         consider(VELO_ACTION_F, c, there);
       else if (there <= now)
-        blocked = std::min(blocked, place_of(VELO_ACTION_F, c, chunks));
+        blocked = std::min(blocked, priority_of(VELO_ACTION_F, c, chunks));
     }
     if (s.next < s.waiting.size()) {
-      const int place = std::min(policy_.place[policy::weight] * 4096, blocked);
-      if (place < best.place) best = {place, VELO_ACTION_W, 0};
+      const int priority = std::min(policy_.priority[policy::weight] * 4096, blocked);
+      if (priority < best.priority) best = {priority, VELO_ACTION_W, 0};
     }
     if (best.kind == 0) return;
     const std::int32_t stage =
         best.kind == VELO_ACTION_W ? s.waiting[s.next].first : stages_[rank][best.chunk];
-    const double patience = policy_.patience * static_cast<double>(cost(best.kind, stage));
-    if (coming.place < best.place && static_cast<double>(comes - now) < patience) return;
+    const double most_wait = policy_.wait_share * static_cast<double>(cost(best.kind, stage));
+    if (coming.priority < best.priority && static_cast<double>(comes - now) < most_wait) return;
     perform(rank, best, now);
   }
 
@@ -172,18 +171,17 @@ class ranks {
   const ticks& costs_;
   const std::int64_t room_, limit_;
   const bool record_;
-  const std::vector<std::vector<std::int32_t>>& stages_;
+  const placement& stages_;
   std::vector<std::int32_t> rank_of_;
-  std::vector<std::int64_t> inputs_, gradients_;  // when they are there, by stage and unit
+  std::vector<std::int64_t> inputs_, gradients_;  // times at which they arrive, by stage and unit
   std::vector<state> states_;
   std::priority_queue<event, std::vector<event>, std::greater<event>> events_;
 };
 
 }  // namespace
 
-ordered order_by(const policy& of, const shape& what, const ticks& costs,
-                 const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room,
-                 std::int64_t limit, bool record) {
+ordered order_by(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+                 std::int64_t room, std::int64_t limit, bool record) {
   return ranks(of, what, costs, stages, room, limit, record).run();
 }
 

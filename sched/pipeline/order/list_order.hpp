@@ -1,10 +1,10 @@
-// Orders by list scheduling: ranks are run by their costs, and a rank that is free does what its
-// policy puts first of what it has the inputs for.
+// Orders by list scheduling: ranks are run by their costs, and a free rank does the action of
+// highest priority whose inputs it has.
 //
-// A stage works on its units in order. A forward is begun only where its rank keeps room for the
-// chunks that its unit still has to pass there, so that the oldest unit always comes through and no
-// policy can get stuck. A rank may wait, instead of doing what stands lower, for something that is
-// on its way. O(actions log ranks), about 100 ns each.
+// A stage works on its units in order. A forward begins only if its rank keeps room for the chunks
+// that its unit still has to pass there, so the oldest unit always gets through and no policy
+// deadlocks. A rank may wait for an input of higher priority instead of doing an action of lower
+// priority. O(actions log ranks), about 100 ns each.
 #pragma once
 
 #include <array>
@@ -16,24 +16,23 @@
 namespace velo::sched {
 
 struct policy {
-  // What stands before what, smaller numbers first: F of chunk 0, F of others, I, W.
+  // The priority of actions, smaller numbers first: F of chunk 0, F of others, I, W.
   enum of : int { entering, passing, input, weight };
-  std::array<std::int8_t, 4> place = {2, 1, 0, 3};
-  bool first_chunk_first = false;  // of two I; else that of the last chunk
-  double patience = 0;             // waits up to this share of what it would do instead
+  std::array<std::int8_t, 4> priority = {2, 1, 0, 3};
+  bool first_chunk_first = false;  // of two I the one of the first chunk goes first
+  double wait_share = 0;           // the longest wait, as a share of the action it would do instead
 };
 
 struct ordered {
-  bool done = false;  // else nothing else is known
+  bool done = false;  // false: nothing else is set
   std::vector<std::vector<action>> rows;
   std::int64_t makespan = 0;
 };
 
-// stages: of every rank, by chunk, in the order in which a unit passes them. room: most activations
-// of stages held, in shares, at least those of a rank's chunks together. limit: given up as soon as
-// it cannot be shorter. record: whether rows are wanted.
-ordered order_by(const policy& of, const shape& what, const ticks& costs,
-                 const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room,
-                 std::int64_t limit, bool record);
+// stages: in the order in which a unit passes them. room: the most activations of stages held, in
+// shares, at least those of a rank's chunks together. limit: the search gives up once it cannot be
+// shorter. record: whether rows are returned.
+ordered order_by(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+                 std::int64_t room, std::int64_t limit, bool record);
 
 }  // namespace velo::sched

@@ -1,8 +1,8 @@
-// Rows that were changed in one place: what is accepted can run, and what can run is accepted.
+// Rows that were changed in one place: accepted rows can run, and rows that can run are accepted.
 //
 // The judge is an executor of its own: every rank takes its actions in order, and an action waits
-// for what it needs. It knows the sizes and the chains of the schedule that the rows were written
-// from, which the reader has to find in the rows.
+// for its inputs. It knows the sizes and the chains of the original schedule, which the reader has
+// to find in the rows.
 #include <map>
 #include <random>
 #include <set>
@@ -131,7 +131,7 @@ class judge {
     return is_there(stage, unit) && forward_.count({stage, unit}) != 0 &&
            gradient_.count({stage, unit}) == 0 && (last || gradient_.count({stage + 1, unit}) != 0);
   }
-  // False: it has to wait.
+  // Returns false if the action has to wait.
   bool take(const sched::action& a) {
     const cell here{a.stage, a.microbatch}, there{a.other_stage, a.other_microbatch};
     switch (a.kind) {
@@ -158,7 +158,7 @@ class judge {
   std::map<std::int32_t, std::size_t> home_;
 };
 
-// What the library says of rows: nothing, where it takes them.
+// The library's refusal of rows; empty if it accepts them.
 std::string refusal(const std::string& csv) {
   try {
     return testing::violations_of(sched::read_csv(csv));
@@ -208,8 +208,8 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
       INFO("kind " << one.kind << ", " << one.of.ranks << " ranks: " << how << ": " << said << "\n"
                    << joined(changed));
       if (said.empty()) REQUIRE(runs);
-      // Rows do not say that they have two chains: from fewer signs than all they are not taken for
-      // it.
+      // Rows do not state that they have two chains. With fewer signs than all, the reader assumes
+      // one.
       if (whole.what().chains == 1 && runs) REQUIRE(said.empty());
       ++(said.empty() ? accepted : refused);
     }

@@ -1,5 +1,4 @@
-// Executors on threads of one process: what arrives where, what fails how, over a mailbox or a
-// group.
+// Executors on threads of one process: delivery and failures, over a mailbox or a group.
 #include <atomic>
 #include <thread>
 

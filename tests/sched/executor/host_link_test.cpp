@@ -1,5 +1,4 @@
-// Links of a host that break what is asked of them: the failure is the function's that did it, and
-// says so.
+// Links of a host that break their contract: the failure names the function that did.
 #include <cstdlib>
 
 #include "tests/sched/executor/team.hpp"
@@ -9,7 +8,7 @@ using namespace velo::testing;
 
 namespace {
 
-// A mailbox's link that lends memory 4 bytes beside where it is to lie.
+// A mailbox's link that lends memory aligned 4 bytes off.
 struct crooked_link {
   velo_link inner;
   int lent = 0;

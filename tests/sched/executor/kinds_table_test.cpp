@@ -1,5 +1,5 @@
-// The table of executor.h that says which actions the rows of a kind have and which functions an
-// executor needs for them, held to the schedules that are made and to what executors refuse.
+// Compares the table of executor.h, which lists the actions of each kind's rows and the functions
+// that an executor needs for them, with generated schedules and with the refusals of executors.
 #include <cctype>
 #include <fstream>
 #include <map>
@@ -28,7 +28,7 @@ words words_of(const std::string& text) {
   return all;
 }
 
-// "NANOPIPE with SWAP": its actions. The lines of the comment that the table is in.
+// Reads the lines of the table from the header's comment: "NANOPIPE with SWAP" and its actions.
 std::map<std::string, words> table() {
   std::ifstream header(VELO_SOURCE_DIR "/capi/include/velo/executor.h");
   std::map<std::string, words> all;
@@ -83,7 +83,7 @@ std::string line_in(const std::map<std::string, words>& all, const std::string& 
   return found == all.end() ? "no line" : text_of(found->second);
 }
 
-// All that any schedule up to 4 ranks has, by the line of its kind.
+// The actions of all schedules up to 4 ranks, by the line of their kind.
 std::map<std::string, words> made_actions() {
   std::map<std::string, words> all;
   const auto add = [&](velo_schedule_kind kind, const sizes& of, const sched::schedule& order) {

@@ -1,5 +1,5 @@
 // A rank that trains: a few weights for each of its stages, gradients, clipping and AdamW, in plain
-// loops. Its steps may be validated late; what it learns is to be the same.
+// loops. Its steps may be validated late; the result must be the same.
 #pragma once
 
 #include <algorithm>

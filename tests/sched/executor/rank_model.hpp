@@ -1,7 +1,7 @@
-// A model for tests of executors, of which nothing but labels is computed.
+// A model for tests of executors that computes nothing but labels.
 //
-// A forward checks that its input is what the stage before made for that micro-batch, in values,
-// sizes and number of tensors, a backward the same with gradients; sizes differ from one
+// A forward checks that its input is the previous stage's output for that micro-batch, in values,
+// sizes and number of tensors; a backward checks gradients in the same way. Sizes differ from one
 // micro-batch to the next.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace velo::testing {
 
-// One rank: what it makes lies in buffers until it is released.
+// One rank, whose outputs lie in buffers until they are released.
 struct rank_model {
   std::int32_t stages = 0;
   std::int32_t chain = 0;  // stages in a row

@@ -1,5 +1,5 @@
-// What a group's link starts and lends: the order of messages, how long their bytes stay, and older
-// structs of the host.
+// Started sends and borrowed memory of a group's link: the order of messages, the lifetime of their
+// bytes, and older structs of the host.
 #include <atomic>
 #include <cstring>
 #include <thread>
@@ -42,7 +42,7 @@ struct two_ranks {
   velo_status receive(int rank, std::vector<char>& bytes) const {
     return links[rank].receive(links[rank].user, 1 - rank, bytes.data(), bytes.size());
   }
-  // nullptr also where it fails: what comes next fails, too.
+  // Returns nullptr also after a failure; the next call then fails, too.
   char* borrow(int rank, std::size_t size) const {
     void* bytes = nullptr;
     links[rank].borrow(links[rank].user, 1 - rank, size, &bytes);
@@ -57,7 +57,7 @@ struct two_ranks {
 }  // namespace
 
 TEST_CASE("ranks that start sends to each other receive before these are finished") {
-  // More than lies between two ranks, in what they lend or beyond.
+  // More messages than fit between two ranks, in mapped memory or beyond it.
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{100}, std::size_t{200000}, std::size_t{3000000}}) {
     INFO(size << " bytes");
@@ -134,7 +134,8 @@ TEST_CASE("what is borrowed stays until it is given back, and then serves others
     return bytes != nullptr && std::memcmp(bytes, text_of(message, size).data(), size) == 0;
   };
   two.ranks.require([&](int rank) {
-    // Two find room, the third does not; once the first is back, the fourth lies where it did.
+    // Two messages find room and the third does not. Once the first is returned, the fourth gets
+    // its memory.
     if (rank == 0) {
       for (int i = 0; i < 4; ++i) {
         while (i == 3 && !is_back) std::this_thread::yield();

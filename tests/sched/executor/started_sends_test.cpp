@@ -1,5 +1,5 @@
-// Executors over links that start sends and lend what is received: what they ask of a group's link,
-// and of a host's own, also of one that knows none of this.
+// Executors over links that start sends and lend received messages: over a group's link, over a
+// host's own, and over one that does neither.
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -12,7 +12,8 @@ using namespace velo::testing;
 
 namespace {
 
-// A link as another, whose calls are written down: s start_send, r receive or borrow, f finish.
+// A link that forwards to another and records its calls: s start_send, r receive or borrow, f
+// finish.
 struct watched_link {
   velo_link inner;
   std::string said;
@@ -21,7 +22,7 @@ struct watched_link {
   std::atomic<bool> finishes{false};
   std::atomic<int> finished{0};
 
-  // Until it has been in one call of finish for a while.
+  // Waits until it has been in one call of finish for a while.
   void await_stuck() const {
     for (bool stuck = false; !stuck;) {
       const int before = finished;
@@ -100,8 +101,8 @@ struct watched_team {
   team all;
 };
 
-// A mailbox's link as a host might write one over its own transport: what is started leaves at the
-// latest moment, and what is lent is memory that it counts.
+// A mailbox's link as a host might write one over its own transport: started sends leave at the
+// latest moment, and borrowed memory is counted.
 struct late_link {
   struct letter {
     std::int32_t to;

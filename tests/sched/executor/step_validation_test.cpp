@@ -106,8 +106,8 @@ const plan plans[] = {{VELO_SCHEDULE_1F1B, {1, 2}},        {VELO_SCHEDULE_1F1B, 
                       {VELO_SCHEDULE_DUALPIPE, {4, 8}},    {VELO_SCHEDULE_DUALPIPEV, {3, 6}},
                       {VELO_SCHEDULE_NANOPIPE, {2, 4}}};
 
-// Of all kinds, over both links: prepare(school) is called for each of the two before it runs,
-// judge(school) for the late one behind.
+// Runs every kind over both links. prepare(school) is called for each of the two schools before it
+// runs, judge(school) for the late one afterwards.
 template <class Prepare, class Judge>
 void compare(float part_of_norm, Prepare&& prepare, Judge&& judge) {
   for (const plan& each : plans)
@@ -201,7 +201,7 @@ TEST_CASE(
   school late(VELO_SCHEDULE_1F1B, {2, 4}, true, unbounded);
   for (learner& one : late.pupils) one.poisoned = {2, 1};
   late.run(3);
-  // Rank 0 has two before its first B, rank 1 one; of the third run they were void.
+  // Rank 0 has two forwards before its first B, rank 1 one; those of the third run were void.
   CHECK(late.pupils[0].forwards == 3 * 4 + 2);
   CHECK(late.pupils[1].forwards == 3 * 4 + 1);
 }

@@ -67,7 +67,7 @@ struct part {
   }
 };
 
-// Ranks with a second group beside the first: of the same contexts.
+// Ranks with a second group of the same contexts beside the first.
 class two_groups {
  public:
   explicit two_groups(int count, const velo_group_desc& desc = group_desc(), int threads = 1)
@@ -223,7 +223,7 @@ TEST_CASE("gather and scatter name shapes that do not divide and groups that do 
   refused(VELO_ERR_ARGUMENT, "args.group", told(wide.fused(stream, {others.gather, nullptr})));
   others.gather = all.of(0, true, false).gather;
   refused(VELO_ERR_ARGUMENT, "args.scatter_group", told(even.fused(stream, others)));
-  // Nothing of this was told to the other rank.
+  // None of these calls reached the other rank.
   require_equal(all, f32, 4, false, true, true);
 }
 

@@ -1,6 +1,6 @@
-// What ends a group in the middle of a product next to a collective: every rank is told with those
-// at fault, nothing hangs, and no rank uses another's tensors after that one's call. Ranks call
-// until the end comes; tensors go with the call that failed.
+// Failures that end a group in the middle of a product next to a collective: every rank gets the
+// ranks at fault, nothing hangs, and no rank uses another's tensors after that one's call. Ranks
+// call until the end; tensors go with the call that failed.
 #include <sys/mman.h>
 
 #include "comm/processes.hpp"
@@ -14,7 +14,8 @@ namespace {
 enum class op { all_reduce, reduce_scatter, gather, gather_scatter };
 constexpr op all_ops[] = {op::all_reduce, op::reduce_scatter, op::gather, op::gather_scatter};
 
-// A tensor in pages of its own, which are gone when it is: who reads them then ends the test.
+// A tensor in pages of its own, which are unmapped when it is destroyed: a late reader ends the
+// test.
 class pages {
  public:
   pages(std::int64_t rows, std::int64_t columns) : shape_{rows, columns} {
@@ -66,7 +67,7 @@ velo_status call(op what, velo_stream stream, const groups& in, const velo_tenso
   return velo_all_gather_matmul_reduce_scatter(stream, &args);
 }
 
-// Of this rank's product: columns and depth.
+// The columns and depth of this rank's product.
 struct sizes {
   std::int64_t n = 64, k = 96;
 };
@@ -137,7 +138,7 @@ TEST_CASE(
       aborts.join();
       for (const said& one : ends) {
         CHECK(one.code == VELO_ERR_PEER);
-        // Of two groups the other one ends because a rank drops its call.
+        // The other one of two groups ends because a rank drops its call.
         if (what != op::gather_scatter) CHECK(one.rank == 2);
       }
     }

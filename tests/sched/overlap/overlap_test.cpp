@@ -12,7 +12,7 @@ using namespace velo::testing;
 
 namespace {
 
-// What a rank multiplies, and what comes of it, fused and composed.
+// A rank's operands, and its results from fused and composed calls.
 struct layer {
   matrix x, weight, y, composed;
   bool transposed;
@@ -90,7 +90,7 @@ void require_equal(const local_ranks& ranks, const layers& all) {
   }
 }
 
-// What a call would run, as velo_op_explain says.
+// The kernel that a call would run, as velo_op_explain says.
 std::string explained(velo_context context, const layer& one, velo_group group) {
   const velo_tensor in = one.x.view(), by = one.weight.view();
   velo_named_value values[4] = {};
@@ -139,7 +139,7 @@ TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1
   }
 }
 
-// Sizes of which each rank's slices are worth more than a thread.
+// Sizes at which each rank's slices are worth more than a thread.
 TEST_CASE("eight ranks and ranks of several threads get the same bits, with every kernel") {
   for (const auto& [count, threads] : {std::pair{8, 1}, {2, 3}, {3, 2}}) {
     const local_ranks ranks(count, group_desc(), threads);
@@ -406,7 +406,7 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
     refused(VELO_ERR_ARGUMENT, "args.parallel_num",
             told(wrong.run_fused(ranks.stream(0), ranks.group(0))));
   }
-  // None of these calls was told to the other rank.
+  // None of these calls reached the other rank.
   require_equal(ranks, make_layers(2, f32, 4, 6, 8));
 }
 

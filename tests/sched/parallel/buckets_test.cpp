@@ -38,7 +38,7 @@ class training {
     }
   }
 
-  // Some numbers, others each step.
+  // Fills gradients with numbers that differ each step.
   void fill(int step) {
     for (int r = 0; r < ranks_.size(); ++r)
       for (std::int64_t i = 0; i < total(slices); ++i)
@@ -53,7 +53,7 @@ class training {
       return velo_buckets_finish(at(r), ranks_.stream(r));
     });
   }
-  // What one collective makes of the same.
+  // The result of one collective over the same gradients.
   std::vector<elements_ptr> expected(velo_dtype dtype) const {
     velo_reduction how = VELO_REDUCTION_INIT;
     how.op = VELO_REDUCE_AVG;

@@ -1,6 +1,6 @@
-// What stands on reductions, over ranks of two hosts: buckets have the bits of one all_reduce,
-// whatever they are cut into and whether their result is for all or in parts; fused operators those
-// of product and collective. Ranks are threads, over MPI by a plugin of the tests.
+// Users of reductions, over ranks of two hosts: buckets have the bits of one all_reduce, whatever
+// their sizes and whether all ranks or parts get the result; fused operators have those of product
+// and collective. Ranks are threads, over MPI by a plugin of the tests.
 #include <numeric>
 
 #include "comm/mpi_threads.hpp"
@@ -25,7 +25,7 @@ void fill(elements& all, int rank) {
                           static_cast<int>((i + 5 * rank) % 16) - 20));
 }
 
-// Of a rank: elements that buckets and one collective leave different.
+// For a rank, the elements that differ between buckets and one collective.
 struct comparison {
   velo_buckets_desc desc;
   velo_dtype dtype;

@@ -1,4 +1,4 @@
-// What holds for every kind: nothing is wrong with any, from one rank to twelve.
+// Every kind's schedules have no violation, from one rank to twelve.
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -1,5 +1,5 @@
-// Makespan, peak and sigma of every kind, as anchors' generators and an independent simulator gave
-// them.
+// Makespan, peak and sigma of every kind, compared with the published generators and an independent
+// simulator.
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -1,4 +1,4 @@
-// W apart: orders of worked examples, formulas up to many ranks, caps.
+// Kinds with separate W: orders of worked examples, formulas up to many ranks, caps.
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
@@ -103,7 +103,7 @@ TEST_CASE("a cap is kept, and one in which nothing fits refused") {
       const auto found = testing::failure_of([&] { made(kind, {8, 20, 0, 0, 0, 0, cap}, costs); });
       CHECK(found.code == VELO_ERR_ARGUMENT);
       CHECK(std::string(found.argument) == "desc.cap");
-      // The message has the cap that was given, and one that suffices.
+      // The message names the given cap, and one that suffices.
       CHECK(std::stod(found.got) == cap);
       const std::string expected = found.expected;
       const std::size_t as = expected.find("such as ");

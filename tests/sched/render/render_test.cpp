@@ -1,6 +1,6 @@
 // Pictures of timelines: the grid by its characters, what is cut and what is refused. That SVG and
 // trace are well formed and hold every action is tested where a parser is at hand
-// (tests/examples/velo/schedule_pictures_test.py).
+// (tests/tools/velo/schedule_pictures_test.py).
 #include "sched/render/text.hpp"
 #include "sched/schedule/csv.hpp"
 #include "tests/comma_locale.hpp"

@@ -1,4 +1,4 @@
-// Rows of text: PyTorch's own, velo's, and what is neither.
+// Rows of text: PyTorch's own, velo's, and invalid ones.
 #include "sched/schedule/csv.hpp"
 
 #include "sched/schedule/json.hpp"
@@ -38,7 +38,7 @@ TEST_CASE("what is written as JSON is read as the same schedule, with all that r
         testing::made(VELO_SCHEDULE_DUALPIPE, {4, 8}),
         testing::made(VELO_SCHEDULE_SEQ1F1B, {3, 4, 0, 0, 0, 2}),
         testing::made(VELO_SCHEDULE_NANOPIPE, {4, 8, 0, 0, VELO_SCHEDULE_SWAP}),
-        test::generate(uneven, {}), sched::schedule{}}) {
+        testing::generate(uneven, {}), sched::schedule{}}) {
     const std::string text = sched::write_json(order);
     const sched::schedule again = sched::read_json(text);
     CHECK(sched::write_json(again) == text);

@@ -1,6 +1,5 @@
-// Readers of texts under texts that nobody would write: each is refused by name, or read as
-// something that can be asked everything, written, and read again. VELO_SCHEDULES_LONG: a hundred
-// times as many.
+// Readers of texts under damaged texts: each is refused by name, or read as a schedule that can be
+// queried, written, and read again. VELO_SCHEDULES_LONG: a hundred times as many.
 #include <cstdlib>
 #include <random>
 
@@ -16,7 +15,7 @@ int cases() {
   return std::getenv("VELO_SCHEDULES_LONG") != nullptr ? 300000 : 3000;
 }
 
-// A text with some of it changed: bytes, numbers, pieces taken out, doubled, put elsewhere.
+// A text with changes: bytes, numbers, pieces removed, doubled or moved.
 std::string changed(std::string text, const std::vector<std::string>& pieces,
                     std::mt19937& random) {
   for (auto changes = random() % 4; changes-- > 0 && !text.empty();) {
@@ -42,7 +41,7 @@ std::string changed(std::string text, const std::vector<std::string>& pieces,
   return text;
 }
 
-// Reads changed texts; a text that is read is asked everything. How many were.
+// Reads changed texts and queries those that are accepted. Returns their number.
 template <class Read, class Write>
 int read_changed(const std::vector<std::string>& texts, const std::vector<std::string>& pieces,
                  Read&& read, Write&& write) {
@@ -64,7 +63,7 @@ int read_changed(const std::vector<std::string>& texts, const std::vector<std::s
   return taken;
 }
 
-// Everything that can be asked of a schedule.
+// Queries everything of a schedule.
 void ask(const sched::schedule& order) {
   const bool sound = sched::check(order).empty();
   try {
@@ -121,7 +120,7 @@ std::vector<sched::schedule> schedules() {
           testing::made(VELO_SCHEDULE_NANOPIPE, {2, 2, 2, 0, VELO_SCHEDULE_SWAP}),
           testing::made(VELO_SCHEDULE_RIPIPE, {2, 2, 2, 0, VELO_SCHEDULE_IN_ADVANCE}),
           testing::made(VELO_SCHEDULE_SEQ1F1B, {2, 2, 0, 0, 0, 2}),
-          test::generate(uneven, {}),
+          testing::generate(uneven, {}),
           sched::read_csv("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0OPTIMIZER\n"
                           "1RECV_F0,1F0,1I0,1SEND_B0,1W0\n")};
 }

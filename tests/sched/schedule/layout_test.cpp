@@ -1,4 +1,4 @@
-// What stages hold: texts of layouts, layers that do nothing, and what both cost.
+// The contents of stages: texts of layouts, no-op layers, and their costs.
 #include "sched/schedule/layout.hpp"
 
 #include "tests/core/fails.hpp"
@@ -53,22 +53,22 @@ TEST_CASE("what is no layout is named with its place") {
 }
 
 TEST_CASE("a layout has as many stages as ranks hold, and says how many that is") {
-  CHECK(test::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {})
+  CHECK(testing::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {})
             .what()
             .stages == 6);
   const auto refused = [](velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
     return std::string(
-        testing::failure_of([&] { test::generate(desc_of(kind, of, layout), {}); }).argument);
+        testing::failure_of([&] { testing::generate(desc_of(kind, of, layout), {}); }).argument);
   };
   CHECK(refused(VELO_SCHEDULE_1F1B, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|tm|L") == "desc.layout, character 10");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|tm|t|L") == "desc.layout, character 7");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|tm||L") == "desc.layout, character 9");
-  CHECK(test::generate(desc_of(VELO_SCHEDULE_ZBV, {2, 4}, "Et|t|tm|L"), {}).layers() != nullptr);
-  // Of DualPipe each direction has all of the model.
+  CHECK(testing::generate(desc_of(VELO_SCHEDULE_ZBV, {2, 4}, "Et|t|tm|L"), {}).layers() != nullptr);
+  // Each direction of DualPipe has the whole model.
   CHECK(sched::describe_stage(
-            test::generate(desc_of(VELO_SCHEDULE_DUALPIPE, {2, 4}, "Ett|tL"), {}), 2)
+            testing::generate(desc_of(VELO_SCHEDULE_DUALPIPE, {2, 4}, "Ett|tL"), {}), 2)
             .layers == 2);
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("layers that do nothing are counted and cost nothing") {
   desc.layers = 8;
   desc.noop_layers = noops;
   desc.noop_count = 2;
-  const sched::schedule order = test::generate(desc, {});
+  const sched::schedule order = testing::generate(desc, {});
   CHECK(sched::describe_stage(order, 1).noop_layers == 1);
   CHECK(sched::describe_stage(order, 1).first_layer == 4);
   CHECK(testing::price(order).makespan ==
@@ -87,7 +87,7 @@ TEST_CASE("layers that do nothing are counted and cost nothing") {
     const std::int32_t wrong[] = {first, second};
     desc.noop_layers = wrong;
     desc.layers = layers;
-    return std::string(testing::failure_of([&] { test::generate(desc, {}); }).argument);
+    return std::string(testing::failure_of([&] { testing::generate(desc, {}); }).argument);
   };
   CHECK(refused(0, 8, 8) == "desc.noop_layers");
   CHECK(refused(-1, 1, 8) == "desc.noop_layers");
@@ -100,7 +100,7 @@ TEST_CASE("layers that do nothing are counted and cost nothing") {
 TEST_CASE("stages cost and hold their share of the model") {
   // Shares 3, 1, 1, 3 of 8: 2 ranks of a whole F = 1 each make 2 of it.
   const sched::schedule order =
-      test::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2}, "Ettt|t|t|tttL"), {});
+      testing::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2}, "Ettt|t|t|tttL"), {});
   const sched::timeline times = testing::timed(order);
   CHECK(times.in_units(times.times.work()) == 6);  // 4 of 8, twice, F I and W
   sched::costs heavy;

@@ -1,4 +1,4 @@
-// Any action of a closed form is what reading from the beginning comes to.
+// Reading any action of a closed form gives the same as reading from the beginning.
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -24,7 +24,7 @@ std::string text_of(const std::vector<path_step>& path) {
   return all;
 }
 
-// Costs of all that may be waited for.
+// Costs for everything that an action may wait for.
 sched::costs slow() {
   sched::costs given{1, 1.5, 0.5, -1, 0.25};
   given.transfer = 0.5;
@@ -71,7 +71,7 @@ TEST_CASE("lengths and waits of a critical path add up to the makespan, for ever
 }
 
 TEST_CASE("a critical path goes by messages, copies and collectives") {
-  // Rank 1 waits for both forwards, one behind the other on their way: 1, then 3 and 5.
+  // Rank 1 waits for both forwards, which queue on the link: 1, then 3 and 5.
   sched::costs given;
   given.transfer = 2;
   CHECK(text_of(critical_path(timed(made(VELO_SCHEDULE_GPIPE, {2, 2}), given))) ==

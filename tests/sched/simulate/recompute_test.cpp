@@ -1,5 +1,5 @@
-// Activations that are made again or on the host meanwhile: what that costs and saves, and the
-// kinds of schedules that do it.
+// Recomputed and offloaded activations: their costs and savings, and the kinds of schedules that
+// use them.
 #include "sched/schedule/csv.hpp"
 #include "sched/schedule/sublayers.hpp"
 #include "tests/core/fails.hpp"

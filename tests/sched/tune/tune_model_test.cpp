@@ -36,11 +36,11 @@ wanted published(const std::string& training = "") {
 }
 constexpr double s = 32, b = 3, h = 64, a = 4, v = 1000;
 
-parts published_parts(std::int32_t tp, velo_tuning_recompute recompute,
-                      const std::string& training = "") {
+layer_costs published_costs(std::int32_t tp, velo_tuning_recompute recompute,
+                            const std::string& training = "") {
   velo_tuning_layout layout = layout_of(tp, 1, 1, static_cast<std::int32_t>(b));
   layout.recompute = recompute;
-  return parts_of(job_of(published(training).text()), layout);
+  return layer_costs_of(job_of(published(training).text()), layout);
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ parts published_parts(std::int32_t tp, velo_tuning_recompute recompute,
 TEST_CASE("activations of a layer are those of Korthikanti et al., table 2") {
   const auto kept = [](std::int32_t tp, velo_tuning_recompute recompute,
                        const std::string& training = "") {
-    return published_parts(tp, recompute, training).dense.kept;
+    return published_costs(tp, recompute, training).dense.kept;
   };
   const double t = 2;
   CHECK(kept(1, VELO_TUNING_RECOMPUTE_NONE) == s * b * h * (34 + 5 * a * s / h));
@@ -58,21 +58,21 @@ TEST_CASE("activations of a layer are those of Korthikanti et al., table 2") {
   CHECK(kept(2, VELO_TUNING_RECOMPUTE_CORE) == 34 * s * b * h / t);
   CHECK(kept(1, VELO_TUNING_RECOMPUTE_FULL) == 2 * s * b * h);
   // Embedding: the mask. Output: norm, product, logits in float32.
-  const parts all = published_parts(2, VELO_TUNING_RECOMPUTE_NONE);
+  const layer_costs all = published_costs(2, VELO_TUNING_RECOMPUTE_NONE);
   CHECK(all.embedding.kept == s * b * h / t);
   CHECK(all.output.kept == 4 * s * b * h / t * (1 + v / h));
 }
 
 TEST_CASE("a fused attention keeps no scores, and a gate one tensor more") {
   wanted one;  // h = 256, 8 heads, 1024 wide
-  const parts all = parts_of(job_of(one.text()), layout_of(1, 1));
+  const layer_costs all = layer_costs_of(job_of(one.text()), layout_of(1, 1));
   const double tokens = 256;
   // Two norms, three inputs of products, q, k, v and the output, three of the feed-forward, row
   // sums.
   CHECK(all.dense.kept == tokens * (2 * 256 * (2 + 2 + 4) + 2 * 3 * 1024 + 4 * 8));
   velo_tuning_layout less = layout_of(1, 1);
   less.recompute = VELO_TUNING_RECOMPUTE_ACTIVATION;
-  const parts with_less = parts_of(job_of(one.text()), less);
+  const layer_costs with_less = layer_costs_of(job_of(one.text()), less);
   CHECK(all.dense.kept - with_less.dense.kept == tokens * 2 * 1024);
   CHECK(with_less.dense.remade == tokens * 2 * 1024);
   CHECK(with_less.dense.input > all.dense.input);
@@ -101,7 +101,7 @@ TEST_CASE("models have as many parameters as are published") {
 TEST_CASE("a step's operations are six a parameter and token, and attention's") {
   const wanted one;
   const job what = job_of(one.text());
-  // Of all parameters but norms and the embedding.
+  // For all parameters but norms and the embedding.
   const double products = 8 * (4.0 * 256 * 256 + 3.0 * 256 * 1024) + 256 * 4000.0;
   const double attention = 8 * 256.0 * 2 * 256;  // 2 s h, the half that causes
   CHECK(operations_of(what) == Approx(3 * (2 * products + attention) * 16 * 256));
@@ -112,7 +112,7 @@ TEST_CASE("tensors are cut by tp, experts by ep") {
   one.model += ", \"moe\": {\"experts\": 8, \"active\": 2, \"hidden\": 512}";
   velo_tuning_layout layout = layout_of(2, 1, 4);
   layout.ep = 4;
-  const parts all = parts_of(job_of(one.text()), layout);
+  const layer_costs all = layer_costs_of(job_of(one.text()), layout);
   CHECK(all.moe.expert_parameters == 2 * 3 * 256 * 512);  // two experts of a rank
   CHECK(all.moe.parameters == 2 * 256 + 4 * 256 * 256 / 2.0 + 256 * 8);
   CHECK(all.dense.parameters == 2 * 256 + (4 * 256 * 256 + 3 * 256 * 1024) / 2.0);
@@ -151,7 +151,7 @@ TEST_CASE("activations are those that the order holds") {
       "\"recompute\": [\"none\"], \"split\": [\"even\"]";
   const tuning found = testing::searched(one.text());
   REQUIRE(found.plans.size() == 1);
-  const parts costs = parts_of(found.of, found.plans[0].layout);
+  const layer_costs costs = layer_costs_of(found.of, found.plans[0].layout);
   const std::vector<rank_memory>& ranks = found.plans[0].memory;
   CHECK(ranks[0].activations == 3 * 2 * costs.dense.kept);
   CHECK(ranks[1].activations == 3 * 2 * costs.dense.kept);
@@ -197,10 +197,10 @@ TEST_CASE("a balanced split is the best of all splits") {
         std::string(vocabulary) +
         ", \"moe\": {\"experts\": 4, \"active\": 3, \"hidden\": 900, \"first\": 2}";
     const job what = job_of(one.text());
-    const parts costs = parts_of(what, layout_of(1, 3));
+    const layer_costs costs = layer_costs_of(what, layout_of(1, 3));
     const auto slowest = [&](const std::vector<std::int32_t>& layers) {
       double most = 0;
-      for (const part& stage : stages_of(what.model, costs, layers))
+      for (const layer_cost& stage : stages_of(what.model, costs, layers))
         most = std::max(most, stage.seconds());
       return most;
     };

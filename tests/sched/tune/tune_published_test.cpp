@@ -163,12 +163,13 @@ TEST_CASE("fp8 halves what products keep, and doubles their rate") {
                                                         : VELO_TUNING_RECOMPUTE_NONE;
     wanted with = one;
     with.training += more;
-    return parts_of(testing::job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
-                    alone)
+    return layer_costs_of(
+               testing::job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
+               alone)
         .dense;
   };
   const double tokens = 256, h = 256, f = 1024;
-  const part wide = dense("", "none"), narrow = dense(", \"fp8\": true", "none");
+  const layer_cost wide = dense("", "none"), narrow = dense(", \"fp8\": true", "none");
   // Two inputs of norms, q, k, v in two bytes; two outputs of norms, one of attention, three of the
   // feed-forward in one; row sums in four.
   CHECK(narrow.kept == tokens * (2 * (2 + 3) * h + (3 * h + 3 * f) + 4 * 8));

@@ -38,7 +38,7 @@ sched::schedule order_of(const plan& one) {
   desc.chunks = one.layout.vpp;
   desc.microbatches = one.layout.microbatches;
   desc.cap = one.searched.cap;
-  return test::generate(desc, one.searched.costs);
+  return testing::generate(desc, one.searched.costs);
 }
 
 }  // namespace
@@ -51,10 +51,10 @@ TEST_CASE("an order that is searched for takes no less than its bound and holds 
       if (one.layout.pp == 1) continue;
       ++kinds[one.layout.kind];
       CHECK(one.bytes() <= all.of.profile.memory_bytes);
-      const parts costs = parts_of(all.of, one.layout);
+      const layer_costs costs = layer_costs_of(all.of, one.layout);
       const auto stages = stages_of(all.of.model, costs, one.stage_layers);
       double least = std::numeric_limits<double>::infinity();
-      for (const placement& of : placements_of(one.layout))
+      for (const sched::placement& of : placements_of(one.layout))
         least = std::min(least, least_seconds(one.layout, costs, stages, of));
       CHECK(least <= one.pipeline * (1 + 1e-9));
 
@@ -62,7 +62,7 @@ TEST_CASE("an order that is searched for takes no less than its bound and holds 
       const sched::schedule rows = order_of(one);
       CHECK(testing::violations_of(rows).empty());
       sched::ticks bytes;  // of activations, as shares
-      for (const part& stage : stages) bytes.shares.push_back(std::llround(stage.kept));
+      for (const layer_cost& stage : stages) bytes.shares.push_back(std::llround(stage.kept));
       std::vector<sched::stuck_rank> stuck;
       const sched::simulation times = sched::simulate(rows, bytes, stuck);
       REQUIRE(stuck.empty());

@@ -174,9 +174,9 @@ TEST_CASE("no pipeline of any kind takes less than its bound") {
   std::set<velo_schedule_kind> kinds;
   for (const plan& one : all.plans) {
     kinds.insert(one.layout.kind);
-    const parts costs = parts_of(all.of, one.layout);
+    const layer_costs costs = layer_costs_of(all.of, one.layout);
     const auto stages = stages_of(all.of.model, costs, one.stage_layers);
-    const placement of = placements_of(one.layout)[0];
+    const sched::placement of = placements_of(one.layout)[0];
     CHECK(least_seconds(one.layout, costs, stages, of) <= one.pipeline * (1 + 1e-9));
   }
   CHECK(kinds.size() == 11);
@@ -195,7 +195,7 @@ TEST_CASE("a pipeline of equal stages takes what the formula of 1F1B says") {
                                 "{\"inter_latency_us\": 0, \"intra_latency_us\": 0, "
                                 "\"intra_gb_per_s\": 1000000}");
   REQUIRE(found.plans.size() == 1);
-  const parts costs = parts_of(found.of, found.plans[0].layout);
+  const layer_costs costs = layer_costs_of(found.of, found.plans[0].layout);
   const double stage = 2 * costs.dense.seconds();
   CHECK(found.plans[0].pipeline == Approx((16 + 3) * stage).epsilon(0.02));
   CHECK(found.plans[0].bubble == Approx(3.0 / 19).epsilon(0.05));

@@ -1,4 +1,4 @@
-// What tests of tunings share: jobs in a line, read and searched.
+// Shared by tests of tunings: jobs in a line, read and searched.
 #pragma once
 
 #include <catch2/catch.hpp>

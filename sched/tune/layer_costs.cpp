@@ -1,6 +1,6 @@
-// Layers in numbers. Names: n tokens of a micro-batch that a rank sees before tensors are cut, t
-// the ranks that cut them.
-#include "sched/tune/parts.hpp"
+// Computes the costs of layers. Names: n is the number of a micro-batch's tokens on a rank before
+// tensor parallelism, t the number of ranks that share tensors.
+#include "sched/tune/layer_costs.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ struct link {
   double rate, latency;
 };
 
-// The slowest step of a ring over ranks `stride` apart. Between nodes every member in a node brings
+// The slowest step of a ring over ranks `stride` apart. Between nodes every member in a node adds
 // its own network link.
 link link_of(const profile& of, std::int64_t size, std::int64_t stride) {
   if (size * stride <= of.per_node) return {of.intra_rate, of.intra_latency};
@@ -29,8 +29,9 @@ double hops(std::int64_t size) {
   return std::ceil(std::log2(static_cast<double>(size)));
 }
 
-// Two all-to-alls of a pass, `bytes` each: links inside a node and between nodes work side by side.
-double exchange_seconds(const profile& of, std::int64_t size, double bytes) {
+// The time of two all-to-alls of a pass, `bytes` each: links inside a node and between nodes work
+// in parallel.
+double all_to_all_seconds(const profile& of, std::int64_t size, double bytes) {
   if (size == 1) return 0;
   const auto all = static_cast<double>(size);
   const auto near = static_cast<double>(std::min(size, of.per_node));
@@ -44,7 +45,7 @@ struct widths {
   explicit widths(const model& m, double t)
       : hidden(static_cast<double>(m.hidden)),
         heads(static_cast<double>(m.heads) / t),
-        // A rank has a whole head at least.
+        // A rank has at least one whole head.
         kv_heads(m.kv_rank > 0 ? heads : std::max(static_cast<double>(m.kv_heads) / t, 1.0)),
         query(static_cast<double>(m.head_dim + m.rope_dim)),
         value(static_cast<double>(m.kv_rank > 0 ? m.value_dim : m.head_dim)),
@@ -55,7 +56,7 @@ struct widths {
   double matrices;                 // of a feed-forward
 };
 
-// Builds parts: products, attention, kept tensors, exchanges, one call each.
+// Builds costs: one call each for products, attention, kept tensors and communication.
 class builder {
  public:
   builder(const job& what, const velo_tuning_layout& layout)
@@ -67,46 +68,46 @@ class builder {
         cp_(layout.cp),
         ep_(layout.ep),
         recompute_(layout.recompute),
-        // Tokens as tensors see them, and as what lies between tensors is cut.
+        // Tokens inside tensor-parallel blocks, and between them, where tokens are sharded.
         n_(static_cast<double>(layout.micro_batch) * static_cast<double>(what.training.sequence) /
            layout.cp),
         between_(what.training.sequence_parallel ? n_ / t_ : n_),
         w_(what.model, t_) {}
 
-  part dense() {
+  layer_cost dense() {
     begin();
     attention();
-    block_exchange();
+    gather_and_scatter();
     whole_feed_forward(static_cast<double>(m_.ffn_hidden) / t_);
     norm_output();  // input of the feed-forward
-    block_exchange();
+    gather_and_scatter();
     return layer();
   }
 
-  part moe() {
+  layer_cost moe() {
     begin();
     attention();
-    block_exchange();
+    gather_and_scatter();
     norm_output();
     router();
     experts();
     if (m_.shared_hidden > 0) {
       whole_feed_forward(static_cast<double>(m_.shared_hidden) / t_);
-      block_exchange();
+      gather_and_scatter();
     }
     return layer();
   }
 
-  part embedding() {
+  layer_cost embedding() {
     begin();
     made_.parameters = table();
     if (m_.dropout) kept(between_ * w_.hidden);
-    // Rows are read and written, and in the backward added to.
+    // Rows are read and written, and in the backward accumulated.
     made_.forward = made_.weight = 2 * between_ * element * w_.hidden / profile_.memory_rate;
     return made_;
   }
 
-  part output() {
+  layer_cost output() {
     begin();
     const double logits = n_ * static_cast<double>(m_.vocabulary) / t_;
     made_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
@@ -121,13 +122,13 @@ class builder {
  private:
   void begin() {
     made_ = {};
-    compute_ = exchanged_ = remade_core_ = remade_activation_ = remade_cheap_ = 0;
+    compute_ = all_to_all_ = remade_core_ = remade_activation_ = remade_cheap_ = 0;
     core_bytes_ = activation_bytes_ = cheap_bytes_ = 0;
   }
 
   double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / t_; }
 
-  // narrow: of 8 bits where training says so; all but output and router.
+  // narrow: 8 bits if the training says so; for all products but output and router.
   double product(double rows, double inner, double columns, double copies = 1,
                  bool narrow = false) {
     const double operations = 2 * rows * inner * columns;
@@ -142,7 +143,7 @@ class builder {
     return seconds;
   }
 
-  // What a norm made, for a product; `cheap` to make again.
+  // Keeps the output of a norm, the input of a product; it is cheap to recompute.
   void norm_output() {
     const double bytes = between_ * input_bytes_ * w_.hidden;
     kept(bytes);
@@ -176,8 +177,8 @@ class builder {
     return product(n_, inner, columns, 1, true);
   }
 
-  // Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values from narrow vectors;
-  // every rank makes the narrow ones for its own part of the tokens.
+  // Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values come from narrow
+  // vectors, which every rank makes for its own part of the tokens.
   void latent(double query, double key, double value) {
     const auto q = static_cast<double>(m_.q_rank), kv = static_cast<double>(m_.kv_rank);
     const auto rope = static_cast<double>(m_.rope_dim);
@@ -187,7 +188,7 @@ class builder {
     const double normed = between_ * input_bytes_ * (q + kv);
     kept(between_ * element * (q + kv + rope) + normed);
     double up = project(q > 0 ? q : w_.hidden, query);
-    // Keys' rotated part is shared by all heads.
+    // All heads share the rotated part of keys.
     up += project(kv, key - w_.heads * rope + value);
     cheap(normed, 2 * normed / profile_.memory_rate);
     cheap(n_ * element * (query + key + value), up);
@@ -209,8 +210,8 @@ class builder {
     ring(seconds);
   }
 
-  // Keys and values go around while scores are worked out; their gradients with them on the way
-  // back.
+  // Keys and values circulate while scores are computed; in the backward their gradients circulate
+  // with them.
   void ring(double attention) {
     if (cp_ == 1) return;
     const double bytes = n_ * element * w_.kv_heads * (w_.query + w_.value) * (cp_ - 1);
@@ -223,7 +224,7 @@ class builder {
     made_.input += exposed(2 * seconds, flash_backward * attention);
   }
 
-  // copies: of the matrices, each for its part of the rows.
+  // copies: the number of matrices, each for a part of the rows.
   void feed_forward(double rows, double width, double copies) {
     const double outer = m_.gated ? 2 : 1;
     product(rows, w_.hidden, outer * width, copies, true);
@@ -252,22 +253,22 @@ class builder {
     const double tokens = n_ / t_ * static_cast<double>(m_.active) * job_.training.imbalance;
     const double own = static_cast<double>(m_.experts) / ep_;
     kept(tokens * input_bytes_ * w_.hidden);  // what comes in
-    // What goes back; not needed where the router's weights are applied before the last product, as
-    // they are where that product's input is made again.
+    // The returned outputs. They are not needed if the router's weights are applied before the last
+    // product, which holds if that product's input is recomputed.
     kept(tokens * element * w_.hidden);
     cheap(tokens * element * w_.hidden, 0);
     feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
     made_.expert_parameters = own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
-    // Tokens go out in the bytes of a product's input, and come back in those of a sum.
+    // Tokens leave in the bytes of a product's input and return in those of a sum.
     const double seconds =
-        exchange_seconds(profile_, ep_, tokens * (input_bytes_ + element) / 2 * w_.hidden);
+        all_to_all_seconds(profile_, ep_, tokens * (input_bytes_ + element) / 2 * w_.hidden);
     made_.forward += seconds;
     made_.input += seconds;
-    exchanged_ += 2 * seconds;
+    all_to_all_ += 2 * seconds;
   }
 
   // A gather before a block and a scatter behind it, in the forward and in the backward.
-  void block_exchange() {
+  void gather_and_scatter() {
     const double bytes = n_ * element * w_.hidden;
     const double seconds =
         2 * (1 - profile_.tp_overlap) * collective_seconds(profile_, t_, 1, bytes);
@@ -281,13 +282,13 @@ class builder {
     made_.input += seconds;
   }
 
-  // What all layers end in: element-wise work, launches, recompute.
-  part layer() {
+  // The end of all layers: element-wise work, launches, recomputation.
+  layer_cost layer() {
     element_wise();
     made_.forward += profile_.layer_seconds;
     made_.input += profile_.layer_seconds;
     made_.weight += profile_.layer_seconds;
-    made_.hidden = profile_.fused_overlap * std::min(exchanged_, compute_);
+    made_.hidden = profile_.fused_overlap * std::min(all_to_all_, compute_);
     switch (recompute_) {
       case VELO_TUNING_RECOMPUTE_CORE:
         remake(core_bytes_, remade_core_);
@@ -322,15 +323,15 @@ class builder {
   const double n_, between_;
   const widths w_;
 
-  part made_;
-  double compute_ = 0, exchanged_ = 0;
+  layer_cost made_;
+  double compute_ = 0, all_to_all_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
   double cheap_bytes_ = 0, remade_cheap_ = 0;
 };
 
 }  // namespace
 
-part& part::operator+=(const part& more) {
+layer_cost& layer_cost::operator+=(const layer_cost& more) {
   forward += more.forward;
   input += more.input;
   weight += more.weight;
@@ -349,9 +350,9 @@ double collective_seconds(const profile& of, std::int64_t size, std::int64_t str
   return bytes * (all - 1) / all / over.rate + hops(size) * over.latency;
 }
 
-parts parts_of(const job& what, const velo_tuning_layout& layout) {
+layer_costs layer_costs_of(const job& what, const velo_tuning_layout& layout) {
   builder make(what, layout);
-  parts made;
+  layer_costs made;
   made.dense = make.dense();
   if (what.model.experts > 0) made.moe = make.moe();
   made.embedding = make.embedding();
@@ -364,7 +365,7 @@ parts parts_of(const job& what, const velo_tuning_layout& layout) {
   made.message_bytes = what.training.sequence_parallel ? whole / layout.tp : whole;
   const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;
   const link over = link_of(what.profile, layout.pp, below);
-  // One message has one link.
+  // A message uses one link.
   const double rate =
       layout.pp * below <= what.profile.per_node ? over.rate : what.profile.inter_rate;
   made.message_seconds = made.message_bytes / rate + over.latency;
@@ -380,7 +381,7 @@ parts parts_of(const job& what, const velo_tuning_layout& layout) {
 
 namespace {
 
-// Everything on one rank: nothing is cut.
+// A layout with everything on one rank.
 velo_tuning_layout uncut() {
   velo_tuning_layout one{};
   one.tp = one.pp = one.vpp = one.dp = one.cp = one.ep = one.micro_batch = 1;
@@ -401,10 +402,10 @@ job counted(const model& of) {
 double parameters_of(const model& of) {
   job alone = counted(of);
   alone.training.sequence = 1;
-  const parts all = parts_of(alone, uncut());
+  const layer_costs all = layer_costs_of(alone, uncut());
   double sum = all.embedding.parameters + all.output.parameters;
   for (std::int64_t i = 0; i < of.layers; ++i) {
-    const part& layer = all.layer(of, i);
+    const layer_cost& layer = all.layer(of, i);
     sum += layer.parameters + layer.expert_parameters;
   }
   return sum;
@@ -413,7 +414,7 @@ double parameters_of(const model& of) {
 double operations_of(const job& what) {
   job alone = counted(what.model);
   alone.training.sequence = what.training.sequence;
-  const parts all = parts_of(alone, uncut());
+  const layer_costs all = layer_costs_of(alone, uncut());
   double forward = all.output.forward;
   for (std::int64_t i = 0; i < what.model.layers; ++i) forward += all.layer(what.model, i).forward;
   return 3 * forward * static_cast<double>(what.training.global_batch);

@@ -1,5 +1,6 @@
-// A message has a number: what a stage receives forward for a unit, then what it receives backward.
-#include "sched/check/messages.hpp"
+// Numbers messages: first those that stages receive forward, by unit, then those that they receive
+// backward.
+#include "sched/check/sends.hpp"
 
 #include <map>
 #include <string>
@@ -13,7 +14,7 @@ bool is_forward(velo_action_kind kind) {
   return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_RECV_F;
 }
 
-// What a send returns upon.
+// The event at which a send returns.
 enum class meaning { at_once, receive, group };
 constexpr velo_violation_code code_of(meaning m) {
   return m == meaning::at_once   ? VELO_VIOLATION_STUCK
@@ -28,7 +29,7 @@ constexpr const char* clause_of(meaning m) {
 
 struct numbers {
   explicit numbers(const shape& what) : what(what), units(what.units()) {}
-  // The stages that make and need what an action moves; -1: there is none.
+  // The stages that make and use the contents of a message; -1: none.
   std::int32_t maker(const action& a) const {
     if (is_send(a.kind)) return a.stage;
     if (is_forward(a.kind)) return what.begins_chain(a.stage) ? -1 : a.stage - 1;
@@ -50,7 +51,7 @@ struct numbers {
   const std::int32_t units;
 };
 
-// Ranks that run until each waits; says where.
+// Runs the ranks until each waits, and tells where.
 class machines {
  public:
   machines(const schedule& what, const numbers& number, meaning of)
@@ -69,19 +70,19 @@ class machines {
     }
   }
   bool done(std::int32_t rank) const { return ranks_[rank].row.done(); }
-  std::int64_t place(std::int32_t rank) const { return ranks_[rank].row.place(); }
+  std::int64_t index(std::int32_t rank) const { return ranks_[rank].row.index(); }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
-  enum : std::uint8_t { sent = 1, received = 2 };  // which sides have come
+  enum : std::uint8_t { sent = 1, received = 2 };  // which sides are posted
   struct machine {
     machine(const schedule& what, std::int32_t rank) : row(what, rank) {}
-    row_reader row;                // passes an action when it is done
-    std::int64_t announced = 0;    // actions before this place have come
+    row_reader row;                // passes an action once it is done
+    std::int64_t announced = 0;    // actions before this index are posted
     std::size_t waits_for = none;  // a message
   };
 
-  // Passes the rank's next action; false at the end or where it waits.
+  // Passes the rank's next action; false at the end, or if the rank waits.
   bool advance(std::int32_t rank) {
     machine& me = ranks_[rank];
     if (me.row.done()) return false;
@@ -99,16 +100,16 @@ class machines {
     return true;
   }
 
-  // Shows the other sides the action at hand, in a group with those that stand behind it.
+  // Announces the next action to the other ranks, in a group with the messages right behind it.
   void announce(std::int32_t rank) {
     machine& me = ranks_[rank];
-    const std::int64_t place = me.row.place();
-    if (place < me.announced) return;
+    const std::int64_t index = me.row.index();
+    if (index < me.announced) return;
     const std::int64_t length = what_.length(rank);
-    for (me.announced = place; me.announced < length; ++me.announced) {
+    for (me.announced = index; me.announced < length; ++me.announced) {
       action a;
       what_.read(rank, me.announced, 1, &a);
-      if (!communicates(a.kind) || (meaning_ != meaning::group && me.announced > place)) return;
+      if (!communicates(a.kind) || (meaning_ != meaning::group && me.announced > index)) return;
       const std::size_t message = number_.of(a);
       seen_[message] |= is_send(a.kind) ? sent : received;
       const std::int32_t other =
@@ -134,7 +135,7 @@ class checker {
         number_(what.what()),
         most_(most),
         done_(number_.count()),
-        turn_(number_.count()) {}
+        send_number_(number_.count()) {}
 
   std::vector<violation> run() {
     for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) check_row(rank);
@@ -158,7 +159,7 @@ class checker {
     for (row_reader row(what_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       if (communicates(a.kind)) {
-        check_message(rank, row.place(), a);
+        check_message(rank, row.index(), a);
         continue;
       }
       const bool both = a.kind == VELO_ACTION_FB;
@@ -167,7 +168,7 @@ class checker {
         compute(false, both ? a.other_stage : a.stage, both ? a.other_microbatch : a.microbatch);
     }
   }
-  // Marks what an F or I uses and makes.
+  // Marks the message that an F or I uses and the one that it makes.
   void compute(bool forward, std::int32_t stage, std::int32_t unit) {
     done_[number_.of(forward, stage, unit)] |= used;
     const bool last = forward ? number_.what.ends_chain(stage) : number_.what.begins_chain(stage);
@@ -212,22 +213,22 @@ class checker {
     report(VELO_VIOLATION_MESSAGE, what_.rank_of(a.stage), -1, a, text_of(a) + " is missing");
   }
 
-  // Numbers the sends from a rank to another, and compares the receives.
+  // Numbers the sends between two ranks, and compares the receives.
   void check_order() {
-    using way = std::tuple<std::int32_t, std::int32_t, bool>;  // from, to, forward
+    using rank_pair = std::tuple<std::int32_t, std::int32_t, bool>;  // from, to, forward
     for (const bool sends : {true, false}) {
-      std::map<way, std::int32_t> turns;
+      std::map<rank_pair, std::int32_t> sends_of;
       for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) {
         for (row_reader row(what_, rank); !row.done(); row.pass()) {
           const action& a = row.next();
           if (!communicates(a.kind) || is_send(a.kind) != sends) continue;
-          const way of{what_.rank_of(number_.maker(a)), what_.rank_of(number_.user(a)),
-                       is_forward(a.kind)};
-          const std::int32_t turn = turns[of]++;
+          const rank_pair of{what_.rank_of(number_.maker(a)), what_.rank_of(number_.user(a)),
+                             is_forward(a.kind)};
+          const std::int32_t number_of_send = sends_of[of]++;
           if (sends)
-            turn_[number_.of(a)] = turn;
-          else if (turn_[number_.of(a)] != turn)
-            report(VELO_VIOLATION_FIFO, rank, row.place(), a,
+            send_number_[number_.of(a)] = number_of_send;
+          else if (send_number_[number_.of(a)] != number_of_send)
+            report(VELO_VIOLATION_FIFO, rank, row.index(), a,
                    text_of(a) + " is received in another order than it is sent");
         }
       }
@@ -240,22 +241,22 @@ class checker {
     for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) {
       if (all.done(rank)) continue;
       action a;
-      what_.read(rank, all.place(rank), 1, &a);
-      report(code_of(m), rank, all.place(rank), a, text_of(a) + clause_of(m));
+      what_.read(rank, all.index(rank), 1, &a);
+      report(code_of(m), rank, all.index(rank), a, text_of(a) + clause_of(m));
     }
   }
 
   const schedule& what_;
   const numbers number_;
   const std::size_t most_;
-  std::vector<std::uint8_t> done_;  // by message
-  std::vector<std::int32_t> turn_;  // of its send
+  std::vector<std::uint8_t> done_;         // by message
+  std::vector<std::int32_t> send_number_;  // of its send
   std::vector<violation> found_;
 };
 
 }  // namespace
 
-std::vector<violation> check_messages(const schedule& what, std::size_t most) {
+std::vector<violation> check_sends(const schedule& what, std::size_t most) {
   return checker(what, most).run();
 }
 

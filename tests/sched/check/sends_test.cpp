@@ -1,6 +1,6 @@
-// Sends and receives: what is wrong with them, each by a schedule with nothing else wrong; public
-// deadlocks; what lowering makes; and the validator against trying all interleavings.
-#include "sched/check/messages.hpp"
+// Sends and receives: each violation by a schedule with no other; known deadlocks; lowered rows;
+// and the validator against all interleavings.
+#include "sched/check/sends.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -164,8 +164,8 @@ TEST_CASE("no schedule that is made waits for ever once it is lowered") {
 
 namespace {
 
-// How far each rank comes where a send is under way while its rank receives, and has to be received
-// before the next action that is no message.
+// Runs ranks whose sends proceed while they receive, and must be received before the next action
+// that is no message.
 class started_sends {
  public:
   explicit started_sends(const sched::schedule& what) : rows_(rows_of(what)), at_(rows_.size()) {}
@@ -237,8 +237,8 @@ TEST_CASE("nor with sends first, where they are under way while their rank recei
 
 namespace {
 
-// All interleavings of a schedule's ranks, tried one by one, by what actions mean and nothing else.
-// A state is how far each rank has come.
+// Tries all interleavings of a schedule's ranks one by one, by the meaning of actions alone. A
+// state is the progress of each rank.
 class explorer {
  public:
   enum way { at_once, rendezvous, batched };
@@ -382,8 +382,8 @@ class explorer {
   way way_ = at_once;
 };
 
-// Whether every rank still has its own actions, each once, and two ranks' messages keep their
-// order.
+// Whether every rank still has its own actions, each once, and messages between two ranks keep
+// their order.
 bool same_actions(const rows& a, const rows& b) {
   const auto less = [](const sched::action& x, const sched::action& y) {
     return std::tie(x.kind, x.stage, x.microbatch, x.other_stage, x.other_microbatch) <

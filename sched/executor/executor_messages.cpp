@@ -1,4 +1,4 @@
-// What an executor's slots are given and what leaves them.
+// The messages of an executor: receiving, delivering, sending and releasing them.
 #include <utility>
 
 #include "core/handle/host_call.hpp"
@@ -10,32 +10,32 @@ using core::fail;
 using core::text;
 
 void executor::await_input(const action& a, std::int32_t stage, std::int32_t unit) {
-  if (!shape_.begins_chain(stage)) await(a, stage - 1, slot_of(stage, unit).has_input);
+  if (!shape_.begins_chain(stage)) await(a, stage - 1, unit_at(stage, unit).has_input);
 }
 
 void executor::await_gradient(const action& a, std::int32_t stage, std::int32_t unit) {
-  if (!shape_.ends_chain(stage)) await(a, stage + 1, slot_of(stage, unit).has_gradient);
+  if (!shape_.ends_chain(stage)) await(a, stage + 1, unit_at(stage, unit).has_gradient);
 }
 
-// Takes what the maker's rank sent until what is waited for is there.
+// Receives from the maker's rank until the message that is waited for is there.
 void executor::await(const action& a, std::int32_t maker, const bool& there) {
   const std::int32_t from = schedule_->rank_of(maker);
   while (!there) {
     if (from == desc_.rank)
       fail(VELO_ERR_STATE, "executor", text("a row that makes what %s needs", text_of(a).c_str()),
            text("nothing from stage %d before it", maker));
-    parcel_ptr given;
-    label of{};
+    message_ptr given;
+    message_tag of{};
     try {
-      of = courier_.receive(from, given);
+      of = channel_.receive(from, given);
     } catch (...) {
-      let_go(given);
+      release(given);
       throw;
     }
     const std::int32_t stages = shape_.stages;
     if (of.stage < 0 || of.stage >= stages || of.unit < 0 || of.unit >= units() ||
         schedule_->rank_of(of.stage) != from) {
-      let_go(given);
+      release(given);
       fail(VELO_ERR_PEER, "link", "a message of the same schedule",
            text("stage %d, unit %d from rank %d", of.stage, of.unit, from));
     }
@@ -43,15 +43,15 @@ void executor::await(const action& a, std::int32_t maker, const bool& there) {
   }
 }
 
-// Into the slot that it is for: of the stage behind, or before.
-void executor::deliver(const label& of, parcel_ptr given) {
-  const bool is_forward = of.way == direction::forward;
+// Puts a message into the state of the unit that it is for, on the stage behind or before.
+void executor::deliver(const message_tag& of, message_ptr given) {
+  const bool is_forward = of.toward == direction::forward;
   const std::int32_t stage = is_forward ? of.stage + 1 : of.stage - 1;
   const bool mine =
       stage >= 0 && stage < shape_.stages && chunk_of_[static_cast<std::size_t>(stage)] >= 0;
-  slot* to = mine ? &slot_of(stage, of.unit) : nullptr;
+  unit_state* to = mine ? &unit_at(stage, of.unit) : nullptr;
   if (to == nullptr || (is_forward ? to->has_input : to->has_gradient)) {
-    let_go(given);
+    release(given);
     fail(VELO_ERR_PEER, "link", "what this rank needs, once",
          text("stage %d's, unit %d", of.stage, of.unit));
   }
@@ -60,43 +60,43 @@ void executor::deliver(const label& of, parcel_ptr given) {
   to->void_input |= of.is_void;
 }
 
-void executor::hand_on(const action& maker, direction way, std::int32_t stage, std::int32_t unit,
-                       const made& out, core::stream& on) {
-  const bool is_forward = way == direction::forward;
+void executor::pass_on_result(const action& maker, direction toward, std::int32_t stage,
+                              std::int32_t unit, const made& out, core::stream& on) {
+  const bool is_forward = toward == direction::forward;
   if (is_forward ? shape_.ends_chain(stage) : shape_.begins_chain(stage)) return;
   out.require_all_counted();
-  parcel_ptr mine = parcel_of_host(out.tensors, out.count, maker);
+  message_ptr mine = message_of_host(out.tensors, out.count, maker);
   const std::int32_t to = schedule_->rank_of(is_forward ? stage + 1 : stage - 1);
-  slot& from = slot_of(stage, unit);
-  if (to == desc_.rank) return deliver({way, stage, unit, from.void_output}, std::move(mine));
+  unit_state& from = unit_at(stage, unit);
+  if (to == desc_.rank) return deliver({toward, stage, unit, from.void_output}, std::move(mine));
   (is_forward ? from.output : from.input_gradient) = std::move(mine);
-  if (!row_sends_) send(way, stage, unit, on);
+  if (!row_sends_) send(toward, stage, unit, on);
 }
 
-void executor::send(direction way, std::int32_t stage, std::int32_t unit, core::stream& on) {
-  const bool is_forward = way == direction::forward;
-  slot& from = slot_of(stage, unit);
-  parcel_ptr& what = is_forward ? from.output : from.input_gradient;
+void executor::send(direction toward, std::int32_t stage, std::int32_t unit, core::stream& on) {
+  const bool is_forward = toward == direction::forward;
+  unit_state& from = unit_at(stage, unit);
+  message_ptr& what = is_forward ? from.output : from.input_gradient;
   if (what != nullptr && !on.is_inline()) on.synchronize();
-  courier_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1),
-                {way, stage, unit, from.void_output}, what.get());
-  if (courier_.starts())
+  channel_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1),
+                {toward, stage, unit, from.void_output}, what.get());
+  if (channel_.starts())
     leaving_.push_back(std::move(what));
   else
-    let_go(what);
+    release(what);
 }
 
 void executor::finish_sends() {
   if (leaving_.empty()) return;
-  courier_.finish();
-  for (parcel_ptr& what : leaving_) let_go(what);
+  channel_.finish();
+  for (message_ptr& what : leaving_) release(what);
   leaving_.clear();
 }
 
-void executor::let_go(parcel_ptr& what) {
+void executor::release(message_ptr& what) {
   if (what == nullptr) return;
   if (what->received) {
-    courier_.give_back(*what);
+    channel_.give_back(*what);
   } else if (desc_.released != nullptr) {
     try {
       desc_.released(desc_.user, &what->from);
@@ -107,21 +107,21 @@ void executor::let_go(parcel_ptr& what) {
   what = nullptr;
 }
 
-// What the host queued may read its inputs still.
-void executor::clear(slot& done, core::stream& on) {
+// Work that the host queued may still read the inputs, so the stream is synchronized first.
+void executor::clear(unit_state& done, core::stream& on) {
   if (!on.is_inline() && (done.input != nullptr || done.gradient != nullptr)) on.synchronize();
-  let_go(done.input);
-  let_go(done.gradient);
+  release(done.input);
+  release(done.gradient);
   done.has_input = done.has_gradient = false;
 }
 
-// After a failure, of forwards that are void, and of what no B or W let go when a run ends: the
-// host frees what is its own.
+// Drops all messages: after a failure, after void forwards, and at the end of a run those that no B
+// or W released. The host frees its own.
 void executor::forget_all() noexcept {
   leaving_.clear();
-  for (slot& one : slots_) {
-    for (parcel_ptr* what : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
-      if (*what != nullptr) courier_.give_back(**what);
+  for (unit_state& one : units_) {
+    for (message_ptr* what : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
+      if (*what != nullptr) channel_.give_back(**what);
       what->reset();
     }
     one.has_input = one.has_gradient = one.void_input = one.void_output = false;

@@ -1,5 +1,5 @@
-// The form of messages.
-#include "sched/executor/courier.hpp"
+// Sends and receives the parts of a message: header, form, tensors.
+#include "sched/executor/stage_channel.hpp"
 
 #include "core/handle/host_call.hpp"
 #include "core/handle/record.hpp"
@@ -13,10 +13,10 @@ using core::text;
 namespace {
 
 constexpr std::uint32_t magic = 0x6f6c6576;  // velo
-constexpr std::uintptr_t lent_alignment = 64;
-enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
+constexpr std::uintptr_t borrow_alignment = 64;
+enum class contents : std::uint32_t { nothing, no_tensors, same_form, new_form };
 
-// A failure that a function of the link recorded.
+// Throws the failure that a function of the link recorded.
 [[noreturn]] void pass_on(const velo_error_info& known) {
   core::failure same;
   same.code = known.code;
@@ -28,8 +28,8 @@ enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
   throw same;
 }
 
-// Of a function of the link. As core::call_host, without a second `uncancelled` (10 ns a call): the
-// entry holds one. peer: the rank at the other end, -1 = of all of them.
+// Calls a function of the link as core::call_host does, without a second `uncancelled` scope (10 ns
+// a call), which the entry holds. peer: the rank at the other end, -1: all ranks.
 template <class Call>
 void call_link(const char* function, std::int32_t peer, Call&& call) {
   const std::uint32_t before = core::records_written();
@@ -47,64 +47,67 @@ void call_link(const char* function, std::int32_t peer, Call&& call) {
 
 }  // namespace
 
-struct courier::header {
+struct stage_channel::header {
   std::uint32_t mark;
-  told what;
-  direction way;
+  contents what;
+  direction toward;
   std::int32_t stage, unit;
   std::uint32_t tensors;
 };
 
-courier::courier(const velo_link& link, bool starts, core::memory_source& memory)
+stage_channel::stage_channel(const velo_link& link, bool starts, core::memory_source& memory)
     : link_(link), starts_(starts), memory_(memory) {}
-courier::~courier() = default;
+stage_channel::~stage_channel() = default;
 
-void courier::send_bytes(std::int32_t to, const void* bytes, std::uint64_t size) {
+void stage_channel::send_bytes(std::int32_t to, const void* bytes, std::uint64_t size) {
   call_link("send", to, [&] { return link_.send(link_.user, to, bytes, size); });
 }
 
-void courier::receive_bytes(std::int32_t from, void* bytes, std::uint64_t size) {
+void stage_channel::receive_bytes(std::int32_t from, void* bytes, std::uint64_t size) {
   call_link("receive", from, [&] { return link_.receive(link_.user, from, bytes, size); });
 }
 
-// As part of a message.
-void courier::pass(std::int32_t to, const void* bytes, std::uint64_t size) {
+// Sends a part of a message.
+void stage_channel::pass(std::int32_t to, const void* bytes, std::uint64_t size) {
   if (!starts_) return send_bytes(to, bytes, size);
   call_link("start_send", to, [&] { return link_.start_send(link_.user, to, bytes, size); });
 }
 
-void courier::finish() {
+void stage_channel::finish() {
   call_link("finish", -1, [&] { return link_.finish(link_.user); });
   under_way_.clear();
 }
 
-// nullptr: it is to be received.
-void* courier::borrow(std::int32_t from, std::uint64_t size) {
+// Returns nullptr if the bytes have to be received by copy.
+void* stage_channel::borrow(std::int32_t from, std::uint64_t size) {
   if (link_.borrow == nullptr) return nullptr;
   void* bytes = nullptr;
   call_link("borrow", from, [&] { return link_.borrow(link_.user, from, size, &bytes); });
   return bytes;
 }
 
-void courier::abort(const char* why) noexcept {
+void stage_channel::abort(const char* why) noexcept {
   if (link_.abort == nullptr) return;
   try {
     link_.abort(link_.user, why);
-  } catch (...) {  // the first failure is the one that is told
+  } catch (...) {  // the first failure is the one that is reported
   }
 }
 
-void courier::send(std::int32_t to, const label& of, const parcel* what) {
-  header h{magic, of.is_void ? told::nothing : told::no_tensors, of.way, of.stage, of.unit, 0};
+void stage_channel::send(std::int32_t to, const message_tag& of, const message* what) {
+  header h{magic,     of.is_void ? contents::nothing : contents::no_tensors,
+           of.toward, of.stage,
+           of.unit,   0};
   std::shared_ptr<const form>* last = nullptr;
   if (what != nullptr) {
-    last = &sent_[{static_cast<std::int32_t>(of.way), of.stage}];
-    h.what = *last != nullptr && same(**last, *what->what) ? told::same_form : told::new_form;
+    last = &sent_[{static_cast<std::int32_t>(of.toward), of.stage}];
+    h.what =
+        *last != nullptr && same(**last, *what->what) ? contents::same_form : contents::new_form;
     h.tensors = static_cast<std::uint32_t>(what->what->size());
   }
   pass(to, starts_ ? &under_way_.emplace_back(h) : &h, sizeof h);
   if (what == nullptr) return;
-  if (h.what == told::new_form) {
+  if (h.what == contents::new_form) {
     *last = what->what;
     pass(to, (*last)->data(), (*last)->size() * sizeof(tensor_form));
   }
@@ -115,8 +118,9 @@ void courier::send(std::int32_t to, const label& of, const parcel* what) {
   }
 }
 
-void courier::receive_form(std::int32_t from, const header& of, std::shared_ptr<const form>& into) {
-  if (of.what == told::new_form) {
+void stage_channel::receive_form(std::int32_t from, const header& of,
+                                 std::shared_ptr<const form>& into) {
+  if (of.what == contents::new_form) {
     auto made = std::make_shared<form>(of.tensors);
     receive_bytes(from, made->data(), made->size() * sizeof(tensor_form));
     into = std::move(made);
@@ -125,31 +129,31 @@ void courier::receive_form(std::int32_t from, const header& of, std::shared_ptr<
     fail(VELO_ERR_PEER, "link", "sizes before the first tensors", text("none from rank %d", from));
 }
 
-label courier::receive(std::int32_t from, parcel_ptr& into) {
+message_tag stage_channel::receive(std::int32_t from, message_ptr& into) {
   header h{};
   receive_bytes(from, &h, sizeof h);
-  if (h.mark != magic || h.what > told::new_form || h.tensors > VELO_EXECUTOR_TENSORS ||
-      (h.way != direction::forward && h.way != direction::backward))
+  if (h.mark != magic || h.what > contents::new_form || h.tensors > VELO_EXECUTOR_TENSORS ||
+      (h.toward != direction::forward && h.toward != direction::backward))
     fail(VELO_ERR_PEER, "link", "a message of an executor", text("another from rank %d", from));
-  const label of{h.way, h.stage, h.unit, h.what == told::nothing};
+  const message_tag of{h.toward, h.stage, h.unit, h.what == contents::nothing};
   into = nullptr;
-  if (h.what < told::same_form) return of;
-  std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.way), h.stage}];
+  if (h.what < contents::same_form) return of;
+  std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.toward), h.stage}];
   receive_form(from, h, last);
-  into = empty_parcel(last);  // its memory is the caller's, also when what follows fails
+  into = empty_message(last);  // the caller gives its memory back, also after a failure below
   for (std::size_t i = 0; i < into->tensors.size(); ++i) receive_tensor(from, *into, i);
   return of;
 }
 
-// Where the link has it, or in memory of its own.
-void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
+// Receives a tensor into memory borrowed from the link, or into memory of its own.
+void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t i) {
   const std::uint64_t bytes = bytes_of((*into.what)[i]);
   if (bytes == 0) return;
-  if (void* const lent = borrow(from, bytes); lent != nullptr) {
-    into.tensors[i].data = lent;
-    into.lent |= std::uint32_t{1} << i;  // from here on it is given back, whatever follows
-    if (reinterpret_cast<std::uintptr_t>(lent) % lent_alignment != 0)
-      fail(VELO_ERR_FOREIGN, "link.borrow", "memory aligned to 64 bytes", text("%p", lent));
+  if (void* const borrowed = borrow(from, bytes); borrowed != nullptr) {
+    into.tensors[i].data = borrowed;
+    into.borrowed |= std::uint32_t{1} << i;  // it is given back even if the next check fails
+    if (reinterpret_cast<std::uintptr_t>(borrowed) % borrow_alignment != 0)
+      fail(VELO_ERR_FOREIGN, "link.borrow", "memory aligned to 64 bytes", text("%p", borrowed));
     return;
   }
   into.tensors[i].data = memory_.take(bytes);
@@ -157,18 +161,18 @@ void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
   receive_bytes(from, into.tensors[i].data, bytes);
 }
 
-void courier::give_back(parcel& what) noexcept {
+void stage_channel::give_back(message& what) noexcept {
   for (std::size_t i = 0; what.owned >> i != 0; ++i)
     if ((what.owned >> i & 1) != 0) memory_.give(what.tensors[i].data, bytes_of((*what.what)[i]));
   what.owned = 0;
-  for (std::size_t i = 0; what.lent >> i != 0; ++i) {
-    if ((what.lent >> i & 1) == 0) continue;
+  for (std::size_t i = 0; what.borrowed >> i != 0; ++i) {
+    if ((what.borrowed >> i & 1) == 0) continue;
     try {
       link_.give_back(link_.user, what.tensors[i].data);
-    } catch (...) {  // nobody to tell
+    } catch (...) {  // there is no caller to report it to
     }
   }
-  what.lent = 0;
+  what.borrowed = 0;
 }
 
 }  // namespace velo::sched

@@ -1,5 +1,5 @@
-// Forms read from the host's tensors, and tensors made from forms.
-#include "sched/executor/parcel.hpp"
+// Reads forms from the host's tensors, and makes tensors of forms.
+#include "sched/executor/message.hpp"
 
 #include <cstring>
 
@@ -27,7 +27,7 @@ void require_compact(const velo_tensor& of, const char* name) {
   }
 }
 
-// False: sizes that no tensor has, or of more than most_bytes.
+// Returns false for sizes that no tensor has, and for more than most_bytes.
 bool count_bytes(const tensor_form& of, std::uint64_t& bytes) {
   std::uint64_t bits = std::uint64_t{of.dtype.bits} * of.dtype.lanes;
   bool fits = of.ndim >= 0 && of.ndim <= most_dims;
@@ -77,9 +77,9 @@ std::uint64_t bytes_of(const tensor_form& of) {
   return bytes;
 }
 
-parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const action& from) {
+message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, const action& from) {
   if (count == 0) return nullptr;
-  auto made = std::make_unique<parcel>();
+  auto made = std::make_unique<message>();
   made->what = std::make_shared<const form>(form_of(tensors, count));
   made->from = from;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -91,9 +91,9 @@ parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const 
   return made;
 }
 
-parcel_ptr empty_parcel(std::shared_ptr<const form> what) {
+message_ptr empty_message(std::shared_ptr<const form> what) {
   alignas(alignment) static char nothing[alignment];  // where tensors without bytes are
-  auto made = std::make_unique<parcel>();
+  auto made = std::make_unique<message>();
   made->what = std::move(what);
   made->received = true;
   for (const tensor_form& of : *made->what) {

@@ -1,0 +1,51 @@
+// Messages between stages.
+//
+// A message is tensors and the memory behind them. If it came from another rank, the memory is the
+// executor's or borrowed from the link. Else it is the host's, which is notified when the message
+// is no longer needed. A form is the description of tensors without their data. Sender and receiver
+// keep the last form of each stage and direction, so that it crosses only when it changes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sched/schedule/action.hpp"
+#include "velo/executor.h"
+
+namespace velo::sched {
+
+inline constexpr int most_dims = 8;
+
+struct tensor_form {  // as it crosses between ranks
+  velo_dtype dtype;
+  std::int32_t ndim;
+  std::int64_t shape[most_dims];  // zeros behind ndim
+};
+using form = std::vector<tensor_form>;
+
+bool same(const form& a, const form& b);
+
+// The form of the host's tensors; throws RANK, SHAPE, DTYPE, LAYOUT, DEVICE.
+form form_of(const velo_tensor* tensors, std::int64_t count);
+// The bytes of a tensor; throws PEER for sizes that no velo sender states.
+std::uint64_t bytes_of(const tensor_form& of);
+
+struct message {
+  std::shared_ptr<const form> what;
+  std::vector<velo_tensor> tensors;  // shapes are those of `what`
+  bool received = false;             // else the host's
+  std::uint32_t owned = 0;           // bits by tensor: received into memory of the executor
+  std::uint32_t borrowed = 0;        // bits by tensor: borrowed from the link
+  action from{};                     // of the host's: the action that made it
+
+  velo_tensors view() const { return {tensors.data(), static_cast<std::int64_t>(tensors.size())}; }
+};
+using message_ptr = std::unique_ptr<message>;
+
+// A message of the host's tensors; null if there are none.
+message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, const action& from);
+// A received message of a form. Tensors without bytes are complete; the others have no memory yet.
+message_ptr empty_message(std::shared_ptr<const form> what);
+
+}  // namespace velo::sched

@@ -1,0 +1,57 @@
+// The costs of a layer on one rank: seconds of its forward and its gradients, bytes that it keeps,
+// and parameters, under a layout and for one micro-batch.
+//
+// Time. A product takes its operations over the profile's rate, or the bytes of its matrices over
+// the memory's rate, whichever is longer; each of its two gradients takes what the forward takes.
+// Attention takes half of a full matrix of scores (causal), and 2.5 times that in its backward
+// (Dao, FlashAttention-2, 2023). Element-wise work moves every kept tensor twice.
+//
+// Tensor and sequence parallelism gather and scatter the activations once each before and behind
+// attention and feed-forward (Korthikanti et al., Reducing Activation Recomputation in Large
+// Transformer Models, 2022); context parallelism passes keys and values around a ring (Liu et al.,
+// Ring Attention, 2023); experts get their tokens by two all-to-alls.
+//
+// Kept activations are counted tensor by tensor as Korthikanti et al. do, two bytes an element. For
+// a layer of theirs (no gate, dropout, four times as wide, no fused attention) the sum is their s b
+// h (34 + 5 a s / h). Biases are omitted.
+#pragma once
+
+#include "sched/tune/job.hpp"
+
+namespace velo::sched::tune {
+
+// The cost of a layer, of the embedding, of the output, or of a whole stage.
+struct layer_cost {
+  double forward = 0, input = 0, weight = 0;  // seconds for a micro-batch
+  double hidden = 0;                          // seconds of experts' all-to-alls that an FB hides
+  double kept = 0;                            // bytes of activations
+  double remade = 0;                          // bytes that a backward recomputes, at most at a time
+  double parameters = 0;                      // of a rank, but for experts
+  double expert_parameters = 0;
+
+  double seconds() const { return forward + input + weight; }
+  layer_cost& operator+=(const layer_cost& more);
+};
+
+struct layer_costs {
+  layer_cost dense, moe, embedding, output;
+  double message_bytes = 0;    // from stage to stage
+  double message_seconds = 0;  // the same in time
+  double gathered_bytes = 0;   // buffers of tensor, context and expert parallelism
+
+  const layer_cost& layer(const model& of, std::int64_t index) const {
+    return of.has_experts(index) ? moe : dense;
+  }
+};
+
+layer_costs layer_costs_of(const job& what, const velo_tuning_layout& layout);
+
+// The time of a ring or a tree over `size` ranks that lie `stride` apart, in which every rank gets
+// or gives `bytes` of the others.
+double collective_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes);
+
+// The parameters of the whole model, and the operations that a step needs.
+double parameters_of(const model& of);
+double operations_of(const job& what);  // three times its forward's
+
+}  // namespace velo::sched::tune
