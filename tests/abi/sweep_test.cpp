@@ -108,12 +108,12 @@ std::string failed_argument() {
   return info.argument;
 }
 
-// How a plausible call ends in a world of its own: the same way each time.
+// How a plausible call ends in a sweep_world of its own: the same way each time.
 velo_status plausible_status(const function_info& f) {
   static std::map<std::string, velo_status> known;
   const auto found = known.find(f.name);
   if (found != known.end()) return found->second;
-  world w;
+  sweep_world w;
   return known[f.name] = swept(f, plausible(w, f));
 }
 
@@ -122,15 +122,15 @@ velo_status plausible_status(const function_info& f) {
 struct single_fault {
   const function_info& f;
   int at;
-  std::function<velo_value(world&)> value;
+  std::function<velo_value(sweep_world&)> value;
 
   void expect(velo_status code) const {
-    world w;
+    sweep_world w;
     expect(code, w);
   }
 
   // Whether the world is as it was: the call was refused.
-  bool expect(velo_status code, world& w) const {
+  bool expect(velo_status code, sweep_world& w) const {
     const velo_status before = plausible_status(f);
     std::vector<velo_value> values = plausible(w, f);
     values[static_cast<std::size_t>(at)] = value(w);
@@ -174,7 +174,7 @@ TEST_CASE("every function survives all its arguments being NULL or zero") {
 TEST_CASE("every function answers a plausible call") {
   int worked = 0;
   for (const function_info& f : functions) {
-    world w;
+    sweep_world w;
     worked += swept(f, plausible(w, f)) == VELO_OK ? 1 : 0;
   }
   CHECK(worked > 30);  // the sweep proves little where even this fails
@@ -188,12 +188,12 @@ TEST_CASE("every pointer may be NULL in turn") {
       if (!is_pointer(p)) continue;
       ++calls;
       if (p.nullable) {
-        world w;
+        sweep_world w;
         std::vector<velo_value> values = plausible(w, f);
         values[static_cast<std::size_t>(i)] = pointer(p, nullptr);
         swept(f, values);
       } else {
-        single_fault{f, i, [&](world&) { return pointer(p, nullptr); }}.expect(VELO_ERR_NULL);
+        single_fault{f, i, [&](sweep_world&) { return pointer(p, nullptr); }}.expect(VELO_ERR_NULL);
       }
     }
   }
@@ -205,7 +205,7 @@ TEST_CASE("every string may be bytes that are not UTF-8, which no record shows")
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
       if (f.parameters[i].kind != value_type::string) continue;
-      world w;
+      sweep_world w;
       std::vector<velo_value> values = plausible(w, f);
       const char* not_text = "\xffx\xc3\x80\x80{\xed\xa0\x80";
       values[static_cast<std::size_t>(i)] = pointer(f.parameters[i], not_text);
@@ -233,7 +233,7 @@ TEST_CASE("every integer may be at the ends of its type") {
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
       for (const std::int64_t end : ends_of(f.parameters[i].kind)) {
-        world w;
+        sweep_world w;
         std::vector<velo_value> values = plausible(w, f);
         values[static_cast<std::size_t>(i)] = integer(end);
         swept(f, values);
@@ -247,14 +247,14 @@ TEST_CASE("every integer may be at the ends of its type") {
 TEST_CASE("every handle of another kind is refused by the name of the parameter") {
   int calls = 0;
   for (const function_info& f : functions) {
-    std::optional<world> w;  // one for all calls that are refused
+    std::optional<sweep_world> w;  // one for all calls that are refused
     for (int i = 0; i < f.parameter_count; ++i) {
       const parameter_info& p = f.parameters[i];
       if (p.kind != value_type::handle) continue;
       for (int k = 0; k < kind_count; ++k) {
         if (k == kind_of(p)) continue;
         if (!w) w.emplace();
-        const auto other = [&](world& of) { return pointer(p, of.handles[k]); };
+        const auto other = [&](sweep_world& of) { return pointer(p, of.handles[k]); };
         if (!single_fault{f, i, other}.expect(VELO_ERR_HANDLE, *w)) w.reset();
         ++calls;
       }
@@ -266,7 +266,7 @@ TEST_CASE("every handle of another kind is refused by the name of the parameter"
 TEST_CASE("every destroyed handle is refused by the name of the parameter") {
   void* destroyed[kind_count] = {};
   {
-    const world w;
+    const sweep_world w;
     std::memcpy(destroyed, w.handles, sizeof destroyed);
   }
   int calls = 0;
@@ -274,7 +274,7 @@ TEST_CASE("every destroyed handle is refused by the name of the parameter") {
     for (int i = 0; i < f.parameter_count; ++i) {
       const parameter_info& p = f.parameters[i];
       if (p.kind != value_type::handle) continue;
-      single_fault{f, i, [&](world&) { return pointer(p, destroyed[kind_of(p)]); }}.expect(
+      single_fault{f, i, [&](sweep_world&) { return pointer(p, destroyed[kind_of(p)]); }}.expect(
           VELO_ERR_HANDLE);
       ++calls;
     }
@@ -286,7 +286,7 @@ TEST_CASE("every operator survives an args struct whose fields are all the same 
   int calls = 0;
   for (const function_info& f : functions) {
     if (f.parameter_count != 2 || std::strstr(f.parameters[1].type, "_args*") == nullptr) continue;
-    world w;
+    sweep_world w;
     std::vector<velo_value> values = plausible(w, f);
     const std::string name = std::string(f.name).substr(5);
     std::uint64_t needed = 0;

@@ -13,7 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "tests/faults/every_entry.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace {
 
@@ -79,8 +79,8 @@ void free(void* memory) {
 
 namespace {
 
-using velo::testing::entry;
-using velo::testing::every_entry;
+using velo::testing::call_row;
+using velo::testing::every_call_row;
 using velo::testing::world;
 
 std::int64_t host_bytes = 0;
@@ -105,7 +105,7 @@ struct outcome {
 };
 
 // One round of a row. The text of a loader's failure belongs to the thread: it is taken away.
-outcome round_of(const entry& row, shape how, int n) {
+outcome round_of(const call_row& row, shape how, int n) {
   world w(&host);
   row.begin(w);
   remaining = period = n;
@@ -116,7 +116,7 @@ outcome round_of(const entry& row, shape how, int n) {
   seen.failed = failed;
   velo_error_text(seen.text, sizeof seen.text, nullptr);
   if (seen.status != VELO_OK) seen.again = row.call(w);
-  row.undo(w);
+  row.end(w);
   while (dlerror() != nullptr) {
   }
   return seen;
@@ -126,7 +126,7 @@ outcome round_of(const entry& row, shape how, int n) {
 
 TEST_CASE("every function of the spec has a row") {
   const std::vector<std::string> missing = velo::testing::functions_without_a_row();
-  INFO("no row in tests/faults/*_rows.cpp or every_entry.cpp: "
+  INFO("no row in tests/calls/*_rows.cpp: "
        << Catch::StringMaker<std::vector<std::string>>::convert(missing));
   CHECK(missing.empty());
 }
@@ -167,7 +167,7 @@ TEST_CASE("whether closures can be made is not remembered from a moment without 
 
 TEST_CASE("an allocation that fails is a status in every function, changes and loses nothing") {
   int failures = 0;
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     for (int warm = 0; warm < 3; ++warm) {  // slabs, interned signatures, stacks of threads
       const outcome first = round_of(row, shape::never, 0);
       INFO(row.name);

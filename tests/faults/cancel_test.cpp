@@ -9,12 +9,14 @@
 #include <cstdlib>
 
 #include "core/context.hpp"
-#include "tests/faults/every_entry.hpp"
+#include "core/stream/event.hpp"
+#include "core/stream/stream.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace {
 
-using velo::testing::entry;
-using velo::testing::every_entry;
+using velo::testing::call_row;
+using velo::testing::every_call_row;
 using velo::testing::world;
 
 const velo_allocator host = {
@@ -29,7 +31,7 @@ const velo_allocator host = {
     }};
 
 struct asked {
-  const entry& row;
+  const call_row& row;
   world& in;
   velo_status status = VELO_ERR_INTERNAL;
   bool returned = false, survived = false;
@@ -48,7 +50,7 @@ void* call_while_asked_to_go(void* argument) {
 }  // namespace
 
 TEST_CASE("a cancellation that is asked for during a call takes effect after it") {
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     INFO(row.name);
     world w(&host);
     row.begin(w);
@@ -59,7 +61,7 @@ TEST_CASE("a cancellation that is asked for during a call takes effect after it"
     CHECK(a.returned);
     CHECK(a.status == VELO_OK);
     CHECK_FALSE(a.survived);
-    row.undo(w);
+    row.end(w);
   }
 }
 
@@ -163,11 +165,11 @@ TEST_CASE("a host's functions that are cancellation points end no thread in the 
   desc.parallel_for = &loops;
   desc.log = [](void*, velo_log_level, const char*, const char*) { pthread_testcancel(); };
   desc.config_json = R"({"log": "debug"})";
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     if (row.example == nullptr) continue;
     INFO(row.name);
     world w;
-    w.begin(desc, row);
+    row.begin(w, desc);
     asked a{row, w};
     pthread_t thread{};
     REQUIRE(pthread_create(&thread, nullptr, &call_while_asked_to_go, &a) == 0);

@@ -18,15 +18,15 @@
 #include <string>
 #include <utility>
 
-#include "tests/faults/every_entry.hpp"
+#include "tests/calls/rows.hpp"
 #include "velo/adapters.h"
 
 extern "C" char __data_start, _end;  // the linker's: the ends of what is static and writable
 
 namespace {
 
-using velo::testing::entry;
-using velo::testing::every_entry;
+using velo::testing::call_row;
+using velo::testing::every_call_row;
 using velo::testing::world;
 
 constexpr unsigned deadline_seconds = 60;
@@ -46,12 +46,12 @@ void bind_slot() {
 
 // Every row once; the name of the first that fails.
 const char* first_failure() {
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     world w;
     current = row.name.c_str();
     row.begin(w);
     if (row.call(w) != VELO_OK) return row.name.c_str();
-    row.undo(w);
+    row.end(w);
   }
   current = "the adapters' slots";
   bind_slot();
@@ -142,7 +142,7 @@ void __wrap__ZN4velo8adapters9fork_lock6unlockEv(void* lock) {
 }  // extern "C"
 
 TEST_CASE("a child of a fork under any lock of the process can do everything") {
-  every_entry();  // makes the test's own constants
+  every_call_row();  // makes the test's own constants
   forking = true;
   const char* failed = first_failure();
   forking = false;

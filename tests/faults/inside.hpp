@@ -7,30 +7,13 @@
 // had happened.
 #pragma once
 
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "tests/faults/every_entry.hpp"
+#include "tests/calls/scene.hpp"
 
 namespace velo::testing {
-
-// One object of every kind, most of which a row does not use.
-struct scene : world {
-  scene();
-  ~scene();
-
-  void* handle_of(const std::string& kind) const;  // "velo_pool"
-  void destroy(const std::string& kind);
-};
-
-// All kinds of the spec.
-std::vector<std::string> handle_kinds();
-
-// What the row's function does, once; nothing where it is not to meddle.
-extern std::function<void()> meddling;
-void meddle();
 
 struct inside_row {
   std::string callback;  // the spec's name: "velo_reduce_fn", "velo_allocator.allocate"

@@ -1,17 +1,18 @@
 // A host's functions that throw, in every function of the API: VELO_ERR_FOREIGN with what was
 // thrown, bad_alloc of an allocator VELO_ERR_MEMORY, and afterwards all is as before.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
 
-#include "tests/faults/every_entry.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace {
 
-using velo::testing::entry;
-using velo::testing::every_entry;
+using velo::testing::call_row;
+using velo::testing::every_call_row;
 using velo::testing::world;
 
 enum class thrown { nothing, number, exception, memory };
@@ -60,7 +61,7 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
       {thrown::memory, VELO_ERR_MEMORY, ""},
   };
   int failures = 0;
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     for (const expectation& expected : all) {
       bool more = true;
       for (int n = 1; more; ++n) {
@@ -78,7 +79,7 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
         CHECK(status == (more ? expected.status : VELO_OK));
         if (more) CHECK(cause() == expected.cause);
         if (more) CHECK(row.call(w) == VELO_OK);
-        row.undo(w);
+        row.end(w);
         CHECK(live == before);
         REQUIRE(n < 100);
       }
@@ -97,11 +98,11 @@ TEST_CASE("a parallel_for that throws is the host's failure, and the context goe
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.parallel_for = &loops;
   int failures = 0;
-  for (const entry& row : every_entry()) {
+  for (const call_row& row : every_call_row()) {
     if (row.example == nullptr) continue;
     INFO(row.name);
     world w;
-    w.begin(desc, row);
+    row.begin(w, desc);
     remaining = 1;
     threw = false;
     next = thrown::exception;

@@ -1,5 +1,5 @@
 // The rows of executors and mailboxes: a rank alone, which sends itself what crosses.
-#include "tests/faults/rows.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace velo::testing {
 namespace {
@@ -20,10 +20,7 @@ velo_status act(void*, velo_executor_call* call) {
 velo_status create_mailbox(world& w) {
   return velo_mailbox_create(1, std::int64_t{1} << 40, &w.mailbox);
 }
-velo_status get_link(world& w) {
-  velo_link link = VELO_LINK_INIT;
-  return velo_mailbox_get_link(w.mailbox, 0, &link);
-}
+constexpr auto get_link = &get<velo_mailbox_get_link, &world::mailbox, 0>;
 void open_mailbox(world& w) {
   open(w);
   must(create_mailbox(w));
@@ -95,58 +92,28 @@ void open_validated(world& w) {
   must(velo_executor_create(w.context, w.schedule, &part, &w.executor));
   must(run(w));
 }
-void close_executor(world& w) {
-  velo_timeline_destroy(w.timeline);
-  velo_executor_destroy(w.executor);
-  velo_schedule_destroy(w.schedule);
-  velo_mailbox_destroy(w.mailbox);
-  velo_group_destroy(w.groups[0]);
-  w.groups[0] = nullptr;
-  w.timeline = nullptr;
-  w.executor = nullptr;
-  w.schedule = nullptr;
-  w.mailbox = nullptr;
-  w.close();
-}
 
 }  // namespace
 
-std::vector<entry> executor_rows() {
+std::vector<call_row> executor_rows() {
   return {
-      {"velo_mailbox_create", open, create_mailbox, close_executor},
+      {"velo_mailbox_create", open, create_mailbox},
       {"velo_mailbox_destroy", open_mailbox,
-       [](world& w) {
-         velo_mailbox_destroy(w.mailbox);
-         const velo_status told = gone(get_link(w));
-         w.mailbox = nullptr;
-         return told;
-       },
-       close_executor},
-      {"velo_mailbox_get_link", open_mailbox, get_link, close_executor},
-      {"velo_group_get_link", open_group, group_link, close_executor},
-      {"velo_executor_create", open_schedule, create, close_executor},
+       destroy<velo_mailbox_destroy, &world::mailbox, get_link>},
+      {"velo_mailbox_get_link", open_mailbox, get_link},
+      {"velo_group_get_link", open_group, group_link},
+      {"velo_executor_create", open_schedule, create},
       {"velo_executor_destroy", open_executor,
-       [](world& w) {
-         velo_executor_destroy(w.executor);
-         const velo_status told = gone(velo_executor_cancel(w.executor));
-         w.executor = nullptr;
-         return told;
-       },
-       close_executor},
-      {"velo_executor_run", open_executor, run, close_executor},
+       destroy<velo_executor_destroy, &world::executor,
+               run_on<velo_executor_cancel, &world::executor>>},
+      {"velo_executor_run", open_executor, run},
       {"velo_executor_settle", open_validated,
-       [](world& w) { return velo_executor_settle(w.now, w.executor); }, close_executor},
-      {"velo_executor_get_stats", open_executor,
-       [](world& w) {
-         velo_executor_stats stats = VELO_EXECUTOR_STATS_INIT;
-         return velo_executor_get_stats(w.executor, &stats);
-       },
-       close_executor},
+       [](world& w) { return velo_executor_settle(w.now, w.executor); }},
+      {"velo_executor_get_stats", open_executor, get<velo_executor_get_stats, &world::executor>},
       {"velo_executor_cancel", open_executor,
-       [](world& w) { return velo_executor_cancel(w.executor); }, close_executor},
+       [](world& w) { return velo_executor_cancel(w.executor); }},
       {"velo_executor_get_timeline", open_run,
-       [](world& w) { return velo_executor_get_timeline(w.executor, &w.timeline); },
-       close_executor},
+       [](world& w) { return velo_executor_get_timeline(w.executor, &w.timeline); }},
   };
 }
 

@@ -1,27 +1,20 @@
-// The rows, written by hand: a call that does what its function is for.
-#include "tests/faults/every_entry.hpp"
+// The rows of contexts, streams, packs and kernels, those of operators, and the table of all rows.
+#include "tests/calls/rows.hpp"
 
 #include <iterator>
 #include <set>
 #include <stdexcept>
-#include <utility>
 
 #include "core/signature.hpp"
-#include "tests/faults/rows.hpp"
+#include "tests/ops/example_call.hpp"
 
 namespace velo::testing {
 
 char text[1 << 20];
 
-void must(velo_status status) {
-  if (status != VELO_OK) throw std::runtime_error("a row's preparation failed");
-}
 void nothing(world&) {}
 void open(world& w) {
   w.open();
-}
-void close(world& w) {
-  w.close();
 }
 void open_with_queue(world& w) {
   w.open();
@@ -80,6 +73,9 @@ void open_with_pack(world& w) {
   desc.k = desc.n = 4;
   must(velo_pack_create(w.context, &desc, &w.pack));
 }
+velo_status update_pack(world& w) {
+  return velo_pack_update(w.now, w.pack, &matrix);
+}
 void open_with_kernel(world& w) {
   w.open();
   const velo_kernel_desc desc = kernel_desc();
@@ -97,11 +93,6 @@ void open_with_tensor(world& w) {
   w.open();
   const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
   must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
-}
-void release_and_close(world& w) {
-  velo_tensor_release(w.managed);
-  w.managed = nullptr;
-  w.close();
 }
 
 velo_status run_queued(world& w) {
@@ -146,156 +137,99 @@ velo_status create_context(world& w) {
   return velo_context_create(&desc, &w.context);
 }
 
-const entry functions_by_hand[] = {
+const call_row functions_by_hand[] = {
     {"velo_last_error", nothing,
      [](world&) {
        velo_error_info info = VELO_ERROR_INFO_INIT;
        return velo_last_error(&info);
-     },
-     nothing},
-    {"velo_error_text", nothing, [](world&) { return velo_error_text(text, sizeof text, nullptr); },
-     nothing},
+     }},
+    {"velo_error_text", nothing,
+     [](world&) { return velo_error_text(text, sizeof text, nullptr); }},
     {"velo_status_describe", nothing,
-     [](world&) { return velo_status_describe(VELO_ERR_NULL, nullptr, nullptr); }, nothing},
+     [](world&) { return velo_status_describe(VELO_ERR_NULL, nullptr, nullptr); }},
     {"velo_tensor_create", open,
      [](world& w) {
        const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
        return velo_tensor_create(w.context, &dtype, 2, square, &w.managed);
-     },
-     release_and_close},
+     }},
     {"velo_tensor_import", open_with_tensor,
      [](world& w) {
        velo_tensor view{};
        return velo_tensor_import(w.context, w.managed, &view);
-     },
-     release_and_close},
+     }},
     {"velo_tensor_release", open_with_tensor,
      [](world& w) -> velo_status {
        velo_tensor_release(w.managed);
        w.managed = nullptr;
        return VELO_OK;
-     },
-     close},
+     }},
     {"velo_tensor_extent", nothing,
      [](world&) {
        std::uint64_t bytes = 0;
        return velo_tensor_extent(&matrix, &bytes);
-     },
-     nothing},
-    {"velo_context_create", nothing, create_context, close},
+     }},
+    {"velo_context_create", nothing, create_context},
     {"velo_context_destroy", open_with_event,
-     [](world& w) {
-       velo_context_destroy(w.context);
-       velo_stream stream = nullptr;
-       return gone(velo_context_stream(w.context, &stream));
-     },
-     nothing},
-    {"velo_context_stream", open,
-     [](world& w) {
-       velo_stream stream = nullptr;
-       return velo_context_stream(w.context, &stream);
-     },
-     close},
+     destroy<velo_context_destroy, &world::context, get<velo_context_stream, &world::context>>},
+    {"velo_context_stream", open, get<velo_context_stream, &world::context>},
     {"velo_config_set", open,
-     [](world& w) { return velo_config_set(w.context, "kernel.rms_norm", "reference"); }, close},
+     [](world& w) { return velo_config_set(w.context, "kernel.rms_norm", "reference"); }},
     {"velo_config_get", open,
      [](world& w) {
        return velo_config_get(w.context, "isa", text, sizeof text, nullptr, nullptr);
-     },
-     close},
-    {"velo_config_list", open,
-     [](world& w) { return velo_config_list(w.context, text, sizeof text, nullptr); }, close},
-    {"velo_context_get_stats", open,
-     [](world& w) {
-       velo_context_stats stats{};
-       stats.struct_size = sizeof stats;
-       return velo_context_get_stats(w.context, &stats);
-     },
-     close},
-    {"velo_stream_create", open, [](world& w) { return velo_stream_create(w.context, &w.queue); },
-     close},
+     }},
+    {"velo_config_list", open, write_text<velo_config_list, &world::context>},
+    {"velo_context_get_stats", open, get<velo_context_get_stats, &world::context>},
+    {"velo_stream_create", open, [](world& w) { return velo_stream_create(w.context, &w.queue); }},
     {"velo_stream_destroy", open_with_queue,
-     [](world& w) {
-       velo_stream_destroy(w.queue);
-       return gone(velo_stream_synchronize(w.queue));
-     },
-     close},
+     destroy<velo_stream_destroy, &world::queue, run_on<velo_stream_synchronize, &world::queue>>},
     {"velo_stream_synchronize", open_with_queue,
-     [](world& w) { return velo_stream_synchronize(w.queue); }, close},
-    {"velo_stream_query", open_with_queue,
-     [](world& w) {
-       std::int32_t done = 0;
-       return velo_stream_query(w.queue, &done);
-     },
-     close},
-    {"velo_stream_clear", open_with_queue, [](world& w) { return velo_stream_clear(w.queue); },
-     close},
+     [](world& w) { return velo_stream_synchronize(w.queue); }},
+    {"velo_stream_query", open_with_queue, get<velo_stream_query, &world::queue>},
+    {"velo_stream_clear", open_with_queue, [](world& w) { return velo_stream_clear(w.queue); }},
     {"velo_stream_wait", open_with_event,
-     [](world& w) { return velo_stream_wait(w.queue, w.event); }, close},
-    {"velo_event_create", open, [](world& w) { return velo_event_create(w.context, &w.event); },
-     close},
+     [](world& w) { return velo_stream_wait(w.queue, w.event); }},
+    {"velo_event_create", open, [](world& w) { return velo_event_create(w.context, &w.event); }},
     {"velo_event_destroy", open_with_event,
-     [](world& w) {
-       velo_event_destroy(w.event);
-       std::int32_t done = 0;
-       return gone(velo_event_query(w.event, &done));
-     },
-     close},
+     destroy<velo_event_destroy, &world::event, get<velo_event_query, &world::event>>},
     {"velo_event_record", open_with_event,
-     [](world& w) { return velo_event_record(w.event, w.queue); }, close},
+     [](world& w) { return velo_event_record(w.event, w.queue); }},
     {"velo_event_synchronize", open_with_event,
-     [](world& w) { return velo_event_synchronize(w.event, -1); }, close},
-    {"velo_event_query", open_with_event,
-     [](world& w) {
-       std::int32_t done = 0;
-       return velo_event_query(w.event, &done);
-     },
-     close},
+     [](world& w) { return velo_event_synchronize(w.event, -1); }},
+    {"velo_event_query", open_with_event, get<velo_event_query, &world::event>},
     {"velo_pack_create", open,
      [](world& w) {
        velo_pack_desc desc = VELO_PACK_DESC_INIT;
        desc.k = desc.n = 4;
        return velo_pack_create(w.context, &desc, &w.pack);
-     },
-     close},
-    {"velo_pack_destroy", open_with_pack,
-     [](world& w) {
-       velo_pack_destroy(w.pack);
-       return gone(velo_pack_update(w.now, w.pack, &matrix));
-     },
-     close},
-    {"velo_pack_update", open_with_pack,
-     [](world& w) { return velo_pack_update(w.now, w.pack, &matrix); }, close},
+     }},
+    {"velo_pack_destroy", open_with_pack, destroy<velo_pack_destroy, &world::pack, update_pack>},
+    {"velo_pack_update", open_with_pack, update_pack},
     {"velo_get_api", nothing,
      [](world&) {
        const struct velo_api* api = nullptr;
        return velo_get_api(100, sizeof *api, &api);
-     },
-     nothing},
+     }},
     {"velo_version", nothing,
-     [](world&) { return velo_version(nullptr, nullptr, nullptr, nullptr); }, nothing},
+     [](world&) { return velo_version(nullptr, nullptr, nullptr, nullptr); }},
     {"velo_capability_query", nothing,
      [](world&) {
        std::int32_t available = 0;
        return velo_capability_query(VELO_CAP_CLOSURES, &available);
-     },
-     nothing},
-    {"velo_describe", nothing, [](world&) { return velo_describe(text, sizeof text, nullptr); },
-     nothing},
+     }},
+    {"velo_describe", nothing, [](world&) { return velo_describe(text, sizeof text, nullptr); }},
     {"velo_op_count", nothing,
      [](world&) {
        std::int64_t count = 0;
        return velo_op_count(&count);
-     },
-     nothing},
+     }},
     {"velo_op_name", nothing,
      [](world&) {
        const char* name = nullptr;
        return velo_op_name(0, &name);
-     },
-     nothing},
+     }},
     {"velo_op_describe", nothing,
-     [](world&) { return velo_op_describe("add", text, sizeof text, nullptr); }, nothing},
+     [](world&) { return velo_op_describe("add", text, sizeof text, nullptr); }},
     {"velo_op_call", open,
      [](world& w) {
        static float sums[16];
@@ -304,17 +238,15 @@ const entry functions_by_hand[] = {
        velo_named_value values[] = {named_matrix("a"), named_matrix("b"), named_matrix("y")};
        values[2].value.as.tensor = &out;
        return velo_op_call(w.now, "add", values, 3);
-     },
-     close},
-    {"velo_op_infer", open, infer, close},
-    {"velo_op_explain", open, explain, close},
-    {"velo_invoke", nothing, invoke, nothing},
+     }},
+    {"velo_op_infer", open, infer},
+    {"velo_op_explain", open, explain},
+    {"velo_invoke", nothing, invoke},
     {"velo_kernel_register", open,
      [](world& w) {
        const velo_kernel_desc desc = kernel_desc();
        return velo_kernel_register(w.context, &desc, &w.kernel);
-     },
-     close},
+     }},
     {"velo_kernel_register", open,  // by library and symbol
      [](world& w) {
        velo_kernel_desc desc = VELO_KERNEL_DESC_INIT;
@@ -325,84 +257,66 @@ const entry functions_by_hand[] = {
        desc.binding = "x.numel, attr.alpha, x.data, 1, y.data, 1";
        desc.tensors = "in x f32, inout y f32";
        return velo_kernel_register(w.context, &desc, &w.kernel);
-     },
-     close},
+     }},
     {"velo_kernel_destroy", open_with_kernel,
      [](world& w) {
        velo_kernel_destroy(w.kernel);
        const velo_kernel_desc desc = kernel_desc();
        return velo_kernel_register(w.context, &desc, &w.kernel);
-     },
-     close},
+     }},
     {"velo_plugin_load", open,
-     [](world& w) { return velo_plugin_load(w.context, VELO_TEST_PLUGINS "/plugin_good.so"); },
-     close},
-    {"velo_kernel_list", open_with_kernel,
-     [](world& w) { return velo_kernel_list(w.context, text, sizeof text, nullptr); }, close},
-    {"velo_closure_create", open, create_closure, close},
+     [](world& w) { return velo_plugin_load(w.context, VELO_TEST_PLUGINS "/plugin_good.so"); }},
+    {"velo_kernel_list", open_with_kernel, write_text<velo_kernel_list, &world::context>},
+    {"velo_closure_create", open, create_closure},
     {"velo_closure_destroy", open_with_closure,
      [](world& w) -> velo_status {
        velo_closure_destroy(w.closure);
        return VELO_OK;
-     },
-     close},
+     }},
 };
 
-std::vector<entry> make_entries() {
+std::vector<call_row> make_rows() {
   static std::deque<example_call> examples;
-  std::vector<entry> all(std::begin(functions_by_hand), std::end(functions_by_hand));
-  for (entry& row : memory_rows()) all.push_back(std::move(row));
-  for (entry& row : plan_rows()) all.push_back(std::move(row));
-  for (entry& row : comm_rows()) all.push_back(std::move(row));
-  for (entry& row : topology_rows()) all.push_back(std::move(row));
-  for (entry& row : sched_rows()) all.push_back(std::move(row));
-  for (entry& row : executor_rows()) all.push_back(std::move(row));
-  for (entry& row : tune_rows()) all.push_back(std::move(row));
+  std::vector<call_row> all(std::begin(functions_by_hand), std::end(functions_by_hand));
+  for (const auto& rows : {memory_rows(), plan_rows(), comm_rows(), topology_rows(), sched_rows(),
+                           executor_rows(), tune_rows()})
+    all.insert(all.end(), rows.begin(), rows.end());
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.status != VELO_OK) continue;
     const example_call* example = &examples.emplace_back(sample);
     const std::string name = example->spec().function;
-    all.push_back({name, open, [](world& w) { return w.example->run(w.now); }, close, example});
-    all.push_back({name + " queued", open_with_queue, run_queued, close, example});
-    all.push_back({name + " by name", open_with_values, run_by_name, close, example});
+    all.push_back({name, open, [](world& w) { return w.example->run(w.now); }, example});
+    all.push_back({name + " queued", open_with_queue, run_queued, example});
+    all.push_back({name + " by name", open_with_values, run_by_name, example});
   }
   return all;
 }
 
 }  // namespace
 
-void world::open() {
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 2;
-  desc.allocator = allocator_;
-  open(desc);
+void call_row::begin(world& w) const {
+  w.example = example;
+  prepare(w);
+}
+void call_row::begin(world& w, const velo_context_desc& desc) const {
+  w.open(desc);
+  must(velo_stream_create(w.context, &w.queue));
+  w.example = example;
+  w.values = example->values(true);
+}
+void call_row::end(world& w) const {
+  if (w.peer_queue != nullptr) must(velo_stream_synchronize(w.peer_queue));
+  w.close();
 }
 
-void world::open(const velo_context_desc& desc) {
-  must(velo_context_create(&desc, &context));
-  must(velo_context_stream(context, &now));
-}
-
-void world::begin(const velo_context_desc& desc, const entry& row) {
-  open(desc);
-  must(velo_stream_create(context, &queue));
-  example = row.example;
-  values = example->values(true);
-}
-
-void world::close() {
-  velo_context_destroy(context);
-  context = nullptr;
-}
-
-const std::vector<entry>& every_entry() {
-  static const std::vector<entry> all = make_entries();
+const std::vector<call_row>& every_call_row() {
+  static const std::vector<call_row> all = make_rows();
   return all;
 }
 
 std::vector<std::string> functions_without_a_row() {
   std::set<std::string> known;
-  for (const entry& e : every_entry()) known.insert(e.name);
+  for (const call_row& e : every_call_row()) known.insert(e.name);
   std::vector<std::string> missing;
   for (const function_info& f : functions)
     if (known.count(f.name) == 0) missing.push_back(f.name);

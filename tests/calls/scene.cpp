@@ -1,9 +1,9 @@
 // The scene: an object of every kind, over functions of the host that can all meddle.
+#include "tests/calls/scene.hpp"
+
 #include <cstdlib>
 #include <cstring>
-#include <stdexcept>
-
-#include "tests/faults/inside_parts.hpp"
+#include <utility>
 
 namespace velo::testing {
 
@@ -43,47 +43,6 @@ const velo_parallel_for host_loops = {
 velo_status kernel_of_host(std::int64_t, float* y) {
   meddle_in("kernel");
   return y[0] < 0 ? VELO_ERR_ARGUMENT : VELO_OK;
-}
-
-struct kind {
-  const char* name;
-  void (*destroy)(world&);
-  void* (*handle)(const world&);
-};
-
-// One for every kind of handle.
-#define KIND(name, member)                                                                       \
-  {                                                                                              \
-#name, [](world &                                                                            \
-              w) { name##_destroy(w.member); }, [](const world& w) -> void* { return w.member; } \
-  }
-const kind kinds[] = {KIND(velo_stream, queue),
-                      KIND(velo_event, event),
-                      KIND(velo_pack, pack),
-                      KIND(velo_kernel, kernel),
-                      KIND(velo_closure, closure),
-                      KIND(velo_swap, swap),
-                      KIND(velo_collective, collective),
-                      KIND(velo_buckets, buckets),
-                      KIND(velo_executor, executor),
-                      KIND(velo_group, groups[0]),
-                      KIND(velo_context, context),
-                      KIND(velo_plan, plan),
-                      KIND(velo_recompute, recompute),
-                      KIND(velo_recompute_plan, recompute_plan),
-                      KIND(velo_adaptor, adaptor),
-                      KIND(velo_pool, pool),
-                      KIND(velo_topology, topology),
-                      KIND(velo_timeline, timeline),
-                      KIND(velo_schedule, schedule),
-                      KIND(velo_mailbox, mailbox),
-                      KIND(velo_tuning, tuning)};
-#undef KIND
-
-const kind& kind_named(const std::string& name) {
-  for (const kind& one : kinds)
-    if (one.name == name) return one;
-  throw std::runtime_error("a kind of handle without a row: " + name);
 }
 
 void open_context(world& w) {
@@ -187,25 +146,7 @@ scene::scene() {
 
 scene::~scene() {
   meddling = nullptr;
-  for (const kind& one : kinds)
-    if (one.handle(*this) != context) one.destroy(*this);
-  velo_context_destroy(context);
-  velo_context_destroy(peer);
-}
-
-void* scene::handle_of(const std::string& kind) const {
-  return kind_named(kind).handle(*this);
-}
-void scene::destroy(const std::string& kind) {
-  kind_named(kind).destroy(*this);
-}
-
-std::vector<std::string> handle_kinds() {
-  return {
-#define VELO_HANDLE(name, article, order) "velo_" #name,
-#include "abi/generated/handles.inc"
-#undef VELO_HANDLE
-  };
+  close();
 }
 
 }  // namespace velo::testing

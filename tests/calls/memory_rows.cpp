@@ -1,6 +1,6 @@
 // The rows of memory's functions: pools, adaptors, recompute and swaps; plans' are in
 // plan_rows.cpp.
-#include "tests/faults/rows.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace velo::testing {
 namespace {
@@ -27,13 +27,6 @@ void open_recorded(world& w) {
   must(velo_pool_record(w.pool, 20));
   must(velo_pool_note(w.pool, nullptr, "step 1"));
 }
-void close_pool(world& w) {
-  if (w.memory != nullptr) velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
-  w.memory = nullptr;
-  velo_pool_destroy(w.pool);
-  w.pool = nullptr;
-  w.close();
-}
 velo_status create_adaptor(world& w) {
   velo_allocator below = VELO_ALLOCATOR_INIT;
   must(velo_pool_allocator(w.pool, &below));
@@ -44,11 +37,6 @@ velo_status create_adaptor(world& w) {
 void open_with_adaptor(world& w) {
   open_pool(w);
   must(create_adaptor(w));
-}
-void close_adaptor(world& w) {
-  velo_adaptor_destroy(w.adaptor);
-  w.adaptor = nullptr;
-  close_pool(w);
 }
 velo_status choose_modules(world&) {
   static const velo_recompute_module modules[] = {
@@ -99,12 +87,6 @@ void open_with_released(world& w) {
   must(velo_recompute_release(w.recompute, w.region - 1, nullptr));
   must(velo_recompute_release(w.recompute, w.region, nullptr));
 }
-void close_recompute(world& w) {
-  velo_recompute_destroy(w.recompute);
-  w.recompute = nullptr;
-  w.region = -1;
-  close_pool(w);
-}
 velo_status add_op(world& w, std::int64_t before) {
   static const std::int64_t inputs[] = {0, 1, 2};
   velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;
@@ -126,10 +108,6 @@ void open_recompute_plan(world& w) {
 void open_solved_recompute(world& w) {
   open_recompute_plan(w);
   must(solve_recompute(w));
-}
-void close_recompute_plan(world& w) {
-  velo_recompute_plan_destroy(w.recompute_plan);
-  w.recompute_plan = nullptr;
 }
 // A swap on disk of objects in a pool of its own; pages of 4 KiB, three of them an object.
 constexpr std::uint64_t object_bytes = 10000;
@@ -170,11 +148,6 @@ void open_with_object_out(world& w) {
   open_with_object(w);
   must(send_object(w));
 }
-void close_swap(world& w) {
-  velo_swap_destroy(w.swap);
-  w.swap = nullptr;
-  close_pool(w);
-}
 // A step of two buffers that are not in memory at once, so that one goes and comes back.
 void open_placed(world& w) {
   open_swap(w);
@@ -205,236 +178,150 @@ velo_status run_step(world& w) {
   velo_swap_end_step(w.swap);
   return status;
 }
-void close_step(world& w) {
-  velo_swap_end_step(w.swap);
-  velo_plan_destroy(w.plan);
-  w.plan = nullptr;
-  close_swap(w);
-}
 
 }  // namespace
 
-std::vector<entry> memory_rows() {
+std::vector<call_row> memory_rows() {
   return {
       {"velo_pool_create", nothing,
        [](world& w) {
          velo_pool_desc desc = VELO_POOL_DESC_INIT;
          desc.kind = VELO_POOL_SHARED;
          return velo_pool_create(&desc, &w.pool);
-       },
-       close_pool},
+       }},
       {"velo_pool_destroy", open_pool,
-       [](world& w) {
-         velo_pool_destroy(w.pool);
-         return gone(velo_pool_check(w.pool));
-       },
-       nothing},
-      {"velo_pool_allocate", open_pool, allocate, close_pool},
+       destroy<velo_pool_destroy, &world::pool, run_on<velo_pool_check, &world::pool>>},
+      {"velo_pool_allocate", open_pool, allocate},
       {"velo_pool_free", open_with_block,
        [](world& w) {
          const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
          if (status == VELO_OK) w.memory = nullptr;
          return status;
-       },
-       close_pool},
+       }},
       {"velo_pool_free", open_with_block,  // behind the work of a stream
        [](world& w) {
          const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, w.queue);
          if (status == VELO_OK) w.memory = nullptr;
          return status;
-       },
-       close_pool},
+       }},
       {"velo_pool_trim", open_with_block,
-       [](world& w) { return velo_pool_trim(w.pool, 0, nullptr); }, close_pool},
+       [](world& w) { return velo_pool_trim(w.pool, 0, nullptr); }},
       {"velo_pool_set_limit", open_pool,
-       [](world& w) { return velo_pool_set_limit(w.pool, 1 << 20); }, close_pool},
-      {"velo_pool_allocator", open_pool,
-       [](world& w) {
-         velo_allocator allocator = VELO_ALLOCATOR_INIT;
-         return velo_pool_allocator(w.pool, &allocator);
-       },
-       close_pool},
+       [](world& w) { return velo_pool_set_limit(w.pool, 1 << 20); }},
+      {"velo_pool_allocator", open_pool, get<velo_pool_allocator, &world::pool>},
       {"velo_pool_functions", open_pool,
        [](world& w) {
          void *take = nullptr, *give = nullptr;
          return velo_pool_functions(w.pool, &take, &give);
-       },
-       close_pool},
-      {"velo_pool_check", open_with_block, [](world& w) { return velo_pool_check(w.pool); },
-       close_pool},
+       }},
+      {"velo_pool_check", open_with_block, [](world& w) { return velo_pool_check(w.pool); }},
       {"velo_pool_locate", open_with_block,
        [](world& w) {
          std::int32_t file = -1;
          std::uint64_t offset = 0;
          return velo_pool_locate(w.pool, w.memory, &file, &offset);
-       },
-       close_pool},
-      {"velo_pool_get_stats", open_with_block,
-       [](world& w) {
-         velo_pool_stats stats = VELO_POOL_STATS_INIT;
-         return velo_pool_get_stats(w.pool, &stats);
-       },
-       close_pool},
-      {"velo_pool_record", open_pool, [](world& w) { return velo_pool_record(w.pool, 2000); },
-       close_pool},
+       }},
+      {"velo_pool_get_stats", open_with_block, get<velo_pool_get_stats, &world::pool>},
+      {"velo_pool_record", open_pool, [](world& w) { return velo_pool_record(w.pool, 2000); }},
       {"velo_pool_note", open_recorded,
-       [](world& w) { return velo_pool_note(w.pool, w.memory, "said"); }, close_pool},
+       [](world& w) { return velo_pool_note(w.pool, w.memory, "said"); }},
       {"velo_pool_snapshot", open_recorded,
-       [](world& w) {
-         return velo_pool_snapshot(w.pool, VELO_SNAPSHOT_TIMELINE, text, sizeof text, nullptr);
-       },
-       close_pool},
+       write_text<velo_pool_snapshot, &world::pool, VELO_SNAPSHOT_TIMELINE>},
       {"velo_pool_save", open_recorded,
-       [](world& w) { return velo_pool_save(w.pool, VELO_SNAPSHOT_JSON, "faults-snapshot.json"); },
        [](world& w) {
-         std::remove("faults-snapshot.json");
-         close_pool(w);
+         const char* name = "faults-snapshot.json";
+         const velo_status status = velo_pool_save(w.pool, VELO_SNAPSHOT_JSON, name);
+         std::remove(name);
+         return status;
        }},
       {"velo_pool_get_stream_stats", open_with_block,
        [](world& w) {
          velo_pool_stream_stats stats = VELO_POOL_STREAM_STATS_INIT;
          return velo_pool_get_stream_stats(w.pool, w.queue, &stats);
-       },
-       close_pool},
-      {"velo_adaptor_create", open_pool, create_adaptor, close_adaptor},
+       }},
+      {"velo_adaptor_create", open_pool, create_adaptor},
       {"velo_adaptor_destroy", open_with_adaptor,
-       [](world& w) {
-         velo_adaptor_destroy(w.adaptor);
-         return gone(velo_adaptor_flush(w.adaptor));
-       },
-       close_pool},
-      {"velo_adaptor_allocator", open_with_adaptor,
-       [](world& w) {
-         velo_allocator allocator = VELO_ALLOCATOR_INIT;
-         return velo_adaptor_allocator(w.adaptor, &allocator);
-       },
-       close_adaptor},
-      {"velo_adaptor_get_stats", open_with_adaptor,
-       [](world& w) {
-         velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
-         return velo_adaptor_get_stats(w.adaptor, &stats);
-       },
-       close_adaptor},
+       destroy<velo_adaptor_destroy, &world::adaptor, run_on<velo_adaptor_flush, &world::adaptor>>},
+      {"velo_adaptor_allocator", open_with_adaptor, get<velo_adaptor_allocator, &world::adaptor>},
+      {"velo_adaptor_get_stats", open_with_adaptor, get<velo_adaptor_get_stats, &world::adaptor>},
       {"velo_adaptor_flush", open_with_adaptor,
-       [](world& w) { return velo_adaptor_flush(w.adaptor); }, close_adaptor},
+       [](world& w) { return velo_adaptor_flush(w.adaptor); }},
       {"velo_recompute_layers", nothing,
        [](world&) {
          velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
          velo_recompute_layer layer{};
          return velo_recompute_layers(&rule, &layer, 1, nullptr);
-       },
-       nothing},
-      {"velo_recompute_choose", nothing, choose_modules, nothing},
-      {"velo_recompute_create", open_pool, create_recompute, close_recompute},
+       }},
+      {"velo_recompute_choose", nothing, choose_modules},
+      {"velo_recompute_create", open_pool, create_recompute},
       {"velo_recompute_destroy", open_with_region,
-       [](world& w) {
-         velo_recompute_destroy(w.recompute);
-         velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
-         return gone(velo_recompute_get_stats(w.recompute, &stats));
-       },
-       close_pool},
-      {"velo_recompute_add", open_recompute, add_region, close_recompute},
+       destroy<velo_recompute_destroy, &world::recompute,
+               get<velo_recompute_get_stats, &world::recompute>>},
+      {"velo_recompute_add", open_recompute, add_region},
       {"velo_recompute_get_output", open_with_region,
-       [](world& w) { return velo_recompute_get_output(w.recompute, w.region, 1, &w.memory); },
        [](world& w) {
-         w.memory = nullptr;  // the region's
-         close_recompute(w);
+         void* memory = nullptr;
+         return velo_recompute_get_output(w.recompute, w.region, 1, &memory);
        }},
       {"velo_recompute_release", open_with_region,
-       [](world& w) { return velo_recompute_release(w.recompute, w.region, nullptr); },
-       close_recompute},
+       [](world& w) { return velo_recompute_release(w.recompute, w.region, nullptr); }},
       {"velo_recompute_restore", open_with_released,
-       [](world& w) { return velo_recompute_restore(w.recompute, w.region, nullptr); },
-       close_recompute},
+       [](world& w) { return velo_recompute_restore(w.recompute, w.region, nullptr); }},
       {"velo_recompute_end", open_with_region,
-       [](world& w) { return velo_recompute_end(w.recompute, w.region, nullptr); },
-       close_recompute},
+       [](world& w) { return velo_recompute_end(w.recompute, w.region, nullptr); }},
       {"velo_recompute_get_stats", open_with_region,
-       [](world& w) {
-         velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
-         return velo_recompute_get_stats(w.recompute, &stats);
-       },
-       close_recompute},
+       get<velo_recompute_get_stats, &world::recompute>},
       {"velo_recompute_plan_create", nothing,
-       [](world& w) { return velo_recompute_plan_create(&w.recompute_plan); },
-       close_recompute_plan},
+       [](world& w) { return velo_recompute_plan_create(&w.recompute_plan); }},
       {"velo_recompute_plan_destroy", open_recompute_plan,
-       [](world& w) {
-         velo_recompute_plan_destroy(w.recompute_plan);
-         velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
-         return gone(velo_recompute_plan_get_stats(w.recompute_plan, &stats));
-       },
-       nothing},
-      {"velo_recompute_plan_add", open_recompute_plan, [](world& w) { return add_op(w, 3); },
-       close_recompute_plan},
-      {"velo_recompute_plan_solve", open_recompute_plan, solve_recompute, close_recompute_plan},
+       destroy<velo_recompute_plan_destroy, &world::recompute_plan,
+               get<velo_recompute_plan_get_stats, &world::recompute_plan>>},
+      {"velo_recompute_plan_add", open_recompute_plan, [](world& w) { return add_op(w, 3); }},
+      {"velo_recompute_plan_solve", open_recompute_plan, solve_recompute},
       {"velo_recompute_plan_get_step", open_solved_recompute,
-       [](world& w) {
-         velo_recompute_step step = VELO_RECOMPUTE_STEP_INIT;
-         return velo_recompute_plan_get_step(w.recompute_plan, 0, &step);
-       },
-       close_recompute_plan},
+       get<velo_recompute_plan_get_step, &world::recompute_plan, 0>},
       {"velo_recompute_plan_get_stats", open_solved_recompute,
-       [](world& w) {
-         velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
-         return velo_recompute_plan_get_stats(w.recompute_plan, &stats);
-       },
-       close_recompute_plan},
-      {"velo_swap_create", open_for_swap, create_swap, close_swap},
+       get<velo_recompute_plan_get_stats, &world::recompute_plan>},
+      {"velo_swap_create", open_for_swap, create_swap},
       {"velo_swap_destroy", open_with_object_out,
-       [](world& w) {
-         velo_swap_destroy(w.swap);
-         velo_swap_stats stats = VELO_SWAP_STATS_INIT;
-         return gone(velo_swap_get_stats(w.swap, &stats));
-       },
-       close_pool},
-      {"velo_swap_add", open_swap, add_object, close_swap},
+       destroy<velo_swap_destroy, &world::swap, get<velo_swap_get_stats, &world::swap>>},
+      {"velo_swap_add", open_swap, add_object},
       {"velo_swap_drop", open_with_object_out,
-       [](world& w) { return velo_swap_drop(w.swap, w.object, nullptr); }, close_swap},
-      {"velo_swap_out", open_with_object, send_object, close_swap},
+       [](world& w) { return velo_swap_drop(w.swap, w.object, nullptr); }},
+      {"velo_swap_out", open_with_object, send_object},
       {"velo_swap_in", open_with_object_out,
        [](world& w) {
          return await_object(w, velo_swap_in(w.swap, w.object, nullptr, w.now, nullptr));
-       },
-       close_swap},
+       }},
       {"velo_swap_wait", open_with_object,
-       [](world& w) { return velo_swap_wait(w.swap, w.object, w.now); }, close_swap},
+       [](world& w) { return velo_swap_wait(w.swap, w.object, w.now); }},
       {"velo_swap_get_object", open_with_object,
        [](world& w) {
          velo_swap_object info = VELO_SWAP_OBJECT_INIT;
          return velo_swap_get_object(w.swap, w.object, &info);
-       },
-       close_swap},
+       }},
       {"velo_swap_assign", open_with_object,
-       [](world& w) { return velo_swap_assign(w.swap, w.object, 2); }, close_swap},
+       [](world& w) { return velo_swap_assign(w.swap, w.object, 2); }},
       {"velo_swap_forward", open_with_object,
-       [](world& w) { return await_object(w, velo_swap_forward(w.swap, 1, w.now)); }, close_swap},
+       [](world& w) { return await_object(w, velo_swap_forward(w.swap, 1, w.now)); }},
       {"velo_swap_backward", open_with_object_out,
-       [](world& w) { return velo_swap_backward(w.swap, 1, w.now); }, close_swap},
+       [](world& w) { return velo_swap_backward(w.swap, 1, w.now); }},
       {"velo_swap_update", open_with_object_out,
        [](world& w) {
          return velo_swap_update(
              w.swap, &w.object, 1, 3,
              [](void*, std::uint64_t, std::uint64_t, void* const*) -> std::int32_t { return 0; },
              nullptr);
-       },
-       close_swap},
-      {"velo_swap_get_stats", open_with_object,
-       [](world& w) {
-         velo_swap_stats stats = VELO_SWAP_STATS_INIT;
-         return velo_swap_get_stats(w.swap, &stats);
-       },
-       close_swap},
-      {"velo_swap_begin_step", open_placed, begin_step, close_step},
-      {"velo_swap_begin_stage", open_placed, run_step, close_step},
+       }},
+      {"velo_swap_get_stats", open_with_object, get<velo_swap_get_stats, &world::swap>},
+      {"velo_swap_begin_step", open_placed, begin_step},
+      {"velo_swap_begin_stage", open_placed, run_step},
       {"velo_swap_get_buffer", open_first_stage,
        [](world& w) {
          void* memory = nullptr;
          return velo_swap_get_buffer(w.swap, 0, &memory);
-       },
-       close_step},
-      {"velo_swap_end_step", open_first_stage, [](world& w) { return velo_swap_end_step(w.swap); },
-       close_step},
+       }},
+      {"velo_swap_end_step", open_first_stage, [](world& w) { return velo_swap_end_step(w.swap); }},
   };
 }
 

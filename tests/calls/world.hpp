@@ -1,30 +1,37 @@
-// Every function of the C API called once as its header says, and every operator on its example:
-// what the faults of this folder are planted into.
+// Objects of velo for a test: what calls of the C API work on, and what is left of them at the end.
 //
-// A row makes what its call needs, calls once, and puts everything back. A world has a context of
-// its own, so a row can be repeated, in a child of a fork too. The test "every function of the spec
-// has a row" (allocation_test.cpp) fails for one without.
+// A world starts empty; a test fills in the handles that it needs. Closing it destroys whatever is
+// left, in an order that velo allows, so a test may stop anywhere. A handle that the test destroyed
+// itself may stay: velo ignores it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-#include "tests/ops/example_call.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
 
-// What the rows work on: made by `prepare`, used by `call`, gone after `undo`.
-struct entry;
+class example_call;  // tests/ops/example_call.hpp
+
+// Ends the test by an exception: set-up that fails would make the test prove nothing.
+void must(velo_status status);
+
 struct world {
   explicit world(const velo_allocator* allocator = nullptr) : allocator_(allocator) {}
+  ~world() { close(); }
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
 
   const velo_allocator* allocator() const { return allocator_; }
   void open();  // a context of two threads, and its inline stream
   void open(const velo_context_desc& desc);
-  void close();  // destroys it, with all that is left in it
-  void begin(const velo_context_desc& desc,
-             const entry& row);  // of an operator, instead of its own
+  void close();  // destroys all that is left
+
+  // Handles by the name of their kind, such as "velo_pool".
+  void* handle_of(const std::string& kind) const;
+  void destroy(const std::string& kind);
 
   velo_context context = nullptr;
   velo_stream now = nullptr, queue = nullptr;
@@ -34,8 +41,8 @@ struct world {
   velo_closure closure = nullptr;
   velo_pool pool = nullptr;
   velo_adaptor adaptor = nullptr;
-  void* memory = nullptr;  // of the pool
   velo_plan plan = nullptr;
+  void* memory = nullptr;  // 1 MiB of the plan, or of the pool if there is no plan
   velo_recompute recompute = nullptr;
   std::int64_t region = -1;  // of it
   velo_recompute_plan recompute_plan = nullptr;
@@ -60,23 +67,7 @@ struct world {
   const velo_allocator* allocator_;
 };
 
-struct entry {
-  std::string name;
-  void (*prepare)(world&);
-  velo_status (*call)(world&);  // destroys: VELO_OK when the handle is gone
-  void (*undo)(world&);
-  const example_call* example = nullptr;
-
-  void begin(world& w) const {
-    w.example = example;
-    prepare(w);
-  }
-};
-
-// In the order of the spec; then every operator inline, on a queue, and by name. Made once.
-const std::vector<entry>& every_entry();
-
-// The names of functions that have no row.
-std::vector<std::string> functions_without_a_row();
+// The names of all kinds of handles in the spec.
+const std::vector<std::string>& handle_kinds();
 
 }  // namespace velo::testing

@@ -1,11 +1,9 @@
 // The rows of groups: of one rank, and of two, the second of which calls first, on a queue.
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <iterator>
 
-#include "tests/faults/rows.hpp"
+#include "tests/calls/rows.hpp"
 
 namespace velo::testing {
 namespace {
@@ -67,18 +65,9 @@ velo_status first(world& w) {
   return Call(w.now, w.groups[0], 0);
 }
 
-void close_all(world& w) {
-  if (w.peer_queue != nullptr) must(velo_stream_synchronize(w.peer_queue));
-  velo_context_destroy(w.peer);
-  w.peer = nullptr;
-  w.peer_queue = nullptr;
-  std::fill(std::begin(w.groups), std::end(w.groups), nullptr);
-  w.close();
-}
-
 template <collective Call>
-entry row_of(const char* name) {
-  return {name, open_for<Call>, first<Call>, close_all};
+call_row row_of(const char* name) {
+  return {name, open_for<Call>, first<Call>};
 }
 
 velo_status measure(velo_stream stream, velo_group group, int) {
@@ -199,46 +188,40 @@ void open_for_dispatch(world& w) {
 
 }  // namespace
 
-std::vector<entry> comm_rows() {
+std::vector<call_row> comm_rows() {
   return {
-      {"velo_group_create", open, create_one, close_all},
-      {"velo_group_create", open, create_met, close_all},
+      {"velo_group_create", open, create_one},
+      {"velo_group_create", open, create_met},
       {"velo_transport_query", open,
-       [](world& w) { return velo_transport_query(w.context, VELO_TRANSPORT_SHM); }, close_all},
-      {"velo_group_create_local", open_peer, create_two, close_all},
+       [](world& w) { return velo_transport_query(w.context, VELO_TRANSPORT_SHM); }},
+      {"velo_group_create_local", open_peer, create_two},
       {"velo_group_create_part", open_two,
        [](world& w) {
          const std::int32_t own[] = {0};
          return velo_group_create_part(w.groups[0], own, 1, nullptr, &w.groups[2]);
-       },
-       close_all},
+       }},
       {"velo_group_shrink",
        [](world& w) {
          open_two(w);
          velo_group_destroy(w.groups[1]);
          must(velo_group_abort(w.groups[0]));
        },
-       [](world& w) { return velo_group_shrink(w.groups[0], nullptr, &w.groups[2]); }, close_all},
+       [](world& w) { return velo_group_shrink(w.groups[0], nullptr, &w.groups[2]); }},
       {"velo_group_history", open_two,
-       [](world& w) { return velo_group_history(w.groups[0], text, sizeof text, nullptr); },
-       close_all},
+       [](world& w) { return velo_group_history(w.groups[0], text, sizeof text, nullptr); }},
       {"velo_group_destroy", open_one,
        [](world& w) {
          velo_group_destroy(w.groups[0]);
          return gone(velo_group_abort(w.groups[0]));
-       },
-       close_all},
-      {"velo_group_abort", open_two, [](world& w) { return velo_group_abort(w.groups[0]); },
-       close_all},
+       }},
+      {"velo_group_abort", open_two, [](world& w) { return velo_group_abort(w.groups[0]); }},
       {"velo_group_get_info", open_one,
        [](world& w) {
          velo_group_info info = VELO_GROUP_INFO_INIT;
          return velo_group_get_info(w.groups[0], &info);
-       },
-       close_all},
+       }},
       {"velo_group_describe", open_two,
-       [](world& w) { return velo_group_describe(w.groups[0], text, sizeof text, nullptr); },
-       close_all},
+       [](world& w) { return velo_group_describe(w.groups[0], text, sizeof text, nullptr); }},
       row_of<measure>("velo_group_measure"),
       row_of<barrier>("velo_group_barrier"),
       row_of<all_reduce>("velo_group_all_reduce"),
@@ -251,18 +234,14 @@ std::vector<entry> comm_rows() {
       row_of<all_to_all>("velo_group_all_to_all"),
       row_of<all_to_all_v>("velo_group_all_to_all_v"),
       {"velo_collective_create", open_one,
-       [](world& w) { return plan(w.groups[0], w.collective, 0); }, close_all},
+       [](world& w) { return plan(w.groups[0], w.collective, 0); }},
       {"velo_collective_destroy", open_planned,
-       [](world& w) {
-         velo_collective_destroy(w.collective);
-         return gone(velo_collective_describe(w.collective, text, sizeof text, nullptr));
-       },
-       close_all},
+       destroy<velo_collective_destroy, &world::collective,
+               write_text<velo_collective_describe, &world::collective>>},
       {"velo_collective_explain", open_planned,
-       [](world& w) { return velo_collective_explain(w.collective, text, sizeof text, nullptr); },
-       close_all},
+       write_text<velo_collective_explain, &world::collective>},
       {"velo_collective_start", open_for_start,
-       [](world& w) { return velo_collective_start(w.now, w.collective); }, close_all},
+       [](world& w) { return velo_collective_start(w.now, w.collective); }},
       {"velo_collective_start",
        [](world& w) {
          open_for_start(w);
@@ -271,13 +250,11 @@ std::vector<entry> comm_rows() {
        [](world& w) {
          const velo_status queued = velo_collective_start(w.queue, w.collective);
          return queued != VELO_OK ? queued : velo_stream_synchronize(w.queue);
-       },
-       close_all},
+       }},
       {"velo_collective_describe", open_planned,
-       [](world& w) { return velo_collective_describe(w.collective, text, sizeof text, nullptr); },
-       close_all},
-      {"velo_group_dispatch", open_for_dispatch, dispatch, close_all},
-      {"velo_group_combine", open_for_dispatch, combine, close_all},
+       write_text<velo_collective_describe, &world::collective>},
+      {"velo_group_dispatch", open_for_dispatch, dispatch},
+      {"velo_group_combine", open_for_dispatch, combine},
       row_of<gather>("velo_group_gather"),
       row_of<gather_v>("velo_group_gather_v"),
       row_of<scatter>("velo_group_scatter"),
@@ -287,8 +264,7 @@ std::vector<entry> comm_rows() {
        [](world& w) {  // to itself
          const velo_tensor x = tensor(from[0], most);
          return velo_group_send(w.now, w.groups[0], 0, &x);
-       },
-       close_all},
+       }},
       row_of<received>("velo_group_receive"),
       row_of<exchange>("velo_group_exchange"),
       {"velo_group_all_to_all_v",
@@ -299,8 +275,7 @@ std::vector<entry> comm_rows() {
        [](world& w) {
          const velo_status queued = all_to_all_v(w.queue, w.groups[0], 0);
          return queued != VELO_OK ? queued : velo_stream_synchronize(w.queue);
-       },
-       close_all},
+       }},
   };
 }
 
