@@ -30,7 +30,9 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md $
 include(${CMAKE_CURRENT_LIST_DIR}/installed_pages.cmake)
 set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore torch tune tvm_ffi)  # pretrain is built in the tree
 velo_install_page(README.md)
-velo_install_page(capi/python/README.md)
+foreach(folder capi/python capi/adapters memory comm sched ops)
+  velo_install_page(${folder}/README.md)
+endforeach()
 foreach(folder ${VELO_INSTALLED_EXAMPLES})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
           PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE PATTERN __pycache__ EXCLUDE)

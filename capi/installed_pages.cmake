@@ -1,11 +1,14 @@
-# The pages of the tree as they are installed: a link to what is installed leads to where that lies
-# then; of any other link its text is left. The rest of a page stays as it is.
+# The pages of the tree as they are installed: a link to an installed file leads to its place there;
+# of any other link the text is left, and of a picture nothing. The rest of a page stays as it is.
 function(velo_place_of path place)  # where a file of the tree is installed; empty for what is not
   set(found "")
   if(path STREQUAL "abi/generated/api.md")
     set(found ${CMAKE_INSTALL_FULL_DOCDIR}/api.md)
   elseif(path STREQUAL "capi/python/README.md")  # beside the pages of the other hosts
     set(found ${CMAKE_INSTALL_FULL_DOCDIR}/examples/python/README.md)
+  elseif(path MATCHES "^(memory|comm|sched|ops|capi/adapters)/README.md$")
+    string(REPLACE "capi/" "" name ${CMAKE_MATCH_1})
+    set(found ${CMAKE_INSTALL_FULL_DOCDIR}/guides/${name}.md)
   elseif(path MATCHES "^capi/python/(velo/.*)$")
     set(found ${CMAKE_INSTALL_FULL_DATADIR}/velo/python/${CMAKE_MATCH_1})
   elseif(path MATCHES "^(capi|cpp|capi/adapters)/include/(velo/.*)$")
@@ -23,11 +26,12 @@ function(velo_install_page page)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
   get_filename_component(folder ${page} DIRECTORY)
   velo_place_of(${page} own_place)
+  get_filename_component(own_name ${own_place} NAME)
   get_filename_component(own_place ${own_place} DIRECTORY)
   file(RELATIVE_PATH folder_there ${CMAKE_INSTALL_FULL_DOCDIR} ${own_place})
   file(READ ${PROJECT_SOURCE_DIR}/${page} rest)
   set(text "")
-  while(rest MATCHES "\\[([^][]+)\\]\\(([^]()#: ]+)(#[^)]*)?\\)")
+  while(rest MATCHES "!?\\[([^][]+)\\]\\(([^]()#: ]+)(#[^)]*)?\\)")
     set(link "${CMAKE_MATCH_0}")
     set(words "${CMAKE_MATCH_1}")
     set(section "${CMAKE_MATCH_3}")
@@ -40,6 +44,9 @@ function(velo_install_page page)
     if(EXISTS ${target})
       file(RELATIVE_PATH path ${PROJECT_SOURCE_DIR} ${target})
       velo_place_of(${path} place)
+      if(link MATCHES "^!")  # a picture
+        set(words "")
+      endif()
       set(link "${words}")
       if(place)
         file(RELATIVE_PATH path ${own_place} ${place})
@@ -49,5 +56,6 @@ function(velo_install_page page)
     string(APPEND text "${before}${link}")
   endwhile()
   file(WRITE ${PROJECT_BINARY_DIR}/pages/${page} "${text}${rest}")
-  install(FILES ${PROJECT_BINARY_DIR}/pages/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder_there})
+  install(FILES ${PROJECT_BINARY_DIR}/pages/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder_there}
+          RENAME ${own_name})
 endfunction()

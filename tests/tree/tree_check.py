@@ -7,7 +7,7 @@
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
 generated lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
+compiled examples), operators (ops/README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
 shipped is frozen in abi/, and no other), outputs (files are written in one way), places (tests and benches that run at the
 same time do not share a name or a file), skips (a test that leaves something out says so, for .ci/not_tested).
 """
@@ -182,18 +182,29 @@ def rule_isas(root):
 
 
 def rule_snippets(root):
-    examples = [p for p in committed(root) if p.startswith("examples/") and SOURCE.search(p)]
-    texts = ["\n".join(line.strip() for line in lines_of(root, p)) for p in examples]
+    # Python of the front page comes from the pages of hosts, whose programs tests/hosts runs.
+    def texts_of(pattern):
+        return [
+            "\n".join(line.strip()
+                      for line in lines_of(root, path))
+            for path in committed(root)
+            if re.match(pattern, path)
+        ]
+
+    compiled, pages = texts_of(r"examples/.*\.(c|cpp|hpp|h)$"), texts_of(r"examples/.*README\.md$")
     for page in (p for p in committed(root) if re.match(r"(examples/[^/]+/)?README\.md$", p)):
         text = "\n".join(lines_of(root, page)) + "\n"
-        for language, block in re.findall(r"^```(c|cpp)\n(.*?)^```", text, re.M | re.S):
+        blocks = re.findall(r"^```(c|cpp|python)\n(.*?)^```", text, re.M | re.S)
+        for language, block in blocks:
+            if language == "python" and page != "README.md":
+                continue  # tests/hosts runs the programs of these pages
             wanted = "\n".join(line.strip() for line in block.strip().split("\n"))
-            if not any(wanted in text for text in texts):
-                yield f"{page}: a {language} block is not part of any compiled example: {wanted[:60]!r}"
+            if not any(wanted in text for text in (pages if language == "python" else compiled)):
+                yield f"{page}: a {language} block is part of no compiled example: {wanted[:60]!r}"
 
 
 def rule_operators(root):
-    # The front page's table has every operator of the spec, and nothing else.
+    # The table of ops/README.md has every operator of the spec, and nothing else.
     paths = committed(root)
     families = [
         json.loads("\n".join(lines_of(root, p)))
@@ -201,11 +212,13 @@ def rule_operators(root):
         if re.match(r"abi/spec/ops/[^/]+\.json$", p)
     ]
     there = {operator["name"] for family in families for operator in family["ops"]}
-    text = "\n".join(lines_of(root, "README.md")) if "README.md" in paths else ""
-    section = re.search(r"^## Operators\n(.*?)^## ", text, re.M | re.S)
-    told = set(re.findall(r"`([a-z0-9_]+)`", section.group(1))) if section else set()
-    for name in sorted(there ^ told):
-        yield f"README.md: operator {name} is {'missing' if name in there else 'not in the spec'} (section Operators)"
+    page = "ops/README.md"
+    rows = [line.split("|") for line in lines_of(root, page)] if page in paths else []
+    listed = {
+        name for row in rows if len(row) == 5 for name in re.findall(r"`([a-z0-9_]+)`", row[2])
+    }
+    for name in sorted(there ^ listed):
+        yield f"{page}: operator {name} is {'missing' if name in there else 'not in the spec'}"
 
 
 def rule_versions(root):
@@ -327,9 +340,10 @@ PLANTED = [
     ("isas", "ops/norm/a.hpp", '// a\n#include "core/simd/avx512.hpp"\n'),
     ("isas", "ops/norm/a.inl", "/* a\n*/ kernels_amx();  // what runs\n"),
     ("snippets", "README.md", "```c\nint invented(void);\n```\n"),
+    ("snippets", "README.md", "```python\ninvented()\n```\n"),
     ("snippets", "examples/c/README.md", "```c\nint invented(void);\n```\n"),
     ("operators", "abi/spec/ops/extra.json", '{"ops": [{"name": "extra"}]}\n'),
-    ("operators", "README.md", "## Operators\n`gone`\n## Next\n"),
+    ("operators", "ops/README.md", "| family | `gone` | what |\n"),
     ("versions", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\nset(again 1.2.3)\n"),
     ("outputs", "memory/a.cpp", '// a\nint to = open(path, O_WRONLY | O_CREAT, 0600);\n'),
     ("outputs", "core/a.cpp", '// a\nstd::FILE* to = std::fopen(path, "we");\n'),
