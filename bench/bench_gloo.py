@@ -3,8 +3,9 @@
 
     bench_gloo.py STORE RANK SIZE     STORE: a file that all ranks see and that does not exist yet
 
-"ready" is the first answer. "row all_reduce f32 1024" (elements of the whole) is answered by "ok", or "no" where Gloo has no such
-collective; "call 7" by the seconds of one call after a barrier, with inputs written anew for round 7, or by -1 where what it gave is wrong.
+"ready" is the first answer. "row all_reduce f32 1024" (elements of the whole) is answered by "ok",
+or "no" where Gloo has no such collective; "call 7" by the seconds of one call after a barrier, with
+inputs written anew for round 7, or by -1 where what it gave is wrong.
 """
 import sys
 import time

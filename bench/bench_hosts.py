@@ -3,14 +3,16 @@
 
     bench_hosts.py [--hosts torch,jax,mindspore,tvm_ffi] [--blocks 61] [--json]
 
-rms_norm 4x64, add 4x64, swiglu 4x128 (a composition in every framework) and cross_entropy 4x64, float32, one thread; forward, and
-where the host has gradients the forward call that records one and its backward pass together. The shapes are so small that the way
-to velo is what is measured. Contenders of a host: `velo`, the function its users call; `own`, what they would call without it;
-of torch `dispatcher` too, velo's operator alone, torch.ops.velo.<op>.default. Each host is a process of its own, with the Python
-that has it (VELO_HOSTS_PYTHON, VELO_MINDSPORE_PYTHON; by default the two environments of tests/hosts/environments.sh). In it all
-contenders of all rows take turns in blocks of about a millisecond, shorter than Linux's time slice; a figure is the lower quartile
-over the blocks, of a call's wall time. Goals: goals.json, hosts. VELO_LIBRARY and VELO_ADAPTERS name the libraries, else the
-build's are taken.
+rms_norm 4x64, add 4x64, swiglu 4x128 (a composition in every framework) and cross_entropy 4x64,
+float32, one thread; forward, and where the host has gradients the forward call that records one and
+its backward pass together. The shapes are so small that the way to velo is what is measured.
+Contenders of a host: `velo`, the function its users call; `own`, what they would call without it;
+of torch `dispatcher` too, velo's operator alone, torch.ops.velo.<op>.default. Each host is a
+process of its own, with the Python that has it (VELO_HOSTS_PYTHON, VELO_MINDSPORE_PYTHON; by
+default the two environments of tests/hosts/environments.sh). In it all contenders of all rows take
+turns in blocks of about a millisecond, shorter than Linux's time slice; a figure is the lower
+quartile over the blocks, of a call's wall time. Goals: goals.json, hosts. VELO_LIBRARY and
+VELO_ADAPTERS name the libraries, else the build's are taken.
 """
 import argparse
 import json
@@ -228,7 +230,8 @@ def rows_of(host, options):
     }
     if not pathlib.Path(python).exists():
         print(
-            f"bench: {host} is left out, {python} is not there (tests/hosts/environments.sh makes it)",
+            f"bench: {host} is left out, {python} is not there (tests/hosts/environments.sh makes "
+            f"it)",
             file=sys.stderr)
         return []
     done = subprocess.run([python, __file__, "--child", host, "--blocks",
@@ -252,7 +255,8 @@ def table(rows):
 
 
 def judge(rows):
-    """A goal is an upper bound of velo's time by a peer's, of another operator where it names one."""
+    """A goal is an upper bound of velo's time by a peer's, of another operator where it names
+    one."""
     times = {(r["host"], r["operator"], r["mode"], r["contender"]): r["microseconds"] for r in rows}
     for goal in json.loads((FOLDER / "goals.json").read_text())["hosts"]:
         row = goal["row"]

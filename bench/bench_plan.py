@@ -3,17 +3,22 @@
 
     bench_plan.py DATA [--filter REGEX] [--json]
 
-DATA is a folder with placement/*.csv (id,lower,upper,size; the capacity stands in the name, NAME.CAPACITY.csv) and traces/*.csv (RMM's
-log). Rows: `place`, each instance on one thread and on two, seconds until it fits, 10 at most, and the sums of all; `trace`, each trace
-placed within a second; `online`, the same trace in a pool that knows nothing of what comes, beside the model of the allocator that
-frameworks use; `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a replay in which 5
-% of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds); `swap`, half of the
-peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the step, since a trace
-does not tell how long it computes); `swap_run`, the seconds that such a step takes on the clock (executed_step.py) over those planned;
-`joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making again together over the better of either alone. For all three
-each allocation of the trace is an operation that takes as long as the others, and reads what was allocated before it and what is freed
-before the next; `stitch`, a block of nine tenths of what is free in a thousand holes of 2 MiB, in seconds a GiB (best of five). One JSON object a
-row with --json. Goals: goals.json, plans. Needs nothing but Python; VELO_LIBRARY names the library, else the build's is taken.
+DATA is a folder with placement/*.csv (id,lower,upper,size; the capacity stands in the name,
+NAME.CAPACITY.csv) and traces/*.csv (RMM's log). Rows: `place`, each instance on one thread and on
+two, seconds until it fits, 10 at most, and the sums of all; `trace`, each trace placed within a
+second; `online`, the same trace in a pool that knows nothing of what comes, beside the model of the
+allocator that frameworks use; `pipeline`, a million buffers of a pipeline's stage within five, the
+height over the bound; `mismatch`, a replay in which 5 % of the tensors have other sizes and 1 % are
+new, the most bytes reserved over the most alive (worst of four seeds); `swap`, half of the peak as
+the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six
+lengths of the step, since a trace does not tell how long it computes); `swap_run`, the seconds that
+such a step takes on the clock (executed_step.py) over those planned; `joint`, 40 % of the peak and
+steps of 0.5 s, the stall of swapping and making again together over the better of either alone. For
+all three each allocation of the trace is an operation that takes as long as the others, and reads
+what was allocated before it and what is freed before the next; `stitch`, a block of nine tenths of
+what is free in a thousand holes of 2 MiB, in seconds a GiB (best of five). One JSON object a row
+with --json. Goals: goals.json, plans. Needs nothing but Python; VELO_LIBRARY names the library,
+else the build's is taken.
 """
 import argparse
 import contextlib
@@ -116,7 +121,8 @@ def placed(name, instance, plan, seconds):
 
 
 def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
-    """Buffers of the first of the stages under interleaved 1F1B, layers recomputed whole: (lower, upper, bytes)."""
+    """Buffers of the first of the stages under interleaved 1F1B, layers recomputed whole: (lower,
+    upper, bytes)."""
     draw, kept, made, now = random.Random(seed), {}, [], 0
     about = lambda kib: int(kib * (1 + 0.1 * draw.random())) * 1024  # noqa: E731
     sizes = [about(kib) for kib in (8192, 24576, 8192, 128, 8192, 8192, 32768, 32768, 4096, 64)]
@@ -168,7 +174,8 @@ def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
 
 
 def run_step(library, plan, pool, mode, buffers):
-    """Allocates and frees as the buffers say; the most bytes alive and reserved, and the counts of the step."""
+    """Allocates and frees as the buffers say; the most bytes alive and reserved, and the counts of
+    the step."""
     events = sorted((time, kind, index)
                     for index, (lower, upper, _) in enumerate(buffers)
                     for time, kind in ((lower, 1), (upper, 0)))
@@ -268,7 +275,8 @@ def transfers(plan, count):
 
 
 def operations(text):
-    """Buffers (lower, upper, bytes) and reads (buffer, time) of a trace whose allocations are operations at times 3 * i."""
+    """Buffers (lower, upper, bytes) and reads (buffer, time) of a trace whose allocations are
+    operations at times 3 * i."""
     buffers, reads, alive, count = [], [], {}, 0
     for line in text.decode().splitlines()[1:]:
         _, _, action, pointer, size, _ = line.split(",")
@@ -418,7 +426,8 @@ def stitched(library, holes=1000, size=2 << 20):
 
 
 def swapping(kind, library, file):
-    """A row of this kind, or why there is none: operations that need more at once than the budget."""
+    """A row of this kind, or why there is none: operations that need more at once than the
+    budget."""
     try:
         return {"swap": swaps, "swap_run": swap_run, "joint": joint}[kind](library, file.stem,
                                                                            file.read_bytes())
@@ -466,7 +475,8 @@ def judge(rows):
                 value = row[goal["statistic"]]
                 verdict = "reached" if value <= goal["bound"] else "NOT REACHED"
                 print(
-                    f"{verdict:11} {goal['id']} {row['instance']}: {goal['statistic']} {value:.6g}, goal at most {goal['bound']:g}"
+                    f"{verdict:11} {goal['id']} {row['instance']}: {goal['statistic']} "
+                    f"{value:.6g}, goal at most {goal['bound']:g}"
                 )
 
 

@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""Trains one Llama-style model through velo and in torch, from the same weights on the same windows, and compares tokens a second.
+"""Trains one Llama-style model through velo and in torch, from the same weights on the same
+windows, and compares tokens a second.
 
-    bench_pretrain.py [--velo build/examples/pretrain/pretrain] [--bench build/bench/bench_ops] [--dtypes f32,bf16] [--threads 2]
+    bench_pretrain.py [--velo build/examples/pretrain/pretrain] [--bench build/bench/bench_ops]
+        [--dtypes f32,bf16] [--threads 2]
                       [--steps 12] [--rounds 3] [--json]
 
-Each round runs every trainer once, one after the other, so that a change of the machine's mood meets all of them:
+Each round runs every trainer once, one after the other, so that a change of the machine's mood
+meets all of them:
     velo             examples/pretrain
     torch shipped    torch 2.15 eager, as pip installs it
-    torch tcmalloc   the same with tcmalloc preloaded, where it is installed (Debian: libtcmalloc-minimal4)
+    torch tcmalloc   the same with tcmalloc preloaded, where it is installed (Debian:
+                     libtcmalloc-minimal4)
     torch compiled   tcmalloc and torch.compile of the model's forward and loss
-velo writes its initial weights, its windows and its learning rates (--trace, --log); torch trains from those, and the losses of
-each step are compared, so that both are known to do the same work. In bf16 torch keeps bf16 parameters beside f32 masters by
-hand and steps the masters with fused AdamW, as velo does. The first two steps of each run are dropped; a figure is the median
-over all others of a run, and of that the median over the rounds. velo's share of the roofline is what its log says.
+velo writes its initial weights, its windows and its learning rates (--trace, --log); torch trains
+from those, and the losses of each step are compared, so that both are known to do the same work. In
+bf16 torch keeps bf16 parameters beside f32 masters by hand and steps the masters with fused AdamW,
+as velo does. The first two steps of each run are dropped; a figure is the median over all others of
+a run, and of that the median over the rounds. velo's share of the roofline is what its log says.
 """
 import argparse
 import ctypes.util
@@ -58,7 +63,8 @@ def read_safetensors(path, torch):
 
 
 class Llama:
-    """The model as a user writes it: one linear for each matrix, scaled_dot_product_attention, F.rms_norm."""
+    """The model as a user writes it: one linear for each matrix, scaled_dot_product_attention,
+    F.rms_norm."""
 
     def __init__(self, weights, torch):
         self.torch, self.F, self.w = torch, torch.nn.functional, weights
@@ -238,12 +244,14 @@ def goals_of(section, dtype):
 
 def verdict(goal, value, bound):
     print(
-        f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}"
+        f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal "
+        f"{bound:.2f}"
     )
 
 
 def judge(dtype, speeds, shares, cpu):
-    """Prints which of goals.json's pretrain goals are reached; `shares` has velo's, by statistic."""
+    """Prints which of goals.json's pretrain goals are reached; `shares` has velo's, by
+    statistic."""
     others = {name: speed for name, speed in speeds.items() if name != "velo"}
     for goal in goals_of("pretrain", dtype):
         bound = goal["bound"].get(cpu) if isinstance(goal["bound"], dict) else goal["bound"]
@@ -284,7 +292,8 @@ def compare(options, dtype):
         else:
             bound = f" {100 * row['roofline']:.1f} % of the roofline;" if name == "velo" else ""
             print(
-                f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of {peak / 1e9:.0f} GFLOP/s;{bound} "
+                f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of "
+                f"{peak / 1e9:.0f} GFLOP/s;{bound} "
                 f"velo is {row['velo_ratio']:.2f}x; losses within {apart:.1e}")
         if not apart < (1e-3 if dtype == "f32" else 5e-2):
             sys.exit(f"{name}: the losses differ from velo's: not the same training")

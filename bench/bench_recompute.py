@@ -3,12 +3,15 @@
 
     bench_recompute.py [--ops 20,30] [--seeds 3] [--budgets 0.1,0.4,0.7] [--seconds 60] [--skip-ilp]
 
-Steps of training - chains, and graphs drawn from a seed - are planned by velo and by Checkmate's integer program (MLSys'20, its
-section 4: stages, frontier advancing, frees in every stage), which scipy's HiGHS gets so many seconds for. A budget is a share of the
-way from the least any operation needs to the peak of running everything once. A row tells the seconds that recomputing adds over those
-of the step: of velo, of the program where it finished (`ilp`), else the best it had and its bound. Then the time of plans of 3,000
-operations and of choices of 128 layers with 16 options each within 80 GiB, processor time of the call alone. One JSON object a row.
-Goals: goals.json, recompute. Needs scipy (bench/requirements.txt); VELO_LIBRARY names the library, else the build's is taken.
+Steps of training - chains, and graphs drawn from a seed - are planned by velo and by Checkmate's
+integer program (MLSys'20, its section 4: stages, frontier advancing, frees in every stage), which
+scipy's HiGHS gets so many seconds for. A budget is a share of the way from the least any operation
+needs to the peak of running everything once. A row tells the seconds that recomputing adds over
+those of the step: of velo, of the program where it finished (`ilp`), else the best it had and its
+bound. Then the time of plans of 3,000 operations and of choices of 128 layers with 16 options each
+within 80 GiB, processor time of the call alone. One JSON object a row. Goals: goals.json,
+recompute. Needs scipy (bench/requirements.txt); VELO_LIBRARY names the library, else the build's is
+taken.
 """
 import argparse
 import ctypes
@@ -29,7 +32,8 @@ GIB = 1 << 30
 
 
 def training_step(forward, branches, seed):
-    """Operations (seconds, bytes, inputs, keep): forward ones, then a gradient for each, which takes what it took and made."""
+    """Operations (seconds, bytes, inputs, keep): forward ones, then a gradient for each, which
+    takes what it took and made."""
     draw = random.Random(seed)
     ops, parts = [], [[] for _ in range(forward)]
     for i in range(forward):
@@ -61,7 +65,8 @@ def bounds(ops):
 
 
 def plan(library, ops, budget):
-    """Seconds that velo's plan adds, and the milliseconds of finding it; None where it finds none."""
+    """Seconds that velo's plan adds, and the milliseconds of finding it; None where it finds
+    none."""
     handle = v.velo_recompute_plan()
     v.check(library, library.velo_recompute_plan_create(ctypes.byref(handle)))
     try:
@@ -87,7 +92,8 @@ def plan(library, ops, budget):
 
 
 class Program:
-    """An integer program in the rows of scipy.optimize.milp: lower <= sum of factor * variable <= upper."""
+    """An integer program in the rows of scipy.optimize.milp: lower <= sum of factor * variable <=
+    upper."""
 
     def __init__(self):
         self.costs, self.least, self.most, self.whole = [], [], [], []
@@ -119,7 +125,8 @@ class Program:
 
 
 def checkmate(ops, budget, seconds):
-    """Seconds that the best plan by stages adds, its lower bound, and whether they are one; None where there is no plan."""
+    """Seconds that the best plan by stages adds, its lower bound, and whether they are one; None
+    where there is no plan."""
     count, program, infinite = len(ops), Program(), float("inf")
     takers = [[k for k in range(count) if i in ops[k][2]] for i in range(count)]
     runs = [[program.variable(ops[i][0], least=float(i == t))
@@ -203,7 +210,8 @@ def time_large_plans(library):
 
 
 def layers_of_parts(kind):
-    """128 layers, each of a module with four parts: 16 combinations of the parts, and the whole. Modules as the library takes them."""
+    """128 layers, each of a module with four parts: 16 combinations of the parts, and the whole.
+    Modules as the library takes them."""
     draw, modules = random.Random(1), []
     for layer in range(128):
         if kind == "alike":
@@ -261,7 +269,8 @@ def judge(rows):
         if figures:
             said = "reached" if max(figures) <= goal["bound"] else "MISSED "
             print(
-                f"  {said}  {goal['id']}: {max(figures):.4g} of {goal['bound']} in the worst of {len(figures)} rows",
+                f"  {said}  {goal['id']}: {max(figures):.4g} of {goal['bound']} in the worst of "
+                f"{len(figures)} rows",
                 file=sys.stderr)
 
 

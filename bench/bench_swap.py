@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""What the tiers of a swap give, in GB/s: files beside fio, io_uring beside threads, other memory beside memcpy.
+"""What the tiers of a swap give, in GB/s: files beside fio, io_uring beside threads, other memory
+beside memcpy.
 
     bench_swap.py DIR [--size 536870912] [--block 1048576] [--depth 8] [--rounds 12] [--json]
 
-An object goes out and comes back: whole, and 12345 bytes shorter, from memory that begins anywhere. fio writes and reads velo's own
-file, in the same blocks, as many at a time, by io_uring around the page cache too, and from memory on huge pages as velo's is: a
-request of 1 MiB is one piece there, on ordinary pages 256, which a disk may split; that alone is worth half. Both take turns within a
-round, who goes first changes from round to round, and a figure is the median of the rounds' ratios: a disk that is
-shared is fast and slow by the minute. Checksums are measured apart: the share of the copies' time that is theirs. Goals: goals.json,
-swap. Needs fio (Debian's); VELO_LIBRARY names the library, else the build's is taken.
+An object goes out and comes back: whole, and 12345 bytes shorter, from memory that begins anywhere.
+fio writes and reads velo's own file, in the same blocks, as many at a time, by io_uring around the
+page cache too, and from memory on huge pages as velo's is: a request of 1 MiB is one piece there,
+on ordinary pages 256, which a disk may split; that alone is worth half. Both take turns within a
+round, who goes first changes from round to round, and a figure is the median of the rounds' ratios:
+a disk that is shared is fast and slow by the minute. Checksums are measured apart: the share of the
+copies' time that is theirs. Goals: goals.json, swap. Needs fio (Debian's); VELO_LIBRARY names the
+library, else the build's is taken.
 """
 import argparse
 import ctypes
@@ -44,7 +47,8 @@ class Memory:
 
 
 class Swap:
-    """An object that goes out and comes back: what is asked for is timed, what has to come before is not."""
+    """An object that goes out and comes back: what is asked for is timed, what has to come before
+    is not."""
 
     def __init__(self, library, context, memory, size, **desc):
         self.library, self.memory, self.size, self.resident = library, memory, size, True
@@ -222,7 +226,8 @@ def judge(rows):
         for row in found:
             reached = row["ratio"] >= goal["bound"]
             print(
-                f"  {'reached' if reached else 'MISSED '}  {goal['id']}: {row['shape']} {row['way']} {row['ratio']:.3f} of {goal['bound']}",
+                f"  {'reached' if reached else 'MISSED '}  {goal['id']}: {row['shape']} "
+                f"{row['way']} {row['ratio']:.3f} of {goal['bound']}",
                 file=sys.stderr)
 
 

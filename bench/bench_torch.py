@@ -3,13 +3,17 @@
 
 Alone it measures a list of rows and prints one JSON line for each:
     bench_torch.py [--threads 1,2] [--filter REGEX] [--budget SECONDS]
-With --serve it reads one request a line from standard input and answers each with one line; bench_ops asks so for the rows it
-is about to measure, so that both figures come from the same minute.
-    {"name": "rms_norm", "dtype": "f32", "shape": "8192x4096", "threads": 1, "sets": 2, "budget": 1.0}
-    {"name": ..., "results": [{"peer": "torch eager", "calls": 31, "min": 0.012, "p25": 0.0124}]}  or  {"error": "why"}
+With --serve it reads one request a line from standard input and answers each with one line;
+bench_ops asks so for the rows it is about to measure, so that both figures come from the same
+minute.
+    {"name": "rms_norm", "dtype": "f32", "shape": "8192x4096", "threads": 1, "sets": 2, "budget":
+        1.0}
+    {"name": ..., "results": [{"peer": "torch eager", "calls": 31, "min": 0.012, "p25": 0.0124}]}
+        or  {"error": "why"}
 
-"Memory kept" means that malloc never gives blocks back to the operating system: as shipped, torch pays a page fault for every 4 KiB of
-every fresh result, 3 to 6 times the cost of the operator itself. The settings must precede the first malloc, hence the re-exec.
+"Memory kept" means that malloc never gives blocks back to the operating system: as shipped, torch
+pays a page fault for every 4 KiB of every fresh result, 3 to 6 times the cost of the operator
+itself. The settings must precede the first malloc, hence the re-exec.
 """
 import argparse
 import json
@@ -65,8 +69,8 @@ def parse_shape(shape):
 
 
 class Operators:
-    """One method an operator: takes (torch dtype, dimensions, words), returns (make, compilable): make(function wrapper)
-    gives one callable working on buffers of its own."""
+    """One method an operator: takes (torch dtype, dimensions, words), returns (make, compilable):
+    make(function wrapper) gives one callable working on buffers of its own."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -338,7 +342,8 @@ class Bench:
                 print(f"{peer}: {row['name']}: {error}", file=sys.stderr)
 
     def measure(self, row):
-        """Asked for the same row again, goes on with its tensors and answers for all calls so far."""
+        """Asked for the same row again, goes on with its tensors and answers for all calls so
+        far."""
         if not hasattr(self.operators, row["name"]):
             return {**row, "error": "torch has no such row"}
         if row != self.row:

@@ -1,25 +1,30 @@
 #!/usr/bin/env python3
-"""Tokens a second of an unmodified transformers model in training: as torch runs it, and after velo.torch.enable(model).
+"""Tokens a second of an unmodified transformers model in training: as torch runs it, and after
+velo.torch.enable(model).
 
-    bench_torch_enable.py [--threads 2] [--dtype f32] [--rounds 3] [--steps 2] [--trainers ..] [--json]
-    bench_torch_enable.py --grid [--hidden 64,256,512,1024] [--work training,prefill,decode] [--dtype f32] [--threads 2]
+    bench_torch_enable.py [--threads 2] [--dtype f32] [--rounds 3] [--steps 2] [--trainers ..]
+        [--json]
+    bench_torch_enable.py --grid [--hidden 64,256,512,1024] [--work training,prefill,decode]
+        [--dtype f32] [--threads 2]
                           [--seconds 20]
 
-The model is LlamaForCausalLM of bench_pretrain's size with random weights; a step is forward, backward and torch.optim.AdamW.
-Each trainer lives in a process of its own and waits while another one works; a round lets every one of them take `steps` steps,
-so that a change of the machine's mood meets all of them, and compiling is paid once:
+The model is LlamaForCausalLM of bench_pretrain's size with random weights; a step is forward,
+backward and torch.optim.AdamW. Each trainer lives in a process of its own and waits while another
+one works; a round lets every one of them take `steps` steps, so that a change of the machine's mood
+meets all of them, and compiling is paid once:
     stock eager      torch and transformers as pip installs them
     stock compiled   the same model through torch.compile
     velo             velo.torch.enable(model), eager
     velo level 1     the same with level=1
     velo compiled    velo.torch.enable(model) through torch.compile
-All start from the same weights and see the same symbols, so their losses must agree; in bf16 only about, since velo.torch.AdamW
-keeps f32 masters and moments where torch's has bf16 ones. The first two steps of each are dropped, and the first after a wait,
-which finds its memory gone cold; a figure is the median over all others. "others" is what processes that do not belong to the
+All start from the same weights and see the same symbols, so their losses must agree; in bf16 only
+about, since velo.torch.AdamW keeps f32 masters and moments where torch's has bf16 ones. The first
+two steps of each are dropped, and the first after a wait, which finds its memory gone cold; a
+figure is the median over all others. "others" is what processes that do not belong to the
 measurement used of the machine: with more than 0.1 processors it is none.
 
---grid: that enabling never loses, on small models (enable_grid.py); below 0.98x in a cell the program fails.
-VELO_LIBRARY and VELO_ADAPTERS name the libraries, else the build's are taken.
+--grid: that enabling never loses, on small models (enable_grid.py); below 0.98x in a cell the
+program fails. VELO_LIBRARY and VELO_ADAPTERS name the libraries, else the build's are taken.
 """
 import argparse
 import json
@@ -161,7 +166,8 @@ def report(options, trainers):
             print(json.dumps(row))
         else:
             print(
-                f"{options.dtype:4} {options.threads}T {name:15} {speed:8.0f} tokens/s  {ratio:5.2f}x {next(iter(trainers))}; "
+                f"{options.dtype:4} {options.threads}T {name:15} {speed:8.0f} tokens/s  "
+                f"{ratio:5.2f}x {next(iter(trainers))}; "
                 f"losses within {apart:.1e}; others used {row['others']:.1f} processors")
         if not apart < AGREE[options.dtype]:
             sys.exit(f"{name}: the losses differ from stock's: not the same training")

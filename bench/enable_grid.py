@@ -1,9 +1,12 @@
-"""That enabling never loses: small Llamas in training, prefill and decode, stock and enabled in turns (bench_torch_enable.py --grid).
+"""That enabling never loses: small Llamas in training, prefill and decode, stock and enabled in
+turns (bench_torch_enable.py --grid).
 
-A piece of work is a training step of 128 symbols, a forward of 128 (prefill), or 16 symbols generated behind 16 with a cache
-(decode). Both sides are one model in one process, so that they share the pages and the caches' mood: a turn is a block of pieces
-stock and a block enabled, next to each other, the first piece after each change untimed, and gives one ratio of their medians. A
-cell is the median ratio over the turns. Turns are taken until its 95 % interval is narrower than 0.02, at most `seconds` a cell.
+A piece of work is a training step of 128 symbols, a forward of 128 (prefill), or 16 symbols
+generated behind 16 with a cache (decode). Both sides are one model in one process, so that they
+share the pages and the caches' mood: a turn is a block of pieces stock and a block enabled, next to
+each other, the first piece after each change untimed, and gives one ratio of their medians. A cell
+is the median ratio over the turns. Turns are taken until its 95 % interval is narrower than 0.02,
+at most `seconds` a cell.
 """
 import gc
 import math
@@ -60,7 +63,8 @@ def interval(ratios):
 
 
 class Sides:
-    """One model, stock or enabled; each side has an AdamW of its own, made while its name leads to it."""
+    """One model, stock or enabled; each side has an AdamW of its own, made while its name leads to
+    it."""
 
     def __init__(self, torch, enable, model):
         self.torch, self.enable, self.model, self.optimizers = torch, enable, model, {}
@@ -113,7 +117,8 @@ def run(torch, enable, make_model, options):
             low, high = interval(ratios)
             ratio = statistics.median(ratios)
             print(
-                f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock {statistics.median(stock) * 1e3:8.2f} ms, "
+                f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock "
+                f"{statistics.median(stock) * 1e3:8.2f} ms, "
                 f"velo {ratio:5.3f}x ({low:.3f} to {high:.3f}, {len(ratios)} turns)",
                 flush=True)
             if ratio < FLOOR:

@@ -1,9 +1,11 @@
-"""A step run on the clock as velo_plan's swaps say: a thread that computes and one for each link, which sleep for as long as the work
-they stand for takes. What they wait for is what a real step waits for: a buffer that has not come back, memory that has not been left.
+"""A step run on the clock as velo_plan's swaps say: a thread that computes and one for each link,
+which sleep for as long as the work they stand for takes. What they wait for is what a real step
+waits for: a buffer that has not come back, memory that has not been left.
 
-A transfer begins when the times it comes after are over, the one before it has ended and, coming back, memory has room for it beside
-what the next stage needs first. A stage begins when what it uses is there and what is in memory stays within the budget. Each thread
-counts from the end of its own work before, unless it had to wait, so that sleeping a little too long is not added up.
+A transfer begins when the times it comes after are over, the one before it has ended and, coming
+back, memory has room for it beside what the next stage needs first. A stage begins when what it
+uses is there and what is in memory stays within the budget. Each thread counts from the end of its
+own work before, unless it had to wait, so that sleeping a little too long is not added up.
 """
 import threading
 import time
@@ -14,7 +16,8 @@ PATIENCE = 60  # seconds, after which a step that goes no further is given up
 
 
 class Sleeper:
-    """Sleeps for work. `free_at` is when its work so far ends, which is the beginning of the next if nothing held that up."""
+    """Sleeps for work. `free_at` is when its work so far ends, which is the beginning of the next
+    if nothing held that up."""
 
     def __init__(self):
         self.free_at = time.perf_counter()
@@ -29,11 +32,13 @@ class Sleeper:
 
 
 class Step:
-    """stages: for each the indices of the buffers it uses; buffers: (first stage, last stage, bytes); transfers: (action, buffer, stage
-    that is over when it begins), those of an action in their order."""
+    """stages: for each the indices of the buffers it uses; buffers: (first stage, last stage,
+    bytes); transfers: (action, buffer, stage that is over when it begins), those of an action in
+    their order."""
 
     def __init__(self, stages, buffers, transfers, seconds, rate, budget):
-        self.uses, self.buffers, self.seconds, self.rate, self.budget = stages, buffers, seconds, rate, budget
+        self.uses, self.buffers = stages, buffers
+        self.seconds, self.rate, self.budget = seconds, rate, budget
         self.links = {
             action: [t for t in transfers if t[0] == action]
             for action in (v.VELO_SWAP_ACTION_OUT, v.VELO_SWAP_ACTION_IN)
@@ -45,7 +50,8 @@ class Step:
             self.ends[last].append(index)
         self.coming = [sum(buffers[index][2] for index in begun) for begun in self.begins]
         self.changed = threading.Condition()
-        self.over, self.begun, self.held, self.peak = -1, -1, 0, 0  # stages that are over and have begun, bytes in memory
+        # stages that are over and have begun, bytes in memory
+        self.over, self.begun, self.held, self.peak = -1, -1, 0, 0
         self.usable, self.failure = set(), None
 
     def run(self):
@@ -111,7 +117,8 @@ class Step:
                 self.changed.notify_all()
 
     def has_room(self, index, after):
-        """For a buffer that comes back. Beside the stage that follows `after`, as long as that has not begun and needs another."""
+        """For a buffer that comes back. Beside the stage that follows `after`, as long as that has
+        not begun and needs another."""
         stage, size = after + 1, self.buffers[index][2]
         waits = self.begun < stage < len(self.uses) and index not in self.uses[stage]
         return self.held + size + (self.coming[stage] if waits else 0) <= self.budget

@@ -3,12 +3,15 @@
 
     record_step.py [MODEL ..] [--into bench/traces]
 
-The models come from PyPI: `treelstm` (pytorch-tree-lstm: twelve trees of 10 to 60 nodes), `decoder` (x-transformers: three batches of
-different lengths), `conformer` (conformer: three lengths of speech), `unet` (unet), `efficientnet` (efficientnet_pytorch). A step is
-forward, loss, backward and Adam; the one before it made Adam's states. torch's profiler tells each allocation and free of the step;
-parameters and states are allocated at the beginning of the trace, as they are before the step. Recorded with torch 1.13 on one thread:
+The models come from PyPI: `treelstm` (pytorch-tree-lstm: twelve trees of 10 to 60 nodes), `decoder`
+(x-transformers: three batches of different lengths), `conformer` (conformer: three lengths of
+speech), `unet` (unet), `efficientnet` (efficientnet_pytorch). A step is forward, loss, backward and
+Adam; the one before it made Adam's states. torch's profiler tells each allocation and free of the
+step; parameters and states are allocated at the beginning of the trace, as they are before the
+step. Recorded with torch 1.13 on one thread:
 
-    pip install --no-deps pytorch-tree-lstm==0.1.3 x-transformers==1.16.0 conformer==0.3.2 unet==0.8.1 efficientnet_pytorch==0.7.1 einops
+    pip install --no-deps pytorch-tree-lstm==0.1.3 x-transformers==1.16.0 conformer==0.3.2
+        unet==0.8.1 efficientnet_pytorch==0.7.1 einops
 """
 import argparse
 import lzma

@@ -2,7 +2,8 @@
 """Keeps what benches measured, bench/results/<machine>.json, and renders it as Markdown.
 
     render_results.py [FILE ..]          tables of all results, by area and machine
-    render_results.py --record FILE --bench NAME --conditions TEXT [--machine TEXT --kind KIND] < ROWS
+    render_results.py --record FILE --bench NAME --conditions TEXT [--machine TEXT --kind KIND] <
+        ROWS
                                          puts a run into FILE, in place of the last run of NAME;
                                          ROWS is what the bench wrote with --json, a line a row
     render_results.py --readme           writes the table of results into README.md
@@ -34,7 +35,8 @@ AREAS = (("Operators", "bench_ops", "goals"), ("Calls", "bench_call", "calls"),
          ("Training", "bench_pretrain.py", None), ("Models in PyTorch", "bench_torch_enable.py",
                                                    None))
 
-# The rows of README's table: text, machine, bench, and for each figure the fields that find its row.
+# The rows of README's table: text, machine, bench, and for each figure the fields that find its
+# row.
 CAUSAL = {"shape": "1x4x4096x128 causal", "dtype": "bf16"}
 README_ROWS = (
     ("RMS normalization and gradient, 8192 x 4096, bf16, GB/s", "zen4", "bench_ops",
@@ -203,8 +205,8 @@ def readme_parts(text):
 
 
 # A measured figure: a rate, a time of a call or a ratio to a peer.
-FIGURE = re.compile(r"\d[\d.,]* ?(GB/s|G?FLOP/s|GF/s|tokens/s|ns|us|ms|microseconds?|nanoseconds?)\b"
-                    r"|\d[\d.]*x\b|\d ?%")
+FIGURE = re.compile(r"\d[\d.,]* ?(GB/s|G?FLOP/s|GF/s|tokens/s|ns|us|ms)\b"
+                    r"|\d (micro|nano|milli)seconds?\b|\d[\d.]*x\b|\d ?%")
 
 
 def check(text):

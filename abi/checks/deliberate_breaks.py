@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Breaks what velo promises, one way at a time, and expects a gate to turn red; changes what abi/README.md calls free to change, and
-expects all to stay green.
+"""Breaks what velo promises, one way at a time, and expects a gate to turn red; changes what
+abi/README.md calls free to change, and expects all to stay green.
 
-    deliberate_breaks.py SOURCE_DIR BUILD_DIR FROZEN_DIR WORK_DIR [NAME..]   all of them, or those whose names hold one of the words
+    deliberate_breaks.py SOURCE_DIR BUILD_DIR FROZEN_DIR WORK_DIR [NAME..]
+        all of them, or those whose names hold one of the words
     deliberate_breaks.py --list
 
-A break edits copies of a few files. Sources among them are compiled as the build compiled them and linked with the build's other
-objects; the gates are those of abi/checks, run over the broken library, headers and spec.
+A break edits copies of a few files. Sources among them are compiled as the build compiled them and
+linked with the build's other objects; the gates are those of abi/checks, run over the broken
+library, headers and spec.
 """
 import concurrent.futures
 import json
@@ -16,7 +18,8 @@ import shutil
 import subprocess
 import sys
 
-NORM, EMBEDDING, CHECK = "ops/norm/rms_norm.cpp", "ops/embedding/embedding.cpp", "ops/call/check.cpp"
+NORM, EMBEDDING = "ops/norm/rms_norm.cpp", "ops/embedding/embedding.cpp"
+CHECK = "ops/call/check.cpp"
 HOST, CALLBACK = "comm/transport/host/engine.cpp", "memory/adaptor/callback.cpp"
 ADD_KERNELS = "build/generated/ops/elementwise/add_kernel_list.cpp"
 SINK = "(void* user, velo_log_level level, const char* component, const char* line)"
@@ -36,7 +39,8 @@ BREAKS = {
                                                 'fail(VELO_ERR_ARGUMENT, at.path(".data")')],
     "an output written before the indices are checked": [(
         EMBEDDING, '  require_indices(*a.ids, "ids", a.table->shape[0]);',
-        '  if (p.tokens > 0) *data<char>(a.y) = 0;\n  require_indices(*a.ids, "ids", a.table->shape[0]);'
+        '  if (p.tokens > 0) *data<char>(a.y) = 0;\n  require_indices(*a.ids, "ids", '
+        'a.table->shape[0]);'
     )],
     "epsilon ignored": [(NORM, "static_cast<float>(a.epsilon), bypass", "1e-6f, bypass")],
     "an accumulation ignored": [(NORM, "a.accumulate != 0", "false")],
@@ -106,7 +110,8 @@ BREAKS = {
     # What only behaves: queues, flags, defaults, units.
     "typed operators run before their turn": [(
         "ops/call/call.cpp",
-        "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)",
+        "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if "
+        "(problem.writes)",
         "  if (true) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)"
     )],
     "results that must be the same are not compared": [("comm/group/group.cpp",
@@ -117,8 +122,10 @@ BREAKS = {
                                     ],
     "flags of schedules exchanged": [(
         "sched/pipeline/request.cpp",
-        "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0",
-        "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) != 0"
+        "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = "
+        "(desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0",
+        "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = "
+        "(desc.flags & VELO_SCHEDULE_NO_DW_DETACH) != 0"
     )],
     "the default order of a topology": [("comm/topology/topology.cpp", '"tp-cp-ep-dp-pp"',
                                          '"cp-tp-ep-dp-pp"')],
@@ -263,7 +270,8 @@ class Workplace:
                                 self.source, path)
 
     def link(self, name, place, edited):
-        """The library with the sources among the edited files compiled anew; the build's own when nothing of it was edited."""
+        """The library with the sources among the edited files compiled anew; the build's own when
+        nothing of it was edited."""
         folder, version_script = LIBRARIES[name]
         out, objects, anew = os.path.join(place, name), [], version_script in edited
         for entry in (entry for entry in self.entries if folder in entry["command"]):
@@ -366,7 +374,8 @@ def main():
             said = "; ".join(f"{gate}: {line[-100:]}" for gate, line in failed) or "all gates green"
             print(f"{'' if right else 'WRONG: '}{name}: {said}", flush=True)
     print(
-        f"{len(BREAKS.keys() & cases)} promises broken, {len(FREE.keys() & cases)} free changes made, {wrong} judged wrongly"
+        f"{len(BREAKS.keys() & cases)} promises broken, {len(FREE.keys() & cases)} free changes "
+        f"made, {wrong} judged wrongly"
     )
     return 1 if wrong else 0
 

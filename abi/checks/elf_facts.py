@@ -3,10 +3,12 @@
 
     elf_facts.py FACT LIBRARY SOURCE_DIR BUILD_DIR
 
-Facts: exports (exactly the spec's functions, each at the node of its release), symbols (no C++ name and no unique symbol
-leaves), needed (the dependency list is a contract), soname, flags (NODELETE, NOW, no TEXTREL, no STATIC_TLS, no executable
-stack), locks (none that a fork may leave held), hardened (also of programs), tls (at most 2 KiB, no destructor registered), constructors (loading runs nothing of ours), ceilings (no newer glibc or
-libstdc++ than recorded), isa (kernel objects share no inline code with the rest), size.
+Facts: exports (exactly the spec's functions, each at the node of its release), symbols (no C++ name
+and no unique symbol leaves), needed (the dependency list is a contract), soname, flags (NODELETE,
+NOW, no TEXTREL, no STATIC_TLS, no executable stack), locks (none that a fork may leave held),
+hardened (also of programs), tls (at most 2 KiB, no destructor registered), constructors (loading
+runs nothing of ours), ceilings (no newer glibc or libstdc++ than recorded), isa (kernel objects
+share no inline code with the rest), size.
 """
 import json
 import os
@@ -138,7 +140,8 @@ def fact_tls(library, _, __):
 
 
 def objects(build, everything=True):
-    """Object files of the library from compile_commands.json: all, or only those compiled for a raised instruction set."""
+    """Object files of the library from compile_commands.json: all, or only those compiled for a
+    raised instruction set."""
     found = []
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
@@ -151,7 +154,8 @@ def objects(build, everything=True):
 
 
 def symbols(files, *options):
-    """(object file, what nm says of a symbol) of many files; of none the check would have seen nothing."""
+    """(object file, what nm says of a symbol) of many files; of none the check would have seen
+    nothing."""
     if not files:
         raise LookupError("no object file was looked at")
     for line in run("nm", "--print-file-name", *options, *files).splitlines():

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Holds the comments of the hand-written headers to the spec: every function of the spec has a comment of its own, right before its
-declaration, that says the same.
+"""Holds the comments of the hand-written headers to the spec: every function of the spec has a
+comment of its own, right before its declaration, that says the same.
 
     header_docs.py SPEC_DIR HEADER_DIR              exits 1 and names every difference
-    header_docs.py --self-test SPEC_DIR HEADER_DIR  breaks a copy of the headers in each way and expects it to be seen
+    header_docs.py --self-test SPEC_DIR HEADER_DIR  breaks a copy of the headers in each way and
+                                                    expects it to be seen
 
 A comment ends with two sentences in a fixed form; a remark in parentheses may follow a code:
     Thread class: any. Errors: NULL, HANDLE, STATE (never recorded).
     Thread class: per-handle.                       of a function that returns nothing
-The thread class, the codes in their order (`none` for none) and the names of the parameters are those of the spec, and the comment
-beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it, and has an initializer for
-each of the spec's fields. A callback, also as a member
-of a struct, has the spec's parameters by type and name in their order, since two of one type can change places unseen by any compiler.
-The generated headers say what the spec says because they are made from it.
+The thread class, the codes in their order (`none` for none) and the names of the parameters are
+those of the spec, and the comment beside an error code is the code's doc; a struct that begins with
+its size has an _INIT macro that sets it, and has an initializer for each of the spec's fields. A
+callback, also as a member of a struct, has the spec's parameters by type and name in their order,
+since two of one type can change places unseen by any compiler. The generated headers say what the
+spec says because they are made from it.
 """
 import os
 import re
@@ -71,7 +73,8 @@ def contradictions(entry, result, comment, parameters):
 
 
 def initializers(header, struct):
-    """How many a struct's _INIT has, those of a nested list counted as one; None where it has none that begins with the struct's size."""
+    """How many a struct's _INIT has, those of a nested list counted as one; None where it has none
+    that begins with the struct's size."""
     found = re.search(rf"#define {struct.upper()}_INIT\s*\\\n((?:.*\\\n)*.*)", header)
     text = re.sub(r"[\s\\]+", " ", found.group(1)).strip() if found else ""
     if not text.startswith(f"{{ sizeof({struct}),") or not text.endswith("}"):
@@ -100,7 +103,8 @@ def differences(spec, headers):
     said = dict(ENUMERATOR.findall(headers.get("status.h", "")))
     for (kind, name), entry in spec.entries.items():
         if kind == "errors" and said.get(name) != entry["doc"]:
-            yield f"status.h: {name} is said to be {said.get(name)!r}, the spec has {entry['doc']!r}"
+            yield (f"status.h: {name} is said to be {said.get(name)!r}, the spec has "
+                   f"{entry['doc']!r}")
     for header, text in sorted(headers.items()):
         for struct in SIZED.findall(text):
             count = initializers(text, struct)
@@ -110,7 +114,8 @@ def differences(spec, headers):
             if count is None:
                 yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
             elif count != fields:
-                yield f"{header}: {struct.upper()}_INIT has {count} initializers, {struct} has {fields} fields in the spec"
+                yield (f"{header}: {struct.upper()}_INIT has {count} initializers, {struct} has "
+                       f"{fields} fields in the spec")
     yield from callback_differences(spec, headers)
 
 
@@ -132,7 +137,8 @@ def callback_differences(spec, headers):
         for field in (field for field in entry["fields"] if "(*)" in field["type"]):
             if not members or words(field["type"]).replace("(*)", f"(*{field['name']})",
                                                            1) + ";" not in members.group(1):
-                yield f"{entry['header']}: {name}.{field['name']} is not declared as the spec has it: {field['type']}"
+                yield (f"{entry['header']}: {name}.{field['name']} is not declared as the spec has "
+                       f"it: {field['type']}")
 
 
 def read_headers(folder):

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Holds the spec to its promise: an entry that was frozen is never edited or removed, additions are welcome.
+"""Holds the spec to its promise: an entry that was frozen is never edited or removed, additions are
+welcome.
 
     spec_policy.py FROZEN_SPEC_DIR SPEC_DIR     exits 1 and names every broken promise
-    spec_policy.py --self-test SPEC_DIR         edits a copy in each forbidden way and expects a refusal
+    spec_policy.py --self-test SPEC_DIR         edits a copy in each forbidden way and expects a
+                                                refusal
 
-Wording may improve: texts (doc, source, remedy, bytes, the words of an error_bound) and examples are free; an error bound may only
-become narrower. Everything a program can depend on is not: names,
-types, order of fields and parameters, directions, ownership, values, thread classes, error sets, defaults. Lists grow at their
-end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises. An
-entry, a field or an enumerator that is added names a later release than the frozen one.
+Wording may improve: texts (doc, source, remedy, bytes, the words of an error_bound) and examples
+are free; an error bound may only become narrower. Everything a program can depend on is not: names,
+types, order of fields and parameters, directions, ownership, values, thread classes, error sets,
+defaults. Lists grow at their end only, except the sets (errors, dtypes, aliases), which may gain
+members anywhere; defaults and bounds count as promises. An entry, a field or an enumerator that is
+added names a later release than the frozen one.
 """
 import copy
 import re
@@ -21,22 +24,27 @@ SETS = {"errors", "aliases", "dtypes"}
 
 
 def wider_bounds(frozen, current, path):
-    """A bound left out is 0: exact. A dtype left out was never promised, mixed calls as plain ones."""
+    """A bound left out is 0: exact. A dtype left out was never promised, mixed calls as plain
+    ones."""
     frozen = {"float32 of mixed": frozen.get("float32", {}), **frozen
              } if "float32 of mixed" in current else frozen
     least, most = frozen.get("inputs", (0, float("inf")))
     now_least, now_most = current.get("inputs", (0, float("inf")))
     if now_least > least or now_most < most:
-        yield f"{path}.inputs was {least} to {most} and is {now_least} to {now_most}: a bound only comes to hold for more"
+        yield (f"{path}.inputs was {least} to {most} and is {now_least} to {now_most}: a bound "
+               f"only "
+               f"comes to hold for more")
     for dtype in set(frozen) - FREE - {"inputs"}:
         for part in ("absolute", "relative", "largest"):
             old, new = frozen[dtype].get(part, 0), current.get(dtype, {}).get(part, 0)
             if dtype not in current or new > old:
-                yield f"{path}.{dtype}.{part} was {old} and is {new if dtype in current else 'gone'}: bounds only become narrower"
+                yield (f"{path}.{dtype}.{part} was {old} and is "
+                       f"{new if dtype in current else 'gone'}: bounds only become narrower")
 
 
 def too_early(added, release):
-    """Why an addition breaks the release: a program of the release would not find it in the first library of the release."""
+    """Why an addition breaks the release: a program of the release would not find it in the first
+    library of the release."""
     since = added.get("since")
     if since is None or [int(n) for n in since.split(".")] <= [int(n) for n in release.split(".")]:
         return f"was added since {since or 'no release'}: {release} has shipped without it"

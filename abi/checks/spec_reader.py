@@ -1,6 +1,8 @@
-"""Reads abi/spec the way the checks need it: plainly, and not through the generator that the checks are to hold.
+"""Reads abi/spec the way the checks need it: plainly, and not through the generator that the checks
+are to hold.
 
-load(folder) gives a Spec: functions {name: since}, and the entries of every kind by name for comparison.
+load(folder) gives a Spec: functions {name: since}, and the entries of every kind by name for
+comparison.
 """
 import json
 import os
@@ -12,8 +14,8 @@ def read(path):
 
 
 class Spec:
-    """The written ABI. entries: {(kind, name): the JSON entry}; functions: {exported name: release that brought it};
-    slots: their order in the function table."""
+    """The written ABI. entries: {(kind, name): the JSON entry}; functions: {exported name: release
+    that brought it}; slots: their order in the function table."""
 
     def __init__(self, folder):
         modules = [read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))

@@ -3,8 +3,9 @@
 
     typed_stub.py SPEC_DIR > stub.c
 
-Compiled with -g it gives a small library whose debug information holds the whole public surface and nothing else: what the
-ABI gate's self-tests break on purpose, and what an old or a new release looks like to a program.
+Compiled with -g it gives a small library whose debug information holds the whole public surface and
+nothing else: what the ABI gate's self-tests break on purpose, and what an old or a new release
+looks like to a program.
 """
 import sys
 
@@ -26,7 +27,8 @@ def main():
         if kind == "functions":
             result, head = prototype(entry)
         elif kind == "ops":
-            result, head = "velo_status", f"velo_status velo_{name}(velo_stream stream, const velo_{name}_args* args)"
+            result, head = "velo_status", (f"velo_status velo_{name}(velo_stream stream, const "
+                                           f"velo_{name}_args* args)")
         else:
             continue
         used = "".join(f"(void){p['name']}; "

@@ -1,6 +1,7 @@
-"""Sphinx's configuration of the reference. Run by the target `reference`, which gives the version (-D) and the root of the tree
-(VELO_ROOT); the pages lie beside this file in the build's folder. Nothing it writes asks for a network: no script, font or
-style comes from elsewhere, and formulas are MathML.
+"""Sphinx's configuration of the reference. Run by the target `reference`, which gives the version
+(-D) and the root of the tree (VELO_ROOT); the pages lie beside this file in the build's folder.
+Nothing it writes asks for a network: no script, font or style comes from elsewhere, and formulas
+are MathML.
 """
 import os
 import sys

@@ -2,8 +2,9 @@
 
     % guide: memory/README.md
 
-shows that file of the tree. A link to a public header leads to the header's page, one to another guide to its page, and one to
-a picture shows it; of every other link into the tree the text stays, since a reader of the pages need not have the tree.
+shows that file of the tree. A link to a public header leads to the header's page, one to another
+guide to its page, and one to a picture shows it; of every other link into the tree the text stays,
+since a reader of the pages need not have the tree.
 """
 import os
 import re
@@ -23,7 +24,8 @@ def pages_of_guides(folder):
 
 
 def page_text(text, path, pages, picture):
-    """A guide's text with its links turned; picture gives the path by which the page names a picture."""
+    """A guide's text with its links turned; picture gives the path by which the page names a
+    picture."""
     def turned(found):
         image, words, target, _ = found.groups()
         if "://" in target:

@@ -1,11 +1,12 @@
 """What the hand-written headers say, for Sphinx: two directives, and the pages of the C++ layer.
 
     :::{from-header} stream.h             the comment a header opens with
-    :::{from-header} velo_stream_wait     the one right before a declaration; the content stands in where there is none
+    :::{from-header} velo_stream_wait     the one right before a declaration; the content stands in
+                                          where there is none
     :::{functions-of} adapters.h          all functions of a header that the spec does not have
 
-The last sentences of a function's comment, "Thread class: any. Errors: NULL, HANDLE.", become a line of their own with the codes'
-full names; the test abi.header_docs holds them to the spec.
+The last sentences of a function's comment, "Thread class: any. Errors: NULL, HANDLE.", become a
+line of their own with the codes' full names; the test abi.header_docs holds them to the spec.
 """
 import os
 import re
@@ -16,7 +17,8 @@ from sphinx.util.docutils import SphinxDirective
 
 COMMENT = r"/\*((?:(?!\*/).)*)\*/\n"
 CODES = (
-    "NULL|HANDLE|STRUCT|ARGUMENT|RANK|SHAPE|DTYPE|LAYOUT|DEVICE|OVERLAP|NOT_FOUND|PARSE|UNSUPPORTED|ABI|STATE|FULL|MEMORY|IO|"
+    "NULL|HANDLE|STRUCT|ARGUMENT|RANK|SHAPE|DTYPE|LAYOUT|DEVICE|OVERLAP|NOT_FOUND|PARSE|UNSUPPORTED"
+    "|ABI|STATE|FULL|MEMORY|IO|"
     "TIMEOUT|PEER|FOREIGN|INTERNAL")
 FOLDERS = ("capi/include/velo", "capi/adapters/include/velo", "cpp/include/velo")
 
@@ -57,7 +59,8 @@ def escaped(line):
 
 
 def markdown(lines):
-    """A comment's lines as Markdown: paragraphs and lists are that already, lines set in by two spaces are code."""
+    """A comment's lines as Markdown: paragraphs and lists are that already, lines set in by two
+    spaces are code."""
     out, in_list, in_code = [], False, False
     for line in lines:
         in_list = line.startswith("- ") or (in_list and line.startswith("  "))
@@ -132,14 +135,17 @@ class FunctionsOf(SphinxDirective):
 
 
 def write_cpp_pages(app):
-    """A page for each header of the C++ layer: its opening, and its code, which says the rest. Those of the operators say it once."""
+    """A page for each header of the C++ layer: its opening, and its code, which says the rest.
+    Those of the operators say it once."""
     folder = os.path.join(app.config.velo_root, FOLDERS[2])
     headers = sorted(
         name for name in os.listdir(folder) if name.endswith(".hpp") and name != "velo.hpp")
     os.makedirs(os.path.join(app.srcdir, "cpp"), exist_ok=True)
     for header in headers:
         code = re.sub(r"\A(//.*\n)+", "", read(os.path.join(folder, header)))
-        whole = f"```cpp\n{code}```\n" if header != "ops.hpp" else "[Each operator](../operators.md) has an example of its own.\n"
+        whole = f"```cpp\n{code}```\n"
+        if header == "ops.hpp":
+            whole = "[Each operator](../operators.md) has an example of its own.\n"
         with open(os.path.join(app.srcdir, "cpp", header + ".md"), "w", encoding="utf-8") as page:
             page.write(f"# velo/{header}\n\n:::{{from-header}} {header}\n:::\n\n{whole}")
     with open(os.path.join(app.srcdir, "cpp.md"), "w", encoding="utf-8") as page:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Follows every link of a folder of HTML that stays in it: the file must be there, and the place in it.
+"""Follows every link of a folder of HTML that stays in it: the file must be there, and the place in
+it.
 
-    links.py FOLDER        exits 1 and names every dead link, and every script, style, font or image that asks for a network
+    links.py FOLDER        exits 1 and names every dead link, and every script, style, font or image
+                           that asks for a network
     links.py --self-test   plants one of each in a scratch folder and expects it to be found
 """
 import html.parser
@@ -78,7 +80,8 @@ def wrong_links(folder):
 
 
 def self_test():
-    right = '<a id="here" href="b.html#there">b</a><a href="https://velo.example/">out</a><img src="data:image/png;base64,">'
+    right = ('<a id="here" href="b.html#there">b</a><a href="https://velo.example/">out</a><img '
+             'src="data:image/png;base64,">')
     planted = [
         '<a href="gone.html">', '<a href="b.html#gone">', '<a href="#gone">',
         '<img src="gone.svg">', '<script src="https://velo.example/a.js"></script>',

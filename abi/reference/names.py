@@ -1,8 +1,9 @@
-"""Makes every name of the interface a link, for Sphinx: velo_stream_wait, VELO_ERR_STATE, rms_norm_backward, wherever a text has it;
-and so a paper's number, arXiv:1910.07467.
+"""Makes every name of the interface a link, for Sphinx: velo_stream_wait, VELO_ERR_STATE,
+rms_norm_backward, wherever a text has it; and so a paper's number, arXiv:1910.07467.
 
-The pages and the headers' comments stay plain; the names that have a place are those Sphinx's C domain knows, and the operators. A
-name in code marks that looks like one of them and has no place is a warning.
+The pages and the headers' comments stay plain; the names that have a place are those Sphinx's C
+domain knows, and the operators. A name in code marks that looks like one of them and has no place
+is a warning.
 """
 import re
 
@@ -11,7 +12,8 @@ from sphinx import addnodes
 from sphinx.util import logging
 
 NAME = re.compile(
-    r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:\d+\.\d+)\b"
+    r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:"
+    r"\d+\.\d+)\b"
 )
 CLOSED = (nodes.reference, nodes.title, nodes.literal_block, nodes.raw)
 log = logging.getLogger(__name__)
@@ -71,7 +73,8 @@ def link_names(app, tree, page):
 
 
 def enter_in_contents(app, domain, kind, content):
-    """Functions and types among the contents of their page; Sphinx's C domain leaves that to others."""
+    """Functions and types among the contents of their page; Sphinx's C domain leaves that to
+    others."""
     if domain == "c" and kind in ("function", "struct", "enum", "type"):
         signature = content.parent[0]
         name = signature.next_node(addnodes.desc_name).astext()

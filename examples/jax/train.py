@@ -1,4 +1,5 @@
-"""Trains a small gated decoder in JAX with velo's operators, under jit: the shape of a training loop with velo.jax.
+"""Trains a small gated decoder in JAX with velo's operators, under jit: the shape of a training
+loop with velo.jax.
 
 Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
 
@@ -52,7 +53,8 @@ def loss_of(w, symbols, dtype=jnp.float32):
 
 @functools.partial(jax.jit, static_argnames=("dtype",), donate_argnums=(0, 1, 2))
 def train_step(w, m, v, symbols, step, dtype=jnp.float32):
-    """Loss, gradients and update in one program, compiled once: the step's number is an array. Donated buffers are updated in place."""
+    """Loss, gradients and update in one program, compiled once: the step's number is an array.
+    Donated buffers are updated in place."""
     loss, gradients = jax.value_and_grad(loss_of)(w, symbols, dtype)
     updated = {
         name: velo.apply_fused_adamw(gradients[name], w[name], m[name], v[name], step=step, lr=3e-3)

@@ -1,8 +1,10 @@
-"""Trains a small gated decoder in MindSpore with velo's operators, compiled as one graph: a training loop with velo.mindspore.
+"""Trains a small gated decoder in MindSpore with velo's operators, compiled as one graph: a
+training loop with velo.mindspore.
 
 Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
 
-In bfloat16 it runs operator by operator: MindSpore's graph mode has no reshape of that dtype on the CPU.
+In bfloat16 it runs operator by operator: MindSpore's graph mode has no reshape of that dtype on the
+CPU.
 """
 import sys
 
@@ -16,7 +18,8 @@ SYMBOLS, HIDDEN, HEADS, INNER, LENGTH, BATCH = 64, 64, 4, 96, 32, 8
 
 
 class Decoder(nn.Cell):
-    """One layer. `operators` makes the cells it is built from, so that others than velo's can stand in."""
+    """One layer. `operators` makes the cells it is built from, so that others than velo's can stand
+    in."""
 
     def __init__(self, operators=velo, dtype=ms.float32):
         super().__init__()

@@ -1,9 +1,11 @@
-"""velo through tvm-ffi: one file, loaded as a module, called with torch or numpy arrays over the same memory.
+"""velo through tvm-ffi: one file, loaded as a module, called with torch or numpy arrays over the
+same memory.
 
 Usage: VELO_ADAPTERS=.../libvelo_adapters.so python add_norm.py
 
-A function takes its operator's fields in order, tensors first, then attributes; None leaves one out, and trailing ones may be
-left off. Outputs are the caller's arrays. A refusal is a TypeError, ValueError or RuntimeError with velo's sentence.
+A function takes its operator's fields in order, tensors first, then attributes; None leaves one
+out, and trailing ones may be left off. Outputs are the caller's arrays. A refusal is a TypeError,
+ValueError or RuntimeError with velo's sentence.
 """
 import os
 

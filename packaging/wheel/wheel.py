@@ -1,10 +1,14 @@
-"""Writes velo's wheel: the Python package, its libraries in velo/lib, the metadata. The same inputs give the same bytes.
+"""Writes velo's wheel: the Python package, its libraries in velo/lib, the metadata. The same inputs
+give the same bytes.
 
-    wheel.py --version V --summary S --package FOLDER --libraries FILE.. --licenses FILE.. --out FOLDER
+    wheel.py --version V --summary S --package FOLDER --libraries FILE.. --licenses FILE.. --out
+        FOLDER
 
-A wheel is a zip file with a list of what is in it (the Binary Distribution Format of packaging.python.org). There is no extension
-module, so the tag says py3-none; the platform is worked out from the libraries: the oldest glibc on whose systems every symbol version
-they need is there. A library that needs a file which is neither in the wheel nor on every such system is refused.
+A wheel is a zip file with a list of what is in it (the Binary Distribution Format of
+packaging.python.org). There is no extension module, so the tag says py3-none; the platform is
+worked out from the libraries: the oldest glibc on whose systems every symbol version they need is
+there. A library that needs a file which is neither in the wheel nor on every such system is
+refused.
 """
 import argparse
 import base64
@@ -67,14 +71,16 @@ def readelf(path, *options):
 
 
 def needed_glibc(library, name, version):
-    """The oldest glibc, as (2, n), on whose systems the version NAME_version of a library's symbols is there."""
+    """The oldest glibc, as (2, n), on whose systems the version NAME_version of a library's symbols
+    is there."""
     if name == "GLIBC":
         return version
     for arrived, glibc in ARRIVED.get(name, []):
         if version <= arrived:
             return glibc
     sys.exit(
-        f"{library} needs {name}_{'.'.join(map(str, version))}: no manylinux platform is known to have it"
+        f"{library} needs {name}_{'.'.join(map(str, version))}: no manylinux platform is known to "
+        f"have it"
     )
 
 
@@ -131,7 +137,8 @@ def entries(arguments, tag):
 
 
 def write(path, files, record):
-    """The zip file, with the list of what is in it at the end. Times are the earliest that a zip file can say."""
+    """The zip file, with the list of what is in it at the end. Times are the earliest that a zip
+    file can say."""
     listed = ""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         def add(name, data, mode):

@@ -1,4 +1,5 @@
-"""A framework, or a skip that says so: exit code 77 for CTest where it is missing, a failure where CI promised it."""
+"""A framework, or a skip that says so: exit code 77 for CTest where it is missing, a failure where
+CI promised it."""
 import importlib
 import os
 import sys
@@ -7,7 +8,8 @@ import sys
 def need(name):
     try:
         module = importlib.import_module(name)
-        if module.__file__ is None:  # a folder of tests called like the framework, not the framework
+        # a folder of tests called like the framework, not the framework
+        if module.__file__ is None:
             raise ImportError(f"No module named '{name}'")
         return module
     except ImportError as missing:

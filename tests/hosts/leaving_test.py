@@ -1,11 +1,14 @@
-"""Ways to leave while velo is at work: under torch and under jax, with contexts, worker threads and queued work alive, the process
-ends with its own exit code, at once and in silence; after dlclose everything goes on.
+"""Ways to leave while velo is at work: under torch and under jax, with contexts, worker threads and
+queued work alive, the process ends with its own exit code, at once and in silence; after dlclose
+everything goes on.
 
-What queued work reads is kept from Python's cleaning up, as a host's own memory is. A daemon thread may be inside velo when Python
-goes, called by ctypes; inside torch's dispatcher or jax it may not, since these two abort then by themselves (torch.add in such a
-thread ends a process with `terminate called without an active exception`).
+What queued work reads is kept from Python's cleaning up, as a host's own memory is. A daemon thread
+may be inside velo when Python goes, called by ctypes; inside torch's dispatcher or jax it may not,
+since these two abort then by themselves (torch.add in such a thread ends a process with `terminate
+called without an active exception`).
 
-VELO_LIBRARY and VELO_ADAPTERS name the libraries. Each case is a process of its own, made of a start and an end from below.
+VELO_LIBRARY and VELO_ADAPTERS name the libraries. Each case is a process of its own, made of a
+start and an end from below.
 """
 import os
 import subprocess
@@ -33,14 +36,17 @@ def adder(lib, size):
     numbers = (ctypes.c_float * size)()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(numbers))  # never freed
     shape = (ctypes.c_int64 * 1)(size)
-    view = v.velo_tensor(data=ctypes.addressof(numbers), device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=1,
-                         dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), shape=shape)
+    view = v.velo_tensor(data=ctypes.addressof(numbers), ndim=1, shape=shape,
+                         device=v.velo_device(v.VELO_DEVICE_CPU, 0),
+                         dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1))
     at = ctypes.pointer(view)
-    return lambda stream: v.check(lib, lib.velo_add(stream, ctypes.byref(v.velo_add_args(a=at, b=at, y=at))))
+    args = v.velo_add_args(a=at, b=at, y=at)
+    return lambda stream: v.check(lib, lib.velo_add(stream, ctypes.byref(args)))
 
 def make_context(lib):
     context = v.velo_context()
-    v.check(lib, lib.velo_context_create(ctypes.byref(v.velo_context_desc(threads=3)), ctypes.byref(context)))
+    desc = v.velo_context_desc(threads=3)
+    v.check(lib, lib.velo_context_create(ctypes.byref(desc), ctypes.byref(context)))
     return context
 
 def queue(path):
@@ -77,7 +83,8 @@ kept = queue(os.environ["VELO_LIBRARY"])
 import jax, numpy as np, velo.jax as velo
 from velo import spec
 handle = spec.library._handle
-x, gain = np.random.default_rng(1).standard_normal((64, 256)).astype(np.float32), np.ones(256, np.float32)
+x = np.random.default_rng(1).standard_normal((64, 256)).astype(np.float32)
+gain = np.ones(256, np.float32)
 step = jax.jit(jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1)))
 
 def compute():
@@ -103,7 +110,8 @@ ENDS = {
         "compute(); left()", "sys.exit":
             "compute(); left(); sys.exit(0)",
     "sys.exit in a thread":
-        "compute(); t = threading.Thread(target=lambda: (compute(), left(), sys.exit(0))); t.start(); t.join()",
+        "compute(); t = threading.Thread(target=lambda: (compute(), left(), sys.exit(0))); "
+        "t.start(); t.join()",
     "os._exit":
         "compute(); left(); os._exit(0)",
     "os._exit in a thread":

@@ -1,9 +1,11 @@
-"""The examples with which operators describe themselves, as numpy arrays: calls for the tests of any host."""
+"""The examples with which operators describe themselves, as numpy arrays: calls for the tests of
+any host."""
 import numpy as np
 
 
 def array(field, value, numbers, dtypes):
-    """A tensor of an example: its numbers, or a shape whose numbers are drawn. dtypes: numpy's, by velo's names."""
+    """A tensor of an example: its numbers, or a shape whose numbers are drawn. dtypes: numpy's, by
+    velo's names."""
     if not isinstance(value, dict):
         value = {"values": value}
     dtype = np.dtype(dtypes[value.get("dtype", (field.dtypes or ["f32"])[0])])
@@ -15,7 +17,8 @@ def array(field, value, numbers, dtypes):
 
 
 def calls(op, numbers, dtypes):
-    """Each example of an operator: (tensors, attributes, known results). Those with a tensor of another dtype are left out."""
+    """Each example of an operator: (tensors, attributes, known results). Those with a tensor of
+    another dtype are left out."""
     for example in op.examples:
         given = example["in"]
         if any(

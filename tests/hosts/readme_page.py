@@ -1,7 +1,9 @@
-"""Runs the program on a host's page, as a reader would: the lines that set the environment, then the page's Python.
+"""Runs the program on a host's page, as a reader would: the lines that set the environment, then
+the page's Python.
 
-Usage: readme_page.py PAGE ROOT BUILD [MODULE..]: PAGE is a README.md under ROOT, BUILD stands where the text says
-$PWD/build, and a MODULE that cannot be imported is a skip by name. The interpreter is the one that runs this.
+Usage: readme_page.py PAGE ROOT BUILD [MODULE..]: PAGE is a README.md under ROOT, BUILD stands where
+the text says $PWD/build, and a MODULE that cannot be imported is a skip by name. The interpreter is
+the one that runs this.
 """
 import os
 import re

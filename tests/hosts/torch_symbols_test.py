@@ -1,7 +1,9 @@
-"""A torch that is not there, too old, or lacks a function: velo_torch_register and velo_torch_attention say so and do nothing.
+"""A torch that is not there, too old, or lacks a function: velo_torch_register and
+velo_torch_attention say so and do nothing.
 
-Usage: torch_symbols_test.py TORCH (the library that plays torch); VELO_ADAPTERS names the adapters. Names are taken away from copies
-of that library by changing a letter, one name a copy and a process.
+Usage: torch_symbols_test.py TORCH (the library that plays torch); VELO_ADAPTERS names the adapters.
+Names are taken away from copies of that library by changing a letter, one name a copy and a
+process.
 """
 import ctypes
 import os
@@ -70,20 +72,23 @@ class Symbols(unittest.TestCase):
                     if needed:
                         self.assertEqual(
                             text,
-                            "velo_torch_register: torch: expected torch 2.9 or later, got one without "
+                            "velo_torch_register: torch: expected torch 2.9 or later, got one "
+                            "without "
                             + name)
                         self.assertEqual(status, UNSUPPORTED)
                     else:
                         self.assertEqual((status, text), (0, ""))
                     if "attention" in name:
                         without = (
-                            "velo_torch_attention: torch: expected one with aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu "
+                            "velo_torch_attention: torch: expected one with "
+                            "aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu "
                             "and its _backward, got one without")
                         self.assertEqual(register(path, program=ATTENTION), (UNSUPPORTED, without))
         self.assertEqual(register(TORCH, program=ATTENTION), (0, ""))
 
     def test_no_torch_and_an_old_one(self):
-        none = "velo_torch_register: torch: expected torch 2.9 or later in the process (import it first), got none"
+        none = ("velo_torch_register: torch: expected torch 2.9 or later in the process (import it "
+                "first), got none")
         self.assertEqual(register(""), (UNSUPPORTED, none))
         old = "velo_torch_register: torch: expected torch 2.9 or later, got 2.8"
         self.assertEqual(register(TORCH, "2", "8"), (UNSUPPORTED, old))

@@ -1,4 +1,5 @@
-"""torch and jax in one process, both using velo: libvelo.so is loaded once, each has its own context, and neither disturbs the other.
+"""torch and jax in one process, both using velo: libvelo.so is loaded once, each has its own
+context, and neither disturbs the other.
 
 VELO_LIBRARY names libvelo.so, VELO_ADAPTERS libvelo_adapters.so.
 """

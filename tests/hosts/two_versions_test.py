@@ -1,10 +1,13 @@
-"""Two releases of velo in one process, torch on one and jax on the other: both work, and each refuses the other's handles.
+"""Two releases of velo in one process, torch on one and jax on the other: both work, and each
+refuses the other's handles.
 
-Usage: two_versions_test.py LIBVELO_1_1 (the grown release of abi/1.1-test). VELO_LIBRARY and VELO_ADAPTERS name today's files.
+Usage: two_versions_test.py LIBVELO_1_1 (the grown release of abi/1.1-test). VELO_LIBRARY and
+VELO_ADAPTERS name today's files.
 
-Each case is a process of its own. torch opens its library by path, so it gets that very file. The adapters name libvelo.so.1, so the
-loader gives them the one that is there already, if one is; a package that brings both files under a soname of its own (what wheel
-tools do, `bundled` here) has its own whatever came first.
+Each case is a process of its own. torch opens its library by path, so it gets that very file. The
+adapters name libvelo.so.1, so the loader gives them the one that is there already, if one is; a
+package that brings both files under a soname of its own (what wheel tools do, `bundled` here) has
+its own whatever came first.
 """
 import ctypes
 import importlib
@@ -34,7 +37,8 @@ def loaded():
 
 
 def case(order, globally):
-    """Runs in a process of its own: imports in the given order, computes, and prints what happened."""
+    """Runs in a process of its own: imports in the given order, computes, and prints what
+    happened."""
     import threading
 
     import numpy as np

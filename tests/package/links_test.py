@@ -1,4 +1,5 @@
-"""Every relative link of the Markdown pages below a folder leads to a file, and a section it names is there.
+"""Every relative link of the Markdown pages below a folder leads to a file, and a section it names
+is there.
 
     links_test.py FOLDER
 """

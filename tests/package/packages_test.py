@@ -1,9 +1,11 @@
-"""Everything that is given to others, built by the command of CONTRIBUTING.md in a checkout of its own: Debian packages and the wheel.
+"""Everything that is given to others, built by the command of CONTRIBUTING.md in a checkout of its
+own: Debian packages and the wheel.
 
     packages_test.py SOURCE WORK WHEELS
 
-WHEELS has the wheel of another build of the same sources: both must be the same bytes. The wheel's own tests run on this one again.
-lintian, auditwheel and twine say their part where they are there, or PyPI's mirror is.
+WHEELS has the wheel of another build of the same sources: both must be the same bytes. The wheel's
+own tests run on this one again. lintian, auditwheel and twine say their part where they are there,
+or PyPI's mirror is.
 """
 import filecmp
 import fnmatch
@@ -28,7 +30,8 @@ def said(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode != 0:
         raise AssertionError(
-            f"{' '.join(command)} exits {done.returncode}: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+            f"{' '.join(command)} exits {done.returncode}: "
+            f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
         )
     return done.stdout
 

@@ -1,10 +1,12 @@
-"""The wheel as a user has it: installed by pip into a new virtual environment, used with no compiler, no variable and no source tree.
+"""The wheel as a user has it: installed by pip into a new virtual environment, used with no
+compiler, no variable and no source tree.
 
     wheel_installed_test.py FOLDER VERSION [HOST..]
 
-FOLDER has the wheel, which is copied elsewhere first. The interpreter that runs this makes the environment; the frameworks that HOST
-names (torch, jax, mindspore, tvm_ffi) are lent to it from there by a .pth file. Each program runs with an empty environment and says
-which files of velo the process has mapped: those of the environment and no others.
+FOLDER has the wheel, which is copied elsewhere first. The interpreter that runs this makes the
+environment; the frameworks that HOST names (torch, jax, mindspore, tvm_ffi) are lent to it from
+there by a .pth file. Each program runs with an empty environment and says which files of velo the
+process has mapped: those of the environment and no others.
 """
 import glob
 import os
@@ -31,13 +33,16 @@ import torch, velo.torch
 x, gain = torch.randn(4, 64, requires_grad=True), torch.ones(64, requires_grad=True)
 y = velo.torch.rms_norm(x, gain)
 y.square().sum().backward()
-assert torch.allclose(y, x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt(), atol=1e-5) and x.grad.isfinite().all()
+assert torch.allclose(y, x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt(), atol=1e-5)
+assert x.grad.isfinite().all()
 """, "jax":
                 """
 import jax, jax.numpy as jnp, velo.jax
 x, gain = jax.random.normal(jax.random.PRNGKey(0), (4, 64)), jnp.ones(64)
-y, dx = jax.jit(lambda x: (velo.jax.rms_norm(x, gain), jax.grad(lambda t: (velo.jax.rms_norm(t, gain) ** 2).sum())(x)))(x)
-assert jnp.allclose(y, x / jnp.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6), atol=1e-5) and jnp.isfinite(dx).all()
+squares = lambda t: (velo.jax.rms_norm(t, gain) ** 2).sum()
+y, dx = jax.jit(lambda x: (velo.jax.rms_norm(x, gain), jax.grad(squares)(x)))(x)
+assert jnp.allclose(y, x / jnp.sqrt((x ** 2).mean(-1, keepdims=True) + 1e-6), atol=1e-5)
+assert jnp.isfinite(dx).all()
 """, "mindspore":
                     """
 import mindspore as ms, numpy as np, velo.mindspore
@@ -55,7 +60,8 @@ assert (x == 2).all()
 MAPPED = """
 import os
 with open("/proc/self/maps", encoding="utf-8") as maps:
-    print(*sorted({line.split()[-1] for line in maps if os.path.basename(line.split()[-1]).startswith("libvelo")}))
+    paths = {line.split()[-1] for line in maps}
+print(*sorted(path for path in paths if os.path.basename(path).startswith("libvelo")))
 """
 
 

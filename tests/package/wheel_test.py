@@ -1,9 +1,11 @@
-"""The wheel as a file: what is in it, that its list and its platform are true, that it works where it is unpacked, and what is refused.
+"""The wheel as a file: what is in it, that its list and its platform are true, that it works where
+it is unpacked, and what is refused.
 
     wheel_test.py FOLDER VERSION SOURCE SYSTEM_LIBVELO
 
-FOLDER has the wheel, SYSTEM_LIBVELO is a libvelo.so.1 outside it. The platform is worked out here a second way: from the versions of
-the symbols that are undefined, and from what the systems of that name have at most.
+FOLDER has the wheel, SYSTEM_LIBVELO is a libvelo.so.1 outside it. The platform is worked out here a
+second way: from the versions of the symbols that are undefined, and from what the systems of that
+name have at most.
 """
 import base64
 import csv
@@ -34,11 +36,14 @@ context, stream = v.velo_context(), v.velo_stream()
 v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
 v.check(lib, lib.velo_context_stream(context, ctypes.byref(stream)))
 values, sizes = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_int64 * 1)(4)
-x = v.velo_tensor(ctypes.addressof(values), v.velo_device(1, 0), 1, v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), sizes, None, 0)
+x = v.velo_tensor(ctypes.addressof(values), v.velo_device(1, 0), 1,
+                  v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), sizes, None, 0)
 add, closure = ctypes.c_void_p(), v.velo_closure()   # libffi, which is inside
-v.check(lib, lib.velo_closure_create(stream, b"add", b"a,b,y", ctypes.byref(add), ctypes.byref(closure)))
+v.check(lib, lib.velo_closure_create(stream, b"add", b"a,b,y", ctypes.byref(add),
+                                     ctypes.byref(closure)))
 pointer = ctypes.POINTER(v.velo_tensor)
-assert ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)(add.value)(*[ctypes.byref(x)] * 3) == 0, "closure"
+function = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)(add.value)
+assert function(*[ctypes.byref(x)] * 3) == 0, "closure"
 print(*values)
 status = lib.velo_op_call(stream, b"add", None, 0)
 print(v.VELO_ERR_NULL == status, velo.__version__)
@@ -172,7 +177,8 @@ class Wheel(unittest.TestCase):
         self.assertEqual(self.run_python(COMPUTES), ["2.0 4.0 6.0 8.0", f"True {VERSION}"])
 
     def test_it_uses_its_own_files_also_where_the_system_has_velo_loaded(self):
-        program = f"import ctypes; ctypes.CDLL({SYSTEM!r}, ctypes.RTLD_GLOBAL); from velo import _libraries as l; " \
+        program = f"import ctypes; ctypes.CDLL({SYSTEM!r}, ctypes.RTLD_GLOBAL); " \
+                  "from velo import _libraries as l; " \
                   "print(l.path_of(l.library())); print(l._file_with(l.adapters().velo_version))"
         self.assertEqual(self.run_python(program),
                          [f"{self.unpacked}/velo/lib/libvelo-wheel.so"] * 2)
@@ -181,7 +187,8 @@ class Wheel(unittest.TestCase):
         wheel = writer()
 
         def built(name, node, *libraries):
-            """A library that asks for a symbol of a version `node` of libstdc++.so.6, which is made up."""
+            """A library that asks for a symbol of a version `node` of libstdc++.so.6, which is made
+            up."""
             folder = os.path.join(self.scratch.name, name)
             os.mkdir(folder)
             for file, text in (("made_up.c", "void wanted(void) {}"), ("made_up.map",

@@ -1,4 +1,5 @@
-"""torch, or a skip that says so: exit code 77 for CTest where it is missing, a failure where CI promised it."""
+"""torch, or a skip that says so: exit code 77 for CTest where it is missing, a failure where CI
+promised it."""
 import os
 import sys
 

@@ -1,7 +1,9 @@
-"""Every operator against torch, forward and gradients, float32 and bfloat16, tensors shared and never copied.
+"""Every operator against torch, forward and gradients, float32 and bfloat16, tensors shared and
+never copied.
 
-torch computes in float32 (from the same bfloat16 values where the operator takes those) with its own autograd; velo must agree
-norm-wise within the bound of the element type. Usage: operators_test.py LIBVELO
+torch computes in float32 (from the same bfloat16 values where the operator takes those) with its
+own autograd; velo must agree norm-wise within the bound of the element type. Usage:
+operators_test.py LIBVELO
 """
 import inspect
 import sys

@@ -1,8 +1,8 @@
 """Layers cut for two ranks against torch's whole ones, forward and gradients, float32 and bfloat16.
 
-Each rank is a thread with a context of its own and half of a weight. Between the calls nothing is done that a tensor-parallel
-layer would not do: what is asked is that the operators and the gradients their documentation names fit together. Usage:
-overlap_test.py LIBVELO
+Each rank is a thread with a context of its own and half of a weight. Between the calls nothing is
+done that a tensor-parallel layer would not do: what is asked is that the operators and the
+gradients their documentation names fit together. Usage: overlap_test.py LIBVELO
 """
 import sys
 import threading
@@ -47,7 +47,8 @@ class TwoRanks(unittest.TestCase):
             one.close()
 
     def close(self, name, got, truth, dtype):
-        """Within the bound of the layer's dtype: float32 gradients of bfloat16 layers come from rounded rows."""
+        """Within the bound of the layer's dtype: float32 gradients of bfloat16 layers come from
+        rounded rows."""
         self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
         bound = BOUND[dtype]
         got, truth = got.double(), truth.detach().double()

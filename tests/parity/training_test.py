@@ -1,8 +1,9 @@
 """The main job against torch: 50 steps in float32 from equal weights and equal windows.
 
-pretrain leaves its initial weights, first gradients and symbols in a trace directory and its losses in a log; the same
-Llama-style decoder in torch, trained from them with torch's own AdamW, must have every first gradient within 1e-5 (norm-wise)
-and every step's loss within 1e-4 (relative). Usage: training_test.py PRETRAIN
+pretrain leaves its initial weights, first gradients and symbols in a trace directory and its losses
+in a log; the same Llama-style decoder in torch, trained from them with torch's own AdamW, must have
+every first gradient within 1e-5 (norm-wise) and every step's loss within 1e-4 (relative). Usage:
+training_test.py PRETRAIN
 """
 import array
 import json
@@ -17,7 +18,8 @@ from frameworks import torch
 
 F = torch.nn.functional
 PRETRAIN = sys.argv[1]
-STEPS, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER, VOCAB, SEQUENCE, BATCH, MICRO_BATCHES = 50, 64, 2, 4, 2, 176, 260, 64, 4, 2
+STEPS, HIDDEN, LAYERS, HEADS, KV_HEADS, INNER = 50, 64, 2, 4, 2, 176
+VOCAB, SEQUENCE, BATCH, MICRO_BATCHES = 260, 64, 4, 2
 THETA, NORM_EPSILON, WEIGHT_DECAY, CLIP = 10000.0, 1e-5, 0.1, 1.0
 
 
@@ -139,7 +141,8 @@ def main():
         assert far <= 1e-4, f"step {step}: loss {line['loss']} here, {total} in torch"
     assert lines[-1]["loss"] < 0.8 * lines[0]["loss"], "the model did not learn"
     print(
-        f"{STEPS} steps: losses within {worst_loss:.1e}, first gradients of {len(w)} weights within {worst_gradient:.1e}"
+        f"{STEPS} steps: losses within {worst_loss:.1e}, first gradients of {len(w)} weights "
+        f"within {worst_gradient:.1e}"
     )
 
 

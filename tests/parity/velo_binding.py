@@ -1,8 +1,9 @@
-"""libvelo.so from Python by ctypes, driven by the ABI's own spec: the least a host needs to call every operator.
+"""libvelo.so from Python by ctypes, driven by the ABI's own spec: the least a host needs to call
+every operator.
 
-An args struct is {uint32 struct_size, uint32 reserved} and one 8-byte slot per field, so the field list of abi/spec is all
-that is needed. Tensors are passed as views of the framework's memory; nothing is copied. A failed call raises VeloError with
-the record's sentence.
+An args struct is {uint32 struct_size, uint32 reserved} and one 8-byte slot per field, so the field
+list of abi/spec is all that is needed. Tensors are passed as views of the framework's memory;
+nothing is copied. A failed call raises VeloError with the record's sentence.
 """
 import ctypes
 import json
@@ -48,7 +49,8 @@ def _operators():
         with open(os.path.join(spec, "ops", family + ".json"), encoding="utf-8") as file:
             content = json.load(file)
         enums = {
-            e["name"]: {v["name"]: v["value"] for v in e["values"]} for e in content.get("enums", [])
+            e["name"]: {v["name"]: v["value"] for v in e["value"
+                                                         "s"]} for e in content.get("enums", [])
         }
         for operator in content["ops"]:
             for field in operator["fields"]:
@@ -59,7 +61,8 @@ def _operators():
 
 
 class Velo:
-    """A context and its inline stream; velo.rms_norm(x=..., gamma=..., y=...) runs an operator on torch tensors."""
+    """A context and its inline stream; velo.rms_norm(x=..., gamma=..., y=...) runs an operator on
+    torch tensors."""
 
     def __init__(self, path, config=None, threads=0):
         self._lib = ctypes.CDLL(path)

@@ -1,8 +1,10 @@
-"""Holds the page on how a call flows to the sources: every file that the page or its drawing names is there, and every function or type
-beside it is declared or defined in one of the files it stands with.
+"""Holds the page on how a call flows to the sources: every file that the page or its drawing names
+is there, and every function or type beside it is declared or defined in one of the files it stands
+with.
 
     call_flow_test.py ROOT                exits 1 and names everything that is not so
-    call_flow_test.py --self-test ROOT    renames files and functions in the texts and expects it to be seen
+    call_flow_test.py --self-test ROOT    renames files and functions in the texts and expects it to
+                                          be seen
 """
 import os
 import re

@@ -27,7 +27,8 @@ class HeaderText(unittest.TestCase):
             ["Frees it. Thread", "class: any. Errors: NULL (op), MEMORY; the text says more."])
         self.assertEqual(lines, [
             "Frees it.", "",
-            "Thread class: any. Errors: `VELO_ERR_NULL` (op), `VELO_ERR_MEMORY`; the text says more."
+            "Thread class: any. Errors: `VELO_ERR_NULL` (op), `VELO_ERR_MEMORY`; the text says "
+            "more."
         ])
 
     def test_every_function_of_the_adapters_names_its_codes_in_full(self):

@@ -1,11 +1,13 @@
-"""The pages of the operators: each has a formula, and the programs it shows compile, run and print what the spec says.
+"""The pages of the operators: each has a formula, and the programs it shows compile, run and print
+what the spec says.
 
     operator_pages_test.py PAGES SPEC_DIR LIBRARY INCLUDES PYTHONPATH CC CXX
     operator_pages_test.py --self-test SPEC_DIR
 
-PAGES/examples has a program in C, C++ and Python for every operator that has an example with a known result; INCLUDES are folders,
-comma-separated. Each program prints the outputs, which must be those of the example within the operator's error bound. The page of the
-operator must show a part of each. Compilers run at warnings as errors.
+PAGES/examples has a program in C, C++ and Python for every operator that has an example with a
+known result; INCLUDES are folders, comma-separated. Each program prints the outputs, which must be
+those of the example within the operator's error bound. The page of the operator must show a part of
+each. Compilers run at warnings as errors.
 """
 import concurrent.futures
 import os

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Gives a copy of the tree's public surface one module more, the way a new module comes: its spec and its header are added.
+"""Gives a copy of the tree's public surface one module more, the way a new module comes: its spec
+and its header are added.
 
     grow.py SOURCE_DIR TREE VELO_GEN
 """

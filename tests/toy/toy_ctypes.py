@@ -18,8 +18,8 @@ def tensors(rows):
     data = [(ctypes.c_float * len(row))(*row) for row in rows]
     sizes = [(ctypes.c_int64 * 1)(len(row)) for row in rows]
     views = (v.velo_tensor * len(rows))(*[
-        v.velo_tensor(ctypes.addressof(d), v.velo_device(v.VELO_DEVICE_CPU, 0), 1, FLOAT32, s, None, 0)
-        for d, s in zip(data, sizes)])
+        v.velo_tensor(ctypes.addressof(d), v.velo_device(v.VELO_DEVICE_CPU, 0), 1, FLOAT32, s, None,
+                      0) for d, s in zip(data, sizes)])
     return v.velo_tensors(views, len(rows)), data, sizes
 
 
@@ -31,7 +31,8 @@ def main():
     v.check(lib, lib.velo_toy_create(context, ctypes.byref(toy)))
     xs, _, keep_x = tensors([[1, 2], [3]])
     ys, results, keep_y = tensors([[10, 10], [10]])
-    args = v.velo_toy_scale_args(toy=toy, xs=ctypes.pointer(xs), ys=ctypes.pointer(ys), sign=b"minus")
+    args = v.velo_toy_scale_args(toy=toy, xs=ctypes.pointer(xs), ys=ctypes.pointer(ys),
+                                 sign=b"minus")
     v.check(lib, lib.velo_toy_scale(stream, ctypes.byref(args)))
     got = [list(row) for row in results]
     if got != [[8, 6], [4]]:

@@ -2,14 +2,17 @@
 """The rules of the tree that a compiler does not see, each a scan of the committed files.
 
     tree_check.py RULE ROOT     exits 1 and prints file:line for every violation
-    tree_check.py --self-test   plants one violation of every rule in a scratch tree and expects it to be found
+    tree_check.py --self-test   plants one violation of every rule in a scratch tree and expects it
+                                to be found
 
-Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
-generated lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
-helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples), operators (ops/README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
-shipped is frozen in abi/, and no other), outputs (files are written in one way), places (tests and benches that run at the
-same time do not share a name or a file), skips (a test that leaves something out says so, for .ci/not_tested).
+Rules: includes (who may include whom), external (which file may know which foreign header), sizes
+(line budgets), share (of generated lines in the tree), openings (every source opens with a comment
+that says what it holds), names (no utils, helpers, common; nothing left to do), isas (operators'
+headers name no instruction set), snippets (code in README.md is cut from compiled examples),
+operators (ops/README.md has them all), versions (CMakeLists.txt alone states the release), releases
+(each that has shipped is frozen in abi/, and no other), outputs (files are written in one way),
+places (tests and benches that run at the same time do not share a name or a file), skips (a test
+that leaves something out says so, for .ci/not_tested).
 """
 import json
 import os
@@ -25,7 +28,8 @@ SCRIPT = re.compile(r"(\.(sh|py|cmake)|CMakeLists\.txt|/run)$")
 # that is written and read: nobody edits them.
 FROZEN = re.compile(r"^abi/\d+\.\d+/")
 EXEMPT = re.compile(
-    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|capi/python/velo/ctypes\.py$)"
+    r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$"
+    r"|cpp/include/velo/ops\.hpp$|capi/python/velo/ctypes\.py$)"
 )
 
 # Private layers: what each may include beside itself. Public headers are written velo/...,
@@ -100,7 +104,8 @@ def rule_includes(root):
                 yield f"{path}:{number}: include by the path from the root, not {target}"
             if layer == "capi/include" and target not in ("stdint.h",
                                                           "stddef.h") and head != "velo":
-                yield f"{path}:{number}: public C headers include stdint.h and stddef.h only, not {target}"
+                yield (f"{path}:{number}: public C headers include stdint.h and stddef.h only, not "
+                       f"{target}")
 
 
 def rule_external(root):
@@ -130,7 +135,8 @@ def rule_share(root):
     whole = sum(lines.values()) - frozen
     written = sum(n for path, n in lines.items() if EXEMPT.search(path)) - frozen
     print(
-        f"{written} of {whole} lines are generated; {frozen} lines of frozen releases are not counted"
+        f"{written} of {whole} lines are generated; {frozen} lines of frozen releases are not "
+        f"counted"
     )
     if 100 * written > 15 * whole:
         yield "too many: the limit is 15 %, what only a build needs is made there"
@@ -225,8 +231,8 @@ def rule_versions(root):
     # The release is the project's version of CMake; whatever else needs it derives it, but for the
     # titles of the change log.
     paths = committed(root)
-    stated = re.search(r"^project\(velo VERSION ((\d+\.\d+)\.\d+)", "\n".join(lines_of(root, "CMakeLists.txt")), re.M) \
-        if "CMakeLists.txt" in paths else None
+    top = "\n".join(lines_of(root, "CMakeLists.txt")) if "CMakeLists.txt" in paths else ""
+    stated = re.search(r"^project\(velo VERSION ((\d+\.\d+)\.\d+)", top, re.M)
     if stated is None:
         return
     literal = re.compile(r"(?<!\d)(?<!\d\.)" + re.escape(stated.group(1)) + r"(?!\.?\d)")
@@ -253,9 +259,11 @@ def rule_releases(root):
     }
     frozen = {path.split("/")[1] for path in paths if FROZEN.search(path)}
     for release in sorted(shipped - frozen):
-        yield f"CHANGELOG.md: {release} is no candidate, so it is frozen in abi/{release}, which is not there"
+        yield (f"CHANGELOG.md: {release} is no candidate, so it is frozen in abi/{release}, which "
+               f"is not there")
     for release in sorted(frozen - shipped):
-        yield f"abi/{release}: frozen, and CHANGELOG.md does not have it among the releases that have shipped"
+        yield (f"abi/{release}: frozen, and CHANGELOG.md does not have it among the releases that "
+               f"have shipped")
 
 
 def rule_places(root):
@@ -279,23 +287,28 @@ def rule_places(root):
 # examples/new_file.hpp. These open files otherwise: a file without a name, locks, new files in
 # folders of their own, and an example of one file.
 WRITERS = re.compile(
-    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c)|capi/python/velo/mindspore\.py|memory/swap/disk_file\.cpp"
-    r"|comm/transport/shm/rendezvous_socket\.cpp|examples/decoder/(files/file|checkpoint/out_folder)\.cpp)$")
+    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c)"
+    r"|capi/python/velo/mindspore\.py|memory/swap/disk_file\.cpp"
+    r"|comm/transport/shm/rendezvous_socket\.cpp"
+    r"|examples/decoder/(files/file|checkpoint/out_folder)\.cpp)$")
 OPENS_TO_WRITE = re.compile(
-    r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
-    r"""|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\("""
+    r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\("""
+    r"""|\bmko?s?temps?\(|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b"""
+    r"""|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\("""
 )
 
 
 def rule_outputs(root):
     for path in committed(root):
         if not re.match(
-                r"(core|memory|ops|comm|sched|capi|cpp|tools|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$",
+                r"(core|memory|ops|comm|sched|capi|cpp|tools|examples)/"
+                r".*\.(c|h|cpp|hpp|inl|py|lua)$",
                 path) or WRITERS.match(path):
             continue
         for number, line in enumerate(lines_of(root, path), 1):
             if OPENS_TO_WRITE.search(line) and not re.match(r"\s*#\s*include", line):
-                yield f"{path}:{number}: files are written by new_file.hpp alone: {line.strip()[:60]}"
+                yield (f"{path}:{number}: files are written by new_file.hpp alone: "
+                       f"{line.strip()[:60]}")
 
 
 def rule_skips(root):
@@ -394,7 +407,8 @@ def self_test():
             print(f"rule {rule} finds what is allowed: {violation}")
             wrong += 1
     print(
-        f"{len(PLANTED)} violations planted, {len(ALLOWED)} trees without one, {wrong} judged wrongly"
+        f"{len(PLANTED)} violations planted, {len(ALLOWED)} trees without one, {wrong} judged "
+        f"wrongly"
     )
     return wrong
 

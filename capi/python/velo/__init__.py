@@ -5,8 +5,9 @@
     import velo.mindspore   # cells with gradients
     import velo.ctypes      # every function and struct of the C interface
 
-Importing `velo` alone imports no framework and opens no library. All modules find the same two files (velo/_libraries.py says in which
-order); `velo.__version__` is the release of the library found.
+Importing `velo` alone imports no framework and opens no library. All modules find the same two
+files (velo/_libraries.py says in which order); `velo.__version__` is the release of the library
+found.
 """
 
 
@@ -17,7 +18,8 @@ def library_path():
 
 
 def adapters_path():
-    """The file libvelo_adapters.so that the modules use: what tvm_ffi.load_module and MindSpore's ops.Custom take."""
+    """The file libvelo_adapters.so that the modules use: what tvm_ffi.load_module and MindSpore's
+    ops.Custom take."""
     from velo import _libraries
     return _libraries.path_of(_libraries.adapters())
 

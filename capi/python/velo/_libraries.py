@@ -1,16 +1,17 @@
 """Finds velo's two files, the library and its adapters, for every module of the package.
 
-Each file is looked for in this order, and the first place that there is decides: what cannot be opened there is an ImportError with a
-sentence, never a reason to take another file.
+Each file is looked for in this order, and the first place that there is decides: what cannot be
+opened there is an ImportError with a sentence, never a reason to take another file.
 
 1. Its variable, VELO_LIBRARY or VELO_ADAPTERS: a path, or a name for the loader.
-2. The other variable, so that one of them suffices: adapters that lie beside VELO_LIBRARY; the library that VELO_ADAPTERS is linked to.
-3. The package's own folder, velo/lib, which a wheel brings. These two have names of their own, so that a libvelo.so.1 that the process
-   has already is neither taken for them nor replaced by them.
+2. The other variable, so that one of them suffices: adapters that lie beside VELO_LIBRARY; the
+   library that VELO_ADAPTERS is linked to.
+3. The package's own folder, velo/lib, which a wheel brings. These two have names of their own, so
+   that a libvelo.so.1 that the process has already is neither taken for them nor replaced by them.
 4. The loader's path.
 
-Importing this opens nothing. Opening a file twice is cheap, since the loader keeps it; each call returns a ctypes.CDLL of its own, so
-that no module sees the types another one declares.
+Importing this opens nothing. Opening a file twice is cheap, since the loader keeps it; each call
+returns a ctypes.CDLL of its own, so that no module sees the types another one declares.
 """
 import ctypes
 import os
@@ -26,7 +27,8 @@ class _File:
             _OWN, own), function
 
     def named(self):
-        """What the variable says; a path is made absolute, so that it stays the same file after a change of directory."""
+        """What the variable says; a path is made absolute, so that it stays the same file after a
+        change of directory."""
         value = os.environ.get(self.variable)
         return os.path.abspath(value) if value and os.sep in value else value or None
 
@@ -44,7 +46,8 @@ def library():
 
 
 def adapters():
-    """libvelo_adapters.so, opened. It is linked to the library that is opened with it, or that the process has already."""
+    """libvelo_adapters.so, opened. It is linked to the library that is opened with it, or that the
+    process has already."""
     path = _ADAPTERS.named()
     if path is None and _LIBRARY.named() is not None:
         beside = os.path.join(os.path.dirname(_LIBRARY.named()), _ADAPTERS.name)
@@ -53,15 +56,16 @@ def adapters():
 
 
 def text_of(function):
-    """What a function writes into a buffer: library.velo_error_text, library.velo_adapters_last_error."""
+    """What a function writes into a buffer: library.velo_error_text,
+    library.velo_adapters_last_error."""
     text = ctypes.create_string_buffer(1024)
     function(text, ctypes.c_uint64(len(text)), None)
     return text.value.decode()
 
 
 def path_of(opened):
-    """The file that library() or adapters() came from, for a host that opens it itself; by a name that ends in .so where there is one,
-    since some hosts go by that."""
+    """The file that library() or adapters() came from, for a host that opens it itself; by a name
+    that ends in .so where there is one, since some hosts go by that."""
     known = next(f for f in (_ADAPTERS, _LIBRARY) if hasattr(opened, f.function))
     path = _file_with(getattr(opened, known.function))
     plain = path[: path.rindex(".so") + 3]
@@ -75,7 +79,8 @@ def _open(file, path):
     elif os.path.isfile(file.own):
         path, place = file.own, f"the package brings {file.own}"
     else:
-        path, place = file.name, f"{file.variable} is not set, there is no {file.own}, and {file.name} is not on the loader's path"
+        path, place = file.name, (f"{file.variable} is not set, there is no {file.own}, and "
+                                  f"{file.name} is not on the loader's path")
     try:
         opened = ctypes.CDLL(path)
     except OSError as error:

@@ -1,21 +1,27 @@
-"""velo for JAX: its operators as jax functions with gradients, under jit, by XLA's foreign function interface.
+"""velo for JAX: its operators as jax functions with gradients, under jit, by XLA's foreign function
+interface.
 
     import velo.jax as velo
-    y = velo.rms_norm(x, gamma)                             # differentiable, jit-able, on XLA's own threads
+    y = velo.rms_norm(x, gamma)                             # differentiable, jit-able, on XLA's own
+                                                            threads
     y, rstd = velo.rms_norm(x, gamma, outputs=("y", "rstd"))
 
-Every operator of the library is a function here, made from its description (velo.spec): first the tensors it needs, then the optional
-ones, then its attributes, with their defaults, by place or by name. It returns the outputs that the operator always has and the tensors
-it was given to update, or those named by `outputs`. Where an operator adds to an output (`accumulate`), the sum so far is given by the
-output's name. An attribute is part of the program that is compiled; where the operator also takes it as a tensor (step and lr of
-apply_fused_adamw), an array given for it is that tensor, and the program is compiled once.
+Every operator of the library is a function here, made from its description (velo.spec): first the
+tensors it needs, then the optional ones, then its attributes, with their defaults, by place or by
+name. It returns the outputs that the operator always has and the tensors it was given to update, or
+those named by `outputs`. Where an operator adds to an output (`accumulate`), the sum so far is
+given by the output's name. An attribute is part of the program that is compiled; where the operator
+also takes it as a tensor (step and lr of apply_fused_adamw), an array given for it is that tensor,
+and the program is compiled once.
 
-Under vmap and over several devices independent axes, as the library describes them, stay apart: rows are computed where they are, and
-sums over them are added up. Elsewhere vmap takes one entry at a time, and tensors are gathered.
+Under vmap and over several devices independent axes, as the library describes them, stay apart:
+rows are computed where they are, and sums over them are added up. Elsewhere vmap takes one entry at
+a time, and tensors are gathered.
 
-libvelo_adapters.so exports one handler an operator (velo_xla_<op>); registering them is all that is needed, nothing is compiled
-and nothing is copied. What velo refuses is a ValueError when the call is traced; what only the numbers show (an index out of range) is
-XLA's error when it runs. Both name the operator.
+libvelo_adapters.so exports one handler an operator (velo_xla_<op>); registering them is all that is
+needed, nothing is compiled and nothing is copied. What velo refuses is a ValueError when the call
+is traced; what only the numbers show (an index out of range) is XLA's error when it runs. Both name
+the operator.
 """
 import functools
 import inspect
@@ -37,7 +43,8 @@ _NAMES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(bool): "bool",
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 _TARGET = "velo_"  # and the operator: a handler's name in programs
 
-for _op in spec.operators:  # all, since a program that was exported calls them by name; older adapters lack the newest
+# all, since a program that was exported calls them by name; older adapters lack the newest
+for _op in spec.operators:
     if hasattr(spec.library, "velo_xla_" + _op):
         jax.ffi.register_ffi_target(_TARGET + _op,
                                     jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)),
@@ -74,8 +81,8 @@ def _struct(shape, dtype, axes):
 
 
 class _Call:
-    """One operator on tensors `inputs` for results `outputs`, both by name, with these attributes: called with the inputs, it gives a
-    tuple of the outputs."""
+    """One operator on tensors `inputs` for results `outputs`, both by name, with these attributes:
+    called with the inputs, it gives a tuple of the outputs."""
 
     def __init__(self, name, inputs, outputs, attributes):
         self.op, self.inputs, self.outputs, self.attributes = spec.operators[
@@ -90,7 +97,8 @@ class _Call:
         for name, tensor in zip(self.inputs, tensors):
             if not all(isinstance(size, (int, np.integer)) for size in tensor.shape):
                 raise ValueError(
-                    f"velo_{self.op.name}: args.{name}.shape: expected sizes that are numbers when the program is traced, got "
+                    f"velo_{self.op.name}: args.{name}.shape: expected sizes that are numbers when "
+                    f"the program is traced, got "
                     f"[{', '.join(map(str, tensor.shape))}]: export a program for each size")
         return self.mapped(*tensors)
 
@@ -103,7 +111,8 @@ class _Call:
         missing = [name for name in self.outputs if name not in made]
         if missing:
             raise ValueError(
-                f"velo_{self.op.name}: expected outputs that these inputs have ({', '.join(made)}), got {missing[0]}"
+                f"velo_{self.op.name}: expected outputs that these inputs have "
+                f"({', '.join(made)}), got {missing[0]}"
             )
         return [made[name] for name in self.outputs]
 
@@ -140,7 +149,8 @@ class _Call:
         return self.placed(*tensors)
 
     def _sharding_rule(self, _mesh, in_types, out_types):
-        """The axes as Shardy writes them: independent ones by name, each other dimension a factor of its own that stays whole."""
+        """The axes as Shardy writes them: independent ones by name, each other dimension a factor
+        of its own that stays whole."""
         ins, outs = self._axes([t.shape for t in in_types], [t.shape for t in out_types])
         whole = []
 
@@ -160,7 +170,8 @@ class _Call:
         }
 
     def _partition(self, mesh, arguments, results):
-        """Independent axes lie as those of the first input that is spread along them; all else is whole on every device."""
+        """Independent axes lie as those of the first input that is spread along them; all else is
+        whole on every device."""
         ins, outs = self._axes([a.shape for a in arguments], [r.shape for r in results])
         where = {}  # axis -> axes of the mesh
         for axes, argument in zip(ins, arguments):
@@ -191,7 +202,8 @@ class _Call:
     # ---- under vmap
 
     def _on_batch(self, size, batched, *tensors):
-        """The batch joins the rows where every output has rows of its own; otherwise one entry at a time."""
+        """The batch joins the rows where every output has rows of its own; otherwise one entry at a
+        time."""
         shapes = [t.shape[1:] if b else t.shape for t, b in zip(tensors, batched)]
         out_shapes = [shape for shape, _ in self._results(shapes, [t.dtype for t in tensors])]
         ins, outs = self._axes(shapes, out_shapes)
@@ -298,7 +310,8 @@ _IRREGULAR = {"add": _add_gradient, "cast": _cast_gradient, "matmul": _matmul_gr
 
 
 def _derived_gradient(tensors, dy, attributes, wanted, gradient):
-    """By the operator whose `gradient_of` names this one; `tensors` has the forward inputs and outputs that it reads."""
+    """By the operator whose `gradient_of` names this one; `tensors` has the forward inputs and
+    outputs that it reads."""
     reads, writes = gradient.choose(wanted)
     given = {}
     for name in reads:
@@ -311,8 +324,8 @@ def _derived_gradient(tensors, dy, attributes, wanted, gradient):
 
 @jax.tree_util.register_static
 class _Shown:
-    """What the backward pass knows when it is traced: by input, whether its gradient is wanted, its dtype, and the mesh axes along which
-    it differs."""
+    """What the backward pass knows when it is traced: by input, whether its gradient is wanted, its
+    dtype, and the mesh axes along which it differs."""
 
     def __init__(self, wanted, dtypes, varying):
         self.wanted, self.dtypes, self.varying = wanted, dtypes, varying
@@ -325,7 +338,8 @@ class _Shown:
 
 
 def _fitted(gradient, dtype, varying):
-    """A gradient in the dtype of what it belongs to, and summed over the mesh axes along which that is one and the same."""
+    """A gradient in the dtype of what it belongs to, and summed over the mesh axes along which that
+    is one and the same."""
     over = tuple(_varying(gradient) - varying)
     return (jax.lax.psum(gradient, over) if over else gradient).astype(dtype)
 
@@ -342,7 +356,8 @@ class _Function:
         self.run.defvjp(self._forward, self._backward, symbolic_zeros=True)
 
     def _value(self, *tensors):
-        """Of the results those that are asked for, though the operator writes all it must, and what it is given to update."""
+        """Of the results those that are asked for, though the operator writes all it must, and what
+        it is given to update."""
         op, asked = self.op, self.outputs
         written = tuple(name for name in op.outputs
                         if name in asked or name in op.required_outputs or name in self.inputs)
@@ -354,7 +369,9 @@ class _Function:
     def _forward(self, *given):
         op, gradient = self.op, self.op.gradient
         if gradient is None and op.name not in _IRREGULAR:
-            of = f"it is the gradient of {op.gradient_of}, and velo has no second derivatives" if op.gradient_of else "velo has none of it"
+            of = "velo has none of it"
+            if op.gradient_of:
+                of = f"it is the gradient of {op.gradient_of}, and velo has no second derivatives"
             raise TypeError(f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
         tensors = {name: g.value for name, g in zip(self.inputs, given)}
         wanted = frozenset(name for name, g in zip(self.inputs, given)
@@ -376,7 +393,8 @@ class _Function:
             zero = isinstance(cotangent, jax.custom_derivatives.SymbolicZero)
             if not zero and name not in through:
                 raise TypeError(
-                    f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of {name}"
+                    f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} "
+                    f"alone, got one of {name}"
                 )
             dy[name] = jnp.zeros(cotangent.shape, cotangent.dtype) if zero else cotangent
         if gradient is not None:
@@ -396,7 +414,8 @@ def _function_of(name, inputs, outputs, attributes):
 # ---- the functions
 
 def _signature(op):
-    """The tensors that are needed, the optional ones, the attributes; then, by name alone, the sums so far and `outputs`."""
+    """The tensors that are needed, the optional ones, the attributes; then, by name alone, the sums
+    so far and `outputs`."""
     kind, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     fields = [op.fields[name] for name in op.inputs]
     parameters = [inspect.Parameter(f.name, kind) for f in fields if not f.optional]
@@ -424,8 +443,8 @@ def _as_array(op, name, value):
 
 
 def _converted(op, name, value):
-    """An array for an attribute as the tensor in its place: in a dtype of that tensor, of the same kind; integers in one that holds
-    them all."""
+    """An array for an attribute as the tensor in its place: in a dtype of that tensor, of the same
+    kind; integers in one that holds them all."""
     dtypes = [_DTYPES[dtype] for dtype in op.fields[name + "_tensor"].dtypes]
     if value.dtype in dtypes:
         return value
@@ -438,13 +457,15 @@ def _converted(op, name, value):
         fits = dtypes if jnp.issubdtype(value.dtype, jnp.inexact) else []
     if not fits:
         raise TypeError(
-            f"velo_{op.name}: args.{name}: expected {' or '.join(d.name for d in dtypes)}, got {value.dtype}"
+            f"velo_{op.name}: args.{name}: expected {' or '.join(d.name for d in dtypes)}, got "
+            f"{value.dtype}"
         )
     return value.astype(fits[0])
 
 
 def _split(op, given):
-    """Tensors as arrays, attributes as Python values. An array for an attribute is the tensor that the operator takes in its place."""
+    """Tensors as arrays, attributes as Python values. An array for an attribute is the tensor that
+    the operator takes in its place."""
     tensors = {
         name: given[name] for name in (*op.inputs, *op.outputs) if given.get(name) is not None
     }
@@ -456,7 +477,8 @@ def _split(op, given):
             attributes[name] = jnp.dtype(value).name if is_dtype else value
         elif name + "_tensor" not in op.inputs:
             raise TypeError(
-                f"velo_{op.name}: args.{name}: expected a value that is known when the program is traced, got an array"
+                f"velo_{op.name}: args.{name}: expected a value that is known when the program is "
+                f"traced, got an array"
             )
         elif name + "_tensor" in tensors:
             raise TypeError(
@@ -468,7 +490,8 @@ def _split(op, given):
         attributes["accumulate"] = 1
     elif attributes.get("accumulate"):
         raise TypeError(
-            f"velo_{op.name}: args.accumulate: expected the sum so far, by the name of its output, got none"
+            f"velo_{op.name}: args.accumulate: expected the sum so far, by the name of its output, "
+            f"got none"
         )
     checked = op.attributes(attributes)
     for name in checked:
@@ -478,12 +501,15 @@ def _split(op, given):
 
 
 _values = {
-}  # (operator, attribute that may be an array): the Python values that came, None once it has been said
+# (operator, attribute that may be an array): the Python values that came, None once it has been
+# said
+}
 
 
 def _count_programs(op, name, value):
-    """Warns once of an attribute that changes from call to call, for which there is a tensor: each value is a program of its own. A count
-    (step) changes in training alone; several rates may belong to groups of parameters."""
+    """Warns once of an attribute that changes from call to call, for which there is a tensor: each
+    value is a program of its own. A count (step) changes in training alone; several rates may
+    belong to groups of parameters."""
     seen = _values.setdefault((op.name, name), set())
     if seen is None:
         return
@@ -491,7 +517,8 @@ def _count_programs(op, name, value):
     if len(seen) > (8 if isinstance(value, float) else 2):
         _values[op.name, name] = None
         warnings.warn(
-            f"velo_{op.name}: args.{name}: each Python number is compiled as a program of its own, and {len(seen)} have come; "
+            f"velo_{op.name}: args.{name}: each Python number is compiled as a program of its own, "
+            f"and {len(seen)} have come; "
             f"an array ({name}=jnp.asarray({name})) is one program for all",
             stacklevel=4)
 
@@ -530,7 +557,8 @@ def _make(op):
 
 
 def _tokens_apart(cross_entropy):
-    """Mean and sum are taken by jax over the losses of tokens, which lie where their logits do; mean is 0 where no target counts."""
+    """Mean and sum are taken by jax over the losses of tokens, which lie where their logits do;
+    mean is 0 where no target counts."""
     @functools.wraps(cross_entropy)
     def function(logits, targets, ignore_index=-100, reduction="mean", **options):
         if reduction not in ("mean", "sum") or options:

@@ -1,20 +1,23 @@
-"""velo for MindSpore: its operators as cells with gradients, in PyNative and in graph mode, through ops.Custom(.., "aot").
+"""velo for MindSpore: its operators as cells with gradients, in PyNative and in graph mode, through
+ops.Custom(.., "aot").
 
     import velo.mindspore as velo
     norm = velo.RmsNorm(epsilon=1e-6)
     y = norm(x, gamma)                          # differentiable; inside ms.jit too
 
-Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of rms_norm. A cell is made with the
-operator's attributes, and those of its gradient alone (rows of Embedding); by name it takes `tensors`, the inputs of its calls (else
-those the operator needs), `outputs`, what they return (else what the operator always gives and was given to update), and `gradients`,
-the inputs that get one (else all that can). A gradient through an output that velo has none of (rstd, lse) is refused, and so is a
-second derivative. A cell can be copied and pickled.
+Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of
+rms_norm. A cell is made with the operator's attributes, and those of its gradient alone (rows of
+Embedding); by name it takes `tensors`, the inputs of its calls (else those the operator needs),
+`outputs`, what they return (else what the operator always gives and was given to update), and
+`gradients`, the inputs that get one (else all that can). A gradient through an output that velo has
+none of (rstd, lse) is refused, and so is a second derivative. A cell can be copied and pickled.
 
-libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's AOT convention knows no
-attributes, so each operator binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal ones share
-a slot, and there are 128. None is freed, since a graph that MindSpore keeps may launch it still; the 129th is refused. Whatever velo
-would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with velo's sentence. velo/_libraries.py says
-where the library is found.
+libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's
+AOT convention knows no attributes, so each operator binds its own to a slot (velo_ms_slot_bind)
+when it is made and launches velo_ms_slot_NNN; equal ones share a slot, and there are 128. None is
+freed, since a graph that MindSpore keeps may launch it still; the 129th is refused. Whatever velo
+would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with
+velo's sentence. velo/_libraries.py says where the library is found.
 """
 import ctypes
 import inspect
@@ -31,7 +34,9 @@ from velo import _libraries, spec
 _DTYPES = {
     "f32": ms.float32, "bf16": ms.bfloat16, "f64": ms.float64, "f16": ms.float16, "bool": ms.bool_,
     **{
-        short + str(bits): getattr(ms, name + str(bits)) for short, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)
+        short + str(bits): getattr(ms, name + str(bits))
+        for short, name in (("i", "int"), ("u", "uint"))
+        for bits in (8, 16, 32, 64)
     }
 }
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
@@ -40,15 +45,17 @@ _path = os.path.realpath(_libraries.path_of(
 
 
 def last_error():
-    """The sentence of the latest failed launch, of which MindSpore's exception shows only the number."""
+    """The sentence of the latest failed launch, of which MindSpore's exception shows only the
+    number."""
     return _libraries.text_of(spec.library.velo_adapters_last_error)
 
 
 # ---- one operator
 
 class Operator(ops.Custom):
-    """One operator with its attributes bound: Operator("rms_norm", "x,gamma->y,rstd", epsilon=1e-5)(x, gamma) is (y, rstd).
-    bprop: a function as MindSpore takes it, or a _Gradient."""
+    """One operator with its attributes bound: Operator("rms_norm", "x,gamma->y,rstd",
+    epsilon=1e-5)(x, gamma) is (y, rstd). bprop: a function as MindSpore takes it, or a
+    _Gradient."""
 
     def __init__(self, op, fields, bprop=None, **attributes):
         self._made_with = op, fields, bprop, attributes
@@ -58,7 +65,8 @@ class Operator(ops.Custom):
         status = spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(),
                                                 ctypes.byref(slot))
         if status != 0:
-            hint = ": operators of equal attributes share one, and none is freed" if status == spec.v.VELO_ERR_STATE else ""
+            full = status == spec.v.VELO_ERR_STATE
+            hint = ": operators of equal attributes share one, and none is freed" if full else ""
             raise ValueError(f"velo_{op}: {last_error().partition(': ')[2]}{hint}")
         self._gradient = bprop if isinstance(bprop, _Gradient) else None
         super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None,
@@ -78,21 +86,25 @@ class Operator(ops.Custom):
         return _operator(*self._made_with)
 
     def _described(self, tensors):
-        """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"} a tensor."""
+        """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"}
+        a tensor."""
         name, inputs = self._op.name, self._inputs
         if len(tensors) != len(inputs):
             raise ValueError(
-                f"velo_{name}: expected {len(inputs)} tensors ({', '.join(inputs)}), got {len(tensors)}"
+                f"velo_{name}: expected {len(inputs)} tensors ({', '.join(inputs)}), got "
+                f"{len(tensors)}"
             )
         described = {}
         for field, tensor in zip(inputs, tensors):
             if not hasattr(tensor["dtype"], "element_type"):
                 raise ValueError(
-                    f"velo_{name}: args.{field}: expected a tensor, got a value of {tensor['dtype']}"
+                    f"velo_{name}: args.{field}: expected a tensor, got a value of "
+                    f"{tensor['dtype']}"
                 )
             if -2 in tensor["shape"]:
                 raise ValueError(
-                    f"velo_{name}: args.{field}: expected a tensor whose rank is known, got one of any rank"
+                    f"velo_{name}: args.{field}: expected a tensor whose rank is known, got one of "
+                    f"any rank"
                 )
             dtype = tensor["dtype"].element_type()
             described[field] = (tuple(tensor["shape"]), _NAMES.get(dtype, str(dtype)))
@@ -120,7 +132,8 @@ class Operator(ops.Custom):
                          ], [_DTYPES[spec.NAMES[s.dtype.code, s.dtype.bits]] for s in made]
         if [] in shapes:
             raise ValueError(
-                f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient"
+                f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: "
+                f"MindSpore loses its gradient"
             )
         if len(shapes) == 1:
             return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
@@ -161,7 +174,8 @@ def _derived(op, inputs, outputs, wanted, attributes):
     if missing:
         of = " and ".join(gradient.results.values())
         return _refused(
-            f"velo_{op.name}: expected {missing[0]}, which the gradient of {of} needs, got none; gradients=() makes a cell without"
+            f"velo_{op.name}: expected {missing[0]}, which the gradient of {of} needs, got none; "
+            f"gradients=() makes a cell without"
         )
     single = len(outputs) == 1
 
@@ -236,18 +250,20 @@ _IRREGULAR = {"add": _add, "cast": _cast, "matmul": _matmul}
 
 
 class _Gradient:
-    """What a cell's bprop is made of, so that a copy of the cell can make it again: the operator's name, its tensors, the inputs that
-    get a gradient, and attributes, those of the gradient alone among them. Without outputs it is that of an operator in a bprop, which
-    has none."""
+    """What a cell's bprop is made of, so that a copy of the cell can make it again: the operator's
+    name, its tensors, the inputs that get a gradient, and attributes, those of the gradient alone
+    among them. Without outputs it is that of an operator in a bprop, which has none."""
 
     def __init__(self, op, inputs, outputs=(), wanted=(), attributes=None):
-        self.op, self.inputs, self.outputs, self.wanted, self.attributes = op, inputs, outputs, wanted, attributes
+        self.op, self.inputs, self.outputs = op, inputs, outputs
+        self.wanted, self.attributes = wanted, attributes
 
     def function(self):
         op = spec.operators[self.op]
         of = op.gradient_of if self.outputs else op.gradient_of or op.name
         if of or op.gradient is None and op.name not in _IRREGULAR:
-            of = f"it is the gradient of {of}, and velo has no second derivatives" if of else "velo has none of it"
+            of = (f"it is the gradient of {of}, and velo has no second derivatives"
+                  if of else "velo has none of it")
             lines, captured = _refused(
                 f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
         else:
@@ -256,13 +272,17 @@ class _Gradient:
         return _function(op.name, (*self.inputs, "out", "dout"), lines, captured)
 
     def check(self, shapes):
-        """The gradient's own attributes are said when the cell is made, and have to be what the shapes say."""
+        """The gradient's own attributes are said when the cell is made, and have to be what the
+        shapes say."""
         gradient = spec.operators[self.op].gradient
         for name, size in gradient.own_attributes(shapes).items() if gradient and self.wanted else (
         ):
             given = self.attributes.get(name)
             if given and given != size:
-                expected = f"{size}, as the tensors have" if size >= 0 else "tensors whose size it is to be known when the graph is built"
+                expected = f"{size}, as the tensors have" if size >= 0 else ("tensors whose size "
+                                                                             "it "
+                                                                             "is to be known when "
+                                                                             "the graph is built")
                 raise ValueError(f"velo_{self.op}: {name}: expected {expected}, got {given}")
 
 
@@ -305,7 +325,8 @@ class _Cell(nn.Cell):
             given = dict(type(self).__signature__.bind(*args, **kwargs).arguments)
         except TypeError as refused:
             raise TypeError(
-                f"velo_{op.name}: expected {type(self).__name__}{type(self).__signature__}: {refused}"
+                f"velo_{op.name}: expected {type(self).__name__}{type(self).__signature__}: "
+                f"{refused}"
             ) from None
         asked = {name: given.pop(name, None) for name in ("tensors", "outputs", "gradients")}
         needed = _USUAL.get(op.name, ()) if "packed" not in given else ("a",)
@@ -336,17 +357,20 @@ class _Cell(nn.Cell):
         for name in names:
             if name not in known:
                 raise ValueError(
-                    f"velo_{self.op.name}: {what}: expected names of {', '.join(dict.fromkeys(known))}, got {name!r}"
+                    f"velo_{self.op.name}: {what}: expected names of "
+                    f"{', '.join(dict.fromkeys(known))}, got {name!r}"
                 )
 
     def without_gradient(self):
-        """A cell for each result, where there is one that a gradient may not go through; else None."""
+        """A cell for each result, where there is one that a gradient may not go through; else
+        None."""
         gradient = self.op.gradient
         through = {of for kind, of in gradient.sources.values() if kind == "cotangent"
                   } if gradient else self.names
         if set(self.names) <= set(through):
             return None
-        text = f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of "
+        text = (f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} "
+                f"alone, got one of ")
         return nn.CellList([
             nn.Identity() if name in through else
             _NoGradient(f"{text}{name}; where none is meant, ops.stop_gradient({name}) says so")
@@ -396,8 +420,9 @@ for _op in spec.operators.values():
 
 
 class CrossEntropy(CrossEntropy):  # noqa: F821
-    """velo gives a loss a token, MindSpore adds them up: in graph mode it takes a custom operator's output of rank 0 for a constant,
-    whose gradient is nothing. The mean is 0 where no target counts."""
+    """velo gives a loss a token, MindSpore adds them up: in graph mode it takes a custom operator's
+    output of rank 0 for a constant, whose gradient is nothing. The mean is 0 where no target
+    counts."""
 
     def __init__(self, ignore_index=-100, reduction="mean", **options):
         self.reduction = self.op.attributes({"reduction": reduction}).get("reduction", "mean")
@@ -421,11 +446,11 @@ class CrossEntropy(CrossEntropy):  # noqa: F821
 # ---- the optimizer
 
 class AdamW:
-    """AdamW over parameters, two moments each: step(gradients), in the order of the parameters. bfloat16 parameters keep a float32
-    master.
+    """AdamW over parameters, two moments each: step(gradients), in the order of the parameters.
+    bfloat16 parameters keep a float32 master.
 
-    A custom operator of MindSpore's cannot write into its inputs, so the step goes past ops.Custom: velo is given the tensors' own
-    memory and updates it in place.
+    A custom operator of MindSpore's cannot write into its inputs, so the step goes past ops.Custom:
+    velo is given the tensors' own memory and updates it in place.
     """
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.0):

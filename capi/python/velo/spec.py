@@ -1,14 +1,18 @@
-"""velo's operators as the library describes them: what a host's module needs to make its functions, without a framework.
+"""velo's operators as the library describes them: what a host's module needs to make its functions,
+without a framework.
 
     from velo import spec
     op = spec.operators["rms_norm"]
-    op.attributes({"epsilon": 1e-5})                                    # checked, or a sentence that names operator and field
-    op.infer({"x": ((4, 8), "f32"), "gamma": ((8,), "f32")}, {})        # {"y": ((4, 8), "f32"), "rstd": ((4, 1), "f32")}
-    op.gradient.sources                                                 # {"dy": ("cotangent", "y"), "x": ("input", "x"), ..}
+    op.attributes({"epsilon": 1e-5})
+        # checked, or a sentence that names operator and field
+    op.infer({"x": ((4, 8), "f32"), "gamma": ((8,), "f32")}, {})
+        # {"y": ((4, 8), "f32"), "rstd": ((4, 1), "f32")}
+    op.gradient.sources
+        # {"dy": ("cotangent", "y"), "x": ("input", "x"), ..}
 
-Everything is read once from velo_describe, when this module is imported; an operator is named here only where its gradient has
-something that does not follow from its fields. An inference is one call of velo_op_infer. velo/_libraries.py says where the library is
-found.
+Everything is read once from velo_describe, when this module is imported; an operator is named here
+only where its gradient has something that does not follow from its fields. An inference is one call
+of velo_op_infer. velo/_libraries.py says where the library is found.
 """
 import ctypes
 import json
@@ -44,7 +48,8 @@ def _is_flag(value):
 
 
 class Field:
-    """A field of an operator: a tensor that is read, written or both, or an attribute with its default, whose value `check` takes."""
+    """A field of an operator: a tensor that is read, written or both, or an attribute with its
+    default, whose value `check` takes."""
 
     def __init__(self, entry, enums):
         self.name, self.kind, self.doc = entry["name"], entry["kind"], entry["doc"]
@@ -61,8 +66,9 @@ class Field:
         }.get(self.kind)
 
     def check(self, value):
-        """The value as a plain int, float, str or tuple of int; ValueError with what was expected and what came. True and False are for
-        flags alone: in place of a number they were meant for another argument."""
+        """The value as a plain int, float, str or tuple of int; ValueError with what was expected
+        and what came. True and False are for flags alone: in place of a number they were meant for
+        another argument."""
         return self._check(value)
 
     def _refuse(self, expected, value):
@@ -109,9 +115,9 @@ class Field:
 class Operator:
     """One operator, its fields by name in the spec's order, and what follows from them.
 
-    inputs: the tensors that a host without in-place operators passes in; outputs: those it gets back. A tensor that is read only to
-    be added to (under `accumulate`) is an output, and an input where its old value is given. gradient: how its gradient is
-    called, or None.
+    inputs: the tensors that a host without in-place operators passes in; outputs: those it gets
+    back. A tensor that is read only to be added to (under `accumulate`) is an output, and an input
+    where its old value is given. gradient: how its gradient is called, or None.
     """
 
     def __init__(self, entry, enums):
@@ -130,7 +136,8 @@ class Operator:
         self.rows = entry.get("rows", [])
 
     def attributes(self, given):
-        """The attributes of a call, checked; those left out, None or equal to their default are not in the result."""
+        """The attributes of a call, checked; those left out, None or equal to their default are not
+        in the result."""
         checked = {}
         for name, value in given.items():
             if name not in self.attribute_names:
@@ -147,7 +154,8 @@ class Operator:
         return checked
 
     def _rule(self, attributes, names):
-        """{tensor: its axes} of the rule that fits a call with these attributes and tensors, {} where none does."""
+        """{tensor: its axes} of the rule that fits a call with these attributes and tensors, {}
+        where none does."""
         for rule in self.rows:
             where = rule.get("where", {}).items()
             if all(
@@ -157,8 +165,9 @@ class Operator:
         return {}
 
     def axes(self, attributes, shapes):
-        """The independent axes of a call on tensors and results of these shapes: {tensor: the name of each of its dimensions, None
-        where it is taken whole or stands for all}, {} where no axis is independent."""
+        """The independent axes of a call on tensors and results of these shapes: {tensor: the name
+        of each of its dimensions, None where it is taken whole or stands for all}, {} where no axis
+        is independent."""
         patterns = self._rule(attributes, shapes.keys())
         lengths = _group_lengths(patterns, {name: len(shape) for name, shape in shapes.items()})
         named = {}
@@ -172,12 +181,14 @@ class Operator:
         return named
 
     def leading_axis(self, attributes, names, name):
-        """The first of a tensor's axes as it is described, "r..." or "b"; None where it is taken whole."""
+        """The first of a tensor's axes as it is described, "r..." or "b"; None where it is taken
+        whole."""
         axes = self._rule(attributes, names).get(name)
         return axes[0].rstrip("?") if axes and axes[0][0].islower() else None
 
     def values(self, tensors, attributes):
-        """Named values for velo_op_call and velo_op_infer, and what must outlive them. tensors: {field: (shape, dtype, address)}."""
+        """Named values for velo_op_call and velo_op_infer, and what must outlive them. tensors:
+        {field: (shape, dtype, address)}."""
         values, keep = [], []
 
         def put(name, kind, **union):
@@ -215,7 +226,8 @@ class Operator:
                 f"velo_{self.name}: args.{name}.dtype: expected {expected}, got {dtype}")
         if len(shape) > _MAX_RANK:
             raise ValueError(
-                f"velo_{self.name}: args.{name}.ndim: expected 0 to {_MAX_RANK} dimensions, got {len(shape)}"
+                f"velo_{self.name}: args.{name}.ndim: expected 0 to {_MAX_RANK} dimensions, got "
+                f"{len(shape)}"
             )
         sizes = (ctypes.c_int64 * _MAX_RANK)(*shape)
         return v.velo_tensor(data=address,
@@ -225,9 +237,10 @@ class Operator:
                              shape=sizes), sizes
 
     def infer(self, tensors, attributes):
-        """{output: (shape, dtype)} of a call on tensors {field: (shape, dtype)} with checked attributes, or velo's refusal."""
-        values, count, _keep = self.values({name: (*given, None) for name, given in tensors.items()},
-                                           attributes)
+        """{output: (shape, dtype)} of a call on tensors {field: (shape, dtype)} with checked
+        attributes, or velo's refusal."""
+        unplaced = {name: (*given, None) for name, given in tensors.items()}
+        values, count, _keep = self.values(unplaced, attributes)
         shapes, made = (v.velo_shape * len(self.outputs))(), ctypes.c_int64()
         shapes[0].struct_size = ctypes.sizeof(v.velo_shape)
         if library.velo_op_infer(context(), self.name.encode(), values, count, shapes, len(shapes),
@@ -242,8 +255,8 @@ class Operator:
 
 
 def _group_lengths(patterns, ranks):
-    """How many dimensions each group of axes ("r...") has, given the ranks of the tensors: the one that is unknown in a tensor is what
-    its rank leaves."""
+    """How many dimensions each group of axes ("r...") has, given the ranks of the tensors: the one
+    that is unknown in a tensor is what its rank leaves."""
     lengths = {}
     for _ in patterns:
         for name, pattern in patterns.items():
@@ -260,9 +273,11 @@ _OWN_ATTRIBUTES = {"embedding_backward": lambda shapes: {"rows": shapes["table"]
 
 
 class Gradient:
-    """How the gradient of `forward` is called: by the operator `op`, whose inputs come from `sources`: {field: ("input" or "output" or
-    "cotangent", the forward operator's field)}; `results` names the forward input that each output is the gradient of, and `needs`
-    the forward outputs among the sources. A source whose field is optional serves the optional results alone."""
+    """How the gradient of `forward` is called: by the operator `op`, whose inputs come from
+    `sources`: {field: ("input" or "output" or "cotangent", the forward operator's field)};
+    `results` names the forward input that each output is the gradient of, and `needs` the
+    forward outputs among the sources. A source whose field is optional serves the optional
+    results alone."""
 
     def __init__(self, forward, op):
         self.op, self.sources = op, {}
@@ -275,7 +290,8 @@ class Gradient:
                 self.sources[name] = ("cotangent", forward.outputs[0] if name == "dy" else name[1:])
             else:
                 raise TypeError(
-                    f"velo_{op.name}: {name} is neither a tensor of {forward.name} nor the gradient of one"
+                    f"velo_{op.name}: {name} is neither a tensor of {forward.name} nor the "
+                    f"gradient of one"
                 )
         self.results = {name: name[1:] for name in op.outputs if name[1:] in forward.inputs}
         self.needs = tuple(name for kind, name in self.sources.values() if kind == "output")

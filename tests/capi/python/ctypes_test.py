@@ -1,4 +1,5 @@
-"""The generated ctypes module against the library and against the layout lock, which compilers hold to the headers.
+"""The generated ctypes module against the library and against the layout lock, which compilers hold
+to the headers.
 
     ctypes_test.py LIBVELO LAYOUT_LOCK MODULE_FOLDER C_COMPILER HEADERS
 """
@@ -67,7 +68,8 @@ def numbers(array):
 
 
 def bound_of(operator, example, array):
-    """The spec's bound of an output, by its dtype and whether the call has a bfloat16 tensor; nothing where it is exact."""
+    """The spec's bound of an output, by its dtype and whether the call has a bfloat16 tensor;
+    nothing where it is exact."""
     bounds = operator["error_bound"]
     if array._type_ is ctypes.c_uint16:
         return bounds["bfloat16"]
@@ -201,7 +203,8 @@ class Library(unittest.TestCase):
                                                msg=f"{operator['name']}.{name}")
 
     def test_true_and_false_are_taken_for_flags_alone(self):
-        """In structs of operators and of modules, when they are made and later, and in calls; a flag keeps its two values."""
+        """In structs of operators and of modules, when they are made and later, and in calls; a
+        flag keeps its two values."""
         described = self.describe(self.lib.velo_describe)
         for operator in described["operators"]:
             kind = getattr(v, operator["args"])

@@ -1,9 +1,11 @@
-"""Where the Python modules find velo's files: every place in its order, and the sentence when there is none.
+"""Where the Python modules find velo's files: every place in its order, and the sentence when there
+is none.
 
     libraries_test.py LIBVELO ADAPTERS MODULE_FOLDER
 
-Each case is a process of its own over a copy of the package. The copies' own folder gets links to the built files, under the names
-that a wheel gives them; which name the loader has a file by shows which place was taken.
+Each case is a process of its own over a copy of the package. The copies' own folder gets links to
+the built files, under the names that a wheel gives them; which name the loader has a file by shows
+which place was taken.
 """
 import os
 import shutil
@@ -99,14 +101,16 @@ class Libraries(unittest.TestCase):
     def test_importing_opens_nothing_and_asking_for_the_version_does(self):
         self.bring_own()
         mapped = "print(any('libvelo' in line for line in open('/proc/self/maps')))"
-        program = f"import velo, velo.ctypes, velo._libraries\n{mapped}\nprint(velo.__version__)\n{mapped}"
+        program = (f"import velo, velo.ctypes, velo._libraries\n{mapped}\n"
+                   f"print(velo.__version__)\n{mapped}")
         before, version, after = self.say(program)
         self.assertEqual((before, after), ("False", "True"))
         self.assertRegex(version, r"^\d+\.\d+\.\d+$")
 
     def test_ctypes_loads_what_is_found_or_what_it_is_given(self):
         self.bring_own()
-        program = "import velo.ctypes as v; lib = v.load({}); print(lib._name, lib.velo_op_count.argtypes is not None)"
+        program = ("import velo.ctypes as v; lib = v.load({}); print(lib._name, "
+                   "lib.velo_op_count.argtypes is not None)")
         self.assertEqual(self.say(program.format("")), [f"{self.own}/libvelo-wheel.so True"])
         self.assertEqual(self.say(program.format(repr(LIBRARY))), [f"{LIBRARY} True"])
 
@@ -118,8 +122,10 @@ class Libraries(unittest.TestCase):
             said = self.refusal(program, VELO_LIBRARY="")
             self.assertRegex(
                 said,
-                f"^ImportError: velo cannot open its file {name}: {variable} is not set, there is no {self.own}/"
-                f".*-wheel.so, and {name} is not on the loader's path. The loader says: {name}: cannot open shared object"
+                f"^ImportError: velo cannot open its file {name}: {variable} is not set, there is "
+                f"no {self.own}/"
+                f".*-wheel.so, and {name} is not on the loader's path. The loader says: {name}: "
+                f"cannot open shared object"
             )
         self.assertEqual(self.say("import velo; print(getattr(velo, '__version__', 'none'))"),
                          ["none"])
@@ -133,7 +139,8 @@ class Libraries(unittest.TestCase):
                             LD_LIBRARY_PATH=self.system)
         self.assertRegex(
             said,
-            "^ImportError: velo cannot open its file libvelo.so.1: VELO_LIBRARY is /nowhere/libvelo.so.1. The loader"
+            "^ImportError: velo cannot open its file libvelo.so.1: VELO_LIBRARY is "
+            "/nowhere/libvelo.so.1. The loader"
         )
         os.remove(f"{self.own}/libvelo-wheel.so")
         with open(f"{self.own}/libvelo-wheel.so", "w", encoding="utf-8") as broken:
@@ -141,14 +148,16 @@ class Libraries(unittest.TestCase):
         said = self.refusal(PATHS, LD_LIBRARY_PATH=self.system)
         self.assertRegex(
             said,
-            f"the package brings {self.own}/libvelo-wheel.so. The loader says: .*(invalid ELF header|file too short)"
+            f"the package brings {self.own}/libvelo-wheel.so. The loader says: .*(invalid ELF "
+            f"header|file too short)"
         )
 
     def test_a_library_that_is_not_velo_is_named(self):
         said = self.refusal(PATHS, VELO_LIBRARY="libc.so.6")
         self.assertRegex(
             said,
-            "^ImportError: velo cannot use libc.so.6 as libvelo.so.1: VELO_LIBRARY is libc.so.6, and it has no velo_v"
+            "^ImportError: velo cannot use libc.so.6 as libvelo.so.1: VELO_LIBRARY is libc.so.6, "
+            "and it has no velo_v"
         )
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Products, a reduce-scatter and the prefetch of weights run at one time, on three streams: what the example
-overlap_cpp recorded says so, and its results are those of one stream. Others may have the machine's
-processors when a run wants them, so of several runs one has to show it.
-Argument: overlap_cpp."""
+"""Products, a reduce-scatter and the prefetch of weights run at one time, on three streams: what
+the example overlap_cpp recorded says so, and its results are those of one stream. Others may have
+the machine's processors when a run wants them, so of several runs one has to show it. Argument:
+overlap_cpp."""
 import json
 import pathlib
 import subprocess

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The main job as the README first runs it: as many steps as it says, and a model that needs fewer bits a byte than zlib -9.
+"""The main job as the README first runs it: as many steps as it says, and a model that needs fewer
+bits a byte than zlib -9.
 
     default_run.py PRETRAIN
 

@@ -1,6 +1,8 @@
-"""velo.jax under vmap, shard_map and over four devices: the same numbers as one call after another, and rows stay where they are.
+"""velo.jax under vmap, shard_map and over four devices: the same numbers as one call after another,
+and rows stay where they are.
 
-VELO_ADAPTERS names libvelo_adapters.so. What the description calls independent is held to it on the operators' own examples.
+VELO_ADAPTERS names libvelo_adapters.so. What the description calls independent is held to it on the
+operators' own examples.
 """
 import os
 import sys
@@ -53,7 +55,8 @@ class Devices(unittest.TestCase):
     # ---- what the description says of rows
 
     def test_independent_axes_are_independent(self):
-        """Each entry of an independent axis alone gives its entry of the outputs, and sums add up over all entries."""
+        """Each entry of an independent axis alone gives its entry of the outputs, and sums add up
+        over all entries."""
         tried = set()
         for op in spec.operators.values():
             for tensors, attributes, _known in calls(op, self.numbers, velo._DTYPES):

@@ -43,7 +43,8 @@ def distance(got, truth):
 
 
 class Stock:
-    """velo.jax's functions as jax.numpy composes them. In bfloat16 sums are float32, as they are in velo and in every trainer."""
+    """velo.jax's functions as jax.numpy composes them. In bfloat16 sums are float32, as they are in
+    velo and in every trainer."""
 
     @staticmethod
     def rms_norm(x, gamma, epsilon=1e-6):
@@ -115,7 +116,8 @@ class Jax(unittest.TestCase):
         return jnp.asarray(self.numbers.standard_normal(shape), jnp.float32).astype(dtype)
 
     def compare(self, name, ours, theirs, *leaves):
-        """Values and gradients under jit; the reference computes in float32 from the same numbers."""
+        """Values and gradients under jit; the reference computes in float32 from the same
+        numbers."""
         dtype = leaves[0].dtype.type
         shape = jax.eval_shape(ours, *leaves)
         weight = self.values(*shape.shape,
@@ -187,7 +189,8 @@ class Jax(unittest.TestCase):
         self.assertEqual(known, set(spec.operators))
 
     def test_a_loop_compiles_one_program(self):
-        """1500 steps of the jitted update of one small parameter, step and rate as numbers of an array: one program, bounded memory."""
+        """1500 steps of the jitted update of one small parameter, step and rate as numbers of an
+        array: one program, bounded memory."""
         @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
         def update(p, m, v, step):
             return velo.apply_fused_adamw(p, p, m, v, step=step, lr=1e-2 / step)
@@ -286,7 +289,8 @@ class Jax(unittest.TestCase):
             jax.block_until_ready(velo.apply_fused_adamw(x, x, x, x, step=jnp.asarray(0)))
 
     def test_true_and_false_are_taken_for_flags_alone(self):
-        """Every attribute of every operator: in another's place they were meant for an argument that lies elsewhere."""
+        """Every attribute of every operator: in another's place they were meant for an argument
+        that lies elsewhere."""
         kinds = {
             "enumeration": "one of ", "i64": "an integer", "f64": "a number",
             "ints": "a list of integers", "handle": "an integer", "text": "a text"
@@ -310,7 +314,8 @@ class Jax(unittest.TestCase):
             velo.fusion_attention(q, q, q, True)
 
     def test_a_count_of_steps_in_python_is_warned_of_once(self):
-        """Each is a program; an array is one for all. Two steps are a trial, and rates of a few groups of parameters are no schedule."""
+        """Each is a program; an array is one for all. Two steps are a trial, and rates of a few
+        groups of parameters are no schedule."""
         state = [self.values(6), self.values(6), jnp.zeros(6), jnp.zeros(6)]
         for name, few, values in (("step", 2, range(2, 7)), ("lr", 8,
                                                              [0.01 * i for i in range(1, 12)])):
@@ -327,7 +332,8 @@ class Jax(unittest.TestCase):
             text, where = texts[few][0]
             self.assertRegex(
                 text,
-                rf"velo_apply_fused_adamw: args\.{name}: .*{few + 1} have come.*{name}=jnp\.asarray\({name}\)"
+                rf"velo_apply_fused_adamw: args\.{name}: .*{few + 1} have "
+                rf"come.*{name}=jnp\.asarray\({name}\)"
             )
             self.assertEqual(where, __file__)
 
@@ -349,7 +355,8 @@ class Jax(unittest.TestCase):
                                 "an argument that was not donated has changed")
 
     def test_steps_of_any_integer_that_fits_are_taken(self):
-        """A step beyond the integer velo takes would wrap: it is refused, by its dtype, since its value is not known yet."""
+        """A step beyond the integer velo takes would wrap: it is refused, by its dtype, since its
+        value is not known yet."""
         state = [self.values(50), self.values(50), jnp.zeros(50), jnp.zeros(50)]
         want = velo.apply_fused_adamw(*state, step=7)
         for kind in ("int8", "uint8", "int16", "uint16", "int32"):
@@ -385,7 +392,8 @@ class Jax(unittest.TestCase):
         rows = jax.ShapeDtypeStruct((export.symbolic_shape("rows")[0], 8), jnp.float32)
         with self.assertRaisesRegex(
                 ValueError,
-                r"velo_rms_norm: args\.x\.shape: expected sizes that are numbers .*, got \[rows, 8\]"
+                r"velo_rms_norm: args\.x\.shape: expected sizes that are numbers .*, got \[rows, "
+                r"8\]"
         ):
             export.export(step)(rows, gain)
 
@@ -393,10 +401,12 @@ class Jax(unittest.TestCase):
         """It calls its handlers by name, in a process that has called none of velo's functions."""
         program = (
             "import jax, jax.numpy as jnp, velo.jax\n"
-            "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2), jnp.ones(2)))"
+            "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), "
+            "jnp.float32))(jnp.ones(2), jnp.ones(2)))"
         )
         done = subprocess.run([sys.executable, "-c", program],
-                              env={**os.environ, "PYTHONPATH": os.path.join(ROOT, "capi", "python")},
+                              env={**os.environ, "PYTHONPAT"
+                                                 "H": os.path.join(ROOT, "capi", "python")},
                               capture_output=True,
                               text=True,
                               check=False)
@@ -411,7 +421,8 @@ class Jax(unittest.TestCase):
         self.assertEqual(places, [t.unsafe_buffer_pointer() for t in update(p, g, m, v)])
 
     def losses(self, operators, dtype, steps=20):
-        """The training example's steps, and the first gradients, with its operators taken from `operators`."""
+        """The training example's steps, and the first gradients, with its operators taken from
+        `operators`."""
         names = [name for name in vars(Stock) if not name.startswith("_")]
         kept = train.velo
         train.velo = type("operators", (),
@@ -447,8 +458,9 @@ class Jax(unittest.TestCase):
         self.check_bfloat16(their_first)
 
     def check_bfloat16(self, truth):
-        """bfloat16's tolerance is what it costs jax itself: gradients no farther from the float32 ones than jax's own, within a
-        quarter. The losses of both stay within 2e-2 of each other, five roundings by 2^-8."""
+        """bfloat16's tolerance is what it costs jax itself: gradients no farther from the float32
+        ones than jax's own, within a quarter. The losses of both stay within 2e-2 of each other,
+        five roundings by 2^-8."""
         ours, our_first = self.losses(velo, jnp.bfloat16)
         theirs, their_first = self.losses(Stock, jnp.bfloat16)
         for have, want in zip(ours, theirs):
@@ -491,7 +503,8 @@ class Jax(unittest.TestCase):
                 (0, 20))
 
     def test_layouts_are_read_right(self):
-        """Operators get compact buffers: XLA lays out anew what is transposed or broadcast, inside a program as outside."""
+        """Operators get compact buffers: XLA lays out anew what is transposed or broadcast, inside
+        a program as outside."""
         x, gain = self.values(40, 6), self.values(40)
         row = self.values(1, 40)
         for dtype in BOUND:
@@ -516,7 +529,8 @@ class Jax(unittest.TestCase):
         self.assertEqual(transposed.shape, (40, 6))
 
     def test_a_pack_serves_calls_of_any_context(self):
-        """The pack is made and filled in the adapters' own context; jax's calls run in the one on XLA's threads, or the host's."""
+        """The pack is made and filled in the adapters' own context; jax's calls run in the one on
+        XLA's threads, or the host's."""
         lib = velo_ctypes.load(os.environ["VELO_ADAPTERS"])
         own, stream, pack, host = (kind()
                                    for kind in (velo_ctypes.velo_context, velo_ctypes.velo_stream,

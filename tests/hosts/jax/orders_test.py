@@ -1,8 +1,10 @@
-"""One process, several derivatives: what was asked of a function before changes no gradient that is asked of it later.
+"""One process, several derivatives: what was asked of a function before changes no gradient that is
+asked of it later.
 
-JAX keeps traces by shapes. Whether an input is perturbed belongs to the gradient that is asked for, so a kept trace must not carry it: for
-every derived function each set of inputs is differentiated, directly and through a `lax.scan` whose initial carry is not, before and after
-the derivative of all inputs, from empty caches.
+JAX keeps traces by shapes. Whether an input is perturbed belongs to the gradient that is asked for,
+so a kept trace must not carry it: for every derived function each set of inputs is differentiated,
+directly and through a `lax.scan` whose initial carry is not, before and after the derivative of all
+inputs, from empty caches.
 
 VELO_ADAPTERS names libvelo_adapters.so.
 """
@@ -35,7 +37,8 @@ def examples(values, integers):
 
 
 def ways(compute, leaves):
-    """Gradients by name: of each set of inputs, and of all but the carry of a scan, whose initial value is a constant."""
+    """Gradients by name: of each set of inputs, and of all but the carry of a scan, whose initial
+    value is a constant."""
     def plain(wanted):
         def loss(*chosen):
             given = dict(zip(wanted, chosen))

@@ -1,4 +1,5 @@
-"""What velo.mindspore's cells promise beside their values: which gradients they have, copies, and the end of slots.
+"""What velo.mindspore's cells promise beside their values: which gradients they have, copies, and
+the end of slots.
 
 VELO_ADAPTERS names libvelo_adapters.so. References compute in numpy, in double.
 """
@@ -110,7 +111,8 @@ class Cells(unittest.TestCase):
         return ms.Tensor(np.array(values), ms.int32)
 
     def test_a_gradient_through_what_has_none_is_refused(self):
-        """rstd, lse and the sums of attention: MindSpore would take no gradient for a gradient of zero."""
+        """rstd, lse and the sums of attention: MindSpore would take no gradient for a gradient of
+        zero."""
         q = self.values(2, 5, 2, 8)
         calls = ((velo.RmsNorm, (self.values(4, 8), self.values(8)), "y",
                   "rstd"), (velo.FusionAttention, (q, q, q), "attention_out", "softmax_sum"),
@@ -118,7 +120,8 @@ class Cells(unittest.TestCase):
                                                                       5)), "loss", "lse"))
         for _ in self.in_both_modes():
             for make, given, has, lacks in calls:
-                text = f"velo_{make.op.name}: expected a gradient of {has} alone, got one of {lacks}"
+                text = (f"velo_{make.op.name}: expected a gradient of {has} alone, got one of "
+                        f"{lacks}")
                 for cell, read in ((make(outputs=(has, lacks)), both),
                                    (make(outputs=(lacks, has)), first), (make(outputs=lacks),
                                                                          whole)):
@@ -188,7 +191,8 @@ class Cells(unittest.TestCase):
                 array(velo.CrossEntropy(outputs="lse")(logits, targets))[kept], lse[kept], 1e-5)
 
     def test_cells_are_copied_and_pickled(self):
-        """The copy computes and differentiates as the cell does, also inside another cell, and shares its slots."""
+        """The copy computes and differentiates as the cell does, also inside another cell, and
+        shares its slots."""
         x, gain, ids = self.values(4, 8), self.values(8), self.indices(1, 3, 1)
         q = self.values(2, 5, 2, 8)
         cells = ((velo.RmsNorm(1e-3, outputs="y,rstd"), (x, gain), 0,
@@ -217,7 +221,8 @@ class Cells(unittest.TestCase):
             np.testing.assert_array_equal(*(array(c(x, gain)[1]) for c in (cells[0][0], net[0])))
 
     def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
-        """bfloat16 operands, a float32 product: its gradient is float32, and so is its sum over rows."""
+        """bfloat16 operands, a float32 product: its gradient is float32, and so is its sum over
+        rows."""
         a, b, bias = self.values(512, 8,
                                  dtype=ms.bfloat16), self.values(8, 6,
                                                                  dtype=ms.bfloat16), self.values(6)
@@ -237,7 +242,8 @@ class Cells(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(
             done.stdout,
-            r"^127 velo_rms_norm: slot: expected a free one, got all 128 bound: .*equal attributes share one"
+            r"^127 velo_rms_norm: slot: expected a free one, got all 128 bound: .*equal attributes "
+            r"share one"
         )
 
 

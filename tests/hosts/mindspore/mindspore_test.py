@@ -43,8 +43,8 @@ def distance(got, truth):
 
 
 class Composed(nn.Cell):
-    """A cell over one of the functions below: computed in float32, since MindSpore's own operators know no bfloat16 on the CPU, and
-    rounded to the dtype that came in."""
+    """A cell over one of the functions below: computed in float32, since MindSpore's own operators
+    know no bfloat16 on the CPU, and rounded to the dtype that came in."""
 
     def __init__(self, compute, rounds=True):
         super().__init__()
@@ -57,7 +57,8 @@ class Composed(nn.Cell):
 
 
 class Weighed(nn.Cell):
-    """The sum of a cell's output times a weight: its gradient is the weight's way back through the cell."""
+    """The sum of a cell's output times a weight: its gradient is the weight's way back through the
+    cell."""
 
     def __init__(self, cell, weight):
         super().__init__()
@@ -253,9 +254,10 @@ class MindSpore(unittest.TestCase):
         self.check_bfloat16(their_first)
 
     def check_bfloat16(self, truth):
-        """bfloat16's tolerance is what rounding costs: gradients no farther from the float32 ones than those of MindSpore's own
-        operators with roundings between, within a half, and losses within 2e-2, five roundings by 2^-8. MindSpore's graph mode on
-        the CPU cannot reshape bfloat16, so this is PyNative."""
+        """bfloat16's tolerance is what rounding costs: gradients no farther from the float32 ones
+        than those of MindSpore's own operators with roundings between, within a half, and losses
+        within 2e-2, five roundings by 2^-8. MindSpore's graph mode on the CPU cannot reshape
+        bfloat16, so this is PyNative."""
         ms.set_context(mode=ms.PYNATIVE_MODE)
         theirs, their_first = self.losses(Stock, StockAdamW, ms.bfloat16)
         ours, our_first = self.losses(velo, velo.AdamW, ms.bfloat16)
@@ -289,7 +291,8 @@ class MindSpore(unittest.TestCase):
             velo.AdamW(parameters).step([self.values(3)])
 
     def test_the_mean_of_no_targets_is_0_where_mindspore_has_nan(self):
-        """As the page says; nothing else differs: sums, losses of tokens and gradients are 0 in both."""
+        """As the page says; nothing else differs: sums, losses of tokens and gradients are 0 in
+        both."""
         logits, targets = self.values(4, 8), ms.Tensor(np.full(4, -100), ms.int32)
 
         class Mindspores(nn.Cell):
@@ -342,7 +345,8 @@ class MindSpore(unittest.TestCase):
                          r"swiglu.*args\.y\.shape: expected .*\[4, 4\].*got \[4, 8\]")
 
     def test_a_graph_serves_sizes_that_are_not_known(self):
-        """None dimensions in graph mode, forward and gradient: one graph for every batch and length."""
+        """None dimensions in graph mode, forward and gradient: one graph for every batch and
+        length."""
         gain, table = self.values(16), self.values(12, 16)
 
         class Net(nn.Cell):

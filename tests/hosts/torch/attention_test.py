@@ -1,4 +1,5 @@
-"""torch's own attention on velo's kernels: numbers and layouts of either direction beside stock, what falls through, and who is told.
+"""torch's own attention on velo's kernels: numbers and layouts of either direction beside stock,
+what falls through, and who is told.
 
 Skipped where the adapter cannot take attention over (torch before 2.9): enable() must then say so.
 """

@@ -1,7 +1,8 @@
-"""A checkpoint of the main job, opened by transformers: the same weights, the same losses on the same windows, the same text.
+"""A checkpoint of the main job, opened by transformers: the same weights, the same losses on the
+same windows, the same text.
 
-The run's learning rate is 0, so that the checkpoint holds the weights its logged losses were computed with.
-Usage: checkpoint_test.py PRETRAIN
+The run's learning rate is 0, so that the checkpoint holds the weights its logged losses were
+computed with. Usage: checkpoint_test.py PRETRAIN
 """
 import array
 import json

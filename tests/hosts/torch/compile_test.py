@@ -25,7 +25,8 @@ class Compile(Torch):
 
     @unittest.skipUnless(FAKES, "this torch has no register_fake")
     def test_sequence_lengths_compile_once_for_all(self):
-        """Fakes keep the symbols: twenty lengths are the first, compiled as a number, and all others."""
+        """Fakes keep the symbols: twenty lengths are the first, compiled as a number, and all
+        others."""
         gain, table, compilations = values(16), values(12, 16), []
 
         def step(x, ids, angle):
@@ -97,8 +98,9 @@ class Compile(Torch):
 
     @unittest.skipUnless(FAKES, "this torch has no register_fake")
     def test_a_length_binds_an_enabled_model_to_nothing(self):
-        """Layers that compare a size when they run leave it alone when torch traces: as many graphs as stock, and an export for any
-        length. Width 512, from which on gated MLPs and linear layers are replaced."""
+        """Layers that compare a size when they run leave it alone when torch traces: as many graphs
+        as stock, and an export for any length. Width 512, from which on gated MLPs and linear
+        layers are replaced."""
         LlamaConfig, LlamaForCausalLM = (
             getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
         model = LlamaForCausalLM(
@@ -152,7 +154,8 @@ class Compile(Torch):
     @unittest.skipUnless(hasattr(getattr(torch, "compiler", None), "is_exporting"),
                          "this torch does not tell that it exports")
     def test_a_program_made_of_an_enabled_model_stands_without_velo(self):
-        """Exported or traced it holds torch's operators, which have gradients and run in a process without velo."""
+        """Exported or traced it holds torch's operators, which have gradients and run in a process
+        without velo."""
         module, x = transformers().models.llama.modeling_llama, torch.randn(2, 4, 3, 16)
         angle = torch.rand(2, 3, 16)
 

@@ -1,7 +1,8 @@
-"""velo_torch_register in torch itself: every operator by torch.ops.velo, views and devices, meta and fake tensors, threads, refusals.
+"""velo_torch_register in torch itself: every operator by torch.ops.velo, views and devices, meta
+and fake tensors, threads, refusals.
 
-Usage: dispatcher_test.py (VELO_LIBRARY and VELO_ADAPTERS name the libraries). The adapter alone, without velo.torch; bits against
-the plain C API are the mini host's (tests/hosts/torch_test.cpp).
+Usage: dispatcher_test.py (VELO_LIBRARY and VELO_ADAPTERS name the libraries). The adapter alone,
+without velo.torch; bits against the plain C API are the mini host's (tests/hosts/torch_test.cpp).
 """
 import ctypes
 import json
@@ -26,7 +27,8 @@ if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 9):
 
 VELO, ADAPTERS = ctypes.CDLL(os.environ["VELO_LIBRARY"]), ctypes.CDLL(os.environ["VELO_ADAPTERS"])
 STATE = 15
-LISTS = torch.__version__ >= "2.10"  # of integers, as arguments of kernels in C; and torch_exception_get_what
+# of integers, as arguments of kernels in C; and torch_exception_get_what
+LISTS = torch.__version__ >= "2.10"
 DTYPES = {
     "f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64, "i32": torch.int32,
     "i64": torch.int64
@@ -172,7 +174,8 @@ class Dispatcher(unittest.TestCase):
                     ], results))
                 arguments = {
                     **{
-                        a.name: None if "Optional" in str(a.type) else 0 for a in function._schema.arguments
+                        a.name: None if "Optional" in str(a.type) else 0
+                        for a in function._schema.arguments
                     }, **blank, **given
                 }
                 arguments = {
@@ -381,7 +384,8 @@ class Dispatcher(unittest.TestCase):
             capture_output=True,
             text=True,
             check=True)
-        none = "velo_torch_register: torch: expected torch 2.9 or later in the process (import it first), got none"
+        none = ("velo_torch_register: torch: expected torch 2.9 or later in the process (import it "
+                "first), got none")
         self.assertEqual(done.stdout.splitlines(), [f"(13, '{none}')", f"(0, '{none}')"])
 
     def test_fork_unload_and_exit(self):
@@ -412,7 +416,8 @@ print(torch.ops.velo.rms_norm(x, gamma).shape)
 import _xxsubinterpreters as inner
 register()
 one = inner.create()
-inner.run_string(one, "import ctypes, os; print(ctypes.CDLL(os.environ['VELO_ADAPTERS']).velo_torch_register(), flush=True)")
+inner.run_string(one, "import ctypes, os; adapters = ctypes.CDLL(os.environ['VELO_ADAPTERS']); "
+                      "print(adapters.velo_torch_register(), flush=True)")
 inner.destroy(one)
 print(torch.ops.velo.rms_norm(x, gamma).shape)
 """)

@@ -1,6 +1,8 @@
-"""enable(): what it replaces computes the same, what only looks alike is left, and disable() restores the very model.
+"""enable(): what it replaces computes the same, what only looks alike is left, and disable()
+restores the very model.
 
-The models are small; sizes that are worth velo's call are forced where a test is about something else.
+The models are small; sizes that are worth velo's call are forced where a test is about something
+else.
 """
 import copy
 import io
@@ -151,7 +153,8 @@ class Enable(Torch):
                 self.assertTrue(torch.equal(have, right))
 
     def test_what_tells_a_module_from_its_like_is_seen(self):
-        """A private attribute or a buffer of one of two, a buffer loaded later, a norm over another dimension."""
+        """A private attribute or a buffer of one of two, a buffer loaded later, a norm over another
+        dimension."""
 
         class Scaled(RMSNorm):
             def __init__(self, scale):
@@ -340,7 +343,8 @@ class Enable(Torch):
         self.assertTrue(bool(torch.isnan(want)) == bool(torch.isnan(got)), (want, got))
 
     def test_the_gated_mlp_copies_no_weights(self):
-        """Bytes kept for the gradient: x, and the products once; the weights are the model's own."""
+        """Bytes kept for the gradient: x, and the products once; the weights are the model's
+        own."""
         rows, size, inner = 64, 16, 48
         mlp, x, kept = GatedMlp(size, inner), torch.randn(rows, size), {}
 
@@ -400,11 +404,13 @@ class Enable(Torch):
             self.assertLessEqual(distance(g, w), 1e-4)
 
     def test_the_slow_way_is_said(self):
-        """By ctypes everything works, a hundred microseconds a call: whoever reads the report learns why."""
+        """By ctypes everything works, a hundred microseconds a call: whoever reads the report
+        learns why."""
         with tempfile.TemporaryDirectory() as folder:
             alone = {**os.environ, "VELO_LIBRARY": shutil.copy(os.environ["VELO_LIBRARY"], folder)}
             alone.pop("VELO_ADAPTERS", None)
-            program = f"import sys; sys.path[:0] = {sys.path!r}; import velo.torch; print(velo.torch.enable())"
+            program = (f"import sys; sys.path[:0] = {sys.path!r}; import velo.torch; "
+                       f"print(velo.torch.enable())")
             done = subprocess.run([sys.executable, "-c", program],
                                   env=alone,
                                   capture_output=True,

@@ -1,8 +1,9 @@
-"""enable() on five families of transformers: gradients against stock, in float32 within 1e-5 of their norm, in bfloat16 no farther
-from the float32 ones than 1.2 times what stock bfloat16 is.
+"""enable() on five families of transformers: gradients against stock, in float32 within 1e-5 of
+their norm, in bfloat16 no farther from the float32 ones than 1.2 times what stock bfloat16 is.
 
-The families differ in what velo has to recognize or leave: RMS norms with a gain of 1 + weight, one product for gate and up, GELU in
-place of SiLU, LayerNorm, norms of queries and keys, partial rotation.
+The families differ in what velo has to recognize or leave: RMS norms with a gain of 1 + weight, one
+product for gate and up, GELU in place of SiLU, LayerNorm, norms of queries and keys, partial
+rotation.
 """
 import copy
 import unittest

@@ -1,4 +1,5 @@
-"""A pool's snapshots in torch's own viewer: JSON and pickle hold the same, and each of its views reads them."""
+"""A pool's snapshots in torch's own viewer: JSON and pickle hold the same, and each of its views
+reads them."""
 import ctypes
 import io
 import json

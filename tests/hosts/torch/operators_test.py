@@ -1,4 +1,5 @@
-"""Operators as functions: values and gradients against torch's, layouts, empty tensors, refusals, leaks, forks, threads."""
+"""Operators as functions: values and gradients against torch's, layouts, empty tensors, refusals,
+leaks, forks, threads."""
 import ctypes
 import gc
 import itertools
@@ -71,7 +72,8 @@ class Operators(Torch):
                      lambda x: x * 1, (values(6, 40),))
 
     def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
-        """bfloat16 factors, a float32 product: its gradient is float32, and so is its sum over rows."""
+        """bfloat16 factors, a float32 product: its gradient is float32, and so is its sum over
+        rows."""
         a, b = torch.randn(512, 8).bfloat16(), torch.randn(8, 6).bfloat16()
         bias, weight = torch.randn(6, requires_grad=True), torch.randn(512, 6)
         (velo.matmul(a, b, bias, dtype="float32") * weight).sum().backward()
@@ -79,7 +81,8 @@ class Operators(Torch):
         self.assertLessEqual(error, 1e-6 * weight.abs().sum(0).max())
 
     def test_every_operator_of_the_library_is_there(self):
-        """By the library's own description: a function of its name, or the gradient of one, and its forms in torch's dispatcher."""
+        """By the library's own description: a function of its name, or the gradient of one, and its
+        forms in torch's dispatcher."""
         for name, operator in velo.library().operators.items():
             if operator.gradient_of is None:
                 self.assertTrue(callable(getattr(velo, name)), name)
@@ -135,7 +138,8 @@ class Operators(Torch):
         self.assertLessEqual(distance(got, velo.fusion_attention(*[expanded.contiguous()] * 3)), 0)
 
     def operators(self, dtype, batch):
-        """Every function with tensors it takes: {name: (function, leaves)}, the leaves 2-D or 4-D with `batch` first."""
+        """Every function with tensors it takes: {name: (function, leaves)}, the leaves 2-D or 4-D
+        with `batch` first."""
         x, q = torch.randn(batch, 8).to(dtype), torch.randn(batch, 5, 4, 16).to(dtype)
         ids, angle = torch.arange(batch) % 12, torch.rand(batch, 5, 1, 16)
         return {
@@ -150,7 +154,8 @@ class Operators(Torch):
         }
 
     def test_every_operator_reads_every_layout(self):
-        """Turned, with gaps, and broadcast by stride 0: the functions give what they give for a compact copy, gradients too."""
+        """Turned, with gaps, and broadcast by stride 0: the functions give what they give for a
+        compact copy, gradients too."""
 
         def gaps(t):
             wide = torch.full((*t.shape[:-1], 2 * t.shape[-1]), float("nan"), dtype=t.dtype)
@@ -366,7 +371,8 @@ class Operators(Torch):
         self.assertLess(calls(10000) - before, 2048, "kibibytes")
 
     def test_threads_follow_torch(self):
-        """By ctypes there is a context for each number of threads; the adapter's runs on torch's threads, however many."""
+        """By ctypes there is a context for each number of threads; the adapter's runs on torch's
+        threads, however many."""
         library, before = velo.library(), torch.get_num_threads()
         try:
             for threads in (1, 2, 1):

@@ -89,8 +89,9 @@ def train(operators, optimizer_of, dtype=torch.float32, steps=20):
 
 class Optimizer(Torch):
     def test_twenty_steps_agree(self):
-        """Losses and the first gradients. bfloat16's tolerance is what it costs torch itself: gradients no farther from the float32
-        ones than torch's own, within a quarter, and losses within 2e-2, five roundings by 2^-8."""
+        """Losses and the first gradients. bfloat16's tolerance is what it costs torch itself:
+        gradients no farther from the float32 ones than torch's own, within a quarter, and losses
+        within 2e-2, five roundings by 2^-8."""
         truth = train(Stock, torch.optim.AdamW)[1]
         for dtype, bound in ((torch.float32, 1e-4), (torch.bfloat16, 2e-2)):
             ours, our_first = train(Velo, velo.AdamW, dtype)
@@ -181,7 +182,8 @@ class Optimizer(Torch):
 
     @unittest.skipUnless(MODERN, "torch 1.13 keeps other state")
     def test_parameters_of_any_strides(self):
-        """Channels last, transposed, a part of another; and moments that come from a parameter of other strides."""
+        """Channels last, transposed, a part of another; and moments that come from a parameter of
+        other strides."""
         start = torch.linspace(-1, 1, 2 * 3 * 4 * 5).view(2, 3, 4, 5)
         for make in (lambda: start.clone(memory_format=torch.channels_last),
                      lambda: start.clone().transpose(0, 3), lambda: start.clone()[:, :2]):
@@ -198,7 +200,8 @@ class Optimizer(Torch):
             self.assertLessEqual(distance(ours, theirs), 1e-6)
 
     def test_expanded_parameters_are_refused_as_torch_refuses_them(self):
-        """Also of torch's fused step, which would write past their end; no other parameter of the step has changed."""
+        """Also of torch's fused step, which would write past their end; no other parameter of the
+        step has changed."""
         for options in ({}, {"foreach": False}, {"amsgrad": True},
                         *([{"fused": True}] if MODERN else [])):
             plain, expanded = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(

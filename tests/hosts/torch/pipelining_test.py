@@ -1,6 +1,6 @@
-"""Schedules between velo and torch.distributed.pipelining: torch loads, proves and simulates velo's rows of every kind, and velo's rows
-with sends and receives; velo reads what torch writes, in both of torch's forms, and finds nothing wrong. Where both make a kind, rows are
-the same."""
+"""Schedules between velo and torch.distributed.pipelining: torch loads, proves and simulates velo's
+rows of every kind, and velo's rows with sends and receives; velo reads what torch writes, in both
+of torch's forms, and finds nothing wrong. Where both make a kind, rows are the same."""
 import ctypes
 import os
 import sys
@@ -111,7 +111,8 @@ OF_STAGES = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"}
 
 
 def apart(actions):
-    """Torch simulates no fused pairs, but their members one after the other, and nothing of a stage as a whole."""
+    """Torch simulates no fused pairs, but their members one after the other, and nothing of a stage
+    as a whole."""
     return {
         rank: [
             part for a in row if a is not None for part in (a.sub_actions or (a,))
@@ -216,5 +217,6 @@ def check_torch_to_velo():
 
 
 print(
-    f"torch {torch.__version__}: {check_velo_to_torch()} of velo's schedules accepted and simulated, "
+    f"torch {torch.__version__}: {check_velo_to_torch()} of velo's schedules accepted and "
+    f"simulated, "
     f"{check_torch_to_velo()} of torch's texts read and proven")

@@ -1,5 +1,6 @@
-"""velo's groups over a Gloo process group of torch: three processes that torch has connected, driven through velo.ctypes. What velo makes
-of Gloo's collectives is held to the bits that threads of one process get."""
+"""velo's groups over a Gloo process group of torch: three processes that torch has connected,
+driven through velo.ctypes. What velo makes of Gloo's collectives is held to the bits that threads
+of one process get."""
 import ctypes
 import datetime
 import os
@@ -161,7 +162,8 @@ class Rank:
 
 
 def program(rank, dtype, count, whole, messages):
-    """Collectives of every kind; all that came out. whole: of small whole numbers, whose sums no order changes."""
+    """Collectives of every kind; all that came out. whole: of small whole numbers, whose sums no
+    order changes."""
     draw = torch.Generator().manual_seed(100 * rank.rank + count)
 
     def have(n):

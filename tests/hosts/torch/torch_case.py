@@ -1,4 +1,5 @@
-"""What the tests of velo.torch share: torch or a skip that says so, tensors to differentiate, how far two tensors are apart."""
+"""What the tests of velo.torch share: torch or a skip that says so, tensors to differentiate, how
+far two tensors are apart."""
 import os
 import sys
 import unittest

@@ -1,6 +1,8 @@
-"""enable() under the ways in which others train: gradient checkpointing of either kind, DistributedDataParallel over gloo.
+"""enable() under the ways in which others train: gradient checkpointing of either kind,
+DistributedDataParallel over gloo.
 
-The same steps with velo and without, on a model of norms, gated MLPs and attention; what was replaced must have run.
+The same steps with velo and without, on a model of norms, gated MLPs and attention; what was
+replaced must have run.
 """
 import os
 import tempfile

@@ -1,4 +1,5 @@
-"""velo through the real tvm-ffi, with numpy and torch arrays. VELO_ADAPTERS names libvelo_adapters.so."""
+"""velo through the real tvm-ffi, with numpy and torch arrays. VELO_ADAPTERS names
+libvelo_adapters.so."""
 import os
 import resource
 import sys
@@ -53,7 +54,8 @@ class TvmFfi(unittest.TestCase):
                 self.assertLessEqual(distance(have, right), bound, dtype)
 
     def test_twenty_steps_agree(self):
-        """A linear model trained by matmul, cross_entropy and AdamW, beside torch's own. Weights are float32, a copy computes."""
+        """A linear model trained by matmul, cross_entropy and AdamW, beside torch's own. Weights
+        are float32, a copy computes."""
         for dtype, of_losses, of_gradients in ((torch.float32, 1e-4, 1e-5), (torch.bfloat16, 1e-2,
                                                                              2e-2)):
             x, targets = torch.randn(64, 24).to(dtype), torch.randint(0, 10, (64,))

@@ -1,5 +1,5 @@
-"""Schedules as `velo schedule` draws them, read back: the picture is XML whose rectangles are the actions of the rows, in place and apart,
-and the trace is JSON whose events are.
+"""Schedules as `velo schedule` draws them, read back: the picture is XML whose rectangles are the
+actions of the rows, in place and apart, and the trace is JSON whose events are.
 
     schedule_pictures_test.py VELO README_PICTURE
 """

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The recorded training steps of bench/traces waste at most 1 % in a pool, run once and seven times.
+"""The recorded training steps of bench/traces waste at most 1 % in a pool, run once and seven
+times.
 
     traces_test.py VELO_COMMAND
 
-Each trace is replayed by `velo replay`. A step that is repeated ends with what it left alive freed, and begins again;
-the pool does not know where. Goal M2.
+Each trace is replayed by `velo replay`. A step that is repeated ends with what it left alive freed,
+and begins again; the pool does not know where. Goal M2.
 """
 import json
 import lzma
@@ -47,7 +48,8 @@ def main():
                     subprocess.run([sys.argv[1], "replay", log, "--json"],
                                    capture_output=True,
                                    check=True).stdout)
-                line = f"{file.name} {times} times: {said['fragmentation']:.4%} of {said['peak_reserved']} bytes"
+                line = (f"{file.name} {times} times: {said['fragmentation']:.4%} of "
+                        f"{said['peak_reserved']} bytes")
                 print(line)
                 if said["fragmentation"] > MOST:
                     failed.append(line)

@@ -1,9 +1,11 @@
-"""The library for torch: libvelo.so by ctypes, its operators as it describes them, torch tensors as views.
+"""The library for torch: libvelo.so by ctypes, its operators as it describes them, torch tensors as
+views.
 
-velo_describe names every field, default and enumerator, and velo.ctypes has the structs, so nothing is listed here. `call` runs
-an operator on tensors as they are, outputs included; `infer` says what outputs must look like and reads no data. Memory comes
-from torch's allocator; there is a context for each number of threads that torch has been set to. A call costs about 100
-microseconds, most of it ctypes: the operators of dispatcher.py are the fast way where torch has the functions for it.
+velo_describe names every field, default and enumerator, and velo.ctypes has the structs, so nothing
+is listed here. `call` runs an operator on tensors as they are, outputs included; `infer` says what
+outputs must look like and reads no data. Memory comes from torch's allocator; there is a context
+for each number of threads that torch has been set to. A call costs about 100 microseconds, most of
+it ctypes: the operators of dispatcher.py are the fast way where torch has the functions for it.
 """
 import ctypes
 import json
@@ -25,7 +27,8 @@ _FROM_DTYPE = {pair: dtype for dtype, pair in _DTYPES.items()}
 
 
 class VeloError(RuntimeError):
-    """A refused or failed call. The text is velo's record: function, argument, what was expected and what came."""
+    """A refused or failed call. The text is velo's record: function, argument, what was expected
+    and what came."""
 
 
 class Field:
@@ -42,10 +45,12 @@ class Field:
 
 
 class Operator:
-    """An operator, and its functional forms: what it reads and its attributes in field order, the results made by torch.
+    """An operator, and its functional forms: what it reads and its attributes in field order, the
+    results made by torch.
 
-    arguments: read tensors, among them `mutable` ones that change in place, and attributes. results: outputs that are required;
-    all_results: all outputs. A tensor that `accumulate` adds to is a result, and then there is nothing to add to.
+    arguments: read tensors, among them `mutable` ones that change in place, and attributes.
+    results: outputs that are required; all_results: all outputs. A tensor that `accumulate` adds to
+    is a result, and then there is nothing to add to.
     """
 
     def __init__(self, description, enumerators):
@@ -81,7 +86,8 @@ def _described(text):
 
 
 class Library:
-    """libvelo.so, and a context with torch's memory for each number of threads that torch has been set to."""
+    """libvelo.so, and a context with torch's memory for each number of threads that torch has been
+    set to."""
 
     def __init__(self):
         self.c = c.load()
@@ -184,7 +190,8 @@ _loaded = None
 
 
 def library():
-    """The library, loaded on first use. After a fork the child is refused by velo itself, with a clear error."""
+    """The library, loaded on first use. After a fork the child is refused by velo itself, with a
+    clear error."""
     global _loaded
     if _loaded is None:
         with _lock:
@@ -202,8 +209,9 @@ def _known(operator, field, value):
 
 
 def number_of(operator, field, value):
-    """The integer behind an attribute: itself, an enumerator's, named by text or (of element types) by a torch dtype. True and False
-    are for flags alone: in place of a number they were meant for another argument."""
+    """The integer behind an attribute: itself, an enumerator's, named by text or (of element types)
+    by a torch dtype. True and False are for flags alone: in place of a number they were meant for
+    another argument."""
     name = str(value).rsplit(".", 1)[-1] if isinstance(value, torch.dtype) else value
     if isinstance(name, str):
         if name not in field.enumerators:
@@ -235,7 +243,8 @@ def _view(operator, field, tensor, keep):
     where = f"velo_{operator.name}: args.{field.name}"
     if tensor.device.type != "cpu" or tensor.layout is not torch.strided or tensor.is_nested:
         raise VeloError(
-            f"{where}.device: expected a dense tensor on the CPU, got {tensor.layout} on {tensor.device}"
+            f"{where}.device: expected a dense tensor on the CPU, got {tensor.layout} on "
+            f"{tensor.device}"
         )
     if tensor.is_neg() or tensor.is_conj():  # the memory holds other numbers than the tensor
         if field.direction != "in":
@@ -249,7 +258,8 @@ def _view(operator, field, tensor, keep):
 def _described_view(operator, field, data, shape, strides, dtype, keep, owner=None):
     if dtype not in _DTYPES:
         raise VeloError(
-            f"velo_{operator.name}: args.{field.name}.dtype: expected {' or '.join(field.dtypes) or 'another'}, got {dtype}"
+            f"velo_{operator.name}: args.{field.name}.dtype: expected "
+            f"{' or '.join(field.dtypes) or 'another'}, got {dtype}"
         )
     rank = len(shape)
     numbers = (ctypes.c_int64 * (2 * rank + 1))(*shape, *strides)
@@ -260,7 +270,8 @@ def _described_view(operator, field, data, shape, strides, dtype, keep, owner=No
 
 
 class _View(ctypes.Structure):
-    """velo_tensor with its parts laid open and addresses for pointers: a third of the time that making it from its own costs."""
+    """velo_tensor with its parts laid open and addresses for pointers: a third of the time that
+    making it from its own costs."""
     _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32),
                 ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8),
                 ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
@@ -273,7 +284,8 @@ assert ctypes.sizeof(_View) == ctypes.sizeof(c.velo_tensor)
 # ---- calls
 
 def call(name, **values):
-    """Runs an operator on torch tensors, outputs included: call("rms_norm", x=x, gamma=g, y=y, epsilon=1e-5)."""
+    """Runs an operator on torch tensors, outputs included: call("rms_norm", x=x, gamma=g, y=y,
+    epsilon=1e-5)."""
     lib = library()
     operator, keep, written = lib.operator(name), [], []
     block = ctypes.create_string_buffer(operator.size)
@@ -312,7 +324,8 @@ def _list_of(operator, field, value, keep):
 
 
 def infer(name, **values):
-    """What the outputs must look like: {field: (shape, dtype)}. A tensor is anything with a shape and a dtype."""
+    """What the outputs must look like: {field: (shape, dtype)}. A tensor is anything with a shape
+    and a dtype."""
     lib = library()
     operator, keep, named = lib.operator(name), [], []
     for field in operator.fields:

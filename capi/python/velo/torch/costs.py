@@ -1,7 +1,9 @@
-"""From what size on velo's kernel is worth its call, where that is not always. Measured with one thread of a Zen 4
-server that was busy, beside torch 2.15's own in turns: below the size the two are even or torch wins.
+"""From what size on velo's kernel is worth its call, where that is not always. Measured with one
+thread of a Zen 4 server that was busy, beside torch 2.15's own in turns: below the size the two are
+even or torch wins.
 
-By the adapter a call costs 4 microseconds, by ctypes 100; a call that costs more pays from a larger size on.
+By the adapter a call costs 4 microseconds, by ctypes 100; a call that costs more pays from a larger
+size on.
 """
 import torch
 
@@ -11,7 +13,8 @@ _CALL = 1 if by_adapter else 16
 
 
 def linear(x, weight):
-    """float32 products of 2^24 multiplications and 16 rows; torch's bfloat16 products are as fast as velo's."""
+    """float32 products of 2^24 multiplications and 16 rows; torch's bfloat16 products are as fast
+    as velo's."""
     return x.dtype == torch.float32 and x.numel() >= linear_elements(*weight.shape)
 
 
@@ -21,7 +24,8 @@ def linear_elements(outputs, inputs):
 
 
 def could_pay_linear(weight):
-    """Whether 64 rows would be worth it. A smaller layer would pay in decoding for what it wins in training."""
+    """Whether 64 rows would be worth it. A smaller layer would pay in decoding for what it wins in
+    training."""
     return weight.dtype == torch.float32 and weight.numel() << 6 >= 1 << 24
 
 
@@ -30,7 +34,8 @@ def cross_entropy(logits):
 
 
 def gated_elements():
-    """Elements of the products, rows by inner size: below, two operators that torch saves cost less than the Python here."""
+    """Elements of the products, rows by inner size: below, two operators that torch saves cost less
+    than the Python here."""
     return 1 << 18
 
 

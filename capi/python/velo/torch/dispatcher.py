@@ -1,10 +1,12 @@
-"""Every operator in torch's dispatcher, namespace `velo`, by the rules of libvelo_adapters.so's velo_torch_register.
+"""Every operator in torch's dispatcher, namespace `velo`, by the rules of libvelo_adapters.so's
+velo_torch_register.
 
-velo::<op> is functional: what the operator reads and its attributes, in field order; torch makes the required results in the
-shapes of velo_op_infer. velo::<op>.full gives all results, where there are optional ones. velo::<op>.out takes every tensor from
-the caller. The adapter registers them from C, at the cost of torch's own operators; where torch lacks the functions for that
-(it needs 2.9), or the adapter is missing, the same schemas are registered here over ctypes. Fakes come from here in either case,
-since sizes may be symbols: torch.compile then compiles once for all of them.
+velo::<op> is functional: what the operator reads and its attributes, in field order; torch makes
+the required results in the shapes of velo_op_infer. velo::<op>.full gives all results, where there
+are optional ones. velo::<op>.out takes every tensor from the caller. The adapter registers them
+from C, at the cost of torch's own operators; where torch lacks the functions for that (it needs
+2.9), or the adapter is missing, the same schemas are registered here over ctypes. Fakes come from
+here in either case, since sizes may be symbols: torch.compile then compiles once for all of them.
 """
 import ctypes
 import warnings
@@ -31,7 +33,8 @@ def _literal(field):
 
 
 def _schema(fields, mutable):
-    """Arguments in torch's language. One that need not be given has a default where nothing required follows it."""
+    """Arguments in torch's language. One that need not be given has a default where nothing
+    required follows it."""
     parts, letters = [], iter("abcdefghijkl")
     required = [f.kind == "tensor" and not f.optional for f in fields]
     for index, field in enumerate(fields):
@@ -47,7 +50,8 @@ def _schema(fields, mutable):
 
 
 def overloads(operator):
-    """{name behind the dot: results}; empty for the default one. What `out` fills comes from the caller."""
+    """{name behind the dot: results}; empty for the default one. What `out` fills comes from the
+    caller."""
     forms = {"": operator.results, "out": []}
     return forms if operator.results == operator.all_results else {
         **forms, "full": operator.all_results
@@ -57,7 +61,8 @@ def overloads(operator):
 def schema_of(operator, form):
     name = operator.name + ("." + form if form else "")
     if form == "out":
-        return f"{name}({_schema(operator.fields, [f for f in operator.tensors if f.direction != 'in'])}) -> ()"
+        written = [f for f in operator.tensors if f.direction != "in"]
+        return f"{name}({_schema(operator.fields, written)}) -> ()"
     results = ["Tensor"] * len(overloads(operator)[form])
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
     return f"{name}({_schema(operator.arguments, operator.mutable)}) -> {result}"
@@ -70,7 +75,8 @@ def _made(operator, results, values):
     for key, tensor in tensors.items():
         if tensor.device != like.device:
             raise VeloError(
-                f"velo_{operator.name}: args.{key}.device: expected {like.device}, where {first} is, got {tensor.device}"
+                f"velo_{operator.name}: args.{key}.device: expected {like.device}, where {first} "
+                f"is, got {tensor.device}"
             )
     shapes = symbolic.infer(operator.name, values) if results else {}
     return tuple(
@@ -110,8 +116,9 @@ def _address(function):
 
 
 def _adapter():
-    """libvelo_adapters.so, once it has registered the operators, and ""; else None, and why. The operators are those of the library
-    it is linked to, which may be another release than the one described here."""
+    """libvelo_adapters.so, once it has registered the operators, and ""; else None, and why. The
+    operators are those of the library it is linked to, which may be another release than the one
+    described here."""
     opened = library().c  # first, so that the adapters are linked to it where they can be
     try:
         adapters = _libraries.adapters()
@@ -160,7 +167,8 @@ def _register_fakes(operators):
 
 
 def _consume_override_warning(name):
-    """torch warns once in a process that a kernel is overridden, which enable() means to do. From C it would come to the terminal."""
+    """torch warns once in a process that a kernel is overridden, which enable() means to do. From C
+    it would come to the terminal."""
     home = torch.library.Library("velo", "IMPL")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -178,8 +186,8 @@ _register_fakes(library().operators.values())
 
 
 def overload(name, which="default"):
-    """torch.ops.velo.<name>.<which>, the cheapest thing to call. An adapter older than the library lacks the newest fields, which stand
-    at the end: they are left out of its calls.
+    """torch.ops.velo.<name>.<which>, the cheapest thing to call. An adapter older than the library
+    lacks the newest fields, which stand at the end: they are left out of its calls.
     """
     operator, run = library().operators[name], getattr(getattr(torch.ops.velo, name), which)
     given, taken = operator.fields if which == "out" else operator.arguments, len(

@@ -17,7 +17,8 @@ _rotate = FUNCTIONS["rotary_position_embedding"]
 
 
 def _rotary_function(original, shared):
-    """apply_rotary_pos_emb(q, k, cos, sin) of transformers' modules: heads in the second dimension, one table for both."""
+    """apply_rotary_pos_emb(q, k, cos, sin) of transformers' modules: heads in the second dimension,
+    one table for both."""
 
     def apply_rotary_pos_emb(q, k, cos, sin, *rest, **options):
         fits = (shared.users and not rest and not options and plain(q, k, cos, sin) and
@@ -60,22 +61,25 @@ def _replace_rotary(done, home):
 
 
 def _attention_left(done, name, module):
-    """Attention is replaced in torch's dispatcher; what computes it by products of its own is left."""
+    """Attention is replaced in torch's dispatcher; what computes it by products of its own is
+    left."""
     if "Attention" not in type(module).__name__:
         return
     way = getattr(getattr(module, "config", None), "_attn_implementation", "sdpa")
     if way != "sdpa":
         done.leave(
             name,
-            f"attention computed by the model itself (attn_implementation {way!r}), not by torch's operator"
+            f"attention computed by the model itself (attn_implementation {way!r}), not by torch's "
+            f"operator"
         )
 
 
 def enable(model=None, level=2, optimizer=True):
-    """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere; norms, gated MLPs, rotary embedding
-    and float32 linear layers in `model`. level: 0 velo's reference kernels, 1 fused kernels, 2 everything. Returns a
-    Replacement: print it to see what was replaced, what has not run, what was left and why. Call it, and disable(), while no
-    other thread computes: torch's dispatcher gives its kernels no turn."""
+    """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere; norms, gated
+    MLPs, rotary embedding and float32 linear layers in `model`. level: 0 velo's reference kernels,
+    1 fused kernels, 2 everything. Returns a Replacement: print it to see what was replaced, what
+    has not run, what was left and why. Call it, and disable(), while no other thread computes:
+    torch's dispatcher gives its kernels no turn."""
     if isinstance(level, bool) or not isinstance(level, numbers.Integral) or level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}"[:200])
     if not (model is None or isinstance(model, torch.nn.Module)):

@@ -1,10 +1,12 @@
 """Operators as functions of torch tensors, with gradients; all of them from the field table.
 
-An operator gives one function of its name: tensors in field order, then attributes with the spec's defaults, enumerators by name
-or number. What comes back is the required results; those that only the gradient reads stay inside. Where the table names a
-gradient (gradient_of), it is one autograd.Function: its tensors are forward inputs and results of the same name and one that is
-neither, the gradient of the first result; `d<input>` of its results is the gradient of that input. The gradient has no gradient of
-its own, and differentiating twice says so. The functions make a layout that the operator does not take contiguous first.
+An operator gives one function of its name: tensors in field order, then attributes with the spec's
+defaults, enumerators by name or number. What comes back is the required results; those that only
+the gradient reads stay inside. Where the table names a gradient (gradient_of), it is one
+autograd.Function: its tensors are forward inputs and results of the same name and one that is
+neither, the gradient of the first result; `d<input>` of its results is the gradient of that input.
+The gradient has no gradient of its own, and differentiating twice says so. The functions make a
+layout that the operator does not take contiguous first.
 """
 import functools
 import typing
@@ -23,7 +25,8 @@ def contiguous(tensor):
 
 
 def unit(tensor):
-    """The tensor itself when its last dimension has unit stride and no dimension stride 0, else a copy."""
+    """The tensor itself when its last dimension has unit stride and no dimension stride 0, else a
+    copy."""
     if tensor.is_contiguous(
     ) or tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride():
         return tensor
@@ -45,12 +48,14 @@ class _Once(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *_):
         raise VeloError(
-            f"velo_{ctx.name} has a first derivative and no second: compute it with torch's own operators, outside of "
+            f"velo_{ctx.name} has a first derivative and no second: compute it with torch's own "
+            f"operators, outside of "
             f"velo.torch.enable()")
 
 
 class _Plan(typing.NamedTuple):
-    """How the gradient of an operator is called. Places are indices; a tuple, because torch 2.9 compiles nothing of a class of ours."""
+    """How the gradient of an operator is called. Places are indices; a tuple, because torch 2.9
+    compiles nothing of a class of ours."""
     tensors: list         # of the tensors among the forward arguments
     arguments: int        # how many forward arguments there are
     several: bool         # whether the forward call gives a tuple
@@ -58,9 +63,11 @@ class _Plan(typing.NamedTuple):
     saved_inputs: list    # of the forward arguments that the gradient always reads
     saved_results: list   # of the forward results that it always reads
     optional: list        # of the forward arguments that it reads where all gradients are wanted
-    attributes: list  # of each of its attributes: a place among the forward arguments, or a function of them
+    # of each of its attributes: a place among the forward arguments, or a function of them
+    attributes: list
     ready: object         # what makes dy a layout that it takes
-    sources: list  # of each of its arguments: a place in saved inputs, saved results, dy, attributes; None: absent
+    # of each of its arguments: a place in saved inputs, saved results, dy, attributes; None: absent
+    sources: list
     all_sources: list     # the same where all gradients are wanted: behind these, the optional ones
     gradients: list       # of each of its results: the forward argument it is the gradient of
     all_gradients: list   # of all its results
@@ -161,7 +168,8 @@ def _attribute(operator, field):
 
 
 def _parameters(operator):
-    """The function's parameters in Python. Behind an optional tensor that something required follows, all are keywords."""
+    """The function's parameters in Python. Behind an optional tensor that something required
+    follows, all are keywords."""
     required = [f.kind == "tensor" and not f.optional for f in operator.arguments]
     parts = []
     for index, field in enumerate(operator.arguments):
@@ -185,7 +193,8 @@ def {name}({parameters}):
 
 
 def _function(operator):
-    """The function of an operator, written out so that Python binds its arguments: a tenth of what a generic one would cost."""
+    """The function of an operator, written out so that Python binds its arguments: a tenth of what
+    a generic one would cost."""
     function = irregular.GRADIENTS.get(
         operator.name) or (_derived(operator) if operator.gradient else None)
     run = overload(operator.name)

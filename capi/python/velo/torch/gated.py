@@ -1,7 +1,9 @@
-"""silu(x Wg^T) * (x Wu^T), the two products written into the halves of one buffer that swiglu reads.
+"""silu(x Wg^T) * (x Wu^T), the two products written into the halves of one buffer that swiglu
+reads.
 
-Neither the weights nor the products are copied: a forward that is to be differentiated keeps x and the buffer, where torch's own
-way keeps x, both products and silu of one. The buffer is [2, rows, inner], so that both halves are compact.
+Neither the weights nor the products are copied: a forward that is to be differentiated keeps x and
+the buffer, where torch's own way keeps x, both products and silu of one. The buffer is [2, rows,
+inner], so that both halves are compact.
 """
 import torch
 
@@ -41,7 +43,8 @@ class _Gated(torch.autograd.Function):
     def backward(ctx, dy):
         if torch.is_grad_enabled():
             raise VeloError(
-                "velo's gated MLP has a first derivative and no second: velo.torch.enable() it not, where you need one"
+                "velo's gated MLP has a first derivative and no second: velo.torch.enable() it "
+                "not, where you need one"
             )
         x, gate, up, both = ctx.saved_tensors
         rows = x.reshape(-1, x.shape[-1])

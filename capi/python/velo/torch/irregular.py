@@ -1,7 +1,9 @@
-"""What the field table does not say: gradients that no operator of velo's own computes, and the few spellings of torch's own.
+"""What the field table does not say: gradients that no operator of velo's own computes, and the few
+spellings of torch's own.
 
-Three operators have a gradient made of other operators. An attribute that only the gradient has comes from the forward
-arguments. Attention is spelled as torch users do, its scale 1 / sqrt(D) unless given.
+Three operators have a gradient made of other operators. An attribute that only the gradient has
+comes from the forward arguments. Attention is spelled as torch users do, its scale 1 / sqrt(D)
+unless given.
 """
 import torch
 
@@ -32,7 +34,8 @@ class Cast(torch.autograd.Function):
 
 
 class Matmul(torch.autograd.Function):
-    """Each gradient is one more product, of the factors as they are stored, which has gradients in turn where a graph is asked for."""
+    """Each gradient is one more product, of the factors as they are stored, which has gradients in
+    turn where a graph is asked for."""
 
     @staticmethod
     def forward(ctx, a, b, bias, transpose_a, transpose_b, dtype):
@@ -66,7 +69,8 @@ ATTRIBUTES = {("embedding_backward", "rows"): lambda ids, table: table.shape[0]}
 
 def _fusion_attention(derived):
     def fusion_attention(query, key, value, causal=False, scale=None, **fields):
-        """[B, S, N, D] tensors, strided if need be; key and value may have fewer heads. causal: row i sees keys j <= i."""
+        """[B, S, N, D] tensors, strided if need be; key and value may have fewer heads. causal: row
+        i sees keys j <= i."""
         if not isinstance(causal, bool):
             raise TypeError(f"velo_fusion_attention: causal is True or False; got {causal!r}"[:200])
         fields.setdefault("sparse_mode", "left_up_causal" if causal else "full")

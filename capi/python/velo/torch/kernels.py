@@ -1,10 +1,12 @@
-"""Operators of torch with a contract that velo keeps too: their CPU kernels in the dispatcher become velo's, where it is worth it.
+"""Operators of torch with a contract that velo keeps too: their CPU kernels in the dispatcher
+become velo's, where it is worth it.
 
-Autograd, functorch, torch.compile, autocast and DTensor see torch's own operator with torch's own rules; only what computes is
-another. Attention is torch's flash attention for the CPU, forward and backward: libvelo_adapters.so has its kernels (see
-velo_torch_attention), which also say what stays torch's. Cross-entropy is composite, so velo takes its place above torch's
-differentiation; class weights, label smoothing and small sizes go to what was there. The kernels are there once in a process, while
-any enable() is in force.
+Autograd, functorch, torch.compile, autocast and DTensor see torch's own operator with torch's own
+rules; only what computes is another. Attention is torch's flash attention for the CPU, forward and
+backward: libvelo_adapters.so has its kernels (see velo_torch_attention), which also say what stays
+torch's. Cross-entropy is composite, so velo takes its place above torch's differentiation; class
+weights, label smoothing and small sizes go to what was there. The kernels are there once in a
+process, while any enable() is in force.
 """
 import ctypes
 import math
@@ -28,7 +30,8 @@ def available():
 
 
 def _registered(kernels):
-    """An install() that puts kernels into the dispatcher: {(operator, key): function(original, shared)}."""
+    """An install() that puts kernels into the dispatcher: {(operator, key): function(original,
+    shared)}."""
 
     def install(shared):
         home = torch.library.Library("aten", "IMPL")
@@ -46,7 +49,8 @@ def _attention(shared):
     """An install() of attention, which the adapter computes: no Python is called."""
     if not hasattr(adapter, "velo_torch_attention"):
         raise VeloError(
-            "velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's own release"
+            "velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's "
+            "own release"
         )
     library().check(adapter.velo_torch_attention(1))
     return lambda: library().check(adapter.velo_torch_attention(0))

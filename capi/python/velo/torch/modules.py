@@ -1,9 +1,10 @@
 """Modules of a model whose forward velo takes over: RMS norms, gated MLPs, linear layers.
 
-Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other than they are, computes the same
-as velo's function of it, in training and in evaluation, for large inputs and for ones so small that the epsilon decides. Modules
-of one kind are tried once. A module that is none of these, or whose forward somebody else has replaced, is left, and why is said.
-Where torch traces (compiling()), no size decides: a comparison would bind the trace to one side of it.
+Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other
+than they are, computes the same as velo's function of it, in training and in evaluation, for large
+inputs and for ones so small that the epsilon decides. Modules of one kind are tried once. A module
+that is none of these, or whose forward somebody else has replaced, is left, and why is said. Where
+torch traces (compiling()), no size decides: a comparison would bind the trace to one side of it.
 """
 import copy
 import itertools
@@ -17,15 +18,16 @@ from .plain import autocast, compiling, exporting, own_forward, plain, plain_lin
 
 F = torch.nn.functional
 rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
-_LARGEST_TRIAL = 1 << 24  # elements of a module that are worth a copy to try; larger ones are tried as they are
+# elements of a module that are worth a copy to try; larger ones are tried as they are
+_LARGEST_TRIAL = 1 << 24
 
 
 _OF_TORCH = set(vars(torch.nn.Module())) | {"forward"}  # attributes that every module has
 
 
 def kind_of(module):
-    """What modules of one kind share, their layers too: class, text, types, every buffer, and every attribute, private ones too, be
-    it a number or an object of both."""
+    """What modules of one kind share, their layers too: class, text, types, every buffer, and every
+    attribute, private ones too, be it a number or an object of both."""
     kind = [
         repr(module),
         str([(p.dtype, p.device) for p in module.parameters()]),
@@ -47,7 +49,8 @@ def numbers(*shape, dtype=torch.float32, scale=1.0, start=0):
 
 
 def trial_of(module):
-    """A copy with other parameters and buffers, all different; the module itself where that would be large."""
+    """A copy with other parameters and buffers, all different; the module itself where that would
+    be large."""
     if sum(p.numel() for p in module.parameters()) > _LARGEST_TRIAL:
         return module
     trial = copy.deepcopy(module)
@@ -248,12 +251,14 @@ KINDS = (  # (how it is recognized, what replaces it or why not); the first that
 def _decided(decide, module):
     try:
         return decide(module)
-    except Exception as error:  # a stranger's module that cannot be copied: it keeps a result of its own, a lock, a file
+    # a stranger's module that cannot be copied: it keeps a result of its own, a lock, a file
+    except Exception as error:
         return f"it cannot be tried: {type(error).__name__}: {error}".split("\n")[0][:160]
 
 
 def replace(done, name, module, tried):
-    """Replaces the module's forward or says why not. tried: {kind: outcome}, so that a model's layers are tried once."""
+    """Replaces the module's forward or says why not. tried: {kind: outcome}, so that a model's
+    layers are tried once."""
     decide = next((decide for fits, decide in KINDS if fits(module)), None)
     if decide is None:
         return

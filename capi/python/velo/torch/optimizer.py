@@ -1,9 +1,11 @@
 """AdamW in one pass a parameter, in place of torch.optim.AdamW and with its state.
 
-Moments are float32, and bfloat16 parameters keep a float32 master, through state_dict and load_state_dict too. Parameters that
-velo does not take (another dtype or device, strides of another order, a tensor of another's class) go to torch's own step. A step
-looks at everything before it changes anything: refused, it changes nothing. A master follows a parameter that somebody else has
-written to (model.load_state_dict, torch's own step), where torch counts such writes; it does not where they go through .data.
+Moments are float32, and bfloat16 parameters keep a float32 master, through state_dict and
+load_state_dict too. Parameters that velo does not take (another dtype or device, strides of another
+order, a tensor of another's class) go to torch's own step. A step looks at everything before it
+changes anything: refused, it changes nothing. A master follows a parameter that somebody else has
+written to (model.load_state_dict, torch's own step), where torch counts such writes; it does not
+where they go through .data.
 """
 import torch
 
@@ -11,7 +13,8 @@ from .dispatcher import overload
 from .plain import plain
 from .replacement import Shared, attribute
 
-_Stock = torch.optim.AdamW  # torch's own, also while enable() has put the class below under its name
+# torch's own, also while enable() has put the class below under its name
+_Stock = torch.optim.AdamW
 _FLOAT_STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "master")
 _update, _norm = overload("apply_fused_adamw", "out"), overload("global_norm", "out")
 
@@ -19,7 +22,8 @@ _update, _norm = overload("apply_fused_adamw", "out"), overload("global_norm", "
 class AdamW(_Stock):
     """torch.optim.AdamW's arguments: fused, foreach and capturable ask for what this is already.
 
-    max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the gradients.
+    max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the
+    gradients.
     """
 
     max_norm, _rest = 0.0, None
@@ -78,7 +82,8 @@ class AdamW(_Stock):
             self._check(parameter, group)
         if self.max_norm > 0 and any(group["params"] for group in theirs):
             raise ValueError(
-                "AdamW: max_norm clips the norm of all gradients, and some of these parameters are not velo's to "
+                "AdamW: max_norm clips the norm of all gradients, and some of these parameters are "
+                "not velo's to "
                 "update; clip with torch.nn.utils.clip_grad_norm_")
         scale = self._clip([p.grad for p, _ in ours]) if self.max_norm > 0 and ours else None
         if any(group["params"] for group in theirs):
@@ -96,8 +101,8 @@ class AdamW(_Stock):
 
     @staticmethod
     def _group_of_torch(group, parameters):
-        """The group with these of its parameters. torch refuses to write to a parameter that is expanded (stride 0), but for its fused
-        kernel, which writes past the end of it."""
+        """The group with these of its parameters. torch refuses to write to a parameter that is
+        expanded (stride 0), but for its fused kernel, which writes past the end of it."""
         expanded = any(stride == 0 and size > 1
                        for p in parameters
                        for size, stride in zip(p.shape, p.stride()))
@@ -110,12 +115,14 @@ class AdamW(_Stock):
         """Refuses what a step of this parameter would refuse."""
         if parameter.grad.shape != parameter.shape:
             raise ValueError(
-                f"AdamW: a gradient of {tuple(parameter.grad.shape)} for a parameter of {tuple(parameter.shape)}"
+                f"AdamW: a gradient of {tuple(parameter.grad.shape)} for a parameter of "
+                f"{tuple(parameter.shape)}"
             )
         lr, (beta1, beta2) = float(group["lr"]), group["betas"]
         if not (lr >= 0 and group["eps"] >= 0 and 0 <= float(beta1) < 1 and 0 <= float(beta2) < 1):
             raise ValueError(
-                f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps {group['eps']}, betas "
+                f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps "
+                f"{group['eps']}, betas "
                 f"{group['betas']}")
         for name in _FLOAT_STATE:
             value = self.state[parameter].get(name) if parameter in self.state else None
@@ -132,7 +139,8 @@ class AdamW(_Stock):
         return clip
 
     def _step_of_torch(self, groups):
-        """torch's own step on this optimizer's state, for the parameters that velo does not take."""
+        """torch's own step on this optimizer's state, for the parameters that velo does not
+        take."""
         if self._rest is None:
             self._rest = _Stock.__new__(_Stock)
             self._rest.__dict__.update(self.__dict__, _rest=None)
@@ -165,7 +173,8 @@ class AdamW(_Stock):
             self._written[parameter] = parameter._version
 
     def _keep_master(self, parameter, state):
-        """Lets the float32 master be what rounds to the parameter, where it was written to since the last step."""
+        """Lets the float32 master be what rounds to the parameter, where it was written to since
+        the last step."""
         if "master" not in state:
             state["master"] = parameter.float()
         elif self._written.get(parameter) != parameter._version:
@@ -173,7 +182,8 @@ class AdamW(_Stock):
                                           state["master"], parameter.float())
 
     def load_state_dict(self, state_dict):
-        """As torch's, which would round the moments and masters of bfloat16 parameters to bfloat16."""
+        """As torch's, which would round the moments and masters of bfloat16 parameters to
+        bfloat16."""
         super().load_state_dict(state_dict)
         saved = [index for group in state_dict["param_groups"] for index in group["params"]]
         held = [p for group in self.param_groups for p in group["params"]]

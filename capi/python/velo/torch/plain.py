@@ -1,8 +1,10 @@
-"""What velo may take the place of torch for: plain tensors in a plain moment. Everything else is left to torch.
+"""What velo may take the place of torch for: plain tensors in a plain moment. Everything else is
+left to torch.
 
-Plain is a dense float32 or bfloat16 tensor on the CPU of torch's own class (or a fake of one, while torch traces); a plain moment is
-outside of torch.func's transforms, of forward-mode differentiation and of torch.jit.trace, in a process that has not been forked from
-one that used velo. Layers are plain when nothing but their forward would run: no hook, no forward of somebody else's.
+Plain is a dense float32 or bfloat16 tensor on the CPU of torch's own class (or a fake of one, while
+torch traces); a plain moment is outside of torch.func's transforms, of forward-mode differentiation
+and of torch.jit.trace, in a process that has not been forked from one that used velo. Layers are
+plain when nothing but their forward would run: no hook, no forward of somebody else's.
 """
 import os
 
@@ -37,7 +39,8 @@ except ImportError:  # torch 1.13
 
 
 def plain(first, *others):
-    """Whether velo takes these, all of the first one's dtype; `why_not_plain` says why not, in the same order."""
+    """Whether velo takes these, all of the first one's dtype; `why_not_plain` says why not, in the
+    same order."""
     dtype = first.dtype
     if (_forked or _transformed() or forward_ad._current_level >= 0 or _traced() is not None
             or dtype not in (torch.float32, torch.bfloat16)):
@@ -87,6 +90,7 @@ def own_forward(module):
 
 
 def plain_linear(layer):
-    """An nn.Linear that computes x W^T + b and nothing else: no LoRA in its place, no hook, no forward of another's."""
+    """An nn.Linear that computes x W^T + b and nothing else: no LoRA in its place, no hook, no
+    forward of another's."""
     return (type(layer) is torch.nn.Linear and own_forward(layer) and
             not any([getattr(layer, name, None) for name in _HOOKS]) and not any(_GLOBAL_HOOKS))

@@ -1,11 +1,13 @@
 """What enable() did, and how it is undone.
 
-A module's forward is replaced by a bound method in the module's own __dict__: a function of `self` that reads the module's
-attributes at each call, so that deepcopy binds it to the copy, pickle stores the class's own forward, and weights, layers and
-hooks put in later are seen. What one process has once (an operator's kernel, a function of another module, the name
-torch.optim.AdamW) is shared: installed with the first Replacement that wants it, taken out with the last. A disabled Replacement
-is inert, also where somebody has kept or wrapped what it put in place; order does not matter. What undoes a replacement is kept before
-the replacement is made, so that one interrupted in between is undone, too; an undo that fails keeps no other from being done.
+A module's forward is replaced by a bound method in the module's own __dict__: a function of `self`
+that reads the module's attributes at each call, so that deepcopy binds it to the copy, pickle
+stores the class's own forward, and weights, layers and hooks put in later are seen. What one
+process has once (an operator's kernel, a function of another module, the name torch.optim.AdamW) is
+shared: installed with the first Replacement that wants it, taken out with the last. A disabled
+Replacement is inert, also where somebody has kept or wrapped what it put in place; order does not
+matter. What undoes a replacement is kept before the replacement is made, so that one interrupted in
+between is undone, too; an undo that fails keeps no other from being done.
 """
 import contextlib
 import threading
@@ -18,11 +20,12 @@ _turn = threading.RLock()  # held by whoever changes them or what the process ha
 
 
 class Entry:
-    """One thing replaced: where, what by, and whether it has run; `count` tells how often, where that is not Python's to see."""
+    """One thing replaced: where, what by, and whether it has run; `count` tells how often, where
+    that is not Python's to see."""
 
     def __init__(self, where, what, count=int):
-        self.where, self.what, self._ran, self._count, self._before = where, what, False, count, count(
-        )
+        self.where, self.what, self._ran = where, what, False
+        self._count, self._before = count, count()
 
     @property
     def called(self):
@@ -41,7 +44,8 @@ class Entry:
 
 
 class Shared:
-    """Something there is once in a process. `install` puts it in place and returns what takes it out; `count`: see Entry."""
+    """Something there is once in a process. `install` puts it in place and returns what takes it
+    out; `count`: see Entry."""
 
     def __init__(self, install, count=int):
         self.install, self.count, self.users, self.remove = install, count, [], None
@@ -68,7 +72,8 @@ class Shared:
 
 
 def attribute(owner, name, value_of):
-    """An install() that sets owner.name to value_of(what was there, shared). Taken out only if it is still there."""
+    """An install() that sets owner.name to value_of(what was there, shared). Taken out only if it
+    is still there."""
 
     def install(shared):
         before = getattr(owner, name)
@@ -85,7 +90,8 @@ def attribute(owner, name, value_of):
 
 
 class Replacement:
-    """.replaced, .never_called and .left are lists of (where, what or why); print it to read them; disable() undoes it all."""
+    """.replaced, .never_called and .left are lists of (where, what or why); print it to read them;
+    disable() undoes it all."""
 
     def __init__(self, level):
         self.entries, self.left, self.active, self.level, self._undo = [], [], True, level, []
@@ -113,7 +119,8 @@ class Replacement:
         self.entries.append(entry)
 
     def forward(self, module, where, what, compute):
-        """Lets compute(module, *arguments) run for the module's forward; where it gives None, the class's own runs."""
+        """Lets compute(module, *arguments) run for the module's forward; where it gives None, the
+        class's own runs."""
         entry, done, original = Entry(
             where, what), self, type(module).forward  # unless somebody gives the class another
 

@@ -1,10 +1,12 @@
 """Shapes of results when sizes are symbols, as they are while torch.compile or torch.export traces.
 
-velo_op_infer takes numbers. It is asked twice, with the symbols set to two sets of large numbers that share no factor but 16 (so
-that halves and quarters are whole); a size of a result that stands to a size of an input in one ratio both times is that symbol
-times the ratio, one that is the same both times is a number. Where the operator refuses such numbers, because sizes have to agree
-that the trace does not know to be equal, symbols with one value get one number, and the trace is told that those sizes are equal.
-What follows no rule is asked with the sizes that the trace began with, which binds the trace to them.
+velo_op_infer takes numbers. It is asked twice, with the symbols set to two sets of large numbers
+that share no factor but 16 (so that halves and quarters are whole); a size of a result that stands
+to a size of an input in one ratio both times is that symbol times the ratio, one that is the same
+both times is a number. Where the operator refuses such numbers, because sizes have to agree that
+the trace does not know to be equal, symbols with one value get one number, and the trace is told
+that those sizes are equal. What follows no rule is asked with the sizes that the trace began with,
+which binds the trace to them.
 """
 import fractions
 import itertools
@@ -39,7 +41,8 @@ def infer(name, values):
 
 
 def _by_equal_sizes(name, values, shapes, symbols, symbolic):
-    """As by probes, symbols of one value being the same; what was equal so is written down for the trace."""
+    """As by probes, symbols of one value being the same; what was equal so is written down for the
+    trace."""
     known = getattr(symbolic[0].node.shape_env, "backed_var_to_val",
                     None) or symbolic[0].node.shape_env.var_to_val
     if any(symbol not in known for symbol in symbols):
