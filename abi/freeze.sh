@@ -4,8 +4,10 @@
 # baseline of types and functions of the library that ships, and a manifest with the checksum of
 # each of these files.
 #
-#   abi/freeze.sh FOLDER BUILD               the release that ships, abi/1.0, from a clean tree and its `release` build
-#   abi/freeze.sh --candidate FOLDER BUILD   the release as it would ship today; the target `freeze` does this for the gates
+#   abi/freeze.sh FOLDER BUILD               the release that ships, abi/1.0, from a clean tree and
+#                                            its `release` build
+#   abi/freeze.sh --candidate FOLDER BUILD   the release as it would ship today; the target `freeze`
+#                                            does this for the gates
 #
 # FOLDER is named after the release and must not exist: a release is frozen once. Everything is read
 # from this tree and from BUILD, so that library, generator and sources belong together. The folder
@@ -27,9 +29,11 @@ done
 [ ! -e "$folder" ] || refuse "$folder exists: a release is frozen once"
 
 release=$(python3 -c 'import json; print(json.load(open("abi/spec/ops.json"))["release"])')
-[ "$(basename "$folder")" = "$release" ] || refuse "the spec states release $release, not $(basename "$folder")"
+[ "$(basename "$folder")" = "$release" ] ||
+  refuse "the spec states release $release, not $(basename "$folder")"
 if [ $candidate = no ]; then
-  [ "$(dirname "$folder")" = "$(realpath abi)" ] || refuse "a release that ships is frozen in $(realpath abi)/$release, not in $folder"
+  [ "$(dirname "$folder")" = "$(realpath abi)" ] ||
+    refuse "a release that ships is frozen in $(realpath abi)/$release, not in $folder"
   unclean=$(git status --porcelain) || refuse "the tree is not under version control"
   [ -z "$unclean" ] || refuse "the tree is not clean: $(echo "$unclean" | head -1)"
 fi
@@ -44,12 +48,15 @@ cached() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 [ $candidate = yes ] || cmake --build "$build" --target velo velo_gen
 
 library=$build/capi/libvelo.so.1 generator=$build/abi/velo_gen
-[ -f "$library" ] && [ -x "$generator" ] || refuse "$build has no libvelo.so.1 or no velo_gen: build them first"
+[ -f "$library" ] && [ -x "$generator" ] ||
+  refuse "$build has no libvelo.so.1 or no velo_gen: build them first"
 readelf -SW "$library" | grep -q '\.debug_info' || refuse "$library has no debug information"
 for fact in soname exports; do
-  said=$(python3 abi/checks/elf_facts.py $fact "$library" . "$build") || refuse "$library is not the library of this tree: $(echo "$said" | head -1)"
+  said=$(python3 abi/checks/elf_facts.py $fact "$library" . "$build") ||
+    refuse "$library is not the library of this tree: $(echo "$said" | head -1)"
 done
-said=$("$generator" --spec abi/spec --root . --check 2>&1) || refuse "committed files do not follow from abi/spec: $(echo "$said" | head -1)"
+said=$("$generator" --spec abi/spec --root . --check 2>&1) ||
+  refuse "committed files do not follow from abi/spec: $(echo "$said" | head -1)"
 
 mkdir -p "$(dirname "$folder")"
 staged=$(mktemp -d "$folder.XXXXXX")

@@ -37,13 +37,14 @@ constexpr const char* help_text =
   --threads LIST     thread counts, 1 and 2 by default: --threads 1
   --passes N         how often the whole list is measured; a goal must be reached in each (3)
   --budget SECONDS   time for a row in a pass (1.0)
-  --traces DIR       recorded traces (RMM's log, *.csv), a row `step` each; without: one of a decoder
+  --traces DIR       recorded traces (RMM's log, *.csv), a row `step` each; else one of a decoder
   --quick            one pass, a short budget: shows that all rows run
   --json             one JSON object a row on standard output; all else goes to standard error
   --list             print the rows and exit
   --help
 
-A row: nanoseconds at p25 for an allocation and its free, lower is better; ratio = the best peer / velo.
+A row: nanoseconds at p25 for an allocation and its free, lower is better; ratio = the best peer /
+velo.
 )";
 
 struct memory_row {

@@ -29,9 +29,10 @@ constexpr const char* help_text =
   --json          one JSON object a row on standard output; all else goes to standard error
   --help
 
-makespan: 1F1B on two processes beside its simulation. executor: an action on two threads. random: 200
-searches, none longer than the kinds that fit. scale: 1024 x 4096 made, proven and priced. row, action:
-all actions of a rank of it, any one. search: 16 x 128. The exit code is 1 where a goal is missed.
+makespan: 1F1B on two processes beside its simulation. executor: an action on two threads. random:
+200 searches, none longer than the kinds that fit. scale: 1024 x 4096 made, proven and priced. row,
+action: all actions of a rank of it, any one. search: 16 x 128. The exit code is 1 where a goal is
+missed.
 )";
 
 constexpr int ranks = 1024, microbatches = 4096;

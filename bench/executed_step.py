@@ -12,7 +12,7 @@ import time
 
 import velo.ctypes as v
 
-PATIENCE = 60  # seconds, after which a step that goes no further is given up
+TIMEOUT = 60  # seconds, after which a step that makes no progress fails
 
 
 class Sleeper:
@@ -82,8 +82,8 @@ class Step:
         """With the lock. Whether it had to wait."""
         if until():
             return False
-        if not self.changed.wait_for(lambda: self.failure or until(), PATIENCE):
-            raise TimeoutError(f"{what} did not begin within {PATIENCE} s")
+        if not self.changed.wait_for(lambda: self.failure or until(), TIMEOUT):
+            raise TimeoutError(f"{what} did not begin within {TIMEOUT} s")
         if self.failure:
             raise self.failure
         return True

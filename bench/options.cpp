@@ -12,7 +12,7 @@
 namespace velo::bench {
 
 const char* const help_of_bench_ops =
-    R"(bench_ops: velo's operators beside oneDNN, OpenBLAS and torch, and beside the limits of this machine.
+    R"(bench_ops: operators beside oneDNN, OpenBLAS and torch, and beside the machine's limits.
 
   --filter REGEX     only rows whose 'name dtype shape residency' matches
   --threads LIST     thread counts, 1 and 2 by default: --threads 1
@@ -20,16 +20,17 @@ const char* const help_of_bench_ops =
   --budget SECONDS   time for a row in a pass (1.0)
   --quick            one pass, a short budget, no product above 20 GFLOP: shows that all rows run
   --json             one JSON object a row on standard output; all else goes to standard error
-  --torch PYTHON     the interpreter that has torch (default: $VIRTUAL_ENV or .venv of the source tree)
+  --torch PYTHON     the interpreter that has torch (default: $VIRTUAL_ENV or the tree's .venv)
   --no-torch         leave torch out
   --folder DIR       where bench_torch.py and goals.json are
   --list             print the rows and exit
-  --limits           measure the limits alone and print them as one JSON object, for one and two threads
+  --limits           measure the limits alone, print them as JSON, for one and two threads
   --help
 
-A row: rates at p25, higher is better; ratio = velo / the best peer; share = velo / the limit named, measured before and after
-in this process. VELO_ISA lowers what velo uses and the limits with it; DNNL_MAX_CPU_ISA does so for oneDNN.
-Exit code 1: a row failed, gave a wrong result, or the run compares unequal with itself.
+A row: rates at p25, higher is better; ratio = velo / the best peer; share = velo / the limit named,
+measured before and after in this process. VELO_ISA lowers what velo uses and the limits with it;
+DNNL_MAX_CPU_ISA does so for oneDNN. Exit code 1: a row failed, gave a wrong result, or the run
+compares unequal with itself.
 )";
 
 namespace {

@@ -56,6 +56,7 @@ function(velo_install_page page)
     string(APPEND text "${before}${link}")
   endwhile()
   file(WRITE ${PROJECT_BINARY_DIR}/pages/${page} "${text}${rest}")
-  install(FILES ${PROJECT_BINARY_DIR}/pages/${page} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder_there}
+  install(FILES ${PROJECT_BINARY_DIR}/pages/${page}
+    DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder_there}
           RENAME ${own_name})
 endfunction()

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Grows a copy of the tree's public surface to the release after the spec's (1.1 after 1.0) that has one more of everything, the way a
-real release would.
+"""Grows a copy of the tree's public surface to the release after the spec's (1.1 after 1.0) that
+has one more of everything, the way a real release would.
 
     grow.py SOURCE_DIR TREE VELO_GEN
 
-A function (velo_growth_double) and so a table slot and a version node; a field at the end of an operator's args
-(rms_norm.offset) and of an out-struct (velo_context_stats.growth); an enumerator (VELO_CAP_GROWTH). Spec and hand-written headers
-are grown here, everything that follows from them by the generator.
+A function (velo_growth_double) and so a table slot and a version node; a field at the end of an
+operator's args (rms_norm.offset) and of an out-struct (velo_context_stats.growth); an enumerator
+(VELO_CAP_GROWTH). Spec and hand-written headers are grown here, everything that follows from them
+by the generator.
 """
 import json
 import os
@@ -72,7 +73,8 @@ def grow_introspect(text):
                   rf"\1,\2#if VELO_TARGET_ABI >= {Next.abi}\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
     return text.replace(
         "VELO_END_C", f"#if VELO_TARGET_ABI >= {Next.abi}\n"
-        "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n#endif\n\nVELO_END_C"
+        "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n"
+        "#endif\n\nVELO_END_C"
     )
 
 

@@ -2,12 +2,16 @@
 # The next release (1.1 after 1.0) tried before it is needed: the real library, grown by one of
 # everything (grow.py), beside the one of today.
 #
-#   growth.sh build      SOURCE BUILD WORK LIBRARY GENERATOR   grows the tree, compiles what reads the tables, links the grown libvelo
-#   growth.sh exports    ..   the grown library exports the grown spec, old names at the old node, new ones at the new
+#   growth.sh build      SOURCE BUILD WORK LIBRARY GENERATOR   grows the tree, compiles what reads
+#                        the tables, links the grown libvelo
+#   growth.sh exports    ..   the grown library exports the grown spec, old names at the old node,
+#                        new ones at the new
 #   growth.sh old_client ..   the frozen client and plugin run unchanged with the grown library
 #   growth.sh new_client ..   a client of the next release runs with the grown library
-#   growth.sh by_name    ..   a linked client of the next release on today's library is refused by the loader, which names the version
-#   growth.sh by_table   ..   an opening client of the next release on today's library is refused by velo_get_api, and by the field it sets
+#   growth.sh by_name    ..   a linked client of the next release on today's library is refused by
+#                        the loader, which names the version
+#   growth.sh by_table   ..   an opening client of the next release on today's library is refused by
+#                        velo_get_api, and by the field it sets
 set -eu
 mode=$1 source=$2 build=$3 work=$4 library=$5 generator=$6 frozen=$7
 here=$source/abi/1.1-test
@@ -21,10 +25,13 @@ build)
   mkdir -p "$work/objects" "$work/lib" "$work/stub"
   python3 "$here/grow.py" "$source" "$tree" "$generator"
   "$generator" --spec "$tree/abi/spec" --gates "$work/gates"
-  python3 "$here/link.py" velo "$build" "$tree" "$work/objects" "$work/lib/libvelo.so.1" "$here/growth.cpp"
-  cc -shared -fPIC -Wl,--version-script="$tree/abi/generated/velo.map" -Wl,-soname,libvelo.so.1 "$work/gates/stub.c" \
+  python3 "$here/link.py" velo "$build" "$tree" "$work/objects" "$work/lib/libvelo.so.1" \
+    "$here/growth.cpp"
+  cc -shared -fPIC -Wl,--version-script="$tree/abi/generated/velo.map" -Wl,-soname,libvelo.so.1 \
+    "$work/gates/stub.c" \
     -o "$work/stub/libvelo.so"
-  flags=(-std=c99 -Wall -Wextra -Werror -DVELO_TARGET_ABI=$((100 * ${next%.*} + ${next#*.})) -I"$tree/capi/include")
+  flags=(-std=c99 -Wall -Wextra -Werror -DVELO_TARGET_ABI=$((100 * ${next%.*} + ${next#*.})) \
+    -I"$tree/capi/include")
   cc "${flags[@]}" "$here/client_1_1.c" -L"$work/stub" -lvelo -o "$work/client_linked"
   cc "${flags[@]}" -DOPENED "$here/client_1_1.c" -ldl -o "$work/client_opened"
   ;;
@@ -32,7 +39,8 @@ exports)
   python3 "$source/abi/checks/elf_facts.py" exports "$work/lib/libvelo.so.1" "$tree" "$build"
   nm -D --with-symbol-versions "$work/lib/libvelo.so.1" | grep -q "velo_growth_double@@VELO_$next"
   ;;
-old_client) "$source/abi/checks/frozen.sh" client "$frozen" "$source" "$work/lib/libvelo.so.1" "$work" ;;
+old_client) "$source/abi/checks/frozen.sh" client "$frozen" "$source" "$work/lib/libvelo.so.1" \
+  "$work" ;;
 new_client) LD_LIBRARY_PATH=$work/lib "$work/client_linked" ;;
 by_name)
   if LD_LIBRARY_PATH=$(dirname "$library") "$work/client_linked" 2>"$work/refusal"; then

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Links a grown libvelo.so: the objects of the build, except those that read the generated tables or the grown structs, which are
-compiled again against the grown tree, and what the growth adds.
+"""Links a grown libvelo.so: the objects of the build, except those that read the generated tables
+or the grown structs, which are compiled again against the grown tree, and what the growth adds.
 
     link.py velo|velo_adapters BUILD_DIR TREE OBJECTS_DIR OUT ADDED..
 

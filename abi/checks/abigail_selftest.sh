@@ -23,17 +23,21 @@ library() {
   local name=$1
   shift
   python3 "$checks/typed_stub.py" "$work/$name/abi/spec" >"$work/$name/stub.c"
-  cc -std=c99 -g -shared -fPIC -fvisibility=hidden -I"$work/$name/include" "$@" -Wl,--version-script="$work/$name/velo.map" \
-    -Wl,-soname,libvelo.so.1 "$work/$name/stub.c" -o "$work/$name/libvelo.so" 2>"$work/$name/build.log"
+  cc -std=c99 -g -shared -fPIC -fvisibility=hidden -I"$work/$name/include" "$@" \
+    -Wl,--version-script="$work/$name/velo.map" \
+    -Wl,-soname,libvelo.so.1 "$work/$name/stub.c" \
+      -o "$work/$name/libvelo.so" 2>"$work/$name/build.log"
 }
 
 gate() { # gate <name> <headers>
-  "$checks/abigail_gate.sh" "$work/$1/libvelo.so" "$work/base.abi.gz" "$2" "$work/$1/abi/spec" "$source/abi/suppress.ini" \
+  "$checks/abigail_gate.sh" "$work/$1/libvelo.so" "$work/base.abi.gz" "$2" "$work/$1/abi/spec" \
+    "$source/abi/suppress.ini" \
     "$work/$1/gate" >"$work/$1/gate.log" 2>&1
 }
 
 lock() { # the unbroken release's lock against the broken headers
-  cc -std=c11 -Werror -fsyntax-only -I"$work/$1/include" "$gate_files/layout_lock.c" >"$work/$1/lock.log" 2>&1
+  cc -std=c11 -Werror -fsyntax-only -I"$work/$1/include" "$gate_files/layout_lock.c" \
+    >"$work/$1/lock.log" 2>&1
 }
 
 missed=0
@@ -62,7 +66,9 @@ tree base
 library base
 "$checks/abigail_write.sh" "$work/base/libvelo.so" "$work/base/include" "$work/base.abi"
 gzip -9nk "$work/base.abi"
-gate base "$work/base/include" || { echo "the control fails: $(cat "$work/base/gate.log")"; exit 1; }
+gate base "$work/base/include" || {
+  echo "the control fails: $(cat "$work/base/gate.log")"; exit 1
+}
 lock base || { echo "the control's lock fails: $(cat "$work/base/lock.log")"; exit 1; }
 
 tree function_added
@@ -70,7 +76,9 @@ edit function_added include/velo/stream.h 's|(VELO_API velo_status velo_stream_c
 edit function_added abi/spec/core.json 's|("functions": \[)|\1{"name": "velo_stream_extra", "header": "stream.h", "since": "1.0", "thread": "any", "doc": "x", "params": [{"name": "stream", "type": "velo_stream", "dir": "in"}], "errors": []},|'
 edit function_added velo.map 's|(velo_stream_clear;)|\1 velo_stream_extra;|'
 library function_added
-gate function_added "$work/function_added/include" || { echo "an addition is refused: $(cat "$work/function_added/gate.log")"; exit 1; }
+gate function_added "$work/function_added/include" || {
+  echo "an addition is refused: $(cat "$work/function_added/gate.log")"; exit 1
+}
 
 tree parameter_type
 edit parameter_type include/velo/stream.h 's/int64_t timeout_ns/int32_t timeout_ns/'
@@ -96,7 +104,8 @@ library members_exchanged
 verdict members_exchanged lock
 
 tree enumerator_renumbered
-edit enumerator_renumbered include/velo/introspect.h 's/VELO_CAP_CLOSURES = 1/VELO_CAP_CLOSURES = 2/'
+edit enumerator_renumbered include/velo/introspect.h \
+  's/VELO_CAP_CLOSURES = 1/VELO_CAP_CLOSURES = 2/'
 library enumerator_renumbered
 verdict enumerator_renumbered lock
 

@@ -8,5 +8,6 @@
 #   abigail_write.sh LIBRARY HEADERS_DIR OUT.abi
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-abidw --exported-interfaces-only --headers-dir "$2" --no-corpus-path --no-comp-dir-path --drop-private-types --out-file "$3" "$1"
+abidw --exported-interfaces-only --headers-dir "$2" --no-corpus-path --no-comp-dir-path \
+  --drop-private-types --out-file "$3" "$1"
 sed -i "s|path='$root/|path='|g" "$3"

@@ -20,7 +20,11 @@ refuses() { # refuses WORDS ARGUMENTS..
     echo "freeze.sh accepts $*"
     exit 1
   fi
-  grep -q -- "$words" "$work/message" || { echo "freeze.sh $*: not refused for '$words':"; cat "$work/message"; exit 1; }
+  grep -q -- "$words" "$work/message" || {
+    echo "freeze.sh $*: not refused for '$words':"
+    cat "$work/message"
+    exit 1
+  }
   [ -z "$(ls -A "$work/new")" ] || { echo "freeze.sh $*: leaves $(ls -A "$work/new")"; exit 1; }
 }
 
@@ -29,7 +33,8 @@ another() { # another NAME CACHE_EDIT
   mkdir -p "$work/$1/capi" "$work/$1/abi/generated"
   sed "$2" "$build/CMakeCache.txt" >"$work/$1/CMakeCache.txt"
   ln -s "$build/abi/velo_gen" "$work/$1/abi/"
-  echo 'of another build' | tee "$work/$1/abi/generated/stub.c" >"$work/$1/abi/generated/layout_lock.c"
+  echo 'of another build' |
+    tee "$work/$1/abi/generated/stub.c" >"$work/$1/abi/generated/layout_lock.c"
   cp "$build/capi/libvelo.so.1" "$work/$1/capi/"
 }
 
@@ -55,7 +60,9 @@ refuses 'no debug information' --candidate "$new" "$work/stripped"
 # A tool that is missing is named before anything is made; one that fails half way leaves nothing.
 mkdir "$work/tools"
 ln -s /usr/bin/* "$work/tools/"
-for place in /usr/local/bin/cmake /usr/local/bin/git; do [ ! -x "$place" ] || ln -sf "$place" "$work/tools/"; done
+for place in /usr/local/bin/cmake /usr/local/bin/git; do
+  [ ! -x "$place" ] || ln -sf "$place" "$work/tools/"
+done
 rm "$work/tools/abidw"
 (PATH=$work/tools && refuses 'abidw is missing' --candidate "$new" "$build")
 printf '#!/bin/sh\necho broken tool\nexit 1\n' >"$work/tools/abidw"
@@ -74,8 +81,13 @@ refuses 'the tree is not clean' "$work/tree/abi/$release" "$build"
 # From a folder with other libraries of the same name, such as a tree that ran its tests has.
 freeze=$source/abi/freeze.sh
 mkdir -p "$work/around/build/a"
-cc -shared -fPIC -g -xc - -o "$work/around/build/a/libvelo.so.1" <<<'int velo_version(void) { return 0; }'
+cc -shared -fPIC -g -xc - -o "$work/around/build/a/libvelo.so.1" \
+  <<<'int velo_version(void) { return 0; }'
 (cd "$work/around" && "$freeze" --candidate "$new" "$work/same")
-"$source/abi/checks/abigail_write.sh" "$build/capi/libvelo.so.1" "$source/capi/include" "$work/named.abi"
-gunzip -c "$new/velo.abi.gz" | cmp - "$work/named.abi" || { echo "freeze.sh froze another library"; exit 1; }
+"$source/abi/checks/abigail_write.sh" "$build/capi/libvelo.so.1" "$source/capi/include" \
+  "$work/named.abi"
+gunzip -c "$new/velo.abi.gz" | cmp - "$work/named.abi" || {
+  echo "freeze.sh froze another library"
+  exit 1
+}
 ! grep -rl 'of another build' "$new" || { echo "freeze.sh froze files of another build"; exit 1; }

@@ -11,20 +11,26 @@ release=$(basename "$frozen") misses=0
 tree=$work/tree build=$work/build
 rm -rf "$work"
 mkdir -p "$tree"
-(cd "$source" && git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -cf - -T -) | tar -xf - -C "$tree"
+(cd "$source" && git ls-files -co --exclude-standard -z |
+  tar --null --ignore-failed-read -cf - -T -) | tar -xf - -C "$tree"
 rm -rf "${tree:?}/abi/$release"
 cp -r "$frozen" "$tree/abi/$release"
 
 commit() {
   git -C "$tree" add -A
-  git -C "$tree" -c user.name=a -c user.email=a@localhost -c core.hooksPath=/dev/null commit -qm "$1"
+  git -C "$tree" -c user.name=a -c user.email=a@localhost -c core.hooksPath=/dev/null commit \
+    -qm "$1"
 }
 git -C "$tree" init -q
 commit "as if $release had shipped"
-cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo >"$work/configured" || { cat "$work/configured"; exit 1; }
+cmake -S "$tree" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo >"$work/configured" || {
+  cat "$work/configured"
+  exit 1
+}
 
 gates() { # gates [PATTERN]: those that need no build, or some of them
-  ctest --test-dir "$build" -R "^abi\.(spec_policy|frozen\.kept|frozen\.locks)\.${1:-}" --no-tests=error --output-on-failure \
+  ctest --test-dir "$build" -R "^abi\.(spec_policy|frozen\.kept|frozen\.locks)\.${1:-}" \
+    --no-tests=error --output-on-failure \
     >"$work/log" 2>&1
 }
 missed() {
@@ -35,7 +41,8 @@ missed() {
 
 : >"$work/log"
 ! grep -qE '^build freeze:' "$build/build.ninja" || missed "there is a target that freezes"
-! ctest --test-dir "$build" -N | grep -qE ' abi\.freeze$' || missed "a test freezes the tree that is under test"
+! ctest --test-dir "$build" -N | grep -qE ' abi\.freeze$' ||
+  missed "a test freezes the tree that is under test"
 gates || missed "a gate is red before anything is broken"
 
 breaks() { # breaks NAME SED_EXPRESSION FILE..
@@ -45,15 +52,23 @@ breaks() { # breaks NAME SED_EXPRESSION FILE..
     sed -i -E "$expression" "$tree/$file"
     ! git -C "$tree" diff --quiet -- "$file" || missed "$name changes nothing in $file"
   done
-  if gates; then missed "$name: all gates green"; else echo "$name: $(sed -n 's/.*[0-9]* - \(abi[^ ]*\) .*/\1/p' "$work/log" | tr '\n' ' ')"; fi
-  written=$(git -C "$tree" status --porcelain "abi/$release" | cut -c4- | grep -vxF "$(printf '%s\n' "$@")" || true)
+  if gates; then
+    missed "$name: all gates green"
+  else
+    echo "$name: $(sed -n 's/.*[0-9]* - \(abi[^ ]*\) .*/\1/p' "$work/log" | tr '\n' ' ')"
+  fi
+  written=$(git -C "$tree" status --porcelain "abi/$release" | cut -c4- |
+    grep -vxF "$(printf '%s\n' "$@")" || true)
   [ -z "$written" ] || missed "$name: the gates wrote $written"
   git -C "$tree" checkout -q .
 }
 
-breaks 'kinds renumbered' 's/VELO_RECOMPUTE_SELECTIVE = 2/VELO_RECOMPUTE_SELECTIVE = 32/' capi/include/velo/recompute.h
+breaks 'kinds renumbered' 's/VELO_RECOMPUTE_SELECTIVE = 2/VELO_RECOMPUTE_SELECTIVE = 32/' \
+  capi/include/velo/recompute.h
 breaks 'an error code dropped' '/VELO_ERR_FULL = /d' capi/include/velo/status.h
-breaks 'an entry of the spec edited' 's/"name": "VELO_ERR_SHAPE", "code": [0-9]+/"name": "VELO_ERR_SHAPE", "code": 99/' abi/spec/core.json
+breaks 'an entry of the spec edited' \
+  's/"name": "VELO_ERR_SHAPE", "code": [0-9]+/"name": "VELO_ERR_SHAPE", "code": 99/' \
+  abi/spec/core.json
 breaks 'a frozen file edited' 's/./& /' "abi/$release/stub.c"
 
 # The next release is under way: what has shipped is held beside the release that has not.
@@ -62,9 +77,11 @@ sed -i -E "s/^(project\(velo VERSION )$release\./\1$next./" "$tree/CMakeLists.tx
 commit "towards $next"
 cmake "$build" >"$work/log" 2>&1 || missed "the tree of $next is not configured"
 for held in "$release" "$next"; do
-  ctest --test-dir "$build" -N | grep -q " abi\.frozen\.client\.$held$" || missed "$held is not held in the tree of $next"
+  ctest --test-dir "$build" -N | grep -q " abi\.frozen\.client\.$held$" ||
+    missed "$held is not held in the tree of $next"
 done
-grep -q "/abi/freeze.sh --candidate $build/abi/$next " "$build/build.ninja" || missed "$next is not frozen in the build of its tree"
+grep -q "/abi/freeze.sh --candidate $build/abi/$next " "$build/build.ninja" ||
+  missed "$next is not frozen in the build of its tree"
 sed -i '/VELO_ERR_FULL = /d' "$tree/capi/include/velo/status.h"
 if gates "$release"; then missed "the tree of $next may break $release"; fi
 [ $misses -eq 0 ]

@@ -15,7 +15,8 @@ breaks() { # breaks NAME MODE FILE SED_EXPRESSION
   if cmp -s "$frozen/$3" "$work/release/$3"; then
     echo "$1 changes nothing in $3"
     missed=$((missed + 1))
-  elif "$source/abi/checks/frozen.sh" "$2" "$work/release" "$source" "$library" "$work/run" >"$work/log" 2>&1; then
+  elif "$source/abi/checks/frozen.sh" "$2" "$work/release" "$source" "$library" \
+    "$work/run" >"$work/log" 2>&1; then
     echo "$2 accepts: $1"
     missed=$((missed + 1))
   else
@@ -23,8 +24,10 @@ breaks() { # breaks NAME MODE FILE SED_EXPRESSION
   fi
 }
 
-breaks 'a result changed' client client/client_operators.c '0,/(HOLDS\(y, BOUND\([^)]*\),) 1\.0,/s//\1 1.5,/'
-breaks 'an operator not called' coverage client/client_operators.c '/^  swiglu_([0-9]|refusals)\(/d; /static void swiglu_([0-9]|refusals)/,/^}/d'
+breaks 'a result changed' client client/client_operators.c \
+  '0,/(HOLDS\(y, BOUND\([^)]*\),) 1\.0,/s//\1 1.5,/'
+breaks 'an operator not called' coverage client/client_operators.c \
+  '/^  swiglu_([0-9]|refusals)\(/d; /static void swiglu_([0-9]|refusals)/,/^}/d'
 breaks 'a member moved' locks layout_lock.c '0,/(offsetof\(.* == )8\)/s//\116)/'
 breaks 'a result of the C++ layer changed' unit client/unit.cpp 's/\.epsilon\(0\)/.epsilon(1000)/'
 [ $missed -eq 0 ]

@@ -4,7 +4,7 @@
 //                                              go to the end of slots.json
 //   velo_gen --spec abi/spec --root . --check  names the files that differ, with exit code 1
 //   velo_gen --spec abi/spec --gates FOLDER    writes what the ABI gates need into a build's folder
-//   velo_gen --spec abi/spec --pages FOLDER    writes the pages of the reference, which Sphinx reads
+//   velo_gen --spec abi/spec --pages FOLDER    writes the reference's pages, which Sphinx reads
 //
 // Exit code 2 for a wrong spec or wrong arguments.
 #include <algorithm>

@@ -15,6 +15,7 @@ NAME = re.compile(
     r"(?<![\w.])(?:velo_[a-z0-9_]*[a-z0-9]|VELO_[A-Z0-9_]*[A-Z0-9]|[a-z0-9]+(?:_[a-z0-9]+)+|arXiv:"
     r"\d+\.\d+)\b"
 )
+VARIABLES = ("VELO_LIBRARY", "VELO_ADAPTERS")  # of the environment
 CLOSED = (nodes.reference, nodes.title, nodes.literal_block, nodes.raw)
 log = logging.getLogger(__name__)
 
@@ -67,8 +68,8 @@ def link_names(app, tree, page):
         pieces = list(linked(text.astext(), page, known, link))
         if len(pieces) > 1:
             text.parent.replace(text, pieces)
-        elif code and re.fullmatch(r"velo_\w+|VELO_\w+",
-                                   text.astext()) and text.astext() not in known:
+        elif (code and re.fullmatch(r"velo_\w+|VELO_\w+", text.astext()) and
+              text.astext() not in known and text.astext() not in VARIABLES):
             log.warning("%s has no place in the reference", text.astext(), location=text.parent)
 
 

@@ -15,7 +15,8 @@ endfunction()
 set(avx2 -mavx2 -mfma -mf16c)
 set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  list(APPEND avx512 -Wno-maybe-uninitialized)  # gcc 12's own intrinsics begin with "__m512i y = y" (PR 105593)
+  # gcc 12's own intrinsics begin with "__m512i y = y" (PR 105593)
+  list(APPEND avx512 -Wno-maybe-uninitialized)
 endif()
 set(avx512_bf16 ${avx512} -mavx512bf16)
 set(amx ${avx512_bf16} -mamx-tile -mamx-bf16)
@@ -37,7 +38,8 @@ target_include_directories(velo_objects PUBLIC ${VELO_GENERATED})
 # velo_isa_options(<isa> VARIABLE): what its files are compiled with.
 function(velo_isa_options isa out)
   # gcc 12 takes its own intrinsics' undefined start values for a mistake of ours.
-  set(quiet -fno-math-errno $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized> $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
+  set(quiet -fno-math-errno $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
   set(${out} "${VELO_ISA_FLAGS_${isa}};${quiet}" PARENT_SCOPE)
 endfunction()
 
@@ -47,7 +49,8 @@ endfunction()
 function(velo_isa_sources isa)
   velo_isa_options(${isa} options)
   target_sources(velo_objects PRIVATE ${ARGN})
-  set_source_files_properties(${ARGN} TARGET_DIRECTORY velo_objects PROPERTIES COMPILE_OPTIONS "${options}")
+  set_source_files_properties(${ARGN} TARGET_DIRECTORY velo_objects
+    PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 
 # velo_kernels(<operator> [FROM <name>] [USES <feature>..]): compiles the folder's <operator>.inl
@@ -73,12 +76,15 @@ function(velo_kernels operator)
     endif()
     configure_file(${PROJECT_SOURCE_DIR}/core/simd/kernels_of_isa.cpp.in ${made}_${isa}.cpp @ONLY)
     velo_isa_sources(${isa} ${made}_${isa}.cpp)
-    string(APPEND declarations "namespace ${isa} {\nextern const ${operator}_kernels ${operator};\n}\n")
+    string(APPEND declarations
+      "namespace ${isa} {\nextern const ${operator}_kernels ${operator};\n}\n")
     string(APPEND entries "    {\"${isa}\", core::isa::${isa}, &${isa}::${operator}},\n")
   endforeach()
   configure_file(${PROJECT_SOURCE_DIR}/core/simd/kernel_list.cpp.in ${made}_kernel_list.cpp @ONLY)
   target_sources(velo_objects PRIVATE ${operator}_ref.cpp ${made}_kernel_list.cpp)
-  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${operator}.cpp)  # part of the way of every call: no canaries, see ops/call
-    set_source_files_properties(${operator}.cpp TARGET_DIRECTORY velo_objects PROPERTIES COMPILE_OPTIONS -fno-stack-protector)
+  # part of the way of every call: no canaries, see ops/call
+  if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${operator}.cpp)
+    set_source_files_properties(${operator}.cpp TARGET_DIRECTORY velo_objects
+      PROPERTIES COMPILE_OPTIONS -fno-stack-protector)
   endif()
 endfunction()

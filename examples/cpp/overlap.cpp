@@ -1,7 +1,7 @@
 // Three kinds of work at one time, in one order: products, the reduce-scatter of what they gave,
 // and the prefetch of the weights that come next, each on a stream of its own.
 //
-//     overlap_cpp DIR        writes overlap.svg and overlap.json (a trace for Perfetto) of what happened
+//     overlap_cpp DIR        writes overlap.svg and overlap.json, a trace for Perfetto
 //
 // Two ranks (threads of this process) have half of the inputs of every layer each. A layer's
 // product is made in slices of rows; a slice's sum over the ranks begins when it has been

@@ -1,7 +1,7 @@
 // pretrain: a language model from text, trained by velo's operators. --help explains the rest.
 //
-// Read on in train.cpp (a run); examples/decoder has the rest, above all train/trainer.cpp (a step),
-// model/model.cpp and model/decoder_layer.cpp (the operators).
+// Read on in train.cpp (a run); examples/decoder has the rest, above all train/trainer.cpp (a
+// step), model/model.cpp and model/decoder_layer.cpp (the operators).
 #include <cerrno>
 #include <csignal>
 #include <cstdio>

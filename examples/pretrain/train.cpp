@@ -486,7 +486,8 @@ class run {
 }  // namespace
 
 int train(arguments& with) {
-  catch_interrupts();  // first: preparing takes seconds, and a shell's background job ignores Ctrl-C
+  // First: preparing takes seconds, and a shell's background job ignores Ctrl-C.
+  catch_interrupts();
   const settings& values = with.config.values;
   if (values.run.transport == "local" && is_launched(values))
     with.config.refuse("transport", "has ranks that are threads, but a launcher started processes");

@@ -10,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 failures=0
 
 compiles() {
-  "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT "-I$work/include" -fsyntax-only \
+  "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT "-I$work/include" \
+    -fsyntax-only \
     "$lock" 2>"$work/message"
 }
 

@@ -29,9 +29,11 @@ def grow_norm(spec):
     spec["ops"][0]["fields"].append(
         {"name": "offset", "kind": "f64", "default": 0.5, "since": "1.1", "doc": "added to gamma"})
     spec["ops"].append(
-        {"name": "twin_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
+        {"name": "second_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."],
+         "source": "definition",
          "error_bound": {"float32": {}, "text": "exact"}, "bytes": "one read and one write of x",
-         "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
+         "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"],
+                     "doc": "any shape"},
                     {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}],
          "examples": [{"in": {"x": [2]}, "out": {"y": [2]}}]})
 
@@ -41,7 +43,7 @@ def grow_loss(spec):
 
 edit("ops/norm", grow_norm)
 edit("ops/loss", grow_loss)
-edit("slots", lambda spec: spec["functions"].append("velo_twin_norm"))
+edit("slots", lambda spec: spec["functions"].append("velo_second_norm"))
 edit("core", lambda spec: spec.update(release="1.1"))
 edit("ops", lambda spec: spec.update(release="1.1"))
 PYTHON
@@ -52,7 +54,8 @@ cp "$work/out/cpp/include/velo/ops.hpp" "$work/cpp/include/velo/"
 
 flags=(-Wall -Wextra -Wpedantic -Werror "-I$work/include" -fsyntax-only)
 new=$work/gates/layout_lock.c
-"$c" -std=c11 "${flags[@]}" -DVELO_LOCK_CURRENT "$old"     # at target 1.0 even the sizes are the old ones
+# at target 1.0 even the sizes are the old ones
+"$c" -std=c11 "${flags[@]}" -DVELO_LOCK_CURRENT "$old"
 "$c" -std=c11 "${flags[@]}" -DVELO_TARGET_ABI=101 "$old"   # at 1.1 nothing old has moved
 "$c" -std=c11 "${flags[@]}" -DVELO_LOCK_CURRENT "$new"
 "$cxx" -std=c++17 -x c++ "${flags[@]}" -DVELO_LOCK_CURRENT "$new"
@@ -66,8 +69,8 @@ cat >"$work/client.c" <<'C'
 int main(void) {
   velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
 #if VELO_TARGET_ABI >= 101
-  velo_twin_norm_args twin = VELO_TWIN_NORM_ARGS_INIT;
-  return args.offset == 0.5 ? (int)twin.reserved : VELO_REDUCTION_PRODUCT;
+  velo_second_norm_args second = VELO_SECOND_NORM_ARGS_INIT;
+  return args.offset == 0.5 ? (int)second.reserved : VELO_REDUCTION_PRODUCT;
 #else
   return (int)args.reserved;
 #endif
@@ -84,8 +87,8 @@ double offset() { return velo::rms_norm_args().offset(2.0).epsilon(1e-5).velo_rm
 C
 "$cxx" -std=c++17 "${flags[@]}" "-I$work/cpp/include" "$work/wrapper.cpp"
 "$cxx" -std=c++17 "${flags[@]}" "-I$work/cpp/include" -DVELO_TARGET_ABI=101 "$work/wrapper.cpp"
-if "$c" -std=c99 "${flags[@]}" -xc - <<<'#include "velo/velo.h"
-int main(void) { velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT; return a.offset > 0; }' 2>/dev/null; then
+if "$c" -std=c99 "${flags[@]}" -xc - 2>/dev/null <<<'#include "velo/velo.h"
+int main(void) { velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT; return a.offset > 0; }'; then
   echo "a program for 1.0 sees a field of 1.1"
   exit 1
 fi
@@ -95,6 +98,7 @@ int main(void) { return VELO_REDUCTION_PRODUCT; }' 2>/dev/null; then
   exit 1
 fi
 
-diff <(sed '/^}/,$d' "$source/abi/generated/velo.map") <(sed '/^}/,$d' "$work/out/abi/generated/velo.map")
+diff <(sed '/^}/,$d' "$source/abi/generated/velo.map") <(sed '/^}/,$d' \
+  "$work/out/abi/generated/velo.map")
 grep -q '^VELO_1.1 {' "$work/out/abi/generated/velo.map"
 grep -q '^} VELO_1.0;' "$work/out/abi/generated/velo.map"

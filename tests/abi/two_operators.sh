@@ -19,10 +19,13 @@ def add(family, index, name):
     with open(path) as file:
         spec = json.load(file)
     spec["ops"].insert(index, {
-        "name": name, "aliases": ["npu_" + name], "since": "1.0", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
+        "name": name, "aliases": ["npu_" + name], "since": "1.0", "thread": "per-stream",
+        "doc": ["y = x."], "source": "definition",
         "error_bound": {"float32": {}, "text": "exact"}, "bytes": "one read and one write of x",
-        "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
-                   {"name": "y", "kind": "tensor", "dir": "out", "alias": ["x"], "doc": "shape of x"}],
+        "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"],
+                    "doc": "any shape"},
+                   {"name": "y", "kind": "tensor", "dir": "out", "alias": ["x"],
+                    "doc": "shape of x"}],
         "examples": [{"in": {"x": [2]}, "out": {"y": [2]}}]})
     with open(path, "w") as file:
         json.dump(spec, file, indent=2)
@@ -43,8 +46,12 @@ while read -r file; do
     echo "$file: $(wc -l <"$work/lost") lines that name neither operator change, first: $(head -1 "$work/lost")"
     failures=$((failures + 1))
   fi
-  grep -q throwaway_first "$work/new.out/$file" && grep -q throwaway_second "$work/new.out/$file" && named=yes
+  grep -q throwaway_first "$work/new.out/$file" && grep -q throwaway_second "$work/new.out/$file" &&
+    named=yes
 done < <(cd "$work/old.out" && find . -type f)
-[ -n "${named:-}" ] || { echo "no generated file names the two operators"; failures=$((failures + 1)); }
+[ -n "${named:-}" ] || {
+  echo "no generated file names the two operators"
+  failures=$((failures + 1))
+}
 echo "$files generated files compared"
 exit $((failures > 0))

@@ -3,7 +3,8 @@
 # needs another included first, a non-standard construct or a warning fails.
 #
 #   headers_alone.sh c   COMPILER SOURCE_DIR   C headers as C99 with -pedantic-errors, and as C++17
-#   headers_alone.sh cpp COMPILER SOURCE_DIR   C++ headers as C++17 and C++20, with and without exceptions and RTTI, and loaded
+#   headers_alone.sh cpp COMPILER SOURCE_DIR   C++ headers as C++17 and C++20, with and without
+#                                              exceptions and RTTI, and loaded
 #                                              (VELO_DYNAMIC) instead of linked
 # The C++ compiler of a pair is named; the C one follows from it (g++ -> gcc).
 set -u
@@ -19,7 +20,8 @@ count=0
 
 program() { # program <header>: includes it and initializes every struct that it has a macro for
   printf '#include "%s"\ntypedef int alone;\n' "$1"
-  sed -n 's/^#define \(VELO_[A-Z0-9_]*\)_INIT.*/\1/p' "$root/capi/include/$1" 2>/dev/null | while read -r name; do
+  sed -n 's/^#define \(VELO_[A-Z0-9_]*\)_INIT.*/\1/p' "$root/capi/include/$1" 2>/dev/null |
+    while read -r name; do
     echo "extern ${name,,} made_${name,,};"
     echo "${name,,} made_${name,,} = ${name}_INIT;"
   done

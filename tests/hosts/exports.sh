@@ -16,7 +16,10 @@ for op in $operators; do
   for entry in "velo_ms_$op" "__tvm_ffi_velo_$op"; do
     echo "$names" | grep -qx "$entry" || { echo "$entry is missing"; exit 1; }
   done
-  nm -D --defined-only "$velo" | grep -q " velo_$op@" || { echo "velo has no operator $op"; exit 1; }
+  nm -D --defined-only "$velo" | grep -q " velo_$op@" || {
+    echo "velo has no operator $op"
+    exit 1
+  }
 done
 [ "$(echo "$names" | grep -c '^velo_ms_slot_[0-9]*$')" = 128 ] || { echo "not 128 slots"; exit 1; }
 readelf -d "$library" | grep -q 'NODELETE' || { echo "can be unmapped under its threads"; exit 1; }

@@ -33,15 +33,20 @@ namespace dummy = avx2;
 }
 END
 sed -i 's/^velo_isa(avx512 /velo_isa(dummy FLAGS ${avx2})\n&/' isas.cmake
-sed -i 's/^    {isa::avx512,$/    {isa::dummy, [](const machine\&) { return true; }},\n&/' detect.cpp
+sed -i 's/^    {isa::avx512,$/    {isa::dummy, [](const machine\&) { return true; }},\n&/' \
+  detect.cpp
 
 echo "== what differs"
 sums | diff "$work/before" - | sed -n 's,^[<>] [0-9a-f]*  \./,,p' | sort -u >"$work/differs"
 cat "$work/differs"
 printf 'core/simd/%s\n' detect.cpp dummy.hpp isas.cmake | diff - "$work/differs"
 
-cmake -S "$tree" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 -DVELO_BUILD_EXAMPLES=OFF >"$work/configure.log"
-cmake --build "$build" --target velo ops_test -j "$(nproc)" >"$work/build.log" || { tail -n 40 "$work/build.log"; exit 1; }
+cmake -S "$tree" -B "$build" -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 \
+  -DVELO_BUILD_EXAMPLES=OFF >"$work/configure.log"
+cmake --build "$build" --target velo ops_test -j "$(nproc)" >"$work/build.log" || {
+  tail -n 40 "$work/build.log"
+  exit 1
+}
 
 echo "== what the operators list"
 python3 "$source/tests/isa/listed.py" "$(find "$build" -name libvelo.so.1)" avx2 dummy

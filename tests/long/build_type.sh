@@ -8,7 +8,8 @@ set -eu
 build=$1 source=$2 work=$3
 options=(-DCMAKE_BUILD_TYPE="$build")
 [ "$build" != clang ] || options=(-DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++)
-[ "$build" != without_mpi ] || options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_DISABLE_FIND_PACKAGE_MPI=TRUE)
+[ "$build" != without_mpi ] ||
+  options=(-DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_DISABLE_FIND_PACKAGE_MPI=TRUE)
 cmake -S "$source" -B "$work" -G Ninja -DVELO_WERROR=ON "${options[@]}"
 cmake --build "$work"
 if [ "$build" = without_mpi ]; then

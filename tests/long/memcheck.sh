@@ -10,9 +10,11 @@
 #   memcheck.sh SOURCE_DIR FROZEN_DIR OPS_TEST LIBRARY WORK_DIR
 set -eu
 source=$1 frozen=$2 tests=$3 library=$4 work=$5
-check=(valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite)
+check=(valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite \
+  --errors-for-leak-kinds=definite)
 
-"$source/abi/checks/frozen.sh" client "$frozen" "$source" "$library" "$work" # builds it, and runs it once without valgrind
+# builds it, and runs it once without valgrind
+"$source/abi/checks/frozen.sh" client "$frozen" "$source" "$library" "$work"
 LD_LIBRARY_PATH=$work/client/new "${check[@]}" "$work/client/client" "$work/client/plugin.so"
 
 left_out='~"generated code is never writable*"~"fusion_attention serves any*"~"fusion_attention cuts*"'

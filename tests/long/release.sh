@@ -10,10 +10,14 @@ set -eu
 source=$1 tree=$2/tree
 rm -rf "$2"
 mkdir -p "$tree"
-(cd "$source" && git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -cf - -T -) | tar -xf - -C "$tree"
+(cd "$source" && git ls-files -co --exclude-standard -z |
+  tar --null --ignore-failed-read -cf - -T -) | tar -xf - -C "$tree"
 cd "$tree"
 release=$(python3 -c 'import json; print(json.load(open("abi/spec/ops.json"))["release"])')
-[ ! -e "abi/$release" ] || { echo "not tested: $release has shipped, there is nothing to rehearse before the next"; exit 77; }
+[ ! -e "abi/$release" ] || {
+  echo "not tested: $release has shipped, there is nothing to rehearse before the next"
+  exit 77
+}
 git init -q
 git config user.name rehearsal
 git config user.email rehearsal@localhost
@@ -31,25 +35,41 @@ follow() {
   local steps step
   steps=$(awk -v first="$1" '{line = $0; sub(/^ +/, "", line)} index(line, first) == 1 {there = 1} there && NF == 0 {exit} there {print line}' \
     CONTRIBUTING.md)
-  [ "$(echo "$steps" | wc -l)" -ge 6 ] || { echo "CONTRIBUTING.md has no steps that begin with $1"; exit 1; }
+  [ "$(echo "$steps" | wc -l)" -ge 6 ] || {
+    echo "CONTRIBUTING.md has no steps that begin with $1"
+    exit 1
+  }
   while read -r step; do
     # The document speaks of 1.0, and of 1.1 as the next.
     step=$(echo "$step" | sed "s/1\\.1/NEXT/g; s/1\\\\\\.0/${release/./\\\\\\.}/g; s/1\\.0/$release/g; s/NEXT/$next/g")
     echo "== $step"
     bash -e -o pipefail -c "$step" </dev/null || { echo "FAILED: $step"; exit 1; }
   done <<<"$steps"
-  [ -z "$(git status --porcelain)" ] || { echo "the steps leave changes:"; git status --short; exit 1; }
+  [ -z "$(git status --porcelain)" ] || {
+    echo "the steps leave changes:"
+    git status --short
+    exit 1
+  }
 }
 
 follow 'abi/freeze.sh '
-! cmake --build build --target freeze >/dev/null 2>&1 || { echo "a release that has shipped can be frozen again"; exit 1; }
+! cmake --build build --target freeze >/dev/null 2>&1 || {
+  echo "a release that has shipped can be frozen again"
+  exit 1
+}
 
 # Refused from now on: the gates see the committed folder, and leave it alone.
 sed -i '/VELO_ERR_FULL = /d' capi/include/velo/status.h
-if ctest --test-dir build -R "^abi\\.frozen\\.locks\\.$release" >/dev/null; then echo "an error code may be dropped"; exit 1; fi
+if ctest --test-dir build -R "^abi\\.frozen\\.locks\\.$release" >/dev/null; then
+  echo "an error code may be dropped"
+  exit 1
+fi
 git checkout -q capi
 [ -z "$(git status --porcelain)" ] || { echo "the gates wrote:"; git status --short; exit 1; }
 
 follow "sed -i '/^project(velo VERSION /"
-cmake --build build --target freeze >/dev/null || { echo "$next cannot be frozen as it would ship"; exit 1; }
+cmake --build build --target freeze >/dev/null || {
+  echo "$next cannot be frozen as it would ship"
+  exit 1
+}
 echo "$release can be released, and $next begun"

@@ -5,14 +5,24 @@
     tree_check.py --self-test   plants one violation of every rule in a scratch tree and expects it
                                 to be found
 
-Rules: includes (who may include whom), external (which file may know which foreign header), sizes
-(line budgets), share (of generated lines in the tree), openings (every source opens with a comment
-that says what it holds), names (no utils, helpers, common; nothing left to do), isas (operators'
-headers name no instruction set), snippets (code in README.md is cut from compiled examples),
-operators (ops/README.md has them all), versions (CMakeLists.txt alone states the release), releases
-(each that has shipped is frozen in abi/, and no other), outputs (files are written in one way),
-places (tests and benches that run at the same time do not share a name or a file), skips (a test
-that leaves something out says so, for .ci/not_tested).
+Rules:
+    includes    who may include whom
+    external    which file may know which foreign header
+    sizes       line budgets
+    share       of generated lines in the tree
+    openings    every source opens with a comment that says what it holds
+    names       no utils, helpers, common; nothing left to do
+    isas        operators' headers name no instruction set
+    snippets    code in README.md is cut from compiled examples
+    operators   ops/README.md has them all
+    versions    CMakeLists.txt alone states the release
+    releases    each that has shipped is frozen in abi/, and no other
+    outputs     files are written in one way
+    places      tests and benches that run at the same time do not share a name or a file
+    skips       a test that leaves something out says so, for .ci/not_tested
+    columns     code and comments have at most 100 columns, pages 120
+    words       private words do not come back
+    folders     at most 25 source files lie flat in a folder
 """
 import json
 import os
@@ -323,6 +333,81 @@ def rule_skips(root):
                 yield f"{path}:{number}: a skip without a line \"not tested: ..\""
 
 
+COLUMNS, PAGE_COLUMNS = 100, 120
+# A text of a script that no line break may enter: a regular expression, a program, a path.
+WHOLE = re.compile(r"'[^']{60,}|\"[^\"]{60,}|\S{60,}")
+
+
+def rule_columns(root):
+    for path in committed(root):
+        if EXEMPT.search(path):
+            continue
+        page = path.endswith(".md")
+        if not (page or SOURCE.search(path) or SCRIPT.search(path)):
+            continue
+        limit = PAGE_COLUMNS if page else COLUMNS
+        shell = SCRIPT.search(path) and not path.endswith(".py")
+        for number, line in enumerate(lines_of(root, path), 1):
+            if len(line) <= limit or page and line.startswith("|"):
+                continue
+            if shell and not line.lstrip().startswith("#") and WHOLE.search(line):
+                continue
+            yield f"{path}:{number}: {len(line)} columns, the limit is {limit}"
+
+
+# Private words of velo's past, with the paths in which they have a public meaning: Megatron-LM's
+# twin groups and sliding windows, windows of a corpus. A folder is held to the list once it is
+# clean; folders that are not held yet are still to be cleaned.
+WORDS = {
+    "attendance": None,
+    "bury": None,
+    "courier": None,
+    "glance": None,
+    "hall": None,
+    "homecoming": None,
+    "hub": None,
+    "in vain": None,
+    "lending": None,
+    "lent": None,
+    "meeting": None,
+    "parcel": None,
+    "party": None,
+    "patience": None,
+    "pocket": None,
+    "twin": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/)",
+    "window": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/|examples/|bench/)",
+}
+HELD_TO_WORDS = ("tools/", "capi/python/", "tests/tools/", "tests/bench/", "bench/")
+ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
+
+
+def rule_words(root):
+    for path in committed(root):
+        if not path.startswith(HELD_TO_WORDS) or EXEMPT.search(path) or not (
+                path.endswith(".md") or SOURCE.search(path) or SCRIPT.search(path)):
+            continue
+        for number, line in enumerate(lines_of(root, path), 1):
+            for found in ANY_WORD.finditer(line):
+                word = found.group(1).lower()
+                if WORDS[word] is None or not re.search(WORDS[word], path):
+                    yield f"{path}:{number}: {word}: the field has another word (CONTRIBUTING.md)"
+
+
+# Public headers, their entries and their wrappers lie in one folder each.
+FLAT, FILES = re.compile(r"^(capi/include/velo|capi/src|cpp/include/velo)$"), 25
+
+
+def rule_folders(root):
+    count = {}
+    for path in committed(root):
+        if SOURCE.search(path) or path.endswith((".py", ".sh", ".lua")):
+            folder = os.path.dirname(path)
+            count[folder] = count.get(folder, 0) + 1
+    for folder, files in sorted(count.items()):
+        if files > FILES and not FLAT.search(folder) and not EXEMPT.search(folder + "/"):
+            yield f"{folder}: {files} source files flat, the limit is {FILES}"
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
 # One violation of every rule: the rule that has to find it, then paths and contents.
@@ -368,6 +453,13 @@ PLANTED = [
     ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
     ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
     ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),
+    ("columns", "core/a.cpp", "// " + "a " * 50 + "\n"),
+    ("columns", "tests/a.py", '"""a"""\ntext = "' + "a " * 50 + '"\n'),
+    ("columns", "tests/a.sh", "#!/bin/sh\n# a\n" + "a " * 51 + "\n"),
+    ("columns", "memory/README.md", "a " * 61 + "\n"),
+    ("words", "tools/velo/a.cpp", "// The mee" "ting of ranks.\n"),
+    ("words", "bench/a.cpp", "// a\nint twi" "ns;\n"),
+    ("folders", *(text for i in range(26) for text in (f"core/a{i}.cpp", "// a\n"))),
     ("skips", "tests/a.sh", "#!/bin/sh\n# a\nexit 77\n"),
     ("skips", "tests/a.cpp", '// a\nWARN("no right");\n'),
     ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt",
@@ -376,8 +468,12 @@ PLANTED = [
      "# a\nproject(velo VERSION 1.2.3)\n"),
 ]
 
-# What a rule leaves alone, though it looks alike.
-ALLOWED = [("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\n## 1.2\n", "CMakeLists.txt",
+# Trees that a rule leaves alone, though they look alike.
+ALLOWED = [("columns", "tests/a.sh", "#!/bin/sh\n# a\ngrep '" + "a" * 100 + "'\n"),
+           ("columns", "README.md", "| " + "a " * 100 + "|\n"),
+           ("words", "tools/velo/a.cpp", "// a\nbool twi" "ns;\n"),
+           ("folders", *(text for i in range(26) for text in (f"capi/src/a{i}.cpp", "// a\n"))),
+           ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3\n## 1.2\n", "CMakeLists.txt",
             "# a\nproject(velo VERSION 1.2.3)\n"),
            ("versions", "CHANGELOG.md", "# Changes\n## 1.2.3 (release candidate)\n",
             "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),

@@ -18,7 +18,7 @@
  * alone, updates the parameters there, and brings them together again for the next forward pass:
  *
  *   velo_buckets_gather(buckets, stream, parameters)
- *   velo_buckets_wait(buckets, stream, slice)     before the work that reads parameters of the slice
+ *   velo_buckets_wait(buckets, stream, slice)     before work that reads parameters of the slice
  *
  * At optimization levels 0 and 1 all collectives are called by velo_buckets_finish.
  */

@@ -89,12 +89,13 @@ typedef int32_t velo_timeline_format;
 enum {
   VELO_TIMELINE_SUMMARY = 0,      /* the numbers, for people */
   VELO_TIMELINE_SUMMARY_JSON = 1, /* {"makespan", "work", "beta", "sigma", "peak_activations": [by
-                                     rank], "critical_path": [by time], "memory": [by rank]}, the last
-                                     two where there are at most 1048576 actions */
+                                     rank], "critical_path": [by time], "memory": [by rank]}, the
+                                     last two where there are at most 1048576 actions */
   VELO_TIMELINE_SVG = 2,          /* a picture: ranks from top to bottom, time to the right, a
                                      rectangle an action with its micro-batch; hatched: waiting;
-                                     outlined: the critical path; where sizes are given, a bar a rank
-                                     of its most memory by category, hollow what is offloaded */
+                                     outlined: the critical path; where sizes are given, a bar a
+                                     rank of its most memory by category, hollow what is
+                                     offloaded */
   VELO_TIMELINE_TRACE = 3,        /* Chrome's trace events, JSON, for Perfetto; a unit of the costs
                                      is shown as a microsecond */
   VELO_TIMELINE_GRID = 4          /* the picture in characters */

@@ -23,7 +23,7 @@
  *                does not divide, the last is shorter)
  *   cp_ulysses   cp-ulysses (neighbors), cp-ring (across)
  *   cp_window    cp-ring-intra (windows of neighbors in the ring)
- *   tp_x, tp_y   nd1-dim1 (neighbors, tp_x of them), nd1-dim2 (across), nd2-dim1, nd2-dim2 (the same
+ *   tp_x, tp_y   nd1-dim1 (neighbors, tp_x of them), nd1-dim2 (across), nd2-dim1, nd2-dim2 (as
  *                with tp_y); tp-x-cp, tp-y-cp (nd1-dim1, nd1-dim2 together with cp)
  *   twins        the same groups once more, for communication that must not wait for the first:
  *                dp-cp-overlap cp-overlap pp-new-stream cp-ring-intra-overlap nd1-dim1-overlap

@@ -56,7 +56,8 @@ struct swap_stay {
 struct swap_move {
   enum class kind : std::uint8_t {
     take,  // a stay begins, of contents that the stage makes
-    out,  // a stay's copy to the tier begins; `stored`: nothing is copied, the tier has the contents
+    // A stay's copy to the tier begins; `stored`: nothing is copied, the tier has the contents.
+    out,
     in,   // a stay begins, by a copy from the tier; `stored`: which keeps them for the next out
     give,    // a stay ends with the buffer's life
     begins,  // a stage does

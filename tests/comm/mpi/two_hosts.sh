@@ -13,7 +13,8 @@ clean() {
   for host in $a $b; do ip netns del $host 2>/dev/null || true; done
 }
 trap clean EXIT
-if ! { ip netns add $a && ip netns add $b && ip -n $a link add link0 type veth peer name link0 netns $b; } 2>"$work/why"; then
+if ! { ip netns add $a && ip netns add $b &&
+  ip -n $a link add link0 type veth peer name link0 netns $b; } 2>"$work/why"; then
   echo "not tested: two hosts: $(cat "$work/why")"
   exit 77
 fi
@@ -32,9 +33,14 @@ exec ip netns exec $b unshare --uts sh -c "hostname velo-b; \$*"
 END
 chmod +x "$work/agent"
 run() { # run <rounds>
-  ip netns exec $a unshare --uts sh -c "hostname velo-a; exec timeout 120 $mpiexec --mca plm_rsh_agent $work/agent --mca pml ob1 \
-    --mca btl tcp,self --mca btl_tcp_if_include 10.99.7.0/24 --mca oob_tcp_if_include 10.99.7.0/24 --host 10.99.7.1:2,10.99.7.2:2 -n 4 \
-    -x VELO_TEST_ROUNDS=$1 $program --warn NoTests '[two_hosts]'" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+  ip netns exec $a unshare --uts sh -c \
+    "hostname velo-a; exec timeout 120 $mpiexec --mca plm_rsh_agent $work/agent --mca pml ob1 \
+    --mca btl tcp,self --mca btl_tcp_if_include 10.99.7.0/24 --mca oob_tcp_if_include 10.99.7.0/24 \
+      --host 10.99.7.1:2,10.99.7.2:2 -n 4 \
+    -x VELO_TEST_ROUNDS=$1 $program --warn NoTests '[two_hosts]'" >"$work/log" 2>&1 || {
+      cat "$work/log"
+      exit 1
+    }
 }
 bytes() { ip netns exec $a cat "/sys/class/net/link0/statistics/$1_bytes"; }
 

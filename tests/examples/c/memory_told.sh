@@ -13,7 +13,8 @@ for program in "$@"; do
   [[ "$(ls "$folder" | sort | tr '\n' ' ')" == "memory.svg said " ]] || fail "$program left files"
 done
 # But for the peak, which depends on how soon the disk takes what leaves.
-diff <(sed 's/peak.*reserved/peak/' "$work"/memory_c/said) <(sed 's/peak.*reserved/peak/' "$work"/memory_cpp/said) ||
+diff <(sed 's/peak.*reserved/peak/' "$work"/memory_c/said) <(sed 's/peak.*reserved/peak/' \
+  "$work"/memory_cpp/said) ||
   fail "C and C++ differ"
 
 # Five buffers of 1 MiB, alive together; four of them in the file; the context and the swap in the
@@ -21,7 +22,8 @@ diff <(sed 's/peak.*reserved/peak/' "$work"/memory_c/said) <(sed 's/peak.*reserv
 grep -qx 'plan: 5242880 bytes where 5242880 is the least, 5 of 5 requests at their addresses' \
   "$work/memory_c/said" || fail "another plan"
 grep -q '^swap: 4194304 bytes out and 4194304 back by ' "$work/memory_c/said" || fail "another swap"
-awk '/^pool:/ { exit !($NF > 0) }' "$work/memory_c/said" || fail "the context has nothing of the pool"
+awk '/^pool:/ { exit !($NF > 0) }' "$work/memory_c/said" ||
+  fail "the context has nothing of the pool"
 
 # The first number of the input and of each of the four layers: the first divides by its root mean
 # square, the others by one.

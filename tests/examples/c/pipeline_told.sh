@@ -10,11 +10,15 @@ mkdir "$work/made"
 "$1" "$work/made" > "$work/said" || fail "it ended with $?"
 
 grep -qx 'the gradients are those of one rank' "$work/said" || fail "other gradients"
-awk '/^one rank/ { exit !($3 > 0 && $8 >= $3 / 2 - 0.2 && $8 <= $3 * 0.75 && $11 > 0) }' "$work/said" || fail "no times"
-[[ "$(ls "$work/made" | tr '\n' ' ')" == "measured.json measured.svg simulated.svg " ]] || fail "other files"
+awk '/^one rank/ { exit !($3 > 0 && $8 >= $3 / 2 - 0.2 && $8 <= $3 * 0.75 && $11 > 0) }' \
+  "$work/said" || fail "no times"
+[[ "$(ls "$work/made" | tr '\n' ' ')" == "measured.json measured.svg simulated.svg " ]] || fail \
+  "other files"
 for picture in simulated measured; do
   [[ "$(tail -c 7 "$work/made/$picture.svg")" == "</svg>" ]] || fail "$picture.svg is cut off"
-  [[ "$(grep -c '<title>[0-3][FIW][0-7]: ' "$work/made/$picture.svg")" == 96 ]] || fail "$picture.svg lacks actions"
+  [[ "$(grep -c '<title>[0-3][FIW][0-7]: ' "$work/made/$picture.svg")" == 96 ]] || fail \
+    "$picture.svg lacks actions"
 done
 grep -q ' ms, bubble' "$work/made/measured.svg" || fail "measured.svg was not measured"
-[[ "$(grep -c '"name": *"[0-3][FIW][0-7]", *"ph": *"X"' "$work/made/measured.json")" == 96 ]] || fail "measured.json lacks actions"
+[[ "$(grep -c '"name": *"[0-3][FIW][0-7]", *"ph": *"X"' "$work/made/measured.json")" == 96 ]] || \
+  fail "measured.json lacks actions"
