@@ -5,16 +5,17 @@
     context = v.velo_context()
     v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
 
-Structs that begin with struct_size are made ready: v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5) has its size and all
-defaults set. A name that Python reserves has an underscore behind it (velo_value.as_). Callbacks given to velo, and whatever a
-pointer points at, must be kept alive by the caller, as in C. True and False are taken for flags, and refused for an enumeration and
-for a number of an operator. What the functions do is in abi/generated/api.md.
+A struct that begins with struct_size has its size and all defaults set when it is made:
+v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5). A name that Python reserves has an
+underscore behind it (velo_value.as_). The caller keeps callbacks given to velo, and whatever a
+pointer points at, alive, as in C. True and False are taken for flags, and refused for an
+enumeration and for a number of an operator. abi/generated/api.md says what the functions do.
 
 Generated from abi/spec: change that and build the target `generate`.
 """
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
-from ctypes import c_void_p
+from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int32, c_int64
+from ctypes import c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
 
 
 class VeloError(RuntimeError):
@@ -2282,8 +2283,8 @@ class velo_api(ctypes.Structure):
 
 
 def load(path=None):
-    """Opens the library, at `path` or where velo's modules find it, and gives every function its parameters. Functions newer than the
-    library are left out."""
+    """Opens the library, at `path` or where velo's modules find it, and gives every function its
+    parameters. Functions newer than the library are left out."""
     if path is None:
         from velo import _libraries
     lib = _libraries.library() if path is None else ctypes.CDLL(path)
