@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
 #include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
 #include "capi/adapters/tvm_abi.hpp"
 #include "capi/adapters/xla_abi.hpp"
 #include "velo/adapters.h"

@@ -37,11 +37,11 @@
 #include "bench/comm/gloo.hpp"
 #include "bench/comm/scenes.hpp"
 #include "bench/comm/tensors.hpp"
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
+#include "bench/harness/result.hpp"
 #include "bench/limits/machine.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
-#include "bench/result.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {

@@ -19,13 +19,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/options.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/result.hpp"
 #include "bench/limits/machine.hpp"
 #include "bench/memory/recorded_step.hpp"
 #include "bench/memory/work.hpp"
-#include "bench/options.hpp"
-#include "bench/protocol.hpp"
-#include "bench/result.hpp"
 
 namespace velo::bench {
 namespace {

@@ -14,13 +14,13 @@
 #include <exception>
 #include <regex>
 
-#include "bench/experiment.hpp"
-#include "bench/goals.hpp"
+#include "bench/harness/experiment.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/options.hpp"
+#include "bench/harness/result.hpp"
 #include "bench/limits/calibration_loops.hpp"
-#include "bench/options.hpp"
-#include "bench/result.hpp"
+#include "bench/peers/torch_peer.hpp"
 #include "bench/rows/families.hpp"
-#include "bench/torch_peer.hpp"
 
 namespace velo::bench {
 namespace {

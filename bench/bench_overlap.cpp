@@ -23,11 +23,11 @@
 #include <thread>
 #include <vector>
 
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
+#include "bench/harness/result.hpp"
 #include "bench/limits/machine.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
-#include "bench/result.hpp"
 
 namespace velo::bench {
 namespace {

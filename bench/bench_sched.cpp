@@ -11,12 +11,12 @@
 #include <random>
 #include <regex>
 
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/options.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
+#include "bench/harness/result.hpp"
 #include "bench/limits/machine.hpp"
-#include "bench/options.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
-#include "bench/result.hpp"
 #include "bench/sched_executor.hpp"
 
 namespace velo::bench {

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
 #include "bench/limits/machine.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {

@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
 
 namespace velo::bench {
 namespace {

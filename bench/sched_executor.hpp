@@ -1,7 +1,7 @@
 // Rows of bench_sched: schedules carried out.
 #pragma once
 
-#include "bench/result.hpp"
+#include "bench/harness/result.hpp"
 
 namespace velo::bench {
 

@@ -1,5 +1,6 @@
 // abi/generated/api.md: the API reference for people, from the same facts the headers are made of.
 #include <algorithm>
+#include <sstream>
 
 #include "abi/gen/emit.hpp"
 #include "abi/gen/layout.hpp"
@@ -101,6 +102,21 @@ std::string operators(const spec& s) {
   return out;
 }
 
+// The page with paragraphs in lines of at most 120 columns; tables, code and headings stay.
+std::string in_columns(const std::string& page) {
+  constexpr int page_columns = 120;
+  std::istringstream lines(page);
+  std::string out, line;
+  bool in_code = false;
+  while (std::getline(lines, line)) {
+    if (line.rfind("```", 0) == 0) in_code = !in_code;
+    const bool paragraph = !in_code && !line.empty() && line[0] != '|' && line[0] != '#';
+    if (paragraph && line.size() > page_columns) line = join(wrap(line, page_columns), "\n");
+    out += line + "\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string emit_reference(const spec& s) {
@@ -123,7 +139,7 @@ std::string emit_reference(const spec& s) {
     header = f.header;
     out += function_entry(f);
   }
-  return out + operators(s);
+  return in_columns(out + operators(s));
 }
 
 }  // namespace velo::gen

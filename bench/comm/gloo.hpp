@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/answerer.hpp"
+#include "bench/peers/answerer.hpp"
 
 namespace velo::bench {
 

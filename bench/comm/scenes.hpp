@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "bench/result.hpp"
+#include "bench/harness/result.hpp"
 
 namespace velo::bench {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/comm/scenes.hpp"
-#include "bench/protocol.hpp"
-#include "bench/require.hpp"
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <vector>
 
-#include "bench/dtype.hpp"
-#include "bench/require.hpp"
+#include "bench/harness/dtype.hpp"
+#include "bench/harness/require.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {

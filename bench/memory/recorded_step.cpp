@@ -8,7 +8,7 @@
 #include <iterator>
 #include <utility>
 
-#include "bench/require.hpp"
+#include "bench/harness/require.hpp"
 
 namespace velo::bench {
 namespace {

@@ -9,9 +9,9 @@
 #include <random>
 #include <vector>
 
+#include "bench/harness/require.hpp"
 #include "bench/memory/partner.hpp"
 #include "bench/memory/peers.hpp"
-#include "bench/require.hpp"
 
 namespace velo::bench {
 

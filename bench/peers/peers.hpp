@@ -10,7 +10,7 @@
 #include <functional>
 #include <string>
 
-#include "bench/dtype.hpp"
+#include "bench/harness/dtype.hpp"
 
 namespace velo::bench {
 

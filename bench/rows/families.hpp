@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bench/experiment.hpp"
+#include "bench/harness/experiment.hpp"
 
 namespace velo::bench {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/answerer.hpp"
-#include "bench/dtype.hpp"
+#include "bench/harness/dtype.hpp"
+#include "bench/peers/answerer.hpp"
 
 namespace velo::bench {
 

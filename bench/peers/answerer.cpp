@@ -1,5 +1,5 @@
 // Two pipes and a child.
-#include "bench/answerer.hpp"
+#include "bench/peers/answerer.hpp"
 
 #include <fcntl.h>
 #include <signal.h>

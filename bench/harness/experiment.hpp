@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "bench/dtype.hpp"
+#include "bench/harness/dtype.hpp"
+#include "bench/harness/protocol.hpp"
 #include "bench/limits/calibration.hpp"
 #include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
-#include "bench/protocol.hpp"
 #include "velo/velo.hpp"
 
 namespace velo::bench {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/result.hpp"
+#include "bench/harness/result.hpp"
 
 namespace velo::bench {
 

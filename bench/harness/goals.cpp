@@ -1,5 +1,5 @@
 // Matches goals to rows and prints reached or not. Not hot.
-#include "bench/goals.hpp"
+#include "bench/harness/goals.hpp"
 
 #include <jansson.h>
 

@@ -1,6 +1,6 @@
 // Fills tensors by repeating a short random stretch: 65537 elements, prime, so that no row repeats
 // another; a memcpy is quicker than a generator, and the values matter only in not being alike.
-#include "bench/experiment.hpp"
+#include "bench/harness/experiment.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // getopt_long, and the text of --help.
-#include "bench/options.hpp"
+#include "bench/harness/options.hpp"
 
 #include <errno.h>
 #include <getopt.h>

@@ -1,12 +1,12 @@
 // Medians, the table for people and the line for programs.
-#include "bench/result.hpp"
+#include "bench/harness/result.hpp"
 
 #include <jansson.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-#include "bench/protocol.hpp"
+#include "bench/harness/protocol.hpp"
 
 namespace velo::bench {
 

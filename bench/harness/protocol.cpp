@@ -1,6 +1,6 @@
 // Sizes batches and blocks from a first estimate, then times. Not hot itself: one call costs two
 // clock reads (25 ns each) and two getrusage (0.3 us) outside the timed span.
-#include "bench/protocol.hpp"
+#include "bench/harness/protocol.hpp"
 
 #include <algorithm>
 #include <chrono>

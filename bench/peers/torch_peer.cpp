@@ -1,5 +1,5 @@
 // Requests and answers as JSON, a line each.
-#include "bench/torch_peer.hpp"
+#include "bench/peers/torch_peer.hpp"
 
 #include <jansson.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/dtype.hpp"
+#include "bench/harness/dtype.hpp"
 #include "bench/limits/calibration.hpp"
 
 namespace velo::bench {
