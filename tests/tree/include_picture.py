@@ -93,7 +93,8 @@ def draw(modules, edges):
         '<rect width="990" height="550" fill="#fff"/>',
         '<text x="30" y="30" font-weight="bold">libvelo.so</text>',
         '<text x="680" y="30" font-weight="bold">what uses it</text>',
-        '<text x="30" y="50" fill="#666">An arrow: includes. &#9660;: includes public headers.</text>',
+        '<text x="30" y="50" fill="#666">An arrow: includes. &#9660;: includes public '
+        'headers.</text>',
     ]
     for start, end in sorted(edges):
         if end == FLOOR:
