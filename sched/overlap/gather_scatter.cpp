@@ -1,11 +1,10 @@
-// all_gather_matmul, matmul_reduce_scatter, and both at once: one after the other, rows gathered
-// over one group, multiplied, and the sum over another group divided among its ranks.
+// all_gather_matmul, matmul_reduce_scatter, and their composition: rows are gathered over one
+// group, multiplied, and the sum over another group is scattered to its ranks.
 //
-// A group that is not there is one of this rank alone, and what it would do is left out. Rows are
-// divided along the first dimension, so that each rank's are one piece of memory. Whatever lies
-// between two parts lies in the memory of the group served. Sliced (slices.hpp), rows are
-// multiplied from where they lie or are shown, and sums are of what peers show. Bits: those of the
-// calls composed.
+// A missing group stands for this rank alone and skips its collective. Rows are divided along the
+// first dimension, so that each rank's rows are contiguous. Intermediate buffers lie in the memory
+// of the group that is served. Sliced (slices.hpp), rows are multiplied in place or from slots, and
+// the blocks that peers posted are summed. The bits equal those of the separate calls.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -26,10 +25,10 @@ struct problem : overlap_problem {
   const char* function;
   std::int64_t x_count, y_count;  // elements of this rank
   const void* x;
-  void *gathered, *y;  // of the call under way
+  void *gathered, *y;  // of the running call
 };
 
-// The fields of the three operators by one name.
+// The fields that the three operators share.
 struct fields {
   const velo_tensor *x, *weight;
   const velo_tensor *const *y, *const *gathered;  // gathered: nullptr where there is no such field
@@ -99,8 +98,8 @@ comm::operation scatter_of(const problem& p) {
   return what;
 }
 
-// Of a buffer between two parts: its own where it is given, else of the group's memory.
-void* room_for(std::int64_t elements, void* given, const problem& p, core::arena& scratch) {
+// Returns a buffer between two parts: the caller's if it is given, else memory of the group.
+void* buffer_for(std::int64_t elements, void* given, const problem& p, core::arena& scratch) {
   if (given != nullptr) return given;
   return scratch.take(static_cast<std::size_t>(elements * (p.dtype.bits / 8)));
 }
@@ -109,7 +108,7 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
-// Of the rows that each rank gets, once for every other rank; and of rows that are shown.
+// The cut of the rows that each rank receives, with a block for each peer; and of posted rows.
 cut scatter_cut(const problem& p) {
   const int ranks = p.scattering.size();
   return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
@@ -120,7 +119,7 @@ cut gather_cut(const problem& p) {
              p.gathering.group->relay_slot_bytes());
 }
 
-// From gathered rows to y.
+// Computes y from gathered rows.
 void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::way how,
                           core::execution& on) {
   if (p.scattering.group == nullptr) {
@@ -130,7 +129,7 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
   comm::operation what = scatter_of(p);
   what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.scattering.group->serve(
-      p.scattering.place, what, [&](comm::transport& link, core::arena& scratch) {
+      p.scattering.ticket, what, [&](comm::transport& link, core::arena& scratch) {
         if (how == overlap_kernel::way::sliced) {
           const cut in = scatter_cut(p);
           what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
@@ -140,31 +139,31 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
                                            p.scattering.group->rank(), p.scattering.size(), in},
                                           rows);
         }
-        p.product.c = room_for(p.product.m * p.product.n, nullptr, p, scratch);
+        p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
         what.in = p.product.c, what.out = p.y;
         link.run(what, on);
       });
 }
 
-void leave_scattering(const problem& p) noexcept {
-  if (p.scattering.group != nullptr) p.scattering.group->drop(p.scattering.place, scatter_of(p));
+void drop_scattering(const problem& p) noexcept {
+  if (p.scattering.group != nullptr) p.scattering.group->drop(p.scattering.ticket, scatter_of(p));
 }
 
 void drop(const problem& p) noexcept {
-  if (p.gathering.group != nullptr) p.gathering.group->drop(p.gathering.place, gather_of(p));
-  leave_scattering(p);
+  if (p.gathering.group != nullptr) p.gathering.group->drop(p.gathering.ticket, gather_of(p));
+  drop_scattering(p);
 }
 
 row_source one_matrix(const problem& p) {
   return {&p.product.a, p.product.m, nullptr};
 }
 
-// What a call does with the group that gathers; `then` goes on with the rows.
-using go_on = std::function<void(const row_source&)>;
+// The part of a call in the gathering group; `then` continues with the rows.
+using continuation = std::function<void(const row_source&)>;
 void gather(problem& p, comm::operation& what, comm::transport& link, core::arena& scratch,
-            core::execution& on, const go_on& then) {
-  what.out = room_for(what.out_count, p.gathered, p, scratch);
+            core::execution& on, const continuation& then) {
+  what.out = buffer_for(what.out_count, p.gathered, p, scratch);
   link.run(what, on);
   p.product.a = what.out;
   then(one_matrix(p));
@@ -181,42 +180,42 @@ void gather_and_multiply(problem& p, comm::operation& what, comm::transport& lin
       static_cast<char*>(p.gathered));
 }
 
-void show_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,
-               const go_on& then) {
-  what.terms.counts = 1;  // unlike a gather, and unlike slices
+void post_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,
+               const continuation& then) {
+  what.terms.counts = 1;  // differs from a gather and from slices
   const auto relay = link.begin_relay(what, on);
-  shown_rows shown(what, *relay, on, p.gathering.group->rank(), p.gathering.size());
-  if (p.gathered != nullptr) shown.keep(p.gathered);
-  then(shown.rows(p.product.m / p.gathering.size()));
-  shown.end();
+  posted_rows posted(what, *relay, on, p.gathering.group->rank(), p.gathering.size());
+  if (p.gathered != nullptr) posted.keep(p.gathered);
+  then(posted.rows(p.product.m / p.gathering.size()));
+  posted.end();
 }
 
-// Whatever happens before the other group serves the call, that group is told.
-void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) {
+// A failure before the scattering group serves the call drops its ticket.
+void gather_and_continue(problem& p, overlap_kernel::way how, core::execution& on) {
   comm::operation what = gather_of(p);
   what.in = p.x;
   const bool sliced = how == overlap_kernel::way::sliced;
-  const bool shows =
-      sliced && shown_rows::fit(what.in_bytes(), p.gathering.group->relay_slot_bytes());
+  const bool posts =
+      sliced && posted_rows::fit(what.in_bytes(), p.gathering.group->relay_slot_bytes());
   bool gathered = false;
   const auto then = [&](const row_source& rows) {
     gathered = true;
-    p.product.a = rows.of[0];
+    p.product.a = rows.matrices[0];
     multiply_and_scatter(p, rows, how, on);
   };
   try {
-    p.gathering.group->serve(p.gathering.place, what,
+    p.gathering.group->serve(p.gathering.ticket, what,
                              [&](comm::transport& link, core::arena& scratch) {
                                if (sliced && p.scattering.group == nullptr) {
                                  gather_and_multiply(p, what, link, scratch, on);
-                               } else if (shows) {
-                                 show_rows(p, what, link, on, then);
+                               } else if (posts) {
+                                 post_rows(p, what, link, on, then);
                                } else {
                                  gather(p, what, link, scratch, on, then);
                                }
                              });
   } catch (...) {
-    if (!gathered) leave_scattering(p);
+    if (!gathered) drop_scattering(p);
     throw;
   }
 }
@@ -230,7 +229,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   p.product.b = ops::data<const void>(f.weight);
   p.y = ops::data<void>(*f.y);
   p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);
-  if (p.gathering.group != nullptr) return gather_and_go_on(p, kernel.how, on);
+  if (p.gathering.group != nullptr) return gather_and_continue(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
     std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));
   multiply_and_scatter(p, one_matrix(p), kernel.how, on);
@@ -245,8 +244,8 @@ const char* reject(const Args&, const problem& p, const ops::kernel_entry& kerne
   return (scatters ? scatter_cut(p) : gather_cut(p)).pays() ? nullptr : too_small;
 }
 
-// Into both groups at one time: into the one that lies lower in memory first, so that two calls at
-// a time are in the same order in both.
+// Enters both groups at once, the one at the lower address first, so that two concurrent calls have
+// the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
   constexpr bool both = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;

@@ -1,8 +1,8 @@
 // matmul_all_reduce: y = sum over ranks of x @ op(weight), every rank's product rounded to y's
 // dtype.
 //
-// Sliced: each rank multiplies a slice into the place that the others read, and then all sum the
-// slice before, whose elements every rank writes once.
+// Sliced, each rank multiplies a slice into its slot, which peers read, and sums its part of the
+// slice before.
 #include <algorithm>
 
 #include "sched/overlap/slices.hpp"
@@ -50,7 +50,7 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
   if (p.in.group == nullptr) return multiply_all();
   comm::operation what = reduction_of(p);
   what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
-  p.in.group->serve(p.in.place, what, [&](comm::transport& link, core::arena& scratch) {
+  p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);
       what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
@@ -77,7 +77,7 @@ void enter(const velo_matmul_all_reduce_args&, problem& p, core::stream& on,
 }
 
 void drop(const problem& p) noexcept {
-  if (p.in.group != nullptr) p.in.group->drop(p.in.place, reduction_of(p));
+  if (p.in.group != nullptr) p.in.group->drop(p.in.ticket, reduction_of(p));
 }
 
 }  // namespace

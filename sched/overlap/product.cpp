@@ -44,7 +44,7 @@ void enter_group(membership& in, const char* argument, const comm::operation& wh
   if (in.group == nullptr) return put();
   if (&on.owner() != &in.group->owner())
     fail(VELO_ERR_ARGUMENT, argument, "a group of the stream's context", "one of another context");
-  in.group->enter(on, in.place, what, put);
+  in.group->enter(on, in.ticket, what, put);
 }
 
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
@@ -99,8 +99,8 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
   if (in.group->relay_slot_bytes() == 0)
     return "the transport does not show ranks each other's memory";
   if (problem.slices == 1) return "one slice is asked for";
-  // Of so few rows the weight is packed while it is multiplied, which costs less than it takes to
-  // pack it for slices.
+  // A product of few rows packs the weight as it multiplies, which costs less than packing it for
+  // slices.
   constexpr std::int64_t few_rows = 512;
   return problem.slices == 0 && problem.product.m <= few_rows
              ? "512 rows or fewer, whose weight is packed as it is multiplied"
@@ -122,7 +122,8 @@ int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
 
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                               const ops::overlapped_copy& copies, core::execution& turn) const {
-  assert(of.row / a.each == (of.row + of.rows - 1) / a.each);  // the copy overlaps one product
+  assert(of.row / a.rows_each ==
+         (of.row + of.rows - 1) / a.rows_each);  // the copy overlaps one product
   ops::gemm_problem slice = problem_;
   if (copies.count > 0) slice.epilogue.copies = &copies;
   slice.c = c, slice.ldc = ldc;
@@ -154,17 +155,17 @@ void sliced_product::copy_rows(const block& of, const void* from, void* to, std:
                     turn.threads, turn.isa);
 }
 
-// Piece by piece of the matrices that the rows are of.
+// Multiplies the rows of each matrix in turn.
 void sliced_product::run(ops::gemm_problem slice, const block& of, const row_source& a,
                          core::execution& turn) const {
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   slice.n = of.columns;
-  std::optional<comm::relay::tensor_access> tensors;
-  if (a.shown_by != nullptr) tensors.emplace(*a.shown_by);
+  std::optional<comm::relay::tensor_access> access;
+  if (a.relay != nullptr) access.emplace(*a.relay);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
-    const std::int64_t whose = row / a.each, first = row % a.each;
-    slice.m = std::min(a.each - first, of.row + of.rows - row);
-    slice.a = static_cast<const char*>(a.of[static_cast<std::size_t>(whose)]) +
+    const std::int64_t index = row / a.rows_each, first = row % a.rows_each;
+    slice.m = std::min(a.rows_each - first, of.row + of.rows - row);
+    slice.a = static_cast<const char*>(a.matrices[static_cast<std::size_t>(index)]) +
               first * slice.lda * element_bytes(slice.type);
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));

@@ -1,10 +1,9 @@
-// What operators that multiply next to a collective share: the product of this rank, whole or a
-// block of rows and columns at a time, and the call's place in its group.
+// The parts that operators share which overlap a product with a collective: this rank's product,
+// whole or by blocks of rows and columns, and the call's ticket in its group.
 //
-// Products are the engine's (ops/gemm), rounded as matmul rounds them: elements have the same bits
-// in whatever blocks they are multiplied. The weight is packed once for all blocks. Whoever
-// multiplies takes the turn of the context for as long as that lasts, and waits for peers without
-// it.
+// Products run on the engine (ops/gemm) and round as matmul does: elements have the same bits in
+// any blocks. The weight is packed once for all blocks. A product holds the context's turn; a wait
+// for peers never does.
 #pragma once
 
 #include "comm/group/group.hpp"
@@ -15,21 +14,21 @@
 
 namespace velo::sched {
 
-// How an operator is carried out.
+// The kernels of these operators.
 struct overlap_kernel {
   enum class way { sliced, composition, reference } how;
 };
 extern const ops::kernel_list overlap_kernel_list;
 
-// A call's part in a group.
+// The group of a call, and the call's ticket there.
 struct membership {
   comm::group* group;  // nullptr: this rank alone
-  comm::group::ticket place;
+  comm::group::ticket ticket;
 
   int size() const { return group == nullptr ? 1 : group->size(); }
 };
 membership membership_in(velo_group group, const char* argument);  // throws HANDLE
-// argument: "args.group". Throws ARGUMENT for a group of another context, and what put does.
+// argument: "args.group". Throws ARGUMENT for a group of another context, and what `put` throws.
 void enter_group(membership& in, const char* argument, const comm::operation& what,
                  core::stream& on, const ops::enqueue& put);
 
@@ -37,39 +36,39 @@ void enter_group(membership& in, const char* argument, const comm::operation& wh
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
-  std::int64_t slices;  // asked for; 0: chosen, 1: none
+  std::int64_t slices;  // as the caller asks; 0: chosen, 1: none
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
                            std::int64_t slices);
 
-// An operation over tensors of the problem's dtype; count: of elements of the longer one.
+// An operation over tensors of the problem's dtype. count: the elements of the longer one.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
                              std::int64_t count, const char* function);
 
-// All of it, in a turn.
+// The whole product, within a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
 
-// Why a call is not carried out in slices, as far as its group and fields say; nullptr: it may be.
+// The reason for which the group or the fields of a call rule out slices; nullptr: there is none.
 bool is_sliced(const ops::kernel_entry& kernel);
 const char* why_not_sliced(const membership& in, const overlap_problem& problem);
 inline constexpr const char* too_small = "the buffer of the group has no room for slices";
 
-// f(execution&) in the context's turn.
+// Calls f(execution&) in the context's turn.
 template <class F>
 void in_turn(core::execution& on, F&& f) {
   on.context.take_turn(on.stream, f);
 }
 
-// Some rows and columns of a matrix.
+// A block of a matrix.
 struct block {
   std::int64_t row, rows, column, columns;  // column: a multiple of 96
 };
 
-// The left side of a product: rows of several matrices, one behind the other, of as many rows each.
+// The left operand of a product: several matrices of equal numbers of rows, one after the other.
 struct row_source {
-  const void* const* of;
-  std::int64_t each;
-  comm::relay* shown_by = nullptr;  // whose tensors they may be
+  const void* const* matrices;
+  std::int64_t rows_each;
+  comm::relay* relay = nullptr;  // the matrices may be tensors of its ranks
 };
 
 // Where a sum of products is written: to this rank's rows, and once more for peers.
@@ -79,10 +78,10 @@ struct sum_target {
   ops::second_output second;  // in panels in shared memory, or to a peer's rows
 };
 
-// Blocks of a product, in any order.
+// A product that is computed by blocks, in any order.
 class sliced_product {
  public:
-  // Packs the weight, in memory of `scratch`.
+  // Packs the weight into memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
   // Multiplies rows of one matrix of `a` by columns of the weight, to `c`, and copies `copies`

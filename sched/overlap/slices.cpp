@@ -1,8 +1,8 @@
-// Cutting, and the three loops over slices (slices.hpp).
+// The cut, and the three loops over slices.
 //
-// What peers sum is written around the cache, in whole lines: where two processors share no cache,
-// lines that the other has written come at a third of memory's speed. Rows that peers multiply are
-// copied through it, with time between the lines (ops/gemm/overlapped_copy.hpp).
+// Blocks for peers are written around the cache, in whole lines: among processors that share no
+// cache, lines that another one has written come at a third of memory's speed. Rows for peers are
+// copied through the cache, with time between the lines (ops/gemm/overlapped_copy.hpp).
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace velo::sched {
 namespace {
 
-constexpr std::int64_t row_unit = 32;     // rows that no task of a product cuts
-constexpr std::int64_t column_unit = 96;  // columns that every packed form can be cut at
+constexpr std::int64_t row_unit = 32;     // tasks of a product split rows at multiples of it
+constexpr std::int64_t column_unit = 96;  // every packed form can be split at multiples of it
 
 std::int64_t parts(std::int64_t all, std::int64_t most) {
   return (all + most - 1) / most;
@@ -21,8 +21,8 @@ std::int64_t element_bytes(const slicing& s) {
   return s.what.in_size();
 }
 
-// As a tile of the product has; more where rows of sums are short, for each slice is waited for
-// once.
+// A slice has the rows of a tile of the product, and more of short rows that are summed, since each
+// slice costs one wait.
 std::int64_t rows_chosen(const cut::terms& of) {
   constexpr std::int64_t tile = 256, bytes = 512 << 10;
   if (of.whole_rows) return tile;
@@ -30,13 +30,13 @@ std::int64_t rows_chosen(const cut::terms& of) {
   return std::clamp(bytes / row / tile * tile, tile, 4 * tile);
 }
 
-// Where rows lie.
+// The address of rows.
 struct lines {
   const char* first;
   std::int64_t row;  // bytes from one to the next
 };
 
-// Rows of so many bytes each, around the cache: for others, or for later.
+// Copies rows of `bytes` each around the cache: peers or later work read them.
 void copy_block(const lines& from, char* to, std::int64_t to_row, std::int64_t rows,
                 std::int64_t bytes, core::execution& turn) {
   constexpr std::int64_t task_bytes = 64 << 10;
@@ -65,11 +65,11 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
 
-// A sum of products in slices: for each slice a rank multiplies what its peers sum, into shared
-// memory, and what it sums itself, where that is added as it is finished.
+// A sum of products in slices. For each slice a rank multiplies the blocks that its peers sum, into
+// shared memory, and then its own block, to which the peers' blocks are added in registers.
 class summed_slices {
  public:
-  // c: of row `first_row` of the product.
+  // product.c is row `first_row` of the product.
   summed_slices(const slicing& s, const row_source& a, std::int64_t first_row)
       : s_(s),
         a_(a),
@@ -77,50 +77,51 @@ class summed_slices {
         y_row_(s.product.ldc * element_bytes(s)),
         part_(rows_of_part(s.product.m, s.ranks)),
         first_row_(first_row),
-        theirs_(static_cast<std::size_t>(s.ranks)) {}
+        peer_blocks_(static_cast<std::size_t>(s.ranks)) {}
 
-  // Into the place; and what peers show.
+  // Multiplies the peers' blocks into this rank's slot.
   void multiply_for_peers(std::int64_t number) const {
     for (int step = 1; step < s_.ranks; ++step) {
-      const int whose = (s_.rank + step) % s_.ranks;
+      const int peer = (s_.rank + step) % s_.ranks;
       in_turn(s_.on, [&](core::execution& turn) {
-        product_.multiply_for_peer(block_of(number, whose), a_,
-                                   s_.link.slot() + slot_of(s_.rank, whose), turn);
+        product_.multiply_for_peer(block_of(number, peer), a_,
+                                   s_.link.slot() + block_offset(s_.rank, peer), turn);
       });
     }
   }
+  // Multiplies this rank's block and adds the blocks that peers posted.
   void multiply_own(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, {}, turn); });
   }
 
-  // The same, and into the place, where peers fetch it.
-  void multiply_own_and_leave(std::int64_t number) {
+  // The same with a second output in the slot, from which peers fetch it.
+  void multiply_own_and_post(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
-      multiply_own(number, {s_.link.slot() + result_slot(), 0, ops::matrix_layout::panels}, turn);
+      multiply_own(number, {s_.link.slot() + sum_offset(), 0, ops::matrix_layout::panels}, turn);
     });
   }
   void fetch(std::int64_t number) const {
     for (int step = 1; step < s_.ranks; ++step) {
-      const int whose = (s_.rank + step) % s_.ranks;
-      const block of = block_of(number, whose);
+      const int peer = (s_.rank + step) % s_.ranks;
+      const block of = block_of(number, peer);
       in_turn(s_.on, [&](core::execution& turn) {
-        product_.copy_rows(of, s_.link.piece(whose) + result_slot(), place_in(s_.product.c, of),
+        product_.copy_rows(of, s_.link.piece(peer) + sum_offset(), address_in(s_.product.c, of),
                            s_.product.ldc, turn);
       });
     }
   }
-  // Or into the others' y, where it can be written: as it is multiplied where the panels of one
-  // other are whole lines.
-  void multiply_own_and_hand_out(std::int64_t number) {
+  // The same, and writes the sums to the peers' y: directly for a single peer peer panels are whole
+  // lines, otherwise as a copy.
+  void multiply_own_and_copy_out(std::int64_t number) {
     const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::tensor_access access(s_.link);
-      void* const next = place_in(s_.link.peer_tensor((s_.rank + 1) % s_.ranks), own);
+      void* const next = address_in(s_.link.peer_tensor((s_.rank + 1) % s_.ranks), own);
       const bool at_once = s_.ranks == 2 && has_lines(next);
       multiply_own(number, {at_once ? next : nullptr, s_.product.ldc}, turn);
       for (int step = 1; step < s_.ranks && !at_once; ++step)
-        copy_block({place_in(s_.product.c, own), y_row_},
-                   place_in(s_.link.peer_tensor((s_.rank + step) % s_.ranks), own), y_row_,
+        copy_block({address_in(s_.product.c, own), y_row_},
+                   address_in(s_.link.peer_tensor((s_.rank + step) % s_.ranks), own), y_row_,
                    own.rows, own.columns * element_bytes(s_), turn);
     });
   }
@@ -128,46 +129,46 @@ class summed_slices {
  private:
   void multiply_own(std::int64_t number, const ops::second_output& second, core::execution& turn) {
     for (int r = 0; r < s_.ranks; ++r)
-      theirs_[static_cast<std::size_t>(r)] = s_.link.piece(r) + slot_of(r, s_.rank);
+      peer_blocks_[static_cast<std::size_t>(r)] = s_.link.piece(r) + block_offset(r, s_.rank);
     const block own = block_of(number, s_.rank);
-    product_.multiply_and_sum(own, a_, {theirs_.data(), s_.ranks, s_.rank},
-                              {place_in(s_.product.c, own), s_.product.ldc, second}, turn);
+    product_.multiply_and_sum(own, a_, {peer_blocks_.data(), s_.ranks, s_.rank},
+                              {address_in(s_.product.c, own), s_.product.ldc, second}, turn);
   }
-  // Whether panels begin and end at lines in y.
+  // Whether panels in y begin and end at cache lines.
   bool has_lines(const void* y) const {
     constexpr std::int64_t line = 64;
     const std::int64_t panel = product_.panel(s_.product, s_.on.isa) * element_bytes(s_);
     return reinterpret_cast<std::uintptr_t>(y) % line == 0 && y_row_ % line == 0 &&
            panel % line == 0;
   }
-  block block_of(std::int64_t number, int whose) const {
+  block block_of(std::int64_t number, int rank) const {
     block of = s_.in.at(number);
-    const std::int64_t first = whose * part_, end = std::min(first + part_, s_.product.m);
+    const std::int64_t first = rank * part_, end = std::min(first + part_, s_.product.m);
     of.row += first;
     of.rows = std::clamp<std::int64_t>(end - of.row, 0, of.rows);
     return of;
   }
-  char* place_in(void* y, const block& of) const {
+  char* address_in(void* y, const block& of) const {
     return at_row(y, of.row - first_row_, y_row_) + of.column * element_bytes(s_);
   }
-  // In a piece of `from`: what is for `to`; and behind those the sum.
-  std::int64_t slot_of(int from, int to) const {
+  // The offset in a piece of `from` of the block for `to`. The sum follows all blocks.
+  std::int64_t block_offset(int from, int to) const {
     return (to - from - 1 + s_.ranks) % s_.ranks * s_.in.bytes();
   }
-  std::int64_t result_slot() const { return (s_.ranks - 1) * s_.in.bytes(); }
+  std::int64_t sum_offset() const { return (s_.ranks - 1) * s_.in.bytes(); }
 
   const slicing& s_;
   const row_source& a_;
   const sliced_product product_;
   const std::int64_t y_row_, part_, first_row_;
-  std::vector<const void*> theirs_;
+  std::vector<const void*> peer_blocks_;
 };
 
-// sum(number) one slice behind that shown to peers: what it needs was shown a slice ago.
+// Calls sum(number) one slice after its blocks were posted.
 template <class F>
 void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   const std::int64_t count = s.in.count();
-  if (count == 0) s.link.wait_slot();  // to meet the others, as with elements
+  if (count == 0) s.link.wait_slot();  // waits for the peers, as with elements
   for (std::int64_t i = 0; i <= count; ++i) {
     if (i < count) {
       s.link.wait_slot();
@@ -181,22 +182,22 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   }
 }
 
-// The same where a sum reaches its peers in a piece, too: that of the next slice.
-void sum_by_places(const slicing& s, summed_slices& slices) {
+// The same where sums reach peers through slots: each in the piece of the next slice.
+void sum_through_slots(const slicing& s, summed_slices& slices) {
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i <= count + 1; ++i) {
     if (i <= count) s.link.wait_slot();
     if (i < count) slices.multiply_for_peers(i);
     if (i > 0) s.link.wait_piece();
-    if (i > 0 && i <= count) slices.multiply_own_and_leave(i - 1);
+    if (i > 0 && i <= count) slices.multiply_own_and_post(i - 1);
     if (i <= count) s.link.post();
     if (i > 1) slices.fetch(i - 2);
     if (i > 0) s.link.release();
   }
 }
 
-// Rows of all ranks in slices, each multiplied from where it lies. What is copied, a slice for
-// peers and rows that are kept, is copied while others are multiplied.
+// The rows of all ranks in slices, each multiplied in place. Copies of a slice for peers, and of
+// rows that are kept, overlap with products.
 class gathered_slices {
  public:
   gathered_slices(const slicing& s, char* keep)
@@ -207,41 +208,41 @@ class gathered_slices {
         x_row_(s.product.lda * element_bytes(s)),
         y_row_(s.product.ldc * element_bytes(s)) {}
 
-  // By itself: there is nothing to multiply before.
-  void show_first() {
+  // The first slice has no product to overlap with.
+  void post_first() {
     s_.link.wait_slot();
-    if (stages())
+    if (needs_slot())
       in_turn(s_.on, [&](core::execution& turn) {
         copy_bytes(s_.what.in, s_.link.slot(), s_.in.at(0).rows * x_row_, turn);
       });
     s_.link.post();
   }
-  void multiply_own_and_show_next(std::int64_t number) {
+  void multiply_own_and_post_next(std::int64_t number) {
     const block of = s_.in.at(number);
     if (number + 1 == s_.in.count()) return multiply(s_.rank, of, own(of), {});
     const block next = s_.in.at(number + 1);
     s_.link.wait_slot();
     ops::overlapped_copy staged;
-    if (stages()) staged.add(own(next), s_.link.slot(), next.rows * x_row_);
+    if (needs_slot()) staged.add(own(next), s_.link.slot(), next.rows * x_row_);
     multiply(s_.rank, of, own(of), staged);
     s_.link.post();
   }
   void multiply_others(std::int64_t number) {
     const block of = s_.in.at(number);
     for (int step = 1; step < s_.ranks; ++step) {
-      const int whose = (s_.rank + step) % s_.ranks;
-      const auto* theirs = static_cast<const char*>(s_.link.peer_tensor(whose));
-      multiply(whose, of, theirs != nullptr ? theirs + of.row * x_row_ : s_.link.piece(whose), {});
+      const int peer = (s_.rank + step) % s_.ranks;
+      const auto* rows = static_cast<const char*>(s_.link.peer_tensor(peer));
+      multiply(peer, of, rows != nullptr ? rows + of.row * x_row_ : s_.link.piece(peer), {});
     }
   }
 
  private:
-  bool stages() const { return s_.link.peer_tensor(s_.rank) == nullptr; }
+  bool needs_slot() const { return s_.link.peer_tensor(s_.rank) == nullptr; }
   const char* own(const block& of) const {
     return static_cast<const char*>(s_.what.in) + of.row * x_row_;
   }
-  void multiply(int whose, const block& of, const char* rows, ops::overlapped_copy copies) {
-    const std::int64_t row = whose * own_ + of.row;
+  void multiply(int rank, const block& of, const char* rows, ops::overlapped_copy copies) {
+    const std::int64_t row = rank * own_ + of.row;
     if (keep_ != nullptr) copies.add(rows, keep_ + row * x_row_, of.rows * x_row_);
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::tensor_access access(s_.link);
@@ -281,8 +282,8 @@ block cut::at(std::int64_t number) const {
   return {row, std::min(rows_, of_.rows - row), column, std::min(columns_, of_.columns - column)};
 }
 
-shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::execution& on,
-                       int rank, int ranks)
+posted_rows::posted_rows(const comm::operation& what, comm::relay& link, core::execution& on,
+                         int rank, int ranks)
     : what_(what), link_(link), on_(on) {
   link.wait_slot();
   if (link.peer_tensor(rank) == nullptr)
@@ -292,12 +293,12 @@ shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::exe
   link.post();
   link.wait_piece();
   for (int r = 0; r < ranks; ++r) {
-    const void* theirs = link.peer_tensor(r);
-    of_.push_back(theirs != nullptr ? theirs : link.piece(r));
+    const void* rows = link.peer_tensor(r);
+    of_.push_back(rows != nullptr ? rows : link.piece(r));
   }
 }
 
-void shown_rows::keep(void* all) const {
+void posted_rows::keep(void* all) const {
   in_turn(on_, [&](core::execution& turn) {
     for (std::size_t r = 0; r < of_.size(); ++r) {
       const comm::relay::tensor_access access(link_);
@@ -307,7 +308,7 @@ void shown_rows::keep(void* all) const {
   });
 }
 
-void shown_rows::end() {
+void posted_rows::end() {
   link_.release();
   link_.wait_readers();
   link_.finish();
@@ -319,9 +320,9 @@ void all_reduce_in_slices(const slicing& s) {
   s.link.wait_slot();
   if (s.link.peer_tensor(s.rank) != nullptr) {
     sum_in_slices(s, slices,
-                  [&](std::int64_t number) { slices.multiply_own_and_hand_out(number); });
+                  [&](std::int64_t number) { slices.multiply_own_and_copy_out(number); });
   } else {
-    sum_by_places(s, slices);
+    sum_through_slots(s, slices);
   }
   s.link.wait_readers();
   s.link.finish();
@@ -337,9 +338,9 @@ void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
 void gather_in_slices(const slicing& s, char* keep) {
   gathered_slices slices(s, keep);
   const std::int64_t count = s.in.count();
-  if (count > 0) slices.show_first();
+  if (count > 0) slices.post_first();
   for (std::int64_t i = 0; i < count; ++i) {
-    slices.multiply_own_and_show_next(i);
+    slices.multiply_own_and_post_next(i);
     s.link.wait_piece();
     slices.multiply_others(i);
     s.link.release();

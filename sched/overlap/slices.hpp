@@ -1,14 +1,13 @@
-// Products next to a collective, in slices: what one rank has multiplied others read, in memory
-// that all see, while the next slice is multiplied.
+// Sliced products overlapped with a collective: each rank writes a finished slice to shared memory,
+// and its peers read it while the rank multiplies the next slice.
 //
-// A collective by itself reads and writes all of a product once more, before and after what is
-// sent. Here what a peer sums leaves the registers of the product for shared memory, what it made
-// is added in the registers of ours, fetched while they multiply, and gathered rows are multiplied
-// from where they lie: memory works while the processor multiplies, and what is left is arithmetic,
-// for a sum that all ranks get a copy of it, where it cannot leave the registers for a peer's
-// memory, and waiting for a rank that is slower. The weight is packed once for all slices. Bits are
-// those of product and collective: sums are of rounded products, in the order of the ranks, which
-// share a host.
+// A separate collective reads and writes the whole product once more. Here a block for a peer goes
+// from the registers of the product to shared memory, the peers' blocks are prefetched and added in
+// the registers of this rank's product, and gathered rows are multiplied in place. So memory
+// traffic overlaps with the multiplication. Not hidden are the wait for a slower rank and, in an
+// all-reduce, the copy of sums that cannot go from the registers to a peer's memory. The weight is
+// packed once for all slices. The bits equal those of the product and the collective: rounded
+// products are summed in rank order, and all ranks share a host.
 #pragma once
 
 #include <vector>
@@ -18,26 +17,26 @@
 
 namespace velo::sched {
 
-// How a matrix is cut into blocks that fit a place of a relay, as many as a piece has.
+// The cut of a matrix into slices, so that the blocks of a piece fit a slot of a relay.
 class cut {
  public:
   struct terms {
     std::int64_t rows, columns;
     std::int64_t element;  // bytes
     int copies;            // blocks of a piece
-    bool whole_rows;       // of what is only read
-    std::int64_t slices;   // 0: chosen; else at least so many
+    bool whole_rows;       // the blocks are only read and have whole rows
+    std::int64_t slices;   // at least so many; 0: chosen here
   };
   cut(const terms& of, std::int64_t room);
 
-  // Whether there is room for blocks that are multiplied at speed.
+  // Whether the slot has room for blocks that are multiplied at full speed.
   bool pays() const { return pays_; }
   std::int64_t count() const { return across_ * ((of_.rows + rows_ - 1) / rows_); }
   block at(std::int64_t number) const;
-  std::int64_t bytes() const {  // of the largest, in whole lines
+  std::int64_t bytes() const {  // of the largest block, in whole lines
     return core::round_up(rows_ * columns_ * of_.element, line);
   }
-  // What ranks must agree on, with the panels of blocks for peers; never 0.
+  // The sizes on which ranks must agree, including the panels of blocks for peers; never 0.
   std::uint64_t signature(int panel = 0) const {
     return static_cast<std::uint64_t>(rows_) << 32 | static_cast<std::uint64_t>(columns_) << 7 |
            static_cast<std::uint64_t>(panel) << 1 | 1;
@@ -50,9 +49,9 @@ class cut {
   bool pays_ = true;
 };
 
-// Of what is common to the three.
+// The arguments that the three loops share.
 struct slicing {
-  const ops::gemm_problem& product;  // all of it; c: where this rank's result goes
+  const ops::gemm_problem& product;  // the whole product; c: this rank's result
   const comm::operation& what;
   comm::relay& link;
   core::execution& on;
@@ -61,19 +60,19 @@ struct slicing {
   const cut& in;
 };
 
-// Rows of all ranks, read from where they lie; where ranks do not see each other's tensors, from
-// the places of the relay, which all of a rank's rows then have to fit.
-class shown_rows {
+// The rows of all ranks, read in place. Where ranks do not see each other's tensors, the rows are
+// read from the relay's slots, which must then hold all rows of a rank.
+class posted_rows {
  public:
   static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
     return room > 0 && bytes_of_rank <= comm::relay::slots * room;
   }
-  shown_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
-             int ranks);  // what.in: this rank's
+  posted_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
+              int ranks);  // what.in: this rank's rows
 
   row_source rows(std::int64_t of_rank) const { return {of_.data(), of_rank, &link_}; }
-  void keep(void* all) const;  // a copy of all of them
-  void end();                  // they were read
+  void keep(void* all) const;  // copies all rows
+  void end();                  // after the last read
 
  private:
   const comm::operation& what_;
@@ -82,16 +81,15 @@ class shown_rows {
   std::vector<const void*> of_;
 };
 
-// Of rows that are summed by one rank each, the most that one has: all of as many parts, but the
-// last.
+// The rows that each rank sums, if all rows are divided evenly; the last rank may have fewer.
 inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
   return (rows + ranks - 1) / ranks;
 }
-// what.in: c of this rank, where all ranks' sums go.
+// what.in: c of this rank, which receives all ranks' sums.
 void all_reduce_in_slices(const slicing& s);
 // c: this rank's part of the rows.
 void reduce_scatter_in_slices(const slicing& s, const row_source& a);
-// what.in: this rank's rows; keep: where all rows go besides, or nullptr.
+// what.in: this rank's rows. keep: nullptr, or a buffer that receives a copy of all rows.
 void gather_in_slices(const slicing& s, char* keep);
 
 }  // namespace velo::sched

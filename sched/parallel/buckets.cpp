@@ -1,4 +1,4 @@
-// Cutting, telling, sending in one order, and the order itself.
+// The cut into buckets, the readiness of slices, and launches in one order.
 #include "sched/parallel/buckets.hpp"
 
 #include <algorithm>
@@ -16,13 +16,13 @@ using core::text;
 
 namespace {
 
-constexpr std::int64_t grain = 16;  // elements at which parts of a bucket begin: whole lines
+constexpr std::int64_t grain = 16;  // parts of a bucket begin at multiples of it: whole lines
 
 bool is_floating(velo_dtype t) {
   return t.code == VELO_DTYPE_BFLOAT || (t.code == VELO_DTYPE_FLOAT && t.bits >= 16);
 }
 
-// Some elements of a compact tensor; `count` is kept by pointer.
+// A range of a compact tensor. The result points to `count`.
 velo_tensor elements_of(const velo_tensor& all, std::int64_t offset, const std::int64_t& count) {
   velo_tensor one = all;
   one.ndim = 1;
@@ -70,7 +70,7 @@ buckets::buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
   order_.resize(all_.size());
   std::iota(order_.rbegin(), order_.rend(), 0);
   seen_.reserve(all_.size());
-  told_.resize(static_cast<std::size_t>(count));
+  ready_.resize(static_cast<std::size_t>(count));
 }
 
 core::stream& buckets::link() const {
@@ -127,7 +127,7 @@ std::int64_t buckets::bucket_of(std::int64_t slice) const {
 }
 
 void buckets::require_slice(std::int64_t slice) const {
-  const auto count = static_cast<std::int64_t>(told_.size());
+  const auto count = static_cast<std::int64_t>(ready_.size());
   if (slice < 0 || slice >= count)
     fail(VELO_ERR_ARGUMENT, "slice",
          text("that of one of %lld slices", static_cast<long long>(count)),
@@ -135,30 +135,30 @@ void buckets::require_slice(std::int64_t slice) const {
 }
 
 void buckets::follow(core::stream& from, core::stream& link) {
-  if (from.is_inline() || &from == &link) return;  // done, or in order anyway
+  if (from.is_inline() || &from == &link) return;  // its work is done or in order
   from.record(before_);
   link.wait(before_);
 }
 
-void buckets::tell(std::int64_t slice) {
-  told_[static_cast<std::size_t>(slice)] = true;
+void buckets::mark_ready(std::int64_t slice) {
+  ready_[static_cast<std::size_t>(slice)] = true;
   const std::int64_t index = bucket_of(slice);
   if (--all_[static_cast<std::size_t>(index)].left == 0 && !learned_) seen_.push_back(index);
 }
 
-void buckets::take_back(std::int64_t slice) noexcept {
-  told_[static_cast<std::size_t>(slice)] = false;
+void buckets::unmark_ready(std::int64_t slice) noexcept {
+  ready_[static_cast<std::size_t>(slice)] = false;
   const std::int64_t index = bucket_of(slice);
   if (++all_[static_cast<std::size_t>(index)].left == 1 && !learned_) seen_.pop_back();
 }
 
-void buckets::send(core::stream& link, comm::group& to, bool all) {
+void buckets::launch(core::stream& link, comm::group& to, bool all) {
   if (!all && !eager_) return;
-  while (sent_ < order_.size()) {
-    const bucket& next = all_[static_cast<std::size_t>(order_[sent_])];
+  while (launched_ < order_.size()) {
+    const bucket& next = all_[static_cast<std::size_t>(order_[launched_])];
     if (next.left > 0) return;
     to.submit(link, next.reduce);
-    ++sent_;
+    ++launched_;
   }
 }
 
@@ -166,15 +166,15 @@ void buckets::ready(core::stream& from, std::int64_t slice) {
   require_slice(slice);
   core::stream& on = link();
   comm::group& to = peers();
-  if (told_[static_cast<std::size_t>(slice)])
+  if (ready_[static_cast<std::size_t>(slice)])
     fail(VELO_ERR_STATE, "slice", "each slice once in a step",
          text("%lld again", static_cast<long long>(slice)));
   follow(from, on);
-  tell(slice);
+  mark_ready(slice);
   try {
-    send(on, to, false);
-  } catch (...) {  // a full queue, say: the caller may try again
-    take_back(slice);
+    launch(on, to, false);
+  } catch (...) {  // such as a full queue: the caller may try again
+    unmark_ready(slice);
     throw;
   }
 }
@@ -184,13 +184,13 @@ void buckets::finish(core::stream& to) {
   core::stream& on = link();
   comm::group& among = peers();
   follow(to, on);
-  for (std::int64_t slice = 0; slice < static_cast<std::int64_t>(told_.size()); ++slice)
-    if (!told_[static_cast<std::size_t>(slice)]) tell(slice);
-  send(on, among, true);
+  for (std::int64_t slice = 0; slice < static_cast<std::int64_t>(ready_.size()); ++slice)
+    if (!ready_[static_cast<std::size_t>(slice)]) mark_ready(slice);
+  launch(on, among, true);
   if (!learned_) learn(on, among);
   for (bucket& each : all_) each.left = each.slices;
-  std::fill(told_.begin(), told_.end(), false);
-  sent_ = 0;
+  std::fill(ready_.begin(), ready_.end(), false);
+  launched_ = 0;
   ++steps_;
   if (to.is_inline()) return on.synchronize();
   if (&to == &on) return;
@@ -198,7 +198,7 @@ void buckets::finish(core::stream& to) {
   to.wait(before_);
 }
 
-// Rank 0's order, for all steps to come. Waits, this once: nobody may write there later.
+// Broadcasts rank 0's order for all later steps. It waits, so that no later step sees its writes.
 void buckets::learn(core::stream& link, comm::group& to) {
   const auto count = static_cast<std::int64_t>(seen_.size());
   velo_tensor order{};
@@ -241,7 +241,7 @@ void buckets::wait(core::stream& on, std::int64_t slice) {
 
 void buckets::fill(velo_buckets_info& info) const noexcept {
   info.mode = mode_;
-  info.slices = static_cast<std::int64_t>(told_.size());
+  info.slices = static_cast<std::int64_t>(ready_.size());
   info.buckets = static_cast<std::int64_t>(all_.size());
   info.steps = steps_;
 }

@@ -1,19 +1,17 @@
-// Gradient buckets: gradients of ranks that hold the same parameters, combined while the backward
-// pass goes on.
+// Gradient buckets: the gradients of ranks that hold the same parameters are reduced during the
+// backward pass.
 //
-// One long tensor of gradients is cut into slices, which become ready one by one, and consecutive
-// slices into buckets, each one collective. A bucket whose last slice is ready is sent off on a
-// stream of communication's own; since all ranks must call alike, buckets go in one order on all:
-// the last first, until a step has shown rank 0 in which order they become ready, which is then
-// everybody's. Which bucket goes when decides no bit of the results: elements are combined in rank
-// order wherever they are.
+// A tensor with all gradients is cut into slices, which become ready one by one; consecutive slices
+// form a bucket, which is one collective. A bucket is launched on a communication stream when its
+// last slice is ready. All ranks launch buckets in one order: the last bucket first in the first
+// step, then the order in which they became ready on rank 0 in that step. The order affects no bit
+// of the results, since elements are combined in rank order.
 //
-// The part of a bucket that is a rank's own is what it updates where the optimizer's state is
-// sharded; `gather` brings the parameters of all together again, those first that the next forward
-// pass needs first: in the other order.
+// With a sharded optimizer, a rank updates its own part of each bucket. `gather` then collects the
+// parameters of all ranks, in the reverse order, in which the next forward pass needs them.
 //
-// Invariant: what the collectives were given lives until they are done. Not for two threads at
-// once. Cost of a slice: a few additions; of a bucket: a call of its collective.
+// Invariant: the collectives' tensors outlive them. One thread uses an object at a time. A slice
+// costs a few additions, a bucket one call of its collective.
 #pragma once
 
 #include <cstdint>
@@ -31,20 +29,22 @@ namespace velo::sched {
 
 class buckets {
  public:
-  // Slice k has counts[k] elements; together they are `gradients`. desc: checked. Throws NULL,
-  // ARGUMENT, SHAPE, DTYPE and what is wrong with a tensor.
+  // Slice k has counts[k] elements; together they are `gradients`. desc is checked already. Throws
+  // NULL, ARGUMENT, SHAPE, DTYPE, and the errors of a wrong tensor.
   buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
           const std::int64_t* counts, std::int64_t count, const velo_buckets_desc& desc);
   buckets(const buckets&) = delete;
   buckets& operator=(const buckets&) = delete;
 
-  // A slice is what the work of `from` so far makes it. Throws STATE when told already.
+  // The slice is complete after the present work of `from`. Throws STATE for a slice that is ready
+  // already.
   void ready(core::stream& from, std::int64_t slice);
-  // All slices are; later work of `to` comes after all collectives.
+  // All slices are complete after the present work of `to`, whose later work follows all
+  // collectives.
   void finish(core::stream& to);
 
   void gather(core::stream& from, const velo_tensor* parameters);
-  // Later work of `on` comes after the parameters of a slice.
+  // Later work of `on` follows the gather of the slice's parameters.
   void wait(core::stream& on, std::int64_t slice);
 
   core::context& owner() const noexcept { return owner_; }
@@ -53,10 +53,10 @@ class buckets {
 
  private:
   struct bucket {
-    std::int64_t first, slices;       // slices
+    std::int64_t first, slices;       // first slice and number of slices
     std::int64_t offset, count;       // elements
     std::vector<std::int64_t> parts;  // elements of each rank
-    std::int64_t own;                 // where this rank's begin
+    std::int64_t own;                 // begin of this rank's elements
     comm::operation reduce;
     std::int64_t left;  // slices that are not ready
     std::unique_ptr<core::event> gathered;
@@ -69,10 +69,10 @@ class buckets {
   void cut(const comm::buffer& all, const std::int64_t* counts, std::int64_t count,
            const velo_buckets_desc& desc);
   void close(std::int64_t first, std::int64_t end, std::int64_t offset, std::int64_t elements);
-  void follow(core::stream& from, core::stream& link);  // link's later work comes after from's
-  void tell(std::int64_t slice);
-  void take_back(std::int64_t slice) noexcept;
-  void send(core::stream& link, comm::group& to, bool all);
+  void follow(core::stream& from, core::stream& link);  // link's later work follows from's
+  void mark_ready(std::int64_t slice);
+  void unmark_ready(std::int64_t slice) noexcept;
+  void launch(core::stream& link, comm::group& to, bool all);
   void learn(core::stream& link, comm::group& to);
   void require_slice(std::int64_t slice) const;
 
@@ -81,17 +81,17 @@ class buckets {
   core::context& owner_;
   const int rank_, ranks_;
   const velo_bucket_mode mode_;
-  const bool eager_;                  // else everything is sent off by finish
-  std::vector<std::int64_t> begins_;  // of slices, and the end of the last
+  const bool eager_;                  // false: finish launches everything
+  std::vector<std::int64_t> begins_;  // first elements of slices, and the end
   std::vector<bucket> all_;
-  std::vector<std::int64_t> order_;  // in which buckets go
-  std::vector<std::int64_t> seen_;   // in which they became ready in the first step
-  std::vector<bool> told_;           // of slices
-  std::size_t sent_ = 0;             // buckets of this step
+  std::vector<std::int64_t> order_;  // of launches
+  std::vector<std::int64_t> seen_;   // in which buckets became ready in the first step
+  std::vector<bool> ready_;          // by slice
+  std::size_t launched_ = 0;         // buckets of this step
   std::int64_t steps_ = 0;
-  bool gathers_ = false;  // the events of all buckets have been recorded
-  bool learned_ = false;  // order_ is what rank 0 has seen
-  core::event before_;    // of a compute stream
+  bool gathers_ = false;  // the events of all buckets are recorded
+  bool learned_ = false;  // order_ is the order of rank 0
+  core::event before_;    // on a compute stream
 };
 
 }  // namespace velo::sched

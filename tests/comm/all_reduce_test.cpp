@@ -201,7 +201,7 @@ TEST_CASE("sums of integers wrap, and their averages are exact") {
 }
 
 TEST_CASE("a function combines elements in the order of the ranks, of any dtype") {
-  // Of three numbers mod 251, which orders of combining change: 7 * total + next.
+  // Three numbers mod 251; 7 * total + next depends on the order of combining.
   const velo_reduce_fn append = [](void* user, const void* next, void* total, std::int64_t count,
                                    const velo_dtype* dtype) {
     *static_cast<std::int64_t*>(user) += dtype->bits == 16 ? count : -1000000000;

@@ -1,5 +1,5 @@
-// What collectives refuse: parts that ranks do not expect of each other, told to those whom it
-// concerns, and arguments that do not fit, named before anybody waits.
+// Errors of collectives: ranks whose parts differ from what their peers expect, which only these
+// ranks report, and wrong arguments, which fail before any rank waits.
 #include "comm/ranks.hpp"
 
 using namespace velo::testing;
@@ -10,10 +10,10 @@ constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
 
 }  // namespace
 
-TEST_CASE("what ranks give each other must be what the others expect") {
-  const auto expect = [](const std::vector<said>& all, int told, int culprit, const char* expected,
-                         const char* got) {
-    const said& one = all[static_cast<std::size_t>(told)];
+TEST_CASE("the parts that ranks send must be those that their peers expect") {
+  const auto expect = [](const std::vector<call_record>& all, int told, int culprit,
+                         const char* expected, const char* got) {
+    const call_record& one = all[static_cast<std::size_t>(told)];
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == culprit);
     CHECK(one.expected == expected);
@@ -63,7 +63,7 @@ TEST_CASE("what ranks give each other must be what the others expect") {
   }
   SECTION("roots and counts that all must know") {
     const local_ranks ranks(3);
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       std::vector<float> mine(100);
       const velo_tensor both{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
       return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), rank == 1 ? 2 : 0, &both);
@@ -74,7 +74,7 @@ TEST_CASE("what ranks give each other must be what the others expect") {
   }
   SECTION("counts of all_gather_v") {
     const local_ranks ranks(2);
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       std::vector<float> out(100);
       const std::int64_t counts[2] = {10, rank == 0 ? 10 : 20};
       const std::int64_t size = rank == 0 ? 10 : 20;

@@ -282,7 +282,7 @@ TEST_CASE("all_to_all: part j of rank i becomes part i of rank j, also in place"
 TEST_CASE("all_to_all_v: any number of elements between any two ranks, at any place") {
   for_all([](const local_ranks& ranks, velo_dtype dtype, std::int64_t size) {
     const int n = ranks.size();
-    // What rank i gives rank j.
+    // The number of elements that rank i sends to rank j.
     const auto given = [&](int i, int j) {
       return (i + 2 * j) % 4 == 0 ? 0 : size * (i + j + 1) / (n + 1);
     };

@@ -57,19 +57,20 @@ struct traffic {
     });
     return all;
   }
-  // What a rank shall get, and the bytes that cross to it for that, but for the counts of rows.
-  std::int64_t expect(int rank, int near, velo_dtype dtype, bool weighted, elements& out) const {
+  // The expected result of a rank, and the bytes that cross to it without the counts of rows.
+  std::int64_t expect(int rank, int per_host, velo_dtype dtype, bool weighted,
+                      elements& out) const {
     std::int64_t crosses = 0;
     elements one(dtype, 1);
     for (std::int64_t row = 0; row < rows(rank); ++row) {
       std::vector<float> total(at(width), 0.0f);
       bool any = false;
-      for (int host = 0; host < ranks / near; ++host) {
+      for (int host = 0; host < ranks / per_host; ++host) {
         std::vector<float> sum(at(width), 0.0f);
         int n = 0;
         for (std::int64_t t = row * each; t < (row + 1) * each; ++t) {
           const std::int32_t to = targets[at(rank)][at(t)];
-          if (to < 0 || to / near != host) continue;
+          if (to < 0 || to / per_host != host) continue;
           for (std::int64_t i = 0; i < width; ++i) {
             one.set(0, made(rank, t, i));
             const float product = static_cast<float>(one.get(0)) * weights[at(rank)][at(t)];
@@ -81,7 +82,7 @@ struct traffic {
         for (std::int64_t i = 0; i < width; ++i)
           total[at(i)] = any ? total[at(i)] + sum[at(i)] : sum[at(i)];
         any = true;
-        if (host == rank / near) continue;
+        if (host == rank / per_host) continue;
         crosses += n == 1 ? (width * dtype.bits / 8 + 3) / 4 * 4 : width * 4;
         crosses += (weighted ? 8 : 4) * each;
       }
@@ -141,22 +142,22 @@ std::vector<elements_ptr> outs_of(const traffic& t, velo_dtype dtype) {
 
 TEST_CASE("rows come back as their sums in the order promised, one for a row from each host") {
   struct layout {
-    int hosts, near;
+    int hosts, per_host;
   };
   std::uint32_t seed = 11;
   for (const layout& is : {layout{1, 1}, {1, 3}, {2, 1}, {2, 2}, {3, 2}, {2, 4}}) {
-    hosts on(is.hosts, is.near);
+    hosts on(is.hosts, is.per_host);
     for (const how& as : {how{}, how{bf16, bf16, true}, how{bf16, f32, true}, how{f16, f16, false},
                           how{f32, f32, false}})
       for (const std::int64_t width : {1, 35, 600})
         for (const std::int64_t each : {1, 2, 8}) {
-          INFO(is.hosts << " hosts of " << is.near << ", " << width << " of " << int{as.in.bits}
+          INFO(is.hosts << " hosts of " << is.per_host << ", " << width << " of " << int{as.in.bits}
                         << " bits, " << each);
           const traffic t(on.all.size(), width == 600 ? 10 : 40, width, each, as.weighted, ++seed);
           const auto expected = outs_of(t, as.out), got = outs_of(t, as.out);
           std::int64_t crosses = 8 * (is.hosts - 1) * on.all.size();
           for (int rank = 0; rank < t.ranks; ++rank)
-            crosses += t.expect(rank, is.near, as.in, as.weighted, *expected[at(rank)]);
+            crosses += t.expect(rank, is.per_host, as.in, as.weighted, *expected[at(rank)]);
           on.crossed = 0;
           on.all.require([&](int rank) { return caller(on, t, rank, as).call(*got[at(rank)]); });
           for (std::size_t rank = 0; rank < got.size(); ++rank) {
@@ -311,16 +312,16 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
   const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
   const velo_tensor in = tensor_of(x.data(), f32, rows), out = tensor_of(y.data(), f32, rows),
                     to = tensor_of(names.data(), i32, pair), by = tensor_of(w.data(), f32, pair);
-  const auto refused = [&](velo_status code, const char* argument, const said& one) {
+  const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
     INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
   };
   const auto call = [&](const velo_tensor& from, const std::int64_t* counts,
                         const velo_tensor& named, const velo_tensor* weights,
-                        const velo_tensor& into, velo_group far = nullptr) {
-    return told(velo_group_combine(stream, inside, far != nullptr ? far : across, &from, counts,
-                                   &named, weights, &into));
+                        const velo_tensor& into, velo_group other = nullptr) {
+    return record_of(velo_group_combine(stream, inside, other != nullptr ? other : across, &from,
+                                        counts, &named, weights, &into));
   };
   const auto of = [](auto& data, velo_dtype dtype, const numbers& shape) {
     return tensor_of(data.data(), dtype, shape);
@@ -354,29 +355,30 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
 
 TEST_CASE("a count that is not what a rank named is named, wherever the rank is") {
   for (const wrong_count& is : wrong_counts) {
-    hosts on(is.hosts, is.near);
+    hosts on(is.hosts, is.per_host);
     traffic t(on.all.size(), 20, 32, 2, true, 13);
     t.targets[at(is.other)] = {is.rank, -1, is.rank, is.rank, -1, -1};
     t.weights[at(is.other)].assign(6, 1);
     numbers wrong = t.had_by(is.rank);
     --wrong[at(is.other)];
     const auto got = outs_of(t, f32);
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       return caller(on, t, rank).call(*got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
     });
-    const said& one = all[at(is.rank)];
-    INFO(is.hosts << " hosts of " << is.near << ": " << one.argument << ": expected "
+    const call_record& one = all[at(is.rank)];
+    INFO(is.hosts << " hosts of " << is.per_host << ": " << one.argument << ": expected "
                   << one.expected << ", got " << one.got);
     const bool own = is.rank == is.other;
     const std::string argument = "in_counts[" + std::to_string(is.other) + "]";
-    const int finder = is.rank / is.near * is.near + is.other % is.near;  // adds them up
+    const int finder =
+        is.rank / is.per_host * is.per_host + is.other % is.per_host;  // adds them up
     if (finder != is.rank) {
       CHECK(all[at(finder)].code == VELO_ERR_PEER);
       CHECK(all[at(finder)].expected.find("weighted combine") == 0);
       CHECK(all[at(finder)].cause == argument + " of rank " + std::to_string(is.rank));
     }
-    CHECK((is.near == 1 || on.ended_inside(is.rank)));
-    // Who has done its part before it is found hears of it with the next call.
+    CHECK((is.per_host == 1 || on.ended_inside(is.rank)));
+    // A rank that finished its part before the fault was found fails in its next call.
     if (finder != is.rank && one.code == VELO_OK) continue;
     CHECK(one.code == (own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
     CHECK(one.argument == argument);
@@ -391,18 +393,18 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
   const auto got = outs_of(t, f32);
   SECTION("weights of one rank alone") {
     hosts on(2, 2);
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       return caller(on, t, rank, how{f32, f32, rank != 3}).call(*got[at(rank)]);
     });
     CHECK(all[1].code == VELO_ERR_PEER);
     CHECK(all[3].code == VELO_ERR_PEER);
-    CHECK(told(velo_group_barrier(on.all.stream(3), on.across[3])).code == VELO_ERR_PEER);
+    CHECK(record_of(velo_group_barrier(on.all.stream(3), on.across[3])).code == VELO_ERR_PEER);
   }
   SECTION("weights of one rank alone, on one host") {
     hosts on(1, 2);
     const traffic here(2, 20, 32, 2, true, 9);
     const auto sums = outs_of(here, f32);
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       return caller(on, here, rank, how{f32, f32, rank != 1}).call(*sums[at(rank)]);
     });
     CHECK(all[0].code == VELO_ERR_PEER);
@@ -414,16 +416,16 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
     const numbers shape{2, 4}, pair{2, 1}, one_each{1, 1};
     const velo_tensor to = tensor_of(names.data(), i32, pair);
     std::vector<std::vector<float>> given(2, std::vector<float>(8)), made = given;
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       const velo_tensor x = tensor_of(given[at(rank)].data(), f32, shape),
                         y = tensor_of(made[at(rank)].data(), f32, shape);
       const velo_stream stream = on.all.stream(rank);
-      const velo_group near = on.inside[at(rank)], far = on.across[at(rank)];
-      return rank == 0
-                 ? velo_group_dispatch(stream, near, far, &x, &to, one_each.data(), &y)
-                 : velo_group_combine(stream, near, far, &x, one_each.data(), &to, nullptr, &y);
+      const velo_group inside = on.inside[at(rank)], across = on.across[at(rank)];
+      return rank == 0 ? velo_group_dispatch(stream, inside, across, &x, &to, one_each.data(), &y)
+                       : velo_group_combine(stream, inside, across, &x, one_each.data(), &to,
+                                            nullptr, &y);
     });
-    for (const said& one : all) {
+    for (const call_record& one : all) {
       INFO(one.expected << ", got " << one.got);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.expected.find(" (all_to_all of ") != std::string::npos);
@@ -434,7 +436,7 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
     traffic wrong = t;
     wrong.targets[2].assign(wrong.targets[2].size(), 1);
     REQUIRE(wrong.rows(2) > 0);
-    const std::vector<said> all = on.all.run(
+    const std::vector<call_record> all = on.all.run(
         [&](int rank) { return caller(on, rank == 2 ? wrong : t, rank).call(*got[at(rank)]); });
     // Rank 0 stands in for rank 2 on its host, and has rows of rank 1 for it.
     CHECK(all[0].code == VELO_ERR_PEER);
@@ -443,13 +445,13 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
   }
   SECTION("nobody") {
     hosts on(2, 2, 150);
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       return rank == 3 ? velo_status{VELO_OK} : caller(on, t, rank).call(*got[at(rank)]);
     });
     CHECK(all[1].code == VELO_ERR_PEER);
     CHECK(all[1].rank == 1);  // of the ranks across
     CHECK(all[0].code == VELO_ERR_PEER);
     CHECK(all[2].code == VELO_ERR_PEER);
-    CHECK(told(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
+    CHECK(record_of(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
   }
 }

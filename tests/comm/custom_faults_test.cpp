@@ -73,7 +73,7 @@ answer reduce(const rank_of_group& me, const terms& what) {
   return all;
 }
 
-// Of a host its own ranks know no more than that it failed.
+// The ranks of a host know only that the host failed.
 void check(const outcome& one, const terms& what, bool names_who_ended) {
   if ((one.value & has_given_up) != 0 && what.throws) {
     REQUIRE(one.how.code == VELO_ERR_FOREIGN);

@@ -55,14 +55,14 @@ TEST_CASE("a root that returned early learns at its next call that its peer has 
   const bool both_lead = GENERATE(false, true);
   const local_ranks ranks(2);
   std::vector<velo_status> first(2);
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     first[static_cast<std::size_t>(rank)] =
         rank == 0 || both_lead ? broadcast_four(ranks, rank, rank) : barrier(ranks, rank);
     return barrier(ranks, rank);
   });
   CHECK(first[0] == VELO_OK);
   CHECK(first[1] == (both_lead ? VELO_OK : VELO_ERR_PEER));
-  for (const said& one : all) {
+  for (const call_record& one : all) {
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
     CHECK(one.expected == "broadcast of 4 float32 from rank 0 (operation 1)");
@@ -77,13 +77,13 @@ TEST_CASE("a root that returned early and destroys its group ends it if its peer
   CHECK_FALSE(has_ended(ranks.group(1)));
   velo_group_destroy(ranks.group(0));
   CHECK(has_ended(ranks.group(1)));
-  CHECK(told(barrier(ranks, 1)).got == "rank 1 with broadcast of 4 float32 from rank 1");
+  CHECK(record_of(barrier(ranks, 1)).got == "rank 1 with broadcast of 4 float32 from rank 1");
 }
 
 TEST_CASE("a root that returned early names at its next call the peer that is missing") {
   const local_ranks ranks(2, group_desc(50));
   CHECK(broadcast_four(ranks, 0, 0) == VELO_OK);
-  const said next = told(barrier(ranks, 0));
+  const call_record next = record_of(barrier(ranks, 0));
   CHECK(next.code == VELO_ERR_PEER);
   CHECK(next.rank == 1);
   CHECK(next.expected == "broadcast of 4 float32 from rank 0 (operation 1) within 50 ms");

@@ -13,7 +13,7 @@ namespace {
 
 constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
 
-// What each rank has, and whom it is for.
+// The rows of each rank, and their targets.
 struct traffic {
   traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each,
           std::mt19937& random)
@@ -39,14 +39,15 @@ struct traffic {
     return all;
   }
   // Rows that some rank of another host wants, for each such host once.
-  std::int64_t crossings(int near) const {
+  std::int64_t crossings(int per_host) const {
     std::int64_t all = 0;
     for (std::size_t rank = 0; rank < in.size(); ++rank)
       for (std::int64_t row = 0; row < rows(static_cast<int>(rank)); ++row) {
         std::set<int> there;
         for (std::int64_t i = 0; i < each; ++i) {
           const std::int32_t to = targets[rank][at(row * each + i)];
-          if (to >= 0 && to / near != static_cast<int>(rank) / near) there.insert(to / near);
+          if (to >= 0 && to / per_host != static_cast<int>(rank) / per_host)
+            there.insert(to / per_host);
         }
         all += static_cast<std::int64_t>(there.size());
       }
@@ -100,13 +101,13 @@ velo_status by_hosts(const hosts& on, const traffic& t, int rank, bytes& out,
 TEST_CASE("rows reach whom they name as by all_to_all_v, and cross to a host once") {
   std::mt19937 random(5);
   struct layout {
-    int hosts, near;
+    int hosts, per_host;
   };
   for (const layout& is : {layout{1, 1}, {1, 3}, {2, 1}, {2, 2}, {3, 2}, {2, 4}}) {
-    hosts on(is.hosts, is.near);
+    hosts on(is.hosts, is.per_host);
     for (const std::int64_t width : {1, 48, 4100})
       for (const std::int64_t each : {1, 2, 8}) {
-        INFO(is.hosts << " hosts of " << is.near << ", " << width << " bytes, " << each);
+        INFO(is.hosts << " hosts of " << is.per_host << ", " << width << " bytes, " << each);
         const traffic t(on.all.size(), width == 48 ? 200 : 30, width, each, random);
         std::vector<bytes> plain(at(on.all.size())), got = plain;
         on.all.require([&](int rank) { return plainly(on, t, rank, plain[at(rank)]); });
@@ -114,8 +115,8 @@ TEST_CASE("rows reach whom they name as by all_to_all_v, and cross to a host onc
         on.all.require([&](int rank) { return by_hosts(on, t, rank, got[at(rank)]); });
         CHECK(got == plain);
         // The least that can cross, with its targets, and how many rows there are for each host.
-        const std::int64_t told = 8 * (is.hosts - 1) * on.all.size();
-        CHECK(on.crossed == t.crossings(is.near) * (width + 4 * each) + told);
+        const std::int64_t count_bytes = 8 * (is.hosts - 1) * on.all.size();
+        CHECK(on.crossed == t.crossings(is.per_host) * (width + 4 * each) + count_bytes);
       }
   }
 }
@@ -182,15 +183,15 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
   const velo_tensor in = tensor_of(x.data(), f32, three), out = tensor_of(y.data(), f32, three),
                     to = tensor_of(names.data(), i32, pair);
-  const auto refused = [&](velo_status code, const char* argument, const said& one) {
+  const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
     INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
   };
-  const auto call = [&](velo_group near, velo_group far, const velo_tensor& from,
+  const auto call = [&](velo_group inside, velo_group across, const velo_tensor& from,
                         const velo_tensor& by, const std::int64_t* counts,
                         const velo_tensor& into) {
-    return told(velo_group_dispatch(stream, near, far, &from, &by, counts, &into));
+    return record_of(velo_group_dispatch(stream, inside, across, &from, &by, counts, &into));
   };
   const velo_tensor scalar = tensor_of(x.data(), f32, none), odd = tensor_of(y.data(), f32, four);
   const velo_tensor wide = tensor_of(names.data(), f32, pair),
@@ -225,18 +226,18 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
   std::mt19937 random(9);
   for (const wrong_count& is : wrong_counts)
     for (const int off : {-1, 1}) {
-      hosts on(is.hosts, is.near);
+      hosts on(is.hosts, is.per_host);
       traffic t(on.all.size(), 40, 32, 2, random);
       t.in[at(is.other)].resize(at(3 * t.width), 5);
       t.targets[at(is.other)] = {is.rank, -1, is.rank, is.rank, -1, -1};
       numbers wrong = t.got_by(is.rank);
       wrong[at(is.other)] += off;
       std::vector<bytes> got(at(on.all.size()));
-      const std::vector<said> all = on.all.run([&](int rank) {
+      const std::vector<call_record> all = on.all.run([&](int rank) {
         return by_hosts(on, t, rank, got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
       });
-      const said& one = all[at(is.rank)];
-      INFO(is.hosts << " hosts of " << is.near << ", " << off << ": " << one.argument
+      const call_record& one = all[at(is.rank)];
+      INFO(is.hosts << " hosts of " << is.per_host << ", " << off << ": " << one.argument
                     << ": expected " << one.expected << ", got " << one.got);
       const bool own = is.rank == is.other;
       CHECK(one.code == (own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
@@ -244,12 +245,12 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
       CHECK(one.expected == "3, the rows that rank " + std::to_string(is.other) + " gives");
       CHECK(one.got == std::to_string(3 + off));
       if (!own) CHECK(one.rank == is.other);
-      // Who has done its part before it is found hears of it with the next call.
+      // A rank that finished its part before the fault was found fails in its next call.
       for (int rank = 0; rank < on.all.size(); ++rank) {
         if (rank == is.rank) continue;
-        const said& other = all[at(rank)];
+        const call_record& other = all[at(rank)];
         INFO("rank " << rank << ": expected " << other.expected << ", got " << other.got);
-        const bool together = rank / is.near == is.rank / is.near;
+        const bool together = rank / is.per_host == is.rank / is.per_host;
         CHECK(on.ended_inside(rank) == together);
         CHECK_FALSE(on.ended_across(rank));
         if (!together) CHECK(other.code == VELO_OK);
@@ -260,7 +261,7 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
     }
 }
 
-TEST_CASE("a rank alone that expects other rows than its own is told before they are moved") {
+TEST_CASE("a single rank whose counts differ from its rows fails before they are moved") {
   const live_context context;
   velo_group alone[2] = {nullptr, nullptr};
   velo_group_desc desc = group_desc();
@@ -273,11 +274,12 @@ TEST_CASE("a rank alone that expects other rows than its own is told before they
   const velo_tensor in = tensor_of(x.data(), f32, three), to = tensor_of(names.data(), i32, each),
                     out = tensor_of(y.data(), f32, two);
   const velo_stream stream = context.inline_stream();
-  said one = told(velo_group_dispatch(stream, alone[0], alone[1], &in, &to, counts.data(), &out));
+  call_record one =
+      record_of(velo_group_dispatch(stream, alone[0], alone[1], &in, &to, counts.data(), &out));
   CHECK(one.code == VELO_ERR_ARGUMENT);
   CHECK(one.argument == "out_counts[0]");
-  one =
-      told(velo_group_combine(stream, alone[0], alone[1], &out, counts.data(), &to, nullptr, &in));
+  one = record_of(
+      velo_group_combine(stream, alone[0], alone[1], &out, counts.data(), &to, nullptr, &in));
   CHECK(one.code == VELO_ERR_ARGUMENT);
   CHECK(one.argument == "in_counts[0]");
   CHECK(y == std::vector<float>(12, 0));
@@ -310,7 +312,7 @@ TEST_CASE(
     hosts on(2, 2);
     const traffic t(4, 40, 32, 2, random);
     REQUIRE(t.rows(2) > 0);
-    const std::vector<said> all =
+    const std::vector<call_record> all =
         with_targets_of_2(on, t, std::vector<std::int32_t>(t.targets[2].size(), 1));
     // Rank 2's rows for host 0 come by its peer there, rank 0.
     REQUIRE(t.given(2, 0) > 0);
@@ -331,7 +333,7 @@ TEST_CASE(
     std::vector<std::int32_t> wrong = t.targets[2];
     REQUIRE(wrong.size() > 3);
     wrong[3] = 4;
-    const std::vector<said> all = with_targets_of_2(on, t, wrong);
+    const std::vector<call_record> all = with_targets_of_2(on, t, wrong);
     CHECK(all[2].code == VELO_ERR_ARGUMENT);
     CHECK(all[2].argument == "targets[3]");
     CHECK(all[0].code == VELO_ERR_PEER);  // across
@@ -354,9 +356,9 @@ TEST_CASE(
     const bool across = GENERATE(false, true);
     REQUIRE(velo_group_abort((across ? on.across : on.inside)[3]) == VELO_OK);
     std::vector<bytes> got(4);
-    const std::vector<said> all =
+    const std::vector<call_record> all =
         on.all.run([&](int rank) { return by_hosts(on, t, rank, got[at(rank)]); });
-    for (const said& one : all) {
+    for (const call_record& one : all) {
       INFO(one.expected << ", got " << one.got << " " << one.cause);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.got.find("not there") == std::string::npos);  // by a deadline
@@ -366,7 +368,7 @@ TEST_CASE(
     hosts on(2, 2, 150);
     const traffic t(4, 40, 32, 2, random);
     std::vector<bytes> got(4);
-    const std::vector<said> all = on.all.run([&](int rank) {
+    const std::vector<call_record> all = on.all.run([&](int rank) {
       return rank == 3 ? velo_status{VELO_OK} : by_hosts(on, t, rank, got[at(rank)]);
     });
     CHECK(all[1].code == VELO_ERR_PEER);
@@ -375,7 +377,7 @@ TEST_CASE(
     CHECK(all[2].code == VELO_ERR_PEER);
     for (const bool across : {true, false})
       for (const int rank : {1, 3}) CHECK(ended(on, across, rank));
-    CHECK(told(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
-    CHECK(told(velo_group_barrier(on.all.stream(1), on.across[1])).code == VELO_ERR_PEER);
+    CHECK(record_of(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
+    CHECK(record_of(velo_group_barrier(on.all.stream(1), on.across[1])).code == VELO_ERR_PEER);
   }
 }

@@ -1,6 +1,6 @@
-// What only shows after many rounds: groups that come and go with ranks killed, aborted or well,
-// any all_to_all_v there can be, sums of eight bytes without end, counters beyond 32 bits. How many
-// rounds the environment says; unless it does, few.
+// Endurance: groups that are made and end with ranks killed, aborted or well, random all_to_all_v,
+// endless sums of eight bytes, counters beyond 32 bits. The environment sets the number of rounds;
+// the default is small.
 #include <dirent.h>
 #include <sys/mman.h>
 
@@ -16,8 +16,8 @@ using namespace velo::testing;
 namespace {
 
 std::int64_t rounds_of(const char* variable, std::int64_t few) {
-  const char* said = std::getenv(variable);
-  const std::int64_t rounds = said == nullptr ? few : std::atoll(said);
+  const char* setting = std::getenv(variable);
+  const std::int64_t rounds = setting == nullptr ? few : std::atoll(setting);
   REQUIRE(rounds > 0);
   return rounds;
 }
@@ -31,7 +31,7 @@ int entries_of(const std::string& folder, const std::string& beginning) {
   return count;
 }
 
-// What a process holds: descriptors, threads, areas.
+// The resources of a process: descriptors, threads, mapped areas.
 struct holdings {
   int descriptors = entries_of("/proc/self/fd", ""), threads = entries_of("/proc/self/task", ""),
       areas = 0;
@@ -91,7 +91,7 @@ std::int64_t one_cycle(const member& me, const std::string& name, int how) {
   velo_group_destroy(group);
   int code = -1;
   waitpid(other, &code, 0);
-  if (how != 0) wrong += code != 0;  // it was told
+  if (how != 0) wrong += code != 0;  // the other rank fails
   return wrong;
 }
 

@@ -211,7 +211,7 @@ class every_collective {
     return done;
   }
 
-  // Of some ranks nothing.
+  // Some ranks have no elements.
   std::vector<std::int64_t> uneven() const {
     std::vector<std::int64_t> all;
     for (int r = 0; r < me_.size; ++r) all.push_back(r % 3 == 1 ? 0 : count_ * (r + 1) / me_.size);
@@ -277,16 +277,16 @@ inline std::vector<bytes> locally(int size, velo_dtype dtype, std::int64_t count
   REQUIRE(velo_group_create_local(contexts.data(), size, nullptr, groups.data()) == VELO_OK);
   std::vector<bytes> all(contexts.size());
   std::vector<std::thread> threads;
-  std::vector<velo_status> said(contexts.size());
+  std::vector<velo_status> statuses(contexts.size());
   for (int r = 0; r < size; ++r)
     threads.emplace_back([&, r] {
       const auto i = static_cast<std::size_t>(r);
       rank_of_group me{contexts[i], nullptr, groups[i], r, size};
       velo_context_stream(me.context, &me.stream);
-      said[i] = every_collective(me, dtype, count, all[i]).run();
+      statuses[i] = every_collective(me, dtype, count, all[i]).run();
     });
   for (std::thread& one : threads) one.join();
-  for (const velo_status one : said) CHECK(one == VELO_OK);
+  for (const velo_status one : statuses) CHECK(one == VELO_OK);
   for (const velo_context one : contexts) velo_context_destroy(one);
   return all;
 }

@@ -1,5 +1,4 @@
-// Which way a collective takes, and the time that it should take: what is said before is what is
-// then done.
+// The algorithm of a collective and its predicted time: the explanation equals the later run.
 #include "comm/group/measured_times.hpp"
 #include "comm/json.hpp"
 #include "comm/transports.hpp"
@@ -68,12 +67,12 @@ answer hold_to_account(const rank_of_group& me, const planned& what, const std::
   velo_collective one = nullptr;
   velo_status done = velo_collective_create(me.group, &desc, &one);
   if (done != VELO_OK) return {done, 0};
-  const std::string told = explained(one);
+  const std::string explanation = explained(one);
   const std::int64_t before = steps_of(me.group, me.rank);
   done = velo_collective_start(me.stream, one);
   const std::int64_t steps = steps_of(me.group, me.rank) - before;
   velo_collective_destroy(one);
-  return {done, number_in(told, "steps") - steps};
+  return {done, number_in(explanation, "steps") - steps};
 }
 
 struct named_kind {
@@ -96,7 +95,7 @@ constexpr named_kind collectives[] = {{"barrier", VELO_COLLECTIVE_BARRIER},
 
 }  // namespace
 
-TEST_CASE("the steps that a collective is said to take are those that it takes") {
+TEST_CASE("the explained steps of a collective are those that it takes") {
   for (const int size : {2, 3, 5})
     for (const named_kind& is : collectives)
       for (const std::int64_t count : {1, 40, 3000, 20000, 300001}) {
@@ -131,21 +130,22 @@ TEST_CASE("a way is chosen over every transport, with reasons, and times once th
             velo_collective one = nullptr;
             const velo_status done = velo_collective_create(me.group, &desc, &one);
             if (done != VELO_OK) return {done, -2};
-            const std::string told = explained(one);
+            const std::string explanation = explained(one);
             velo_collective_destroy(one);
             std::size_t chosen = 0;
-            for (std::size_t i = told.find("\"chosen\":true"); i != std::string::npos;
-                 i = told.find("\"chosen\":true", i + 1))
+            for (std::size_t i = explanation.find("\"chosen\":true"); i != std::string::npos;
+                 i = explanation.find("\"chosen\":true", i + 1))
               ++chosen;
             wrong += chosen != 1;
-            wrong += number_in(told, "bytes") != 4 * count;
-            wrong += told.find("\"reason\":\"\"") != std::string::npos;
-            const bool knows = told.find("\"predicted_ns\":null") == std::string::npos;
+            wrong += number_in(explanation, "bytes") != 4 * count;
+            wrong += explanation.find("\"reason\":\"\"") != std::string::npos;
+            const bool knows = explanation.find("\"predicted_ns\":null") == std::string::npos;
             wrong += knows != measured;
             if (measured) {  // more takes longer
-              wrong += number_in(told, "predicted_ns") < last;
-              wrong += number_in(told, "predicted_ns") < number_in(told, "latency_ns");
-              last = number_in(told, "predicted_ns");
+              wrong += number_in(explanation, "predicted_ns") < last;
+              wrong +=
+                  number_in(explanation, "predicted_ns") < number_in(explanation, "latency_ns");
+              last = number_in(explanation, "predicted_ns");
             }
           }
         }
@@ -177,7 +177,7 @@ TEST_CASE("a measurement that other work lengthened does not make less take long
   }
 }
 
-TEST_CASE("of two hosts what is large goes by way of them, of one host nothing does") {
+TEST_CASE("large operations go by way of hosts if there are two, and never if there is one") {
   const std::int64_t many = 100000, few = 10;
   for (const bool two : {true, false})
     for (const std::int64_t count : {few, many}) {
@@ -189,9 +189,9 @@ TEST_CASE("of two hosts what is large goes by way of them, of one host nothing d
                 collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr);
             velo_collective one = nullptr;
             const velo_status done = velo_collective_create(me.group, &desc, &one);
-            const std::string told = explained(one);
+            const std::string explanation = explained(one);
             velo_collective_destroy(one);
-            return {done, chose(told, "by way of hosts") ? 1 : 0};
+            return {done, chose(explanation, "by way of hosts") ? 1 : 0};
           });
       for (const outcome& one : all) CHECK(one.value == (two && count == many ? 1 : 0));
     }
@@ -220,13 +220,13 @@ TEST_CASE("a message to itself is a copy, others go through slots; a plan outliv
   velo_collective_destroy(late);
 }
 
-TEST_CASE("a rank that measures while another calls a barrier is told so") {
+TEST_CASE("a rank that measures while another calls a barrier fails with the mismatch") {
   const local_ranks ranks(2);
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     return rank == 0 ? velo_group_measure(ranks.stream(0), ranks.group(0))
                      : velo_group_barrier(ranks.stream(1), ranks.group(1));
   });
-  for (const said& one : all) {
+  for (const call_record& one : all) {
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.got == "rank 1 with barrier");
     CHECK(one.expected == "measurement (operation 1)");

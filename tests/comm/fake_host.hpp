@@ -19,7 +19,7 @@ namespace velo::testing {
 
 class fake_host {
  public:
-  // What a function does instead, or first: the bytes that it returns, or nothing to go on.
+  // The scripted answer of a function, instead of its work or before it.
   struct answer {
     bool instead = false;
     std::int64_t returns = 0;

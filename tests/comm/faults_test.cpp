@@ -1,5 +1,5 @@
-// What ends a group: late, absent and disagreeing ranks, aborts, failed streams; each said to every
-// rank, with those at fault, in time.
+// Faults that end a group: late, absent and disagreeing ranks, aborts, failed streams. Every rank
+// gets the fault and the ranks that caused it, in time.
 #include "comm/group/group.hpp"
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
@@ -74,7 +74,7 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
   ranks.require([&](int rank) { return barrier(ranks, rank); });
   const lateness late_by;
   std::vector<double> took(6);
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     if (rank == 1 || rank == 3 || rank == 4) return velo_status{VELO_OK};
     std::vector<float> x(1000, 1.0f);
     const auto begin = clock_type::now();
@@ -83,7 +83,7 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
     return status;
   });
   for (const int rank : {0, 2, 5}) {
-    const said& one = all[static_cast<std::size_t>(rank)];
+    const call_record& one = all[static_cast<std::size_t>(rank)];
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
     CHECK(one.argument == "group");
@@ -92,8 +92,8 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
     CHECK(took[static_cast<std::size_t>(rank)] < 250 + late_by.of_ms(2));
   }
   CHECK(std::max({took[0], took[2], took[5]}) >= 150);  // of who came first
-  // Who comes later is told the same at once.
-  const said late = told(barrier(ranks, 3));
+  // A later call gets the same fault at once.
+  const call_record late = record_of(barrier(ranks, 3));
   CHECK(late.code == VELO_ERR_PEER);
   CHECK(late.got == "ranks 1, 3, 4 not there");
 
@@ -122,8 +122,9 @@ TEST_CASE("deadlines of 20 ms are kept by collectives and by messages") {
     const std::int64_t size = 1000;
     const velo_tensor view{
         x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
-    const said one = told(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &view)
-                                : reduce(ranks, 0, x));
+    const call_record one =
+        record_of(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &view)
+                        : reduce(ranks, 0, x));
     const double took = milliseconds_since(begin);
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
@@ -143,7 +144,7 @@ TEST_CASE("an abort from another thread ends the collectives of all ranks, and m
     velo_group_abort(ranks.group(2));
     velo_group_abort(ranks.group(0));
   });
-  const std::vector<said> all =
+  const std::vector<call_record> all =
       ranks.run([&](int rank) { return rank == 2 ? velo_status{VELO_OK} : barrier(ranks, rank); });
   other.join();
   CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
@@ -152,7 +153,7 @@ TEST_CASE("an abort from another thread ends the collectives of all ranks, and m
     CHECK(all[static_cast<std::size_t>(rank)].rank == 2);
     CHECK(all[static_cast<std::size_t>(rank)].got == "an abort by rank 2");
   }
-  CHECK(told(barrier(ranks, 2)).code == VELO_ERR_PEER);
+  CHECK(record_of(barrier(ranks, 2)).code == VELO_ERR_PEER);
 }
 
 TEST_CASE("an abort ends what waits in a queue, and the stream says so") {
@@ -164,7 +165,7 @@ TEST_CASE("an abort ends what waits in a queue, and the stream says so") {
   REQUIRE(velo_event_record(done, queue) == VELO_OK);
   REQUIRE(velo_group_abort(ranks.group(0)) == VELO_OK);
   CHECK(velo_event_synchronize(done, 1000000000) == VELO_OK);
-  const said kept = told(velo_stream_synchronize(queue));
+  const call_record kept = record_of(velo_stream_synchronize(queue));
   CHECK(kept.code == VELO_ERR_PEER);
   CHECK(kept.rank == 0);
   CHECK(velo_stream_clear(queue) == VELO_OK);
@@ -225,12 +226,12 @@ TEST_CASE("ranks that call something else are found, the few among the many") {
   for (const variant& v : variants) {
     INFO(v.what);
     const local_ranks ranks(4);
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       if (rank == 2) return v.odd(ranks, rank);
       memory[rank].assign(100, 1.0f);
       return reduce(ranks, rank, memory[rank]);
     });
-    for (const said& one : all) {
+    for (const call_record& one : all) {
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == 2);
       CHECK(one.expected == "all_reduce of 100 float32, sum (operation 1)");
@@ -248,7 +249,7 @@ TEST_CASE("a rank that leaves is named by those that need it, and not by those t
   });
   const lateness late_by;
   const auto begin = clock_type::now();
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     if (rank != 1) return barrier(ranks, rank);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     velo_group_destroy(ranks.group(1));
@@ -262,7 +263,7 @@ TEST_CASE("a rank that leaves is named by those that need it, and not by those t
   }
 }
 
-TEST_CASE("a call dropped by its stream's failure before is told to the ranks that would wait") {
+TEST_CASE("a call that its stream drops after a failure fails on the ranks that would wait") {
   const local_ranks ranks(3);
   velo_stream queue = ranks.context(1).new_stream();
   std::atomic<bool> go{false};
@@ -279,7 +280,7 @@ TEST_CASE("a call dropped by its stream's failure before is told to the ranks th
   REQUIRE(velo_group_barrier(queue, ranks.group(1)) == VELO_OK);
   const lateness late_by;
   const auto begin = clock_type::now();
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     if (rank != 1) return barrier(ranks, rank);
     go = true;
     return velo_status{VELO_OK};
@@ -287,7 +288,7 @@ TEST_CASE("a call dropped by its stream's failure before is told to the ranks th
   CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
-    const said& one = all[static_cast<std::size_t>(rank)];
+    const call_record& one = all[static_cast<std::size_t>(rank)];
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
     CHECK(one.got == "rank 1 that could not do its part");
@@ -346,7 +347,7 @@ TEST_CASE("results that differ are found, named by rank, operation and sequence"
     velo_group_desc desc = group_desc();
     desc.flags = verify ? VELO_GROUP_VERIFY : 0;
     const local_ranks ranks(3, desc);
-    const std::vector<said> all = ranks.run([&](int rank) -> velo_status {
+    const std::vector<call_record> all = ranks.run([&](int rank) -> velo_status {
       const velo_reduce_fn fold = [](void* user, const void*, void* total, std::int64_t count,
                                      const velo_dtype*) {
         std::memset(total, *static_cast<int*>(user), static_cast<std::size_t>(4 * count));
@@ -367,7 +368,7 @@ TEST_CASE("results that differ are found, named by rank, operation and sequence"
       if (done == VELO_OK) done = call();
       return done;
     });
-    for (const said& one : all) {
+    for (const call_record& one : all) {
       CHECK(one.code == (verify ? VELO_ERR_PEER : VELO_OK));
       if (!verify) continue;
       CHECK(one.rank == 1);
@@ -414,7 +415,7 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
             &owner, owner, std::move(links[static_cast<std::size_t>(rank)]),
             comm::group_settings{"spoiled", 20000000000, verifies})));
       }
-      const std::vector<said> all = ranks.run([&](int rank) {
+      const std::vector<call_record> all = ranks.run([&](int rank) {
         const auto of = static_cast<std::size_t>(rank);
         std::vector<float> own(4, 1.0f), whole(10, 1.0f);
         const std::int64_t ten = 10;
@@ -426,7 +427,7 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
         return done;
       });
       for (const velo_group one : groups) velo_group_destroy(one);
-      for (const said& one : all) {
+      for (const call_record& one : all) {
         const bool finds = verifies && v.is_result;
         CHECK(one.code == (finds ? VELO_ERR_PEER : VELO_OK));
         if (!finds) continue;
@@ -485,10 +486,10 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
               all{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &whole, nullptr, 0};
           done = velo_group_barrier(stream, group);
           if (done == VELO_OK) done = v.run(stream, group, own, all);
-          const ending said = ending_of(done);
+          const ending report = ending_of(done);
           velo_group_destroy(group);
           velo_context_destroy(context);
-          return said;
+          return report;
         });
       for (const ending& one : ranks.wait()) {
         INFO(v.name << ": expected " << one.expected << ", got " << one.got << " " << one.cause);

@@ -226,7 +226,7 @@ TEST_CASE("groups that make no sense are refused, with the argument named") {
   CHECK(groups[0] == nullptr);
 }
 
-TEST_CASE("a collective that makes no sense is refused before anybody is told") {
+TEST_CASE("a collective with wrong arguments is refused before any rank learns of it") {
   const local_ranks ranks(2);
   float x[10] = {}, y[10] = {};
   std::int64_t size = 10;

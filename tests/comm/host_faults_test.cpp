@@ -1,6 +1,5 @@
-// What ends a group over a host's functions, in the middle of every call there is: a rank that is
-// lost, late, calls something else, or aborts. A rank knows of others what its own host says of
-// them.
+// Faults in the middle of every call of a group over a host's functions: a rank is lost, late,
+// calls something else, or aborts. A rank knows of others only what its own host reports.
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -12,12 +11,12 @@ using namespace velo::testing;
 
 namespace {
 
-using scene = std::function<std::vector<said>(const named_call&, fake_host&)>;
+using scene = std::function<std::vector<call_record>(const named_call&, fake_host&)>;
 
-// What the ranks said in each call's scene, all at the same time: most of it is waiting.
-std::vector<std::vector<said>> in_every_call(const scene& play) {
+// The records of the ranks in each call's scene. The scenes run concurrently, since most wait.
+std::vector<std::vector<call_record>> in_every_call(const scene& play) {
   const std::vector<named_call> calls = every_call();
-  std::vector<std::vector<said>> all(calls.size());
+  std::vector<std::vector<call_record>> all(calls.size());
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < calls.size(); ++i)
     threads.emplace_back([&, i] {
@@ -30,13 +29,13 @@ std::vector<std::vector<said>> in_every_call(const scene& play) {
 }
 
 template <class Check>
-void check_each(const std::vector<std::vector<said>>& all, Check&& check) {
+void check_each(const std::vector<std::vector<call_record>>& all, Check&& check) {
   const std::vector<named_call> calls = every_call();
   REQUIRE(all.size() == calls.size());
   for (std::size_t i = 0; i < calls.size(); ++i) {
     REQUIRE(all[i].size() == 3);
     for (int rank = 0; rank < 3; ++rank) {
-      const said& one = all[i][at(rank)];
+      const call_record& one = all[i][at(rank)];
       INFO(calls[i].name << ", rank " << rank << ": expected " << one.expected << ", got "
                          << one.got << " " << one.cause);
       CHECK(one.code == VELO_ERR_PEER);
@@ -80,7 +79,7 @@ TEST_CASE("a rank lost to its host inside any collective ends it on all ranks at
     });
   });
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));  // not the deadline
-  check_each(all, [](const std::string&, int rank, const said& one) {
+  check_each(all, [](const std::string&, int rank, const call_record& one) {
     CHECK(one.rank == rank);
     CHECK(one.got == own_host(rank));
     CHECK(
@@ -93,7 +92,7 @@ TEST_CASE("a rank that is late for any collective ends it by the host's word at 
     const auto begin = std::chrono::steady_clock::now();
     std::atomic<int> over{0};
     std::atomic<bool> waited{true};
-    std::vector<said> each = on_ranks(host, 400, [&](const rank_of_group& me) {
+    std::vector<call_record> each = on_ranks(host, 400, [&](const rank_of_group& me) {
       call_tensors v(7000, 3);
       if (me.rank == 1)
         while (over < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -105,7 +104,7 @@ TEST_CASE("a rank that is late for any collective ends it by the host's word at 
     if (!waited) each.clear();
     return each;
   });
-  check_each(all, [](const std::string&, int rank, const said& one) {
+  check_each(all, [](const std::string&, int rank, const call_record& one) {
     CHECK(one.got == own_host(rank));
     CHECK(ends_in(one.cause, "returned -110: rank missing"));
   });
@@ -124,7 +123,7 @@ TEST_CASE("a late rank that the host names is the one at fault") {
       return done;
     });
   });
-  check_each(all, [](const std::string& name, int rank, const said& one) {
+  check_each(all, [](const std::string& name, int rank, const call_record& one) {
     if (rank == 1 || name == "messages") return;  // of messages a host knows the two ranks alone
     CHECK(one.rank == 1);
     CHECK(one.got == "rank 1 not there");
@@ -137,7 +136,7 @@ TEST_CASE("a rank that the host finds late for a group, a part or a message is n
   fake_host host(3, "gather messages part");
   host.name_late_ranks();
   std::atomic<int> over{0};
-  const std::vector<said> made = on_ranks(host, 400, [&](const rank_of_group& me) {
+  const std::vector<call_record> made = on_ranks(host, 400, [&](const rank_of_group& me) {
     const numbers x(f32, 10, 0);
     const velo_tensor view = x.view();
     velo_status done = VELO_OK;
@@ -155,14 +154,14 @@ TEST_CASE("a rank that the host finds late for a group, a part or a message is n
   const velo_host_collectives table = other.table(0);
   const velo_group_desc desc = velo::testing::over(table, 0, 2, 200);
   velo_group none = nullptr;
-  const said alone = told(velo_group_create(context, &desc, &none));
+  const call_record alone = record_of(velo_group_create(context, &desc, &none));
   CHECK(alone.code == VELO_ERR_PEER);
   CHECK(alone.rank == 1);
   CHECK(alone.got == "rank 1 not there");
   CHECK(ends_in(alone.cause, "returned -110: rank missing"));
 }
 
-TEST_CASE("a rank that calls something else than any collective is told to all over a host") {
+TEST_CASE("a rank that calls something other than a collective is named to all over a host") {
   const auto all = in_every_call([](const named_call& is, fake_host& host) {
     const bool is_barrier = std::string(is.name) == "barrier";
     const bool is_message = std::string(is.name) == "messages";
@@ -174,7 +173,7 @@ TEST_CASE("a rank that calls something else than any collective is told to all o
       return velo_group_broadcast(me.stream, me.group, 0, &x);
     });
   });
-  check_each(all, [](const std::string& name, int rank, const said& one) {
+  check_each(all, [](const std::string& name, int rank, const call_record& one) {
     if (name == "messages") {  // two ranks alone compare what they send and receive
       if (rank == 2) CHECK(one.got == "rank 1 with send of 6999 float32 to rank 2");
       return;
@@ -185,7 +184,7 @@ TEST_CASE("a rank that calls something else than any collective is told to all o
   });
 }
 
-TEST_CASE("an abort by a rank that the others wait for is told in any collective over a host") {
+TEST_CASE("an abort by an awaited rank reaches all ranks in any collective over a host") {
   const auto all = in_every_call([](const named_call& is, fake_host& host) {
     return on_ranks(host, deadline_of(is), [&](const rank_of_group& me) {
       call_tensors v(7000, 3);
@@ -195,8 +194,8 @@ TEST_CASE("an abort by a rank that the others wait for is told in any collective
       return is.call(place_of(me), v);
     });
   });
-  check_each(all, [](const std::string& name, int rank, const said& one) {
-    // Who exchanges messages is in no call that all share: its own host ends it by the deadline.
+  check_each(all, [](const std::string& name, int rank, const call_record& one) {
+    // An exchange of messages is no call of all ranks: the rank's own host ends it at the deadline.
     const bool hears = name != "messages" || rank == 1;
     CHECK(one.got == (hears ? "an abort by rank 1" : own_host(rank)));
   });

@@ -24,11 +24,11 @@ inline velo_group_desc over(const velo_host_collectives& table, int rank, int si
   return desc;
 }
 
-// body(rank) on a thread for each rank of the host, with a group over it; what each said. created:
-// where the group was not made.
+// body(rank) on a thread for each rank of the host, with a group over it; returns their records.
+// created: where the group was not made.
 template <class Body>
-std::vector<said> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body) {
-  std::vector<said> all(at(host.size()));
+std::vector<call_record> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body) {
+  std::vector<call_record> all(at(host.size()));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < host.size(); ++rank)
     threads.emplace_back([&, rank] {
@@ -42,7 +42,7 @@ std::vector<said> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body
       if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
       me.rank = rank, me.size = host.size();
       if (done == VELO_OK) done = body(me);
-      all[at(rank)] = told(done);
+      all[at(rank)] = record_of(done);
       velo_context_destroy(me.context);
     });
   for (std::thread& one : threads) one.join();

@@ -9,8 +9,8 @@ using namespace velo::testing;
 
 namespace {
 
-void require_good(const std::vector<said>& all) {
-  for (const said& one : all) {
+void require_good(const std::vector<call_record>& all) {
+  for (const call_record& one : all) {
     INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " " << one.cause);
     REQUIRE(one.code == VELO_OK);
   }
@@ -24,7 +24,9 @@ velo_status sum(const rank_of_group& me, std::int64_t count) {
 
 }  // namespace
 
-TEST_CASE("whatever a host has, every collective gives what threads get, bit for bit") {
+TEST_CASE(
+    "every collective over a host has the bits of the one over threads, for every set of "
+    "functions") {
   for (const char* functions : {"gather", "to_all", "broadcast", "messages", "gather to_all",
                                 "gather to_all broadcast messages"})
     for (const int size : {1, 2, 3}) {
@@ -105,10 +107,10 @@ TEST_CASE("messages and parts are the host's, or refused by the function that is
   require_good(on_ranks(without, 20000, [&](const rank_of_group& me) -> velo_status {
     const numbers x(f32, 3, me.rank);
     const velo_tensor view = x.view();
-    const said one = told(velo_group_send(me.stream, me.group, 1 - me.rank, &view));
+    const call_record one = record_of(velo_group_send(me.stream, me.group, 1 - me.rank, &view));
     const std::int32_t all[] = {0, 1};
     velo_group none = nullptr;
-    const said other = told(velo_group_create_part(me.group, all, 2, nullptr, &none));
+    const call_record other = record_of(velo_group_create_part(me.group, all, 2, nullptr, &none));
     const bool right = one.code == VELO_ERR_UNSUPPORTED &&
                        one.expected == "a host with the functions send and receive" &&
                        other.code == VELO_ERR_UNSUPPORTED &&
@@ -121,11 +123,11 @@ TEST_CASE("the functions of a part that velo cannot use are released") {
   const std::int32_t both[] = {0, 1};
   SECTION("they are too few") {
     fake_host host(2, "gather part", "reduce abort");
-    const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+    const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
       velo_group none = nullptr;
       return velo_group_create_part(me.group, both, 2, nullptr, &none);
     });
-    for (const said& one : all) {
+    for (const call_record& one : all) {
       CHECK(one.code == VELO_ERR_NULL);
       CHECK(one.argument == "part.all_gather");
     }
@@ -139,11 +141,11 @@ TEST_CASE("the functions of a part that velo cannot use are released") {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return fake_host::answer();
     });
-    const std::vector<said> all = on_ranks(host, 150, [&](const rank_of_group& me) {
+    const std::vector<call_record> all = on_ranks(host, 150, [&](const rank_of_group& me) {
       velo_group none = nullptr;
       return velo_group_create_part(me.group, both, 2, nullptr, &none);
     });
-    for (const said& one : all) CHECK(one.code == VELO_ERR_PEER);
+    for (const call_record& one : all) CHECK(one.code == VELO_ERR_PEER);
     CHECK(all[0].got == "a failure of its functions");
     CHECK(all[1].cause == "a function of the host has not returned after 150 ms");
     go = true;
@@ -163,7 +165,7 @@ TEST_CASE("a part that is waited for when its parent ends says what ended that")
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       return fake_host::answer();
     });
-  const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+  const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
     std::thread other([&] {
       while (inside < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       velo_group_abort(me.group);
@@ -198,7 +200,7 @@ TEST_CASE("a failure of the host is named to every rank, and to whoever waits") 
       return call == 2 ? one.says : fake_host::answer();
     });
     std::atomic<int> waited{0};
-    const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+    const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
       velo_status done = sum(me, 100);
       if (done != VELO_OK) return done;
       done = sum(me, 100);
@@ -209,7 +211,7 @@ TEST_CASE("a failure of the host is named to every rank, and to whoever waits") 
       }
       return sum(me, 100);
     });
-    for (const said& got : all) {
+    for (const call_record& got : all) {
       CHECK(got.code == VELO_ERR_PEER);
       CHECK(got.rank == 1);
       CHECK(got.got == "rank 1 whose host failed");
@@ -227,9 +229,9 @@ TEST_CASE("a function that throws, and one that does not return") {
       if (call == 2) throw std::runtime_error("no more");
       return {};
     });
-    const std::vector<said> all =
+    const std::vector<call_record> all =
         on_ranks(host, 20000, [&](const rank_of_group& me) { return sum(me, 100); });
-    for (const said& got : all) CHECK(got.code == VELO_ERR_PEER);
+    for (const call_record& got : all) CHECK(got.code == VELO_ERR_PEER);
     CHECK(all[0].cause == "broadcast threw an exception: no more");
     CHECK(host.aborted() > 0);
     CHECK(host.await_released(2));
@@ -241,7 +243,7 @@ TEST_CASE("a function that throws, and one that does not return") {
       while (call == 1 && !go) std::this_thread::sleep_for(std::chrono::milliseconds(5));
       return {};
     });
-  const std::vector<said> all =
+  const std::vector<call_record> all =
       on_ranks(host, 1500, [&](const rank_of_group& me) { return sum(me, 100); });
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(all[at(rank)].code == VELO_ERR_PEER);
@@ -252,19 +254,19 @@ TEST_CASE("a function that throws, and one that does not return") {
   CHECK(host.await_released(2));
 }
 
-TEST_CASE("an abort and a rank that has other terms are told by way of the host") {
+TEST_CASE("an abort and a rank with other terms are reported by way of the host") {
   {
     fake_host host(3, "gather");
-    const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+    const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
       if (me.rank == 2) velo_group_abort(me.group);
       return sum(me, 100);
     });
-    for (const said& got : all) CHECK(got.got == "an abort by rank 2");
+    for (const call_record& got : all) CHECK(got.got == "an abort by rank 2");
     CHECK(host.await_released(3));  // no thread is in its functions any more
   }
   {
     fake_host host(3, "gather abort");  // one that is in the middle, with nobody else there
-    const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+    const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
       if (me.rank != 2) return sum(me, 100);
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       return velo_group_abort(me.group);
@@ -273,24 +275,24 @@ TEST_CASE("an abort and a rank that has other terms are told by way of the host"
     CHECK(host.await_released(3));
   }
   fake_host host(3, "to_all");
-  const std::vector<said> all =
+  const std::vector<call_record> all =
       on_ranks(host, 20000, [&](const rank_of_group& me) { return sum(me, me.rank == 1 ? 7 : 8); });
-  for (const said& got : all) {
+  for (const call_record& got : all) {
     INFO(got.cause);
     CHECK(got.got == "rank 1 with all_reduce of 7 float32, sum");
   }
   CHECK(host.await_released(3));
 }
 
-TEST_CASE("what ranks give each other must be what the others expect, over a host, too") {
+TEST_CASE("the parts that ranks send must be those that their peers expect, over a host, too") {
   fake_host host(3, "gather");
-  const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+  const std::vector<call_record> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
     const std::vector<std::int64_t> four(3, 4);
     const numbers in(f32, me.rank == 2 ? 5 : 4, 1), out(f32, 12, 1);
     const velo_tensor from = in.view(), to = out.view();
     return velo_group_gather_v(me.stream, me.group, 0, &from, four.data(), nullptr, &to);
   });
-  for (const said& got : all) {
+  for (const call_record& got : all) {
     CHECK(got.rank == 2);
     CHECK(got.expected == "gather of 4 float32 to rank 0 (operation 1)");
     CHECK(got.got == "rank 2 with gather of 5 float32 to rank 0");
@@ -324,18 +326,18 @@ TEST_CASE("ranks whose hosts have other functions, and tables that are none, are
   refused(over(few.table(0), 2, 2), VELO_ERR_ARGUMENT, "desc.rank");
   CHECK(few.released() == 0);
 
-  std::vector<said> all(2);
+  std::vector<call_record> all(2);
   std::thread other([&] {
     const live_context its;
     velo_host_collectives mixed = few.table(1);
     mixed.broadcast = many.table(1).broadcast;
     velo_group none = nullptr;
     const velo_group_desc with = over(mixed, 1, 2);
-    all[1] = told(velo_group_create(its, &with, &none));
+    all[1] = record_of(velo_group_create(its, &with, &none));
   });
   const velo_host_collectives own = few.table(0);
   const velo_group_desc with = over(own, 0, 2);
-  all[0] = told(velo_group_create(context, &with, &group));
+  all[0] = record_of(velo_group_create(context, &with, &group));
   other.join();
   CHECK(all[0].code == VELO_ERR_PEER);
   CHECK(all[0].got == "rank 1 with others");

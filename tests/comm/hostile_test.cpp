@@ -33,7 +33,7 @@ velo_group_desc rank_of_two(const std::string& name, int rank, std::int64_t time
   return desc;
 }
 
-ending meets(const member& me) {
+ending run_barrier(const member& me) {
   return ending_of(velo_group_barrier(me.stream, me.group));
 }
 
@@ -84,7 +84,7 @@ bool become(uid_t user) {
   return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
 }
 
-// A rank of two as a user, where `prepare` has run; it meets the other.
+// A rank of two as a user, where `prepare` has run; it joins the other.
 void start_as(
     processes& ranks, uid_t user, const velo_group_desc& desc,
     const std::function<void()>& prepare = [] {}) {
@@ -127,7 +127,7 @@ struct shared_memory {
   std::size_t bytes = 0;
 };
 
-// Of this process's group, the only one.
+// The area of this process's only group.
 shared_memory mapped_area() {
   shared_memory found;
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
@@ -180,7 +180,7 @@ TEST_CASE("processes that connect and say nothing, half, or nonsense hold no ran
   const std::string name = processes::name();
   const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0), meets);
+  ranks.start_rank(rank_of_two(name, 0), run_barrier);
   std::vector<int> lines;
   for (int i = 0; i < 40; ++i) lines.push_back(connect_to(path));
   const auto say = [&](int line, const void* bytes, std::size_t size) {
@@ -196,7 +196,7 @@ TEST_CASE("processes that connect and say nothing, half, or nonsense hold no ran
     say(lines[3 + i], &other, sizeof other);
   }
   const std::int64_t begin = monotonic_ns();
-  ranks.start_rank(rank_of_two(name, 1), meets);
+  ranks.start_rank(rank_of_two(name, 1), run_barrier);
   const std::vector<ending> all = ranks.wait();
   for (const ending& one : all) {
     INFO(one.expected << ": " << one.got);
@@ -210,7 +210,7 @@ TEST_CASE("a silent process makes a rank that does not come no later to be named
   const std::string name = processes::name();
   const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0, 1500), meets);
+  ranks.start_rank(rank_of_two(name, 0, 1500), run_barrier);
   const int line = connect_to(path);
   const ending one = ranks.wait()[0];
   CHECK(one.code == VELO_ERR_PEER);
@@ -241,7 +241,7 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
     const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
     const int listening = listen_at(path);
     processes ranks;
-    ranks.start_rank(rank_of_two(name, 1), meets);
+    ranks.start_rank(rank_of_two(name, 1), run_barrier);
     std::atomic<bool> over{false};
     std::vector<int> lines;
     std::thread liar([&] {
@@ -254,7 +254,7 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
     });
     pause_ms(100);
     const std::int64_t begin = monotonic_ns();
-    ranks.start_rank(rank_of_two(name, 0), meets);
+    ranks.start_rank(rank_of_two(name, 0), run_barrier);
     for (const ending& rank : ranks.wait()) {
       INFO(rank.expected << ": " << rank.got << " " << rank.cause);
       CHECK(rank.code == VELO_OK);
@@ -271,7 +271,7 @@ TEST_CASE("a made-up release reaches the record without control characters") {
   const std::string name = processes::name();
   const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0), meets);
+  ranks.start_rank(rank_of_two(name, 0), run_barrier);
   greeting odd;
   constexpr char made_up[] = "1\n\x1b[31m\x7f\xc2\x9b%s\xff";
   std::memcpy(odd.release, made_up, sizeof made_up);
@@ -390,21 +390,21 @@ TEST_CASE(
     rmdir(own.c_str());
     return found;
   };
-  const char* told = std::getenv("XDG_RUNTIME_DIR");
-  const std::string before = told != nullptr ? told : "";
+  const char* folder = std::getenv("XDG_RUNTIME_DIR");
+  const std::string before = folder != nullptr ? folder : "";
   REQUIRE(setenv("XDG_RUNTIME_DIR", runtime, 1) == 0);
   CHECK(folder_with(0700) == own);
   CHECK(folder_with(0755) != own);
-  // A rank that is not told finds rank 0 in the shared folder, and the other way round.
+  // A rank without XDG_RUNTIME_DIR finds rank 0 in the shared folder, and the other way round.
   REQUIRE(chmod(runtime, 0700) == 0);
   const std::string name = processes::name();
   processes ranks;
   unsetenv("XDG_RUNTIME_DIR");
-  ranks.start_rank(rank_of_two(name, 0), meets);
+  ranks.start_rank(rank_of_two(name, 0), run_barrier);
   REQUIRE(setenv("XDG_RUNTIME_DIR", runtime, 1) == 0);
-  ranks.start_rank(rank_of_two(name, 1), meets);
+  ranks.start_rank(rank_of_two(name, 1), run_barrier);
   for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
-  told != nullptr ? setenv("XDG_RUNTIME_DIR", before.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
+  folder != nullptr ? setenv("XDG_RUNTIME_DIR", before.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
   rmdir(own.c_str());
   CHECK(rmdir(runtime) == 0);
 }

@@ -1,5 +1,5 @@
-// Ranks of simulated hosts: threads, with a group inside each host and one across for each place,
-// whose bytes are counted.
+// Ranks of simulated hosts as threads, with a group inside each host and, for each local rank, one
+// across hosts, whose bytes are counted.
 #pragma once
 
 #include <atomic>
@@ -33,7 +33,7 @@ inline std::int64_t sum_of(const numbers& all) {
   return sum;
 }
 
-// Counts the bytes of what is for others.
+// Counts the bytes that go to other ranks.
 class counting final : public comm::transport {
  public:
   counting(std::unique_ptr<comm::transport> link, std::atomic<std::int64_t>& bytes)
@@ -56,34 +56,34 @@ class counting final : public comm::transport {
   std::atomic<std::int64_t>& bytes_;
 };
 
-// A rank's wrong count of rows, for or of another one: across hosts, of one that stands in for it,
-// of its own host, of itself, and where there is one host, one rank a host, or one rank.
+// A rank's wrong count of rows to or from another rank: on another host, with the same local rank
+// or not, on its own host, itself, and with one host, one rank a host, or one rank.
 struct wrong_count {
-  int hosts, near, rank, other;
+  int hosts, per_host, rank, other;
 };
 inline constexpr wrong_count wrong_counts[] = {{2, 2, 1, 3}, {2, 2, 1, 2}, {2, 2, 0, 0},
                                                {3, 1, 0, 2}, {1, 3, 2, 0}, {1, 2, 1, 1},
                                                {1, 1, 0, 0}};
 
-// Ranks of simulated hosts: a group of all, one for each host, and one across for each place.
+// A group of all ranks, one for each host, and one across hosts for each local rank.
 struct hosts {
-  hosts(int count, int near, std::int64_t timeout_ms = 20000)
-      : count(count), near(near), all(count * near, group_desc(timeout_ms)) {
-    inside.resize(at(count * near));
+  hosts(int count, int per_host, std::int64_t timeout_ms = 20000)
+      : count(count), per_host(per_host), all(count * per_host, group_desc(timeout_ms)) {
+    inside.resize(at(count * per_host));
     across = inside;
     const velo_group_desc desc = group_desc(timeout_ms);
     for (int host = 0; host < count; ++host) {
       std::vector<velo_context> contexts;
-      for (int place = 0; place < near; ++place)
-        contexts.push_back(all.context(host * near + place));
-      REQUIRE(velo_group_create_local(contexts.data(), near, &desc, &inside[at(host * near)]) ==
-              VELO_OK);
+      for (int local = 0; local < per_host; ++local)
+        contexts.push_back(all.context(host * per_host + local));
+      REQUIRE(velo_group_create_local(contexts.data(), per_host, &desc,
+                                      &inside[at(host * per_host)]) == VELO_OK);
     }
-    for (int place = 0; place < near; ++place) {
+    for (int local = 0; local < per_host; ++local) {
       auto links =
           comm::make_local(count, comm::shared_area::slot_for(65536, count), desc.timeout_ns);
       for (int host = 0; host < count; ++host) {
-        const int rank = host * near + place;
+        const int rank = host * per_host + local;
         auto& owner = core::resolve<core::context>(all.context(rank), "context");
         across[at(rank)] = core::handle_of(core::make_object<comm::group>(
             &owner, owner, std::make_unique<counting>(std::move(links[at(host)]), crossed),
@@ -101,7 +101,7 @@ struct hosts {
   }
   bool ended_across(int rank) const { return info_of(across[at(rank)]).failed == 1; }
 
-  const int count, near;
+  const int count, per_host;
   std::atomic<std::int64_t> crossed{0};
   local_ranks all;
   std::vector<velo_group> inside, across;

@@ -1,4 +1,4 @@
-// What groups say of themselves, as JSON.
+// Descriptions of groups as JSON.
 #pragma once
 
 #include <jansson.h>

@@ -38,17 +38,17 @@ std::string lock_of(const std::string& name) {
 }
 
 // The failure of rank 0 where a call fails.
-velo::core::failure meet_without(call which, const std::string& name) {
-  velo::core::failure said;
+velo::core::failure rendezvous_without(call which, const std::string& name) {
+  velo::core::failure caught;
   failing = which;
   try {
     velo::comm::rendezvous(
         {name, 0, 2, std::int64_t{1} << 32, velo::comm::shared_area::least_slot(2), {}});
   } catch (const velo::core::failure& one) {
-    said = one;
+    caught = one;
   }
   failing = call::none;
-  return said;
+  return caught;
 }
 
 }  // namespace
@@ -67,26 +67,26 @@ TEST_CASE("a lock that cannot be had is an error of the system, and no file stay
   const std::string name = "lock-" + std::to_string(getpid());
   for (const call which : {call::fstat, call::stat, call::flock}) {
     INFO("call " << static_cast<int>(which));
-    const velo::core::failure said = meet_without(which, name);
-    CHECK(said.code == VELO_ERR_IO);
-    CHECK(std::string(said.argument) == "desc.name");
-    CHECK(std::string(said.cause) ==
+    const velo::core::failure caught = rendezvous_without(which, name);
+    CHECK(caught.code == VELO_ERR_IO);
+    CHECK(std::string(caught.argument) == "desc.name");
+    CHECK(std::string(caught.cause) ==
           (which == call::flock ? "No locks available" : "Input/output error"));
     CHECK(access(lock_of(name).c_str(), F_OK) != 0);
   }
 }
 
-TEST_CASE("a lock that cannot be had leaves the lock of another rank 0 where it is") {
+TEST_CASE("a lock that cannot be taken leaves the lock of another rank 0 in place") {
   const std::string name = "locked-" + std::to_string(getpid());
   const int others = open(lock_of(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   REQUIRE(others >= 0);
-  CHECK(meet_without(call::flock, name).code == VELO_ERR_IO);
+  CHECK(rendezvous_without(call::flock, name).code == VELO_ERR_IO);
   CHECK(access(lock_of(name).c_str(), F_OK) == 0);
   close(others);
   unlink(lock_of(name).c_str());
 }
 
-TEST_CASE("a rank 0 takes away what others left that were killed, and nothing of one that waits") {
+TEST_CASE("a rank 0 removes the files of killed ones, and none of a waiting one") {
   const std::string name = "left-" + std::to_string(getpid()),
                     folder = velo::comm::rendezvous_folder() + "/";
   const auto is_there = [&](const std::string& file) {

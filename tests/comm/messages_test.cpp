@@ -18,7 +18,7 @@ std::int32_t word(int from, int to, std::size_t i) {
 
 }  // namespace
 
-TEST_CASE("what one rank sends another receives, in order and of any size") {
+TEST_CASE("a rank receives the messages of another in order and of any size") {
   const local_ranks ranks(2);
   std::atomic<int> wrong{0};
   ranks.require([&](int rank) {
@@ -97,7 +97,7 @@ TEST_CASE("messages and collectives of a group go side by side") {
       if (done == VELO_OK)
         done = velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), nullptr, &view, &view);
       if (done != VELO_OK) return done;
-      // Of the three numbers the receiver's is the sender's.
+      // The receiver's number is now the sender's.
       const int sender = round % 3, receiver = (round + 1) % 3;
       wrong += x[0] != 3 + 3 * round + sender - receiver;
     }
@@ -140,7 +140,7 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   const velo_tensor all = ints(x, hundred), few = ints(y, ten);
   SECTION("another size") {
     const local_ranks ranks(2);
-    const std::vector<said> told_all = ranks.run([&](int rank) {
+    const std::vector<call_record> told_all = ranks.run([&](int rank) {
       return rank == 0 ? velo_group_send(ranks.stream(0), ranks.group(0), 1, &all)
                        : velo_group_receive(ranks.stream(1), ranks.group(1), 0, &few);
     });
@@ -153,7 +153,8 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   }
   SECTION("none") {
     const local_ranks ranks(3, group_desc(120));
-    const said late = told(velo_group_receive(ranks.stream(1), ranks.group(1), 2, &all));
+    const call_record late =
+        record_of(velo_group_receive(ranks.stream(1), ranks.group(1), 2, &all));
     CHECK(late.code == VELO_ERR_PEER);
     CHECK(late.rank == 2);
     CHECK(late.expected == "receive of 100 int32 from rank 2 within 120 ms");
@@ -164,7 +165,7 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
     std::vector<std::int32_t> large(1 << 20);
     const std::int64_t size = 1 << 20;
     const velo_tensor view = ints(large, size);
-    const said late = told(velo_group_send(ranks.stream(0), ranks.group(0), 1, &view));
+    const call_record late = record_of(velo_group_send(ranks.stream(0), ranks.group(0), 1, &view));
     CHECK(late.code == VELO_ERR_PEER);
     CHECK(late.rank == 1);
   }
@@ -172,7 +173,7 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
     const local_ranks ranks(2);
     const lateness late_by;
     const std::int64_t begin = monotonic_ns();
-    const std::vector<said> told_all = ranks.run([&](int rank) {
+    const std::vector<call_record> told_all = ranks.run([&](int rank) {
       if (rank == 0) {
         velo_group_send(ranks.stream(0), ranks.group(0), 1, &all);
         velo_group_destroy(ranks.group(0));
@@ -213,7 +214,7 @@ TEST_CASE("a rank that waits itself is not named, but the one that all wait for"
   for (const last how : {last::receives, last::exchanges, last::meets}) {
     INFO("rank 2: " << static_cast<int>(how));
     const local_ranks ranks(3, group_desc(200));
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       std::vector<std::int32_t> x(100), y(1 << 20);
       const std::int64_t hundred = 100, many = 1 << 20;
       const velo_tensor few = ints(x, hundred), much = ints(y, many);
@@ -231,7 +232,7 @@ TEST_CASE("a rank that waits itself is not named, but the one that all wait for"
       return velo_group_barrier(stream, group);
     });
     for (const int rank : {1, 2}) {
-      const said& one = all[static_cast<std::size_t>(rank)];
+      const call_record& one = all[static_cast<std::size_t>(rank)];
       INFO("rank " << rank << ": " << one.expected);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == 0);
@@ -240,16 +241,16 @@ TEST_CASE("a rank that waits itself is not named, but the one that all wait for"
   }
 }
 
-TEST_CASE("where ranks wait for each other alone, those that are waited for are named") {
+TEST_CASE("if ranks only wait for each other, the awaited ones are named") {
   const local_ranks ranks(2, group_desc(100));
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     std::vector<std::int32_t> x(100);
     const std::int64_t hundred = 100;
     const velo_tensor few = ints(x, hundred);
     if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
     return velo_group_receive(ranks.stream(rank), ranks.group(rank), 1 - rank, &few);
   });
-  for (const said& one : all) {
+  for (const call_record& one : all) {
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.got == "rank 1 not there");  // by the word of rank 0, which waited first
   }

@@ -1,6 +1,6 @@
 // One rank of four calls something else than the others: another collective, dtype, count, root or
-// reduction, or the next call first. All are told, and who it was. VELO_MISMATCHES: how many are
-// tried.
+// reduction, or the next call first. All ranks get a record that names it. VELO_MISMATCHES: how
+// many are tried.
 #include <cstdlib>
 #include <random>
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int size = 4;
 
-// What a rank calls; of what its collective does not have, the number says nothing.
+// The call of a rank. Numbers that its collective does not use are ignored.
 struct asked {
   int kind = 0, dtype = 0, count = 0, root = 0, op = 0;
 
@@ -90,13 +90,13 @@ class drawn {
 };
 
 int tries() {
-  const char* said = std::getenv("VELO_MISMATCHES");
-  return said != nullptr ? std::atoi(said) : 150;
+  const char* setting = std::getenv("VELO_MISMATCHES");
+  return setting != nullptr ? std::atoi(setting) : 150;
 }
 
 }  // namespace
 
-TEST_CASE("whatever one rank calls instead, all are told who it was") {
+TEST_CASE("every other call of one rank is reported to all with that rank") {
   drawn from;
   const int all = tries();
   REQUIRE(all > 0);
@@ -108,13 +108,13 @@ TEST_CASE("whatever one rank calls instead, all are told who it was") {
                 << "/" << is.op << ", rank " << culprit << " " << next.what() << "/" << next.dtype
                 << "/" << next.count << "/" << next.root << "/" << next.op);
     const local_ranks ranks(size);
-    const std::vector<said> told_by = ranks.run([&](int rank) {
+    const std::vector<call_record> told_by = ranks.run([&](int rank) {
       const bool odd = rank == culprit;
       const velo_status done = (odd ? next : is).call(ranks.stream(rank), ranks.group(rank));
       if (done != VELO_OK || !early) return done;
       return (odd ? is : next).call(ranks.stream(rank), ranks.group(rank));
     });
-    for (const said& one : told_by) {
+    for (const call_record& one : told_by) {
       INFO(one.expected << ": " << one.got);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == culprit);

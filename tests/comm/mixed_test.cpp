@@ -32,7 +32,7 @@ int operations(int usual) {
   return given != nullptr ? std::atoi(given) : usual;
 }
 
-// What a member of a group has at a place of its input.
+// The element at index i of a member's input.
 std::int32_t element(int operation, int member, std::int64_t i) {
   const auto x = static_cast<std::uint32_t>(operation * 7919 + member * 104729) * 2654435761u +
                  static_cast<std::uint32_t>(i) * 40503u;

@@ -69,11 +69,11 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
   script.holds = [&](int from, int to, int tag) {  // rank 2 meets rank 0 last
     return !is_aborted && from == 0 && to == 2 && tag == tag_of(flow::opening);
   };
-  said made[3], ends[3];
+  call_record made[3], ends[3];
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      made[rank] = told(ranks[rank].join(job, 3, rank));
+      made[rank] = record_of(ranks[rank].join(job, 3, rank));
       if (rank == 1) {
         velo_group_abort(ranks[1].group);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 2 hears of it
@@ -81,7 +81,7 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
       }
       while (!is_aborted) std::this_thread::yield();
       std::vector<float> x(10, 1.0f);
-      ends[rank] = told(sum(ranks[rank], x));
+      ends[rank] = record_of(sum(ranks[rank], x));
     });
   for (std::thread& one : threads) one.join();
   for (const int rank : {0, 1, 2}) {
@@ -109,15 +109,15 @@ TEST_CASE("a fault that reaches a rank by way of its host is the one that ended 
     script.looked = [&, kind = kind](int to, int from, int tag) {
       if (met == 4 && to == 2 && from == 0 && tag == tag_of(kind)) waits = true;
     };
-    said ends[4];
+    call_record ends[4];
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 4; ++rank)
       threads.push_back(start_on_host(script, "0011", rank, [&, rank] {
-        ends[rank] = told(ranks[rank].join(job, 4, rank));
+        ends[rank] = record_of(ranks[rank].join(job, 4, rank));
         ++met;
         while (met < 4) std::this_thread::yield();
         std::vector<float> x(100000, 1.0f);
-        if (ends[rank].code == VELO_OK) ends[rank] = told(sum(ranks[rank], x));
+        if (ends[rank].code == VELO_OK) ends[rank] = record_of(sum(ranks[rank], x));
       }));
     while (!waits) std::this_thread::yield();
     for (int rank = 0; rank < 4; ++rank)  // rank 3 gets all that it needs to go inside
@@ -125,7 +125,7 @@ TEST_CASE("a fault that reaches a rank by way of its host is the one that ended 
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 3 is inside
     CHECK(velo_group_abort(ranks[aborts].group) == VELO_OK);
     for (std::thread& one : threads) one.join();
-    for (const said& one : ends) {
+    for (const call_record& one : ends) {
       INFO(one.expected << ": " << one.got);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.got == "an abort by rank " + std::to_string(aborts));

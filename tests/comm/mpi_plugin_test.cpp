@@ -1,5 +1,5 @@
 // The plugin for MPI where it is not there, not velo's, or of another release: a clear status each.
-// What it does where it is there needs mpirun: tests/comm/mpi.
+// Tests of a working plugin need mpirun: tests/comm/mpi.
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -28,16 +28,16 @@ record query(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a plugin that is not there is looked for where it may be") {
-  const record said = query("/nowhere::/usr/nothing");
-  CHECK(said.code == VELO_ERR_UNSUPPORTED);
-  CHECK(said.got.rfind("none in /nowhere:/usr/nothing:/", 0) == 0);  // and beside the library
+  const record answer = query("/nowhere::/usr/nothing");
+  CHECK(answer.code == VELO_ERR_UNSUPPORTED);
+  CHECK(answer.got.rfind("none in /nowhere:/usr/nothing:/", 0) == 0);  // and beside the library
 }
 
 TEST_CASE("a plugin of another release is named") {
-  const record said = query("/nowhere:" + folders + "/old");
-  CHECK(said.code == VELO_ERR_ABI);
-  CHECK(said.got == "velo 0.9.7");
-  CHECK(said.cause == folders + "/old/libvelo_mpi.so");
+  const record answer = query("/nowhere:" + folders + "/old");
+  CHECK(answer.code == VELO_ERR_ABI);
+  CHECK(answer.got == "velo 0.9.7");
+  CHECK(answer.cause == folders + "/old/libvelo_mpi.so");
 }
 
 TEST_CASE("a library that is no plugin, and a file that is no library") {
@@ -46,14 +46,14 @@ TEST_CASE("a library that is no plugin, and a file that is no library") {
   REQUIRE(mkdtemp(folder) != nullptr);
   const std::string file = std::string(folder) + "/libvelo_mpi.so";
   std::ofstream(file) << "no library\n";
-  const record said = query(folder);
-  CHECK(said.code == VELO_ERR_IO);
-  CHECK(said.got == "\"" + file + "\"");
+  const record answer = query(folder);
+  CHECK(answer.code == VELO_ERR_IO);
+  CHECK(answer.got == "\"" + file + "\"");
   std::remove(file.c_str());
   std::remove(folder);
 }
 
-TEST_CASE("what needs no plugin is there") {
+TEST_CASE("everything works that needs no plugin") {
   const live_context context;
   for (const velo_transport one :
        {VELO_TRANSPORT_AUTO, VELO_TRANSPORT_SELF, VELO_TRANSPORT_LOCAL, VELO_TRANSPORT_SHM})

@@ -32,7 +32,7 @@ inline int new_job() {
   return ++count;
 }
 
-// What a test decides, for as long as it lives; one at a time.
+// The script of a test while this object lives. There is one at a time.
 class scripted final : public mpi_script {
  public:
   scripted() {
@@ -128,19 +128,19 @@ class ranks_on_hosts {
   }
   const live_context& context(int of) const { return ranks_[at(of)]->context; }
 
-  // body(rank_of_group) on a thread for each rank, all at the same time; what each said.
+  // body(rank_of_group) on a thread for each rank, all at the same time; returns their records.
   template <class Body>
-  std::vector<said> run(Body&& body) const {
-    std::vector<said> all(ranks_.size());
+  std::vector<call_record> run(Body&& body) const {
+    std::vector<call_record> all(ranks_.size());
     std::vector<std::thread> threads;
     for (int of = 0; of < size(); ++of)
-      threads.emplace_back([&, of] { all[at(of)] = told(body(rank(of))); });
+      threads.emplace_back([&, of] { all[at(of)] = record_of(body(rank(of))); });
     for (std::thread& one : threads) one.join();
     return all;
   }
   template <class Body>
   void require(Body&& body) const {
-    for (const said& one : run(body)) {
+    for (const call_record& one : run(body)) {
       INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " "
                         << one.cause);
       REQUIRE(one.code == VELO_OK);

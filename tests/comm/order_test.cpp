@@ -25,7 +25,7 @@ TEST_CASE("every collective, dtype and reduction has the order of its ranks' hos
   for (const std::string hosts : placings) {
     const ranks_on_hosts ranks(hosts);
     std::vector<std::string> first(hosts.size());
-    const std::vector<said> all = ranks.run([&](const rank_of_group& me) {
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
       sweep of(me, hosts);
       of.run();
       first[static_cast<std::size_t>(me.rank)] = of.first();
@@ -84,8 +84,8 @@ TEST_CASE("a part has an order of its own, by its own ranks") {
   });
 }
 
-// What a host must tell the others: of an all_reduce each host gives and gets what there is once,
-// in two halves; of a reduce_scatter, for each rank elsewhere, that one's part of its own result.
+// The least traffic between hosts: in an all_reduce each host sends and receives all elements once,
+// in two halves; in a reduce_scatter it sends each remote rank its part of the host's sum.
 TEST_CASE("reductions leave a host once") {
   const struct {
     const char* hosts;

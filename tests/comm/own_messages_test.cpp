@@ -53,7 +53,7 @@ void require_right(const outcome& one) {
 
 }  // namespace
 
-TEST_CASE("what a rank sends itself it receives, in order and of any size") {
+TEST_CASE("a rank receives its own messages in order and of any size") {
   for (const int size : {1, 2, 4})
     everywhere(
         size,
@@ -207,7 +207,7 @@ TEST_CASE("a message to itself that is dropped with its stream ends no group") {
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
   ranks.require(
       [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
-  const said missed = told(velo_group_receive(ranks.stream(0), ranks.group(0), 0, &in));
+  const call_record missed = record_of(velo_group_receive(ranks.stream(0), ranks.group(0), 0, &in));
   CHECK(missed.code == VELO_ERR_PEER);
   CHECK(missed.cause == "it has sent itself nothing");
   velo_stream_clear(queue);

@@ -176,7 +176,7 @@ TEST_CASE("a part keeps its turn among the calls of its parent") {
 TEST_CASE("ranks that do not come to a part are named by the parent's numbers, and end nothing") {
   const local_ranks ranks(4);
   const velo_group_desc soon = group_desc(120);
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     if (rank != 1 && rank != 3) return velo_status{VELO_OK};
     return part_of(ranks.group(rank), {3, 0, 1, 2}, &soon).status;
   });
@@ -193,7 +193,7 @@ TEST_CASE("ranks that do not come to a part are named by the parent's numbers, a
 
   const lateness late_by;
   const std::int64_t begin = monotonic_ns();
-  const std::vector<said> left = ranks.run([&](int rank) {
+  const std::vector<call_record> left = ranks.run([&](int rank) {
     if (rank == 0) return part_of(ranks.group(0), {0, 2}).status;
     if (rank == 1) return part_of(ranks.group(1), {1, 3}).status;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -288,11 +288,11 @@ TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   CHECK(text_of(json_array_get(all, 4095), "state") == "dropped");
 }
 
-TEST_CASE("those that are left of a group go on without the others") {
+TEST_CASE("the survivors of a group go on without the others") {
   SECTION("threads, of which one left") {
     const local_ranks ranks(5);
     std::atomic<int> wrong{0};
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       if (rank == 2) {
         velo_group_destroy(ranks.group(2));
         return velo_status{VELO_OK};
@@ -308,7 +308,7 @@ TEST_CASE("those that are left of a group go on without the others") {
       wrong += value != 8;
       return done;
     });
-    for (const said& one : all) CHECK(one.code == VELO_OK);
+    for (const call_record& one : all) CHECK(one.code == VELO_OK);
     CHECK(wrong == 0);
   }
   SECTION("processes, of which two were killed, one after the other") {
@@ -366,7 +366,7 @@ TEST_CASE("those that are left of a group go on without the others") {
     const local_ranks ranks(3);
     const velo_group_desc soon = group_desc(100);
     velo_group_abort(ranks.group(1));
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       const survivors_of same(ranks.group(rank));
       if (same.status != VELO_OK) return same.status;
       if (info_of(same.get()).size != 3) return velo_status{-1};
@@ -378,6 +378,6 @@ TEST_CASE("those that are left of a group go on without the others") {
       const survivors_of fewer(same.get(), &soon);
       return info_of(fewer.get()).size == 2 ? fewer.status : velo_status{-2};
     });
-    for (const said& one : all) CHECK(one.code == VELO_OK);
+    for (const call_record& one : all) CHECK(one.code == VELO_OK);
   }
 }

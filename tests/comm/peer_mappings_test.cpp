@@ -106,7 +106,7 @@ constexpr call calls[] = {call::all_reduce, call::reduce_scatter, call::reduce_s
                           call::all_gather, call::all_gather_v,   call::all_to_all,
                           call::broadcast};
 
-// Of `each` elements for each rank, or of as many in uneven parts.
+// Calls with `each` elements for each rank, or as many in uneven parts.
 velo_status carry_out(const member& me, call what, std::int64_t each, velo_dtype dtype,
                       unsigned char* in, unsigned char* out) {
   const std::int64_t all = each * me.size;
@@ -152,7 +152,7 @@ void fill(unsigned char* at, std::int64_t count, velo_dtype dtype, int seed) {
 // Every call on pool memory, into other memory of the pool and into its own where it may be, beside
 // the same on memory that is the process's own; how many differ, and how many were read in place.
 ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
-  ending said;
+  ending report;
   int seed = 0;
   for (const velo_dtype dtype : {f32, bf16})
     for (const call what : calls)
@@ -169,21 +169,21 @@ ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
           done =
               carry_out(me, what, each, dtype, elsewhere ? own_in.data() : in.data(), out.data());
         if (done != VELO_OK) return ending_of(done);
-        said.value += std::memcmp(own_out.data(), out.data(), own_out.size()) != 0;
+        report.value += std::memcmp(own_out.data(), out.data(), own_out.size()) != 0;
         if (what != call::all_reduce) continue;
         done = carry_out(me, what, each, dtype, in.data(), in.data());
         if (done != VELO_OK) return ending_of(done);
-        said.value += std::memcmp(in.data(), own_out.data(),
-                                  static_cast<std::size_t>(each * me.size * dtype.bits / 8)) != 0;
+        report.value += std::memcmp(in.data(), own_out.data(),
+                                    static_cast<std::size_t>(each * me.size * dtype.bits / 8)) != 0;
       }
-  said.in_place = me.in_place();
-  said.code = VELO_OK;
-  return said;
+  report.in_place = me.in_place();
+  report.code = VELO_OK;
+  return report;
 }
 
 }  // namespace
 
-TEST_CASE("what lies in shared pools is read there, with the bits of what is staged") {
+TEST_CASE("tensors in shared pools are read in place, with the bits of staged ones") {
   struct {
     int size;
     std::int64_t each;
@@ -230,14 +230,14 @@ TEST_CASE("parts and survivors read what lies in the pools of their parent's ran
     const view sum(x.data(), count);
     const std::int32_t chosen[] = {2, 0};
     pooled inside = me;
-    ending said;
+    ending report;
     if (me.rank != 1) {
       if (velo_group_create_part(me.group, chosen, 2, nullptr, &inside.group) != VELO_OK)
         return ending();
       if (velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor) !=
           VELO_OK)
         return ending();
-      said.value = inside.in_place();
+      report.value = inside.in_place();
       velo_group_destroy(inside.group);
     }
     if (velo_group_barrier(me.stream, me.group) != VELO_OK) return ending();
@@ -247,9 +247,9 @@ TEST_CASE("parts and survivors read what lies in the pools of their parent's ran
         velo_group_shrink(me.group, nullptr, &inside.group) != VELO_OK)
       return ending();
     fill(x.data(), count, f32, me.rank);
-    said.code = velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor);
-    said.value += inside.in_place();
-    return said;
+    report.code = velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor);
+    report.value += inside.in_place();
+    return report;
   });
   const std::vector<ending> all = ranks.wait();
   CHECK(all[1].code == VELO_OK);
@@ -268,9 +268,9 @@ TEST_CASE("a rank killed while others read its memory is named to them, within 1
       const velo_status done =
           velo_group_all_reduce(me.stream, me.group, nullptr, &in.tensor, &out.tensor);
       if (done == VELO_OK) continue;
-      ending said = ending_of(done);
-      said.value = me.in_place();
-      return said;
+      ending report = ending_of(done);
+      report.value = me.in_place();
+      return report;
     }
   });
   const lateness late_by;
@@ -291,20 +291,20 @@ TEST_CASE("a rank killed while others read its memory is named to them, within 1
 TEST_CASE("a pool that is not shared, or is no pool, makes no group") {
   processes ranks;
   ranks.start([] {
-    ending said;
+    ending report;
     velo_context context = nullptr;
     velo_pool ordinary = nullptr;
     if (velo_context_create(nullptr, &context) != VELO_OK ||
         velo_pool_create(nullptr, &ordinary) != VELO_OK)
-      return said;
+      return report;
     velo_group_desc desc = group_desc();
     desc.pool = ordinary;
     velo_group made = nullptr;
-    said = ending_of(velo_group_create(context, &desc, &made));
+    report = ending_of(velo_group_create(context, &desc, &made));
     velo_pool_destroy(ordinary);
-    said.value = velo_group_create(context, &desc, &made);
+    report.value = velo_group_create(context, &desc, &made);
     velo_context_destroy(context);
-    return said;
+    return report;
   });
   const ending one = ranks.wait()[0];
   CHECK(one.code == VELO_ERR_ARGUMENT);

@@ -208,7 +208,7 @@ TEST_CASE("a start is refused once its group has ended or is destroyed; survivor
   sum_in_place sum(ranks.group(0), 10, 1);
   REQUIRE(sum.made == VELO_OK);
   REQUIRE(velo_group_abort(ranks.group(1)) == VELO_OK);
-  const said ended = told(velo_collective_start(ranks.stream(0), sum.handle));
+  const call_record ended = record_of(velo_collective_start(ranks.stream(0), sum.handle));
   CHECK(ended.code == VELO_ERR_PEER);
   CHECK(ended.rank == 1);
   const live_context alone;
@@ -220,7 +220,7 @@ TEST_CASE("a start is refused once its group has ended or is destroyed; survivor
   CHECK(velo_collective_start(alone.inline_stream(), of_first.handle) == VELO_ERR_PEER);
   REQUIRE(velo_group_shrink(first, nullptr, &second) == VELO_OK);
   velo_group_destroy(first);
-  const said gone = told(velo_collective_start(alone.inline_stream(), of_first.handle));
+  const call_record gone = record_of(velo_collective_start(alone.inline_stream(), of_first.handle));
   CHECK(gone.code == VELO_ERR_HANDLE);
   CHECK(gone.argument == "group");
   CHECK(gone.got == "a destroyed group");
@@ -229,9 +229,9 @@ TEST_CASE("a start is refused once its group has ended or is destroyed; survivor
   velo_group_destroy(second);
 }
 
-TEST_CASE("a rank whose plan does not fit the others' call is told so") {
+TEST_CASE("a rank whose plan does not fit the others' call fails with the mismatch") {
   const local_ranks ranks(2);
-  const std::vector<said> all = ranks.run([&](int rank) {
+  const std::vector<call_record> all = ranks.run([&](int rank) {
     sum_in_place sum(ranks.group(rank), rank == 0 ? 10 : 11, 1);
     return sum.made != VELO_OK ? sum.made : velo_collective_start(ranks.stream(rank), sum.handle);
   });
@@ -249,7 +249,7 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
   const velo_tensor in = floats(x, six), out = floats(y, six), less = floats(y, five);
   const auto refused = [&](velo_status code, const char* argument, velo_collective_desc desc) {
     velo_collective made = nullptr;
-    const said one = told(velo_collective_create(group, &desc, &made));
+    const call_record one = record_of(velo_collective_create(group, &desc, &made));
     INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
@@ -275,7 +275,7 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
   refused(VELO_ERR_ARGUMENT, "desc.reserved", newer);
   sum_in_place sum(group, 6, 1);
   REQUIRE(sum.made == VELO_OK);
-  const said other = told(velo_collective_start(stranger.inline_stream(), sum.handle));
+  const call_record other = record_of(velo_collective_start(stranger.inline_stream(), sum.handle));
   CHECK(other.code == VELO_ERR_ARGUMENT);
   CHECK(other.argument == "stream");
   velo_group_info info = VELO_GROUP_INFO_INIT;

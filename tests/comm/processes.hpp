@@ -12,9 +12,9 @@
 
 namespace velo::testing {
 
-// What a child says when it ends: how its work ended, and the time of it.
+// The report of a child process: the end of its work, and its time.
 struct ending {
-  velo_status code = -1;  // it said nothing
+  velo_status code = -1;  // no report
   std::int32_t rank = -1;
   char expected[192] = "", got[192] = "", cause[256] = "";
   std::int64_t at_ns = 0;               // CLOCK_MONOTONIC
@@ -70,8 +70,8 @@ class processes {
     if (child == 0) {
       close(ends[0]);
       const ending all = body();
-      const bool told = write(ends[1], &all, sizeof all) == sizeof all;
-      _exit(told ? 0 : 1);
+      const bool sent = write(ends[1], &all, sizeof all) == sizeof all;
+      _exit(sent ? 0 : 1);
     }
     close(ends[1]);
     children_.push_back({child, ends[0]});
@@ -109,15 +109,15 @@ class processes {
 
   pid_t pid(int child) const { return children_[static_cast<std::size_t>(child)].pid; }
 
-  // What each said, in the order in which they were started.
+  // The reports of all children, in the order of their start.
   std::vector<ending> wait() {
     std::vector<ending> all;
     for (child& one : children_) {
-      ending said;
-      if (read(one.pipe, &said, sizeof said) != sizeof said) said = ending();
+      ending report;
+      if (read(one.pipe, &report, sizeof report) != sizeof report) report = ending();
       close(one.pipe);
       waitpid(one.pid, nullptr, 0);
-      all.push_back(said);
+      all.push_back(report);
     }
     children_.clear();
     return all;

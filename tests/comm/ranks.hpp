@@ -1,5 +1,5 @@
-// What the tests of groups share: ranks as threads, each with its own context, and tensors of any
-// dtype over bytes. Nothing is asserted on the ranks' threads: what they say comes back as values.
+// Ranks as threads, each with its own context, and tensors of any dtype over bytes, for the tests
+// of groups. Nothing is asserted on the ranks' threads: they return their results as values.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +19,15 @@
 
 namespace velo::testing {
 
-// How a call ended, and the record it left on its thread.
-struct said {
+// The status of a call, and its record on the thread.
+struct call_record {
   velo_status code = VELO_OK;
   std::int32_t rank = -1;
   std::string argument, expected, got, cause;
 };
 
-inline said told(velo_status code) {
-  said all;
+inline call_record record_of(velo_status code) {
+  call_record all;
   all.code = code;
   velo_error_info info = VELO_ERROR_INFO_INIT;
   if (code == VELO_OK || velo_last_error(&info) != VELO_OK) return all;
@@ -63,17 +63,18 @@ class local_ranks {
   velo_stream stream(int rank) const { return streams_[static_cast<std::size_t>(rank)]; }
   const live_context& context(int rank) const { return *contexts_[static_cast<std::size_t>(rank)]; }
 
-  // body(rank) on a thread for each rank, all at the same time; what each said.
-  std::vector<said> run(const std::function<velo_status(int)>& body) const {
-    std::vector<said> all(groups_.size());
+  // body(rank) on a thread for each rank, all at the same time; returns their records.
+  std::vector<call_record> run(const std::function<velo_status(int)>& body) const {
+    std::vector<call_record> all(groups_.size());
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size(); ++rank)
-      threads.emplace_back([&, rank] { all[static_cast<std::size_t>(rank)] = told(body(rank)); });
+      threads.emplace_back(
+          [&, rank] { all[static_cast<std::size_t>(rank)] = record_of(body(rank)); });
     for (std::thread& one : threads) one.join();
     return all;
   }
   void require(const std::function<velo_status(int)>& body) const {
-    for (const said& one : run(body)) {
+    for (const call_record& one : run(body)) {
       INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " "
                         << one.cause);
       REQUIRE(one.code == VELO_OK);

@@ -44,7 +44,7 @@ outcome come(const std::string& name, int rank, int timeout_ms,
 // Rank 0, which listens.
 struct rank_zero {
   explicit rank_zero(int timeout_ms)
-      : thread([this, timeout_ms] { said = come(name, 0, timeout_ms); }) {
+      : thread([this, timeout_ms] { result = come(name, 0, timeout_ms); }) {
     const std::string socket = comm::rendezvous_folder() + "/" + name + ".socket";
     while (access(socket.c_str(), F_OK) != 0) std::this_thread::yield();
   }
@@ -54,7 +54,7 @@ struct rank_zero {
   rank_zero(const rank_zero&) = delete;
 
   const std::string name = new_name();
-  outcome said;
+  outcome result;
   std::thread thread;
 };
 
@@ -69,7 +69,7 @@ TEST_CASE("a rank that gave up before all had joined may call again") {
   other.join();
   zero.thread.join();
   CHECK(again.got.empty());
-  for (const outcome& one : {zero.said, again, two}) CHECK(one.joined == size);
+  for (const outcome& one : {zero.result, again, two}) CHECK(one.joined == size);
 }
 
 TEST_CASE("a rank that gave up is missing for the ranks that joined after it") {
@@ -78,9 +78,9 @@ TEST_CASE("a rank that gave up is missing for the ranks that joined after it") {
   const outcome two = come(zero.name, 2, 600);
   zero.thread.join();
   CHECK(two.joined == 0);
-  CHECK(zero.said.joined == 0);
-  CHECK(zero.said.missing.find("rank") == 0);
-  CHECK(zero.said.missing.find('1') != std::string::npos);
+  CHECK(zero.result.joined == 0);
+  CHECK(zero.result.missing.find("rank") == 0);
+  CHECK(zero.result.missing.find('1') != std::string::npos);
 }
 
 // This happens in a subgroup: a rank that has joined may destroy the group at once, before rank 0
@@ -97,7 +97,7 @@ TEST_CASE("a rank that has reached rank 0 waits for its answer even if others le
   other.join();
   zero.thread.join();
   CHECK(two.got.empty());
-  for (const outcome& rank : {zero.said, one, two}) CHECK(rank.joined == size);
+  for (const outcome& rank : {zero.result, one, two}) CHECK(rank.joined == size);
 }
 
 TEST_CASE("a waiting rank is reminded of the missing ranks after five seconds") {

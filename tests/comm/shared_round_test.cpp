@@ -165,7 +165,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what is staged in a slot stays until all have read it, whatever of a slot is used") {
+TEST_CASE("staged bytes stay in their slot until all ranks have read them, for every used span") {
   constexpr int steps = 700;
   const int ranks = GENERATE(2, 4);
   const std::int64_t slot = static_cast<std::int64_t>(comm::shared_area::least_slot(ranks));

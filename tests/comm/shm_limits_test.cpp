@@ -125,7 +125,7 @@ TEST_CASE("a rank without descriptors says so, and the others name it") {
     for (const int more : {0, 1, 2, 3, 4}) {
       if (more > 1 && (more == 4) != (limited == 0)) continue;  // it fails elsewhere, or has enough
       INFO("rank " << limited << ", " << more << " descriptors");
-      // Who fails before it has met the other is missed; else the other learns of it at once.
+      // A rank that fails before the rendezvous is missing; later its peer learns of it at once.
       const velo_group_desc base = group_desc(more < 2 ? 100 : 20000);
       const std::string name = processes::name();
       processes ranks;

@@ -1,5 +1,5 @@
-// Ranks as processes of one host: how they meet, what they compute, and what they say when one is
-// killed, stopped, or none of theirs.
+// Ranks as processes of one host: the rendezvous, results, and failures when a process is killed,
+// stopped, or no rank of the group.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -27,7 +27,7 @@ velo_status sum(const member& me, std::vector<float>& x) {
   return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
 }
 
-ending meets(const member& me) {
+ending run_barrier(const member& me) {
   return ending_of(velo_group_barrier(me.stream, me.group));
 }
 
@@ -94,7 +94,7 @@ int line_to(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("processes meet by name and sum what they have, small and large") {
+TEST_CASE("processes rendezvous by name and reduce small and large tensors") {
   for (const int size : {1, 2, 3, 4, 8}) {
     INFO(size << " ranks");
     processes ranks;
@@ -182,14 +182,14 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.rank == victim);
         CHECK(std::string(one.got) == "rank " + std::to_string(victim) + " whose process ended");
-        // Who computes does not look; a sanitizer makes that long.
+        // A rank that computes does not poll; a sanitizer makes that long.
         const double computes = static_cast<double>(one.calm_ns) / 1e6;
         CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + computes + late_by.of_ms(4));
       }
     }
 }
 
-TEST_CASE("a stopped process is named at the deadline, and told of it when it goes on") {
+TEST_CASE("a stopped process is named at the deadline, and fails when it continues") {
   processes ranks;
   ranks.start_all(3, group_desc(400), [](const member& me) { return sum_on(me, 1000); });
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
@@ -282,11 +282,11 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
     desc.size = 3;
     for (const int rank : {0, 1, 1}) {
       desc.rank = rank;
-      ranks.start_rank(desc, meets);
+      ranks.start_rank(desc, run_barrier);
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
     }
     desc.rank = 2;
-    ranks.start_rank(desc, meets);
+    ranks.start_rank(desc, run_barrier);
     const std::vector<ending> all = ranks.wait();
     CHECK(all[0].code == VELO_OK);
     CHECK(all[1].code == VELO_OK);
@@ -297,17 +297,17 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
 }
 
 TEST_CASE(
-    "what a killed rank 0 left behind is in nobody's way, and a living one is not disturbed") {
+    "the files of a killed rank 0 hinder no later group, and a living rank 0 is not disturbed") {
   const std::string name = processes::name();
   velo_group_desc desc = rank_0_of_2(name);
   processes first;
-  first.start_rank(desc, meets);
+  first.start_rank(desc, run_barrier);
   const std::string socket = folder() + "/" + name + ".socket";
   for (int i = 0; i < 1000 && access(socket.c_str(), F_OK) != 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   REQUIRE(access(socket.c_str(), F_OK) == 0);
   processes second;
-  second.start_rank(desc, meets);
+  second.start_rank(desc, run_barrier);
   const ending refused = second.wait()[0];
   CHECK(refused.code == VELO_ERR_STATE);
   REQUIRE(kill(first.pid(0), SIGKILL) == 0);
@@ -315,10 +315,10 @@ TEST_CASE(
   CHECK(access(socket.c_str(), F_OK) == 0);  // left behind
   processes ranks;
   desc.rank = 1;
-  ranks.start_rank(desc, meets);  // knocks at it
+  ranks.start_rank(desc, run_barrier);  // connects to it
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   desc.rank = 0;
-  ranks.start_rank(desc, meets);
+  ranks.start_rank(desc, run_barrier);
   for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
   CHECK(access(socket.c_str(), F_OK) != 0);
   CHECK(access((folder() + "/" + name + ".lock").c_str(), F_OK) != 0);
@@ -326,7 +326,7 @@ TEST_CASE(
 
 TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
   processes ranks;
-  ranks.start_all(2, group_desc(), meets);
+  ranks.start_all(2, group_desc(), run_barrier);
   ranks.wait();
   struct stat is {};
   REQUIRE(lstat(folder().c_str(), &is) == 0);
@@ -339,7 +339,7 @@ TEST_CASE("a stranger at the socket is sent away, whatever he says") {
   const std::string name = processes::name();
   velo_group_desc desc = rank_0_of_2(name);
   processes ranks;
-  ranks.start_rank(desc, meets);
+  ranks.start_rank(desc, run_barrier);
   const char* says[] = {"", "hello", "velo shm but no more"};
   for (const char* text : says) {
     const int line = line_to(name);
@@ -348,7 +348,7 @@ TEST_CASE("a stranger at the socket is sent away, whatever he says") {
     close(line);
   }
   desc.rank = 1;
-  ranks.start_rank(desc, meets);
+  ranks.start_rank(desc, run_barrier);
   for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
 }
 
@@ -384,7 +384,7 @@ TEST_CASE("a rank that another release sends away says why, whatever that says b
   velo_group_desc desc = rank_0_of_2(name);
   desc.rank = 1;
   processes ranks;
-  ranks.start_rank(desc, meets);
+  ranks.start_rank(desc, run_barrier);
   const int line = accept(listening, nullptr, nullptr);
   struct {
     std::int32_t refused = 1, rank = 1;
@@ -479,7 +479,7 @@ TEST_CASE("groups come and go without a descriptor, a mapping or a file left") {
       const std::string name = "cycle-" + std::to_string(getpid());
       std::vector<std::thread> threads;
       std::atomic<int> failed{0};
-      for (int rank = 0; rank < 2; ++rank)  // threads of one process may meet so, too
+      for (int rank = 0; rank < 2; ++rank)  // threads of one process may use it, too
         threads.emplace_back([&, rank] {
           velo_group_desc desc = group_desc();
           desc.transport = VELO_TRANSPORT_SHM;

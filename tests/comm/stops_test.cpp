@@ -1,6 +1,6 @@
-// What ends whatever ranks do together in the middle: a rank that is stopped, which the others name
-// at the deadline, and which is told the same when it goes on; an abort; a rank that calls
-// something else. VELO_STOPS=all: each rank stopped, called and planned, of two sizes.
+// Faults in the middle of every call: a stopped rank, which the others name at the deadline and
+// which gets the same record when it continues; an abort; a rank that calls something else.
+// VELO_STOPS=all stops each rank, in direct and planned calls, of two sizes.
 #include <cstdlib>
 
 #include "comm/board.hpp"
@@ -123,7 +123,7 @@ TEST_CASE("an abort from another thread ends any collective on all ranks") {
         aborted = monotonic_ns();
         velo_group_abort(ranks.group(1));
       });
-      const std::vector<said> all = ranks.run([&](int rank) {
+      const std::vector<call_record> all = ranks.run([&](int rank) {
         call_tensors v(70000, 3);
         velo_status done = VELO_OK;
         while (done == VELO_OK) {
@@ -135,7 +135,7 @@ TEST_CASE("an abort from another thread ends any collective on all ranks") {
       });
       other.join();
       for (int rank = 0; rank < 3; ++rank) {
-        const said& one = all[static_cast<std::size_t>(rank)];
+        const call_record& one = all[static_cast<std::size_t>(rank)];
         INFO("rank " << rank << ": expected " << one.expected << ", got " << one.got);
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.got == "an abort by rank 1");
@@ -151,7 +151,7 @@ TEST_CASE("a rank that calls something else than any collective is named to all"
       INFO(is.name << (plans ? ", planned" : ""));
       const local_ranks ranks(3);
       const bool is_barrier = std::string(is.name) == "barrier";
-      const std::vector<said> all = ranks.run([&](int rank) {
+      const std::vector<call_record> all = ranks.run([&](int rank) {
         call_tensors v(7000, 3);
         const rank_of_three me{ranks.stream(rank), ranks.group(rank), rank, plans};
         if (rank != 1) return is.call(me, v);
@@ -159,7 +159,7 @@ TEST_CASE("a rank that calls something else than any collective is named to all"
         return me.ask(is_barrier ? collective_of(VELO_COLLECTIVE_BROADCAST, &x, nullptr, 0)
                                  : collective_of(VELO_COLLECTIVE_BARRIER, nullptr, nullptr));
       });
-      for (const said& one : all) {
+      for (const call_record& one : all) {
         INFO("expected " << one.expected << ", got " << one.got);
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.rank == 1);

@@ -139,8 +139,8 @@ class sweep {
     one_->set(0, difference(dtype_, next, total));
     return one_->get(0);
   }
-  // What the ranks' elements become: those of a host, and then the hosts', in float32 where they
-  // are combined in it, and otherwise in double, which holds all sums of integers.
+  // The reduction of the ranks' elements, first within hosts and then across them, in float32 where
+  // velo accumulates in it, and otherwise in double, which holds all sums of integers.
   double combined(const reduction& how, std::int64_t i) const {
     const auto from = [&](int rank) { return kept(numbers_of(rank).get(i) * how.scale); };
     double all = 0;
@@ -205,7 +205,7 @@ class sweep {
     return end - all.at(begin) - std::count(all.at(begin), all.at(begin + count), 0xa5);
   }
 
-  // What a rank gets of uneven parts: of some nothing, in all about `size_`.
+  // The counts of uneven parts: some are 0, and together they have about `size_` elements.
   std::vector<std::int64_t> uneven() const {
     std::vector<std::int64_t> all;
     for (int r = 0; r < me_.size; ++r)
@@ -346,7 +346,7 @@ class sweep {
     return before(counts, static_cast<int>(counts.size())) +
            3 * static_cast<std::int64_t>(counts.size()) + 2;
   }
-  // Of parts that lie so, those that differ, and gaps that are touched.
+  // Counts wrong elements of parts at these offsets, and touched gaps.
   template <class First>
   std::int64_t placed(const elements& out, const std::vector<std::int64_t>& counts,
                       const First& first) const {

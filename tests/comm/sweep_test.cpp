@@ -21,7 +21,7 @@ TEST_CASE("threads: every collective, dtype and reduction is what plain loops gi
     INFO(count << " ranks");
     const local_ranks ranks(count, small_slots());
     std::vector<std::string> first(static_cast<std::size_t>(count));
-    const std::vector<said> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](int rank) {
       sweep of(
           {ranks.context(rank), ranks.stream(rank), ranks.group(rank), rank, count, rank % 2 == 1});
       of.run();

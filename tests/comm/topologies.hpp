@@ -1,4 +1,4 @@
-// What the tests of topologies share: a topology with an owner, and its groups as lists.
+// A topology with an owner, and its groups as lists, for the tests of topologies.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What topologies refuse, which argument they name, and that nothing is touched then; texts.
+// Errors of topologies: the named argument, and untouched outputs; texts.
 #include <jansson.h>
 
 #include <catch2/catch.hpp>

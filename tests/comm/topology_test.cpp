@@ -153,7 +153,7 @@ TEST_CASE("tensors in two dimensions: rows, columns, and either with the context
   CHECK(topology(desc).family("nd2-dim1").size == 8);
 }
 
-TEST_CASE("twins have the groups of another family, and say whose") {
+TEST_CASE("twins have the groups of another family, and name it") {
   velo_topology_desc desc = sizes(4, 4, 1, 2, 2);
   desc.twins = 1;
   desc.cp_window = 2;

@@ -10,7 +10,7 @@ namespace velo::testing {
 
 // How a rank's work ended, and whatever number the test asks for.
 struct outcome {
-  said how;
+  call_record how;
   std::int64_t value = 0;
 };
 struct answer {
@@ -21,7 +21,7 @@ using rank_body = std::function<answer(const rank_of_group& me)>;
 
 inline outcome outcome_of(const rank_body& body, const rank_of_group& me) {
   const answer one = body(me);
-  return {told(one.code), one.value};
+  return {record_of(one.code), one.value};
 }
 
 inline std::vector<outcome> over_threads(int size, std::int64_t timeout_ms, const rank_body& body) {
@@ -41,9 +41,9 @@ inline std::vector<outcome> over_processes(int size, std::int64_t timeout_ms,
   ranks.start_all(size, group_desc(timeout_ms), [&](const member& by) {
     const rank_of_group me{by.context, by.stream, by.group, by.rank, by.size, false};
     const answer one = body(me);
-    ending said = ending_of(one.code);
-    said.value = one.value;
-    return said;
+    ending report = ending_of(one.code);
+    report.value = one.value;
+    return report;
   });
   std::vector<outcome> all;
   for (const ending& one : ranks.wait())
@@ -78,7 +78,7 @@ inline std::vector<outcome> over_hosts(const std::string& hosts, std::int64_t ti
       rank_over_mpi one;
       const velo_status made = one.join(job, size, rank, group_desc(timeout_ms));
       const rank_of_group me{one.context, one.stream, one.group, rank, size, false};
-      all[at(rank)] = made == VELO_OK ? outcome_of(body, me) : outcome{told(made), 0};
+      all[at(rank)] = made == VELO_OK ? outcome_of(body, me) : outcome{record_of(made), 0};
       velo_group_destroy(one.group);
     }));
   for (std::thread& one : threads) one.join();

@@ -38,7 +38,7 @@ TEST_CASE("an abort on any rank ends the calls of all", "[faults]") {
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
 }
 
-TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
+TEST_CASE("ranks that disagree fail with the terms of the majority", "[faults]") {
   {
     joined all;
     CHECK(sum_of(all.me, all.me.rank == 1 ? 1001 : 1000) == VELO_ERR_PEER);

@@ -1,5 +1,5 @@
-// Who initializes MPI: the host, with its communicators, its end and its threads, or velo, which
-// waits for the others no longer than it is told.
+// The initialization of MPI: by the host, with its communicators, its end and its threads, or by
+// velo, which waits for other ranks only until its deadline.
 #include <cstdlib>
 #include <thread>
 
@@ -66,7 +66,7 @@ TEST_CASE("MPI that is not for all threads is refused", "[single]") {
   MPI_Finalize();
 }
 
-// What mpirun says of the rank is all there is before MPI is initialized.
+// Before MPI is initialized, only mpirun's environment gives the rank.
 TEST_CASE("MPI_Init for which others do not come ends at the deadline, and goes on", "[late]") {
   const bool is_late = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) == 1;
   if (is_late) {

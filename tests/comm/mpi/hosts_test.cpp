@@ -11,7 +11,7 @@ using namespace velo::testing;
 // Sums of small whole numbers, which no order changes (sweep_test.cpp has others): with
 // VELO_MPI_HOST ranks pretend to be of two hosts. Of other numbers all ranks must have the same
 // bits, and again the same the next time.
-TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
+TEST_CASE("operations by way of hosts have the results of threads", "[hosts]") {
   setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 3 ? "one" : "two", 1);
   joined all;
   rank_of_group me = all.me;

@@ -1,4 +1,4 @@
-// What the tests over MPI share: a rank's group, and the word of a failure.
+// A rank's group, and the text of a failure, for the tests over MPI.
 #pragma once
 
 #include <mpi.h>
@@ -23,7 +23,7 @@ inline velo_group_desc over_mpi(std::int64_t timeout_ms = 20000) {
   return desc;
 }
 
-// What a rank got over MPI, or why it did not.
+// A rank's group over MPI, or the reason why it has none.
 struct joined {
   rank_of_group me;
   explicit joined(const velo_group_desc& desc = over_mpi()) {

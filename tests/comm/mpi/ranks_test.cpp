@@ -246,7 +246,7 @@ TEST_CASE("a schedule is carried out, and its first failure is that of all ranks
   velo_schedule_destroy(order);
 }
 
-TEST_CASE("what mpirun says decides: one host is shared memory", "[together]") {
+TEST_CASE("mpirun's environment decides: one host uses shared memory", "[together]") {
   const velo_context context = new_context();
   velo_group group = nullptr;
   REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);

@@ -25,8 +25,8 @@ std::vector<named_call> all_calls() {
 
 // VELO_TEST_CALLS: the one of that name, or "all".
 std::vector<named_call> calls_to_try() {
-  const char* said = std::getenv("VELO_TEST_CALLS");
-  const std::string which = said != nullptr ? said : "all_reduce";
+  const char* setting = std::getenv("VELO_TEST_CALLS");
+  const std::string which = setting != nullptr ? setting : "all_reduce";
   std::vector<named_call> some;
   for (const named_call& one : all_calls())
     if (which == "all" || which == one.name) some.push_back(one);

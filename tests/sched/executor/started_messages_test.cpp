@@ -168,7 +168,7 @@ TEST_CASE("what is borrowed stays until it is given back, and then serves others
 
 TEST_CASE("who waits for a started send to end is told that it will not") {
   const two_ranks two(small_buffer, 100);
-  const std::vector<said> all = two.ranks.run([&](int rank) {
+  const std::vector<call_record> all = two.ranks.run([&](int rank) {
     if (rank == 1) return velo_status{VELO_OK};
     const std::vector<char> long_one = text_of(0, 3000000);
     const velo_status done = two.start(0, long_one);
@@ -180,7 +180,7 @@ TEST_CASE("who waits for a started send to end is told that it will not") {
 
 TEST_CASE("a borrow of another size than was sent is refused") {
   const two_ranks two(small_buffer);
-  const std::vector<said> all = two.ranks.run([&](int rank) {
+  const std::vector<call_record> all = two.ranks.run([&](int rank) {
     const std::vector<char> mine = text_of(0, 100000);
     if (rank == 0) return two.start(0, mine);
     void* bytes = nullptr;

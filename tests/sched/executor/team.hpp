@@ -12,13 +12,13 @@
 namespace velo::testing {
 
 constexpr std::int64_t second = 1000000000;
-constexpr std::uint64_t small_buffer = 8192;  // of a group: each rank lends 256 KiB
+constexpr std::uint64_t small_buffer = 8192;  // of a group: each message heap has 256 KiB
 constexpr std::uint64_t old_link_size = offsetof(velo_link, start_send);
 
 inline std::string last_error() {
-  char said[1024];
-  velo_error_text(said, sizeof said, nullptr);
-  return said;
+  char text[1024];
+  velo_error_text(text, sizeof text, nullptr);
+  return text;
 }
 
 inline velo_schedule schedule_of(velo_schedule_kind kind, const sizes& of) {

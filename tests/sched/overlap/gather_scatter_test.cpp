@@ -204,25 +204,25 @@ TEST_CASE("processes get the bits of the calls composed, too") {
 
 TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {
   const two_groups all(2);
-  const auto refused = [](velo_status code, const char* argument, const said& what) {
+  const auto refused = [](velo_status code, const char* argument, const call_record& what) {
     CHECK(what.code == code);
     CHECK(what.argument == argument);
   };
   const part odd(f32, 3, 4, 8, 0, 1, 2, false), even(f32, 4, 4, 8, 0, 2, 2, false);
   const velo_stream stream = all.ranks.stream(0);
-  const said shape = told(odd.fused(stream, all.of(0, false, true)));
+  const call_record shape = record_of(odd.fused(stream, all.of(0, false, true)));
   refused(VELO_ERR_SHAPE, "args.x.shape", shape);
   CHECK(shape.expected == "a first dimension that divides by 2 ranks");
   CHECK(shape.got == "3");
   groups same = all.of(0, true, true);
   same.scatter = same.gather;
-  refused(VELO_ERR_ARGUMENT, "args.scatter_group", told(even.fused(stream, same)));
+  refused(VELO_ERR_ARGUMENT, "args.scatter_group", record_of(even.fused(stream, same)));
   groups others = all.of(1, true, true);
   // A layer that only gathers makes 8 rows of y, as this one does.
   const part wide(f32, 4, 4, 8, 0, 2, 1, false);
-  refused(VELO_ERR_ARGUMENT, "args.group", told(wide.fused(stream, {others.gather, nullptr})));
+  refused(VELO_ERR_ARGUMENT, "args.group", record_of(wide.fused(stream, {others.gather, nullptr})));
   others.gather = all.of(0, true, false).gather;
-  refused(VELO_ERR_ARGUMENT, "args.scatter_group", told(even.fused(stream, others)));
+  refused(VELO_ERR_ARGUMENT, "args.scatter_group", record_of(even.fused(stream, others)));
   // None of these calls reached the other rank.
   require_equal(all, f32, 4, false, true, true);
 }
@@ -231,9 +231,9 @@ TEST_CASE("a rank that does not come ends both groups of a call, and their handl
   const two_groups all(2, group_desc(150));
   const part alone(f32, 4, 4, 8, 0, 2, 2, false);
   const groups in = all.of(0, true, true);
-  const said what = told(alone.fused(all.ranks.stream(0), in));
+  const call_record what = record_of(alone.fused(all.ranks.stream(0), in));
   CHECK(what.code == VELO_ERR_PEER);
   CHECK(what.rank == 1);
   CHECK(what.expected.find("all_gather of 64 float32") == 0);
-  CHECK(told(velo_group_barrier(all.ranks.stream(0), in.scatter)).code == VELO_ERR_PEER);
+  CHECK(record_of(velo_group_barrier(all.ranks.stream(0), in.scatter)).code == VELO_ERR_PEER);
 }

@@ -72,7 +72,7 @@ struct sizes {
   std::int64_t n = 64, k = 96;
 };
 
-// Calls until one fails, each with new tensors; counts those that were done.
+// Calls until one fails, each with new tensors; counts the successful ones.
 velo_status call_for_ever(op what, velo_stream stream, const groups& in, int ranks, sizes of_rank,
                           std::atomic<int>& calls) {
   const bool gathers = what == op::gather || what == op::gather_scatter;
@@ -131,12 +131,12 @@ TEST_CASE(
         while (calls < 4 + round && !over) std::this_thread::yield();
         velo_group_abort(all.ranks.group(2));
       });
-      const std::vector<said> ends = all.ranks.run([&](int rank) {
+      const std::vector<call_record> ends = all.ranks.run([&](int rank) {
         return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
       });
       over = true;  // a failure before the abort fails the test, and does not keep it waiting
       aborts.join();
-      for (const said& one : ends) {
+      for (const call_record& one : ends) {
         CHECK(one.code == VELO_ERR_PEER);
         // The other one of two groups ends because a rank drops its call.
         if (what != op::gather_scatter) CHECK(one.rank == 2);
@@ -155,7 +155,7 @@ TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told
       };
       std::atomic<int> calls{0};
       const auto begin = std::chrono::steady_clock::now();
-      const std::vector<said> ends = all.ranks.run([&](int rank) {
+      const std::vector<call_record> ends = all.ranks.run([&](int rank) {
         if (rank == 2) {
           sleep_ms(50);  // while the others wait for it in gather_group
           velo_group_abort(gathering ? of(2).first : of(2).second);
@@ -164,7 +164,7 @@ TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told
         return call_for_ever(op::gather_scatter, all.ranks.stream(rank), of(rank), 3, {}, calls);
       });
       CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // no deadline
-      for (const said& one : ends) {
+      for (const call_record& one : ends) {
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.rank == 2);
       }
@@ -182,13 +182,13 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
       sleep_ms(1 + round % 4);
       velo_group_abort(all.ranks.group(1));
     });
-    const std::vector<said> ends = all.ranks.run([&](int rank) {
+    const std::vector<call_record> ends = all.ranks.run([&](int rank) {
       return call_for_ever(op::gather, all.ranks.stream(rank), all.of(rank), 2,
                            {rank == 0 ? 8 : 1000, 2000}, calls);
     });
     over = true;
     aborts.join();
-    for (const said& one : ends) CHECK(one.code == VELO_ERR_PEER);
+    for (const call_record& one : ends) CHECK(one.code == VELO_ERR_PEER);
   }
 }
 
@@ -197,12 +197,12 @@ TEST_CASE("a rank whose call has other sizes is named by all") {
     INFO("operator " << static_cast<int>(what));
     const two_groups all(3);
     std::atomic<int> calls{0};
-    const std::vector<said> ends = all.ranks.run([&](int rank) {
+    const std::vector<call_record> ends = all.ranks.run([&](int rank) {
       return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3,
                            rank == 1 ? sizes{72, 104} : sizes(), calls);
     });
     CHECK(calls == 0);
-    for (const said& one : ends) {
+    for (const call_record& one : ends) {
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == 1);
       CHECK(one.expected != one.got);

@@ -303,14 +303,14 @@ TEST_CASE("calls of two groups in opposite orders wait for each other without ha
   for (const velo_group group : others) velo_group_destroy(group);
 }
 
-TEST_CASE("what ends a group ends matmul_all_reduce, with its name and the culprits") {
+TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and the culprits") {
   for (const char* level : {"2", "1"}) {
     INFO("level " << level);
     const local_ranks ranks(3, group_desc(200));
     set_level(ranks, level);
     const layers all = make_layers(3, f32, 300, 64, 32);
     SECTION(std::string("a rank that does not come, level ") + level) {
-      const std::vector<said> what = ranks.run([&](int rank) {
+      const std::vector<call_record> what = ranks.run([&](int rank) {
         return rank == 1 ? velo_status{VELO_OK}
                          : of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
       });
@@ -320,7 +320,7 @@ TEST_CASE("what ends a group ends matmul_all_reduce, with its name and the culpr
       CHECK(what[2].got == "rank 1 not there");
     }
     SECTION(std::string("abort from another thread, level ") + level) {
-      const std::vector<said> what = ranks.run([&](int rank) {
+      const std::vector<call_record> what = ranks.run([&](int rank) {
         if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
         std::this_thread::sleep_for(std::chrono::milliseconds(30));
         return velo_group_abort(ranks.group(1));
@@ -331,7 +331,7 @@ TEST_CASE("what ends a group ends matmul_all_reduce, with its name and the culpr
     }
     SECTION(std::string("other sizes on one rank, level ") + level) {
       const layer other(f32, 299, 64, 32, 1);
-      const std::vector<said> what = ranks.run([&](int rank) {
+      const std::vector<call_record> what = ranks.run([&](int rank) {
         const layer& mine = rank == 1 ? other : of(all, rank);
         return mine.run_fused(ranks.stream(rank), ranks.group(rank));
       });
@@ -353,7 +353,7 @@ TEST_CASE("what ends a group ends matmul_all_reduce, with its name and the culpr
       velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
       behind.enqueue(behind.make<fails>(go));
       REQUIRE(of(all, 1).run_fused(queue, ranks.group(1)) == VELO_OK);
-      const std::vector<said> what = ranks.run([&](int rank) {
+      const std::vector<call_record> what = ranks.run([&](int rank) {
         if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
         go = true;
         return velo_status{VELO_OK};
@@ -370,7 +370,7 @@ TEST_CASE("ranks at different levels are told so instead of mixing pieces and sl
   const local_ranks ranks(2, group_desc(2000));
   REQUIRE(velo_config_set(ranks.context(1), "level", "1") == VELO_OK);
   const layers all = make_layers(2, f32, 100, 64, 32);
-  const std::vector<said> what = ranks.run(
+  const std::vector<call_record> what = ranks.run(
       [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
   CHECK(what[0].code == VELO_ERR_PEER);
   CHECK(what[1].code == VELO_ERR_PEER);
@@ -380,13 +380,14 @@ TEST_CASE("ranks at different levels are told so instead of mixing pieces and sl
 TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   const local_ranks ranks(2);
   layer one(f32, 4, 6, 8, 0);
-  const auto refused = [&](velo_status code, const char* argument, const said& what) {
+  const auto refused = [&](velo_status code, const char* argument, const call_record& what) {
     CHECK(what.code == code);
     CHECK(what.argument == argument);
   };
-  refused(VELO_ERR_ARGUMENT, "args.group", told(one.run_fused(ranks.stream(0), ranks.group(1))));
+  refused(VELO_ERR_ARGUMENT, "args.group",
+          record_of(one.run_fused(ranks.stream(0), ranks.group(1))));
   refused(VELO_ERR_HANDLE, "args.group",
-          told(one.run_fused(ranks.stream(0), reinterpret_cast<velo_group>(ranks.stream(0)))));
+          record_of(one.run_fused(ranks.stream(0), reinterpret_cast<velo_group>(ranks.stream(0)))));
   layer narrow(f32, 4, 6, 8, 0);
   const velo_tensor x = narrow.x.view(), y = narrow.y.view();
   const matrix other_dtype(bf16, {8, 6}), other_depth(f32, {7, 6}), other_rank(f32, {2, 4, 6}),
@@ -394,7 +395,7 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   const auto call = [&](const velo_tensor& weight, const velo_tensor& out) {
     velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
     args.group = ranks.group(0), args.x = &x, args.weight = &weight, args.y = &out;
-    return told(velo_matmul_all_reduce(ranks.stream(0), &args));
+    return record_of(velo_matmul_all_reduce(ranks.stream(0), &args));
   };
   refused(VELO_ERR_DTYPE, "args.weight.dtype", call(other_dtype.view(), y));
   refused(VELO_ERR_SHAPE, "args.weight.shape", call(other_depth.view(), y));
@@ -404,7 +405,7 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
     layer wrong(f32, 4, 6, 8, 0);
     wrong.slices = slices;
     refused(VELO_ERR_ARGUMENT, "args.parallel_num",
-            told(wrong.run_fused(ranks.stream(0), ranks.group(0))));
+            record_of(wrong.run_fused(ranks.stream(0), ranks.group(0))));
   }
   // None of these calls reached the other rank.
   require_equal(ranks, make_layers(2, f32, 4, 6, 8));

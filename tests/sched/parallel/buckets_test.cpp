@@ -274,7 +274,7 @@ TEST_CASE("a rank that ends the group ends a step on all") {
   CHECK(ends[1].rank == 0);
 }
 
-TEST_CASE("what buckets cannot be made of is refused by name") {
+TEST_CASE("wrong arguments of buckets are refused by name") {
   const live_context context, other;
   velo_group group = nullptr;
   REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);
@@ -283,9 +283,9 @@ TEST_CASE("what buckets cannot be made of is refused by name") {
   const auto refused = [&](const char* argument, velo_stream on, const velo_tensor& gradients,
                            std::vector<std::int64_t> counts, const velo_buckets_desc& desc) {
     velo_buckets made = nullptr;
-    const said how =
-        told(velo_buckets_create(on, group, &gradients, counts.data(),
-                                 static_cast<std::int64_t>(counts.size()), &desc, &made));
+    const call_record how =
+        record_of(velo_buckets_create(on, group, &gradients, counts.data(),
+                                      static_cast<std::int64_t>(counts.size()), &desc, &made));
     CHECK(how.code != VELO_OK);
     CHECK(how.argument == argument);
     CHECK(made == nullptr);
@@ -306,21 +306,21 @@ TEST_CASE("what buckets cannot be made of is refused by name") {
 
   velo_buckets buckets = nullptr;
   const std::int64_t counts[] = {4, 6};
-  CHECK(told(velo_buckets_create(now, group, &all, counts, 0, nullptr, &buckets)).argument ==
+  CHECK(record_of(velo_buckets_create(now, group, &all, counts, 0, nullptr, &buckets)).argument ==
         "count");
   REQUIRE(velo_buckets_create(now, group, &all, counts, 2, nullptr, &buckets) == VELO_OK);
   for (const std::int64_t slice : {-1, 2}) {
-    CHECK(told(velo_buckets_ready(buckets, now, slice)).argument == "slice");
-    CHECK(told(velo_buckets_wait(buckets, now, slice)).argument == "slice");
+    CHECK(record_of(velo_buckets_ready(buckets, now, slice)).argument == "slice");
+    CHECK(record_of(velo_buckets_wait(buckets, now, slice)).argument == "slice");
   }
   REQUIRE(velo_buckets_ready(buckets, now, 0) == VELO_OK);
   CHECK(velo_buckets_ready(buckets, now, 0) == VELO_ERR_STATE);
   velo_bucket one = VELO_BUCKET_INIT;
-  CHECK(told(velo_buckets_get_bucket(buckets, 1, &one)).argument == "index");
-  CHECK(told(velo_buckets_finish(buckets, other.inline_stream())).argument == "stream");
+  CHECK(record_of(velo_buckets_get_bucket(buckets, 1, &one)).argument == "index");
+  CHECK(record_of(velo_buckets_finish(buckets, other.inline_stream())).argument == "stream");
   const auto few = make_elements(f32, 9);
   const velo_tensor short_one = few->view();
-  CHECK(told(velo_buckets_gather(buckets, now, &short_one)).argument == "parameters");
+  CHECK(record_of(velo_buckets_gather(buckets, now, &short_one)).argument == "parameters");
   velo_group_destroy(group);
   CHECK(velo_buckets_finish(buckets, now) == VELO_ERR_HANDLE);
 }
