@@ -28,7 +28,8 @@ struct output_block {
   int64_t ld_second;
   bool second_nontemporal;  // whole vectors bypass the cache
 
-  // Makes row `count` the first one. Always inlined: files compiled for one ISA may not emit it.
+  // Makes row `count` the first one, in all matrices. It is always inlined, because files compiled
+  // for one ISA may not emit an inline function.
   __attribute__((always_inline)) void skip_rows(int count) {
     const int64_t element = bf16 ? 2 : 4;
     rows -= count;
