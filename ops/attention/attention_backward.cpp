@@ -255,7 +255,7 @@ class backward_pass {
       const row_block v = rows_of(t_.v, p_.v, v_start, c.first + k0, rows, p_.dv);
       shape_.steps.copy_rows(k, rows_at(state.k_rows, k0, shape_.d), padded, shape_.d, false);
       shape_.steps.copy_rows(v, rows_at(state.v_rows, k0, shape_.dv), padded, shape_.dv, false);
-      // K^T in plain rows; tiles read their padding, too.
+      // K^T in plain rows; tile registers load their padding, too.
       auto* columns = reinterpret_cast<std::uint32_t*>(rows_at(state.k_columns, k0, shape_.d));
       const std::int64_t ld = shape_.words(key_block_);
       reorders.transpose_rows({k.data, k.stride, k.rows, k.columns, columns, ld,

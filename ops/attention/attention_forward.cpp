@@ -13,7 +13,7 @@ namespace velo::ops {
 namespace {
 
 constexpr int strip = 32;         // query rows between two products
-constexpr int key_block = 288;    // whole panels, of tiles too; scores of a strip: 36 KiB
+constexpr int key_block = 288;    // whole panels of either width; scores of a strip: 36 KiB
 constexpr int width_step = 32;    // the last keys of a row are padded to a multiple of it
 constexpr int query_block = 256;  // rows that share a loop over the keys
 

@@ -84,7 +84,7 @@ void tiled_product::run(const core::parallel& threads) {
     }
     const std::int64_t columns = end - first;
     threads(grid_.row_tiles * columns, [&](std::int64_t task, int thread) {
-      const tile_session session(plan_.on_tiles ? kernels_.tiles : nullptr);
+      const tile_session session(plan_.on_tile_registers ? kernels_.tiles : nullptr);
       multiply(task / columns, first + task % columns, first, thread);
     });
   }
@@ -219,7 +219,7 @@ void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
     for (std::int64_t q = t.first; q < t.end; ++q) {
       const bool next_group = (q - t.first) % plan_.inside_panels == 0;
       if (plan_.pack_inside && !plan_.packs_ahead && next_group) pack_inside(t, p, q);
-      if (plan_.on_tiles) {
+      if (plan_.on_tile_registers) {
         multiply_tiles(t, p, q, a);
       } else {
         multiply_micro_panels(t, p, q, reinterpret_cast<const std::uint32_t*>(a));

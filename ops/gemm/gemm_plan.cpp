@@ -12,24 +12,24 @@ struct tile_limits {
 };
 
 tile_limits limits_for(const packed_form& form, const gemm_target& target) {
-  // Tiles: 512 KiB of A and 1 MiB of sums share L2.
-  if (form.on_tiles(target)) return {512, 512};
-  // Panels of three vectors, eight rows against them in registers. Processors with tiles have 2 MiB
-  // of L2, others 1.
+  // Tile registers: 512 KiB of A and 1 MiB of sums share L2.
+  if (form.on_tile_registers(target)) return {512, 512};
+  // Panels of three vectors, eight rows against them in registers. Processors with tile registers
+  // have 2 MiB of L2, others 1.
   return {gemm_kernels_for(target.isa).tiles != nullptr ? 512 : 256, 480};
 }
 
-grid_request request_for(const gemm_problem& p, const packed_form& form, bool packed, bool on_tiles,
-                         int threads, const tile_limits& most) {
+grid_request request_for(const gemm_problem& p, const packed_form& form, bool packed,
+                         bool on_tile_registers, int threads, const tile_limits& most) {
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   grid_request r{};
   r.m = p.m;
   r.panels = form.panels();
   r.panel = form.panel;
-  r.least_unit = on_tiles ? tile_side : micro_rows;
+  r.least_unit = on_tile_registers ? tile_side : micro_rows;
   r.panel_bytes = form.panel_words() * 4;
   r.packed = packed;
-  r.on_tiles = on_tiles;
+  r.on_tile_registers = on_tile_registers;
   r.work = size(p.m) * size(p.n) * size(p.k);
   r.most_rows = most.rows;
   r.most_columns = most.columns;
@@ -41,11 +41,11 @@ grid_request request_for(const gemm_problem& p, const packed_form& form, bool pa
 constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
 
 // Whether A is read in place: it needs no transposition, widening or padding, and its rows do not
-// fall on few sets of the caches. Tiles read sixteen rows at once, which have to lie close
+// fall on few sets of the caches. Tile registers load sixteen rows at once, which have to lie close
 // together; the other kernels gain where few panels would share the cost of packing.
-bool readable(const gemm_problem& p, const packed_form& form, bool on_tiles) {
+bool readable(const gemm_problem& p, const packed_form& form, bool on_tile_registers) {
   if (p.transpose_a || form.type != form.compute) return false;
-  if (on_tiles) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
+  if (on_tile_registers) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
   const std::int64_t words = p.lda / form.per_word();
   const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
                            reinterpret_cast<std::uintptr_t>(p.a) % 4 == 0;
@@ -55,13 +55,14 @@ bool readable(const gemm_problem& p, const packed_form& form, bool on_tiles) {
 }  // namespace
 
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm_target& target)
-    : form(p.k, p.n, p.type, target), on_tiles(form.on_tiles(target) && p.k > 0) {
-  grid = choose_grid(request_for(p, form, packed, on_tiles, threads, limits_for(form, target)));
-  reads_a = readable(p, form, on_tiles);
+    : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
+  grid = choose_grid(
+      request_for(p, form, packed, on_tile_registers, threads, limits_for(form, target)));
+  reads_a = readable(p, form, on_tile_registers);
   pack_inside = !packed && grid.row_tiles == 1;
   // Few rows read a panel too fast for the next one to be packed meanwhile.
-  packs_ahead = pack_inside && !on_tiles && p.m > 2 * micro_rows;
-  inside_panels = on_tiles ? grid.tile_panels() : 2;
+  packs_ahead = pack_inside && !on_tile_registers && p.m > 2 * micro_rows;
+  inside_panels = on_tile_registers ? grid.tile_panels() : 2;
 
   const std::int64_t phase_panels = grid.phase_columns * grid.tile_panels();
   const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
@@ -70,10 +71,11 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm
     return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
   };
   shared_b = packed || pack_inside ? 0 : area(phase_panels * form.panel_words() * 4);
-  // Tiles need their rows in L2 anyway, and a copy brings them there. Packing once saves
+  // Tile registers need their rows in L2 anyway, and a copy brings them there. Packing once saves
   // transpositions, and copies for few columns.
   constexpr int few_panels = 4;
-  const bool copies_cheaply = on_tiles && !p.transpose_a && grid.tile_panels() > few_panels;
+  const bool copies_cheaply =
+      on_tile_registers && !p.transpose_a && grid.tile_panels() > few_panels;
   const std::int64_t a_words = round_up(p.m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once =
       !reads_a && grid.column_tiles > 1 && a_words * 4 <= shared_a_bytes && !copies_cheaply;
@@ -85,7 +87,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm
   // Sums of a single pass stay in registers, or in two squares.
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
   const std::int64_t all_sums = std::int64_t{grid.tile_rows()} * sums_stride() * 4;
-  own_sums = area(form.passes() > 1 ? all_sums : on_tiles ? two_squares : 0);
+  own_sums = area(form.passes() > 1 ? all_sums : on_tile_registers ? two_squares : 0);
   own = own_a + own_b + own_sums;
 }
 

@@ -14,7 +14,7 @@ struct gemm_plan {
   packed_form form;
   tile_grid grid;
 
-  bool on_tiles;               // panels are multiplied on tiles, sums lie in squares
+  bool on_tile_registers;      // panels are multiplied on tile registers, sums lie in squares
   bool reads_a;                // A is read in place; otherwise
   bool packs_a_once;           // it is packed before all tasks, or by each task
   bool pack_inside;            // each task packs the B it needs:

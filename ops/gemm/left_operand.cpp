@@ -22,7 +22,7 @@ const char* left_operand::source(std::int64_t row, std::int64_t p) const {
 // The address of rows packed for all tasks; `row` is the first of a tile or of a task of packing.
 std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const {
   const std::int64_t row_words =
-      plan_.on_tiles ? form_.padded_depth(p) / form_.per_word() : form_.depth_words(p);
+      plan_.on_tile_registers ? form_.padded_depth(p) / form_.per_word() : form_.depth_words(p);
   const std::int64_t pass_words = round_up(p_.m, 32) * (form_.pass / form_.per_word());
   return shared_ + p * pass_words + row * row_words;
 }
@@ -42,7 +42,7 @@ void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_
   const char* from = source(row, p);
   const int depth = form_.depth(p), padded = static_cast<int>(round_up(rows, micro_rows));
   const std::int64_t micro_panel = std::int64_t{micro_rows} * form_.depth_words(p);
-  if (plan_.on_tiles) {
+  if (plan_.on_tile_registers) {
     pack_strips(from, rows, p, to);
   } else if (p_.transpose_a) {
     reorders_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
@@ -51,7 +51,7 @@ void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_
   }
 }
 
-// A in strips of 32 rows for tiles: every step of 32 of the depth is 2 KiB in one piece.
+// A in strips of 32 rows for tile registers: every step of 32 of the depth is 2 KiB in one piece.
 void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
                                std::uint32_t* to) const {
   constexpr int side = tile_side, step_words = side * side / 2;

@@ -1,7 +1,7 @@
 // The rows of A as kernels read them: in place, packed once for all tasks, or packed by each task
 // (gemm_plan.hpp decides).
 //
-// Packed rows lie in micro-panels of eight; for tiles in strips of 32. Cost: memory speed.
+// Packed rows lie in micro-panels of eight; for tile registers in strips of 32. Cost: memory speed.
 #pragma once
 
 #include "ops/gemm/gemm_plan.hpp"

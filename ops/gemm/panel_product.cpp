@@ -1,4 +1,4 @@
-// Products of rows of A by panels of B, in registers or on tiles.
+// Products of rows of A by panels of B, in vector or tile registers.
 #include "ops/gemm/panel_product.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ struct panel_part {
   std::int64_t step;
 };
 
-void multiply_on_tiles(const product_form& form, const panel_product& x, const panel_part& part) {
+void multiply_on_tile_registers(const product_form& form, const panel_product& x,
+                                const panel_part& part) {
   tile_panel panel{};
   panel.a = static_cast<const char*>(x.a);
   panel.a_row = x.a_row * 4;
@@ -56,9 +57,9 @@ product_form::product_form(element_type type_, const gemm_target& target)
     : type(type_),
       compute(target.dot ? type_ : element_type::f32),
       kernels(gemm_kernels_for(target.isa)),
-      on_tiles(compute == element_type::bf16 && kernels.tiles != nullptr),
-      panel(panel_columns(on_tiles)),
-      unit(on_tiles ? tile_side : 16) {}
+      on_tile_registers(compute == element_type::bf16 && kernels.tiles != nullptr),
+      panel(panel_columns(on_tile_registers)),
+      unit(on_tile_registers ? tile_side : 16) {}
 
 void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
                 int words, const right_side& to) {
@@ -99,7 +100,8 @@ void multiply(const product_form& form, const panel_product& x) {
     const std::int64_t step = x.b.step(form, q);
     const std::uint32_t* b = x.b.words + q * x.b.panel_words + x.first_word * step + offset;
     const panel_part part{b, column, std::min(width - offset, end - column), step};
-    form.on_tiles ? multiply_on_tiles(form, x, part) : multiply_in_registers(form, x, part);
+    form.on_tile_registers ? multiply_on_tile_registers(form, x, part)
+                           : multiply_in_registers(form, x, part);
     column += part.columns;
   }
 }

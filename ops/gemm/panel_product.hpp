@@ -4,7 +4,7 @@
 // A is plain rows of words. B is panels of columns, each panel's rows contiguous (right_side). Sums
 // are rows of floats, so that the steps between two products read them in order. Invariant: an
 // element is one chain of multiply-adds in ascending depth that begins at zero or at what C holds,
-// wherever it lies. Cost: 2 m n k FLOP at the speed of micro_kernel.hpp, or of tiles.
+// wherever it lies. Cost: 2 m n k FLOP at the speed of micro_kernel.hpp, or of tile registers.
 #pragma once
 
 #include "ops/gemm/pack/packed_form.hpp"
@@ -15,7 +15,7 @@ namespace velo::ops {
 struct product_form {
   element_type type, compute;  // of the source, of the words
   const gemm_kernels& kernels;
-  bool on_tiles;
+  bool on_tile_registers;
   int panel;  // columns of a panel
   int unit;   // columns and depth are padded to multiples of it
 
@@ -31,7 +31,8 @@ struct right_side {
   std::uint32_t* words;
   std::int64_t panel_words;  // from panel to panel
   int columns;               // a multiple of 16; the last panel may be narrower than the others
-  std::int64_t row = 0;      // words between plain rows, off tiles alone; 0 where panels are packed
+  // Words between plain rows, which tile registers do not read; 0 where panels are packed.
+  std::int64_t row = 0;
 
   int width(const product_form& form, int panel) const {
     const int left = columns - panel * form.panel;
@@ -51,15 +52,15 @@ struct panel_product {
   const void* a;
   std::int64_t a_row;  // words between rows
   right_side b;
-  int first_column, columns;  // of B and C, multiples of the form's unit or, off tiles, of 16
-  int first_word, words;      // of B's depth; on tiles multiples of 16
+  int first_column, columns;  // of B and C, multiples of the form's unit or, in vectors, of 16
+  int first_word, words;      // of B's depth; on tile registers multiples of 16
   float* c;                   // its column 0
   std::int64_t ldc;
-  int rows;  // on tiles a multiple of 32
+  int rows;  // on tile registers a multiple of 32
   bool add;  // to what C holds
 };
 
-// On tiles the thread must hold a tile_session.
+// On tile registers the thread must hold a tile_session.
 void multiply(const product_form& form, const panel_product& x);
 
 }  // namespace velo::ops

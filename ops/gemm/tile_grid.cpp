@@ -20,7 +20,7 @@ std::int64_t parts(std::int64_t all, std::int64_t most) {
 int least_tiles(const grid_request& r) {
   constexpr double large = 1 << 30;  // multiplications
   if (r.work >= large) return 8;
-  return r.on_tiles && r.work < large / 2 ? 2 : 4;
+  return r.on_tile_registers && r.work < large / 2 ? 2 : 4;
 }
 
 // The column tiles of a phase: an even number unless the row tiles make the number of tasks even.
@@ -38,7 +38,8 @@ tile_grid grid_for_caches(const grid_request& r) {
   // A weight that one row of tiles reads is packed by its tasks and multiplied from L2. That is
   // worth tiles of twice the height, with A from L3.
   const int least = least_tiles(r);
-  const bool one_row = !r.packed && !r.on_tiles && r.m <= 2 * r.most_rows && r.panels >= 2 * least;
+  const bool one_row =
+      !r.packed && !r.on_tile_registers && r.m <= 2 * r.most_rows && r.panels >= 2 * least;
   std::int64_t row_tiles = one_row ? 1 : parts(units, r.most_rows / unit);
   std::int64_t column_tiles = parts(r.panels, r.most_columns / r.panel);
   while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
@@ -80,7 +81,7 @@ tile_grid grid_for_threads(const grid_request& r, int threads, tile_grid best) {
   const std::int64_t phases =
       r.packed ? 1 : std::max<std::int64_t>(parts(r.panels * r.panel_bytes, phase_bytes), 1);
   const auto tall = [&](std::int64_t rows) {  // the tasks of a single row of tiles pack B
-    return rows == 1 && !r.packed && !r.on_tiles ? 2 * r.most_rows : r.most_rows;
+    return rows == 1 && !r.packed && !r.on_tile_registers ? 2 * r.most_rows : r.most_rows;
   };
   double least = cost_of(r, best, threads);
   for (std::int64_t columns = 1; columns <= r.panels; ++columns) {

@@ -18,7 +18,7 @@ struct grid_request {
   int least_unit;               // tasks begin at multiples of so many rows
   std::int64_t panel_bytes;     // of a packed panel over the whole depth
   bool packed;                  // B is packed before the product
-  bool on_tiles;                // the product runs on tile registers
+  bool on_tile_registers;       // the product runs on tile registers
   double work;                  // multiplications in all
   int most_rows, most_columns;  // of a tile that suits the caches
   int threads;

@@ -4,8 +4,8 @@
 //
 // `finish_vector` applies the steps before the rounding. A new one (a scale, a gate, a residual)
 // stands there, in `finish_square` of tile_kernels.inl, and in `is_stored_whole` of
-// micro_kernel.inl, which says that there are no steps. `fetch_ends` there prefetches the lines that
-// a step reads. `finish_row` serves results with addends or in panels.
+// micro_kernel.inl, which says that there are no steps. `fetch_ends` there prefetches the lines
+// that a step reads. `finish_row` serves results with addends or in panels.
 
 // The value that a result has once it is stored.
 template <class T>

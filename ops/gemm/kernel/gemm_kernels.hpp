@@ -2,7 +2,7 @@
 // instance an ISA. The reference's instance is empty.
 //
 // Every ISA multiplies words that are floats with the micro-kernel, pairs of bf16 where it has a
-// dot product, and on tiles where it has them. Cost of a choice: none inside a product.
+// dot product, and on tile registers where it has them. Cost of a choice: none inside a product.
 #pragma once
 
 #include "ops/gemm/kernel/element_type.hpp"
@@ -28,8 +28,8 @@ struct gemm_kernels {
   micro_kernel multiply_pairs;   // null where there is no dot product
   const tile_kernels* tiles;     // null where there are none
   reorder_kernels floats, wide, pairs;
-  // Packs a left side for tiles in strips of 32 rows, ld_to words apart: t[i][j] = s[i][j], two to
-  // a word; 16 words of every row after each other, then the next 16.
+  // Packs a left side for tile registers in strips of 32 rows, ld_to words apart: t[i][j] =
+  // s[i][j], two to a word; 16 words of every row after each other, then the next 16.
   void (*strips)(const reorder&);
   void (*fence)();  // after stores around the cache
   void (*copy_panel_rows)(const panel_rows&);
@@ -51,7 +51,8 @@ extern const kernel_list gemm_kernel_list;
 
 const gemm_kernels& gemm_kernels_for(core::isa isa);  // of the highest permitted ISA up to it
 
-// A thread holds one while it multiplies on tiles. It loads and releases their configuration.
+// A thread holds one while it multiplies on tile registers. It loads and releases their
+// configuration.
 class tile_session {
  public:
   explicit tile_session(const tile_kernels* tiles) : tiles_(tiles) {

@@ -5,8 +5,8 @@
 
 namespace velo::ops {
 
-// `dot`: bf16 is multiplied as it is, on tiles or by the dot product. Otherwise packing widens it
-// to f32, which is faster where the dot product is slow or missing.
+// `dot`: bf16 is multiplied as it is, on tile registers or by the dot product. Otherwise packing
+// widens it to f32, which is faster where the dot product is slow or missing.
 struct gemm_target {
   core::isa isa;
   bool dot;

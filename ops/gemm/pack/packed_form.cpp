@@ -7,8 +7,8 @@ namespace velo::ops {
 namespace {
 
 int most_depth(const packed_form& form, const gemm_target& target) {
-  // Tiles: a panel of 32 KiB stays in L1.
-  if (form.on_tiles(target)) return 512;
+  // Tile registers: a panel of 32 KiB stays in L1.
+  if (form.on_tile_registers(target)) return 512;
   // FMA and dot product: few passes are worth more than a small A, until A comes from L3 for every
   // panel.
   return form.compute == element_type::bf16 || form.k <= 2048 ? 1024 : 512;
@@ -19,7 +19,7 @@ int most_depth(const packed_form& form, const gemm_target& target) {
 packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
                          const gemm_target& target)
     : type(type_), compute(target.dot ? type_ : element_type::f32), k(k_), n(n_) {
-  panel = panel_columns(on_tiles(target));
+  panel = panel_columns(on_tile_registers(target));
   // Passes of nearly equal depth.
   const int most = most_depth(*this, target);
   const std::int64_t count = std::max<std::int64_t>((k + most - 1) / most, 1);

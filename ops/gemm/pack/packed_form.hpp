@@ -17,9 +17,9 @@ namespace velo::ops {
 
 using core::round_up;
 
-// Columns of a panel of B: two tiles, or three vectors of sixteen.
-constexpr int panel_columns(bool on_tiles) {
-  return on_tiles ? tile_side : 48;
+// Columns of a panel of B: two tile registers, or three vectors of sixteen.
+constexpr int panel_columns(bool on_tile_registers) {
+  return on_tile_registers ? tile_side : 48;
 }
 
 struct source_matrix {
@@ -38,8 +38,8 @@ struct packed_form {
 
   // Elements of the depth in a word.
   int per_word() const { return compute == element_type::bf16 ? 2 : 1; }
-  // Whether the products of `target` over this form run on tiles.
-  bool on_tiles(const gemm_target& target) const {
+  // Whether the products of `target` over this form run on tile registers.
+  bool on_tile_registers(const gemm_target& target) const {
     return compute == element_type::bf16 && gemm_kernels_for(target.isa).tiles != nullptr;
   }
   std::int64_t panels() const { return (n + panel - 1) / panel; }

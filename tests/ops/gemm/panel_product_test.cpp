@@ -90,7 +90,7 @@ void check(const product_form& form, const part& p, bool transposed, bool add) {
   x.first_word = p.first_depth / form.per_word(), x.words = p.used_depth / form.per_word();
   x.c = c.data(), x.ldc = ldc, x.rows = p.rows, x.add = add;
   {
-    const tile_session session(form.on_tiles ? form.kernels.tiles : nullptr);
+    const tile_session session(form.on_tile_registers ? form.kernels.tiles : nullptr);
     multiply(form, x);
   }
   double worst = 0;
