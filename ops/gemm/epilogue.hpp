@@ -38,7 +38,7 @@ struct second_output {
 };
 
 // The rows of a product within the matrices in panels that it reads and writes.
-struct panel_window {
+struct panel_extent {
   std::int64_t rows = 0;   // of each of these matrices
   std::int64_t first = 0;  // the one that is the product's first
 };
@@ -48,7 +48,7 @@ struct gemm_epilogue {
   bool accumulate = false;
   addend_list addends;
   second_output second;                     // of a sum with addends, written around the cache
-  panel_window window;                      // of C in panels, addends and the second output
+  panel_extent panels;                      // of C in panels, addends and the second output
   const overlapped_copy* copies = nullptr;  // memory that is copied during the product
 };
 

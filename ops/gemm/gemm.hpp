@@ -31,7 +31,7 @@ struct gemm_problem {
   const void* b = nullptr;  // [k][n], or [n][k] when transposed; unused when B is packed
   std::int64_t ldb = 0;
   bool transpose_b = false;
-  void* c = nullptr;     // [m][n]; in panels the matrix of the epilogue's window, at a line
+  void* c = nullptr;     // [m][n]; in panels a matrix of epilogue.panels.rows rows, at a line
   std::int64_t ldc = 0;  // unused in panels
   element_type c_type = element_type::f32;
   matrix_layout c_layout = matrix_layout::rows;

@@ -8,7 +8,7 @@ output_block output_of(const gemm_problem& problem, const output_range& range) {
   const bool bf16 = problem.c_type == element_type::bf16;
   const std::int64_t element = bf16 ? 2 : 4;
   const std::int64_t in_panels =
-      range.column * e.window.rows + (e.window.first + range.row) * range.columns;
+      range.column * e.panels.rows + (e.panels.first + range.row) * range.columns;
   const auto first_of = [&](matrix_layout layout, std::int64_t ld) {
     return layout == matrix_layout::panels ? in_panels : range.row * ld + range.column;
   };

@@ -67,7 +67,7 @@ core::text shape_name(int rank, const std::int64_t* sizes) {
 }
 
 bool countable(int rank, const std::int64_t* sizes) {
-  // Nearly always at a glance: four sizes below 2^14 multiply to less than 2^57.
+  // The fast path: four sizes below 2^14 multiply to less than 2^57.
   std::uint64_t bits = 0;
   for (int i = 0; i < rank; ++i) bits |= static_cast<std::uint64_t>(sizes[i]);
   if (rank <= 4 && bits >> 14 == 0) return true;

@@ -134,7 +134,7 @@ void sliced_product::multiply_for_peer(const block& of, const row_source& a, voi
                                        core::execution& turn) const {
   ops::gemm_problem slice = problem_;
   slice.c = to, slice.c_layout = ops::matrix_layout::panels;
-  slice.epilogue.window.rows = of.rows;
+  slice.epilogue.panels.rows = of.rows;
   run(slice, of, a, turn);
 }
 
@@ -144,7 +144,7 @@ void sliced_product::multiply_and_sum(const block& of, const row_source& a,
   ops::gemm_problem slice = problem_;
   slice.c = to.c, slice.ldc = to.ldc;
   slice.epilogue.second = to.second;
-  slice.epilogue.window.rows = of.rows;
+  slice.epilogue.panels.rows = of.rows;
   slice.epilogue.addends = peers;
   run(slice, of, a, turn);
 }
@@ -170,7 +170,7 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
-    slice.epilogue.window.first += slice.m;
+    slice.epilogue.panels.first += slice.m;
     const auto skip_rows = [&](void*& rows, std::int64_t ld, ops::matrix_layout layout) {
       if (rows == nullptr || layout == ops::matrix_layout::panels) return;
       rows = static_cast<char*>(rows) + slice.m * ld * element_bytes(slice.c_type);

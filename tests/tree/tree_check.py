@@ -377,7 +377,8 @@ WORDS = {
     "twin": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/)",
     "window": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/|examples/|bench/)",
 }
-HELD_TO_WORDS = ("tools/", "capi/python/", "tests/tools/", "tests/bench/", "bench/")
+HELD_TO_WORDS = ("ops/", "tools/", "capi/python/", "tests/ops/", "tests/tools/", "tests/bench/",
+                 "bench/")
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 
 

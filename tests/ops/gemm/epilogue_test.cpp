@@ -79,7 +79,7 @@ struct product {
       gemm_problem part = p;
       part.m = rows, part.n = n, part.k = k, part.type = part.c_type = type();
       part.a = x.data() + first * k, part.lda = k;
-      part.epilogue.window = {m, first};
+      part.epilogue.panels = {m, first};
       if (p.c_layout == matrix_layout::rows) part.c = static_cast<T*>(p.c) + first * p.ldc;
       second_output& second = part.epilogue.second;
       if (second.data != nullptr && second.layout == matrix_layout::rows)
