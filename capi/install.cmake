@@ -31,7 +31,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
   ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 include(${CMAKE_CURRENT_LIST_DIR}/installed_pages.cmake)
-# pretrain is built in the tree
+# decoder and pretrain are built in the tree
 set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore torch tune tvm_ffi)
 velo_install_page(README.md)
 foreach(folder capi/python capi/adapters memory comm sched ops)

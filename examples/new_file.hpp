@@ -52,7 +52,7 @@ class new_file {
 
   std::FILE* stream() const { return stream_.get(); }
 
-  // What was written until now is at the path; more may follow by the stream.
+  // Publishes all that was written so far at the path; more may follow through the stream.
   void put_in_place() {
     if (std::fflush(stream()) != 0 || std::ferror(stream()) != 0) refuse();
     place();

@@ -44,7 +44,8 @@ static void fill(float* memory) {
   for (int i = 0; i < ROWS * WIDTH; ++i) memory[i] = (float)(i % 251 - 125);
 }
 
-/* What is allocated between begin and end is the step: recorded, or answered as recorded. */
+/* Allocations between begin and end belong to the step: they are recorded, or served as
+ * recorded. */
 static int step(velo_plan plan, velo_plan_mode mode, velo_stream stream) {
   void* kept[LAYERS + 1];
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -99,7 +100,7 @@ static int swapped(velo_swap swap, velo_stream stream) {
   }
   for (int layer = LAYERS; layer >= 0; --layer) {
     if (layer > 0) TRY(velo_swap_in(swap, kept[layer - 1], NULL, stream, NULL));
-    TRY(velo_swap_wait(swap, kept[layer], stream)); /* a failed or damaged copy is told here */
+    TRY(velo_swap_wait(swap, kept[layer], stream)); /* reports a failed or damaged copy */
     TRY(velo_swap_get_object(swap, kept[layer], &info));
     sum += ((const float*)info.memory)[0];
     TRY(velo_swap_drop(swap, kept[layer], NULL));
@@ -110,7 +111,7 @@ static int swapped(velo_swap swap, velo_stream stream) {
   return 0;
 }
 
-static int told(velo_pool pool, const char* directory) {
+static int report(velo_pool pool, const char* directory) {
   char path[4096];
   velo_pool_stats stats = VELO_POOL_STATS_INIT;
   TRY(velo_pool_get_stats(pool, &stats));
@@ -149,7 +150,7 @@ int main(int count, char** words) {
   swap_desc.directories = words[1];
   swap_desc.memory = pool;
   TRY(velo_swap_create(context, &swap_desc, &swap));
-  if (swapped(swap, stream) != 0 || told(pool, words[1]) != 0) return 1;
+  if (swapped(swap, stream) != 0 || report(pool, words[1]) != 0) return 1;
 
   velo_swap_destroy(swap);
   velo_context_destroy(context);

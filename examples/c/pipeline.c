@@ -3,11 +3,11 @@
  *
  *     pipeline_c DIR      simulated.svg, measured.svg and measured.json, for Perfetto, go there
  *
- * A schedule is a value: it is made, proven and priced before anything runs. What a stage computes
- * are functions of the host, here three: forward (F), the gradient of its inputs (I), for which the
- * stage before waits, and that of its weights (W), for which nobody does, so that it fills what
- * would be a bubble. An executor, one for each rank, calls them in the order of the rank's row and
- * carries what one stage made to the rank of the next.
+ * A schedule is a value: it is made, proven and priced before anything runs. A stage's work is
+ * functions of the host, here three: forward (F), the gradient of its inputs (I), for which the
+ * stage before waits, and that of its weights (W), for which no stage waits, so that it fills
+ * bubbles. An executor, one for each rank, calls them in the order of the rank's row and sends a
+ * stage's output to the rank of the next.
  *
  * The gradients are, bit for bit, those of one thread that goes through the stages in turn. That
  * thread also shows what F, I and W take, for which the schedule is simulated.
@@ -171,8 +171,8 @@ static int simulate(velo_schedule schedule, velo_timeline* simulated) {
   return 0;
 }
 
-/* ---- The pipeline. What is lent to F and I stays until W of the same stage and micro-batch is
- * done; what they make is where the host has it, and stays, too. ---- */
+/* ---- The pipeline. The tensors that F and I get live until W of the same stage and micro-batch is
+ * done. Their outputs are memory of the host, and live as long. ---- */
 
 static velo_status on_forward(void* user, velo_executor_call* call) {
   const int s = call->action.stage, m = call->action.microbatch;
@@ -295,7 +295,7 @@ int main(int count, char** words) {
   for (int s = 0; s <= LAST; ++s) fill(model[s].weight, WIDTH * WIDTH, 0.075f);
 
   if (make(&schedule) != 0) return 1;
-  TRY(velo_mailbox_create(RANKS, INT64_C(10000000000), &mailbox)); /* nobody waits beyond 10 s */
+  TRY(velo_mailbox_create(RANKS, INT64_C(10000000000), &mailbox)); /* no wait exceeds 10 s */
   for (int r = 0; r < RANKS; ++r)
     if (enter(&team[r], r, schedule, mailbox) != 0) return 1;
 

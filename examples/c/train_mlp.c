@@ -1,5 +1,5 @@
-/* A small network trained in C, from the first allocation to the last free: three spirals told
- * apart by two layers with a gated activation between them.
+/* A small network trained in C, from the first allocation to the last free: three spirals
+ * separated by two layers with a gated activation between them.
  *
  *   logits = swiglu(points * w1) * w2,  loss = mean cross-entropy,  weights moved by AdamW
  *

@@ -30,7 +30,7 @@ void fill(void* memory) {
   for (int i = 0; i < rows * width; ++i) static_cast<float*>(memory)[i] = float(i % 251 - 125);
 }
 
-// What is allocated between begin and end is the step: recorded, or answered as recorded.
+// Allocations between begin and end belong to the step: they are recorded, or served as recorded.
 void step(const velo::plan& plan, velo_plan_mode mode, velo::stream_ref stream) {
   std::array<void*, layers + 1> kept{};
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -71,7 +71,7 @@ void swapped(const velo::swap_space& swap, velo::stream_ref stream) {
   float sum = 0;
   for (int layer = layers; layer >= 0; --layer) {
     if (layer > 0) swap.in(kept[layer - 1], stream);
-    swap.wait(kept[layer], stream);  // a failed or damaged copy is told here
+    swap.wait(kept[layer], stream);  // reports a failed or damaged copy
     sum += *static_cast<const float*>(memory(layer));
     swap.drop(kept[layer]);
   }
@@ -81,7 +81,7 @@ void swapped(const velo::swap_space& swap, velo::stream_ref stream) {
               sum);
 }
 
-void told(const velo::pool& pool, const std::string& directory) {
+void report(const velo::pool& pool, const std::string& directory) {
   const velo_pool_stats stats = pool.stats();
   std::printf(
       "pool: %llu blocks, peak %llu bytes live and %llu reserved; context and swap have %llu\n",
@@ -115,7 +115,7 @@ int main(int count, char** words) try {
   swap_desc.memory = pool;
   const velo::swap_space swap = velo::swap_space::create(context, swap_desc);
   swapped(swap, stream);
-  told(pool, words[1]);
+  report(pool, words[1]);
   return 0;
 } catch (const velo::error& failure) {
   std::fprintf(stderr, "%s\n", failure.what());

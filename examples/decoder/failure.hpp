@@ -1,14 +1,14 @@
-// What the user can put right: bad settings, missing data, a damaged checkpoint, a full disk.
+// Failures that a user can mend: bad settings, missing data, a damaged checkpoint, a full disk.
 //
-// A failure carries one sentence that says what is wrong and where. It is thrown wherever the
-// program finds it, caught once in main, printed, and turned into exit code 1.
+// A failure carries one sentence about what is wrong and where. It is thrown where it is found,
+// caught once in main, printed, and turned into exit code 1.
 #pragma once
 
 #include <stdexcept>
 
 namespace decoder {
 
-// The program's name, with which its messages to people begin; main sets it before anything else.
+// The program's name, with which its messages begin; main sets it first.
 inline const char* program_name = "decoder";
 
 struct failure : std::runtime_error {

@@ -1,4 +1,4 @@
-// Randomness by number: the k-th value of a stream is a function of seed, purpose and k, and of
+// Random numbers by index: the k-th value of a stream is a function of seed, purpose and k, and of
 // nothing else.
 //
 // There is no state to save: a resumed run draws what an uninterrupted one would have drawn.

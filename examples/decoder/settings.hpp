@@ -1,10 +1,11 @@
-// Everything a run can be told, with its defaults: the model's shape, the data, the optimizer, the
+// All settings of a run with their defaults: the model's shape, the data, the optimizer, the
 // schedule, the memory, the stages, and the run itself.
 //
 // The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
 // ordinary cores. option_table.cpp names, explains and bounds each of them, once.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct model_settings {
   std::string dtype = "bf16";  // of weights and activations; masters and moments are f32
 
   std::int64_t head_dim() const { return hidden / heads; }
+  // Queries, keys and values of a token, side by side.
+  std::int64_t qkv_width() const { return hidden + 2 * kv_heads * head_dim(); }
+  double attention_scale() const { return 1 / std::sqrt(static_cast<double>(head_dim())); }
 };
 
 struct data_settings {
@@ -52,7 +56,7 @@ struct schedule_settings {
 };
 
 struct memory_settings {
-  std::string recompute = "none";  // what the backward pass makes again
+  std::string recompute = "none";  // the activations that the backward pass recomputes
   std::int64_t recompute_layers = 0;
   std::int64_t memory_budget = 0;  // bytes; 0: none
   std::string swap_activations = "off", swap_optimizer = "off";
@@ -66,14 +70,14 @@ struct parallel_settings {
   std::string pipeline = "1f1b";  // the kind of schedule
   std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
   std::string timeline;
-  bool in_advance = false;       // ripipe makes all activations again
+  bool in_advance = false;       // ripipe recomputes all activations
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
 };
 
 struct run_settings {
   std::int64_t seed = 1;
-  std::int64_t threads = 0;  // of a rank; 0: as many as the machine lends us, divided by the ranks
-  std::int64_t ranks = 0;    // 0: those that a launcher started, else one
+  std::int64_t threads = 0;  // of a rank; 0: those of the machine, divided by the ranks
+  std::int64_t ranks = 0;    // 0: a launcher's, else one
   std::string transport = "auto";
   bool zero = false;  // each rank keeps its part of the optimizer's state
   std::string out = "runs/pretrain";

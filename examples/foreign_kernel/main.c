@@ -59,7 +59,7 @@ int main(int count, char** words) {
   printf("%s\n", list);
   fflush(stdout);
 
-  desc.op = "softclip_again"; /* a mistake is told with its column */
+  desc.op = "softclip_again"; /* a mistake is reported with its column */
   desc.binding = "z.numel, attr.limit, x.data, y.data";
   if (velo_kernel_register(context, &desc, &kernel) != VELO_OK) complain();
   velo_context_destroy(context);

@@ -1,4 +1,4 @@
-/* A function of somebody's numerical library: y = limit * tanh(x / limit), element by element. */
+/* A function of a numerical library that is not velo: y = limit * tanh(x / limit), element by element. */
 #include <math.h>
 #include <stdint.h>
 

@@ -76,20 +76,20 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
         std::make_unique<checkpoint_reader>(given.modes[into.resume ? "resume" : "load"]);
     const auto take = [&](configuration& to) {
       to.read_text(into.checkpoint->trainer(), into.checkpoint->trainer_name(), "settings");
-      to.values.run.stop_after = 0;  // that wish is fulfilled
+      to.values.run.stop_after = 0;  // it has stopped there
     };
     take(saved);
     saved.check();
     into.checkpoint->require_model(saved.values.model, saved.values.data.sequence);
     if (into.resume || into.generate) {
       take(into.config);
-      // How a run was started is no part of it: who starts it now says how many ranks there are.
-      // A process that nobody started among others begins as many as there were.
+      // The way a run was started is no part of it: a launcher says how many ranks there are. A
+      // process without a launcher starts as many as there were.
       if (is_launched()) into.config.reset("ranks"), into.config.reset("transport");
     } else {
       into.config.adopt(saved, "model");
     }
-    // A folder that was moved since, or is named from elsewhere, is still the run's.
+    // The folder is the run's even if it was moved or is named from elsewhere.
     if (into.resume && !into.checkpoint->out().empty())
       into.config.values.run.out = into.checkpoint->out();
   }

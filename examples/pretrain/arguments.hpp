@@ -1,5 +1,5 @@
-// The command line: what to do, and the settings after defaults, checkpoint, file and flags have
-// spoken, in this order.
+// The command line: the command, and the settings from defaults, checkpoint, file and flags, in
+// this order.
 #pragma once
 
 #include <memory>

@@ -12,11 +12,11 @@
 
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
-#include "examples/pretrain/run.hpp"
+#include "examples/pretrain/commands.hpp"
 
 namespace {
 
-// What was printed is the result here; a run's result is its files.
+// Checks that the text was printed, which is the result here; a run's result is its files.
 int printed() {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
   std::fprintf(stderr, "pretrain: cannot write the output: %s\n", std::strerror(errno));

@@ -3,7 +3,7 @@
 
 #include "examples/decoder/model/generate.hpp"
 #include "examples/decoder/ranks/context.hpp"
-#include "examples/pretrain/run.hpp"
+#include "examples/pretrain/commands.hpp"
 
 namespace pretrain {
 

@@ -8,8 +8,8 @@
 //                               these lines
 //
 // Saving writes a directory aside, syncs every file and the directory, and renames it into place;
-// whatever fails on the way, the previous checkpoint is still there. Reading believes no byte that
-// its checksum does not cover, and no number that contradicts another.
+// after any failure the previous checkpoint is still there. Reading trusts no byte without its
+// checksum, and no number that contradicts another.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +32,15 @@ struct checkpoint {
   std::vector<named_tensor> weights, state;
 };
 
-// What is at `path` already is replaced, or with a `keep_as` first renamed to that.
+// Replaces a checkpoint at `path`; with a `keep_as` that one is first renamed.
 void save_checkpoint(const std::string& path, const checkpoint& contents,
                      const std::string& keep_as = "");
 
-// Refuses a `path` at which no checkpoint could be saved: it is something else, or nothing can be
-// made beside it.
+// Refuses a `path` at which no checkpoint could be saved: something else is there, or nothing can
+// be made beside it.
 void require_place(const std::string& path);
 
-// Whether CHECKSUMS, the last file of a save, is there to its last line.
+// Whether CHECKSUMS, the last file of a save, is complete.
 bool is_sealed(const std::string& path);
 
 // Opening checks the files' sizes and checksums; the tensors are read when the model is
@@ -51,22 +51,22 @@ class checkpoint_reader {
   explicit checkpoint_reader(const std::string& path);
 
   const std::string& path() const { return path_; }
-  std::string out() const;  // the folder of a run's output that it lies in; empty when in no such
+  std::string out() const;  // the output folder of a run around it; empty without one
 
   std::int64_t step() const { return step_; }
   std::uint32_t data_crc() const { return data_crc_; }
   const std::vector<loss_point>& validations() const { return validations_; }
 
-  // trainer.json, whose member "settings" is for configuration::read_text.
+  // The text of trainer.json, whose member "settings" is for configuration::read_text.
   const std::string& trainer() const { return trainer_; }
   std::string trainer_name() const { return path_ + "/trainer.json"; }
 
-  // Refuses a config.json or shapes of weights that are not those of this model, before memory is
-  // taken for it.
+  // Refuses a config.json or shapes of weights that differ from this model's, before memory is
+  // allocated for it.
   void require_model(const model_settings& model, std::int64_t sequence) const;
 
-  // Refuses a checkpoint that a run has saved here since this reader has looked. One that
-  // require_place has put into place meanwhile is followed there.
+  // Refuses a checkpoint that was saved here since this reader opened it. One that require_place
+  // has moved into place meanwhile is followed there.
   void require_unchanged();
 
   void read_weights(const std::vector<named_tensor>& into) const;
@@ -85,7 +85,7 @@ class checkpoint_reader {
   std::string trainer_;
 };
 
-// config.json of a model of this shape; `sequence` is the longest window it was trained on.
+// The config.json of a model of this shape; `sequence` is the longest window in its training.
 std::string hugging_face_config(const model_settings& model, std::int64_t sequence);
 
 }  // namespace decoder

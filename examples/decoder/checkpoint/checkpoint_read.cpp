@@ -1,4 +1,4 @@
-// Verify everything, then read.
+// Verifies everything, then reads.
 #include <jansson.h>
 
 #include <cinttypes>
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr const char* parts[] = {"model.safetensors", "training_state.safetensors", "config.json",
                                  "trainer.json"};
 
-// The size and CRC of a file that may be larger than memory likes.
+// The size and CRC of a file of any size.
 void verify_file(const std::string& path, std::uint32_t crc, std::uint64_t bytes) {
   std::error_code error;
   const std::uint64_t found = fs::file_size(path, error);
@@ -60,7 +60,7 @@ std::string dumped(const json_t* value) {
   return text;
 }
 
-// A whole number of a JSON object, within bounds.
+// An integer of a JSON object, within bounds.
 std::int64_t number(const std::string& name, const json_t* root, const char* key,
                     std::int64_t most) {
   const json_t* value = json_object_get(root, key);
@@ -77,7 +77,7 @@ fs::path without_last_slash(const std::string& path) {
   return place.has_filename() ? place : place.parent_path();
 }
 
-// The lines of CHECKSUMS before the last; nothing where the last is not their CRC-32.
+// The lines of CHECKSUMS before the last; empty where the last is not their CRC-32.
 std::string sealed_lines(const std::string& text) {
   const std::size_t body = text.size() < 9 ? 0 : text.size() - 9;
   char last[16];
@@ -101,8 +101,8 @@ checkpoint_reader::checkpoint_reader(const std::string& path) {
   read_trainer();
 }
 
-// A run killed between two renames leaves the newest checkpoint under the name it was written, and
-// where the file system cannot exchange two names the one before it as "previous".
+// A run killed between two renames leaves the newest checkpoint under the name it was written to;
+// where the file system cannot exchange two names, it leaves the one before as "previous".
 void checkpoint_reader::find(const std::string& path) {
   std::error_code ignored;
   for (const std::string& place : {path, path + "/checkpoint"}) {

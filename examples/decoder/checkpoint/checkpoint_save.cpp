@@ -1,4 +1,4 @@
-// Write aside, sync, rename.
+// Writes aside, syncs and renames.
 #include <fcntl.h>
 #include <jansson.h>
 #include <sys/stat.h>
@@ -18,12 +18,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A directory that disappears again unless it was put into place.
+// A directory that is removed unless it was put into place.
 class staging_directory {
  public:
   explicit staging_directory(std::string path) : path_(std::move(path)) {
     std::error_code ignored;
-    fs::remove_all(path_, ignored);  // what a killed run left
+    fs::remove_all(path_, ignored);  // the remains of a killed run
     if (::mkdir(path_.c_str(), 0777) != 0)
       fail("%s: cannot create: %s", path_.c_str(), std::strerror(errno));
   }
@@ -54,8 +54,7 @@ class staging_directory {
     sync_directory(path_);
   }
 
-  // After an exchange this directory holds the previous checkpoint, and the
-  // destructor removes that.
+  // After an exchange this directory holds the previous checkpoint, and the destructor removes it.
   void move_to(const std::string& place) {
     const char *from = path_.c_str(), *to = place.c_str();
     if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) return;
@@ -63,7 +62,7 @@ class staging_directory {
         errno == ENOSYS) {  // a file system that cannot exchange: two renames, never zero copies
       const std::string previous = place + ".previous";
       std::error_code ignored;
-      if (fs::exists(place, ignored)) fs::remove_all(previous, ignored);  // what a killed run left
+      if (fs::exists(place, ignored)) fs::remove_all(previous, ignored);  // of a killed run
       if (::rename(to, previous.c_str()) != 0 && errno != ENOENT) refused(place);
       if (::rename(from, to) != 0) refused(place);
       fs::remove_all(previous, ignored);
@@ -107,7 +106,8 @@ fs::path parent_of(const fs::path& place) {
 void require_place(const std::string& path) {
   const fs::path place(path);
   std::error_code error;
-  // A run killed between two renames left its new checkpoint, whole, under the name it was written.
+  // A run killed between two renames left its new checkpoint, whole, under the name it was written
+  // to.
   const std::string written = path + ".saving";
   if (!fs::exists(place, error) && is_sealed(written)) fs::rename(written, place, error);
   if (fs::exists(place, error) && !fs::exists(place / "CHECKSUMS", error)) {

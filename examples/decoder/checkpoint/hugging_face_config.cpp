@@ -1,4 +1,4 @@
-// config.json: the model's shape in the words of transformers' LlamaConfig.
+// config.json: the model's shape under the keys of transformers' LlamaConfig.
 #include <jansson.h>
 
 #include <cstdlib>

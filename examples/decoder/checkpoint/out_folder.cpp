@@ -1,4 +1,4 @@
-// A lock, and a trial of everything that is to be written.
+// Locks the folder and tries everything that will be written.
 #include "examples/decoder/checkpoint/out_folder.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Three files.
+// Writes the three files.
 #include "examples/decoder/checkpoint/parity_trace.hpp"
 
 #include <filesystem>
@@ -16,29 +16,30 @@ void write(const std::string& path, const std::vector<named_tensor>& tensors) {
 
 }  // namespace
 
-trace::trace(const std::string& directory) : directory_(directory) {
+parity_trace::parity_trace(const std::string& directory) : directory_(directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) fail("%s: cannot create: %s", directory.c_str(), error.message().c_str());
   symbols_ = std::make_unique<durable_file>(fresh("symbols.i32"));
 }
 
-std::string trace::fresh(const char* name) const {
+std::string parity_trace::fresh(const char* name) const {
   const std::string path = directory_ + "/" + name;
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   return path;
 }
 
-void trace::initial(const weights& all) {
+void parity_trace::initial(const weights& all) {
   write(fresh("weights.safetensors"), all.files());
 }
 
-void trace::first_gradients(const weights& all) {
+void parity_trace::first_gradients(const weights& all) {
   write(fresh("gradients.safetensors"), all.gradient_files());
 }
 
-void trace::symbols(const std::int32_t* inputs, const std::int32_t* targets, std::int64_t count) {
+void parity_trace::symbols(const std::int32_t* inputs, const std::int32_t* targets,
+                           std::int64_t count) {
   const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(std::int32_t);
   symbols_->write(inputs, bytes);
   symbols_->write(targets, bytes);

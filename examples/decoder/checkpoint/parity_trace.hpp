@@ -1,11 +1,11 @@
-// What another framework needs to repeat a run and compare: --trace DIR.
+// The data with which another framework repeats a run and compares: --trace DIR.
 //
 //   weights.safetensors    before the first step
 //   gradients.safetensors  of the first step, summed over its micro-batches, before clipping; f32
 //   symbols.i32            for every micro-batch its inputs, then its targets, each
 //                          [batch, sequence] of 32-bit integers
 //
-// tests and benches train the same model elsewhere from these. Not used in ordinary runs.
+// Tests and benches train the same model elsewhere from these. Ordinary runs do not write them.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,10 @@
 
 namespace decoder {
 
-class trace {
+class parity_trace {
  public:
-  explicit trace(const std::string& directory);  // made if it is missing; files in it are replaced
+  explicit parity_trace(
+      const std::string& directory);  // made if it is missing; files in it are replaced
 
   void initial(const weights& all);
   void first_gradients(const weights& all);

@@ -1,11 +1,11 @@
-// The settings' names, bounds and explanations, and the three places they come from: defaults, a
-// JSON file, the command line.
+// The settings' names, bounds and explanations, and their three sources: defaults, a JSON file, the
+// command line.
 //
-// One table (config.cpp) lists every setting; the file reader, the command line, --help and the
-// checkpoint all use it, so a setting is added in one line. The file has one object a section,
+// One table (option_table.cpp) lists every setting; the file reader, the command line, --help and
+// the checkpoint all use it, so a setting is added in one line. The file has one object a section,
 // {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512, of the
-// same name, in which dashes may stand for underscores. Each setting remembers where it was set: a
-// refusal can point at file, line and column.
+// same name, in which dashes may stand for underscores. Each setting remembers where it was set, so
+// that a refusal can point at file, line and column.
 #pragma once
 
 #include <deque>
@@ -36,30 +36,30 @@ class configuration {
   void set(const std::string& flag, const std::string& text);
   void adopt(const configuration& other, const std::string& section);
 
-  // Takes the default again, as if nobody had set it.
+  // Restores the default, as if the setting had not been set.
   void reset(const char* name);
 
-  // Whether setting `name` was set at another place than that of `other`.
+  // Whether setting `name` was set elsewhere than in `other`.
   bool has_own(const configuration& other, const char* name) const;
 
-  // Refuses a flag that is neither a setting's nor one of `others`, and says what may be meant.
+  // Refuses a flag that is neither a setting's nor one of `others`, and suggests similar ones.
   void require_flag(const std::string& flag, const std::vector<std::string>& others = {}) const;
 
-  // Refuses settings that contradict each other; the single ones were bounded when they were set.
-  // A warm-up that nobody asked for gives way to a run that is shorter.
+  // Refuses settings that contradict each other; single ones were bounded when they were set. A
+  // default warm-up is shortened to a shorter run.
   void check();
 
-  // Refuses what a run of so many ranks cannot do.
+  // Refuses settings that a run of so many ranks cannot have.
   void require_fit(std::int64_t ranks) const;
 
-  // Refuses if the two differ in a setting of `section`; `whose` says whose settings `other` are.
+  // Refuses if the two differ in a setting of `section`; `whose` names the owner of `other`.
   void require_same(const configuration& other, const std::string& section,
                     const std::string& whose) const;
 
-  // Refuses setting `name` because of `why`, and of what `other` says if there is another.
+  // Refuses setting `name` because of `why`, and of the value of `other` if one is given.
   [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
 
-  // Every setting, in the file's form. started: the ranks that the run has, whoever started them.
+  // Every setting as JSON, in the file's form. `started` is the run's number of ranks.
   std::string json(std::optional<std::int64_t> started = {}) const;
   std::string help() const;  // every setting with its default and explanation
 

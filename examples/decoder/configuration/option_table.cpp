@@ -1,4 +1,4 @@
-// The table of settings: section, name, where the value lives, explanation, bounds.
+// The table of settings: section, name, address of the value, explanation, bounds.
 #include <limits>
 
 #include "examples/decoder/configuration/configuration.hpp"
@@ -11,12 +11,13 @@ namespace {
 // A bound for counts that have no tighter one; products of two still fit 64 bits.
 constexpr double many = 1e9;
 
-// The kinds of schedules that the library names, but the one that check_parallel refuses.
+// The kinds of schedules that the library names, but the one that check_parallel refuses; last the
+// one that is a search among the others.
 std::string trained_pipelines() {
   std::string all;
   for (const std::string& kind : pipelines())
-    if (kind != "seq1f1b") all += (all.empty() ? "" : ", ") + kind;
-  return all;
+    if (kind != "seq1f1b" && kind != "auto") all += kind + ", ";
+  return all + "auto";
 }
 
 }  // namespace

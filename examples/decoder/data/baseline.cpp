@@ -1,4 +1,4 @@
-// deflate in one piece, counted and thrown away.
+// deflate in one piece; only the length of its output is used.
 #include "examples/decoder/data/baseline.hpp"
 
 #include <zlib.h>

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 void list_directory(const fs::path& directory, std::set<std::string>& found) {
   try {
-    // Does not follow links, so it cannot run in circles; what it cannot open it throws at us.
+    // Links are not followed, so there are no circles; a folder that cannot be opened throws.
     for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) {
       if (entry.symlink_status().type() == fs::file_type::regular) {
         found.insert(entry.path().string());
@@ -76,7 +76,8 @@ corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
   struct stretch {
     std::size_t begin, bytes;
   };
-  std::unordered_multimap<std::uint32_t, stretch> seen;  // by CRC; equal ones are compared
+  // By CRC; files with equal CRCs are compared.
+  std::unordered_multimap<std::uint32_t, stretch> seen;
   for (const std::string& path : list_files(paths)) {
     if (read_beginning(path, binary_within).find('\0') != std::string::npos) {
       ++binary;

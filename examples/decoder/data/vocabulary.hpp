@@ -1,4 +1,4 @@
-// The vocabulary: the 256 bytes, and three specials behind them.
+// The vocabulary: the 256 bytes, and three special symbols after them.
 //
 // Every window begins with `bos`, in training, validation and sampling alike, so that the model
 // always has a first symbol to predict the first byte from. `eos` and `pad` are reserved; a

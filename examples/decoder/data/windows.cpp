@@ -1,5 +1,5 @@
-// The epoch's order is a Feistel permutation over the next power of four, walked until it falls
-// inside the epoch: a bijection that needs no table.
+// The order of an epoch is a Feistel permutation over the next power of four, applied until the
+// index falls inside the epoch: a bijection without a table.
 #include "examples/decoder/data/windows.hpp"
 
 #include "examples/decoder/data/vocabulary.hpp"
@@ -20,7 +20,7 @@ std::uint64_t permuted(std::uint64_t index, std::uint64_t count, const random_st
       right = next;
     }
     index = left << half | right;
-  } while (index >= count);  // on average fewer than four turns
+  } while (index >= count);  // fewer than four turns on average
   return index;
 }
 
@@ -28,7 +28,7 @@ std::uint64_t permuted(std::uint64_t index, std::uint64_t count, const random_st
 
 windows::windows(std::int64_t text_bytes, std::int64_t window_bytes, std::int64_t seed)
     : window_(window_bytes), seed_(seed) {
-  // One window is given up for the phase, where there is more than one.
+  // The phase takes the place of one window, where there are several.
   const std::int64_t whole = text_bytes / window_bytes;
   per_epoch_ = whole > 1 ? whole - 1 : 1;
   slack_ = text_bytes - per_epoch_ * window_bytes;

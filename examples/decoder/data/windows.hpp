@@ -1,9 +1,9 @@
-// Which window of the training text each sequence of each step sees: a function of seed and number.
+// The window of the training text for each sequence of each step: a function of seed and number.
 //
-// An epoch lays a grid of windows over the text, shifted by a phase of its own, and visits them in
-// an order of its own, so that every byte is seen about once an epoch and no two epochs cut the
-// text alike. Any window can be found without the ones before it: a run resumes anywhere, and no
-// order is stored. Constant time and no memory.
+// An epoch cuts the text into a grid of windows, shifted by its own phase, and visits them in its
+// own order: every byte is seen about once an epoch, and no two epochs cut the text alike. Any
+// window is computed without the ones before it, so a run resumes anywhere and stores no order.
+// Constant time and no memory.
 #pragma once
 
 #include <cstdint>

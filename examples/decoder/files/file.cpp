@@ -1,4 +1,4 @@
-// POSIX files with every error told.
+// POSIX files; every error becomes a failure with the file's name.
 #include "examples/decoder/files/file.hpp"
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ int descriptor::release() {
 }
 
 descriptor open_to_read(const std::string& path) {
-  // O_NONBLOCK: a pipe in the place of a file must not make us wait.
+  // O_NONBLOCK: opening a pipe in the place of a file must not wait for a writer.
   descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) refused(path, "open");
   struct stat facts;
@@ -94,7 +94,7 @@ void require_replaceable(const char* flag, const std::string& path, const std::s
   const std::string before = beginning_if_any(path, ours.size());
   if (!before.empty() && before != ours)
     refuse((std::string("exists and is not ") + what + "; it is left as it is").c_str());
-  std::string beside = examples::name_beside(path);  // where it is to be written first
+  std::string beside = examples::name_beside(path);  // the file is written here first
   const descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
   if (file.get() < 0) refuse_writing();
   ::unlink(beside.c_str());

@@ -1,8 +1,7 @@
-// Files read whole, and files written to last.
+// Files that are read whole, and files that are on the disk when they are finished.
 //
-// A durable_file counts and checksums what passes through it and is on the disk when `finish`
-// returns. Every refusal of the operating system becomes a failure with the file's name and the
-// reason. Not hot.
+// A durable_file counts and checksums its bytes; `finish` returns when they are on the disk. Every
+// refusal of the operating system becomes a failure with the file's name and the reason. Not hot.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +12,11 @@ namespace decoder {
 
 std::string read_whole_file(const std::string& path);
 std::string read_beginning(const std::string& path, std::size_t most);
-// The same of a regular file; empty where there is none, or a device (/dev/full has no end).
+// Reads a regular file; empty where there is none, or a device (/dev/full has no end).
 std::string beginning_if_any(const std::string& path, std::size_t most);
 
-// Refuses a file, named by a flag, that is to be written later and is something else now: it must
-// not be there, or begin as `ours` does, and a file must be possible beside it.
+// Refuses the file that a flag names, to be written later: it must not exist or begin as `ours`
+// does, and a file beside it must be possible.
 void require_replaceable(const char* flag, const std::string& path, const std::string& ours,
                          const char* what);
 
@@ -61,8 +60,8 @@ std::uint32_t crc32_of(std::uint32_t crc, const void* data, std::size_t bytes);
 
 void sync_directory(const std::string& path);
 
-// Opens /dev/null for standard input, output and error where they are closed, so that no file of
-// the program's gets their numbers and what is printed to them.
+// Opens /dev/null for standard input, output and error where they are closed, so that none of the
+// program's files gets their numbers and receives what is printed.
 void hold_standard_files();
 
 }  // namespace decoder

@@ -24,14 +24,14 @@ constexpr std::size_t element_bytes(element type) {
   return type == element::f32 ? 4 : 2;
 }
 
-// A tensor in memory under the name it has in files; compact, row-major.
+// A tensor in memory under its name in files; compact, row-major.
 struct named_tensor {
   std::string name;
   element type;
   std::vector<std::int64_t> shape;
   void* data;
-  // Where data is nullptr: the way of words of 4 bytes [first, first + count) to a file, and from
-  // one, piece by piece.
+  // Where data is nullptr, these give and take words of 4 bytes [first, first + count), piece by
+  // piece.
   std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
   std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
 
@@ -66,10 +66,10 @@ class safetensors_reader {
   // Fills the tensor; refuses when the file has none of that name, dtype and shape.
   void read(const named_tensor& into) const;
 
-  // Refuses if the file lacks one of these, or holds others besides; their `data` is not used.
+  // Refuses a file that lacks one of these tensors or holds others; their `data` is not used.
   void require_exactly(const std::vector<named_tensor>& all) const;
 
-  // The same, and fills them.
+  // Does the same and fills them.
   void read_exactly(const std::vector<named_tensor>& all) const;
 
  private:

@@ -1,4 +1,4 @@
-// Blocks of the pool with an owner each, and rehearsals.
+// Allocation from the pool or the plan, regions, and dry runs.
 #include "examples/decoder/memory/run_memory.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace decoder {
 namespace {
 
-// What buffers of a rehearsal point to: tensors of no rows, which nobody reads.
+// Buffers of a dry run point here: their tensors have no rows, and no operator reads them.
 alignas(64) std::byte nothing[64];
 
 constexpr double seconds_of_search = 1;
@@ -60,7 +60,8 @@ run_memory::run_memory(const memory_settings& asked)
   observer_ = velo::adaptor::create(desc);
 }
 
-// The library would turn an exception of allocate into an error of its own; make throws it again.
+// velo would turn an exception of allocate into an error of its own; make throws the exception
+// again.
 velo::recompute run_memory::make_regions() {
   velo_allocator ours = VELO_ALLOCATOR_INIT;
   ours.user = this;
@@ -109,9 +110,9 @@ void run_memory::begin_region(buffer& which, std::int64_t bytes) {
 
 void run_memory::make(buffer& which, std::int64_t bytes, filling fill) {
   const std::int64_t region = which.region_;
-  if (region == buffer::no_region || rehearsing_) {
+  if (region == buffer::no_region || dry_run_) {
     which = take(bytes, VELO_PURPOSE_ACTIVATION);
-    if (region != buffer::no_region) which.region_ = buffer::rehearsed;
+    if (region != buffer::no_region) which.region_ = buffer::in_dry_run;
     fill.run(fill.user);
     return;
   }
@@ -152,15 +153,15 @@ buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime l
   made.from_ = this;
   made.bytes_ = bytes;
   made.purpose_ = purpose;
-  made.data_ = rehearsing_ ? nothing : static_cast<std::byte*>(allocate(bytes, purpose, lifetime));
+  made.data_ = dry_run_ ? nothing : static_cast<std::byte*>(allocate(bytes, purpose, lifetime));
   return made;
 }
 
 buffer run_memory::take(std::int64_t bytes, velo_purpose purpose) {
   buffer made = ask(bytes, purpose, VELO_LIFETIME_DEFAULT);
-  if (!rehearsing_) return made;
-  made.number_ = rehearsed_.size();
-  rehearsed_.push_back({now_++, 0, bytes});
+  if (!dry_run_) return made;
+  made.number_ = dry_run_lifetimes_.size();
+  dry_run_lifetimes_.push_back({now_++, 0, bytes});
   return made;
 }
 
@@ -170,7 +171,7 @@ buffer run_memory::keep(std::int64_t bytes, velo_purpose purpose) {
 
 void run_memory::give(const buffer& owner) noexcept {
   if (owner.data_ == nothing)
-    rehearsed_[owner.number_].end = now_++;
+    dry_run_lifetimes_[owner.number_].end = now_++;
   else
     deallocate(owner.data_, owner.bytes_);
 }
@@ -194,15 +195,15 @@ std::vector<std::string> run_memory::end_records() {
   return failures;
 }
 
-void run_memory::begin_rehearsal() {
-  rehearsing_ = true;
+void run_memory::begin_dry_run() {
+  dry_run_ = true;
   now_ = 0;
-  rehearsed_.clear();
+  dry_run_lifetimes_.clear();
 }
 
-std::vector<lifetime> run_memory::end_rehearsal() {
-  rehearsing_ = false;
-  return std::move(rehearsed_);
+std::vector<lifetime> run_memory::end_dry_run() {
+  dry_run_ = false;
+  return std::move(dry_run_lifetimes_);
 }
 
 std::int64_t most_alive(const std::vector<lifetime>& all) {

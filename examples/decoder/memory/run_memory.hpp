@@ -1,14 +1,13 @@
-// The memory of a run: one pool, and buffers that say what they are for and go back to it when
-// their owner ends.
+// The memory of a run: one pool, and buffers with a purpose that return to it when their owner
+// ends.
 //
-// Weights, gradients and the optimizer's state stay; activations come and go at their lifetimes,
-// and a step in its steady state asks the system for nothing, but for the records of what is
-// recomputed. With a plan, the first step's buffers are recorded, and those of later steps lie at
-// planned addresses. In a rehearsal no memory is given out: buffers have sizes and lifetimes alone,
-// which is how a run knows what a step will need before the first one.
+// Weights, gradients and the optimizer's state live for the run; activations come and go. A step in
+// its steady state takes nothing from the system but records of recomputed buffers. With a plan,
+// the first step's buffers are recorded, and later steps place theirs at planned addresses.
 //
-// A buffer that is recomputed is a region of velo_recompute with one output. Its memory goes back
-// to the pool when it is released, and is taken anew when its operator runs again.
+// In a dry run buffers have sizes and lifetimes but no memory: a run computes its peak before the
+// first step. A recomputed buffer is a region of velo_recompute with one output. Its memory returns
+// to the pool when it is released, and is taken again when its operator runs again.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +28,8 @@ namespace decoder {
 class run_memory;
 class swapper;
 
-// Owns memory, or none, or has somebody else's; what it held may be with a swapper meanwhile, or be
-// released until it is recomputed.
+// Owns memory, borrows it, or is empty. Its contents may be swapped out, or released until they are
+// recomputed.
 class buffer {
  public:
   buffer() = default;
@@ -48,9 +47,9 @@ class buffer {
     made.bytes_ = bytes;
     return made;
   }
-  // An empty buffer becomes a region as soon as run_memory::make fills it.
+  // Makes an empty buffer a region from the next run_memory::make on.
   void recompute() { region_ = asked; }
-  // Gives a region's memory back until run_memory::make fills it again; other buffers stay.
+  // Gives a region's memory back until run_memory::make fills it again; does nothing to others.
   void release();
 
   bool is_borrowed() const { return data_ != nullptr && from_ == nullptr; }
@@ -79,32 +78,32 @@ class buffer {
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
   velo_purpose purpose_ = VELO_PURPOSE_OTHER;
-  std::size_t number_ = 0;  // in the rehearsal
+  std::size_t number_ = 0;  // in the dry run
   swapper* keeper_ = nullptr;
-  std::uint64_t object_ = 0;  // the keeper's; 0: none
+  std::uint64_t object_ = 0;  // of the swapper; 0: none
 
-  static constexpr std::int64_t no_region = -1, asked = -2, rehearsed = -3;
+  static constexpr std::int64_t no_region = -1, asked = -2, in_dry_run = -3;
   std::int64_t region_ = no_region;  // its index, or one of these
 };
 
-// When a buffer of a rehearsal was taken and given back, counted in takes and gives.
+// The lifetime of a buffer in a dry run, counted in allocations and frees.
 struct lifetime {
   std::int64_t begin, end, bytes;
 };
 
 class run_memory {
  public:
-  // With the trace and the snapshot that are asked for.
+  // Records a trace and a snapshot where the settings ask for them.
   explicit run_memory(const memory_settings& asked = {});
 
-  // The most bytes that it may hold from now on.
+  // Limits the pool to so many bytes from now on.
   void set_limit(std::int64_t bytes) { pool_.set_limit(static_cast<std::uint64_t>(bytes)); }
 
-  // For a step or less, contents undefined.
+  // Allocates a buffer for a step or less, contents undefined.
   buffer take(std::int64_t bytes, velo_purpose purpose);
-  // Takes memory for an activation and calls fill(), which writes it. If the buffer is recomputed,
-  // the next call after a release does both again; fill must not call make. Without fill, that of
-  // the next buffer writes this one, too.
+  // Allocates an activation and calls fill(), which writes it. For a recomputed buffer the next
+  // call after a release does both again; fill must not call make. Without fill, the fill of the
+  // next buffer writes this one, too.
   template <class F>
   void make(buffer& which, std::int64_t bytes, F&& fill) {
     make(which, bytes, {&fill, [](void* f) { (*static_cast<std::remove_reference_t<F>*>(f))(); }});
@@ -112,34 +111,34 @@ class run_memory {
   void make(buffer& which, std::int64_t bytes) {
     make(which, bytes, [] {});
   }
-  // Counts of the buffers that are recomputed.
+  // Counts of recomputed buffers.
   velo_recompute_stats recomputed() const { return regions_.stats(); }
 
-  // For the whole run, filled with zero.
+  // Allocates a buffer for the whole run, filled with zero.
   buffer keep(std::int64_t bytes, velo_purpose purpose);
 
-  // What a context is to be made with, so that packs and operators' scratch are counted, too.
+  // The allocator for a context, so that the pool counts its packs and scratch, too.
   velo_allocator allocator() const { return observer_ ? observer_.allocator() : pool_.allocator(); }
   velo_pool_stats stats() const { return pool_.stats(); }
 
-  // From here to the end of the rehearsal buffers have no memory; then their lifetimes.
-  void begin_rehearsal();
-  std::vector<lifetime> end_rehearsal();
-  bool rehearses() const { return rehearsing_; }
+  // Between these two calls buffers have no memory; the second returns their lifetimes.
+  void begin_dry_run();
+  std::vector<lifetime> end_dry_run();
+  bool is_dry_run() const { return dry_run_; }
 
-  // From here to the end of the step what is taken is part of the plan, if there is one.
+  // Between these two calls allocations are part of the plan, if there is one.
   void begin_step();
   void end_step();
   const velo::plan& plan() const { return plan_; }  // empty: there is none
 
-  // The snapshot is of what happens from now on until end_records; `text` says what follows.
+  // Starts the snapshot, which records until end_records; `text` names the phase that follows.
   void begin_steps() {
     if (snapshot_) snapshot_->begin();
   }
   void note(const std::string& text) {
     if (snapshot_) snapshot_->note(text);
   }
-  // What went wrong with trace and snapshot, whose files are closed from now on.
+  // Closes trace and snapshot and returns why they could not be written.
   std::vector<std::string> end_records();
 
  private:
@@ -161,19 +160,19 @@ class run_memory {
   std::unique_ptr<memory_trace> trace_;  // or nullptr
   velo::pool pool_;
   velo::plan plan_;                            // or empty
-  bool planned_ = false;                       // its addresses are known
+  bool planned_ = false;                       // the plan's addresses are known
   std::unique_ptr<memory_snapshot> snapshot_;  // or nullptr
-  velo::adaptor observer_;                     // tells the trace of what the context allocates
+  velo::adaptor observer_;                     // passes the context's allocations to the trace
   velo::recompute regions_;                    // of buffers that are recomputed
   buffer* restored_ = nullptr;                 // is being recomputed by refill_
   filling refill_ = {};
-  std::exception_ptr failure_;  // in a function that regions_ called; says more than its error
-  bool rehearsing_ = false;
+  std::exception_ptr failure_;  // of a function that regions_ called
+  bool dry_run_ = false;
   std::int64_t now_ = 0;
-  std::vector<lifetime> rehearsed_;
+  std::vector<lifetime> dry_run_lifetimes_;
 };
 
-// The most bytes that buffers of these lifetimes hold at a time.
+// The most bytes that buffers of these lifetimes hold at one time.
 std::int64_t most_alive(const std::vector<lifetime>& all);
 
 }  // namespace decoder

@@ -1,4 +1,4 @@
-// The pool does the work; here are the form and the place.
+// The file's format and place; the pool records.
 #include "examples/decoder/memory/snapshot.hpp"
 
 #include <exception>
@@ -8,12 +8,12 @@
 namespace decoder {
 namespace {
 
-// Of three steps of a model with hundreds of layers.
+// Enough for three steps of a model with hundreds of layers.
 constexpr std::uint64_t most_events = 1 << 18;
 
 struct form {
   velo_snapshot_format format;
-  std::size_t common;  // bytes that all of them begin with
+  std::size_t common;  // bytes with which every such file begins
 };
 
 form form_of(const std::string& path) {

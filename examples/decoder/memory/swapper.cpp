@@ -1,4 +1,4 @@
-// Objects of a velo::swap_space, one for each buffer that is away or on its way.
+// One object of a velo::swap_space for each buffer that is swapped out or in transit.
 #include "examples/decoder/memory/swapper.hpp"
 
 #include <algorithm>
@@ -10,12 +10,12 @@ namespace decoder {
 namespace {
 
 constexpr std::int64_t page = 4096;
-constexpr std::int64_t smallest = page;                 // below it moving costs more than it gives
-constexpr std::uint64_t rehearsed = ~std::uint64_t{0};  // the object of a rehearsal
+constexpr std::int64_t smallest = page;  // swapping smaller buffers costs more than it saves
+constexpr std::uint64_t in_dry_run = ~std::uint64_t{0};  // the object of a dry run
 
-// A file that cannot be made, written or read is the user's to put right.
+// Turns an error of a file into a failure: the user can mend it.
 template <class F>
-auto told(F&& call) {
+auto translated(F&& call) {
   try {
     return call();
   } catch (const velo::error& e) {
@@ -32,7 +32,7 @@ velo::swap_space make_swap(const velo::context& context, const std::string& wher
   desc.directories = where == "disk" ? directory.c_str() : nullptr;
   desc.block = static_cast<std::uint64_t>(block);
   desc.minimum = smallest;
-  return told([&] { return velo::swap_space::create(context, desc); });
+  return translated([&] { return velo::swap_space::create(context, desc); });
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ void swapper::update_slices(const std::vector<buffer*>& all, void* user,
                             void (*function)(void*, std::uint64_t, std::uint64_t, void* const*)) {
   std::vector<std::uint64_t> objects;
   for (const buffer* each : all) objects.push_back(each->object_);
-  told([&] {
+  translated([&] {
     swap_.update(objects.data(), static_cast<std::int64_t>(objects.size()), slices,
                  [&](std::uint64_t offset, std::uint64_t bytes, void* const* of) {
                    function(user, offset, bytes, of);
@@ -56,7 +56,7 @@ void swapper::update_slices(const std::vector<buffer*>& all, void* user,
   });
 }
 
-// Three slices of each are in memory, whole blocks of a file and whole pages of memory.
+// Three slices of each buffer are in memory, rounded up to blocks of a file and pages of memory.
 std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const {
   const auto up = [](std::int64_t to, std::int64_t unit) { return (to + unit - 1) / unit * unit; };
   const std::int64_t slice = up((bytes + slices - 1) / slices, granule_);
@@ -66,8 +66,8 @@ std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const
 void swapper::add(buffer& which, std::int64_t layer) {
   if (!which || which.bytes_ < smallest) return;
   which.keeper_ = this;
-  if (memory_.rehearses()) {
-    which.object_ = rehearsed;
+  if (memory_.is_dry_run()) {
+    which.object_ = in_dry_run;
     return;
   }
   which.object_ = swap_.add(which.data_, static_cast<std::uint64_t>(which.bytes_));
@@ -75,8 +75,8 @@ void swapper::add(buffer& which, std::int64_t layer) {
 }
 
 void swapper::out(std::int64_t layer) {
-  if (memory_.rehearses()) return;
-  told([&] { swap_.forward(layer, stream_); });
+  if (memory_.is_dry_run()) return;
+  translated([&] { swap_.forward(layer, stream_); });
 }
 
 void swapper::out(buffer& which) {
@@ -86,7 +86,7 @@ void swapper::out(buffer& which) {
 
 void swapper::settle(buffer& which) {
   if (which.object_ == 0 || !which) return;
-  if (!memory_.rehearses()) stall(which.object_);
+  if (!memory_.is_dry_run()) stall(which.object_);
   memory_.give(which);
   which.data_ = nullptr;
 }
@@ -96,13 +96,13 @@ void swapper::in(buffer& which) {
   buffer back = memory_.take(which.bytes_, which.purpose_);
   std::swap(which.data_, back.data_);
   which.number_ = back.number_;
-  if (memory_.rehearses()) return;
-  told([&] { swap_.in(which.object_, stream_, which.data_); });
+  if (memory_.is_dry_run()) return;
+  translated([&] { swap_.in(which.object_, stream_, which.data_); });
 }
 
 void swapper::wait(buffer& which) {
   if (which.object_ == 0) return;
-  if (!memory_.rehearses()) {
+  if (!memory_.is_dry_run()) {
     stall(which.object_);
     swap_.drop(which.object_);
   }
@@ -110,13 +110,13 @@ void swapper::wait(buffer& which) {
 }
 
 void swapper::forget(buffer& which) noexcept {
-  if (which.object_ != rehearsed) swap_.drop(which.object_);
+  if (which.object_ != in_dry_run) swap_.drop(which.object_);
   which.object_ = 0;
 }
 
 void swapper::stall(std::uint64_t object) {
   const auto begin = std::chrono::steady_clock::now();
-  told([&] { swap_.wait(object, stream_); });
+  translated([&] { swap_.wait(object, stream_); });
   stalled_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -1,9 +1,9 @@
-// Buffers whose contents wait in other memory or in files while nobody needs them.
+// Buffers whose contents wait in other memory or in files while nothing uses them.
 //
-// A buffer goes in four calls: `out` begins its copy, or that of all buffers of a layer, `settle`
-// waits for that and gives its memory back; `in` takes memory and begins the copy back, `wait`
-// waits for that. Between a begin and its wait there is time for work: what is waited for all the
-// same counts as stalled. In a rehearsal nothing is copied, and memory comes and goes as it would.
+// Swapping takes four calls: `out` begins to copy a buffer, or all buffers of a layer; `settle`
+// waits for the copy and frees the memory; `in` allocates memory and begins to copy back; `wait`
+// waits for that. Work between a begin and its wait overlaps the copy; the rest of the wait counts
+// as stalled. In a dry run nothing is copied, and memory is counted as in a run.
 #pragma once
 
 #include <memory>
@@ -16,18 +16,19 @@ namespace decoder {
 
 class swapper {
  public:
-  // where: "host", or "disk" with files in `directory`. Both must outlive it, and it its buffers.
+  // `where` is "host", or "disk" with files in `directory`. Context and memory must outlive the
+  // swapper, and the swapper its buffers.
   swapper(const velo::context& context, run_memory& memory, const std::string& where,
           const std::string& directory);
 
-  void add(buffer& which, std::int64_t layer);  // to those that go with a layer
+  void add(buffer& which, std::int64_t layer);  // to the buffers that a layer's `out` copies
   void out(std::int64_t layer);
   void out(buffer& which);
   void settle(buffer& which);
   void in(buffer& which);
   void wait(buffer& which);
 
-  // Works on the contents of buffers that are out, all of the same size, in slices of a sixteenth:
+  // Updates the contents of swapped-out buffers, all of the same size, in slices of a sixteenth:
   // function(offset, bytes, slices), where slices has an address for each buffer.
   template <class F>
   void update(const std::vector<buffer*>& all, F&& function) {
@@ -36,7 +37,7 @@ class swapper {
                     (*static_cast<std::remove_reference_t<F>*>(f))(offset, bytes, of);
                   });
   }
-  // The most memory that an update of `count` buffers takes, each of so many bytes.
+  // The most memory that an update of `count` buffers of `bytes` each takes.
   std::int64_t update_bytes(std::int64_t count, std::int64_t bytes) const;
 
   // Bytes copied so far, and the seconds spent waiting.
@@ -56,7 +57,7 @@ class swapper {
 
   run_memory& memory_;
   velo::stream_ref stream_;
-  std::int64_t granule_;  // of slices
+  std::int64_t granule_;  // slices are multiples of this
   velo::swap_space swap_;
   double stalled_ = 0;
 };

@@ -1,4 +1,4 @@
-// A line an event; times are their numbers.
+// One line for each event; the event's number stands for its time.
 #include "examples/decoder/memory/trace.hpp"
 
 #include <cerrno>

@@ -1,8 +1,8 @@
-// Allocations and frees of a run's memory as a text, --memory_trace FILE: RMM's log, which
-// `velo replay` holds pools and plans against.
+// Allocations and frees of a run's memory as text, --memory_trace FILE, in RMM's log format, which
+// `velo replay` runs on pools and plans.
 //
-// From the beginning of the run to the end of its third step; what is not freed by then stays. A
-// write that fails ends the trace, and the run goes on; its exit code tells.
+// It covers the run up to the end of its third step. A failed write ends the trace, not the run;
+// the exit code reports it.
 #pragma once
 
 #include <memory>
@@ -15,15 +15,15 @@ namespace decoder {
 
 class memory_trace {
  public:
-  explicit memory_trace(const std::string& path);  // an earlier trace is replaced, nothing else
+  explicit memory_trace(const std::string& path);  // replaces an earlier trace, refuses other files
 
   void add(const char* action, const void* memory, std::int64_t bytes);
 
-  // Why the file is not whole; empty when it is. Nothing is added afterwards.
+  // Ends the trace and returns why the file is not whole; empty when it is.
   std::string finish();
 
  private:
-  std::mutex lock_;  // packs and scratch may be any thread's
+  std::mutex lock_;  // any thread may allocate packs and scratch
   std::unique_ptr<examples::new_file> file_;
   std::string path_;
   long long time_ = 0;

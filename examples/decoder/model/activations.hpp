@@ -1,9 +1,9 @@
-// What a micro-batch keeps from its forward pass to its backward pass: its symbols, what its layers
-// made, and what lies around them.
+// The activations that a micro-batch saves in its forward pass for its backward pass: those of its
+// layers, of the embedding and of the head, and its symbols.
 //
-// A buffer exists from the operator that writes it to the last that reads it. Several micro-batches
-// may be between their passes at a time, each with an object of its own; an object serves one
-// micro-batch after another and takes nothing from the heap for that.
+// A buffer lives from the operator that writes it to the last one that reads it. Several
+// micro-batches may be between their passes at a time, each with an object of its own. An object
+// serves one micro-batch after another and takes nothing from the heap for that.
 #pragma once
 
 #include <vector>
@@ -13,18 +13,18 @@
 
 namespace decoder {
 
-class exchange;
+class data_parallel;
 class rotary_table;
 class swapper;
 
-// How many sequences a call works on, and how long each is.
+// The number and length of the sequences of a call.
 struct batch_shape {
   std::int64_t sequences, length;
   std::int64_t tokens() const { return sequences * length; }
 };
 
-// What every call of a pass needs to know. Buffers are taken for `room`, which is the batch, but in
-// a rehearsal: there the batch has no sequences.
+// The state that all calls of a pass share. Buffers are allocated for `room`, which is the batch;
+// in a dry run the batch is empty and `room` is not.
 struct pass {
   velo::stream_ref stream;
   run_memory& memory;
@@ -32,7 +32,8 @@ struct pass {
   batch_shape batch, room;
 };
 
-// Of a layer; what is empty can be made again from its input. [tokens, ..] in the model's dtype:
+// A layer's activations; an empty one can be recomputed from the layer's input. [tokens, ..] in the
+// model's dtype:
 struct layer_activations {
   buffer attention_input;     // hidden; normed
   buffer projected;           // hidden + 2 kv; rotated queries and keys, and values
@@ -41,15 +42,14 @@ struct layer_activations {
   buffer feed_forward_input;  // hidden; normed
   buffer gates;               // 2 inner; the backward pass overwrites it with its gradient
   buffer gated;               // inner
-  // Gradients of what the products of the weights' gradients take, where those are put off; gates
-  // is the fourth:
+  // Output gradients for weight gradients that are deferred; `gates` holds a fourth:
   buffer output_gradient, middle_gradient;  // hidden
   buffer projected_gradient;                // hidden + 2 kv
   // f32:
   buffer attention_rstd, feed_forward_rstd;  // [tokens]
   buffer softmax_max, softmax_sum;           // [sequences, heads, length]
 
-  // f(buffer) for each that is kept from the forward pass.
+  // Calls f(buffer) for each that the forward pass saves.
   template <class F>
   void each_kept(F&& f) {
     for (buffer* one :
@@ -61,7 +61,7 @@ struct layer_activations {
 
 class activations {
  public:
-  // Of micro-batches of at most `largest` sequences, all of the same length, in so many layers.
+  // For `depth` layers and micro-batches of at most `largest` sequences, all of the same length.
   activations(run_memory& from, std::int64_t depth, batch_shape largest)
       : residual(static_cast<std::size_t>(depth) + 1),
         layers(static_cast<std::size_t>(depth)),
@@ -69,11 +69,11 @@ class activations {
         inputs_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)),
         targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {}
 
-  // Symbols [sequences, length], at the start of these buffers. A target below zero does not count.
+  // Symbols [sequences, length], at the start of these buffers. Targets below zero do not count.
   std::int32_t* inputs() const { return reinterpret_cast<std::int32_t*>(inputs_.data()); }
   std::int32_t* targets() const { return reinterpret_cast<std::int32_t*>(targets_.data()); }
 
-  // Gives all buffers back but the symbols.
+  // Frees all buffers but the symbols.
   void clear() {
     for (buffer& each : residual) each = {};
     for (layer_activations& each : layers) each = {};
@@ -83,22 +83,23 @@ class activations {
   batch_shape largest() const { return largest_; }
   batch_shape batch() const { return {sequences, largest_.length}; }
 
-  // Between its passes a layer's part may wait elsewhere: f(buffer) for each of what `layer` keeps.
-  swapper* away = nullptr;
+  // The swapper that holds a layer's activations between its passes, or nullptr. each_kept calls
+  // f(buffer) for each that `layer` saves.
+  swapper* swap = nullptr;
   template <class F>
   void each_kept(std::size_t layer, F&& f) {
     f(residual[layer]);
     layers[layer].each_kept(f);
   }
 
-  // Who is told which gradients the backward pass has finished; nullptr: nobody.
-  const exchange* told = nullptr;
+  // Reduces gradients over ranks as the backward pass finishes them; nullptr with one rank.
+  const data_parallel* reducer = nullptr;
 
-  // The model's; [tokens, ..] in its dtype:
+  // The model's own, [tokens, ..] in its dtype:
   std::int64_t sequences = 0;    // of the forward pass
-  std::vector<buffer> residual;  // hidden; the input of each layer, and what the last gives
+  std::vector<buffer> residual;  // hidden; the input of each layer, and the last one's output
   std::vector<layer_activations> layers;
-  buffer embedded_gradient;  // hidden; where the weights' gradients are put off
+  buffer embedded_gradient;  // hidden; if weight gradients are deferred
   buffer normed;             // hidden
   buffer logits;             // vocab
   // f32:

@@ -1,4 +1,4 @@
-// Slices in the order of the layout.
+// Slices of the weights in the order of the layout, as the parts of velo::buckets.
 #include "examples/decoder/model/data_parallel.hpp"
 
 namespace decoder {
@@ -8,13 +8,13 @@ velo::buckets make_buckets(const member& rank, const velo::tensor_view& gradient
                            const std::vector<std::int64_t>& counts, bool sharded) {
   velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
   desc.mode = sharded ? VELO_BUCKETS_REDUCE_SCATTER : VELO_BUCKETS_ALL_REDUCE;
-  return velo::buckets::create(rank.stream_of_sharers(), rank.sharers(), gradients, counts.data(),
-                               static_cast<std::int64_t>(counts.size()), desc);
+  return velo::buckets::create(rank.data_parallel_stream(), rank.data_parallel_group(), gradients,
+                               counts.data(), static_cast<std::int64_t>(counts.size()), desc);
 }
 
 }  // namespace
 
-exchange::slices::slices(const weight_layout& all) : layers(all.layers.size(), none) {
+data_parallel::slices::slices(const weight_layout& all) : layers(all.layers.size(), none) {
   std::vector<std::int64_t> begins;
   const auto add = [&](std::int64_t begin) {
     if (begin < 0) return none;
@@ -30,8 +30,8 @@ exchange::slices::slices(const weight_layout& all) : layers(all.layers.size(), n
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) counts.push_back(begins[i + 1] - begins[i]);
 }
 
-exchange::exchange(const member& rank, const weight_layout& layout,
-                   const velo::tensor_view& gradients, bool sharded)
+data_parallel::data_parallel(const member& rank, const weight_layout& layout,
+                             const velo::tensor_view& gradients, bool sharded)
     : stream_(rank.stream()),
       slices_(layout),
       buckets_(make_buckets(rank, gradients, slices_.counts, sharded)) {
@@ -41,29 +41,29 @@ exchange::exchange(const member& rank, const weight_layout& layout,
   }
 }
 
-void exchange::head_ready() const {
+void data_parallel::head_ready() const {
   if (slices_.head != slices_.embedding) buckets_.ready(stream_, slices_.head);
 }
-void exchange::layer_ready(std::size_t layer) const {
+void data_parallel::layer_ready(std::size_t layer) const {
   buckets_.ready(stream_, slices_.layers[layer]);
 }
-void exchange::finish() const {
+void data_parallel::finish() const {
   buckets_.finish(stream_);
 }
 
-void exchange::gather(const velo::tensor_view& weights) const {
+void data_parallel::gather(const velo::tensor_view& weights) const {
   buckets_.gather(stream_, weights);
 }
-void exchange::await_embedding() const {
+void data_parallel::await_embedding() const {
   buckets_.wait(stream_, slices_.embedding);
 }
-void exchange::await_layer(std::size_t layer) const {
+void data_parallel::await_layer(std::size_t layer) const {
   buckets_.wait(stream_, slices_.layers[layer]);
 }
-void exchange::await_head() const {
+void data_parallel::await_head() const {
   buckets_.wait(stream_, slices_.head);
 }
-void exchange::await_norms() const {
+void data_parallel::await_norms() const {
   buckets_.wait(stream_, slices_.norms);
 }
 

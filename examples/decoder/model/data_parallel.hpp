@@ -1,10 +1,10 @@
-// How gradients become those of all ranks, and weights that ranks have updated in part become
-// whole.
+// Data parallelism: gradients are averaged over the ranks with the same weights, and weights that
+// each rank has updated in part are gathered.
 //
-// Gradients go bucket by bucket, on a stream of their own, as the backward pass makes them: layer
-// by layer. With a sharded optimizer each rank gets them for its own ranges of the weights alone,
-// updates these, and the weights are gathered in the order in which they are needed. All of it is
-// velo::buckets' work; what is here says which weights belong together.
+// Gradients are reduced bucket by bucket on a stream of their own, layer by layer, beside the
+// backward pass. With a sharded optimizer each rank gets the averages for its own ranges of the
+// weights, updates these, and the weights are gathered in the order in which they are needed.
+// velo::buckets does the work; this class says which weights belong together.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,23 @@
 
 namespace decoder {
 
-class exchange {
+class data_parallel {
  public:
-  // Of several ranks that hold the same weights. `gradients`: one row in this layout; rank and
-  // gradients must outlive the exchange.
-  exchange(const member& rank, const weight_layout& layout, const velo::tensor_view& gradients,
-           bool sharded);
+  // `gradients` is one row in this layout. Rank and gradients must outlive the object.
+  data_parallel(const member& rank, const weight_layout& layout, const velo::tensor_view& gradients,
+                bool sharded);
 
-  // What the backward pass has finished, and is then not to touch; the rest is, when it ends.
+  // The backward pass has finished these gradients and does not touch them again. `finish` waits
+  // for the averages of all gradients.
   void head_ready() const;
   void layer_ready(std::size_t layer) const;
-  void finish() const;  // has the gradients of all ranks
+  void finish() const;
 
-  // What this rank sums and updates, in the order of the layout: together the ranks have all.
+  // The ranges that this rank averages and updates, in the order of the layout. The ranks' ranges
+  // cover all.
   const std::vector<range>& own() const { return own_; }
 
-  // Begins to gather weights; and waits for those of a part of the model.
+  // `gather` begins to gather the weights; the others wait for those of a part of the model.
   void gather(const velo::tensor_view& weights) const;
   void await_embedding() const;
   void await_layer(std::size_t layer) const;
@@ -39,7 +40,7 @@ class exchange {
   void await_norms() const;
 
  private:
-  // Elements of each, and which is whose; none: another rank's.
+  // The elements of each slice, and the slice of each part of the model; none: another rank's.
   struct slices {
     explicit slices(const weight_layout& all);
     static constexpr std::int64_t none = -1;

@@ -3,9 +3,9 @@
 //   middle = input  + attention(rotary(qkv(norm(input))))
 //   output = middle + down(swiglu(gate_up(norm(middle))))
 //
-// The layer holds weights; what a micro-batch's backward pass needs is the micro-batch's. Each
-// operator of the forward pass runs where its output is missing: so a layer that released some of
-// it makes that again, and nothing else, when its backward pass comes.
+// The layer holds weights; activations belong to the micro-batch. Each operator of the forward pass
+// runs where its output is missing: so a layer whose activations were partly released recomputes
+// those, and nothing else, in its backward pass.
 #pragma once
 
 #include "examples/decoder/model/activations.hpp"
@@ -22,24 +22,24 @@ class decoder_layer {
 
   void refresh(const velo::stream_ref& stream);
 
-  // Makes the buffers of an empty `kept` regions that the backward pass is to make again.
+  // Makes those buffers of an empty `kept` regions that the backward pass is to recompute.
   static void recompute(layer_activations& kept, const layer_recompute& what);
 
-  // From `input` [tokens, hidden] the layer's output; `kept` is then whole.
+  // Computes `output` from `input` [tokens, hidden] and fills `kept`.
   void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
 
-  // Makes what is missing of `kept` again.
+  // Recomputes the missing buffers of `kept`.
   void restore(const pass& now, const buffer& input, layer_activations& kept) const {
     make_feed_forward(now, input, kept);
     make_attention(now, input, kept);
   }
 
-  // Turns `gradient` [tokens, hidden] from that of the output into that of the input, and adds to
-  // the weights' gradients. `input` is that of `forward`; `kept` is empty afterwards, or where the
-  // products of the weights' gradients are put off (later) has what weight_gradients needs, and
-  // then empties. What is borrowed is not written to.
+  // Turns `gradient` [tokens, hidden] from the output's into the input's, and adds to the weights'
+  // gradients. `input` is that of `forward`; `kept` is empty afterwards. With `deferred` the
+  // weights' gradients are left to weight_gradients, which needs some of `kept` and then empties
+  // it. A borrowed gradient is not written to.
   void backward(const pass& now, buffer& gradient, const buffer& input, layer_activations& kept,
-                bool later = false) const;
+                bool deferred = false) const;
   void weight_gradients(const pass& now, layer_activations& kept) const;
 
  private:
@@ -48,17 +48,18 @@ class decoder_layer {
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
   void attention_backward(const pass& now, const velo::tensor_view& gradient,
                           const velo::tensor_view& branch, const buffer& input,
-                          layer_activations& kept, bool later) const;
+                          layer_activations& kept, bool deferred) const;
   void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
                              const velo::tensor_view& branch, layer_activations& kept,
-                             bool later) const;
-  void join(const pass& now, buffer& gradient, const velo::tensor_view& branch,
-            buffer* former) const;
+                             bool deferred) const;
+  void add_branch(const pass& now, buffer& gradient, const velo::tensor_view& branch,
+                  buffer* former) const;
 
   void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
             buffer& rstd) const;
   std::int64_t bytes(const pass& now, std::int64_t width) const;
-  buffer make(const pass& now, std::int64_t width, velo_purpose purpose) const;
+  buffer workspace(const pass& now, std::int64_t width) const;
+  velo::tensor_view column(const pass& now, const buffer& of) const;
   velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
   velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
                           std::int64_t count) const;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int bytes = 256;
 
-// The logits of the bytes after one position. Specials are never drawn.
+// The logits of the bytes at one position. Special symbols are never drawn.
 std::array<double, bytes> byte_logits(const velo::tensor_view& logits, std::int64_t position) {
   std::array<double, bytes> result;
   const std::int64_t row = position * logits.size(1);
@@ -31,8 +31,8 @@ std::array<double, bytes> byte_logits(const velo::tensor_view& logits, std::int6
   return result;
 }
 
-// Bytes of the UTF-8 character that begins there; 0 when none does, or one that terminals take for
-// a control sequence (U+0080 to U+009F).
+// The length of the UTF-8 character at this place; 0 without one, or for one that terminals take
+// for a control sequence (U+0080 to U+009F).
 std::size_t character_at(const std::string& text, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(at);
@@ -83,7 +83,8 @@ std::string generate(const velo::stream_ref& stream, model& model, activations& 
   std::size_t begin = 0;
   for (std::int64_t i = 0; i < run.sample_bytes && !interrupted(); ++i) {
     while (text.size() - begin > window - 1) begin += (window + 1) / 2;
-    // The whole window is computed each time; what lies behind the last byte cannot be seen by it.
+    // The whole window is computed each time; attention is causal, so the symbols after the last
+    // byte do not matter.
     const std::string_view known = std::string_view(text).substr(begin);
     write_sequence(known, batch.inputs(), batch.targets());
     std::int32_t* inputs = batch.inputs();

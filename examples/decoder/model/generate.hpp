@@ -1,8 +1,8 @@
-// Text from the model: byte after byte, each drawn from the likeliest few.
+// Text from the model, byte after byte, each drawn from the likeliest few.
 //
 // Every byte costs one forward pass over a window; when the window is full, its older half is
-// dropped. There is no cache of keys and values: this is a look at what training has brought,
-// not a server.
+// dropped. There is no cache of keys and values: this shows the result of training and is no
+// server.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace decoder {
 
-// The bytes that follow `prompt`, fewer after an interrupt, in windows as long as the batch's
-// sequences.
+// Returns the bytes that follow `prompt`, fewer after an interrupt. Windows are as long as the
+// batch's sequences.
 std::string generate(const velo::stream_ref& stream, model& model, activations& batch,
                      const std::string& prompt, const run_settings& run);
 
-// The position drawn from logits over bytes: by `uniform` in [0, 1) among the `top_k` likeliest (0:
-// all) at a temperature, where 0 takes the likeliest.
+// Draws a position from logits over bytes: by `uniform` in [0, 1), among the `top_k` likeliest (0:
+// all), at a temperature; temperature 0 takes the likeliest.
 int draw(const double* logits, double temperature, std::int64_t top_k, double uniform);
 
-// Fit for a terminal: control characters other than line ends and tabs, and bytes that are no
-// UTF-8, become their escapes.
+// Escapes control characters other than line ends and tabs, and bytes that are no UTF-8, for a
+// terminal.
 std::string printable(const std::string& bytes);
 
 }  // namespace decoder

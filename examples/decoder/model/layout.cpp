@@ -1,4 +1,4 @@
-// Matrices first, norms behind them.
+// Matrices come first, norms after them.
 #include "examples/decoder/model/layout.hpp"
 
 namespace decoder {

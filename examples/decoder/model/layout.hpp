@@ -1,10 +1,10 @@
-// Where each weight lies: one row of elements holds them all, and the gradients, the f32 masters
-// and the moments are rows of the same layout. So the optimizer sees two long vectors (decayed and
-// not) instead of many tensors.
+// The place of each weight: one row of elements holds them all; gradients, f32 masters and moments
+// are rows of the same layout. So the optimizer sees two long vectors (decayed and not) instead of
+// many tensors.
 //
-// The three projections of attention lie end to end and are one matrix to the products, and so are
-// gate and up of the feed-forward block; in files each has its own name, Hugging Face's. Matrices
-// are stored [out, in]. A rank that holds a part of the model has the row of that part.
+// The three projections of attention lie end to end and form one matrix for the products, as do
+// gate and up of the feed-forward block; in files each has Hugging Face's name. Matrices are stored
+// [out, in]. A rank that holds a part of the model has the row of that part.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct weight_slice {
   std::string name;  // "model.layers.0.self_attn.q_proj.weight"
   std::vector<std::int64_t> shape;
   std::int64_t offset;  // in elements
-  std::size_t number;   // among those of the whole model
+  std::size_t number;   // in the whole model
   std::int64_t elements() const;
 };
 
@@ -28,7 +28,7 @@ struct range {
   std::int64_t begin, count;
 };
 
-// What of a model a rank holds: layers, and what lies before the first and behind the last.
+// The parts of a model that a rank holds: layers, the embedding, and the last norm with the head.
 struct holding {
   std::vector<bool> layers;  // by layer
   bool embedding, head;
@@ -48,7 +48,7 @@ struct weight_layout {
   weight_layout(const model_settings& model, const holding& held);
 
   std::vector<weight_slice> slices;
-  std::vector<layer_layout> layers;  // all of the model's
+  std::vector<layer_layout> layers;  // of the whole model
   std::int64_t embedding = -1, head = -1, final_norm = -1;
   std::int64_t decayed = 0;  // elements before this are matrices, those behind are norms
   std::int64_t total = 0;    // a multiple of 16, like every matrix's and norm's offset

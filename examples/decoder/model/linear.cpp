@@ -1,4 +1,4 @@
-// Packs, and the three products of a matrix.
+// The packed copies and the three products of a matrix.
 #include "examples/decoder/model/linear.hpp"
 
 namespace decoder {

@@ -1,8 +1,8 @@
 // A matrix of the model as an operator: y = x W^T, with both of its gradients.
 //
-// W is stored [out, in], Hugging Face's way. The products read it from packs, one for each
-// direction; `refresh` brings them up to date once an optimizer step, and every product of
-// the step profits.
+// W is stored [out, in], as in Hugging Face's files. The products read packed copies, one for each
+// direction; `refresh` packs anew once an optimizer step, and every product of the step uses the
+// packs.
 #pragma once
 
 #include <velo/velo.hpp>

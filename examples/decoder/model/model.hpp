@@ -1,9 +1,9 @@
 // The language model: embedding, decoder layers, norm, head and loss, forward and backward; or a
-// stage of it, layers one behind the other with what lies before the first and behind the last.
+// stage of it: consecutive layers, with the embedding in the first stage and norm, head and loss in
+// the last.
 //
-// What a pass makes for the next one is the micro-batch's (activations.hpp). The logits are
-// computed in the model's dtype, and the backward pass turns them into their gradient in place, so
-// they exist once.
+// Activations belong to the micro-batch (activations.hpp). The logits are computed in the model's
+// dtype, and the backward pass turns them into their gradient in place, so they exist once.
 #pragma once
 
 #include <optional>
@@ -18,65 +18,68 @@ struct stage_range {
   std::size_t first, last;
 };
 
-// What a forward pass leaves for what follows: all that the backward pass reads but what is made
-// again there; the input alone, for model::make_again; or nothing, of a pass that is alone.
+// The activations that a forward pass saves: all that the backward pass reads, except those that it
+// recomputes; the input alone, for model::make_again; or nothing, when no backward pass follows.
 enum class kept { all, input, nothing };
 
 class model {
  public:
-  // Of sequences of one length. `from` and the weights must outlive the model.
+  // A whole model for sequences of one length. `from` and the weights must outlive the model.
   model(run_memory& from, const velo::context& context, const weights& weights,
         const model_settings& settings, std::int64_t length, bool training);
-  // A stage of it.
+  // A stage of the model.
   model(run_memory& from, const velo::context& context, const weights& weights,
         const model_settings& settings, std::int64_t length, bool training, stage_range part);
 
-  // To be called whenever the weights have changed: lays them out anew for the products. gathered:
-  // waits for the parts of a model that ranks gather, as they come; may be nullptr.
-  void refresh(const velo::stream_ref& stream, const exchange* gathered = nullptr);
+  // Packs the weights for the products; to be called whenever they have changed. With `gathered` it
+  // waits for each part of the weights as ranks gather it.
+  void refresh(const velo::stream_ref& stream, const data_parallel* gathered = nullptr);
 
-  // What the backward pass makes again, by layer; at first nothing. Not between the passes of a
-  // micro-batch.
+  // Sets what the backward pass recomputes, by layer; at first nothing. Not to be called between
+  // the passes of a micro-batch.
   void recompute(std::vector<layer_recompute> what) { recompute_ = std::move(what); }
 
-  // Logits of every position of the first `sequences`: [sequences x length, vocab]. Of a forward
-  // pass that is `alone` no backward pass follows, and nothing is kept for it.
+  // Returns the logits of every position of the first `sequences`: [sequences x length, vocab].
+  // With `alone` no backward pass follows, and nothing is saved.
   velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             bool alone = false);
 
-  // A stage's: from what the stage before gives, borrowed, in the place of the embedding; its
-  // output, or nothing in the last stage, of which there is a loss.
+  // The forward pass of a stage. `input` is the output of the stage before, borrowed; the first
+  // stage embeds its symbols instead. Returns the stage's output, or nothing from the last stage,
+  // which has a loss.
   buffer forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                        buffer input, kept what = kept::all);
-  // After a forward pass that kept its input, of a stage that is not the last: as if it had kept
-  // all.
+  // Recomputes all activations of a stage that is not the last, after a forward pass that saved its
+  // input alone.
   void make_again(const velo::stream_ref& stream, activations& of) const;
 
-  // After forward: the sum, or the mean, of the losses of all targets that count, in nats.
+  // After forward: returns the sum or the mean of the losses of all targets that count, in nats.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
   // After a mean loss: adds `scale` times its gradient to the weights' gradients.
   void backward(const velo::stream_ref& stream, activations& of, double scale);
 
-  // A stage's: from the gradient of its output, which is not written to (nothing in the last), that
-  // of its input, or nothing in the first. With `later` the products of the weights' gradients are
-  // left to weight_gradients; what was given must stay until then.
+  // The backward pass of a stage: takes the gradient of its output, which it does not write to
+  // (nothing in the last stage), and returns the gradient of its input (nothing from the first).
+  // With `deferred` the weights' gradients are left to weight_gradients; the given gradient must
+  // live until then.
   buffer backward_stage(const velo::stream_ref& stream, activations& of, double scale,
-                        buffer gradient, bool later);
+                        buffer gradient, bool deferred);
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;
 
   bool begins() const { return begins_; }
   bool ends() const { return ends_; }
 
   // The lifetimes of the buffers of a forward and a backward pass of `of.largest()`, by the same
-  // code on no rows.
-  std::vector<lifetime> rehearse(const velo::stream_ref& stream, activations& of);
+  // code on tensors without rows.
+  std::vector<lifetime> dry_run(const velo::stream_ref& stream, activations& of);
 
-  // What each kind of recompute saves in a layer and takes, on micro-batches of `of.largest()`.
+  // Measures the memory that each kind of recompute saves in a layer, and its time, on
+  // micro-batches of `of.largest()`.
   std::vector<recompute_cost> measure(const velo::stream_ref& stream, activations& of);
 
-  // A forward and a backward pass through the first layer and the head alone, so that operators
-  // have taken all the scratch they will. Adds to the weights' gradients.
+  // Runs a forward and a backward pass through the first layer and the head alone, so that
+  // operators have allocated all their scratch. Adds to the weights' gradients.
   void warm_up(const velo::stream_ref& stream, activations& of);
 
  private:
@@ -87,17 +90,17 @@ class model {
   void embed(const pass& now, activations& of) const;
   void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
   void head_forward(const pass& now, activations& of, bool alone) const;
-  buffer head_backward(const pass& now, activations& of, double scale, bool later);
+  buffer head_backward(const pass& now, activations& of, double scale, bool deferred);
   bool inside_group(std::size_t layer) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
   void bring_back(activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
-                      bool later) const;
+                      bool deferred) const;
 
   run_memory& memory_;
   model_settings settings_;
   velo_dtype type_;
-  std::size_t first_;  // of the whole model's layers
+  std::size_t first_;  // the first layer's number in the whole model
   bool begins_, ends_;
   std::vector<decoder_layer> layers_;
   std::vector<layer_recompute> recompute_;

@@ -23,7 +23,7 @@ velo_recompute_rule rule_of(const memory_settings& memory, std::int64_t layers) 
   return rule;
 }
 
-// The layers as modules with three parts each.
+// The layers as modules of three parts each.
 std::vector<velo_recompute_module> modules_of(const std::vector<recompute_cost>& costs,
                                               std::int64_t layers) {
   std::vector<velo_recompute_module> all;
@@ -71,10 +71,10 @@ std::vector<layer_recompute> choose_recompute(
     const bool works = fits(all);
     if (works) best = all;
     (works ? budget.fits : budget.fails) = choice.budget;
-    if (!works && choice.bytes <= choice.bytes_least) break;  // there is nothing else to let go of
+    if (!works && choice.bytes <= choice.bytes_least) break;  // nothing else can be released
   } while (!choice.settled);
   if (!best.empty()) return best;
-  // Measured parts do not tell what a layer takes while it is made again.
+  // The measurements of parts do not include the memory of a layer while it is recomputed.
   for (std::size_t i = 0; i < all.size(); ++i)
     all[i] = {VELO_RECOMPUTE_FULL, static_cast<std::int64_t>(i)};
   return fits(all) ? all : best;

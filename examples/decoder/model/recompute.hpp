@@ -1,7 +1,6 @@
-// Which layers make again in the backward pass what they made in the forward pass, and what of it.
+// The layers, and the parts of layers, that are recomputed in the backward pass.
 //
-// What is made again comes from the same operators on the same numbers: losses have the same bits
-// with every kind.
+// The same operators see the same numbers again: losses have the same bits with every kind.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +14,23 @@ namespace decoder {
 
 struct layer_recompute {
   velo_recompute_kind kinds = VELO_RECOMPUTE_NONE;  // bits
-  std::int64_t first = 0;  // the layer from whose input this one is made again; of FULL
+  std::int64_t first = 0;  // FULL: the layer from whose input this one is recomputed
 
   bool has(velo_recompute_kind kind) const { return (kinds & kind) != 0; }
 };
 
-// For every layer of the model, as the settings say; with `adaptive` nothing so far.
+// The recompute of each layer by the settings; nothing yet with `adaptive`.
 std::vector<layer_recompute> recompute_of(const memory_settings& memory, std::int64_t layers);
 
-// What a layer keeps less with a kind, and how long it takes to make that again.
+// The memory that a kind saves in a layer, and the time of recomputing it.
 struct recompute_cost {
   velo_recompute_kind kind;  // FULL first, then its parts
   std::int64_t bytes;
   double seconds;
 };
 
-// The kinds that take least time among those with which the model fits, which are tried. Empty when
-// none does.
+// The kinds that take least time among those with which the model fits; each is tried. Empty when
+// none fits.
 std::vector<layer_recompute> choose_recompute(
     const memory_settings& memory, std::int64_t layers, const std::vector<recompute_cost>& costs,
     const std::function<bool(const std::vector<layer_recompute>&)>& fits);

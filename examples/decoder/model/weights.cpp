@@ -1,4 +1,4 @@
-// Planning, drawing and naming of weights.
+// Allocation, initialization and names of weights.
 #include "examples/decoder/model/weights.hpp"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ bool ends_with(const std::string& text, const char* end) {
   return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
 }
 
-// Calls f(place, begin, count) for what `own`, whose elements lie one behind the other, has of
-// [begin, begin + count).
+// Calls f(place, begin, count) for each piece of [begin, begin + count) in `own`, whose elements
+// lie one after the other.
 template <class F>
 void each_own(const std::vector<range>& own, std::int64_t begin, std::int64_t count, F&& f) {
   std::int64_t place = 0;
@@ -66,7 +66,7 @@ void weights::shard(member& rank, const std::vector<range>& own) {
 }
 
 void weights::keep_state(run_memory& from) {
-  std::int64_t count = 16;  // one line where a rank has nothing
+  std::int64_t count = 16;  // a cache line where a rank has no elements
   if (!own_.empty()) count = 0;
   for (const range& each : own_) count += each.count;
   for (buffer* each : state()) *each = from.keep(count * 4, VELO_PURPOSE_OPTIMIZER);
@@ -142,8 +142,8 @@ void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix
   }
 }
 
-// data: of the elements `own`. Words of a file are of 4 bytes: slices of 16-bit elements have even
-// numbers of them, as heads have even widths.
+// `data` holds the elements `own`. Words of a file have 4 bytes: slices of 16-bit elements have an
+// even number of elements, as heads have even widths.
 void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefix, element type,
                          std::byte* data, const std::vector<range>& own, bool gives) const {
   const auto size = static_cast<std::int64_t>(element_bytes(type)), per_word = 4 / size;
@@ -184,13 +184,13 @@ void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefi
 void weights::add_state(std::vector<named_tensor>& to, const std::string& prefix,
                         const buffer& of) const {
   if (rank_ == nullptr) return add_files(to, prefix, element::f32, of.data());
-  add_pieces(to, prefix, element::f32, of.data(), own_, sharded_ || rank_->first_sharer());
+  add_pieces(to, prefix, element::f32, of.data(), own_, sharded_ || rank_->leads_data_parallel());
 }
 
 std::vector<named_tensor> weights::files() const {
   std::vector<named_tensor> all;
   if (part_)
-    add_pieces(all, "", type_, weight_.data(), {{0, layout_.total}}, rank_->first_sharer());
+    add_pieces(all, "", type_, weight_.data(), {{0, layout_.total}}, rank_->leads_data_parallel());
   else
     add_files(all, "", type_, weight_.data());
   return all;

@@ -1,11 +1,11 @@
-// The weights in memory, and what training keeps beside them: gradients, f32 masters, and AdamW's
-// two moments.
+// The weights in memory, and their state in training: gradients, f32 masters, and AdamW's two
+// moments.
 //
 // All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
 // exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
-// f32 always. Where the optimizer is sharded, masters and moments are those of the rank's own
-// ranges, one behind the other. Files are of the whole model: what several ranks have of it goes
-// through their group on its way to the one that writes, and each takes its own of what it reads.
+// always f32. With a sharded optimizer masters and moments are those of the rank's own ranges, one
+// after the other. Files hold the whole model: ranks send their parts to the writer through the
+// group, and each reads its own parts.
 #pragma once
 
 #include <velo/velo.hpp>
@@ -17,28 +17,28 @@
 
 namespace decoder {
 
-// A velo dtype for each element type of a file.
+// The velo dtype of an element type of files.
 velo_dtype dtype_of(element type);
 
 class weights {
  public:
-  // Without `training` there are only the weights themselves; with `sharded` masters and moments
-  // come later, by `shard`.
+  // Without `training` there are only the weights; with `sharded` masters and moments are made
+  // later, by `shard`.
   weights(run_memory& from, const model_settings& model, bool training, bool sharded = false);
-  // Those of a part of the model, `rank`'s.
+  // The weights of the part of the model that `rank` holds.
   weights(member& rank, const model_settings& model, const holding& held, bool sharded);
 
-  // Makes them for these ranges, which are `rank`'s.
+  // Makes masters and moments for these ranges, which are `rank`'s.
   void shard(member& rank, const std::vector<range>& own);
 
-  // What masters and moments are of.
+  // The ranges of masters and moments.
   const std::vector<range>& own() const { return own_; }
 
-  // Draws matrices from a normal distribution and sets norms to one. Projections back into the
-  // residual stream are drawn smaller, by the root of how many add up there.
+  // Draws matrices from a normal distribution and sets norms to one. Projections into the residual
+  // stream have a smaller deviation, divided by the root of their number.
   void initialize(const velo::stream_ref& stream, std::int64_t seed);
 
-  // Parts of the whole, from an offset of the layout.
+  // Views of a part, from an offset of the layout.
   velo::tensor_view weight(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view gradient(std::int64_t offset, velo::sizes shape) const;
 
@@ -46,25 +46,25 @@ class weights {
   float* second_moment() const { return second_.floats(); }
   float* master() const { return master_.floats(); }  // nullptr in f32
 
-  // These three, or in f32 the moments: what may be away between the steps.
+  // The masters and moments, which may be swapped out between steps; in f32 the moments alone.
   std::vector<buffer*> state();
 
-  // What an update writes.
+  // The buffers that an update writes.
   std::vector<buffer*> updated();
 
   bool has_master() const { return type_ == element::bf16; }
   void clear_gradients();
 
-  // What checkpoints hold: under Hugging Face's names the weights, and under prefixed ones what
-  // training needs beside them.
+  // The tensors of a checkpoint: weights under Hugging Face's names, the state of training under
+  // prefixed ones.
   std::vector<named_tensor> files() const;
   std::vector<named_tensor> training_files() const;
-  std::vector<named_tensor> master_files() const;  // those of training_files, none in f32
+  std::vector<named_tensor> master_files() const;  // some of training_files; none in f32
   std::vector<named_tensor> gradient_files() const;
 
   const weight_layout& layout() const { return layout_; }
   element type() const { return type_; }
-  std::int64_t count() const;  // of parameters, padding not counted
+  std::int64_t count() const;  // parameters, without padding
 
  private:
   void keep(run_memory& from, bool training, bool sharded);
@@ -79,7 +79,7 @@ class weights {
   model_settings model_;
   weight_layout layout_;
   element type_;
-  const member* rank_ = nullptr;  // where what files hold is of several ranks
+  const member* rank_ = nullptr;  // where several ranks hold the contents of files
   bool part_ = false;             // of the model
   bool sharded_ = false;
   std::vector<range> own_;

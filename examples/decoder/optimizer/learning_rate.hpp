@@ -1,5 +1,4 @@
-// The learning rate of a step: a straight warm-up, then half a cosine down to a fraction
-// of the peak.
+// The learning rate of a step: a linear warm-up, then half a cosine down to a fraction of the peak.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Global norm, then one pass per group.
+// The global norm, then one pass for the matrices and one for the norms.
 #include "examples/decoder/optimizer/optimizer.hpp"
 
 #include <algorithm>
@@ -29,19 +29,19 @@ optimizer::clipping optimizer::clip(const member& rank, double sum_of_squares) c
   return made;
 }
 
-// Ranks add what they summed in their order, so a sharded optimizer has the bits of another.
+// Ranks add their sums in rank order, so a sharded optimizer has the bits of another.
 double optimizer::step(const member& rank, weights& all, const std::vector<range>& summed,
-                       swapper* away, std::int64_t number, double learning_rate) {
+                       swapper* swap, std::int64_t number, double learning_rate) {
   const clipping made = clip(rank, rank.sum(sum_of_squares(rank, all, summed)));
-  update(rank, all, away, number, learning_rate, made.factor);
+  update(rank, all, swap, number, learning_rate, made.factor);
   return static_cast<double>(made.norm);
 }
 
-void optimizer::update(const member& rank, weights& all, swapper* away, std::int64_t number,
+void optimizer::update(const member& rank, weights& all, swapper* swap, std::int64_t number,
                        double learning_rate, float factor) {
   factor_ = factor;
   const velo::stream_ref stream = rank.stream();
-  // [begin, end) of the state, which `of` has from there on.
+  // Updates [begin, end) of the state, which `of` holds from there on.
   const auto on = [&](std::int64_t begin, std::int64_t end, const state& of) {
     std::int64_t place = 0;
     for (const range& each : all.own()) {
@@ -56,10 +56,10 @@ void optimizer::update(const member& rank, weights& all, swapper* away, std::int
       place += each.count;
     }
   };
-  if (away == nullptr) {
+  if (swap == nullptr) {
     on(0, all.layout().total, {all.first_moment(), all.second_moment(), all.master()});
   } else {
-    away->update(all.state(), [&](std::uint64_t offset, std::uint64_t bytes, void* const* slices) {
+    swap->update(all.state(), [&](std::uint64_t offset, std::uint64_t bytes, void* const* slices) {
       const auto begin = static_cast<std::int64_t>(offset / sizeof(float));
       const auto slice = [&](int i) { return static_cast<float*>(slices[i]); };
       on(begin, begin + static_cast<std::int64_t>(bytes / sizeof(float)),
@@ -68,7 +68,7 @@ void optimizer::update(const member& rank, weights& all, swapper* away, std::int
   }
 }
 
-// Weights [begin, end), of which `of` has the state from `origin` on.
+// Updates weights [begin, end), whose state `of` holds from `origin` on.
 void optimizer::update(const velo::stream_ref& stream, const weights& all, const state& of,
                        std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
                        std::int64_t number, double learning_rate) {

@@ -1,4 +1,4 @@
-// Measured by every rank, judged alike by all.
+// Every rank measures, and all ranks decide alike.
 #include "examples/decoder/optimizer/post_validation.hpp"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace decoder {
 
 post_validation::post_validation(member& rank, weights& all, optimizer& with,
-                                 const exchange* shared, bool sharded)
+                                 const data_parallel* shared, bool sharded)
     : rank_(rank), weights_(all), optimizer_(with), shared_(shared), sharded_(sharded) {
-  if (rank.stage() == rank.stages() - 1) return;  // it knows all when it steps
+  if (rank.stage() == rank.stages() - 1) return;  // the last stage knows all when it steps
   for (const buffer* each : all.updated())
     copies_.push_back(rank.memory().keep(each->bytes(), VELO_PURPOSE_OPTIMIZER));
 }
@@ -23,8 +23,8 @@ void post_validation::clear_gradients() {
   if (!std::exchange(cleared_, true)) weights_.clear_gradients();
 }
 
-// A state is of the copies' ranks with the same stages: all states, one behind the other, are those
-// of all ranks in their order.
+// A state covers the ranks with the same stage in all copies: the states, one after the other, are
+// those of all ranks in rank order.
 std::uint64_t post_validation::state_size() const {
   return static_cast<std::uint64_t>(rank_.copies()) * sizeof(measured);
 }
@@ -38,7 +38,7 @@ void post_validation::measure(double loss, void* state) {
   all[static_cast<std::size_t>(rank_.rank())] = {
       optimizer_.sum_of_squares(rank_, weights_, shared_ ? shared_->own() : weights_.own()), loss,
       static_cast<double>(interrupt())};
-  rank_.sum_of_sharers(&all[0].sum_of_squares, static_cast<std::int64_t>(all.size()) * 3);
+  rank_.sum_data_parallel(&all[0].sum_of_squares, static_cast<std::int64_t>(all.size()) * 3);
   const int first = rank_.stage() * rank_.copies();
   std::memcpy(state, &all[static_cast<std::size_t>(first)], state_size());
 }

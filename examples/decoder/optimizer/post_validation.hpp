@@ -1,16 +1,16 @@
-// Optimizer steps of a model in stages that no rank waits for: the setting post_validation.
+// Optimizer steps of a model in stages without a wait for all ranks: the setting post_validation
+// (from Zero Bubble Pipeline Parallelism).
 //
-// What a rank has to know of the others - the gradients' norm, the loss that is told, whether
-// anybody was interrupted - follows each step through the next one (velo's executor brings it).
-// Until then a rank steps as if what it knows were all: unclipped, or not at all where the ranks
-// before it alone would be clipped. Then the step stands, or weights and moments come back from a
-// copy and the step is done with the factor that is right; one with gradients that are not finite
-// is not done.
+// The ranks' sums of the gradients' norm, the loss and interrupts follow each step through the next
+// one, carried by velo's executor. Until then a rank steps by what it knows: unclipped, or not at
+// all where the ranks before it alone would be clipped. Afterwards the step stands, or weights and
+// moments are restored from a copy and the step is done again with the right factor; a step whose
+// gradients are not finite is not done.
 //
-// Sums are kept by rank and added in the order of ranks, so norm, loss and weights have the bits of
-// a run that waits. Cost: a copy of what an update writes on every rank but the last stage's, 12
-// bytes a parameter in f32 and 14 in bf16, and the time to copy it. With a sharded optimizer a rank
-// copies its own part of moments and masters, and all of the weights, which are gathered after
+// Sums are kept by rank and added in rank order, so norm, loss and weights have the bits of a run
+// that waits. Cost: on every rank but the last stage's a copy of the buffers that an update writes,
+// 12 bytes a parameter in f32 and 14 in bf16, and the time to copy them. With a sharded optimizer a
+// rank copies its own part of moments and masters, and all of the weights, which are gathered after
 // every step. That is safe as ranks with the same stage measure together, so that all of them step,
 // or none does.
 #pragma once
@@ -35,42 +35,44 @@ class post_validation {
   struct result {
     step of;
     double loss, grad_norm;
-    int interrupt;  // a signal that some rank was sent; 0: none
+    int interrupt;  // the signal that a rank received; 0: none
   };
 
-  // shared: nullptr where ranks have no weights in common; sharded: each of them updates a part of
-  // them. All must outlive it.
-  post_validation(member& rank, weights& all, optimizer& with, const exchange* shared,
+  // `shared` is nullptr where no other rank has these weights; with `sharded` each updates a part
+  // of them. All must outlive the object.
+  post_validation(member& rank, weights& all, optimizer& with, const data_parallel* shared,
                   bool sharded);
 
-  // What the next measure is of.
+  // Names the step that is measured next.
   void announce(const step& next) { next_ = next; }
-  // Before the first gradient of a step: until here those of the step before may be needed.
+  // Clears the gradients before the first of a step; those of the step before may be needed until
+  // then.
   void clear_gradients();
 
-  // As velo_executor_validation has them; step and roll_back without what is made of the weights.
+  // The functions of velo_executor_validation; update and roll_back leave the packing of weights to
+  // the caller.
   std::uint64_t state_size() const;
   void measure(double loss, void* state);
   double decide(const void* states, std::int32_t known, std::int32_t ranks);
   void update(double factor, bool final);
   void roll_back();
 
-  // What the weights of an update are gathered by; nullptr: they are there.
-  const exchange* gathering() const { return sharded_ ? shared_ : nullptr; }
+  // Gathers the weights of an update; nullptr where all are there.
+  const data_parallel* gathering() const { return sharded_ ? shared_ : nullptr; }
 
-  // Of the step before the last; of the last, where it is settled.
+  // The results of the step before the last, and of the last once it is settled.
   std::optional<result> before() const { return before_; }
   std::optional<result> last() const { return last_; }
 
  private:
-  struct measured {  // by a rank
+  struct measured {  // of a rank
     double sum_of_squares, loss, interrupt;
   };
 
   member& rank_;
   weights& weights_;
   optimizer& optimizer_;
-  const exchange* shared_;
+  const data_parallel* shared_;
   const bool sharded_;
   std::vector<buffer> copies_;  // of weights_.updated()
   step next_{}, of_{};

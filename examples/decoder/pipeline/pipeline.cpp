@@ -1,4 +1,4 @@
-// Actions of the schedule as passes of stages.
+// Callbacks of the executor: actions of the schedule as passes through stages.
 #include "examples/decoder/pipeline/pipeline.hpp"
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 namespace decoder {
 namespace {
 
-// Recompute is of each stage's layers.
+// Each stage applies the recompute settings to its own layers.
 std::vector<layer_recompute> recompute_in(memory_settings asked, std::int64_t layers) {
   asked.recompute_layers = std::min(asked.recompute_layers, layers);
   return recompute_of(asked, layers);
 }
 
-// What the executor has for an action; nothing where no stage gives it.
+// The tensor that the executor passes to an action; empty without one.
 buffer borrowed(const velo_tensors& given) {
   if (given.count == 0) return {};
   const velo_tensor& one = given.data[0];
@@ -26,11 +26,11 @@ buffer borrowed(const velo_tensors& given) {
 }  // namespace
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
-                   const weights& weights, const exchange* told, post_validation* late)
+                   const weights& weights, const data_parallel* reducer, post_validation* late)
     : rank_(rank),
       values_(values),
       plan_(plan),
-      told_(told),
+      reducer_(reducer),
       late_(late),
       stream_(rank.stream()),
       type_(dtype_of(weights.type())),
@@ -66,7 +66,7 @@ velo_status pipeline::guarded(void* user, Work&& work) {
     work(me);
     return VELO_OK;
   } catch (...) {
-    me.failure_ = std::current_exception();  // says more than the executor could
+    me.failure_ = std::current_exception();  // it says more than the executor's error
     return VELO_ERR_FOREIGN;
   }
 }
@@ -106,7 +106,7 @@ velo::executor pipeline::make_executor(const velo::schedule& order, bool records
   desc.user = this;
   desc.forward = &call<&pipeline::forward>;
   desc.input = &call<&pipeline::input>;
-  desc.weight = &call<&pipeline::later>;
+  desc.weight = &call<&pipeline::deferred_weight>;
   desc.backward = &call<&pipeline::both>;
   desc.other = &call<&pipeline::other>;
   desc.released = [](void* user, const velo_action* action) {
@@ -116,7 +116,7 @@ velo::executor pipeline::make_executor(const velo::schedule& order, bool records
   return velo::executor::create(rank_.context().get(), order, desc);
 }
 
-void pipeline::refresh(const exchange* gathered) {
+void pipeline::refresh(const data_parallel* gathered) {
   for (stage& each : stages_) each.part.refresh(stream_, gathered);
 }
 
@@ -192,31 +192,30 @@ void pipeline::forward(velo_executor_call& call) {
   if (scores_) finish(at, of);
 }
 
-// Gradients are averaged later over all who have the same weights: over copies, and over the chains
-// of each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
-void pipeline::backward(velo_executor_call& call, bool later) {
+// Gradients are averaged later over all ranks with the same weights: over copies, and over the
+// chains of each. So every chain computes the mean of its own accumulation / chains micro-batches.
+void pipeline::backward(velo_executor_call& call, bool deferred) {
   if (scores_) return;
   if (late_) late_->clear_gradients();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
-  if (!later) of.work->told = at.left == 1 ? told_ : nullptr;
-  of.gradient = at.part.backward_stage(stream_, *of.work, scale, borrowed(call.inputs), later);
+  if (!deferred) of.work->reducer = at.left == 1 ? reducer_ : nullptr;
+  of.gradient = at.part.backward_stage(stream_, *of.work, scale, borrowed(call.inputs), deferred);
   if (!at.part.begins()) hand_out(call, of, of.gradient);
-  if (!later) finish(at, of);
+  if (!deferred) finish(at, of);
 }
 
 void pipeline::weight(const velo_executor_call& call) {
   if (scores_) return;
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
-  of.work->told = at.left == 1 ? told_ : nullptr;
+  of.work->reducer = at.left == 1 ? reducer_ : nullptr;
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
 }
 
-// Of a row's actions that neither compute nor communicate RECOMPUTE is the one that does something
-// here.
+// Among the other actions RECOMPUTE alone does something here.
 void pipeline::make_again(const velo_executor_call& call) {
   if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
   stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);
@@ -226,7 +225,7 @@ void pipeline::measure(void* state) {
   late_->measure(loss_ / static_cast<double>(values_.data.accumulation), state);
 }
 
-// The weights of all stages here are updated at once, with the last of them.
+// The weights of all stages of this rank are updated at once, with the last of them.
 void pipeline::update(const velo_action& a, double factor, bool final) {
   if (a.stage != stages_.back().number) return;
   late_->update(factor, final);
@@ -254,7 +253,7 @@ void pipeline::forget() {
 
 void pipeline::finish(stage& at, cell& of) {
   --at.left;
-  of.work->told = nullptr;
+  of.work->reducer = nullptr;
   of.work->clear();
   at.idle.push_back(std::exchange(of.work, nullptr));
 }

@@ -1,10 +1,10 @@
-// The stages that a rank has of a copy of the model, and their micro-batches on the way.
+// The stages of a rank, and their micro-batches in flight.
 //
-// velo's executor goes through the rank's part of the schedule and calls back for each action; what
-// crosses between stages goes over the messages of the copy's group. A micro-batch at a stage has
-// activations of its own from its F to its B or W; they are taken from a few, as many as the
-// schedule ever needs at a time. Gradients add up in the order of the schedule, so a step has the
-// bits of every other with this schedule, and up to rounding those of one rank.
+// velo's executor runs the rank's part of the schedule and calls back for each action; tensors
+// between stages are messages of the copy's group. A micro-batch at a stage has activations of its
+// own from its F to its B or W; they come from a set as large as the schedule needs at one time.
+// Gradients add up in the order of the schedule, so a step has the bits of every other with this
+// schedule, and up to rounding those of one rank.
 #pragma once
 
 #include <exception>
@@ -20,27 +20,27 @@ namespace decoder {
 
 class pipeline {
  public:
-  // Of a rank that is split into stages. Told, if not nullptr, hears which gradients are finished;
-  // late, if not nullptr, updates the weights at the end of `train`. All must outlive it.
+  // For a rank that is split into stages. `reducer` reduces finished gradients, `late` updates the
+  // weights at the end of `train`; either may be nullptr. All must outlive the pipeline.
   pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
-           const exchange* told, post_validation* late);
+           const data_parallel* reducer, post_validation* late);
   pipeline(const pipeline&) = delete;
   pipeline& operator=(const pipeline&) = delete;
 
-  void refresh(const exchange* gathered);
+  void refresh(const data_parallel* gathered);
 
-  // Writes the symbols of a micro-batch of the step, and returns how many sequences they are.
+  // Writes the symbols of a micro-batch of the step, and returns its number of sequences.
   using source = std::function<std::int64_t(std::int64_t microbatch, activations& into)>;
 
-  // A step of all ranks of the copy; adds to the weights' gradients. The sum of the micro-batches'
-  // mean losses that this rank has.
+  // Runs a step of all ranks of the copy; adds to the weights' gradients. Returns the sum of the
+  // mean losses of the micro-batches whose loss this rank computes.
   double train(const source& from);
-  // The update of the last step is as it would be had all ranks waited; all ranks call it.
+  // Waits until the update of the last step is final; all ranks call it.
   void settle();
-  // Their losses alone, summed over targets. Micro-batches may be empty.
+  // Computes the losses alone, summed over targets. Micro-batches may be empty.
   double score(const source& from);
 
-  // When the ranks of the copy did what in the last step; all of them call it.
+  // The timeline of the last step on all ranks of the copy; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }
   velo_executor_stats updates() const { return executor_.stats(); }
 
@@ -48,16 +48,16 @@ class pipeline {
   struct stage {
     model part;
     int number;
-    int left = 0;  // micro-batches of this step whose gradients are not there
+    int left = 0;  // micro-batches of this step without their gradients so far
     std::vector<std::unique_ptr<activations>> made;
     std::vector<activations*> idle;
   };
-  // A micro-batch at a stage, and what it gives to others.
+  // A micro-batch at a stage, and its outputs for other stages.
   struct cell {
     activations* work = nullptr;
     buffer output, gradient;
     std::int64_t shape[2] = {};
-    bool again = false;  // the schedule makes its activations again: F keeps the input alone
+    bool again = false;  // the schedule recomputes its activations: F saves the input alone
   };
 
   double run(const source& from, bool scores);
@@ -65,7 +65,7 @@ class pipeline {
   cell& cell_of(const velo_action& a);
   activations& take_work(stage& at);
   void forward(velo_executor_call& call);
-  void backward(velo_executor_call& call, bool later);
+  void backward(velo_executor_call& call, bool deferred);
   void weight(const velo_executor_call& call);
   void make_again(const velo_executor_call& call);
   void finish(stage& at, cell& of);
@@ -75,7 +75,7 @@ class pipeline {
   static velo_status call(void* user, velo_executor_call* call);
   void input(velo_executor_call& call) { backward(call, true); }
   void both(velo_executor_call& call) { backward(call, false); }
-  void later(velo_executor_call& call) { weight(call); }
+  void deferred_weight(velo_executor_call& call) { weight(call); }
   void other(velo_executor_call& call) { make_again(call); }
   void measure(void* state);
   void update(const velo_action& a, double factor, bool final);
@@ -92,16 +92,16 @@ class pipeline {
   member& rank_;
   const settings& values_;
   const stage_plan& plan_;
-  const exchange* told_;
+  const data_parallel* reducer_;
   post_validation* late_;
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;
-  std::vector<int> place_;            // of a stage in stages_, by its number
-  std::vector<cell> cells_;           // by stage here and unit
-  velo::executor executor_, scorer_;  // the latter where the former updates weights
+  std::vector<int> place_;            // index of a stage in stages_, by its number
+  std::vector<cell> cells_;           // by stage of this rank and micro-batch
+  velo::executor executor_, scorer_;  // scorer_: if executor_ updates weights
 
-  // Of the run that is under way.
+  // The current run.
   const source* from_ = nullptr;
   bool scores_ = false;
   double loss_ = 0;

@@ -1,4 +1,4 @@
-// Layers to stages, and stages to ranks as the schedule has them.
+// Assigns layers to stages, and stages to ranks as the schedule has them.
 #include "examples/decoder/pipeline/stage_plan.hpp"
 
 #include <algorithm>

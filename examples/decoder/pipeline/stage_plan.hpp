@@ -1,9 +1,8 @@
-// How a copy of the model is cut into stages, which rank has which, and in what order they work.
+// The stages of a copy of the model, their ranks, and the order of their work.
 //
-// The order is a schedule of velo's, of the kind that the settings name: `pp` ranks, micro-batches
-// = accumulation. Layers are dealt out evenly. With two chains (dualpipe) micro-batches enter from
-// both ends: every stage is there twice, on a rank of either half, and each has half of the
-// micro-batches.
+// The order is a schedule of velo's, of the kind in the settings: `pp` ranks, micro-batches =
+// accumulation. Layers are divided evenly. With two chains (dualpipe) micro-batches enter from both
+// ends: every stage exists twice, on a rank of either half, and each has half of the micro-batches.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +16,16 @@
 
 namespace decoder {
 
-// The kinds by their names.
+// The names of all kinds.
 std::vector<std::string> pipelines();
 
 class stage_plan {
  public:
-  // Throws velo::error where there is no such schedule.
+  // Throws velo::error if there is no such schedule.
   explicit stage_plan(const settings& values);
 
   const velo::schedule& order() const { return order_; }
-  // The same with OPTIMIZER at its end, for post_validation.
+  // The schedule with OPTIMIZER at its end, for post_validation.
   const velo::schedule& order_of_step() const { return order_of_step_; }
   int stages() const { return stages_; }  // of all chains
   int chains() const { return chains_; }
@@ -35,7 +34,7 @@ class stage_plan {
 
   std::vector<int> stages_of(int rank) const;
   stage_range layers_of(int stage) const;
-  // The stages and micro-batches whose activations a rank makes again within the schedule.
+  // The stages and micro-batches whose activations the schedule has a rank recompute.
   std::vector<velo_action> made_again_by(int rank) const;
   holding held_by(int rank) const;
 

@@ -1,4 +1,4 @@
-// One context a program; VELO_ISA and the other keys may be set in the environment.
+// A context for each rank; VELO_ISA and the other keys may be set in the environment.
 #include "examples/decoder/ranks/context.hpp"
 
 #include <cstdio>
@@ -8,7 +8,7 @@
 namespace decoder {
 namespace {
 
-// What velo warns of: ranks that do not come, above all.
+// Prints velo's warnings, above all of ranks that do not arrive.
 void print_warning(void*, velo_log_level, const char*, const char* line) {
   std::fprintf(stderr, "%s: %s\n", program_name, line);
 }

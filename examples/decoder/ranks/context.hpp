@@ -1,4 +1,4 @@
-// The velo context of a run, and what it says about the machine.
+// The velo context of a rank, and its instruction set and threads.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace decoder {
 
-// Its packs and scratch come from `memory`, which must outlive it.
+// Packs and scratch come from `memory`, which must outlive the context.
 velo::context make_context(const run_settings& run, const run_memory& memory);
 
 std::string isa_of(const velo::context& context);  // "avx512_bf16"

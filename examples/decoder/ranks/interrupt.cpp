@@ -27,7 +27,7 @@ void end(int signal) {
   constexpr char words[] = ": interrupted while it waited for the other ranks\n";
   const iovec parts[] = {{const_cast<char*>(program_name), std::strlen(program_name)},
                          {const_cast<char*>(words), sizeof words - 1}};
-  if (::writev(2, parts, 2) < 0) ::_exit(128 + signal);  // nobody reads them
+  if (::writev(2, parts, 2) < 0) ::_exit(128 + signal);  // standard error is closed
   ::_exit(128 + signal);
 }
 
@@ -36,7 +36,7 @@ void take(int signal) {
   caught.store(signal, std::memory_order_relaxed);
 }
 
-// From /proc/PID/stat, whose second field is a name that may hold parentheses; 0: unknown.
+// Reads /proc/PID/stat, whose second field is a name that may hold parentheses; 0: unknown.
 pid_t parent_of(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
@@ -50,8 +50,8 @@ pid_t parent_of(pid_t process) {
 }
 
 // mpirun puts each process that it starts into a group of its own, and signals the group. A shell
-// or a `timeout` in between is a member; mpirun, or its daemon on another host, is the first parent
-// outside.
+// or a `timeout` in between is in the group; mpirun, or its daemon on another host, is the first
+// parent outside.
 pid_t first_parent_outside_group() {
   const pid_t group = ::getpgrp();
   pid_t parent = ::getppid();
@@ -60,7 +60,7 @@ pid_t first_parent_outside_group() {
 }
 
 // A process that is stopped and continued by hand gets SIGCONT from another process, or from an
-// mpirun that was told to forward it.
+// mpirun that forwards it.
 void catch_warning_of_mpirun() {
   if (!std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("OMPI_MCA_orte_forward_job_control"))
     return;
@@ -93,7 +93,7 @@ void catch_interrupts() {
   ::sigaction(SIGTERM, &action, nullptr);
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
-  if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup's wish stands
+  if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores SIGHUP
 }
 
 int interrupt() {

@@ -1,4 +1,4 @@
-// One rank, ranks as threads, or this process's place among others.
+// One rank, ranks as threads, or this process as one of a launcher's.
 #include "examples/decoder/ranks/launch.hpp"
 
 #include <cstdlib>
@@ -17,8 +17,8 @@ const char* text_of(const char* variable) {
   return value != nullptr && *value != 0 ? value : nullptr;
 }
 
-// The rank that a launcher gave this process; nullptr: none did. What velo_group_create looks at,
-// too, which refuses a rank without a size, and a size without a rank.
+// The rank that a launcher gave this process; nullptr without one. velo_group_create reads the same
+// variables; it refuses a rank without a size, and a size without a rank.
 const char* launched_rank() {
   for (const auto& [rank, size] :
        {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("RANK", "WORLD_SIZE")})
@@ -27,14 +27,14 @@ const char* launched_rank() {
   return task && text_of("SLURM_STEP_NUM_TASKS") ? task : nullptr;
 }
 
-// Slurm runs a batch script once, however many tasks it has: velo_group_create says so.
+// Slurm runs a batch script once for all of its tasks; velo_group_create explains that.
 bool is_batch_script_of_tasks() {
   const char* tasks = text_of("SLURM_NTASKS");
   return text_of("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
 }
 
-// Whose failure tells why: that of a rank that did not merely miss another.
-bool tells_why(const std::exception_ptr& failure) {
+// Whether a failure explains the end of the run: a rank's that did more than miss another rank.
+bool explains_end(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const velo::error& e) {
@@ -71,11 +71,11 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
   for (std::thread& each : threads) each.join();
   for (const bool any : {false, true})
     for (const std::exception_ptr& each : failures)
-      if (each && (any || tells_why(each))) std::rethrow_exception(each);
+      if (each && (any || explains_end(each))) std::rethrow_exception(each);
   return codes[0];
 }
 
-// This process, one of those that a launcher started.
+// Runs the job in this process, which a launcher started as a rank.
 int as_launched(const settings& values, const char* rank, const std::function<int(member&)>& job,
                 const std::function<void(std::int64_t)>& require_ranks) {
   member me(values, std::atoi(rank) == 0);
@@ -88,7 +88,7 @@ int as_launched(const settings& values, const char* rank, const std::function<in
     return job(me);
   } catch (const velo::error& e) {
     if (me.leads() || e.status() != VELO_ERR_PEER) throw;
-    return 1;  // rank 0, or who started it, says why
+    return 1;  // rank 0 or the launcher says why
   } catch (const failure& why) {
     if (me.leads()) throw;
     fail("rank %d: %s", me.rank(), why.what());

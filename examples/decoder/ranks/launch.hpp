@@ -1,9 +1,9 @@
 // Runs a job on all ranks of a run.
 //
-// Ranks are threads of this process (--transport local), or processes: those that mpirun, torchrun
-// or srun started, or else this one starts itself again, once for each rank, before it has made
-// anything, and waits for them. A rank that fails, or is killed, ends the others: they find out in
-// the collective they are in, or are in next.
+// Ranks are threads of this process (--transport local), or processes that mpirun, torchrun or srun
+// started. Else this process starts itself once for each rank, before it has made anything, and
+// waits for them. A rank that fails or is killed ends the others in their current or next
+// collective.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace decoder {
 
-// Whether a launcher started this process as a rank. Its variables may still make no sense, which
-// velo_group_create says.
+// Whether a launcher started this process as a rank. velo_group_create checks the launcher's
+// variables.
 bool is_launched();
 
-// The same, or this is Slurm's batch script of several tasks, which `run` does not ask to start
-// ranks: velo_group_create then says what is wrong. Such ranks cannot be threads.
+// Also true in Slurm's batch script of several tasks, unless `run` asks to start ranks here:
+// velo_group_create then explains what is wrong. Such ranks cannot be threads.
 bool is_launched(const settings& run);
 
-// Runs `job` on every rank and returns the exit code of rank 0, or of one that failed. Of one
-// process the failure of a rank is thrown. `words` is the command line with which ranks that are
-// processes are started. `require_ranks`, if given, refuses the number of ranks of a launcher.
+// Runs `job` on every rank and returns the exit code of rank 0, or of a rank that failed. In one
+// process a rank's failure is thrown. Ranks that are processes are started with the command line
+// `words`. `require_ranks`, if given, refuses a launcher's number of ranks.
 int on_all_ranks(const settings& run, const std::vector<std::string>& words,
                  const std::function<int(member&)>& job,
                  const std::function<void(std::int64_t)>& require_ranks = {});

@@ -1,4 +1,4 @@
-// Collectives on the inline stream: done when the call returns.
+// Collectives on the inline stream, which are complete when the call returns.
 #include "examples/decoder/ranks/member.hpp"
 
 #include <algorithm>
@@ -29,8 +29,8 @@ void member::join(velo::group group) {
   group_ = std::move(group);
   const velo_group_info about = group_.info();
   rank_ = about.rank;
-  ranks_ = sharing_ = about.size;
-  first_sharer_ = leads();
+  ranks_ = data_parallel_ranks_ = about.size;
+  leads_data_parallel_ = leads();
   if (ranks_ == 1) return;
   link_ = velo::stream::create(context_);
   if (threads_ != 0) return;
@@ -49,17 +49,17 @@ void member::split(int stages, bool both_ways) {
   const auto part = [&](const std::vector<std::int32_t>& of) {
     return group_.part(of.data(), static_cast<std::int32_t>(of.size()));
   };
-  sharing_ = static_cast<int>(sharing.size());
-  first_sharer_ = sharing[0] == rank_;
+  data_parallel_ranks_ = static_cast<int>(sharing.size());
+  leads_data_parallel_ = sharing[0] == rank_;
   pipeline_ = part(copy_ranks);
-  sharers_ = part(sharing);
+  data_parallel_group_ = part(sharing);
 }
 
 void member::barrier() const {
   if (ranks_ > 1) group_.barrier(stream());
 }
 
-// By rank, as post_validation.hpp adds them, whatever hosts they are on.
+// Gathers by rank and adds in rank order, as post_validation.hpp does, on any hosts.
 double member::sum(double mine) const {
   if (ranks_ == 1) return mine;
   std::vector<double> all(static_cast<std::size_t>(ranks_));
@@ -68,25 +68,26 @@ double member::sum(double mine) const {
   return std::accumulate(all.begin() + 1, all.end(), all[0]);
 }
 
-int member::most(int mine) const {
+int member::max(int mine) const {
   const velo::tensor_view one(&mine, {});
   if (ranks_ > 1) group_.all_reduce(stream(), one, one, VELO_REDUCE_MAX);
   return mine;
 }
 
-void member::sum_of_sharers(double* values, std::int64_t count) const {
+void member::sum_data_parallel(double* values, std::int64_t count) const {
   const velo::tensor_view all(values, {count});
-  if (shares()) (sharers_ ? sharers_ : group_).all_reduce(stream(), all, all);
+  if (is_data_parallel())
+    (data_parallel_group_ ? data_parallel_group_ : group_).all_reduce(stream(), all, all);
 }
 
-// As integers, whose sum with zeros keeps every bit.
+// Sums integers: adding zeros keeps every bit.
 void member::collect(float* pieces, std::int64_t count) const {
   const velo::tensor_view all(reinterpret_cast<std::int32_t*>(pieces), {count});
   if (ranks_ > 1) group_.reduce(stream(), 0, all, all.get());
 }
 
 void member::abort() const noexcept {
-  for (const velo::group* each : {&group_, &pipeline_, &sharers_})
+  for (const velo::group* each : {&group_, &pipeline_, &data_parallel_group_})
     if (*each) velo_group_abort(*each);
 }
 

@@ -1,10 +1,10 @@
-// One rank of a run: its memory, its context, and what it does together with the other ranks.
+// One rank of a run: its memory, its context, and its collectives with the other ranks.
 //
-// Ranks are copies of the model, each with its part of the windows, or of a copy's stages: with
-// `pp` stages, ranks 0 to n / pp - 1 have the first, and so on. What ranks with the same weights,
-// the sharers of these, make together has the same bits on all of them. Rank 0 leads: it alone
-// prints, measures, saves and writes files. Every function below "Together" is to be called by all
-// ranks in the same order; of a run of one rank it does nothing.
+// Each rank holds a copy of the model, or a copy's stages: with `pp` stages, ranks 0 to n / pp - 1
+// hold the first stage, and so on. Copies share each micro-batch's windows. The ranks with the same
+// weights form a data-parallel group; their results have the same bits. Rank 0 leads: it alone
+// prints, measures, saves and writes files. All ranks call the collectives in the same order; with
+// one rank they do nothing.
 #pragma once
 
 #include <memory>
@@ -17,10 +17,10 @@ namespace decoder {
 
 class member {
  public:
-  // The only rank, until it joins others. It writes no records of memory unless it `leads`.
+  // The only rank, until it joins a group. It records memory only if it `leads`.
   explicit member(const settings& values, bool leads = true);
 
-  // From now on a rank of this group; its threads are its part of the machine's where the settings
+  // Makes this a rank of the group. Its threads are its share of the machine's where the settings
   // leave that open.
   void join(velo::group group);
 
@@ -32,46 +32,49 @@ class member {
   int ranks() const { return ranks_; }
   bool leads() const { return rank_ == 0; }
 
-  // Copies of the model, and which one this rank is of; a copy's ranks are in the order of its
-  // stages.
+  // Copies of the model, and this rank's copy; a copy's ranks are in the order of its stages.
   int copies() const { return ranks_ / stages_; }
   int copy() const { return rank_ % copies(); }
   int stages() const { return stages_; }
   int stage() const { return rank_ / copies(); }
 
-  // The ranks with this one's weights, with a stream of communication's own; whether it is the
-  // first.
-  velo_group sharers() const { return sharers_ ? sharers_ : group_; }
-  velo::stream_ref stream_of_sharers() const { return link_; }
-  bool shares() const { return sharing_ > 1; }
-  bool first_sharer() const { return first_sharer_; }
-  // Those of this copy.
+  // The ranks with this rank's weights, and a stream for their communication; whether this rank is
+  // the first of them.
+  velo_group data_parallel_group() const {
+    return data_parallel_group_ ? data_parallel_group_ : group_;
+  }
+  velo::stream_ref data_parallel_stream() const { return link_; }
+  bool is_data_parallel() const { return data_parallel_ranks_ > 1; }
+  bool leads_data_parallel() const { return leads_data_parallel_; }
+  // The ranks of this copy.
   velo_group pipeline() const { return pipeline_; }
 
-  // Together.
-  // Cuts copies into so many stages; `both_ways`: a rank shares the weights of the one as far from
-  // the other end.
+  // Collectives.
+
+  // Cuts each copy into stages. With `both_ways` a rank shares the weights of the rank at the same
+  // distance from the other end.
   void split(int stages, bool both_ways);
   void barrier() const;
   double sum(double mine) const;
-  int most(int mine) const;
-  // Of those that share weights: adds up, in place.
-  void sum_of_sharers(double* values, std::int64_t count) const;
-  // Brings elements of which each is one rank's, and 0 on the others, to rank 0.
+  int max(int mine) const;
+  // Sums over the data-parallel group, in place.
+  void sum_data_parallel(double* values, std::int64_t count) const;
+  // Collects elements at rank 0; each element is nonzero on one rank alone.
   void collect(float* pieces, std::int64_t count) const;
 
-  // Ends what the others wait for: this rank has failed.
+  // Ends the waits of the other ranks, as this rank has failed.
   void abort() const noexcept;
 
  private:
   const std::int64_t threads_;  // as the settings say
   run_memory memory_;
   velo::context context_;
-  velo::group group_, pipeline_, sharers_;  // sharers_: where not all ranks are
+  velo::group group_, pipeline_;
+  velo::group data_parallel_group_;  // empty: it is group_
   velo::stream link_;
   int rank_ = 0, ranks_ = 1, stages_ = 1;
-  int sharing_ = 1;
-  bool first_sharer_ = true;
+  int data_parallel_ranks_ = 1;
+  bool leads_data_parallel_ = true;
 };
 
 }  // namespace decoder

@@ -21,11 +21,12 @@ namespace decoder {
 namespace {
 
 using clock = std::chrono::steady_clock;
-constexpr std::chrono::seconds grace{10};  // from the first end of a rank with another code than 0
+// After the first rank that ended with another code than 0.
+constexpr std::chrono::seconds grace{10};
 
-class company {
+class rank_processes {
  public:
-  company(std::int64_t ranks, const std::vector<std::string>& words) {
+  rank_processes(std::int64_t ranks, const std::vector<std::string>& words) {
     std::signal(SIGCHLD, SIG_DFL);
     ::sigemptyset(&passed_on_);
     ::sigemptyset(&own_);
@@ -64,7 +65,7 @@ class company {
     return all;
   }
 
-  // -1 with EAGAIN: the grace is over.
+  // Returns -1 with EAGAIN when the grace period is over.
   int next_signal() const {
     const sigset_t heard = signals();
     if (!ending_ || killed_) return ::sigwaitinfo(&heard, nullptr);
@@ -100,7 +101,7 @@ class company {
                                       {"LOCAL_WORLD_SIZE", all},
                                       {"TORCHELASTIC_RUN_ID", job}})
       ::setenv(name, value.c_str(), 1);
-    // A signal that waited for this process ends it: exec would forget one that a handler took.
+    // A pending signal ends this process: exec would forget one that a handler took.
     for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
       struct sigaction inherited {};
       ::sigaction(each, nullptr, &inherited);
@@ -130,7 +131,7 @@ class company {
     }
   }
 
-  // The others need not notice that a rank has gone: they may wait for it before there is a group.
+  // The other ranks may not notice that a rank has ended: without a group yet they wait for it.
   void note(int rank, int status) {
     const bool by_signal = WIFSIGNALED(status);
     const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -143,17 +144,17 @@ class company {
     if (by_signal && !is_by(passed_on_))
       std::fprintf(stderr, "%s: rank %d was ended by signal %d (%s)\n", program_name, rank,
                    code - 128, ::strsignal(code - 128));
-    // A rank that a signal ended is the cause of those that failed because they missed it.
+    // A rank that a signal ended is the cause of the failures of ranks that missed it.
     if (code_ == 0 || (code_ < 128 && code > 128)) code_ = code;
-    // Once: a second one would keep a rank from saying why it ends.
+    // Sent once: a second signal would keep a rank from saying why it ends.
     const bool told =
         ::sigismember(&passed_on_, SIGTERM) == 1 || ::sigismember(&own_, SIGTERM) == 1;
     if (!told && !is_by(passed_on_)) end_all(SIGTERM, own_);
   }
 
-  std::vector<pid_t> processes_;  // 0: has ended
+  std::vector<pid_t> processes_;  // 0: the process has ended
   sigset_t mask_{};
-  sigset_t passed_on_{}, own_{};             // sent to the ranks: from outside; after a rank's end
+  sigset_t passed_on_{}, own_{};  // signals sent to the ranks: from outside; after a rank's end
   std::optional<clock::time_point> ending_;  // since the first rank ended with another code than 0
   bool killed_ = false;
   int code_ = 0;
@@ -163,7 +164,7 @@ class company {
 
 int start_processes(std::int64_t ranks, const std::vector<std::string>& words) {
   std::fflush(stdout);
-  return company(ranks, words).wait();
+  return rank_processes(ranks, words).wait();
 }
 
 }  // namespace decoder

@@ -1,7 +1,7 @@
-// What a person sees of a run: lines that stay, and on a terminal one line below them that is
-// written over.
+// The output of a run for people: lines that stay, and on a terminal one line below them that is
+// overwritten.
 //
-// In a pipe or a file there are only the lines that stay, so that nothing but text arrives there.
+// A pipe or a file gets only the lines that stay, without control sequences.
 #pragma once
 
 #include <string>
@@ -13,12 +13,13 @@ class console {
   explicit console(bool speaks = true);
   console(const console&) = delete;
   console& operator=(const console&) = delete;
-  ~console();  // what comes next, a failure's sentence, begins on a line of its own
+  ~console();  // so that a failure's sentence begins on a line of its own
 
-  // A line that stays, without its end; `format` is printf's.
+  // Prints a line that stays; `format` is printf's, without the line end.
   __attribute__((format(printf, 2, 3))) void say(const char* format, ...);
 
-  // A line in place of the one shown before, cut where the terminal ends. Nothing in a pipe.
+  // Shows a line in place of the one shown before, cut at the terminal's width. A pipe gets
+  // nothing.
   void show(const std::string& line);
 
   bool terminal() const { return terminal_; }

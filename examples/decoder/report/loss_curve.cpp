@@ -76,7 +76,7 @@ class drawing {
     if (curve_.zlib > 0) include(curve_.zlib);
     if (low > high) low = 0, high = 8;
     y_step_ = tick_step(std::max(high - low, 0.1), 6);
-    // What lies lowest keeps off the axis, or would be taken for it.
+    // The lowest point stays off the axis, so that it is not taken for it.
     low_ = std::max(0.0, std::floor((low - 0.15 * y_step_) / y_step_) * y_step_);
     high_ = std::max(std::ceil(high / y_step_) * y_step_, low_ + y_step_);
     steps_ = std::max<double>(1, static_cast<double>(curve_.training.size()));
@@ -149,7 +149,7 @@ class drawing {
     put("\"/>\n");
   }
 
-  // Each step's loss in pale, and over it the mean of the fortieth of the run around it.
+  // Each step's loss is drawn pale, and over it the mean of the surrounding fortieth of the run.
   void training() {
     const auto mean = [&](std::size_t i) {
       const std::size_t reach = curve_.training.size() / 80;

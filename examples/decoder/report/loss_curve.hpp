@@ -1,8 +1,7 @@
-// The loss curve as an SVG: a drawing that can stand in a report as it is.
+// The loss curve as an SVG that can stand in a report as it is.
 //
-// Everything is in bits a byte, so that the training loss, the validation points and zlib's figure
-// share one axis. Each line is labelled where it ends instead of in a legend. Linear in the number
-// of steps.
+// All values are in bits a byte: the training loss, the validation points and zlib's figure share
+// one axis. Each line is labelled at its end instead of in a legend. Linear in the number of steps.
 #pragma once
 
 #include <cstdint>

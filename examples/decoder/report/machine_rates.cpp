@@ -1,4 +1,4 @@
-// One brief calibration, sorted by walk.
+// One brief calibration of bench/limits, by walk.
 #include "examples/decoder/report/machine_rates.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ machine_rates measure_machine(const velo::context& context, element type, int ra
                   best({limit::scale, limit::adam})};
   rates.cache = {best({limit::cache_read}), best({limit::cache_copy}), best({limit::cache_triad}),
                  best({limit::cache_adam})};
-  // A neighbor may slow one of the two down meanwhile; the cache is never the slower one.
+  // Another process may slow one of the two measurements down; the cache is never the slower one.
   for (std::size_t i = 0; i < rates.cache.size(); ++i)
     rates.cache[i] = std::max(rates.cache[i], rates.memory[i]);
   rates.cache_bytes = static_cast<double>(here.cache_bytes);

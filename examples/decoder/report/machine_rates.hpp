@@ -1,9 +1,9 @@
-// What this machine can do, measured for less than a second before training, without velo: loops in
-// registers for arithmetic, plain walks over arrays for memory.
+// The limits of this machine, measured for less than a second before training, without velo: loops
+// in registers for arithmetic, plain walks over arrays for memory.
 //
-// So shares of these rates are shares of the machine, also where velo is slow. Arithmetic
-// is that of the widest unit the context's instruction set offers for the model's dtype, on
-// the threads of all ranks.
+// Shares of these rates are therefore shares of the machine, also where velo is slow. Arithmetic is
+// that of the widest unit that the context's instruction set has for the model's dtype, on the
+// threads of all ranks.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace decoder {
 
-// How an operator goes through memory; each way has a rate of its own.
+// The ways in which operators access memory; each has a rate.
 enum class walk : std::size_t {
   read,    // one stream in
   copy,    // one in, one out
@@ -26,10 +26,10 @@ using walk_rates = std::array<double, 4>;  // bytes/s by walk
 struct machine_rates {
   double flops;  // FLOP/s of a product
   walk_rates memory, cache;
-  double cache_bytes;  // what fits in here moves at the cache's rates
+  double cache_bytes;  // arrays up to this size move at the cache's rates
 };
 
-// For so many ranks with contexts alike.
+// Measures for so many ranks with contexts like this one.
 machine_rates measure_machine(const velo::context& context, element type, int ranks);
 
 }  // namespace decoder

@@ -27,7 +27,7 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
 
 // With as many digits behind the point as `width` characters leave room for, four at most.
 std::string fitted(double value, int width) {
-  if (std::isnan(value)) return "nan";  // whatever its sign
+  if (std::isnan(value)) return "nan";  // of either sign
   for (int digits = 4; digits >= 0; --digits) {
     std::string all = text("%.*f", digits, value);
     if (static_cast<int>(all.size()) <= width) return all;
@@ -35,12 +35,12 @@ std::string fitted(double value, int width) {
   return text("%.0e", value);
 }
 
-// JSON has no word for what is not a number.
+// JSON cannot write NaN and infinity: they become null.
 std::string json_number(double value) {
   return std::isfinite(value) ? text("%.17g", value) : "null";
 }
 
-// A share of what was not measured has no number either.
+// A share of a limit that was not measured is null, too.
 std::string json_share(const step_work& work, double share) {
   return work.measured() ? text("%.4f", share) : "null";
 }
@@ -68,6 +68,10 @@ std::string scaled(double value, const char* unit) {
   }
   const std::string of = std::string(prefixes[power]) + unit;
   return text("%.3g%s%s", value, of.empty() ? "" : " ", of.c_str());
+}
+
+std::string scaled_bytes(std::int64_t bytes) {
+  return scaled(static_cast<double>(bytes), "B");
 }
 
 std::string duration(double seconds) {
@@ -101,8 +105,7 @@ progress::progress(console& to, const step_range& range, const step_work& work,
   if (!log.empty()) open_log();
 }
 
-// A run that was killed may have logged steps its last checkpoint does not have: they are made, and
-// logged, again.
+// A killed run may have logged steps after its last checkpoint: these are done and logged again.
 void progress::open_log() {
   std::string kept, line;
   if (const std::string before = beginning_if_any(log_path_, 2); !before.empty() && before != "{\"")
@@ -132,10 +135,10 @@ void progress::open_log() {
 
 void progress::step(const step_report& r) {
   elapsed_ += r.seconds;
-  log_step(r);  // first: who sees the row may end the run
+  log_step(r);  // before the row: whoever sees that may end the run
   ++taken_;
   seconds_ += r.seconds;
-  // A mean that forgets, so that the time left follows the machine's mood without jumping.
+  // A decaying mean, so that the time left follows the machine's speed without jumps.
   pace_ = pace_ == 0 ? r.seconds : 0.9 * pace_ + 0.1 * r.seconds;
   const double left = pace_ * static_cast<double>(range_.last - r.step);
   const bool stays = taken_ == 1 || r.step == range_.last || r.step % range_.every == 0;
@@ -190,7 +193,7 @@ std::string progress::speed() const {
   return said;
 }
 
-// Training is worth more than its log.
+// A run goes on without its log.
 void progress::flush_log() {
   if (std::fflush(log_->stream()) == 0 && !std::ferror(log_->stream())) return;
   unwritten_ = log_path_ + ": cannot write the log: " + std::strerror(errno);

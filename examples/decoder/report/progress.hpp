@@ -1,14 +1,14 @@
-// What a run tells while it runs: a table for people, and a line of JSON a step for programs.
+// The progress of a run: a table for people, and a line of JSON a step for programs.
 //
-// The table has a row every so many steps (--log_every), the first and the last among them; on a
-// terminal the steps between show in one row that is written over. No row is wider than 79
-// characters. Its share is that of roofline.hpp; speeds are means since the row before that stayed.
+// The table has a row every --log_every steps, and for the first and the last; on a terminal the
+// steps between share one row that is overwritten. No row is wider than 79 characters. Its share is
+// that of roofline.hpp; speeds are means since the last row that stayed.
 //
 // The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, roofline,
-// elapsed_s; of a validation on the way step, val_bits_per_byte; and on the last line
-// val_bits_per_byte, zlib_bits_per_byte. mfu is the share of the machine's arithmetic; it and
-// roofline are null where that was not measured. Losses are written with all their digits: two runs
-// are equal when these are.
+// elapsed_s; for a validation step, val_bits_per_byte; and on the last line val_bits_per_byte,
+// zlib_bits_per_byte. mfu is the share of the machine's arithmetic; it and roofline are null where
+// that was not measured. Losses are written with all their digits: two runs are equal when these
+// are.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +29,16 @@ struct step_report {
   double seconds;    // of this step
 };
 
-// What every step of a run does, and how fast the machine could do it.
+// The work of a step, and the machine's limits.
 struct step_work {
   double tokens, flops;
-  double peak_flops;        // FLOP/s of this machine; 0: not measured, and no shares are told
+  double peak_flops;        // FLOP/s of this machine; 0: not measured, no shares are printed
   double roofline_seconds;  // of the step at the machine's limits
 
   bool measured() const { return peak_flops > 0; }
 };
 
-// Where a run begins and ends, and how often it tells.
+// The beginning and end of a run, and how often it prints.
 struct step_range {
   std::int64_t steps;  // of the whole run
   std::int64_t done;   // before this part of it
@@ -52,6 +52,7 @@ std::string row(std::int64_t steps, const step_report& report, const step_work& 
 
 // "16.7 k", "1.25 M", and with a unit "16.7 ktok/s".
 std::string scaled(double value, const char* unit = "");
+std::string scaled_bytes(std::int64_t bytes);  // "16.7 MB"
 
 // "1:52", "2:03:04", "23h 10m", "4d 04h", "123d": at most seven characters.
 std::string duration(double seconds);

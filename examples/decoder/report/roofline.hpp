@@ -3,11 +3,11 @@
 //
 //   seconds = sum over operators of max(flops / peak, bytes / bandwidth of the operator's walk)
 //
-// Flops are those of products, sums of n terms counted as 2 n. An elementwise operator's arithmetic
-// always takes less than its bytes do and is left out, as are vectors of one number a row or a
-// column. Bytes are what an operator has to read and write when it runs alone; what lies in the
-// last level of cache, as far as it fits there, is taken to come from there. So the roofline is a
-// bound for these operators in this order: only other, larger operators can beat it.
+// Flops are those of products; sums of n terms count as 2 n. The arithmetic of elementwise
+// operators always takes less time than their bytes and is left out, as are vectors of one number a
+// row or a column. Bytes are those that an operator reads and writes when it runs alone; data that
+// fits the last level of cache is taken to come from there. So the roofline is a bound for these
+// operators in this order: only other, larger operators can beat it.
 #pragma once
 
 #include <vector>
@@ -29,7 +29,7 @@ struct operation {
 // Every operator of a training step, in the order of their first calls.
 std::vector<operation> step_operations(const model_settings& model, const data_settings& data);
 
-// Of one call, at the machine's limit.
+// The time of one call at the machine's limit.
 double seconds_of(const operation& one, const machine_rates& machine);
 
 double roofline_seconds(const std::vector<operation>& all, const machine_rates& machine);

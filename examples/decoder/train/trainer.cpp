@@ -16,10 +16,11 @@ std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
   return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
 }
 
-std::unique_ptr<exchange> make_exchange(const member& rank, const weights& of, bool sharded) {
-  if (!rank.shares()) return nullptr;
+std::unique_ptr<data_parallel> make_data_parallel(const member& rank, const weights& of,
+                                                  bool sharded) {
+  if (!rank.is_data_parallel()) return nullptr;
   const weight_layout& all = of.layout();
-  return std::make_unique<exchange>(rank, all, of.gradient(0, {all.total}), sharded);
+  return std::make_unique<data_parallel>(rank, all, of.gradient(0, {all.total}), sharded);
 }
 
 std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values) {
@@ -27,7 +28,7 @@ std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values
 }
 
 weights make_weights(member& rank, const settings& values, const stage_plan* plan) {
-  const auto sharded = [&] { return values.run.zero && rank.shares(); };
+  const auto sharded = [&] { return values.run.zero && rank.is_data_parallel(); };
   if (plan == nullptr) return weights(rank.memory(), values.model, true, sharded());
   return weights(rank, values.model, plan->held_by(rank.stage()), sharded());
 }
@@ -40,73 +41,73 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       memory_(rank.memory()),
       text_(text),
       stream_(rank.stream()),
-      activations_away_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
-      optimizer_away_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
+      activation_swap_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
+      optimizer_swap_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
       plan_(make_plan(rank, values)),
       weights_(make_weights(rank, values, plan_.get())),
-      exchange_(make_exchange(rank, weights_, sharded())),
+      data_parallel_(make_data_parallel(rank, weights_, sharded())),
       optimizer_(values.optimizer),
       windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
                values.run.seed),
       recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
-  if (sharded()) weights_.shard(rank, exchange_->own());
+  if (sharded()) weights_.shard(rank, data_parallel_->own());
   if (plan_) {
     if (values.parallel.post_validation)
-      late_ =
-          std::make_unique<post_validation>(rank, weights_, optimizer_, exchange_.get(), sharded());
-    pipeline_ =
-        std::make_unique<pipeline>(rank, values, *plan_, weights_, exchange_.get(), late_.get());
+      late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, data_parallel_.get(),
+                                                sharded());
+    pipeline_ = std::make_unique<pipeline>(rank, values, *plan_, weights_, data_parallel_.get(),
+                                           late_.get());
     return;
   }
   model_.emplace(memory_, rank.context(), weights_, values.model, values.data.sequence, true);
   model_->recompute(recompute_);
   batch_.emplace(memory_, values.model.layers, batch_shape{windows_here(), values.data.sequence});
-  batch_->away = activations_away_.get();
+  batch_->swap = activation_swap_.get();
 }
 
 void trainer::warm_up() {
-  send_state_away();
+  swap_state_out();
   if (!warm_) model_->warm_up(stream_, *batch_);
   warm_ = true;
 }
 
-std::int64_t trainer::promise(const memory_settings& with) {
+std::int64_t trainer::peak_bytes(const memory_settings& with) {
   const bool ours = with.recompute == "adaptive";
-  return promise(ours ? recompute_ : recompute_of(with, values_.model.layers));
+  return peak_bytes(ours ? recompute_ : recompute_of(with, values_.model.layers));
 }
 
 bool trainer::adapt(std::int64_t most) {
   warm_up();
   const auto chosen =
       choose_recompute(values_.memory, values_.model.layers, model_->measure(stream_, *batch_),
-                       [&](const auto& with) { return promise(with) <= most; });
+                       [&](const auto& with) { return peak_bytes(with) <= most; });
   if (chosen.empty()) return false;
   recompute_ = chosen;
   model_->recompute(recompute_);
   return true;
 }
 
-std::int64_t trainer::promise(const std::vector<layer_recompute>& with) {
+std::int64_t trainer::peak_bytes(const std::vector<layer_recompute>& with) {
   warm_up();
   model_->recompute(with);
-  const std::int64_t of_a_step = most_alive(model_->rehearse(stream_, *batch_));
+  const std::int64_t of_a_step = most_alive(model_->dry_run(stream_, *batch_));
   model_->recompute(recompute_);
   const velo_pool_stats held = memory_.stats();
   const auto now = static_cast<std::int64_t>(held.bytes_live);
-  // Scratch that grows holds the old and the new for a moment, more than a step of a tiny model.
+  // Growing scratch briefly holds the old and the new block, more than a step of a tiny model.
   const auto before = static_cast<std::int64_t>(held.bytes_peak);
-  if (!optimizer_away_) return std::max(before, now + of_a_step);
-  // Between steps, to be saved, the state is where activations were.
+  if (!optimizer_swap_) return std::max(before, now + of_a_step);
+  // Between steps, while it is saved, the state takes the place of activations.
   const std::vector<buffer*> state = weights_.state();
   const auto count = static_cast<std::int64_t>(state.size());
   const std::int64_t bytes = state[0]->bytes();
   return std::max(before, now + std::max({of_a_step, count * bytes,
-                                          optimizer_away_->update_bytes(count, bytes)}));
+                                          optimizer_swap_->update_bytes(count, bytes)}));
 }
 
 void trainer::start(const checkpoint_reader* from) {
-  bring_state_back();
+  swap_state_in();
   if (from) {
     from->read_weights(weights_.files());
     from->read_masters(weights_.master_files());
@@ -115,7 +116,7 @@ void trainer::start(const checkpoint_reader* from) {
   }
   refresh();
   if (values_.run.trace.empty()) return;
-  trace_ = std::make_unique<trace>(values_.run.trace);
+  trace_ = std::make_unique<parity_trace>(values_.run.trace);
   trace_->initial(weights_);
 }
 
@@ -125,7 +126,7 @@ void trainer::resume(const checkpoint_reader& saved) {
     fail("the checkpoint has done %lld steps, more than the %lld of this run",
          static_cast<long long>(saved.step()), static_cast<long long>(values_.schedule.steps));
   }
-  bring_state_back();
+  swap_state_in();
   steps_done_ = saved.step();
   losses_.resize(static_cast<std::size_t>(steps_done_));
   saved.read_weights(weights_.files());
@@ -133,19 +134,19 @@ void trainer::resume(const checkpoint_reader& saved) {
   refresh();
 }
 
-void trainer::send_state_away() {
-  if (!optimizer_away_ || !*weights_.state()[0]) return;
-  for (buffer* each : weights_.state()) optimizer_away_->out(*each);
-  for (buffer* each : weights_.state()) optimizer_away_->settle(*each);
+void trainer::swap_state_out() {
+  if (!optimizer_swap_ || !*weights_.state()[0]) return;
+  for (buffer* each : weights_.state()) optimizer_swap_->out(*each);
+  for (buffer* each : weights_.state()) optimizer_swap_->settle(*each);
 }
 
-void trainer::bring_state_back() {
-  if (!optimizer_away_) return;
-  for (buffer* each : weights_.state()) optimizer_away_->in(*each);
-  for (buffer* each : weights_.state()) optimizer_away_->wait(*each);
+void trainer::swap_state_in() {
+  if (!optimizer_swap_) return;
+  for (buffer* each : weights_.state()) optimizer_swap_->in(*each);
+  for (buffer* each : weights_.state()) optimizer_swap_->wait(*each);
 }
 
-void trainer::refresh(const exchange* gathered) {
+void trainer::refresh(const data_parallel* gathered) {
   if (pipeline_)
     pipeline_->refresh(gathered);
   else
@@ -163,7 +164,8 @@ void trainer::write_batch(std::int64_t micro_batch, class activations& into) con
   }
 }
 
-// The mean loss of what this rank has of a step, whose gradients are added up; so is pipelined.
+// Runs this rank's micro-batches, adds up their gradients, and returns their mean loss, as
+// pipelined does.
 double trainer::micro_batches() {
   const std::int64_t pieces = values_.data.accumulation, sequences = windows_here();
   double loss = 0;
@@ -175,10 +177,10 @@ double trainer::micro_batches() {
     model_->forward(stream_, *batch_, sequences);
     loss += model_->loss(stream_, *batch_, velo::reduction::mean) / static_cast<double>(pieces);
     memory_.note("backward");
-    batch_->told = piece + 1 == pieces ? exchange_.get() : nullptr;
+    batch_->reducer = piece + 1 == pieces ? data_parallel_.get() : nullptr;
     model_->backward(stream_, *batch_, 1 / static_cast<double>(pieces));
   }
-  batch_->told = nullptr;
+  batch_->reducer = nullptr;
   return loss;
 }
 
@@ -205,39 +207,40 @@ std::optional<trainer::result> trainer::step() {
   memory_.end_step();
   ++steps_done_;
   settled_ = false;
-  return told(late_->before());
+  return known_result(late_->before());
 }
 
 std::optional<trainer::result> trainer::settle() {
   if (settled_) return std::nullopt;
   pipeline_->settle();
   settled_ = true;
-  return told(late_->last());
+  return known_result(late_->last());
 }
 
-std::optional<trainer::result> trainer::told(const std::optional<post_validation::result>& of) {
+std::optional<trainer::result> trainer::known_result(
+    const std::optional<post_validation::result>& of) {
   if (!of || of->of.number <= static_cast<std::int64_t>(losses_.size())) return std::nullopt;
   losses_.push_back(static_cast<float>(of->loss));
   return result{of->of.number, of->loss, of->of.learning_rate, of->grad_norm, of->interrupt};
 }
 
 trainer::result trainer::waited() {
-  send_state_away();
+  swap_state_out();
   weights_.clear_gradients();
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
   memory_.begin_step();
   double loss = pipeline_ ? pipelined() : micro_batches();
   memory_.end_step();
-  if (exchange_) exchange_->finish();
+  if (data_parallel_) data_parallel_->finish();
   loss = rank_.sum(loss) / rank_.copies();
   memory_.note("optimizer");
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
   const double norm =
-      optimizer_.step(rank_, weights_, exchange_ ? exchange_->own() : weights_.own(),
-                      optimizer_away_.get(), steps_done_ + 1, rate);
-  if (sharded()) exchange_->gather(weights_.weight(0, {weights_.layout().total}));
-  refresh(sharded() ? exchange_.get() : nullptr);
+      optimizer_.step(rank_, weights_, data_parallel_ ? data_parallel_->own() : weights_.own(),
+                      optimizer_swap_.get(), steps_done_ + 1, rate);
+  if (sharded()) data_parallel_->gather(weights_.weight(0, {weights_.layout().total}));
+  refresh(sharded() ? data_parallel_.get() : nullptr);
   ++steps_done_;
   return {steps_done_, loss, rate, norm};
 }
@@ -247,7 +250,7 @@ std::int64_t trainer::windows_at_once() const {
 }
 
 double trainer::nats(const window* all, std::int64_t count) {
-  send_state_away();  // it is here after the run was saved
+  swap_state_out();  // saving has brought it back
   if (!pipeline_) {
     write_windows(all, count, *batch_);
     model_->forward(stream_, *batch_, count, true);
@@ -280,7 +283,7 @@ void trainer::give(const checkpoint& state) {
 }
 
 checkpoint trainer::state(const std::string& settings_json) {
-  bring_state_back();
+  swap_state_in();
   checkpoint result;
   result.step = steps_done_;
   result.data_crc = text_.crc;

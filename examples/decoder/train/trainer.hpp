@@ -1,10 +1,10 @@
-// One optimizer step after another, and all that is needed to go on from any of them.
+// The trainer: one optimizer step after another, and the state with which a run resumes.
 //
-// What a step does depends on its number, the settings and the state that `checkpoint` names, and
-// on nothing else: a run that was stopped and resumed has the same bits as one that was not. A step
-// of one rank allocates nothing but records of regions. Of several copies each takes its part of
-// every micro-batch; the gradients' average has the same bits on all, and so have the weights. A
-// copy whose stages are on several ranks is a pipeline (pipeline.hpp).
+// A step depends on its number, the settings and the state in `checkpoint`, and on nothing else: a
+// resumed run has the bits of one that never stopped. A step of one rank allocates nothing but
+// records of regions. Several copies divide each micro-batch; the averaged gradients, and so the
+// weights, have the same bits on all. A copy with stages on several ranks is a pipeline
+// (pipeline.hpp).
 #pragma once
 
 #include <optional>
@@ -24,15 +24,14 @@ namespace decoder {
 
 class trainer {
  public:
-  // Rank (split, where the model is to be in stages), text and settings must outlive the trainer. A
-  // trace, if settings ask for one, begins with the first step.
+  // The rank (already split, if the model is in stages), text and settings must outlive the
+  // trainer. A trace, if the settings ask for one, begins with the first step.
   trainer(member& rank, const settings& values, const corpus& text);
 
-  // The most bytes that the run's memory will hold if these settings rule it.
-  std::int64_t promise(const memory_settings& with);
+  // The most bytes that buffers will hold at one time with these memory settings.
+  std::int64_t peak_bytes(const memory_settings& with);
 
-  // Chooses what to recompute so that the promise is at most so many bytes: false when nothing
-  // does.
+  // Chooses the recompute with which the peak is at most so many bytes; false when none does.
   bool adapt(std::int64_t most);
 
   const std::vector<layer_recompute>& recompute() const { return recompute_; }
@@ -45,15 +44,15 @@ class trainer {
     double loss, learning_rate, grad_norm;
     int interrupt = 0;  // of a rank, where steps are validated late
   };
-  // What is known then: of this step, or with post_validation of the one before, if there was any.
+  // Runs a step and returns its result; with post_validation that of the step before, if any.
   std::optional<result> step();
-  // Waits for the last step with post_validation, and returns what was not known of it. Weights,
-  // losses and state are to be asked for when it is done.
+  // Waits for the last step with post_validation, and returns its result if that is new. Weights,
+  // losses and state are final afterwards.
   std::optional<result> settle();
 
   std::int64_t steps_done() const { return steps_done_; }
   const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
-  // Of a rank that has a whole model.
+  // For a rank that holds a whole model.
   class model& model() {
     return *model_;
   }
@@ -61,32 +60,34 @@ class trainer {
     return *batch_;
   }
   const class weights& weights() const { return weights_; }
-  const pipeline* stages() const { return pipeline_.get(); }  // nullptr: of one
+  const pipeline* stages() const { return pipeline_.get(); }  // nullptr: a whole model
 
-  // The nats of windows, of at most so many, as far as this rank computes losses.
+  // The largest number of windows of a call of `nats`; the sum of their losses, as far as this rank
+  // computes it.
   std::int64_t windows_at_once() const;
   double nats(const window* all, std::int64_t count);
 
-  // What a sharded optimizer has comes from all ranks while rank 0 writes: the others give theirs.
+  // The contents of a checkpoint, for rank 0 to write. With a sharded optimizer the other ranks
+  // call `give`, which sends their parts.
   checkpoint state(const std::string& settings_json);
   static void give(const checkpoint& state);
 
-  // What was swapped; nullptr where nothing is.
-  const swapper* swapped_activations() const { return activations_away_.get(); }
-  const swapper* swapped_optimizer() const { return optimizer_away_.get(); }
+  // The swappers; nullptr where nothing is swapped.
+  const swapper* swapped_activations() const { return activation_swap_.get(); }
+  const swapper* swapped_optimizer() const { return optimizer_swap_.get(); }
 
  private:
   void warm_up();
-  std::int64_t promise(const std::vector<layer_recompute>& with);
-  void send_state_away();
-  void bring_state_back();
+  std::int64_t peak_bytes(const std::vector<layer_recompute>& with);
+  void swap_state_out();
+  void swap_state_in();
   std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }
   void write_batch(std::int64_t micro_batch, class activations& into) const;
   double micro_batches();
   double pipelined();
   result waited();
-  std::optional<result> told(const std::optional<post_validation::result>& of);
-  void refresh(const exchange* gathered = nullptr);
+  std::optional<result> known_result(const std::optional<post_validation::result>& of);
+  void refresh(const data_parallel* gathered = nullptr);
   std::vector<named_tensor> training_files(std::int64_t steps);
 
   const settings& values_;
@@ -94,11 +95,11 @@ class trainer {
   run_memory& memory_;
   const corpus& text_;
   velo::stream_ref stream_;
-  std::unique_ptr<swapper> activations_away_, optimizer_away_;  // or nullptr
-  std::unique_ptr<stage_plan> plan_;                            // of a model in stages
+  std::unique_ptr<swapper> activation_swap_, optimizer_swap_;  // or nullptr
+  std::unique_ptr<stage_plan> plan_;                           // of a model in stages
   class weights weights_;
-  std::unique_ptr<exchange> exchange_;  // of ranks that share weights
-  bool sharded() const { return values_.run.zero && rank_.shares(); }
+  std::unique_ptr<data_parallel> data_parallel_;  // with other ranks of these weights
+  bool sharded() const { return values_.run.zero && rank_.is_data_parallel(); }
   // The whole model, or this rank's stages.
   std::optional<class model> model_;
   std::optional<class activations> batch_;
@@ -110,7 +111,7 @@ class trainer {
   bool warm_ = false, settled_ = true;
   std::int64_t steps_done_ = 0;
   std::vector<float> losses_;
-  std::unique_ptr<trace> trace_;
+  std::unique_ptr<parity_trace> trace_;
 };
 
 }  // namespace decoder

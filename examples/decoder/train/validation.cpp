@@ -1,4 +1,4 @@
-// Windows over blocks, in batches of as many as are computed at once.
+// Windows over blocks, in batches of as many as a pass computes.
 #include "examples/decoder/train/validation.hpp"
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int32_t not_counted = -100;
 
-// Those of the blocks that are this copy's.
+// The windows of this copy's blocks.
 std::vector<window> windows_of(const member& rank, std::size_t length, std::string_view text) {
   const auto copies = static_cast<std::size_t>(rank.copies());
   const std::size_t stride = length / 2;
@@ -53,15 +53,15 @@ std::optional<double> validation_bits_per_byte(
   const std::vector<window> all = windows_of(rank, static_cast<std::size_t>(length), text);
   const auto count = static_cast<std::int64_t>(all.size());
   double sum = 0;
-  // Ranks that have done theirs still ask with the others, so that all hear of an interrupt.
-  const int rounds = rank.most(static_cast<int>((count + at_once - 1) / at_once));
+  // Ranks that have finished still ask with the others, so that all learn of an interrupt.
+  const int rounds = rank.max(static_cast<int>((count + at_once - 1) / at_once));
   for (int round = 0; round < rounds; ++round) {
-    if (rank.most(interrupt()) != 0) return std::nullopt;
+    if (rank.max(interrupt()) != 0) return std::nullopt;
     const std::int64_t first = round * at_once;
     if (first < count)
       sum += nats(&all[static_cast<std::size_t>(first)], std::min(at_once, count - first));
   }
-  if (rank.most(interrupt()) != 0) return std::nullopt;
+  if (rank.max(interrupt()) != 0) return std::nullopt;
   return rank.sum(sum) / std::log(2.0) / static_cast<double>(text.size());
 }
 

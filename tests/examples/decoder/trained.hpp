@@ -1,4 +1,4 @@
-// What a few steps of a small model leave: to be compared bit by bit.
+// The results of a few steps of a small model, to be compared bit by bit.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ struct trained {
   std::vector<float> losses;
   std::string state;          // weights, masters and moments
   std::uint64_t activations;  // most bytes at a time
-  double peak, promise;       // of all memory
+  double peak, predicted;     // of all memory
   double reserved;            // most bytes from the system
   double stored = 0;          // bytes that went out to be swapped
   velo_plan_step last = {};   // of a memory plan, if there is one
-  // All steps together.
+  // Of all steps together.
   velo_recompute_stats recomputed = VELO_RECOMPUTE_STATS_INIT;
 };
 
@@ -35,7 +35,7 @@ inline trained train(const decoder::settings& s, std::int64_t steps = 3) {
   const corpus text = split_text(some_text(60000), 1 << 20);
   trainer t(one, s, text);
   trained result;
-  result.promise = static_cast<double>(t.promise(s.memory));
+  result.predicted = static_cast<double>(t.peak_bytes(s.memory));
   const velo_recompute_stats before = one.memory().recomputed();
   t.start();
   for (std::int64_t i = 0; i < steps; ++i) t.step();

@@ -60,7 +60,7 @@ TEST_CASE("a run keeps to the least that works, with the bits of one without a b
     const outcome done = run(w, {"--memory_budget", bytes, "--recompute", kind});
     INFO(done.text);
     REQUIRE(done.code == 0);
-    // What the run promises is what the refusal of a smaller budget said, word for word.
+    // The run prints the peak that the refusal of a smaller budget named, word for word.
     const std::string refused =
         run(w, {"--memory_budget", std::to_string(budget - 1), "--recompute", kind}).text;
     const std::size_t begin = refused.find(" (");

@@ -87,7 +87,7 @@ struct victim : temporary {
 
   std::string config, trainer;  // as they were saved
 
-  // What each way of opening it says; one sentence, since they agree.
+  // The refusal of each way of opening it; one sentence, since they agree.
   std::string answer() const {
     std::string first;
     for (const std::vector<std::string>& words : {std::vector<std::string>{"--resume", path},

@@ -1,83 +1,12 @@
-// A model in stages trains as a whole one does, whatever order its ranks work in.
-#include <algorithm>
+// The program with a model in stages: its output, checkpoints and refusals.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 
-#include "examples/decoder/pipeline/stage_plan.hpp"
-#include "examples/decoder/ranks/launch.hpp"
-#include "tests/examples/decoder/trained.hpp"
 #include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
 namespace {
-
-// Every kind that the library has but the one that no model trains with: pretrain refuses it.
-std::vector<std::string> kinds() {
-  std::vector<std::string> all = decoder::pipelines();
-  all.erase(std::remove(all.begin(), all.end(), "seq1f1b"), all.end());
-  return all;
-}
-
-// Eight layers and as many micro-batches, in f32.
-decoder::settings eight_of_each() {
-  decoder::settings s = small_settings("f32");
-  s.model.layers = s.data.accumulation = 8;
-  s.data.batch = 2;
-  s.run.threads = 1;
-  s.run.transport = "local";
-  return s;
-}
-
-// Rank 0's.
-struct told {
-  double norm = 0;  // of the last step's gradients
-  velo_executor_stats updates = VELO_EXECUTOR_STATS_INIT;
-};
-
-// Losses of a run whose ranks are threads of this process.
-std::vector<float> losses_of(const decoder::settings& s, std::int64_t steps, told* more = nullptr) {
-  using namespace decoder;
-  const corpus text = split_text(some_text(60000), 1 << 20);
-  std::vector<float> losses;
-  on_all_ranks(s, {}, [&](member& rank) {
-    if (s.parallel.pp > 1)
-      rank.split(static_cast<int>(s.parallel.pp), s.parallel.pipeline == "dualpipe");
-    trainer one(rank, s, text);
-    one.start();
-    std::optional<trainer::result> last;
-    for (std::int64_t i = 0; i < steps; ++i) last = one.step();
-    if (s.parallel.post_validation) last = one.settle();
-    if (!rank.leads()) return 0;
-    losses = one.losses();
-    if (more != nullptr) *more = {last->grad_norm, one.stages()->updates()};
-    return 0;
-  });
-  return losses;
-}
-
-void train_alike(std::int64_t steps, const std::vector<std::int64_t>& cuts,
-                 const std::vector<std::int64_t>& copies_of,
-                 const std::vector<std::string>& orders = kinds()) {
-  decoder::settings s = eight_of_each();
-  s.schedule.steps = steps;
-  const std::vector<float> whole = losses_of(s, steps);
-  REQUIRE(whole.size() == static_cast<std::size_t>(steps));
-  for (const std::string& kind : orders)
-    for (const std::int64_t pp : cuts)
-      for (const std::int64_t copies : copies_of) {
-        INFO(kind << " over " << pp << " ranks, copies: " << copies);
-        s.parallel.pipeline = kind;
-        s.parallel.pp = pp;
-        s.run.ranks = pp * copies;
-        s.run.zero = copies == 2;
-        const std::vector<float> cut = losses_of(s, steps);
-        REQUIRE(cut.size() == whole.size());
-        for (std::size_t i = 0; i < whole.size(); ++i)
-          CHECK(static_cast<double>(cut[i]) ==
-                Approx(static_cast<double>(whole[i])).epsilon(1e-5).margin(0));
-      }
-}
 
 double kilobytes_behind(const std::string& word, const std::string& text) {
   const std::size_t at = text.find(word);
@@ -86,91 +15,6 @@ double kilobytes_behind(const std::string& word, const std::string& text) {
 }
 
 }  // namespace
-
-// VELO_PRETRAIN_LONG: 50 steps, and of copies over four ranks, too.
-TEST_CASE("a model in stages has the losses of a whole one whatever its order") {
-  if (std::getenv("VELO_PRETRAIN_LONG") != nullptr)
-    train_alike(50, {2, 4}, {1, 2});
-  else
-    train_alike(2, {2}, {1});
-}
-
-TEST_CASE("copies of a model in stages have the losses of a whole one, both ways through it, too") {
-  train_alike(2, {2}, {2}, {"zbh1", "dualpipe"});
-}
-
-TEST_CASE("what a schedule makes again has the bits of what it keeps") {
-  decoder::settings s = eight_of_each();
-  s.schedule.steps = 3;
-  s.parallel.pp = 2;
-  s.parallel.pipeline = "interleaved";
-  const std::vector<float> kept = losses_of(s, 3);
-  s.parallel.pipeline = "ripipe";
-  for (const bool in_advance : {false, true}) {
-    INFO("in advance: " << in_advance);
-    s.parallel.in_advance = in_advance;
-    CHECK(losses_of(s, 3) == kept);
-    s.memory.recompute = "selective";  // is made again twice
-    CHECK(losses_of(s, 3) == kept);
-    s.memory.recompute = "none";
-  }
-}
-
-TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {
-  constexpr std::int64_t steps = 3;
-  for (const char* kind : {"1f1b", "zbv", "dualpipe"}) {
-    decoder::settings s = eight_of_each();
-    s.schedule.steps = steps;
-    s.data.accumulation = 4;
-    s.parallel.pipeline = kind;
-    s.parallel.pp = 2;
-    s.optimizer.clip = 0;
-    told first;
-    losses_of(s, 1, &first);
-    // Nothing; what both ranks have together; what rank 0 has alone.
-    for (const double part : {2.0, 0.999, 0.01}) {
-      INFO(kind << ", clipped at " << part << " of the first norm");
-      s.optimizer.clip = part * first.norm;
-      s.parallel.post_validation = false;
-      const std::vector<float> waited = losses_of(s, steps);
-      s.parallel.post_validation = true;
-      told late;
-      CHECK(losses_of(s, steps, &late) == waited);
-      CHECK(late.updates.steps == steps);
-      CHECK((late.updates.rolled_back > 0) == (part == 0.999));
-      CHECK((late.updates.deferred == steps) == (part == 0.01));
-    }
-  }
-}
-
-TEST_CASE(
-    "steps that are validated late have the bits of those that wait where copies share the state") {
-  constexpr std::int64_t steps = 3;
-  for (const char* type : {"f32", "bf16"}) {
-    decoder::settings s = eight_of_each();
-    s.model.dtype = type;
-    s.model.layers = s.data.accumulation = 4;
-    s.schedule.steps = steps;
-    s.parallel.pipeline = "zbh1";
-    s.parallel.pp = 2;
-    s.run.ranks = 4;
-    s.optimizer.clip = 0;
-    told first;
-    losses_of(s, 1, &first);
-    for (const double part : {0.999, 0.01}) {
-      INFO(type << ", clipped at " << part << " of the first norm");
-      s.optimizer.clip = part * first.norm;
-      s.parallel.post_validation = s.run.zero = false;
-      const std::vector<float> waited = losses_of(s, steps);
-      s.parallel.post_validation = s.run.zero = true;
-      told late;
-      CHECK(losses_of(s, steps, &late) == waited);
-      CHECK(late.updates.steps == steps);
-      CHECK((late.updates.rolled_back > 0) == (part == 0.999));
-      CHECK((late.updates.deferred == steps) == (part == 0.01));
-    }
-  }
-}
 
 TEST_CASE("a run whose steps are validated late prints, saves and ends as another does") {
   workplace w;

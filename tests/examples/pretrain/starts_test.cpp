@@ -1,5 +1,5 @@
-// Who starts the ranks of a run, and who goes on with it: each may be another. What ends a run that
-// somebody else started.
+// A run's ranks may be started in one way and resumed in another; ends of runs that a launcher
+// started.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

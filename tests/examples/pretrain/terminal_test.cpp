@@ -1,4 +1,4 @@
-// What a person sees: in a terminal of 80 columns, and in a pipe.
+// The output for people, in a terminal of 80 columns and in a pipe.
 #include <pty.h>
 
 #include <catch2/catch.hpp>
@@ -59,7 +59,7 @@ TEST_CASE("a terminal shows the steps between in one line that is written over")
     CHECK_THAT(seen, Contains(std::string(step[1] == '/' ? "\r  " : "\r ") + step));
   CHECK_THAT(seen, Contains("\rvalidating .."));
 
-  // What remains when it has ended: every line up to its last return to the beginning.
+  // The screen after the run: each line from its last return to the beginning.
   std::istringstream lines(seen);
   std::size_t rows = 0;
   for (std::string line; std::getline(lines, line);) {

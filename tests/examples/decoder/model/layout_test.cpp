@@ -1,4 +1,4 @@
-// Where weights lie, and what is drawn from logits.
+// The places of weights, and draws from logits.
 #include "examples/decoder/model/layout.hpp"
 
 #include <catch2/catch.hpp>

@@ -206,7 +206,7 @@ TEST_CASE("stages one behind the other are the model") {
   const double expected = b.loss();
   b.net.backward(b.stream, b.batch, 1);
   const std::vector<float> whole(gradient, gradient + total);
-  for (const bool later : {false, true}) {
+  for (const bool deferred : {false, true}) {
     b.all.clear_gradients();
     model front(b.memory, b.context, b.all, m, b.length, true, {0, 1});
     model back(b.memory, b.context, b.all, m, b.length, true, {1, 2});
@@ -220,16 +220,16 @@ TEST_CASE("stages one behind the other are the model") {
     const auto lent = [](const buffer& of) { return buffer::borrowed(of.data(), of.bytes()); };
     CHECK_FALSE(back.forward_stage(b.stream, second, b.sequences, lent(middle)));
     CHECK(back.loss(b.stream, second, velo::reduction::mean) == expected);
-    const buffer crossing = back.backward_stage(b.stream, second, 1, {}, later);
+    const buffer crossing = back.backward_stage(b.stream, second, 1, {}, deferred);
     const std::vector<std::byte> before(crossing.data(), crossing.data() + crossing.bytes());
-    CHECK_FALSE(front.backward_stage(b.stream, first, 1, lent(crossing), later));
+    CHECK_FALSE(front.backward_stage(b.stream, first, 1, lent(crossing), deferred));
     CHECK(std::equal(before.begin(), before.end(), crossing.data()));
-    if (later) back.weight_gradients(b.stream, second), front.weight_gradients(b.stream, first);
+    if (deferred) back.weight_gradients(b.stream, second), front.weight_gradients(b.stream, first);
     CHECK(std::equal(whole.begin(), whole.end(), gradient));
   }
 }
 
-TEST_CASE("buffers live from their first use to their last, and a rehearsal knows for how long") {
+TEST_CASE("buffers live from their first use to their last, and a dry run knows for how long") {
   for (const char* dtype : {"f32", "bf16"}) {
     bench b(small(false, dtype));
     const auto of_a_step = [&] {
@@ -244,7 +244,7 @@ TEST_CASE("buffers live from their first use to their last, and a rehearsal know
     b.net.forward(b.stream, b.batch, b.sequences, true);
     CHECK(of_a_step() < kept / 3);  // the logits
 
-    const auto lifetimes = b.net.rehearse(b.stream, b.batch);
+    const auto lifetimes = b.net.dry_run(b.stream, b.batch);
     for (const lifetime& each : lifetimes) CHECK(each.begin < each.end);
     CHECK(most_alive(lifetimes) >= static_cast<std::int64_t>(kept) * 9 / 10);
   }

@@ -155,7 +155,7 @@ TEST_CASE("rows that stay are the first, the last and every so manyth; a page ha
     }
     std::getline(lines, line);
     CHECK_THAT(line, Contains(std::to_string(step) + "/200  "));
-    // Of a roofline of a second a step; the last four took 1, 1, 1 and 5.
+    // The roofline is a second a step; the last four steps took 1, 1, 1 and 5 s.
     CHECK_THAT(line, Contains(step == 124 ? "  50 %  " : "  100 %  "));
   }
   CHECK_FALSE(std::getline(lines, line));

@@ -1,0 +1,60 @@
+// Passes that are not part of training: a dry run, a warm-up, and measurements of recompute.
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+
+#include "examples/decoder/model/model.hpp"
+
+namespace decoder {
+
+std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {
+  of.clear();
+  of.sequences = of.largest().sequences;
+  const pass now = begin(stream, of);
+  of.residual[0] = make(now, settings_.hidden);
+  embed(now, of);
+  const auto restore = [&] { layers_[0].restore(now, of.residual[0], of.layers[0]); };
+  const auto kept = [&] {
+    std::int64_t bytes = 0;
+    of.each_kept(0, [&](const buffer& each) { bytes += each ? each.bytes() : 0; });
+    return bytes;
+  };
+  std::vector<recompute_cost> costs;
+  for (const velo_recompute_kind kind : {VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE,
+                                         VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
+    of.layers[0] = {};
+    decoder_layer::recompute(of.layers[0], {kind, 0});
+    restore();
+    recompute_cost cost = {kind, kept(), std::numeric_limits<double>::infinity()};
+    for (int i = 0; i < 3; ++i) {
+      of.layers[0].each_kept([](buffer& each) { each.release(); });
+      if (i == 0) cost.bytes -= kept();
+      const auto before = std::chrono::steady_clock::now();
+      restore();
+      const auto after = std::chrono::steady_clock::now();
+      cost.seconds = std::min(cost.seconds, std::chrono::duration<double>(after - before).count());
+    }
+    costs.push_back(cost);
+  }
+  of.clear();
+  return costs;
+}
+
+std::vector<lifetime> model::dry_run(const velo::stream_ref& stream, activations& of) {
+  memory_.begin_dry_run();
+  forward(stream, of, 0);
+  loss(stream, of, velo::reduction::mean);
+  backward(stream, of, 1);
+  return memory_.end_dry_run();
+}
+
+void model::warm_up(const velo::stream_ref& stream, activations& of) {
+  const std::size_t all = std::exchange(depth_, 1);
+  forward(stream, of, of.largest().sequences);
+  loss(stream, of, velo::reduction::mean);
+  backward(stream, of, 1);
+  depth_ = all;
+}
+
+}  // namespace decoder

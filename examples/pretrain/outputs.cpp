@@ -1,0 +1,65 @@
+// The checks, and both pictures.
+#include "examples/pretrain/outputs.hpp"
+
+#include <cmath>
+#include <cstdio>
+#include <stdexcept>
+
+#include "examples/decoder/failure.hpp"
+#include "examples/new_file.hpp"
+#include "examples/pretrain/report.hpp"
+
+namespace pretrain {
+namespace {
+
+bool is_picture(const std::string& path) {
+  return path.size() > 4 && path.compare(path.size() - 4, 4, ".svg") == 0;
+}
+
+void write_anew(const std::string& path, const std::string& text) {
+  try {
+    examples::write_new_file(path, text);
+  } catch (const std::runtime_error& reason) {
+    fail("%s: cannot write: %s", path.c_str(), reason.what());
+  }
+}
+
+}  // namespace
+
+void require_outputs(const out_folder& out, const settings& values) {
+  if (!values.run.log.empty()) out.require_apart("--log", values.run.log);
+  if (!values.memory.memory_trace.empty())
+    out.require_apart("--memory_trace", values.memory.memory_trace);
+  if (!values.memory.memory_snapshot.empty())
+    out.require_apart("--memory_snapshot", values.memory.memory_snapshot);
+  const std::string& timeline = values.parallel.timeline;
+  if (timeline.empty()) return;
+  out.require_apart("--timeline", timeline);
+  const bool picture = is_picture(timeline);
+  require_replaceable("--timeline", timeline, picture ? "<svg xmlns=" : "{\"displayTimeUnit\"",
+                      picture ? "a picture of one" : "a trace");
+}
+
+void write_timeline(const std::string& path, const velo::timeline& measured) {
+  const velo_timeline_format format = is_picture(path) ? VELO_TIMELINE_SVG : VELO_TIMELINE_TRACE;
+  write_anew(path, measured.write<std::string>(format));
+}
+
+void write_loss_curve(const std::string& path, const settings& values, const trainer& of,
+                      const std::vector<loss_point>& validations, double zlib) {
+  loss_curve curve;
+  char line[160];
+  curve.title = parameters_of(of) + ", " + values.model.dtype;
+  std::snprintf(line, sizeof line,
+                "validation %.2f bits/byte after %lld steps of %lld tokens; zlib -9 needs %.2f",
+                validations.back().bits, static_cast<long long>(values.schedule.steps),
+                static_cast<long long>(values.data.step_tokens()), zlib);
+  curve.subtitle = line;
+  for (const float nats : of.losses())
+    curve.training.push_back(static_cast<double>(nats) / std::log(2.0));
+  curve.validation = validations;
+  curve.zlib = zlib;
+  write_anew(path, svg(curve));
+}
+
+}  // namespace pretrain

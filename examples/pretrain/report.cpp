@@ -1,0 +1,130 @@
+// One function for each group of lines.
+#include "examples/pretrain/report.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "examples/decoder/ranks/context.hpp"
+#include "examples/decoder/report/flops.hpp"
+#include "examples/decoder/report/roofline.hpp"
+#include "examples/pretrain/memory_budget.hpp"
+
+namespace pretrain {
+namespace {
+
+const char* plural(std::size_t count) {
+  return count == 1 ? "" : "s";
+}
+
+std::string scaled_bytes(std::uint64_t bytes) {
+  return decoder::scaled_bytes(static_cast<std::int64_t>(bytes));
+}
+
+void say_peak(console& to, const trainer& of, std::int64_t peak) {
+  const auto layers_with = [&](velo_recompute_kind kind) {
+    const auto& all = of.recompute();
+    return static_cast<int>(std::count_if(
+        all.begin(), all.end(), [&](const layer_recompute& each) { return each.has(kind); }));
+  };
+  to.say("memory %s promised, %s with room for holes; made again: %d layer(s),",
+         decoder::scaled_bytes(peak).c_str(), decoder::scaled_bytes(with_margin(peak)).c_str(),
+         layers_with(VELO_RECOMPUTE_FULL));
+  to.say("       attention in %d, gating's output in %d, norms in %d",
+         layers_with(VELO_RECOMPUTE_SELECTIVE), layers_with(VELO_RECOMPUTE_ACTIVATION),
+         layers_with(VELO_RECOMPUTE_NORM));
+}
+
+void say_ranks(console& to, const settings& values, const member& rank) {
+  if (rank.ranks() == 1) return;
+  if (std::getenv("OMPI_COMM_WORLD_RANK") && !std::getenv("OMPI_MCA_odls_base_sigkill_timeout"))
+    to.say(
+        "note   mpirun kills an interrupted run after 2 s; what takes longer to save\n"
+        "       needs OMPI_MCA_odls_base_sigkill_timeout=30 in its environment");
+  const auto windows = static_cast<long long>(values.data.batch / rank.copies());
+  if (rank.stages() == 1) {
+    to.say("ranks  %d, each with %lld of a micro-batch's windows", rank.ranks(), windows);
+    return;
+  }
+  const bool one = rank.copies() == 1;
+  to.say("ranks  %d, %d cop%s of the model with %lld of a micro-batch's windows,", rank.ranks(),
+         rank.copies(), one ? "y" : "ies, each", windows);
+  to.say("       cut over %d ranks: %s", rank.stages(), values.parallel.pipeline.c_str());
+}
+
+// Peaks of the purposes, which need not fall together.
+void say_pool(console& to, const velo_pool_stats& all, bool optimizer_swapped, std::int64_t peak) {
+  const std::string promised = peak ? ", " + decoder::scaled_bytes(peak) + " promised" : "";
+  const auto peak_of = [&](velo_purpose of) { return scaled_bytes(all.purpose_peak[of]); };
+  to.say("memory %s at the peak%s: weights %s, gradients %s,", scaled_bytes(all.bytes_peak).c_str(),
+         promised.c_str(), peak_of(VELO_PURPOSE_PARAMETER).c_str(),
+         peak_of(VELO_PURPOSE_GRADIENT).c_str());
+  to.say("       optimizer %s%s, activations %s, packed weights and scratch %s",
+         peak_of(VELO_PURPOSE_OPTIMIZER).c_str(),
+         optimizer_swapped ? " to load and save and none in steps" : "",
+         peak_of(VELO_PURPOSE_ACTIVATION).c_str(), peak_of(VELO_PURPOSE_WORKSPACE).c_str());
+  to.say("       %s from the system, holes and all", scaled_bytes(all.bytes_reserved_peak).c_str());
+}
+
+void say_plan(console& to, const velo::plan& plan) {
+  if (!plan) return;
+  const velo_plan_stats found = plan.stats();
+  const velo_plan_step last = plan.step();
+  to.say("plan   %s for a step's buffers, %s the least; %llu of %llu at their addresses",
+         scaled_bytes(found.height).c_str(), scaled_bytes(found.lower_bound).c_str(),
+         static_cast<unsigned long long>(last.matched),
+         static_cast<unsigned long long>(last.allocations));
+}
+
+void say_swap(console& to, const char* what, const swapper* of) {
+  if (of == nullptr) return;
+  const swapper::totals all = of->total();
+  to.say("swap   %s: %s out, %s back, stalled %.1f s", what, scaled(all.out, "B").c_str(),
+         scaled(all.in, "B").c_str(), all.stalled);
+}
+
+}  // namespace
+
+std::string parameters_of(const trainer& of) {
+  return scaled(static_cast<double>(of.weights().count())) + " parameters";
+}
+
+void introduce(console& to, const settings& values, const corpus& text, const trainer& of,
+               const member& rank, std::int64_t peak, const machine_rates& machine) {
+  const model_settings& m = values.model;
+  to.say("model  %s in %s: %lld layers, hidden %lld, inner %lld,", parameters_of(of).c_str(),
+         m.dtype.c_str(), static_cast<long long>(m.layers), static_cast<long long>(m.hidden),
+         static_cast<long long>(m.inner));
+  to.say("       %lld query heads, %lld for keys and values, %s head",
+         static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
+         m.tied ? "tied" : "untied");
+  to.say("data   %zu file%s: %.1f KiB to train on, %.1f KiB to validate with", text.files.size(),
+         plural(text.files.size()), static_cast<double>(text.training.size()) / 1024,
+         static_cast<double>(text.validation.size()) / 1024);
+  if (text.binary_files > 0)
+    to.say("       %zu binary file%s skipped", text.binary_files, plural(text.binary_files));
+  to.say("to     %s", values.run.out.c_str());
+  if (peak != 0) say_peak(to, of, peak);
+  say_ranks(to, values, rank);
+  const int threads = threads_of(rank.context());
+  to.say("velo   %s, %d thread%s%s", isa_of(rank.context()).c_str(), threads,
+         plural(static_cast<std::size_t>(threads)), rank.ranks() > 1 ? " a rank" : "");
+  if (!values.run.measure) return;
+  to.say("       this machine: %s at its peak, copies %s", scaled(machine.flops, "FLOP/s").c_str(),
+         scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());
+}
+
+step_work work_of_step(const settings& values, const machine_rates& machine) {
+  const double roofline =
+      machine.flops > 0 ? roofline_seconds(step_operations(values.model, values.data), machine) : 0;
+  return {static_cast<double>(values.data.step_tokens()), step_flops(values.model, values.data),
+          machine.flops, roofline};
+}
+
+void summarize_memory(console& to, const run_memory& memory, const trainer& of, std::int64_t peak) {
+  say_pool(to, memory.stats(), of.swapped_optimizer() != nullptr, peak);
+  say_plan(to, memory.plan());
+  say_swap(to, "activations", of.swapped_activations());
+  say_swap(to, "optimizer", of.swapped_optimizer());
+}
+
+}  // namespace pretrain
