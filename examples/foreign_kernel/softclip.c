@@ -1,4 +1,4 @@
-/* A function of a numerical library that is not velo: y = limit * tanh(x / limit), element by element. */
+/* A function of another library than velo: y = limit * tanh(x / limit), element by element. */
 #include <math.h>
 #include <stdint.h>
 

@@ -375,10 +375,10 @@ WORDS = {
     "patience": None,
     "pocket": None,
     "twin": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/)",
-    "window": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/|examples/|bench/)",
+    "window": r"^(comm/topology/|tools/velo/|tests/tools/|capi/|cpp/|examples/|tests/examples/|bench/)",
 }
-HELD_TO_WORDS = ("ops/", "tools/", "capi/python/", "tests/ops/", "tests/tools/", "tests/bench/",
-                 "bench/")
+HELD_TO_WORDS = ("ops/", "examples/", "tools/", "capi/python/", "tests/ops/", "tests/examples/",
+                 "tests/tools/", "tests/bench/", "bench/")
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 
 

@@ -217,12 +217,12 @@ TEST_CASE("stages one behind the other are the model") {
       std::copy_n(b.batch.targets(), b.sequences * b.length, each->targets());
     }
     const buffer middle = front.forward_stage(b.stream, first, b.sequences, {});
-    const auto lent = [](const buffer& of) { return buffer::borrowed(of.data(), of.bytes()); };
-    CHECK_FALSE(back.forward_stage(b.stream, second, b.sequences, lent(middle)));
+    const auto borrowed = [](const buffer& of) { return buffer::borrowed(of.data(), of.bytes()); };
+    CHECK_FALSE(back.forward_stage(b.stream, second, b.sequences, borrowed(middle)));
     CHECK(back.loss(b.stream, second, velo::reduction::mean) == expected);
     const buffer crossing = back.backward_stage(b.stream, second, 1, {}, deferred);
     const std::vector<std::byte> before(crossing.data(), crossing.data() + crossing.bytes());
-    CHECK_FALSE(front.backward_stage(b.stream, first, 1, lent(crossing), deferred));
+    CHECK_FALSE(front.backward_stage(b.stream, first, 1, borrowed(crossing), deferred));
     CHECK(std::equal(before.begin(), before.end(), crossing.data()));
     if (deferred) back.weight_gradients(b.stream, second), front.weight_gradients(b.stream, first);
     CHECK(std::equal(whole.begin(), whole.end(), gradient));
