@@ -190,7 +190,7 @@ BREAKS = {
                                         'add("tp-cp-dp"')],
     "a key of a tuning's job renamed": [("sched/tune/job.cpp", '"imbalance"', '"unbalance"')],
     "a key of a tuning's profile renamed": [("sched/tune/job.cpp", '"bucket_mib"', '"bucket_mb"')],
-    "a key of planned swaps renamed": [("memory/swap/plan/plan.cpp", ',\\"bytes_peak\\":',
+    "a key of planned swaps renamed": [("memory/swap/plan/swap_schedule.cpp", ',\\"bytes_peak\\":',
                                         ',\\"peak\\":')],
     "a key of a schedule renamed": [("sched/schedule/json.cpp", '\\"placement\\": [',
                                      '\\"places\\": [')],

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/host/ticks.hpp"
-#include "memory/pool/tally.hpp"
+#include "memory/pool/cache/tally.hpp"
 #include "velo/types.h"
 
 namespace velo::memory {

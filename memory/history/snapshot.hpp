@@ -14,7 +14,7 @@
 
 #include "core/text/sink.hpp"
 #include "memory/history/history.hpp"
-#include "memory/pool/block.hpp"
+#include "memory/pool/heap/block.hpp"
 #include "velo/pool.h"
 
 namespace velo::memory {

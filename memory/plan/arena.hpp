@@ -11,7 +11,7 @@
 #include <map>
 #include <vector>
 
-#include "memory/pool/address_range.hpp"
+#include "memory/pool/heap/address_range.hpp"
 
 namespace velo::memory {
 

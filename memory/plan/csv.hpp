@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/plan/place.hpp"
+#include "memory/plan/placement.hpp"
 
 namespace velo::memory {
 

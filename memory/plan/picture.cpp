@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/text/svg.hpp"
-#include "memory/plan/greedy.hpp"
+#include "memory/plan/solver/greedy.hpp"
 
 namespace velo::memory {
 

@@ -5,7 +5,7 @@
 
 #include "core/handle/failure.hpp"
 #include "memory/plan/picture.hpp"
-#include "memory/swap/plan/places.hpp"
+#include "memory/swap/plan/place_stays.hpp"
 
 namespace velo::memory {
 

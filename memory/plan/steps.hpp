@@ -19,7 +19,7 @@
 
 #include "core/stream/event.hpp"
 #include "memory/plan/arena.hpp"
-#include "memory/plan/place.hpp"
+#include "memory/plan/placement.hpp"
 #include "memory/plan/uses.hpp"
 #include "memory/pool/pool.hpp"
 #include "velo/plan.h"

@@ -14,7 +14,7 @@
 
 #include "core/handle/failure.hpp"
 #include "core/round_up.hpp"
-#include "memory/pool/block.hpp"
+#include "memory/pool/heap/block.hpp"
 
 namespace velo::memory::checked {
 

@@ -14,8 +14,8 @@
 
 #include "core/stream/event.hpp"
 #include "core/stream/stream.hpp"
-#include "memory/pool/block.hpp"
-#include "memory/pool/free_index.hpp"
+#include "memory/pool/heap/block.hpp"
+#include "memory/pool/heap/free_index.hpp"
 
 namespace velo::memory {
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "memory/plan/problem.hpp"
+#include "memory/plan/solver/problem.hpp"
 
 namespace velo::memory {
 

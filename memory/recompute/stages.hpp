@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/random.hpp"
+#include "memory/plan/solver/random.hpp"
 #include "memory/recompute/graph.hpp"
 
 namespace velo::memory {

@@ -26,7 +26,7 @@
 
 #include "core/handle/handle_kinds.hpp"
 #include "core/stream/stream.hpp"
-#include "memory/swap/plan/plan.hpp"
+#include "memory/swap/plan/swap_schedule.hpp"
 #include "memory/swap/tier.hpp"
 #include "velo/swap.h"
 

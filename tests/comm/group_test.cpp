@@ -1,6 +1,6 @@
 // Groups: how they are made, the order of their calls beside streams, and what is refused.
 #include "comm/ranks.hpp"
-#include "memory/held_stream.hpp"
+#include "tests/memory/held_stream.hpp"
 
 using namespace velo::testing;
 

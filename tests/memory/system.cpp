@@ -1,5 +1,5 @@
 // See system.hpp.
-#include "memory/system.hpp"
+#include "tests/memory/system.hpp"
 
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "memory/disk_system.hpp"
+#include "tests/memory/swap/disk_system.hpp"
 
 namespace velo::testing {
 

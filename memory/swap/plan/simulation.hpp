@@ -12,7 +12,7 @@
 
 #include <optional>
 
-#include "memory/swap/plan/plan.hpp"
+#include "memory/swap/plan/swap_schedule.hpp"
 #include "memory/swap/plan/stages.hpp"
 
 namespace velo::memory {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/place.hpp"
+#include "memory/plan/placement.hpp"
 #include "memory/plan/uses.hpp"
 
 namespace velo::memory {

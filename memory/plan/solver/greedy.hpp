@@ -1,0 +1,28 @@
+// One-pass heuristics by an order of the buffers: what a search starts from.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/plan/placement.hpp"
+
+namespace velo::memory {
+
+enum class plan_order { size, area, length, begin };  // descending; begin ascending
+enum class plan_fit { lowest, best };  // of the holes that are large enough, the lowest or least
+
+std::vector<std::int32_t> sorted(const std::vector<lifetime>& buffers, plan_order by);
+
+// Buffers placed one after another in an order, each into a hole that is left among those it meets.
+// O(n * n) with a small constant: 6,000 buffers take about 50 ms.
+std::vector<std::int64_t> place_in_order(const std::vector<lifetime>& buffers,
+                                         const std::vector<std::int32_t>& order, plan_fit fit);
+
+// Lets every buffer fall, the lowest first, onto those already fallen that it meets. Never higher
+// than before. O(n log n) for the order, O(n * n) in all.
+void push_down(const std::vector<lifetime>& buffers, std::vector<std::int64_t>& offsets);
+
+std::int64_t height_of(const std::vector<lifetime>& buffers,
+                       const std::vector<std::int64_t>& offsets);
+
+}  // namespace velo::memory

@@ -1,0 +1,44 @@
+// Placement by orders that learn: what comes to lie too high goes earlier the next time.
+//
+// Buffers are placed one after another (greedy.hpp). Those that end above the goal are the ones
+// the order has treated badly: each moves towards the front by a part of its way, drawn at random,
+// and all are placed again. A few buffers decide the height of most problems, and this finds out
+// which. Several orders learn side by side; the one that got better last has the next round. A
+// round costs O(n * n).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/plan/solver/greedy.hpp"
+#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/random.hpp"
+
+namespace velo::memory {
+
+class plan_orders {
+ public:
+  plan_orders(const std::vector<lifetime>& buffers, std::uint64_t seed);
+
+  // The next placement; its buffers above `goal` move.
+  std::vector<std::int64_t> next(std::int64_t goal);
+
+  // Rounds since some order got better, at least.
+  int patience() const { return orders_.empty() ? 0 : least_stalled().stalled; }
+
+ private:
+  struct learner {
+    std::vector<std::int32_t> order;
+    plan_fit fit;
+    std::int64_t best = 0;  // the lowest height; 0: none yet
+    int stalled = 0;        // rounds since then
+  };
+  const learner& least_stalled() const;
+  void learn(learner& by, const std::vector<std::int64_t>& offsets, std::int64_t goal);
+
+  const std::vector<lifetime>& buffers_;
+  std::vector<learner> orders_;
+  plan_random random_;
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,127 @@
+// What one thread has taken and given back, and how the pool's highest values come from that.
+//
+// A tally is written by its thread alone, so counting costs plain additions; whoever reads sums the
+// tallies of all threads. What a walk over the blocks in use tells is not counted at all. A highest
+// value needs one number of all threads: each thread publishes the highs of its own use, of several
+// threads a little more, and lets go of them at the shared heap once they are well above. Of one
+// thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
+// threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
+//
+// Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new
+// one. Who reads a tally while its thread publishes may see it lower by that.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "memory/pool/heap/block.hpp"
+
+namespace velo::memory {
+
+inline constexpr int purposes = 8;
+inline constexpr int levels = purposes + 1;  // one for each purpose, and the sum of all
+
+// A quantity of the whole pool.
+struct level {
+  std::atomic<std::int64_t> published{0}, peak{0};
+
+  void raise(std::int64_t by) noexcept {
+    const std::int64_t now = published.fetch_add(by, std::memory_order_relaxed) + by;
+    std::int64_t high = peak.load(std::memory_order_relaxed);
+    while (now > high && !peak.compare_exchange_weak(high, now, std::memory_order_relaxed)) {
+    }
+  }
+};
+
+class tally {
+ public:
+  // True when it passed a high: publish() is to follow.
+  bool count_taken(std::uint64_t size, std::uint64_t purpose) noexcept {
+    const auto bytes = static_cast<std::int64_t>(size);
+    add(taken_, 1);
+    if (__builtin_expect(add(over_[purpose], bytes), 0)) return add(over_[purposes], bytes), true;
+    return __builtin_expect(add(over_[purposes], bytes), 0);
+  }
+  void count_given(std::uint64_t size, std::uint64_t purpose) noexcept {
+    add(over_[purpose], -static_cast<std::int64_t>(size));
+    add(over_[purposes], -static_cast<std::int64_t>(size));
+  }
+
+  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use
+  // goes on rising, since others free what it takes, need not come again at once.
+  __attribute__((noinline)) void publish(level* all, std::uint64_t purpose,
+                                         bool ahead = false) noexcept {
+    for (const int at : {static_cast<int>(purpose), purposes}) {
+      const std::int64_t now = bytes(at);
+      if (now <= published(at)) continue;
+      const std::int64_t high = ahead ? now + std::min(now / 16, slack / 4) : now;
+      all[at].raise(high - published(at));
+      move_high(at, high);
+    }
+  }
+  // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
+  // lock.
+  __attribute__((always_inline)) void settle(std::uint8_t purpose, level* all) noexcept {
+    if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
+  }
+  __attribute__((noinline)) void settle_wholly(level* all) noexcept {
+    for (int at = 0; at < levels; ++at) {
+      const std::int64_t now = bytes(at);
+      if (published(at) == now) continue;
+      all[at].published.fetch_sub(published(at) - now, std::memory_order_relaxed);
+      move_high(at, now);
+    }
+  }
+
+  std::int64_t bytes(int at) const noexcept {
+    return published(at) + over_[at].load(std::memory_order_relaxed);
+  }
+  std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+
+  // What a thread that ends leaves; settled.
+  void inherit(const tally& gone) noexcept {
+    for (int at = 0; at < levels; ++at) {
+      add(over_[at], gone.over_[at].load(std::memory_order_relaxed));
+      add(published_[at], gone.published(at));
+    }
+    add(taken_, gone.taken());
+  }
+
+ private:
+  using number = std::atomic<std::int64_t>;
+  static constexpr std::int64_t slack = std::int64_t{1} << 20;
+
+  bool is_well_past(int at) const noexcept {
+    const std::int64_t past = -over_[at].load(std::memory_order_relaxed);
+    return past - slack > std::max<std::int64_t>(published(at) - past, 0) / 16;
+  }
+  std::int64_t published(int at) const noexcept {
+    return published_[at].load(std::memory_order_relaxed);
+  }
+  // By the thread whose tally it is.
+  void move_high(int at, std::int64_t to) noexcept {
+    const std::int64_t by = to - published(at);
+    add(over_[at], -by);
+    add(published_[at], by);
+  }
+  // Whether the sum is above 0. By the one thread that writes it: one instruction, where compilers
+  // make more of an atomic.
+  static bool add(number& to, std::int64_t what) noexcept {
+#if defined(__x86_64__)
+    bool above = false;
+    asm("addq %2, %0" : "+m"(to), "=@ccg"(above) : "er"(what));
+    return above;
+#else
+    const std::int64_t sum = to.load(std::memory_order_relaxed) + what;
+    to.store(sum, std::memory_order_relaxed);
+    return sum > 0;
+#endif
+  }
+
+  number taken_{0};
+  number over_[levels] = {};  // by how much it uses more than it published
+  number published_[levels] = {};
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,119 @@
+// Addresses reserved once and backed by memory where they are in use: every call of the system that
+// the pool makes for memory is behind this class, one branch for each kind of memory.
+//
+// Huge pages are asked for where memory is used densely: a host that touches a byte here and there
+// would have 2 MiB cleared for each.
+//
+// A range never moves and never grows; what is backed changes in granules. Backing is asked for in
+// steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the
+// frontier a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a
+// system call where the comment of a function does not say less.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/pool/heap/page_mover.hpp"
+#include "velo/pool.h"
+
+namespace velo::memory {
+
+// An array as long as it may ever be, whose pages come when they are touched.
+class sparse_array {
+ public:
+  sparse_array() = default;
+  ~sparse_array();
+  sparse_array(const sparse_array&) = delete;
+  sparse_array& operator=(const sparse_array&) = delete;
+
+  bool reserve(std::uint64_t bytes) noexcept;  // once; contents zero
+  void cut(std::uint64_t bytes) noexcept;      // keeps the pages of so many bytes
+  // Whole pages of [start, end) become zero and hold no memory. They stay if the system refuses.
+  void let_go(std::uint64_t start, std::uint64_t end) noexcept;
+  static std::uint64_t page() noexcept;  // bytes
+  void* data() const noexcept { return data_; }
+
+ private:
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+class address_range {
+ public:
+  static constexpr std::uint64_t huge = std::uint64_t{2} << 20;  // a huge page
+
+  // wanted: bytes of addresses. Where a process does not have so many (strict overcommit, Valgrind)
+  // the largest half of a half that it has shows how many there are: a quarter of those is taken,
+  // 64 MiB at least, so that others find some too. Throws VELO_ERR_MEMORY.
+  address_range(velo_pool_kind kind, std::uint64_t wanted);
+  ~address_range();
+  address_range(const address_range&) = delete;
+  address_range& operator=(const address_range&) = delete;
+
+  char* begin() const noexcept { return begin_; }  // at a huge page: no alignment is larger
+  std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t granule() const noexcept { return granule_; }
+
+  // Backs [start, start + bytes), whole granules, whose contents are then zero. False: the system
+  // has no more memory, and nothing changed. Below the frontier no call, but for locked memory.
+  bool commit(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // Lets the memory of whole granules go. False: the system refuses, the contents stay.
+  bool decommit(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
+
+  // Gives addresses up, whole granules that are not committed: anybody may get them now. cut: all
+  // from there on, which end the range; give_up: a hole, which the end of this object is not to end
+  // once more. False: the system refuses, and nothing changed.
+  bool cut(std::uint64_t start) noexcept;
+  bool give_up(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // Moves the memory behind whole huge pages to others, of this or another range, that are
+  // committed and were not touched; where it was nothing is left, as after decommit. How many
+  // bytes: `by` moves as far as it can, else it is all, or none where the system refuses. Of
+  // ordinary and huge memory, on Linux from 5.7. Cost: a call, or the mover's; pages are neither
+  // touched nor copied.
+  std::uint64_t move(std::uint64_t start, std::uint64_t bytes, address_range& to, std::uint64_t at,
+                     page_mover& by) noexcept;
+  bool can_move() const noexcept { return can_move_; }
+
+  // Of shared memory the file, in which an address has the offset it has here; else -1.
+  int file() const noexcept { return file_; }
+  std::uint64_t unlocked() const noexcept { return unlocked_; }  // bytes whose locking was refused
+
+ private:
+  bool open_up_to(std::uint64_t end) noexcept;
+  bool lock(std::uint64_t start, std::uint64_t bytes) noexcept;
+  void join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // How the host touches what it gets: ordinary pools learn it, of others it is assumed.
+  enum class use : std::uint8_t { unknown, sparse, dense };
+  struct stretch {
+    std::uint64_t start, end;
+  };
+  bool wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept;
+  use use_of(const stretch& part) const noexcept;
+  void advise_huge(std::uint64_t start, std::uint64_t end) noexcept;
+  static constexpr int most_waiting = 16;
+  static constexpr std::uint64_t looked_at_most = 2 * huge;  // at the beginning of a commitment
+
+  velo_pool_kind kind_;
+  use use_;
+  char* begin_ = nullptr;
+  std::uint64_t size_ = 0, granule_ = 0;
+  std::uint64_t mapped_ = 0;    // from begin_ on
+  std::uint64_t frontier_ = 0;  // addresses below may be touched
+  std::uint64_t unlocked_ = 0;
+  std::uint64_t lockable_ = 0;  // bytes that control groups had room for when they were asked last
+  int file_ = -1;
+  bool left_ = false;
+  bool can_move_;
+  stretch waiting_[most_waiting] = {};  // committed with small pages before the use was known
+  int waiting_count_ = 0;
+  std::uint64_t probe_ = 0;   // where the last of these commitments begins
+  std::uint64_t pieces_ = 0;  // memory that was moved here, each a mapping of its own
+  sparse_array is_piece_;     // bytes by huge page: one begins here
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,88 @@
+// Huge pages where memory is used densely, and small ones where a byte is touched here and there.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/memory/pool/pools.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t size = 0, resident = 0;
+  file >> size >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+// Bytes of huge pages in this process.
+std::uint64_t huge_bytes() {
+  std::ifstream file("/proc/self/smaps_rollup");
+  for (std::string word; file >> word;)
+    if (word == "AnonHugePages:" && file >> word) return std::stoull(word) * kib;
+  return 0;
+}
+
+// Whether a process that asks for huge pages gets them.
+bool has_huge_pages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string modes;
+  std::getline(file, modes);
+  return modes.find("[always]") != std::string::npos ||
+         modes.find("[madvise]") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a byte touched in each large block costs no huge page") {
+  const live_pool pool;
+  constexpr std::uint64_t count = 40, turns = 5;
+  std::mt19937_64 random(1);
+  const std::uint64_t before = resident_bytes();
+  for (std::uint64_t turn = 0; turn < turns; ++turn) {
+    std::vector<std::pair<char*, std::uint64_t>> blocks;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t bytes = 3 * mib + random() % (8 * mib);
+      blocks.emplace_back(pool.take(bytes), bytes);
+      blocks.back().first[0] = 1;
+    }
+    for (const auto& [memory, bytes] : blocks) pool.give(memory, bytes);
+  }
+  CHECK(resident_bytes() < before + turns * count * 64 * kib);
+}
+
+TEST_CASE("a pool whose blocks are written as a whole gets huge pages") {
+  if (!has_huge_pages()) return;
+  const live_pool pool;
+  constexpr std::uint64_t bytes = 16 * mib;
+  std::vector<char*> blocks;
+  const std::uint64_t before = huge_bytes();
+  for (int i = 0; i < 6; ++i) {
+    blocks.push_back(pool.take(bytes));
+    std::memset(blocks.back(), 1, bytes);
+  }
+  CHECK(huge_bytes() >= before + 3 * bytes);
+  for (char* memory : blocks) pool.give(memory, bytes);
+}
+
+TEST_CASE("a pool that was used sparsely and then densely gets huge pages") {
+  if (!has_huge_pages()) return;
+  const live_pool pool;
+  constexpr std::uint64_t bytes = 16 * mib;
+  std::vector<char*> blocks;
+  const std::uint64_t before = huge_bytes();
+  for (int i = 0; i < 10; ++i) {
+    blocks.push_back(pool.take(bytes));
+    std::memset(blocks.back(), 1, i < 4 ? 1 : bytes);
+  }
+  CHECK(huge_bytes() >= before + 3 * bytes);
+  for (char* memory : blocks) pool.give(memory, bytes);
+}
