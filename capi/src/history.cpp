@@ -62,7 +62,7 @@ velo_status velo_pool_note(velo_pool pool, const void* memory, const char* text)
   return core::guard("velo_pool_note", [&] {
     memory::pool& of = pool_of(pool);
     require_text(text);
-    of.say(memory, text);
+    of.annotate(memory, text);
   });
 }
 
@@ -74,7 +74,7 @@ velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format format, char
     if (buffer == nullptr && capacity > 0)
       fail(VELO_ERR_NULL, "buffer", "a buffer of `capacity` bytes", "NULL");
     memory::buffer_sink to(buffer, capacity);
-    write(of.look(), format, to);
+    write(of.take_snapshot(), format, to);
     const std::uint64_t all = to.finish();
     if (needed != nullptr) *needed = all;
   });
@@ -86,7 +86,7 @@ velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const ch
     require_format(format);
     if (path == nullptr) fail(VELO_ERR_NULL, "path", "a path", "NULL");
     memory::file_sink to(path);
-    write(of.look(), format, to);
+    write(of.take_snapshot(), format, to);
     to.finish();
   });
 }

@@ -108,7 +108,7 @@ velo_swap_options read_swap_options(const velo_swap_options* given) {
   return o;
 }
 
-// What velo_plan_allocator gives out. user: the handle.
+// The functions of velo_plan_allocator. user is the handle.
 void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
                            void* stream) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -253,7 +253,7 @@ velo_status velo_plan_allocate(velo_plan plan, const velo_pool_request* request,
       [&] {
         memory::plan_steps& from = plan_of(plan).steps();
         const core::inside_scope mine(plan, core::part::given);
-        const memory::wanted what = capi::read_request(request);
+        const memory::pool_request what = capi::read_request(request);
         capi::required(memory, "memory");
         *memory = from.allocate(what);
       },

@@ -1,5 +1,5 @@
-// Entries of velo/pool.h. Those that allocate and free look at their arguments and nothing else:
-// what they cost is what the pool costs.
+// Entries of velo/pool.h. Those that allocate and free check their arguments and continue inline in
+// memory/pool/allocate.hpp and free.hpp.
 #include "velo/pool.h"
 
 #include <cstring>
@@ -9,11 +9,14 @@
 #include "capi/src/pool_of.hpp"
 #include "capi/src/pool_request.hpp"
 #include "core/handle/guard.hpp"
+#include "memory/pool/allocate.hpp"
+#include "memory/pool/free.hpp"
 
 using namespace velo;
 using capi::pool_of;
 using core::fail;
 using core::text;
+using memory::likely;
 
 namespace {
 
@@ -41,20 +44,7 @@ void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t b
   if (from.free(memory, bytes, stream)) core::destroy_handle<memory::pool>(handle, "pool");
 }
 
-// What nearly all calls find true: what follows stands behind it, without a jump.
-__attribute__((always_inline)) inline bool usual(bool found) {
-  return __builtin_expect(found, 1);
-}
-
-// What the calling thread has at hand in the pool that a handle names, which is nothing where the
-// handle is to be refused: core::live_slot in fewer steps, since the pool knows its threads by it.
-__attribute__((always_inline)) inline memory::thread_cache* cache_of(velo_pool handle) {
-  if (usual(handle != nullptr) && usual(core::slot_named(handle)->kind == &core::kinds::pool))
-    return core::object_of<memory::pool>(handle).cache_for(handle);
-  return nullptr;
-}
-
-// A field and the one behind it in one load: the second is the upper half.
+// A field and the next field in one load: the next field is the upper half.
 template <class T>
 __attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
   static_assert(sizeof first == 4);
@@ -63,34 +53,35 @@ __attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
   return both;
 }
 
-// A request of this release with nothing but bytes and a purpose, which is read only where the
-// struct is known to hold it.
+// Whether a request is of this release and has nothing but bytes and a purpose, which is read only
+// where the struct is known to hold it.
 __attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r,
                                                     std::uint64_t& purpose) {
-  if (!usual(r.struct_size == sizeof r)) return false;
+  if (!likely(r.struct_size == sizeof r)) return false;
   purpose = pair_at(r.purpose);
   const std::uint64_t others = (r.alignment & ~memory::unit) |
                                static_cast<std::uint32_t>(r.lifetime) |
                                reinterpret_cast<std::uintptr_t>(r.stream);
-  return usual(purpose <= VELO_PURPOSE_INPUT) && usual(others == 0);
+  return likely(purpose <= VELO_PURPOSE_INPUT) && likely(others == 0);
 }
 
-// The whole of the two functions, for all that is not found at hand, wrong arguments too.
-__attribute__((noinline)) velo_status allocate(velo_pool pool, const velo_pool_request* request,
-                                               void** memory) {
+// The general way of the two functions, for every request and for wrong arguments.
+__attribute__((noinline)) velo_status allocate_generally(velo_pool pool,
+                                                         const velo_pool_request* request,
+                                                         void** memory) {
   return core::guard(
       "velo_pool_allocate",
       [&] {
         memory::pool& from = pool_of(pool);
-        const memory::wanted what = capi::read_request(request);
+        const memory::pool_request checked = capi::read_request(request);
         capi::required(memory, "memory");
-        *memory = from.allocate(what);
+        *memory = from.allocate(checked);
       },
       core::of_operator{});
 }
 
-__attribute__((noinline)) velo_status free(velo_pool pool, void* memory, std::uint64_t bytes,
-                                           velo_stream stream) {
+__attribute__((noinline)) velo_status free_generally(velo_pool pool, void* memory,
+                                                     std::uint64_t bytes, velo_stream stream) {
   return core::guard(
       "velo_pool_free",
       [&] {
@@ -100,44 +91,8 @@ __attribute__((noinline)) velo_status free(velo_pool pool, void* memory, std::ui
       core::of_operator{});
 }
 
-// Where nothing is at hand.
-__attribute__((noinline)) velo_status allocate_from_heap(velo_pool pool,
-                                                         const velo_pool_request* request,
-                                                         void** memory,
-                                                         memory::thread_cache& mine) {
-  if (core::object_of<memory::pool>(pool).take_from_heap(
-          mine, request->bytes, static_cast<std::uint8_t>(request->purpose), memory))
-    return VELO_OK;
-  return allocate(pool, request, memory);
-}
-
-// Blocks that are not small but may be at hand. Functions of their own, so that those of small ones
-// save no registers.
-__attribute__((noinline)) velo_status allocate_larger(velo_pool pool,
-                                                      const velo_pool_request* request,
-                                                      void** memory, memory::thread_cache& mine) {
-  const auto purpose = static_cast<std::uint8_t>(request->purpose);
-  auto& from = core::object_of<memory::pool>(pool);
-  if (from.take_at_hand(mine, request->bytes, purpose, memory)) return VELO_OK;
-  return allocate_from_heap(pool, request, memory, mine);
-}
-__attribute__((noinline)) velo_status free_larger(velo_pool pool, void* memory, std::uint64_t bytes,
-                                                  memory::thread_cache& mine) {
-  if (core::object_of<memory::pool>(pool).give_at_hand(mine, memory, bytes)) return VELO_OK;
-  return free(pool, memory, bytes, nullptr);
-}
-
-using outcome = memory::thread_cache::outcome;
-
-// After a block by which the thread uses more than it published.
-__attribute__((noinline)) velo_status publish(velo_pool pool, memory::thread_cache& mine,
-                                              std::uint64_t purpose) {
-  core::object_of<memory::pool>(pool).follow(mine, purpose, outcome::higher);
-  return VELO_OK;
-}
-
-// What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are
-// seen.
+// The functions of velo_pool_allocator. user is the handle, so that calls after the pool's end are
+// refused.
 void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
                            void* stream) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -177,7 +132,7 @@ velo_status velo_pool_create(const velo_pool_desc* desc, velo_pool* pool) {
     capi::required(pool, "pool");
     auto& made = core::make_object<memory::pool>(nullptr, read_desc(desc));
     *pool = core::handle_of(made);
-    made.serve(*pool);
+    made.set_handle(*pool);
   });
 }
 
@@ -192,36 +147,20 @@ void velo_pool_destroy(velo_pool pool) {
   if (status != VELO_OK) core::log_misuse(pool);
 }
 
-// Both begin at a cache line, so that how fast they are does not change with what stands before
-// them.
+// Both begin at a cache line, so that their speed does not depend on the code before them.
 __attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
                                                             const velo_pool_request* request,
                                                             void** memory) {
-  if (!usual(request != nullptr) || !usual(memory != nullptr))
-    return allocate(pool, request, memory);
   std::uint64_t purpose = 0;
-  memory::thread_cache* mine = is_plain(*request, purpose) ? cache_of(pool) : nullptr;
-  if (usual(mine != nullptr)) {
-    if (!usual(memory::thread_cache::is_small(request->bytes)))
-      return allocate_larger(pool, request, memory, *mine);
-    const outcome came = mine->take(request->bytes, memory::unit, purpose, memory);
-    if (usual(came == outcome::taken)) return VELO_OK;
-    if (came == outcome::higher) return publish(pool, *mine, purpose);
-    return allocate_from_heap(pool, request, memory, *mine);
-  }
-  return allocate(pool, request, memory);
+  if (likely(memory != nullptr) && likely(request != nullptr) && is_plain(*request, purpose))
+    return memory::allocate_plain<&allocate_generally>(pool, request, purpose, memory);
+  return allocate_generally(pool, request, memory);
 }
 
 __attribute__((aligned(64))) velo_status velo_pool_free(velo_pool pool, void* memory,
                                                         uint64_t bytes, velo_stream stream) {
-  if (!usual(stream == nullptr)) return free(pool, memory, bytes, stream);
-  memory::thread_cache* mine = cache_of(pool);
-  if (usual(mine != nullptr)) {
-    if (!usual(memory::thread_cache::is_small(bytes)))
-      return free_larger(pool, memory, bytes, *mine);
-    if (core::object_of<memory::pool>(pool).give_at_hand(*mine, memory, bytes)) return VELO_OK;
-  }
-  return free(pool, memory, bytes, nullptr);
+  if (likely(stream == nullptr)) return memory::free_plain<&free_generally>(pool, memory, bytes);
+  return free_generally(pool, memory, bytes, stream);
 }
 
 velo_status velo_pool_trim(velo_pool pool, uint64_t keep, uint64_t* released) {

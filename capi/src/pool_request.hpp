@@ -1,6 +1,6 @@
 // A pool's request as it crosses the boundary, for whoever allocates like a pool.
 //
-// What it costs is what an allocation costs: a struct of this release is read where it stands.
+// It is part of the cost of an allocation: a struct of this release is read in place.
 #pragma once
 
 #include <algorithm>
@@ -29,28 +29,31 @@ inline void require_range(std::int32_t value, int last, const char* argument) {
              core::text("%llu", static_cast<unsigned long long>(alignment)));
 }
 
-__attribute__((always_inline)) inline memory::wanted checked_request(const velo_pool_request& r) {
+__attribute__((always_inline)) inline memory::pool_request checked_request(
+    const velo_pool_request& r) {
   require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
   require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
   require_range(r.zero, 1, "request.zero");
   if ((r.alignment & (r.alignment - 1)) != 0 || r.alignment > most_alignment)
     refuse_alignment(r.alignment);
-  memory::wanted what;
-  what.bytes = r.bytes;
-  what.alignment = std::max(r.alignment, memory::unit);
-  what.on = memory::queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
-  what.purpose = static_cast<std::uint8_t>(r.purpose);
-  what.lifetime = static_cast<std::uint8_t>(r.lifetime);
-  what.zero = r.zero != 0;
-  return what;
+  memory::pool_request checked;
+  checked.bytes = r.bytes;
+  checked.alignment = std::max(r.alignment, memory::unit);
+  checked.stream =
+      memory::queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
+  checked.purpose = static_cast<std::uint8_t>(r.purpose);
+  checked.lifetime = static_cast<std::uint8_t>(r.lifetime);
+  checked.zero = r.zero != 0;
+  return checked;
 }
 
-__attribute__((noinline)) inline memory::wanted read_completed(const velo_pool_request* given) {
+__attribute__((noinline)) inline memory::pool_request read_completed(
+    const velo_pool_request* given) {
   return checked_request(read_struct(given, request_size, "request", {}));
 }
 
 // A struct of this release has nothing to be completed: it is read where it stands.
-inline memory::wanted read_request(const velo_pool_request* given) {
+inline memory::pool_request read_request(const velo_pool_request* given) {
   if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
   return read_completed(given);
 }

@@ -1,7 +1,7 @@
-// Adaptors over an allocator struct: what each is, and what they share - a copy of what is below.
+// Adaptors over an allocator struct, each of which holds a copy of the allocator below it.
 //
-// One class and one file for each kind; all that is known of them elsewhere is this page. An
-// adaptor gives what is below the same request it got, so any order of them works. Thread-safe.
+// Each kind has one class and one file; other code knows only this page. An adaptor passes on the
+// request that it gets unchanged, so that any order of adaptors works. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class adaptor {
   velo_allocator upstream_;
 };
 
-// What the adaptors that count keep, exact whatever threads do.
+// The counters of an adaptor, exact with any number of threads.
 struct adaptor_counters {
   std::atomic<std::uint64_t> live{0}, peak{0}, allocations{0}, frees{0}, failures{0};
 
@@ -105,10 +105,10 @@ std::unique_ptr<adaptor> make_trace(const velo_allocator& upstream, const char* 
 std::unique_ptr<adaptor> make_callback(const velo_allocator& upstream, velo_memory_event_fn event,
                                        void* user);
 
-// What a handle stands for.
+// The object behind a handle.
 struct held_adaptor {
   std::unique_ptr<adaptor> what;
-  bool calls_host;  // as far as can be told: not where what it calls is velo's own
+  bool calls_host;  // as far as is known: not where it calls velo's own functions
 };
 
 }  // namespace velo::memory

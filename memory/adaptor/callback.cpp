@@ -1,5 +1,5 @@
-// Tells the host of each call, and asks it for help when there is no memory. An exception of its
-// function loses no memory: a block that it was told of goes back. Cost: the host's.
+// Calls the host for each allocation and free, and when there is no memory. An exception of the
+// host's function loses no memory: a block that it was called for is given back. Cost: the host's.
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {

@@ -1,5 +1,5 @@
-// No more than so many bytes at a time. Bytes are claimed before what is below is asked, so that
-// threads together never pass the limit. Cost: an atomic addition a call.
+// Limits the bytes in use. Bytes are claimed before the allocator below is called, so that threads
+// together never exceed the limit. Cost: an atomic addition a call.
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {

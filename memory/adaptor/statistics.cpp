@@ -1,5 +1,5 @@
-// Counts what goes through, exactly, whatever threads do. Cost: two atomic additions a call, and
-// one more while a new peak is set.
+// Counts allocations, frees and bytes exactly, with any number of threads. Cost: two atomic
+// additions a call, and one more while a new peak is set.
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {

@@ -1,6 +1,6 @@
-// Writes each call as a line of RMM's log. Calls are kept as records and formatted when 256 are
-// together, so that a call costs a lock and a copy; a write that fails is kept and said by flush,
-// and the calls it lost are no more.
+// Writes each call as a line of RMM's log. Calls are kept as records and formatted 256 at a
+// time, so that a call costs a lock and a copy. A failed write is remembered and reported by flush;
+// its calls are lost.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ pid_t thread_number() noexcept {
   return mine.number;
 }
 
-// What stands between the number of a call and its address.
+// The text between the number of a call and its address.
 struct action {
   char text[24];
   std::size_t length;

@@ -18,11 +18,11 @@ std::int64_t memory_levels::all() const noexcept {
 void memory_levels::follow(const event& e) noexcept {
   const auto bytes = static_cast<std::int64_t>(e.size);
   switch (e.kind) {
-    case event_kind::taken:
+    case event_kind::allocated:
       live[e.purpose] += bytes;
       break;
-    case event_kind::given:
-    case event_kind::given_late:
+    case event_kind::freed:
+    case event_kind::free_requested:
       live[e.purpose] -= bytes;
       break;
     case event_kind::mapped:
@@ -31,21 +31,21 @@ void memory_levels::follow(const event& e) noexcept {
     case event_kind::unmapped:
       reserved -= bytes;
       break;
-    case event_kind::passed:
+    case event_kind::free_completed:
     case event_kind::refused:
-    case event_kind::noted:
+    case event_kind::annotated:
       break;
   }
 }
 
-void past::leave_out(const event& e) noexcept {
+void past::drop(const event& e) noexcept {
   before.follow(e);
   ++dropped;
-  if (e.kind == event_kind::noted && e.address == 0)
+  if (e.kind == event_kind::annotated && e.address == 0)
     std::memcpy(note_before, text(e), e.requested + 1);
 }
 
-void history::line::put(event_page* p) noexcept {
+void history::queue::put(event_page* p) noexcept {
   p->next = nullptr;
   (last != nullptr ? last->next : first) = p;
   last = p;
@@ -53,7 +53,7 @@ void history::line::put(event_page* p) noexcept {
   events += p->written();
 }
 
-event_page* history::line::take() noexcept {
+event_page* history::queue::take() noexcept {
   event_page* p = first;
   if (p == nullptr) return nullptr;
   first = p->next;
@@ -69,14 +69,14 @@ history::~history() {
   while (writing_ != nullptr) delete std::exchange(writing_, writing_->next);
 }
 
-// Pages that threads write to stay theirs: what lies there is older than the new beginning.
+// Threads keep the pages that they write to: events there are older than the new beginning.
 void history::start(std::uint64_t events, const memory_levels& now) {
   const std::lock_guard<std::mutex> lock(lock_);
-  line fresh;
-  const std::uint64_t wanted = events / event_page::most + 3;  // two that are partly filled
+  queue fresh;
+  const std::uint64_t wanted = events / event_page::most + 3;  // two are partly filled
   try {
     while (spare_.pages + full_.pages + fresh.pages < wanted)
-      fresh.put(new event_page());  // and touched
+      fresh.put(new event_page());  // zeroed, so that its memory is there
   } catch (...) {
     while (event_page* p = fresh.take()) delete p;
     throw;
@@ -93,7 +93,7 @@ void history::start(std::uint64_t events, const memory_levels& now) {
 
 event_page* history::next_page(event_page* full) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  return exchange(full);
+  return replace(full);
 }
 
 void history::leave(event_page* last) noexcept {
@@ -104,31 +104,31 @@ void history::leave(event_page* last) noexcept {
 
 bool history::add(event e, const char* text) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  std::uint32_t places = 0;
+  std::uint32_t entries = 0;
   if (text != nullptr) {
     e.requested = std::strlen(text);
-    places = static_cast<std::uint32_t>(e.requested / sizeof(event)) + 1;
-    e.places = static_cast<std::uint8_t>(places);
+    entries = static_cast<std::uint32_t>(e.requested / sizeof(event)) + 1;
+    e.text_entries = static_cast<std::uint8_t>(entries);
   }
-  if (shared_ == nullptr || shared_->count + 1 + places > event_page::most)
-    shared_ = exchange(shared_);
+  if (shared_ == nullptr || shared_->count + 1 + entries > event_page::most)
+    shared_ = replace(shared_);
   if (shared_ == nullptr) return false;
-  e.ticks = core::ticks_now();  // in the order of the page
+  e.ticks = core::ticks_now();  // under the lock, so that the page stays in order
   const std::uint32_t at = shared_->count;
   if (text != nullptr) std::memcpy(&shared_->events[at + 1], text, e.requested + 1);
   shared_->events[at] = e;
-  shared_->texts += places;
-  shared_->count.store(at + 1 + places, std::memory_order_release);
+  shared_->texts += entries;
+  shared_->count.store(at + 1 + entries, std::memory_order_release);
   return true;
 }
 
-void history::lose(const event& e) noexcept {
+void history::drop(const event& e) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  dropped_.leave_out(e);
+  dropped_.drop(e);
   newest_dropped_ = std::max(newest_dropped_, e.ticks);
 }
 
-event_page* history::exchange(event_page* full) noexcept {
+event_page* history::replace(event_page* full) noexcept {
   if (full != nullptr) retire(*full);
   event_page* p = spare_.take();
   const bool is_enough = full_.first != nullptr && full_.events - full_.first->written() >= bound_;
@@ -155,10 +155,10 @@ void history::retire(event_page& full) noexcept {
 
 void history::drop(event_page& gone) noexcept {
   const std::uint32_t count = gone.count.load(std::memory_order_acquire);
-  for (std::uint32_t i = 0; i < count; i += 1u + gone.events[i].places) {
+  for (std::uint32_t i = 0; i < count; i += 1u + gone.events[i].text_entries) {
     const event& e = gone.events[i];
     if (e.ticks <= dropped_.begin.ticks) continue;
-    dropped_.leave_out(e);
+    dropped_.drop(e);
     newest_dropped_ = std::max(newest_dropped_, e.ticks);
   }
 }
@@ -167,11 +167,11 @@ void history::gather(const event_page& from, past& to) const {
   const std::uint32_t count = from.count.load(std::memory_order_acquire);
   const auto first = static_cast<std::uint32_t>(to.events.size());
   to.events.insert(to.events.end(), from.events, from.events + count);
-  for (std::uint32_t i = 0; i < count; i += 1u + from.events[i].places) {
+  for (std::uint32_t i = 0; i < count; i += 1u + from.events[i].text_entries) {
     const event& e = from.events[i];
     if (e.ticks <= to.begin.ticks) continue;
     if (e.ticks <= newest_dropped_) {
-      to.leave_out(e);
+      to.drop(e);
     } else {
       to.order.push_back({e.ticks, first + i});
     }
@@ -193,12 +193,14 @@ past history::copy() const {
     for (const event_page* p = writing_; p != nullptr; p = p->next) gather(*p, all);
     all.end = core::instant::now(CLOCK_REALTIME);
   }
-  const auto earlier = [](const past::place& a, const past::place& b) { return a.ticks < b.ticks; };
+  const auto earlier = [](const past::position& a, const past::position& b) {
+    return a.ticks < b.ticks;
+  };
   if (!std::is_sorted(all.order.begin(), all.order.end(), earlier))
     std::stable_sort(all.order.begin(), all.order.end(), earlier);
   if (all.order.size() > bound) {
     const auto kept = all.order.end() - static_cast<std::ptrdiff_t>(bound);
-    for (auto p = all.order.begin(); p != kept; ++p) all.leave_out(all.events[p->at]);
+    for (auto p = all.order.begin(); p != kept; ++p) all.drop(all.events[p->at]);
     all.order.erase(all.order.begin(), kept);
   }
   return all;

@@ -1,14 +1,14 @@
-// What has happened in a pool lately: who was given which block when, and what was said about it.
+// The latest events of a pool: allocations and frees, memory that came and went, the host's notes.
 //
-// Events lie in pages of 16 KiB. A thread writes to a page of its own, without a lock; a full page
-// goes to the end of a line and the thread gets the one at its front, whose events are dropped,
-// once those behind it hold as many events as are to be kept. What was live when the first event
-// still kept happened is always known: dropped events are added up. Nothing is missing after a
-// drop: an event older than the newest one dropped counts as dropped, wherever it lies.
+// Events are kept in pages of 16 KiB. Each thread writes to its own page, without a lock. A full
+// page goes to the end of a queue, and the thread gets the page at the front of the queue, whose
+// events are dropped, once the pages behind it hold as many events as are to be kept. Dropped
+// events are summed up, so that the bytes in use before the first event kept are always known. The
+// events kept are complete: an event older than the newest dropped one counts as dropped too.
 //
-// Time is in ticks (core/host/ticks.hpp), and becomes the wall clock's only when somebody reads. A
-// text lies behind its event in as many places for events as it needs. Thread-safe. Cost of an
-// event: reading the counter (10 ns of 17) and 48 bytes.
+// Time is in ticks (core/host/ticks.hpp), converted to the wall clock's when the history is read.
+// An event's text is stored in the event entries that follow it. Thread-safe. Cost of an event:
+// reading the counter (10 ns of 17) and 48 bytes.
 #pragma once
 
 #include <atomic>
@@ -25,26 +25,26 @@ namespace velo::memory {
 inline constexpr std::uint32_t longest_note = 255;  // bytes
 
 enum class event_kind : std::uint8_t {
-  taken,       // a block was allocated
-  given,       // and freed, ready for anybody
-  given_late,  // and freed on a stream that has not come so far
-  passed,      // it has
-  mapped,      // memory was put behind addresses
-  unmapped,    // and taken away
-  refused,     // a request found no memory
-  noted,       // somebody said something, of a block or of all that follows
+  allocated,
+  freed,           // at once
+  free_requested,  // freed on a stream that has not come so far
+  free_completed,  // the stream has come so far
+  mapped,          // memory was put behind addresses
+  unmapped,        // and taken away
+  refused,         // a request found no memory
+  annotated,       // the host's text about a block, or about all that follows
 };
 
 struct event {
   std::uint64_t ticks;
-  std::uint64_t address;    // of the block; noted: 0 = of all that follows
+  std::uint64_t address;    // of the block; annotated: 0 = about all that follows
   std::uint64_t size;       // of the block; refused: largest hole
-  std::uint64_t requested;  // noted: length of the text
+  std::uint64_t requested;  // annotated: length of the text
   velo_stream on;
   event_kind kind;
   std::uint8_t purpose;
   std::uint8_t lifetime;
-  std::uint8_t places;  // that the text behind it takes
+  std::uint8_t text_entries;  // that the text after it takes
 };
 static_assert(sizeof(event) == 48);
 
@@ -62,9 +62,9 @@ struct event_page {
   static constexpr std::uint32_t most = 341;
 
   std::atomic<std::uint32_t> count{0};
-  event_page* next = nullptr;    // in its line
+  event_page* next = nullptr;    // in its queue
   event_page* before = nullptr;  // among those being written
-  std::uint32_t texts = 0;       // places that texts take
+  std::uint32_t texts = 0;       // entries that texts take
   event events[most];
 
   std::uint32_t written() const noexcept { return count.load(std::memory_order_acquire) - texts; }
@@ -76,23 +76,23 @@ struct event_page {
   }
 };
 
-// Events as they lay in pages, and the order of those that count.
+// A copy of the history: events as they were in pages, and the order of those that are kept.
 struct past {
-  struct place {
+  struct position {
     std::uint64_t ticks;
     std::uint32_t at;  // in `events`
   };
   std::vector<event> events;
-  std::vector<place> order;
-  memory_levels before;                     // the first of them
-  char note_before[longest_note + 1] = "";  // of all that follows, the last one before them
+  std::vector<position> order;
+  memory_levels before;                     // before the first event kept
+  char note_before[longest_note + 1] = "";  // the last dropped text about all that follows
   std::uint64_t dropped = 0;
   core::instant begin, end;  // on the wall clock
 
-  void leave_out(const event& e) noexcept;  // which comes before the first
+  void drop(const event& e) noexcept;  // one before the first
 
   const event& at(std::size_t number) const { return events[order[number].at]; }
-  // Of a `noted` event: zero-terminated.
+  // The zero-terminated text of an `annotated` event.
   static const char* text(const event& e) { return reinterpret_cast<const char*>(&e + 1); }
 };
 
@@ -103,23 +103,24 @@ class history {
   history(const history&) = delete;
   history& operator=(const history&) = delete;
 
-  // Forgets what has been and keeps the last `events` from now on. Throws bad_alloc, and then
-  // nothing has changed.
+  // Forgets all events and keeps the last `events` from now on. Throws bad_alloc, and then nothing
+  // has changed.
   void start(std::uint64_t events, const memory_levels& now);
 
-  // A page to write to instead of a full one, which may be nullptr; nullptr: no memory is left.
+  // A page to write to in exchange for a full one or nullptr; nullptr: no memory is left.
   event_page* next_page(event_page* full) noexcept;
-  void leave(event_page* last) noexcept;  // of a thread that ends; may be nullptr
+  void leave(event_page* last) noexcept;  // the page of a thread that ends, or nullptr
 
-  // For who has no page. text: of a `noted` event, at most longest_note bytes. False: no memory is
-  // left, and nothing was noted.
+  // Adds an event to the page that threads without a page share. text: of an `annotated` event, at
+  // most longest_note bytes. False: no memory is left, and nothing was added.
   bool add(event e, const char* text = nullptr) noexcept;
-  void lose(const event& e) noexcept;  // what happened before it counts as dropped, too
+  // Counts an event that found no page as dropped, and with it every earlier one.
+  void drop(const event& e) noexcept;
 
   past copy() const;  // in order; throws bad_alloc
 
  private:
-  struct line {
+  struct queue {
     event_page* first = nullptr;
     event_page* last = nullptr;
     std::uint64_t pages = 0, events = 0;
@@ -127,18 +128,18 @@ class history {
     event_page* take() noexcept;  // nullptr: empty
   };
 
-  event_page* exchange(event_page* full) noexcept;
+  event_page* replace(event_page* full) noexcept;
   void retire(event_page& full) noexcept;
   void drop(event_page& gone) noexcept;
   void gather(const event_page& from, past& to) const;
 
   mutable std::mutex lock_;
-  line full_, spare_;
-  event_page* writing_ = nullptr;  // those of threads, and `shared_`
-  event_page* shared_ = nullptr;   // of who has none
+  queue full_, spare_;
+  event_page* writing_ = nullptr;  // the pages of threads, and `shared_`
+  event_page* shared_ = nullptr;
   std::uint64_t bound_ = 0;
   std::uint64_t newest_dropped_ = 0;  // ticks
-  past dropped_;                      // what is known of what is no more
+  past dropped_;                      // sums of the dropped events
 };
 
 }  // namespace velo::memory

@@ -55,16 +55,16 @@ class writer {
   }
 
  private:
-  // What was said of the blocks that are in use, or when they were allocated.
+  // Finds the texts about the blocks in use, or those in force when they were allocated.
   void find_texts() {
     for (const snapshot::seen_block& b : what_.blocks)
       if (b.state == block_state::in_use) texts_.emplace(b.address, "");
     const char* now = what_.events.note_before;
     for (std::size_t i = 0; i < what_.events.order.size(); ++i) {
       const event& e = what_.events.at(i);
-      const bool is_said = e.kind == event_kind::noted;
+      const bool is_said = e.kind == event_kind::annotated;
       if (is_said && e.address == 0) now = past::text(e);
-      if (e.kind != event_kind::taken && !is_said) continue;
+      if (e.kind != event_kind::allocated && !is_said) continue;
       const auto found = texts_.find(e.address);
       if (found != texts_.end()) found->second = is_said ? past::text(e) : now;
     }
@@ -129,7 +129,7 @@ class writer {
     form_.begin_list();
     form_.end_list();
   }
-  // Where torch has the line that allocated: what for, and what was said.
+  // Writes purpose and text where torch has the source line that allocated.
   void write_frame(std::uint8_t purpose, const char* text) {
     form_.item();
     form_.begin_dict();
@@ -160,15 +160,15 @@ class writer {
     form_.reserve();
     const std::uint64_t on = number_of(e.on);
     switch (e.kind) {
-      case event_kind::taken:
+      case event_kind::allocated:
         return write_use(word::alloc_, e, at);
-      case event_kind::given:
+      case event_kind::freed:
         write_use(word::free_requested_, e, at);
         begin_entry(word::free_completed_, e.address, e.requested, on, at, e.lifetime);
         break;
-      case event_kind::given_late:
+      case event_kind::free_requested:
         return write_use(word::free_requested_, e, at);
-      case event_kind::passed:
+      case event_kind::free_completed:
         begin_entry(word::free_completed_, e.address, e.requested, on, at, e.lifetime);
         break;
       case event_kind::mapped:
@@ -181,7 +181,7 @@ class writer {
         number<word::device_free_>(e.address);
         number<word::largest_hole_>(e.size);
         break;
-      case event_kind::noted:
+      case event_kind::annotated:
         if (e.address == 0) say(past::text(e));
         begin_entry(word::annotate_, e.address, e.size, on, at, e.lifetime);
         form_.template key<word::user_metadata_>();
@@ -197,7 +197,7 @@ class writer {
     for (tail& t : tails_) t.length = 0;
   }
 
-  // Until something else is said, entries of a purpose end alike.
+  // Entries of a purpose end alike until the text changes.
   void write_use(word action, const event& e, std::int64_t at) {
     begin_entry(action, e.address, e.requested, number_of(e.on), at, e.lifetime);
     tail& end = tails_[e.purpose];

@@ -1,10 +1,11 @@
-// A pool as it was at one moment: its blocks, its counters, what its history holds; and the forms
-// in which that is given out.
+// A snapshot of a pool at one moment: its blocks, counters and history, and the forms in which they
+// are written.
 //
-// Blocks and counters are taken under the pool's lock and exact, but for what threads do meanwhile
-// without it. Writing needs the pool no more. JSON and pickle hold the structure of torch's memory
-// snapshots, so that its viewer reads them: a segment is a stretch of addresses with memory behind
-// it, a trace has the history's events. Cost of writing: 0.1 to 0.2 us an event.
+// Blocks and counters are copied under the pool's lock and are exact, except for threads that
+// allocate without the lock meanwhile. Writing no longer needs the pool. JSON and pickle hold the
+// structure of torch's memory snapshots, so that its viewer reads them: a segment is a stretch of
+// addresses with memory behind it, a trace has the history's events. Cost of writing: 0.1 to 0.2 us
+// an event.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,10 @@
 // How dictionaries, lists and numbers are written: as JSON, or as a pickle.
 //
 // The pickle keeps to protocol 2 and to what torch's viewer reads: no code, no classes, but
-// numbers, texts, lists and tuples of two. Words that come again and again are written once and
-// named from then on. A form writes into a sink's buffer, where reserve() made room for all that
-// comes before the next reserve(); it allocates nothing after it was made, so that no caller's
-// buffer is left half-written for want of memory. Cost: 1 to 10 ns a value.
+// numbers, texts, lists and tuples of two. Repeated words are written once and referred to
+// from then on. A form writes into a sink's buffer, where reserve() makes room for everything up to
+// the next reserve(); it allocates nothing after its construction, so that a lack of memory never
+// leaves a caller's buffer half-written. Cost: 1 to 10 ns a value.
 #pragma once
 
 #include <charconv>
@@ -64,8 +64,8 @@ class form {
     at_ = to_.reserve();
   }
 
-  // What was written since `from`, which at() gave, may be written again: it is the same each time,
-  // unless a word was introduced in it.
+  // The text written since `from`, a result of at(), may be written again: it is the same each
+  // time, unless a word was introduced in it.
   const char* at() const { return at_; }
   void repeat(const char* bytes, std::size_t count) { put(bytes, count); }
 

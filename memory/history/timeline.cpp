@@ -1,9 +1,9 @@
-// The timeline of a pool as a picture: time to the right, bytes upwards; what is live as areas, one
-// upon the other for each purpose, what is reserved as a line above, what was said and what was
-// refused as marks. SVG, readable without a program of ours.
+// The timeline of a pool as an SVG picture: time to the right, bytes upwards. The bytes in use are
+// stacked areas, one for each purpose; the bytes reserved are a line above, and the host's texts
+// and refused requests are marks.
 //
-// The plane has columns of a pixel. Of all that happened within one, the moment with most live
-// bytes is shown, so that no peak is lost; the size of the picture does not grow with the history.
+// Each column is a pixel wide and shows the moment with the most bytes in use within it, so that no
+// peak is lost; the size of the picture does not grow with the history.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -29,10 +29,10 @@ struct mark {
   const event* what;
 };
 
-// What the picture shows, over time in seconds since the recording began.
+// The data of the picture, over time in seconds since the recording began.
 struct course {
   std::vector<memory_levels> columns;
-  std::vector<mark> said, refused;
+  std::vector<mark> notes, refused;
   memory_levels peaks;  // each purpose's own, at whatever time
   std::int64_t peak_live = 0;
   double begin = 0, end = 0;
@@ -80,7 +80,7 @@ course course_of(const snapshot& what) {
     }
     c.peak_live = std::max(c.peak_live, highest);
     raise(c.peaks, now);
-    if (e.kind == event_kind::noted && e.address == 0) c.said.push_back({when, &e});
+    if (e.kind == event_kind::annotated && e.address == 0) c.notes.push_back({when, &e});
     if (e.kind == event_kind::refused) c.refused.push_back({when, &e});
   }
   for (++at; at < width; ++at) c.columns[at] = now;
@@ -105,7 +105,7 @@ class picture {
     draw_reserved(out);
     if (c_.peaks.reserved != c_.peak_live) draw_line(out, c_.peaks.reserved, "#000", "reserved");
     if (limit_ != 0) draw_line(out, limit_, "#c00", "limit");
-    draw_said(out);
+    draw_notes(out);
     draw_refused(out);
   }
 
@@ -188,9 +188,9 @@ class picture {
   }
 
   // Words where there is room for them, the whole text under the pointer.
-  void draw_said(std::string& out) const {
+  void draw_notes(std::string& out) const {
     double free_from = 0;
-    for (const mark& m : c_.said) {
+    for (const mark& m : c_.notes) {
       const double at = c_.x(m.seconds);
       const std::string text = escaped(past::text(*m.what));
       append(out, "<path d=\"M%.1f %.0fv%.0f\" stroke=\"#888\" stroke-dasharray=\"2 3\"><title>",

@@ -1,10 +1,10 @@
 // The addresses of a plan, and the memory behind them.
 //
-// One range of addresses, as long as the plan is high. What is in use is known by its begin and
-// end, so that an address is given only when nothing lies there: whatever the program does, two
-// blocks never overlap. Memory comes by granules with the first use of an address and stays; trim()
-// lets that of gaps go. Not thread-safe. Cost: a search among what is in use, and a bit for each
-// granule while some have no memory.
+// The arena is one range of addresses, as long as the plan's height. It knows the begin and end of
+// every block in use and gives an address only when it is free: whatever the program does, two
+// blocks never overlap. A granule is backed with the first use of an address and stays; trim()
+// returns memory of unused granules. Not thread-safe. Cost: a search among the blocks in use, and a
+// bit for each granule while some are not backed.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace velo::memory {
 class plan_arena {
  public:
   struct block {
-    std::uint64_t end;        // of its place
-    std::uint64_t shown;      // where the caller's bytes begin
+    std::uint64_t end;        // the offset behind it
+    std::uint64_t shown;      // the offset of the caller's bytes
     std::uint64_t requested;  // bytes
     bool pending;             // freed on a stream that has not come so far
   };
@@ -37,7 +37,7 @@ class plan_arena {
     return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) <
            range_.size();
   }
-  // Of the block whose first byte the caller has: where it begins; throws ARGUMENT: there is none.
+  // The offset of the block whose first byte the caller has. Throws ARGUMENT where there is none.
   std::uint64_t find(const void* memory) const;
   block& at(std::uint64_t offset) noexcept { return live_.find(offset)->second; }
   void give(std::uint64_t offset) noexcept;

@@ -1,5 +1,5 @@
-// Reading by rows and fields that know their place in the text; the first that makes no sense ends
-// it.
+// A reader of rows and fields, each with its line and column; the first invalid one ends the
+// reading.
 #include "memory/plan/csv.hpp"
 
 #include <algorithm>
@@ -82,13 +82,13 @@ class rows {
   std::size_t line_ = 0;
 };
 
-// Where the columns of a table stand, by the names in its first row.
+// The columns of a table, by the names in its first row.
 class header {
  public:
-  // wanted: each must be there; others may be; what is neither is refused.
+  // wanted: names that must be there; others: names that may be. Any other name is refused.
   header(rows& from, const std::vector<string_view>& wanted,
          std::initializer_list<string_view> others, const char* expected)
-      : places_(wanted.size(), missing) {
+      : column_of_(wanted.size(), missing) {
     std::vector<field> names;
     if (!from.next(names)) refuse({"", 1, 1}, expected);
     for (const field& name : names) {
@@ -96,12 +96,12 @@ class header {
       const bool known = std::find(others.begin(), others.end(), name.text) != others.end();
       if (found == wanted.end() && !known) refuse(name, expected);
       if (found == wanted.end()) continue;
-      std::size_t& place = places_[found - wanted.begin()];
-      if (place != missing) refuse(name, "each column once");
-      place = &name - names.data();
+      std::size_t& column = column_of_[found - wanted.begin()];
+      if (column != missing) refuse(name, "each column once");
+      column = &name - names.data();
     }
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (places_[i] == missing)
+      if (column_of_[i] == missing)
         refuse(names.front(), text("%s; %s is missing", expected, std::string(wanted[i]).c_str()));
     }
     columns_ = names.size();
@@ -109,7 +109,7 @@ class header {
 
   // The row's field of column `which` of those wanted.
   const field& of(const std::vector<field>& row, std::size_t which) const {
-    return row[places_[which]];
+    return row[column_of_[which]];
   }
   void check(const std::vector<field>& row) const {
     if (row.size() == columns_) return;
@@ -119,7 +119,7 @@ class header {
 
  private:
   static constexpr std::size_t missing = ~std::size_t{0};
-  std::vector<std::size_t> places_;
+  std::vector<std::size_t> column_of_;  // by number in `wanted`
   std::size_t columns_ = 0;
 };
 

@@ -4,8 +4,8 @@
 //   RMM's log       Thread,Time,Action,Pointer,Size,Stream
 //                                               an event a row: allocate, free, allocate failure
 //
-// Columns go by their names, in any order; of a log only Action, Pointer and Size matter, and a
-// row's place is its time. Lines end in LF or CRLF; empty ones are passed over. What makes no sense
+// Columns are found by their names, in any order; a log needs only Action, Pointer and Size, and
+// the number of a row is its time. Lines end in LF or CRLF; empty lines are skipped. Invalid text
 // is refused as VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
 #pragma once
 
@@ -28,7 +28,7 @@ struct plan_table {
 void read_placement(std::string_view text, std::int64_t most, plan_table& table);
 
 // Adds a buffer for every allocation of a log, alive from its event to that of its free (their
-// places among the rows, from 0; the number of rows where no free comes), in the order of
+// positions among the rows, from 0; the number of rows where no free comes), in the order of
 // allocation. Rows of size 0 and failed allocations have no buffer.
 void read_rmm_log(std::string_view text, std::int64_t most, plan_table& table);
 

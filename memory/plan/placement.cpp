@@ -1,5 +1,5 @@
-// Groups of buffers, the highest of which is worked on, by one thread or by several that know of
-// each other only when one of them is done.
+// The problem falls apart into components of buffers that overlap in time. The component with the
+// highest placement is worked on, by one thread or by several, which all end when one succeeds.
 #include "memory/plan/placement.hpp"
 
 #include <algorithm>
@@ -15,49 +15,51 @@
 namespace velo::memory {
 namespace {
 
-// What one thread makes of the whole problem.
+// One thread's attempt at the whole problem.
 class attempt {
  public:
   attempt(const std::vector<lifetime>& buffers, const plan_limits& limits, std::size_t number)
       : buffers_(buffers), lower_bound_(largest_live(buffers)) {
     goal_ = std::max(lower_bound_, limits.capacity);
     for (std::vector<std::int32_t>& members : separate(buffers))
-      groups_.emplace_back(buffers, std::move(members), limits.seed, number);
+      components_.emplace_back(buffers, std::move(members), limits.seed, number);
   }
 
   void try_heuristics(const plan_deadline& end) {
-    for (plan_group& g : groups_) g.try_heuristics(goal_, end);
+    for (plan_component& g : components_) g.try_heuristics(goal_, end);
   }
-  bool is_low_enough() const { return groups_.empty() || groups_[highest()].height() <= goal_; }
+  bool is_low_enough() const {
+    return components_.empty() || components_[highest()].height() <= goal_;
+  }
 
-  // The highest group decides: as long as it can be lowered, nothing else matters. When it cannot,
-  // nobody needs to look on.
+  // The highest component decides the height: it alone is searched, and once it cannot be lowered
+  // all threads end.
   void search(plan_deadline& end) {
-    while (!groups_.empty() && !end.over()) {
-      if (!groups_[highest()].search_once(goal_, end)) end.settle();
+    while (!components_.empty() && !end.over()) {
+      if (!components_[highest()].search_once(goal_, end)) end.settle();
     }
   }
 
   placement result() const {
     placement made;
     made.lower_bound = lower_bound_;
-    made.height = groups_.empty() ? 0 : groups_[highest()].height();
+    made.height = components_.empty() ? 0 : components_[highest()].height();
     made.offsets.resize(buffers_.size());
-    for (const plan_group& g : groups_) g.write(made.offsets);
+    for (const plan_component& g : components_) g.write(made.offsets);
     return made;
   }
 
  private:
   std::size_t highest() const {
-    const auto lower = [](const plan_group& a, const plan_group& b) {
+    const auto lower = [](const plan_component& a, const plan_component& b) {
       return a.height() < b.height();
     };
-    return std::max_element(groups_.begin(), groups_.end(), lower) - groups_.begin();
+    return std::max_element(components_.begin(), components_.end(), lower) - components_.begin();
   }
 
   const std::vector<lifetime>& buffers_;
   std::int64_t lower_bound_, goal_ = 0;
-  std::vector<plan_group> groups_;
+  std::vector<plan_component> components_;
 };
 
 // An attempt on a thread of its own, which ends with this object at the latest.
@@ -75,7 +77,7 @@ class helper {
   helper(const helper&) = delete;
   helper& operator=(const helper&) = delete;
 
-  // Ends it; without offsets where it had no memory.
+  // Ends the attempt; the result has no offsets where it had no memory.
   placement& result() {
     end_.settle();
     thread_.join();
@@ -90,7 +92,7 @@ class helper {
       mine.try_heuristics(self.end_);
       mine.search(self.end_);
       self.made_ = mine.result();
-    } catch (const std::bad_alloc&) {  // the others go on
+    } catch (const std::bad_alloc&) {  // the other attempts go on
     }
     return nullptr;
   }
@@ -127,7 +129,7 @@ placement place(const std::vector<lifetime>& buffers, const plan_limits& limits)
     try {
       for (int number = 1; number < limits.threads; ++number)
         helpers.push_back(std::make_unique<helper>(buffers, limits, number, end));
-    } catch (const core::failure&) {  // the system has no more threads: those there are do it
+    } catch (const core::failure&) {  // the system has no more threads
     }
   }
   mine.search(end);

@@ -1,13 +1,13 @@
 // Static placement: addresses for buffers whose lifetimes are known beforehand, so that buffers
 // alive together do not overlap and the highest address stays low.
 //
-// Finding the lowest height is NP-hard. The height can never be below the largest sum of sizes
-// alive at one time, and that bound is reached more often than not: so heuristics come first, in
-// the order of time (sweep.hpp) and by orders that learn (plan_orders.hpp), and a search
-// (search.hpp) closes the gap within the time allowed (plan_group.hpp). What is left of the gap is
-// always reported. On one thread the same input, seed and enough time give the same placement on
-// every machine; several search in different ways until one is done, and the lowest placement
-// counts.
+// Finding the lowest height is NP-hard. The height is at least the largest sum of sizes alive at
+// one time, and this bound is reached more often than not. Heuristics come first, in the order of
+// time (solver/sweep.hpp) and by orders that learn (solver/orders.hpp); then a search
+// (solver/search.hpp) closes the gap within the time allowed (solver/component.hpp). The remaining
+// gap is reported. On one thread the same input, seed and enough time give the same placement on
+// every machine; several threads search in different ways until one succeeds, and the lowest
+// placement counts.
 #pragma once
 
 #include <cstdint>

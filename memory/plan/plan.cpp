@@ -1,4 +1,4 @@
-// A plan's life: buffers come, addresses are found, buffers or addresses go out.
+// How buffers are added to a plan and placed, and how both are written.
 #include "memory/plan/plan.hpp"
 
 #include <utility>

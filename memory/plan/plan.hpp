@@ -1,8 +1,8 @@
-// What is behind velo_plan: the buffers and their uses, their addresses once they have some, and
-// the steps that buffers come from and addresses go to (steps.hpp).
+// The memory plan behind velo_plan: buffers with their uses, their addresses once they are placed,
+// and the steps from which buffers are recorded and in which addresses are used (steps.hpp).
 //
-// Adding forgets the addresses, so that they are always those of the buffers there are. A call that
-// fails leaves the plan as it was. Not for two threads at once, but for steps().
+// Adding a buffer forgets the addresses, so that they always match the buffers. A call that fails
+// leaves the plan as it was. Not thread-safe, except steps().
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ class plan {
   std::int64_t most() const {
     return capacity_ != 0 ? capacity_ : std::numeric_limits<std::int64_t>::max();
   }
-  // What all sizes add up to.
+  // The sum of all sizes.
   std::int64_t bytes() const { return bytes_; }
 
  private:

@@ -1,4 +1,5 @@
-// Recording, and the order of a replay: match, then place, then the pool.
+// Recording and replay. A replayed request is matched, gets its planned address, or goes to the
+// pool.
 #include "memory/plan/steps.hpp"
 
 #include <unistd.h>
@@ -21,10 +22,10 @@ constexpr std::size_t behind = 64;  // and before it: more, so that no wrong lea
 constexpr std::size_t nobody = ~std::size_t{0};
 
 // Addresses are sums of sizes: multiples of the granularity. More alignment takes room.
-std::uint64_t size_of(const wanted& what, std::uint64_t granularity) noexcept {
+std::uint64_t size_of(const pool_request& request, std::uint64_t granularity) noexcept {
   const std::uint64_t slack =
-      what.alignment > granularity ? what.alignment - granularity : std::uint64_t{0};
-  return core::round_up(std::max<std::uint64_t>(what.bytes, 1), granularity) + slack;
+      request.alignment > granularity ? request.alignment - granularity : std::uint64_t{0};
+  return core::round_up(std::max<std::uint64_t>(request.bytes, 1), granularity) + slack;
 }
 
 // A number that another thread does not have, not even a later one; asked of the system once.
@@ -34,12 +35,12 @@ pid_t this_thread() noexcept {
   return number;
 }
 
-bool same_kind(const wanted& a, const wanted& b) noexcept {
+bool same_kind(const pool_request& a, const pool_request& b) noexcept {
   return a.purpose == b.purpose && a.lifetime == b.lifetime &&
-         (a.on == nullptr) == (b.on == nullptr);
+         (a.stream == nullptr) == (b.stream == nullptr);
 }
 
-bool same(const wanted& a, const wanted& b) noexcept {
+bool same(const pool_request& a, const pool_request& b) noexcept {
   return a.bytes == b.bytes && a.alignment == b.alignment && same_kind(a, b);
 }
 
@@ -51,7 +52,7 @@ void make_way(std::vector<T>& in) {
 
 }  // namespace
 
-// What is in use stays mapped.
+// Arenas with blocks in use stay mapped.
 plan_steps::~plan_steps() {
   for (std::unique_ptr<plan_arena>& a : arenas_) {
     if (!a->empty()) {
@@ -59,9 +60,9 @@ plan_steps::~plan_steps() {
       continue;
     }
     try {
-      home().take_back(a->reserved());
+      home().uncharge(a->reserved());
     } catch (const core::failure&) {
-      // the pool has ended before
+      // the pool ended earlier
     }
   }
 }
@@ -101,14 +102,14 @@ void plan_steps::replay(const placement& addresses) {
   pool& in = home();
   const std::lock_guard<std::mutex> lock(lock_);
   if (moved_) {
-    in.trim(0);  // of what the recording left
+    in.trim(0);  // free blocks that the recording left
     auto made =
         std::make_unique<plan_arena>(in.kind(), static_cast<std::uint64_t>(addresses.height));
     std::vector<std::uint64_t> offsets(addresses.offsets.begin(), addresses.offsets.end());
     std::vector<std::uint64_t> answered(requests_.size());
     arenas_.reserve(arenas_.size() + 1);
     if (!arenas_.empty() && arenas_.back()->empty()) {
-      in.take_back(arenas_.back()->reserved());
+      in.uncharge(arenas_.back()->reserved());
       arenas_.pop_back();
     }
     arenas_.push_back(std::move(made));
@@ -127,12 +128,12 @@ plan_steps::recording plan_steps::recorded(std::int64_t most) const {
   made.granularity = 4096;
   for (std::size_t i = 0; i < requests_.size(); ++i)
     if (lives_[i].end != 0)
-      made.granularity = std::min(made.granularity, requests_[i].what.alignment);
+      made.granularity = std::min(made.granularity, requests_[i].request.alignment);
   made.buffer_of.assign(requests_.size(), -1);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (lives_[i].end == 0) continue;
-    const std::uint64_t size = size_of(requests_[i].what, made.granularity);
+    const std::uint64_t size = size_of(requests_[i].request, made.granularity);
     const std::int64_t left = std::numeric_limits<std::int64_t>::max() - sum;
     if (size > static_cast<std::uint64_t>(std::min(most, left))) continue;
     made.buffer_of[i] = static_cast<std::int64_t>(made.buffers.size());
@@ -146,7 +147,7 @@ plan_steps::recording plan_steps::recorded(std::int64_t most) const {
   return made;
 }
 
-// What threads asked for since recorded() is none of the recording's.
+// Requests made since recorded() are not part of the recording.
 void plan_steps::end(const recording* made) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   open_ = false;
@@ -166,47 +167,47 @@ void plan_steps::end(const recording* made) noexcept {
   moved_ = true;
 }
 
-void* plan_steps::allocate(const wanted& what) {
+void* plan_steps::allocate(const pool_request& request) {
   pool& from = home();
   void* memory = nullptr;
   {
     const std::lock_guard<std::mutex> lock(lock_);
     if (open_) ++counted_.allocations;
     const bool replays = open_ && counted_.mode == VELO_PLAN_REPLAY;
-    if (replays) memory = place(from, what);
-    const std::uint64_t size = block_size(what.bytes);
+    if (replays) memory = take_matched(from, request);
+    const std::uint64_t size = block_size(request.bytes);
     if (replays && memory == nullptr && from.needs_room(size)) make_room(from, size);
   }
   if (memory != nullptr) {
-    if (what.zero) std::memset(memory, 0, what.bytes);
+    if (request.zero) std::memset(memory, 0, request.bytes);
     return memory;
   }
-  return note(from, what);
+  return note(from, request);
 }
 
-// Of the pool, and in the recording if there is one.
-void* plan_steps::note(pool& from, const wanted& what) {
-  void* memory = from.allocate(what);
+// Allocates from the pool and adds the request to the recording, if there is one.
+void* plan_steps::note(pool& from, const pool_request& request) {
+  void* memory = from.allocate(request);
   const std::lock_guard<std::mutex> lock(lock_);
   if (!open_ || counted_.mode != VELO_PLAN_RECORD) return memory;
   const auto index = static_cast<std::int32_t>(requests_.size());
   try {
     make_way(requests_);
     make_way(lives_);
-    std::vector<std::int32_t>& order = threads_[lane_here(what).recorded];
+    std::vector<std::int32_t>& order = threads_[lane_here(request).recorded];
     make_way(order);
     alive_[memory] = index;
     order.push_back(index);
   } catch (...) {
-    from.free(memory, what.bytes, nullptr);
+    from.free(memory, request.bytes, nullptr);
     throw;
   }
-  requests_.push_back({what, -1});
+  requests_.push_back({request, -1});
   lives_.push_back({time_++, 0});
   return memory;
 }
 
-plan_steps::lane& plan_steps::lane_here(const wanted& what) {
+plan_steps::lane& plan_steps::lane_here(const pool_request& request) {
   const pid_t here = this_thread();
   for (lane& l : lanes_)
     if (l.thread == here) return l;
@@ -218,7 +219,8 @@ plan_steps::lane& plan_steps::lane_here(const wanted& what) {
     for (std::size_t t = 1; t < threads_.size() && follows == nobody; ++t) {
       const bool followed =
           std::any_of(lanes_.begin(), lanes_.end(), [&](const lane& l) { return l.recorded == t; });
-      if (!followed && !threads_[t].empty() && same(requests_[threads_[t].front()].what, what))
+      if (!followed && !threads_[t].empty() &&
+          same(requests_[threads_[t].front()].request, request))
         follows = t;
     }
   }
@@ -227,12 +229,12 @@ plan_steps::lane& plan_steps::lane_here(const wanted& what) {
 }
 
 // The recorded request that this one is, or -1; moves the cursor on.
-std::int64_t plan_steps::match(lane& at, const wanted& what) {
+std::int64_t plan_steps::match(lane& at, const pool_request& request) {
   if (at.recorded == nobody) return -1;
   const std::vector<std::int32_t>& order = threads_[at.recorded];
-  const auto is = [&](std::size_t place) {
-    return place < order.size() && answered_[order[place]] != counted_.steps &&
-           same(requests_[order[place]].what, what);
+  const auto is = [&](std::size_t index) {
+    return index < order.size() && answered_[order[index]] != counted_.steps &&
+           same(requests_[order[index]].request, request);
   };
   std::size_t found = order.size();
   if (is(at.next)) found = at.next;
@@ -246,14 +248,14 @@ std::int64_t plan_steps::match(lane& at, const wanted& what) {
   return order[found];
 }
 
-// Where the plan has a place for the request that is free; else nullptr.
-void* plan_steps::place(pool& from, const wanted& what) {
-  lane& at = lane_here(what);
-  const std::int64_t found = match(at, what);
+// Memory at the planned address of the request; nullptr: there is none, or it is in use.
+void* plan_steps::take_matched(pool& from, const pool_request& request) {
+  lane& at = lane_here(request);
+  const std::int64_t found = match(at, request);
   if (found >= 0) {
     answered_[found] = counted_.steps;
     const std::int64_t buffer = requests_[found].buffer;
-    void* memory = buffer >= 0 ? take(from, buffer, what) : nullptr;
+    void* memory = buffer >= 0 ? take(from, buffer, request) : nullptr;
     ++(buffer < 0 ? counted_.outliving : memory != nullptr ? counted_.matched : counted_.displaced);
     return memory;
   }
@@ -262,31 +264,32 @@ void* plan_steps::place(pool& from, const wanted& what) {
   if (at.recorded != nobody && at.next < threads_[at.recorded].size() && at.lost < ahead) {
     ++at.lost;
     const std::int32_t expected = threads_[at.recorded][at.next++];
-    const request& r = requests_[expected];
-    const std::uint64_t size = size_of(r.what, granularity_);
-    const bool fits = r.buffer >= 0 && same_kind(r.what, what) && what.bytes <= size &&
-                      what.bytes >= size / 2 && size_of(what, granularity_) <= size;
-    if (fits && (memory = take(from, r.buffer, what)) != nullptr)
+    const recorded_request& r = requests_[expected];
+    const std::uint64_t size = size_of(r.request, granularity_);
+    const bool fits = r.buffer >= 0 && same_kind(r.request, request) && request.bytes <= size &&
+                      request.bytes >= size / 2 && size_of(request, granularity_) <= size;
+    if (fits && (memory = take(from, r.buffer, request)) != nullptr)
       answered_[expected] = counted_.steps;
   }
   ++(memory != nullptr ? counted_.resized : counted_.unexpected);
   return memory;
 }
 
-void* plan_steps::take(pool& from, std::int64_t buffer, const wanted& what) {
+void* plan_steps::take(pool& from, std::int64_t buffer, const pool_request& request) {
   collect(from);
   plan_arena& arena = *arenas_.back();
   const std::uint64_t offset = offsets_[buffer];
-  if (!arena.take(offset, size_of(what, granularity_), what.bytes, what.alignment)) return nullptr;
+  if (!arena.take(offset, size_of(request, granularity_), request.bytes, request.alignment))
+    return nullptr;
   char* memory = nullptr;
   if (const std::uint64_t missing = arena.missing(offset); missing == 0) {
     memory = arena.back(offset);
   } else {
     make_room(from, missing);
     const std::uint64_t before = arena.reserved();
-    if (from.lend(missing)) {
+    if (from.charge(missing)) {
       memory = arena.back(offset);
-      from.take_back(missing - (arena.reserved() - before));
+      from.uncharge(missing - (arena.reserved() - before));
     }
   }
   if (memory == nullptr) arena.give(offset);
@@ -294,14 +297,14 @@ void* plan_steps::take(pool& from, std::int64_t buffer, const wanted& what) {
   return memory;
 }
 
-// Where the pool would come to hold more than the step needs, the memory of its free blocks goes,
-// then what lies idle behind addresses.
+// Trims memory of the pool's free blocks, then memory behind the arena's unused addresses, so that
+// the pool holds no more than the step needs.
 void plan_steps::make_room(pool& in, std::uint64_t bytes) {
   const std::uint64_t excess = in.make_room(bytes, most_);
   if (excess == 0) return;
   const std::uint64_t let_go = arenas_.back()->trim(excess);
   counted_.bytes_let_go += let_go;
-  in.take_back(let_go);
+  in.uncharge(let_go);
 }
 
 void plan_steps::free(void* memory, std::uint64_t bytes, velo_stream stream) {
@@ -357,12 +360,12 @@ bool plan_steps::free_planned(pool& of, void* memory, velo_stream stream) {
 void plan_steps::give(pool& of, plan_arena& from, std::uint64_t offset) noexcept {
   from.give(offset);
   if (!from.empty() || &from == arenas_.back().get()) return;
-  of.take_back(from.reserved());
+  of.uncharge(from.reserved());
   const auto is = [&](const std::unique_ptr<plan_arena>& a) { return a.get() == &from; };
   arenas_.erase(std::find_if(arenas_.begin(), arenas_.end(), is));
 }
 
-// What was freed on streams that have come so far.
+// Gives back the blocks freed on streams that have come so far.
 void plan_steps::collect(pool& of) noexcept {
   for (std::size_t i = 0; i < pending_.size();) {
     const pending p = pending_[i];

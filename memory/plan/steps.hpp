@@ -1,12 +1,12 @@
-// Steps of a plan: what a recorded one asked for, and what a replayed one asks for held against it.
+// Steps of a plan: a recorded step's requests, and a replayed step's requests matched with them.
 //
 // A replay follows the recording thread by thread, each with a cursor. A request that is not the
-// next one of its thread is looked for among those just left out and just ahead, so that one
-// difference stays one. What is found lies at its address when nothing is in use there, which the
-// arena knows (arena.hpp): a wrong guess costs memory, never correctness. All else is the
-// pool's. Requests, frees and uses are thread-safe, and may overlap with the beginning and the end
-// of a step, which are not to overlap with one another. Cost: a lock, a comparison, the arena's
-// search.
+// next one of its thread is searched among those just skipped and just ahead, so that one
+// difference does not cause others. A matched request gets its planned address unless a block is in
+// use there, which the arena knows (arena.hpp): a wrong match costs memory, never correctness. All
+// other requests go to the pool. Requests, frees and uses are thread-safe, and may overlap with the
+// beginning and the end of a step, which must not overlap with one another. Cost: a lock, a
+// comparison, the arena's search.
 #pragma once
 
 #include <sys/types.h>
@@ -33,7 +33,7 @@ class plan_steps {
   plan_steps(const plan_steps&) = delete;
   plan_steps& operator=(const plan_steps&) = delete;
 
-  // What a recording leaves: buffers in the order of their requests.
+  // The result of a recording: buffers in the order of their requests.
   struct recording {
     std::vector<lifetime> buffers;
     plan_uses uses;
@@ -44,34 +44,34 @@ class plan_steps {
   void record();  // begins a step
   // Begins a step; `addresses`: of the buffers that the last recording left. Throws MEMORY.
   void replay(const placement& addresses);
-  // What the open recording has come to; buffers larger than `most` bytes are left to the pool.
+  // The open recording so far; buffers larger than `most` bytes are left to the pool.
   recording recorded(std::int64_t most) const;
-  // Ends the step: a recording with what it has come to, a replay with nullptr.
+  // Ends the step: a recording with recorded(), a replay with nullptr.
   void end(const recording* made) noexcept;
   bool is_open() const noexcept { return open_; }
   velo_plan_mode mode() const noexcept { return counted_.mode; }
 
-  // A recording stands while the plan's buffers are those it left.
+  // A recording is valid while the plan's buffers are those it left.
   bool is_recorded() const noexcept { return recorded_; }
   void forget() noexcept { recorded_ = false; }
   void move() noexcept { moved_ = true; }  // the buffers have other addresses now
 
-  void* allocate(const wanted& what);
+  void* allocate(const pool_request& request);
   void free(void* memory, std::uint64_t bytes, velo_stream stream);
   void use(const void* memory, velo_access access);
   void work(double seconds);
   void fill(velo_plan_step& step) const;
 
  private:
-  struct request {
-    wanted what;
+  struct recorded_request {
+    pool_request request;
     std::int64_t buffer;  // of the plan; -1: the pool's in a replay as well
   };
   struct lane {
     pid_t thread;
-    std::size_t recorded;  // which thread of the recording it follows
-    std::size_t next = 0;  // place in what that one asked for
-    std::size_t lost = 0;  // requests since the last that was found there
+    std::size_t recorded;  // the thread of the recording that it follows
+    std::size_t next = 0;  // index into that thread's requests
+    std::size_t lost = 0;  // requests since the last match
   };
   struct life {
     std::int64_t begin, end;  // end 0: the pool's in a replay
@@ -84,15 +84,15 @@ class plan_steps {
 
   pool& home() const;  // throws HANDLE when it has ended
   void begin(velo_plan_mode mode);
-  void* note(pool& from, const wanted& what);
-  void* place(pool& from, const wanted& what);
-  void* take(pool& from, std::int64_t buffer, const wanted& what);
+  void* note(pool& from, const pool_request& request);
+  void* take_matched(pool& from, const pool_request& request);
+  void* take(pool& from, std::int64_t buffer, const pool_request& request);
   void make_room(pool& in, std::uint64_t bytes);
   bool free_planned(pool& of, void* memory, velo_stream stream);
   void give(pool& of, plan_arena& from, std::uint64_t offset) noexcept;
   void collect(pool& of) noexcept;
-  lane& lane_here(const wanted& what);
-  std::int64_t match(lane& at, const wanted& what);
+  lane& lane_here(const pool_request& request);
+  std::int64_t match(lane& at, const pool_request& request);
 
   const velo_pool pool_;
   mutable std::mutex lock_;
@@ -100,8 +100,8 @@ class plan_steps {
   velo_plan_step counted_{};
   std::vector<lane> lanes_;
 
-  // The recording: requests in order and by thread, and what became of them.
-  std::vector<request> requests_;
+  // The recording: requests in order and by thread, and their lives.
+  std::vector<recorded_request> requests_;
   std::vector<std::vector<std::int32_t>> threads_;
   std::vector<life> lives_;  // by request
   plan_uses uses_;           // by request
@@ -111,10 +111,10 @@ class plan_steps {
   // The replay.
   std::uint64_t granularity_ = unit;                 // of addresses
   std::vector<std::uint64_t> offsets_;               // by buffer
-  std::vector<std::uint64_t> answered_;              // by request: the last step in which it was
-  std::vector<std::unique_ptr<plan_arena>> arenas_;  // the last; before it those still in use
+  std::vector<std::uint64_t> answered_;              // by request: the last step that matched it
+  std::vector<std::unique_ptr<plan_arena>> arenas_;  // the current one last; others are in use
   std::vector<pending> pending_;
-  std::uint64_t most_ = 0;  // bytes that the pool would hold were all as planned
+  std::uint64_t most_ = 0;  // bytes that the pool holds if the step goes as planned
 };
 
 }  // namespace velo::memory

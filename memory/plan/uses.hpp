@@ -1,6 +1,6 @@
-// Who is used when, and how long the computing between takes: what a planner of swaps goes by.
+// The uses of buffers, and how long the computing between them takes: input of the swap planner.
 //
-// Plain data in the order of coming; times are those of the plan's lifetimes.
+// Plain data in the order in which it was added; times are those of the plan's lifetimes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct plan_use {
   velo_access access;
 };
 
-// Computing that ends at a time and needs what was used since the one before.
+// Computing that ends at `time` and needs the buffers used since the previous one.
 struct plan_work {
   std::int64_t time;
   double seconds;

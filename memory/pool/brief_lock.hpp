@@ -1,5 +1,5 @@
-// A mutex for what takes a fraction of a microsecond: who finds it held looks again for a moment
-// before it sleeps, since to sleep and be woken takes longer than what it waits for.
+// A mutex for critical sections of a fraction of a microsecond: a thread that finds it locked spins
+// briefly before it sleeps, since sleeping and waking takes longer than the section.
 #pragma once
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-// Patterns written and read back.
+// The patterns, written and compared.
 #include "memory/pool/checked.hpp"
 
 #include <cstring>

@@ -1,12 +1,12 @@
-// The checked mode: what lies around a block, and what a block freed holds, so that a write where
-// none belongs is found and named.
+// The checked mode: guards around each block, and a pattern in freed blocks, by which stray writes
+// are found and named.
 //
 //   | front guard | the caller's bytes | rear guard to the block's end |
 //
 // The front guard is 64 bytes, or the alignment; the rear one at least 64. A fresh block is filled
-// with 0xa5, unless zero is asked for. A freed one is filled with 0xdd and kept back in a
-// quarantine of 32 MiB, oldest out first; what was written to it since is found when it leaves, or
-// by a check. Cost: filling every byte at allocation and at free, under the pool's lock.
+// with 0xa5, unless zero is asked for. A freed block is filled with 0xdd and kept in a
+// quarantine of 32 MiB, oldest out first; a write to it is found when it leaves, or by a check.
+// Cost: filling every byte at allocation and at free, under the pool's lock.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,7 @@
-// Giving back, what is said of memory that is not the caller's to give, and the end of the pool.
-#include <utility>
+// The frees that no cache takes, and the refusal of memory that the caller does not own.
+#include "memory/pool/free.hpp"
 
 #include "core/handle/failure.hpp"
-#include "core/handle/host_call.hpp"
-#include "memory/pool/pool.hpp"
 
 namespace velo::memory {
 
@@ -18,84 +16,55 @@ unsigned long long number(std::uint64_t n) noexcept {
 
 }  // namespace
 
-// A sink of the host's may hold points at which a thread is cancelled; the pool has no others.
-void pool::report(velo_log_level level, const char* line) const noexcept {
-  const core::uncancelled here;
-  logging_.store(pthread_self(), std::memory_order_relaxed);
-  log_.write(level, "pool", "%s", line);
-  logging_.store(0, std::memory_order_relaxed);
-}
-
-void pool::refuse_in_log() {
-  fail(VELO_ERR_STATE, "pool", "a call from outside of the pool's log function", "one from within");
-}
-
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
-  thread_cache* mine = cache_here();
-  if (on == nullptr && mine != nullptr && !is_closed() &&
-      (is_recorded() ? give_and_note(*mine, memory, bytes) : give_at_hand(*mine, memory, bytes)))
+  thread_cache* own = own_cache();
+  if (on == nullptr && own != nullptr && !is_closed() &&
+      (is_recorded() ? put_recorded(*own, memory, bytes) : put_cached(*own, memory, bytes)))
     return false;
-  return free_slowly(mine, memory, bytes, on, stream);
+  return free_slowly(own, memory, bytes, on, stream);
 }
 
-// Looks again: in the checked mode two threads may free the same block at the same time.
-bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, core::stream* on,
+// The event is made before another thread can allocate the block again.
+bool pool::put_recorded(thread_cache& own, void* memory, std::uint64_t bytes) noexcept {
+  const heap& from = blocks_.heap_for(VELO_LIFETIME_DEFAULT);
+  block* b = nullptr;
+  if (!from.find_quickly(memory, bytes, b) || !b->is(block_state::in_use)) return false;
+  const event freed = history_.freed(from, *b);
+  if (!put_cached(own, memory, bytes)) return false;
+  history_.add(freed);
+  return true;
+}
+
+// It looks the block up again: in the checked mode two threads may free the same block at once.
+bool pool::free_slowly(thread_cache* own, void* memory, std::uint64_t bytes, core::stream* on,
                        velo_stream handle) {
   const std::lock_guard<brief_lock> lock(lock_);
-  block* b = heap_of(memory).find(memory);
-  if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
-  if (checked_) check_block(*b, bytes);
-  if (mine != nullptr) {
-    follow_drain(*mine);
-    empty_own_pockets(*mine);
-    if (!is_large(b->size) && mine->is_full(b->size)) empty_full_lists(*mine);
+  block& b = require_in_use(memory);
+  if (blocks_.is_checked()) check_block(b, bytes);
+  if (own != nullptr) {
+    drain_if_requested(*own);
+    blocks_.empty_large(*own);
+    if (!thread_cache::is_large(b.size) && own->is_full(b.size)) {
+      blocks_.spill_lists(*own);
+      own->limit_lists(supply_.list_bytes());
+    }
   }
-  const std::uint8_t purpose = b->purpose;
-  const std::uint64_t requested = b->asked();
-  const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
-  tally& counted = mine != nullptr ? mine->counted : shared_;
-  if (mine != nullptr) mine->pass_lists_by(-static_cast<std::int64_t>(b->size));
-  counted.count_given(b->size, purpose);
-  counted.settle(purpose, levels_);
-  if (is_recorded())
-    note_given(*b, requested, purpose, waits ? handle : nullptr, core::ticks_now());
-  if (!waits) retire(*b);
+  const std::uint8_t purpose = b.purpose;
+  event freed{};
+  if (is_recorded()) freed = history_.freed(blocks_.heap_of(b), b);
+  const bool pending = on != nullptr && blocks_.add_pending(b, *on, handle);
+  if (own != nullptr) own->count_outside_lists(-static_cast<std::int64_t>(b.size));
+  tally& counted = threads_.tally_of(own);
+  counted.count_given(b.size, purpose);
+  threads_.settle(counted, purpose);
+  if (is_recorded()) {
+    if (pending) freed.kind = event_kind::free_requested;
+    if (pending) freed.on = handle;
+    history_.add(freed);
+  }
+  if (!pending) blocks_.retire(b);
   return is_closed() && --left_ == 0;
-}
-
-void pool::empty_full_lists(thread_cache& mine) noexcept {
-  const auto to_heap = [&](block& listed) { give(listed); };
-  several() ? exchange_.take_lists(mine, to_heap) : mine.empty_lists(to_heap);
-  mine.limit_lists(most_in_lists());
-}
-
-void pool::give_chain(block& first) noexcept {
-  exchange::each_of(&first, [&](block& b) { give(b); });
-}
-
-void pool::empty_own_pockets(thread_cache& mine) noexcept {
-  mine.empty_own_pockets([&](block& first) {
-    if (!several()) return give_chain(first);
-    exchange_.take_pocket(first, [&](block& b) { give(b); });
-  });
-}
-
-// Into the heap, in the checked mode by way of the quarantine.
-void pool::retire(block& b) noexcept {
-  if (!checked_) return give(b);
-  checked::poison(heaps_[b.lifetime].memory_of(b), b);
-  quarantine_.add(b);
-  while (quarantine_.is_over()) release_quarantined(*quarantine_.take());
-}
-
-void pool::release_quarantined(block& oldest) noexcept {
-  text how("%s", "");
-  if (checked::is_poison_damaged(heaps_[oldest.lifetime].memory_of(oldest), oldest, how)) {
-    ++damaged_;
-    report(VELO_LOG_ERROR, how);
-  }
-  give(oldest);
 }
 
 void pool::check_block(const block& b, std::uint64_t bytes) const {
@@ -104,15 +73,21 @@ void pool::check_block(const block& b, std::uint64_t bytes) const {
     fail(VELO_ERR_ARGUMENT, "bytes", text("%llu, as allocated", number(b.asked())),
          text("%llu", number(bytes)));
   }
-  if (checked::is_damaged(heaps_[b.lifetime].memory_of(b), b, how)) {
-    report(VELO_LOG_ERROR, how);
+  if (checked::is_damaged(blocks_.heap_of(b).memory_of(b), b, how)) {
+    log_.write(VELO_LOG_ERROR, how);
     fail(VELO_ERR_ARGUMENT, "memory",
          text("a block of %llu bytes as its owner was given it", number(b.asked())), how);
   }
 }
 
+block& pool::require_in_use(const void* memory) const {
+  block* found = blocks_.heap_of(memory).find(memory);
+  if (found == nullptr || !found->is(block_state::in_use)) refuse(memory, found);
+  return *found;
+}
+
 void pool::refuse(const void* memory, const block* found) const {
-  const heap& from = heap_of(memory);
+  const heap& from = blocks_.heap_of(memory);
   text got("memory that is not of this pool");
   if (found != nullptr) {
     got = text("a block of %llu bytes that was freed before", number(found->size));
@@ -124,26 +99,8 @@ void pool::refuse(const void* memory, const block* found) const {
   } else if (!from.outside(memory)) {
     got = text("memory that no block in use has: freed before, or never allocated");
   }
-  report(VELO_LOG_WARN, text("freed: %s", got.buffer));
+  log_.write(VELO_LOG_WARN, text("freed: %s", got.buffer));
   fail(VELO_ERR_ARGUMENT, "memory", "a block of this pool that is in use", got);
-}
-
-// Everything but the blocks in use goes back to the system, addresses too.
-bool pool::close() noexcept {
-  const std::lock_guard<brief_lock> lock(lock_);
-  set_apart(apart_.load(std::memory_order_relaxed) | closed);
-  const usage left = in_use();
-  left_ = left.blocks;
-  if (left_ == 0) return true;
-  report(VELO_LOG_WARN, text("destroyed with %llu blocks, %llu bytes, in use", number(left.blocks),
-                             number(left.requested)));
-  take_in();
-  for (thread_cache* c = caches_; c != nullptr; c = c->next)
-    c->empty_lists([&](block& b) { give(b); });
-  while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
-  trim_free(free_bytes(), nullptr);
-  for (heap& h : heaps_) h.close();
-  return false;
 }
 
 }  // namespace velo::memory

@@ -1,4 +1,4 @@
-// The two bodies: words in, a call of the pool, a failure in the thread's record.
+// The bodies of the two functions: arguments as words, a call of the pool, failures recorded.
 #include "memory/pool/plain_functions.hpp"
 
 #include "core/handle/guard.hpp"
@@ -14,7 +14,7 @@ core::signature shape_of(core::passing result, std::initializer_list<core::passi
   return shape;
 }
 
-// Looks at the pool's handle as the other entries do, which a child of a fork is refused.
+// Checks the pool's handle as the other entries do; a child of a fork is refused.
 pool& pool_of(void* of) {
   auto& found = core::resolve<pool>(core::handle_of(*static_cast<pool*>(of)), "pool");
   found.require_not_logging();
@@ -28,18 +28,18 @@ core::word allocate(void* of, const core::word* words) noexcept {
     pool& from = pool_of(of);
     if (from.is_closed()) core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
     if (words[0].i64 < 0) core::fail(VELO_ERR_ARGUMENT, "bytes", "0 or more", "a negative number");
-    wanted what;
-    what.bytes = words[0].u64;
-    what.alignment = unit;
+    pool_request request;
+    request.bytes = words[0].u64;
+    request.alignment = unit;
     const auto stream = static_cast<velo_stream>(words[2].pointer);
-    if (queued_stream(stream, "stream") != nullptr) what.on = stream;
-    result.pointer = from.allocate(what);
+    if (queued_stream(stream, "stream") != nullptr) request.stream = stream;
+    result.pointer = from.allocate(request);
   });
   return result;
 }
 
-// The last block of a closed pool ends the pool, and this function with it: nothing of either is
-// looked at afterwards.
+// The last block of a closed pool ends the pool, and this function with it: neither is touched
+// afterwards.
 core::word deallocate(void* of, const core::word* words) noexcept {
   core::guard("deallocate", [&] {
     if (words[0].pointer == nullptr) return;

@@ -1,10 +1,11 @@
-// Blocks freed on streams that have not come so far yet.
+// Pending blocks: those freed on streams that have not come so far yet.
 //
-// Freeing on a queued stream puts a point behind all work submitted to it so far. Until that is
-// passed the block is ready for requests on the same stream, whose work runs behind the free; then
-// it is everybody's. Points of a stream pass in order, so each stream has one list, looked at from
-// its front. Streams are known by their handles, which are never used again: one that is destroyed
-// has passed all its points. Not thread-safe. Cost of a free: a marker in the stream's queue.
+// Freeing on a queued stream puts a point behind all work submitted to it so far. Until the stream
+// passes the point, the block serves only requests on the same stream, whose work runs after the
+// free; then it serves all. Points of a stream pass in order, so that each stream has one list,
+// emptied from its front. Streams are identified by their handles, which are never reused: a stream
+// that was destroyed has passed all its points. Not thread-safe. Cost of a free: a marker in the
+// stream's queue.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@
 
 namespace velo::memory {
 
-// The stream a handle names when work may be queued on it; nullptr for NULL and for an inline
-// stream, whose work is done when its calls return. Throws as core::resolve does.
+// The stream of a handle if work may be queued on it; nullptr for NULL and for an inline stream,
+// whose work is done when its calls return. Throws as core::resolve does.
 inline core::stream* queued_stream(velo_stream handle, const char* argument) {
   if (handle == nullptr) return nullptr;
   auto& given = core::resolve<core::stream>(handle, argument);
@@ -34,11 +35,11 @@ class stream_frees {
   // Throws FULL and MEMORY, and then the block is in use as before.
   bool add(block& freed, core::stream& on, velo_stream handle);
 
-  // A pending block of that stream that its next work may use, of up to an eighth more than `size`;
-  // nullptr: none.
+  // Takes a pending block of that stream for its next work, at most an eighth larger than `size`;
+  // nullptr: there is none.
   block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept;
 
-  // f(block&) for each block whose point has passed.
+  // Removes each block whose point has passed and calls f(block&).
   template <class F>
   void collect(F&& f) {
     for (auto q = queues_.begin(); q != queues_.end();) {

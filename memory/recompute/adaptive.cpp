@@ -47,8 +47,8 @@ void check_module(const velo_recompute_module* modules, std::int64_t i,
   }
 }
 
-// What a module holds that none of its parts does. All roots together, as often as they are in
-// flight, fit 63 bits.
+// The bytes of a module that belong to none of its submodules. All roots together, times the number
+// of micro-batches in flight, fit 63 bits.
 std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::int64_t count,
                                     const std::vector<velo_recompute_layer>& layers) {
   std::vector<std::int64_t> own(count);
@@ -201,7 +201,7 @@ class bisection {
     std::int64_t high = static_cast<std::int64_t>(budget_.bytes);
     if (high < least_) refuse_budget("bytes", budget_.bytes);
     if (budget_.fails != 0) {
-      // What fails at one budget fails at every budget that gives the same choice.
+      // A budget that fails rules out every budget that gives the same choice.
       const auto failed = static_cast<std::int64_t>(budget_.fails);
       if (failed <= least_) refuse_budget("fails", budget_.fails);
       high = std::min(high, std::min(failed, at(failed).bytes) - 1);

@@ -1,8 +1,8 @@
-// Which modules to recompute at a budget, from what was measured of them, and the bisection that
-// finds the budget a device really has.
+// The choice of modules to recompute at a budget, from measurements of them, and the bisection that
+// finds the budget that a device really has.
 //
-// Modules form a forest: a layer, the parts of it, their parts. Either all of a module is
-// recomputed, from its input, or each part has its own fate; what no part covers is then kept. The
+// Modules form a forest: a layer, its parts, and their parts. A module is either recomputed as a
+// whole, from its input, or each of its parts is decided alone and the rest of it is kept. The
 // useful combinations of a tree (no other takes less in both bytes and seconds) are one class of a
 // knapsack (memory/recompute/knapsack.hpp), since trees only share the budget. Bytes count as often
 // as micro-batches of the layer are in flight, seconds once.

@@ -8,7 +8,7 @@
 namespace velo::memory {
 namespace {
 
-// Of bit `next` and the set of outputs below it: every state has a number of its own.
+// A number for each state: bit `next`, and the set of outputs below it.
 using state = std::uint64_t;
 using outputs = std::uint64_t;
 
@@ -24,7 +24,7 @@ constexpr outputs bit(int op) {
   return outputs{1} << op;
 }
 
-// Sets of outputs in place of lists, and what bounds need.
+// Sets of outputs instead of lists, and the sums that bounds need.
 struct masked_graph {
   explicit masked_graph(const op_graph& graph)
       : count(graph.size()),
@@ -186,30 +186,30 @@ class state_search {
     const int next = highest(to);
     const value bound = measure_.at_least(spent, next, to ^ bit(next));
     if (!(bound < below_)) return;
-    if (2 * nodes_.size() >= places_.size()) grow();
-    std::int32_t& place = places_[place_of(to)];
-    if (place < 0) {
-      place = static_cast<std::int32_t>(nodes_.size());
+    if (2 * nodes_.size() >= table_.size()) grow();
+    std::int32_t& index = table_[position_of(to)];
+    if (index < 0) {
+      index = static_cast<std::int32_t>(nodes_.size());
       nodes_.push_back({to, spent, from});
-    } else if (spent < nodes_[place].spent) {
-      nodes_[place] = {to, spent, from};
+    } else if (spent < nodes_[index].spent) {
+      nodes_[index] = {to, spent, from};
     } else {
       return;
     }
-    open_.push({bound, spent, place});
+    open_.push({bound, spent, index});
   }
 
-  std::size_t place_of(state wanted) const {
-    const std::size_t mask = places_.size() - 1;
+  std::size_t position_of(state wanted) const {
+    const std::size_t mask = table_.size() - 1;
     std::size_t at = (wanted * 0x9e3779b97f4a7c15u >> 32) & mask;
-    while (places_[at] >= 0 && nodes_[places_[at]].at != wanted) at = (at + 1) & mask;
+    while (table_[at] >= 0 && nodes_[table_[at]].at != wanted) at = (at + 1) & mask;
     return at;
   }
 
   void grow() {
-    places_.assign(std::max<std::size_t>(1024, 4 * places_.size()), -1);
+    table_.assign(std::max<std::size_t>(1024, 4 * table_.size()), -1);
     for (std::size_t n = 0; n < nodes_.size(); ++n)
-      places_[place_of(nodes_[n].at)] = static_cast<std::int32_t>(n);
+      table_[position_of(nodes_[n].at)] = static_cast<std::int32_t>(n);
   }
 
   const op_graph& graph_;
@@ -217,7 +217,7 @@ class state_search {
   const Measure measure_;
   const value below_;
   std::vector<node> nodes_;
-  std::vector<std::int32_t> places_;  // a hash table of nodes; -1 = empty
+  std::vector<std::int32_t> table_;  // a hash table of nodes; -1 = empty
   std::priority_queue<waiting> open_;
   std::int32_t last_ = -1;
   bool ended_ = false;

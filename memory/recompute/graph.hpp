@@ -15,7 +15,7 @@
 
 namespace velo::memory {
 
-// Of an operation at most: more than anything takes, and sums of them stay numbers.
+// The longest time of an operation, so long that none takes it, and so short that sums are finite.
 inline constexpr double most_seconds = 1e18;
 
 struct op_graph {
@@ -43,10 +43,10 @@ double seconds_once(const op_graph& graph);
 // Bytes that some operation needs while it runs, with what must stay: no smaller budget works.
 std::int64_t least_for_one(const op_graph& graph);
 
-// What an eviction costs, over bytes and a time: which output to free when room is needed.
+// The cost of an eviction, over bytes and a time, which decides the output to free for room.
 enum class eviction {
-  // As dynamic tensor rematerialization (DTR, ICLR'21) does, which knows nothing of what comes: the
-  // operation and its neighbors that are freed, over the time since the output was last used.
+  // As in dynamic tensor rematerialization (DTR, ICLR'21), which does not know the operations to
+  // come: the operation and its freed neighbors, over the time since the output was last used.
   past,
   // With the order known: the operation and what must run before it, over the time until it is
   // used.
@@ -55,7 +55,7 @@ enum class eviction {
   far,
 };
 
-// Where a greedy schedule gives up: it makes the same outputs over and over, or is of no use.
+// The limits at which a greedy schedule gives up: it repeats itself, or is too slow to be of use.
 struct greedy_limits {
   std::size_t steps = 0;
   double seconds = std::numeric_limits<double>::infinity();      // of all runs, those to come once

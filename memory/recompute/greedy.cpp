@@ -209,7 +209,7 @@ class greedy_run {
       walk(op, graph_.takers, forget);
       walk(op, graph_.inputs, forget);
     } else {
-      walk_near(op, graph_.takers, most_freed, forget);
+      walk_neighbors(op, graph_.takers, most_freed, forget);
     }
   }
 
@@ -228,7 +228,8 @@ class greedy_run {
 
   // The same, nearest first, of those at most so many steps away.
   template <class F>
-  void walk_near(std::int32_t from, const number_lists& neighbors, std::size_t most, F&& visit) {
+  void walk_neighbors(std::int32_t from, const number_lists& neighbors, std::size_t most,
+                      F&& visit) {
     ++walks_;
     walk_ = {from};
     std::size_t away = 0, begin = 0, end = 1;  // of the walk, those so far away

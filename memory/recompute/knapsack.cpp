@@ -1,4 +1,4 @@
-// The exact choice: relaxation, then partial choices from the classes nearest to the going rate.
+// The exact choice: relaxation, then partial choices by the classes closest to the relaxed rate.
 #include "memory/recompute/knapsack.hpp"
 
 #include <algorithm>
@@ -12,12 +12,12 @@ namespace velo::memory {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-// Partial choices looked at, and those to be sorted as often as that takes longer: 5 ms.
+// Limits on partial choices examined, where sorting one counts as several: 5 ms.
 constexpr std::size_t quick_work = std::size_t{1} << 16, most_work = std::size_t{3} << 18;
 constexpr std::size_t sorting = 4;
 constexpr int many_alike = 4;
 constexpr double last_bits = 1e-13;
-constexpr double close_enough = 1e-6;  // less than any clock tells of a layer
+constexpr double close_enough = 1e-6;  // below the precision of any measurement of a layer
 constexpr int many_free = 64;          // options, for their sums to be dense
 
 // A step down the lower hull of a class: fewer bytes for more seconds, at `rate` seconds a byte.
@@ -104,7 +104,7 @@ class search {
   }
 
  private:
-  // What search from the start finds below some seconds, with so much work; else the start.
+  // Searches from the start for a choice below some seconds, with so much work; else the start.
   knapsack_choice refined(const knapsack_choice& start, double below, std::size_t most) {
     best_ = start;
     best_.seconds = std::min(start.seconds, below);
@@ -219,7 +219,7 @@ class search {
     return other.seconds - here.seconds + rate_ * static_cast<double>(other.bytes - here.bytes);
   }
 
-  // What is below this is worth looking at: sums of seconds differ in their last bits.
+  // A choice must be below this to count as better: sums of seconds differ in their last bits.
   double wanted() const { return best_.seconds * (1 - last_bits); }
 
   double bound_of(std::int64_t bytes, double seconds, double down, double up) const {
@@ -385,7 +385,7 @@ class search {
       if (sorting * grown.size() > most) return;
       const std::int64_t bytes = options[j].bytes - options[here].bytes;
       const double seconds = options[j].seconds - options[here].seconds;
-      // What the option costs beyond the going rate comes on top of the relaxed solution.
+      // The option's cost beyond the current rate adds to the relaxed solution.
       if (j != here && relaxed + seconds + rate_ * static_cast<double>(bytes) >= wanted()) continue;
       for (const partial& p : kept) {
         const partial next{p.bytes + bytes, p.seconds + seconds, p.change};
@@ -405,7 +405,7 @@ class search {
     }
   }
 
-  // What no other beats, of runs that each are in the order of bytes, or of what is in no order.
+  // Drops every entry that another one beats. Entries are runs in the order of bytes, or unordered.
   template <class Useful>
   void drop_beaten(std::vector<partial>& all, Useful&& useful) {
     const auto before = [](const partial& a, const partial& b) {

@@ -1,15 +1,15 @@
-// One option of each class, so that bytes stay within a budget and seconds are least: the
-// multiple-choice knapsack, solved exactly in bytes.
+// The multiple-choice knapsack: one option of each class, so that bytes stay within a budget and
+// seconds are least; exact in bytes.
 //
 // The relaxed problem, in which options of a class may be mixed, has a greedy solution; it gives a
-// choice that fits and a bound, which differ in one class alone. From there classes come in, those
-// that trade bytes for seconds nearest to the going rate first, and every partial choice is kept
-// that no other beats in both bytes and seconds, and that the rates of the classes still to come
-// could bring below the best choice so far. Few partial choices survive that, whatever the sizes
-// are: cost grows with the gap, not with the budget. The gap stays open where bytes and seconds go
-// together, but there a sum that meets the budget to the byte closes it (exact_sum.hpp). 128
-// classes of 16 options take 0.1 to 5 ms; where they nearly go together search ends short of the
-// best, with a bound that is mostly less than 1e-4 away.
+// feasible choice and a bound, which differ in one class alone. The search then adds classes, those
+// whose rate of bytes to seconds is closest to the relaxed solution's first. It keeps every partial
+// choice that no other beats in both bytes and seconds and that the remaining classes could bring
+// below the best choice so far. Few partial choices survive, so that the cost grows with the gap
+// instead of the budget. Where bytes and seconds are proportional the gap stays open, but a sum
+// that equals the budget to the byte closes it (exact_sum.hpp). 128 classes of 16 options take 0.1
+// to 5 ms; where they are nearly proportional the search ends early, with a bound mostly within
+// 1e-4.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct knapsack_choice {
   double bound = 0;  // no choice takes less; `seconds` unless the work allowed ran out
 };
 
-// What the first options need: the least budget.
+// The bytes that the first options need: the least budget.
 std::int64_t least_bytes(const std::vector<knapsack_class>& classes);
 
 // The budget is least_bytes or more; the sum of all bytes fits 63 bits.

@@ -38,10 +38,10 @@ void check_numbers(const velo_recompute_rule& rule) {
   require_range(rule.pipeline_rank, 0, rule.pipeline_size - 1, "pipeline_rank");
   require_range(rule.chunks, 1, rule.pipeline_size > 1 ? most_layers : 1, "chunks");
   require_range(rule.micro_batches, 0, most_layers, "micro_batches");
-  const std::int64_t parts = std::int64_t{rule.pipeline_size} * rule.chunks;
-  if (rule.layers % parts != 0) {
+  const std::int64_t chunks = std::int64_t{rule.pipeline_size} * rule.chunks;
+  if (rule.layers % chunks != 0) {
     fail(VELO_ERR_ARGUMENT, "rule.layers",
-         text("a multiple of pipeline_size * chunks, %lld", static_cast<long long>(parts)),
+         text("a multiple of pipeline_size * chunks, %lld", static_cast<long long>(chunks)),
          text("%d", rule.layers));
   }
   if (rule.chunks > 1 && rule.micro_batches % rule.pipeline_size != 0) {
@@ -141,7 +141,8 @@ bool is_next(std::int64_t priority, std::int64_t from, std::int32_t count) {
   return priority >= from && (count < 0 || priority < from + count);
 }
 
-// Where attention is swapped block says in how many layers, and recomputes none whole.
+// With swapped attention, `block` is the number of layers that swap it, and no layer is recomputed
+// whole.
 void give_kinds(const velo_recompute_rule& rule, std::int64_t priority,
                 velo_recompute_layer& layer) {
   const bool block = rule.method == VELO_RECOMPUTE_METHOD_BLOCK, swaps = swaps_attention(rule);
@@ -182,16 +183,16 @@ std::vector<velo_recompute_layer> layers_of(const velo_recompute_rule& rule) {
   all.reserve(static_cast<std::size_t>(each) * rule.chunks);
   for (std::int32_t chunk = 0; chunk < rule.chunks; ++chunk) {
     const std::int32_t flying = in_flight(rule, chunk);
-    for (std::int32_t place = 0; place < each; ++place) {
+    for (std::int32_t position = 0; position < each; ++position) {
       const auto index = static_cast<std::int32_t>(all.size());
       const std::int64_t priority =
-          rule.per_stage != 0 ? std::int64_t{place} * rule.chunks + chunk : place;
+          rule.per_stage != 0 ? std::int64_t{position} * rule.chunks + chunk : position;
       velo_recompute_layer layer{};
-      layer.layer = (chunk * rule.pipeline_size + rule.pipeline_rank) * each + place;
+      layer.layer = (chunk * rule.pipeline_size + rule.pipeline_rank) * each + position;
       layer.chunk = chunk;
       layer.first = index;
       layer.in_flight = flying;
-      if (rule.method == VELO_RECOMPUTE_METHOD_UNIFORM) layer.first = index - place % rule.count;
+      if (rule.method == VELO_RECOMPUTE_METHOD_UNIFORM) layer.first = index - position % rule.count;
       give_kinds(rule, priority, layer);
       all.push_back(layer);
     }

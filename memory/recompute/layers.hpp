@@ -1,11 +1,11 @@
-// Which layer of a pipeline stage is recomputed in which way, by the rules that hosts give as
-// numbers, and how many micro-batches of it are in flight.
+// How each layer of a pipeline stage is recomputed, by the rules that hosts give as numbers, and
+// how many of its micro-batches are in flight.
 //
 // A stage has `chunks` runs of consecutive layers; chunk c of rank r begins at layer
-// (c * pipeline_size + r) * (layers of a chunk). Within the stage layers have priorities: the place
-// in the chunk, or, where numbers count for the stage, place * chunks + chunk, so that every chunk
-// gives its first layers first. Priorities below the first number are recomputed whole, the next
-// ones in the finer ways. O(layers of the stage).
+// (c * pipeline_size + r) * (layers of a chunk). Within the stage layers have priorities: the
+// position in the chunk, or, where numbers count for the stage, position * chunks + chunk, so that
+// every chunk gives its first layers first. Priorities below the first number are recomputed whole,
+// the next ones in the finer ways. O(layers of the stage).
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A plan's life: operations come, steps are found, steps go out.
+// How operations are added, and steps are found and read.
 #include "memory/recompute/plan.hpp"
 
 #include <algorithm>

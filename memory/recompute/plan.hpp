@@ -1,7 +1,7 @@
-// What is behind velo_recompute_plan: the operations, and the steps once they are found.
+// The plan behind velo_recompute_plan: the operations, and the steps once they are found.
 //
-// Adding forgets the steps, so that they are always those of the operations there are. A call that
-// fails leaves the plan as it was. Not for two threads at once.
+// Adding an operation forgets the steps, so that they always match the operations. A call that
+// fails leaves the plan as it was. Not thread-safe.
 #pragma once
 
 #include <cstdint>

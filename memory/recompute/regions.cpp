@@ -101,7 +101,7 @@ std::int64_t regions::add(const velo_recompute_region& given, velo_stream stream
     made->outputs.push_back({nullptr, given.output_bytes[i]});
   region& r = *made;
   std::vector<std::int64_t>* siblings =
-      given.parent != -1 ? &live(given.parent, "region.parent").parts : nullptr;
+      given.parent != -1 ? &live(given.parent, "region.parent").nested : nullptr;
   if (siblings != nullptr) siblings->push_back(next_);
   try {
     allocate(r.outputs, stream);
@@ -122,9 +122,9 @@ std::int64_t regions::add(const velo_recompute_region& given, velo_stream stream
 std::vector<std::int64_t> regions::inside(std::int64_t index) const {
   std::vector<std::int64_t> found = {index};
   for (std::size_t i = 0; i < found.size(); ++i) {
-    for (const std::int64_t part : all_.at(found[i])->parts) {
-      const auto there = all_.find(part);
-      if (there != all_.end() && !there->second->ended) found.push_back(part);
+    for (const std::int64_t inner : all_.at(found[i])->nested) {
+      const auto there = all_.find(inner);
+      if (there != all_.end() && !there->second->ended) found.push_back(inner);
     }
   }
   std::sort(found.begin(), found.end());

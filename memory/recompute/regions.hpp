@@ -1,11 +1,11 @@
-// What is behind velo_recompute: regions whose outputs are let go of and restored.
+// The regions behind velo_recompute, whose outputs are released and restored.
 //
-// A region takes from regions before it, so what has to be restored first is found by walking back,
-// and restored in the order in which it was declared. State: its outputs are present, released, or
-// being restored; present ones have memory, all others none. A region that has ended stays, hidden,
-// for as long as one that takes from it has not: its outputs are then restored for that one and
-// released again. While a host's function runs it may call back in: what a restore in progress
-// needs is held, and refuses to be released or ended.
+// A region takes inputs from earlier regions: a walk back finds those that must be restored first,
+// and they are restored in the order in which they were declared. State: its outputs are present,
+// released, or being restored; present ones have memory, all others none. A region that has ended
+// stays, hidden, until all regions that take from it have ended: its outputs are restored for those
+// and released again. A host's function may call back in while it runs: outputs that a restore in
+// progress needs are held, and refuse to be released or ended.
 //
 // Not for two threads at once. Not hot: a region costs a map entry, a call a walk over what it
 // restores.
@@ -61,7 +61,7 @@ class regions {
     std::uint64_t seed, offset;
     std::vector<velo_recompute_input> inputs;
     std::vector<block> outputs;
-    std::vector<std::int64_t> parts;  // declared inside it; some may be gone
+    std::vector<std::int64_t> nested;  // declared inside it; some may be gone
     state now = state::present;
     bool ended = false;
     int takers = 0;          // inputs of regions that are there

@@ -31,7 +31,7 @@ greedy_limits limits_of(const op_graph& graph, eviction rule) {
   return limits;
 }
 
-// Those that know what comes first: they come down farther.
+// Rules that know the operations to come are first: they reach lower budgets.
 constexpr eviction rules[] = {eviction::next, eviction::past, eviction::far};
 
 // The least budget found that a greedy schedule keeps to.
@@ -52,8 +52,8 @@ std::int64_t least_greedy(const op_graph& graph) {
   return high;
 }
 
-// Where no greedy schedule comes down to a budget, or none that has stages, one for a larger budget
-// may be mended: the best such table, if any.
+// The best tables repaired from a schedule for a larger budget, where no greedy schedule reaches
+// the budget or has stages.
 std::vector<stage_table> below_greedy(const op_graph& graph, std::int64_t budget,
                                       plan_random& random) {
   std::vector<stage_table> best;

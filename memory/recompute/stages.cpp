@@ -76,7 +76,7 @@ std::vector<op_step> stage_table::steps() const {
   return all;
 }
 
-// What runs in a stage, what it uses, its seconds and most bytes.
+// Works out the operations and uses of a stage, its seconds and its most bytes.
 void stage_table::work_out(std::int32_t t) {
   std::uint8_t* marks = &marks_[at(t, 0)];
   for (const std::int32_t op : runs_[t]) {
@@ -190,7 +190,7 @@ bool stage_table::stay(std::int32_t stage, std::int32_t op) {
   return true;
 }
 
-// What is freed in a stage without a use there may be freed after its use before.
+// An output freed in a stage that does not use it may be freed after its previous use.
 void stage_table::trim(std::int32_t stage, std::int32_t op) {
   if (has(stage, op) && !uses(stage, op) && !has(stage + 1, op)) drop(stage, op);
 }

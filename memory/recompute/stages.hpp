@@ -20,7 +20,7 @@ class stage_table {
  public:
   static constexpr int most_ops = 4096;
 
-  // What is there between the stages of a schedule.
+  // The outputs in memory between the stages of a schedule.
   stage_table(const op_graph& graph, std::int64_t budget, const std::vector<op_step>& steps);
 
   bool fits() const { return over_ == 0; }
@@ -38,7 +38,7 @@ class stage_table {
   void anneal(plan_random& random, std::int64_t work);
 
  private:
-  // What is known of an output in a stage: it is there when the stage begins, it is made in it, it
+  // The marks of an output in a stage: it is in memory when the stage begins, it is made in it, it
   // is used in it. The first decides the others.
   static constexpr std::uint8_t is_there = 1, runs_here = 2, is_used = 4;
 

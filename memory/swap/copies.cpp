@@ -1,9 +1,9 @@
 // Copies: how they are queued, and how a lane carries them out.
 //
 // A piece of work on a lane carries out its own copy and, while the tier has room, those queued
-// behind it that need to wait for nothing more: so small objects keep as much under way as a large
-// one. A piece whose copy was carried out before its turn has nothing left to do. What it shares
-// with the lane is taken once, under the lock of the jobs.
+// behind it whose waits are over, so that small objects keep as many requests under way as a large
+// one. A piece whose copy was already carried out does nothing. A job is taken from the queue
+// exactly once, under the lock of the jobs.
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -29,7 +29,7 @@ struct swap::copy final : core::work {
   const std::shared_ptr<job> mine;
 };
 
-// What a tier is given: a first copy, and then what is ready.
+// The copies that a tier receives: a first one, then those that are ready.
 class swap::ready final : public tier::copies {
  public:
   ready(swap& home, job& first) : home_(home), to_(first.to), first_(&first) {}
@@ -95,7 +95,7 @@ void swap::submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* 
   o->last = std::move(mine);
 }
 
-// A job that is not offered, for want of memory, is carried out when its piece has its turn.
+// A job that could not be added to the queue, for lack of memory, is carried out by its own piece.
 void swap::offer(job& added) noexcept {
   const std::lock_guard<std::mutex> lock(jobs_lock_);
   if (added.taken) return;

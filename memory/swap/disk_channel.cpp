@@ -1,4 +1,4 @@
-// The loop that keeps requests under way, and what becomes of short and failed ones.
+// The loop that keeps requests under way, and the handling of short and failed ones.
 #include "memory/swap/disk_channel.hpp"
 
 #include <cstring>
@@ -14,16 +14,16 @@ disk_channel::disk_channel(std::unique_ptr<disk_engine> engine, core::memory_sou
     : engine_(std::move(engine)),
       source_(memory),
       bytes_((static_cast<std::uint64_t>(depth) + 1) * block + disk_file::sector),
-      parts_(static_cast<std::size_t>(depth)),
-      copies_(parts_.size() + 1) {
-  idle_.reserve(parts_.size());
+      operations_(static_cast<std::size_t>(depth)),
+      copies_(operations_.size() + 1) {
+  idle_.reserve(operations_.size());
   memory_ = source_.take(bytes_);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_);
   const std::uint64_t head = core::round_up(address, disk_file::sector) - address;
   char* next = static_cast<char*>(memory_) + head;
-  for (disk_part& part : parts_) {
-    part.staging = std::exchange(next, next + block);
-    idle_.push_back(&part);
+  for (disk_operation& operation : operations_) {
+    operation.staging = std::exchange(next, next + block);
+    idle_.push_back(&operation);
   }
   scratch_ = next;
 }
@@ -35,12 +35,12 @@ disk_channel::~disk_channel() {
 void disk_channel::run(disk_transfer& transfer) noexcept {
   while (true) {
     start_some(transfer);
-    if (idle_.size() == parts_.size()) return;
-    // The request is the part's first member: what comes back is the part.
-    auto& part = reinterpret_cast<disk_part&>(engine_->finish());
-    if (goes_on(part)) continue;
-    idle_.push_back(&part);
-    take_back(transfer, part);
+    if (idle_.size() == operations_.size()) return;
+    // The request is the operation's first member, so that its address is the operation's.
+    auto& operation = reinterpret_cast<disk_operation&>(engine_->finish());
+    if (goes_on(operation)) continue;
+    idle_.push_back(&operation);
+    take_back(transfer, operation);
   }
 }
 
@@ -60,11 +60,11 @@ bool disk_channel::has_page(disk_transfer& transfer) noexcept {
 void disk_channel::start_some(disk_transfer& transfer) noexcept {
   while (!idle_.empty() && has_page(transfer)) {
     disk_copy& one = *current_;
-    disk_part& part = *idle_.back();
-    part.of = &one;
-    part.index = one.next++;
+    disk_operation& operation = *idle_.back();
+    operation.of = &one;
+    operation.index = one.next++;
     try {
-      transfer.prepare(part);
+      transfer.prepare(operation);
     } catch (...) {
       one.why = core::current_failure();
       retire(transfer, one);
@@ -72,14 +72,14 @@ void disk_channel::start_some(disk_transfer& transfer) noexcept {
     }
     idle_.pop_back();
     ++one.under_way;
-    engine_->start(part.request);
-    transfer.meanwhile(part);
+    engine_->start(operation.request);
+    transfer.meanwhile(operation);
   }
 }
 
-// The system may do a part of what it was asked: the rest is asked for again.
-bool disk_channel::goes_on(disk_part& part) noexcept {
-  disk_request& r = part.request;
+// The system may transfer fewer bytes than requested: the rest is requested again.
+bool disk_channel::goes_on(disk_operation& operation) noexcept {
+  disk_request& r = operation.request;
   if (r.result <= 0 || r.result >= r.bytes) return false;
   r.memory += r.result;
   r.offset += static_cast<std::uint64_t>(r.result);
@@ -88,18 +88,18 @@ bool disk_channel::goes_on(disk_part& part) noexcept {
   return true;
 }
 
-void disk_channel::take_back(disk_transfer& transfer, disk_part& part) noexcept {
-  disk_copy& one = *part.of;
+void disk_channel::take_back(disk_transfer& transfer, disk_operation& operation) noexcept {
+  disk_copy& one = *operation.of;
   --one.under_way;
   try {
     if (one.why.code == VELO_OK) {
-      check_result(transfer, part);
-      transfer.complete(part);
+      check_result(transfer, operation);
+      transfer.complete(operation);
     } else {
-      transfer.abandon(part);
+      transfer.abandon(operation);
     }
   } catch (...) {
-    transfer.abandon(part);
+    transfer.abandon(operation);
     one.why = core::current_failure();
   }
   retire(transfer, one);
@@ -112,11 +112,11 @@ void disk_channel::retire(disk_transfer& transfer, disk_copy& one) noexcept {
   if (current_ == &one) current_ = nullptr;
 }
 
-void disk_channel::check_result(disk_transfer& transfer, disk_part& part) {
-  const disk_request& r = part.request;
+void disk_channel::check_result(disk_transfer& transfer, disk_operation& operation) {
+  const disk_request& r = operation.request;
   if (r.result > 0) return;
   const char* verb = r.writes ? "written" : "read";
-  core::fail(VELO_ERR_IO, "", core::text("%s %s", transfer.name(part).buffer, verb),
+  core::fail(VELO_ERR_IO, "", core::text("%s %s", transfer.name(operation).buffer, verb),
              core::text("%u bytes of it not %s", r.bytes, verb),
              r.result == 0 ? "the end of the file" : std::strerror(static_cast<int>(-r.result)));
 }

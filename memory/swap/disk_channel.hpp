@@ -1,10 +1,10 @@
 // One direction of the disk tier: several pages on their way between memory and files.
 //
-// A transfer says what each page's request is and what follows its end; the channel keeps as many
-// requests under way as there are parts, of one copy after another. A part has staging memory of
-// one block, aligned as O_DIRECT wants it, for pages whose own memory is not. Of a copy that fails
-// nothing more is started, and it has ended when what is under way of it has come back; the others
-// go on. One thread at a time. Asks nobody for memory.
+// A transfer makes each page's request and handles its completion; the channel keeps as many
+// requests under way as there are operations, for one copy after another. An operation has staging
+// memory of one block, aligned for O_DIRECT, for pages whose own memory is not aligned. A copy that
+// fails starts no more requests and ends when those under way are complete; other copies go on. One
+// thread at a time. Allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace velo::memory {
 
-// Where a page is in a file.
+// The position of a page in a file.
 struct disk_page {
   std::uint64_t offset = 0;
   std::uint32_t stored = 0;    // bytes; 0: nowhere
-  std::uint32_t checksum = 0;  // of what the page is in memory
+  std::uint32_t checksum = 0;  // of the page's bytes in memory
   std::uint16_t file = 0;
   bool packed = false;
 };
@@ -31,13 +31,13 @@ struct disk_page {
 struct disk_copy {
   tier::copy what;
   std::uint64_t next = 0, end = 0;  // pages of its object that have not begun
-  int under_way = 0;                // parts
+  int under_way = 0;                // operations
   int untried = 0;                  // pages that are not to be packed
   bool used = false;                // by a copy that has not ended
   core::failure why;                // code VELO_OK: it has not failed
 };
 
-struct disk_part {
+struct disk_operation {
   disk_request request;
   char* staging = nullptr;
   disk_copy* of = nullptr;
@@ -50,13 +50,13 @@ struct disk_part {
 
 class disk_transfer {
  public:
-  virtual bool next(disk_copy& one) noexcept = 0;            // false: none is ready
-  virtual void prepare(disk_part& part) = 0;                 // throws: it does not start
-  virtual void meanwhile(disk_part&) noexcept {}             // while it is under way
-  virtual void complete(disk_part& part) = 0;                // all bytes are there; throws
-  virtual void abandon(disk_part&) noexcept {}               // its copy failed
-  virtual void done(const disk_copy& one) noexcept = 0;      // nothing of it is under way any more
-  virtual core::text name(const disk_part& part) const = 0;  // of the page, for a failure
+  virtual bool next(disk_copy& one) noexcept = 0;        // false: none is ready
+  virtual void prepare(disk_operation& operation) = 0;   // throws: it does not start
+  virtual void meanwhile(disk_operation&) noexcept {}    // while it is under way
+  virtual void complete(disk_operation& operation) = 0;  // all bytes are there; throws
+  virtual void abandon(disk_operation&) noexcept {}      // its copy failed
+  virtual void done(const disk_copy& one) noexcept = 0;  // nothing of it is under way any more
+  virtual core::text name(const disk_operation& operation) const = 0;  // of the page, for a failure
 
  protected:
   ~disk_transfer() = default;
@@ -77,19 +77,20 @@ class disk_channel {
  private:
   bool has_page(disk_transfer& transfer) noexcept;
   void start_some(disk_transfer& transfer) noexcept;
-  bool goes_on(disk_part& part) noexcept;
-  void take_back(disk_transfer& transfer, disk_part& part) noexcept;
+  bool goes_on(disk_operation& operation) noexcept;
+  void take_back(disk_transfer& transfer, disk_operation& operation) noexcept;
   void retire(disk_transfer& transfer, disk_copy& one) noexcept;
-  static void check_result(disk_transfer& transfer, disk_part& part);
+  static void check_result(disk_transfer& transfer, disk_operation& operation);
 
   std::unique_ptr<disk_engine> engine_;
   core::memory_source& source_;
   const std::uint64_t bytes_;
   void* memory_;
   char* scratch_;
-  std::vector<disk_part> parts_;
-  std::vector<disk_part*> idle_;
-  std::vector<disk_copy> copies_;  // one more than parts: each but the current has one under way
+  std::vector<disk_operation> operations_;
+  std::vector<disk_operation*> idle_;
+  std::vector<disk_copy>
+      copies_;  // one more than operations: each but the current has one under way
   disk_copy* current_ = nullptr;
 };
 

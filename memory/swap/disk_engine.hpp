@@ -1,8 +1,8 @@
 // How the disk tier reads and writes files: several requests under way at a time.
 //
-// One thread starts requests and takes back those that are done, in any order. A request stays
-// where it is, and its memory stays, until it has come back; an engine is not destroyed before all
-// have. Two engines: io_uring, where the system lets us have one, and threads that read and write.
+// One thread starts requests and collects those that are complete, in any order. A request and its
+// memory stay in place until it is complete; an engine is destroyed after all are. There are two
+// engines: io_uring, where the system allows it, and threads that read and write.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The file is made inside a directory that was opened first, so that what is checked and what is
-// used are one directory.
+// The file is made inside a directory that was opened first, so that the checks and the file refer
+// to the same directory.
 #include "memory/swap/disk_file.hpp"
 
 #include <fcntl.h>
@@ -48,7 +48,7 @@ int open_nameless(int directory, int extra) {
   return openat(directory, ".", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC | extra, owner_alone);
 }
 
-// Where the file system knows none: a name that nobody can guess, gone at once.
+// For file systems without nameless files: an unguessable name that is removed at once.
 int open_unlinked(int directory, int extra) {
   for (int tries = 0; tries < 16; ++tries) {
     std::uint64_t random = 0;

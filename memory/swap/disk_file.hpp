@@ -1,9 +1,9 @@
-// A file without a name that the disk tier keeps pages in, and the map of its space.
+// A nameless file that holds the disk tier's pages, and the map of its space.
 //
-// The file ends with its last descriptor, so with the process. It grows in steps that the file
-// system is asked to have ready: a full disk is found before anything is written. Space is counted
-// in sectors of 4 KiB, a bit for each; what is given back is found again from where the last search
-// ended. Giving back asks nobody for memory. Thread-safe. Cost: a lock and a few words of the map,
+// The file ends with its last descriptor, thus with the process. It grows in steps of preallocated
+// space, so that a full disk is detected before anything is written. Space is counted in sectors of
+// 4 KiB, a bit for each; a search begins where the last one ended. Giving space back allocates
+// nothing. Thread-safe. Cost: a lock and a few words of the map,
 // in a file of 100 GiB with no room left 0.2 ms.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace velo::memory {
 
 class disk_file {
  public:
-  static constexpr std::uint64_t sector = 4096;  // what O_DIRECT reads and writes are multiples of
+  static constexpr std::uint64_t sector = 4096;  // the unit of O_DIRECT
 
   // direct: ask for O_DIRECT. Throws VELO_ERR_IO naming the directory.
   disk_file(std::string directory, bool direct);
@@ -28,7 +28,7 @@ class disk_file {
   bool is_direct() const noexcept { return direct_; }
   const std::string& directory() const noexcept { return directory_; }
 
-  // Where `bytes` bytes, whole sectors, may be written. Throws VELO_ERR_IO (no space), MEMORY.
+  // Reserves `bytes` bytes, whole sectors; their offset. Throws VELO_ERR_IO (no space), MEMORY.
   std::uint64_t take(std::uint64_t bytes);
   void give(std::uint64_t offset, std::uint64_t bytes) noexcept;
 

@@ -1,4 +1,4 @@
-// What becomes of a page on its way out and on its way back.
+// A page on its way to the file and back.
 #include "memory/swap/disk_tier.hpp"
 
 #include <algorithm>
@@ -80,7 +80,7 @@ class disk_tier::disk_image final : public tier::image {
   std::atomic<std::uint64_t> stored_{0};
 };
 
-// What both directions have in common.
+// The part that both directions share.
 class disk_tier::pages : public disk_transfer {
  public:
   pages(disk_tier& tier, copies& all) : tier_(tier), all_(all) {}
@@ -94,38 +94,39 @@ class disk_tier::pages : public disk_transfer {
   void done(const disk_copy& one) noexcept override {
     all_.done(one.what, one.why.code == VELO_OK ? nullptr : &one.why);
   }
-  text name(const disk_part& part) const override {
+  text name(const disk_operation& operation) const override {
     return text("page %llu, %u bytes at %llu of a file in %s,",
-                static_cast<unsigned long long>(part.index), part.page.stored,
-                static_cast<unsigned long long>(part.page.offset),
-                tier_.files_[part.page.file]->directory().c_str());
+                static_cast<unsigned long long>(operation.index), operation.page.stored,
+                static_cast<unsigned long long>(operation.page.offset),
+                tier_.files_[operation.page.file]->directory().c_str());
   }
 
  protected:
   ~pages() = default;
 
-  static disk_image& image_of(const disk_part& part) {
-    return static_cast<disk_image&>(*part.of->what.there);
+  static disk_image& image_of(const disk_operation& operation) {
+    return static_cast<disk_image&>(*operation.of->what.there);
   }
-  void set_memory(disk_part& part) const {
-    const tier::copy& what = part.of->what;
-    const std::uint64_t begin = part.index * tier_.block_ - what.offset;
-    part.memory = what.memory + begin;
-    part.bytes = static_cast<std::uint32_t>(std::min(tier_.block_, what.bytes - begin));
+  void set_memory(disk_operation& operation) const {
+    const tier::copy& what = operation.of->what;
+    const std::uint64_t begin = operation.index * tier_.block_ - what.offset;
+    operation.memory = what.memory + begin;
+    operation.bytes = static_cast<std::uint32_t>(std::min(tier_.block_, what.bytes - begin));
   }
   // The request between the page and its own memory, or staging memory where that has to be.
-  void set_request(disk_part& part, bool writes, bool staged) const {
-    const disk_file& file = *tier_.files_[part.page.file];
-    const bool whole = part.bytes % disk_file::sector == 0 &&
-                       reinterpret_cast<std::uintptr_t>(part.memory) % disk_file::sector == 0;
-    part.staged = staged || (!whole && file.is_direct());
-    disk_request& r = part.request;
+  void set_request(disk_operation& operation, bool writes, bool staged) const {
+    const disk_file& file = *tier_.files_[operation.page.file];
+    const bool whole = operation.bytes % disk_file::sector == 0 &&
+                       reinterpret_cast<std::uintptr_t>(operation.memory) % disk_file::sector == 0;
+    operation.staged = staged || (!whole && file.is_direct());
+    disk_request& r = operation.request;
     r.file = file.descriptor();
     r.writes = writes;
-    r.memory = part.staged ? part.staging : part.memory;
-    r.bytes = part.staged ? core::round_up<std::uint32_t>(part.page.stored, disk_file::sector)
-                          : part.bytes;
-    r.offset = part.page.offset;
+    r.memory = operation.staged ? operation.staging : operation.memory;
+    r.bytes = operation.staged
+                  ? core::round_up<std::uint32_t>(operation.page.stored, disk_file::sector)
+                  : operation.bytes;
+    r.offset = operation.page.offset;
   }
 
   disk_tier& tier_;
@@ -138,34 +139,38 @@ class disk_tier::writing final : public disk_tier::pages {
  public:
   using pages::pages;
 
-  void prepare(disk_part& part) override {
-    set_memory(part);
-    const std::uint32_t packed = pack(part);
-    part.page = image_of(part).take(part.index, packed != 0 ? packed : part.bytes);
-    part.page.packed = packed != 0;
-    set_request(part, true, packed != 0);
-    if (!part.staged) return;
-    if (packed == 0) std::memcpy(part.staging, part.memory, part.bytes);
-    std::memset(part.staging + part.page.stored, 0, part.request.bytes - part.page.stored);
+  void prepare(disk_operation& operation) override {
+    set_memory(operation);
+    const std::uint32_t packed = pack(operation);
+    operation.page =
+        image_of(operation).take(operation.index, packed != 0 ? packed : operation.bytes);
+    operation.page.packed = packed != 0;
+    set_request(operation, true, packed != 0);
+    if (!operation.staged) return;
+    if (packed == 0) std::memcpy(operation.staging, operation.memory, operation.bytes);
+    std::memset(operation.staging + operation.page.stored, 0,
+                operation.request.bytes - operation.page.stored);
   }
-  void meanwhile(disk_part& part) noexcept override {
-    if (tier_.checks_) part.page.checksum = tier_.checksum_of(part, tier_.checking_out_);
+  void meanwhile(disk_operation& operation) noexcept override {
+    if (tier_.checks_) operation.page.checksum = tier_.checksum_of(operation, tier_.checking_out_);
   }
-  void complete(disk_part& part) override {
-    disk_page& there = image_of(part).pages[part.index];
-    image_of(part).give(there);
-    there = std::exchange(part.page, disk_page{});
+  void complete(disk_operation& operation) override {
+    disk_page& there = image_of(operation).pages[operation.index];
+    image_of(operation).give(there);
+    there = std::exchange(operation.page, disk_page{});
   }
-  void abandon(disk_part& part) noexcept override { image_of(part).give(part.page); }
+  void abandon(disk_operation& operation) noexcept override {
+    image_of(operation).give(operation.page);
+  }
 
  private:
   // The packed size, in staging memory; 0: not worth it.
-  std::uint32_t pack(disk_part& part) {
-    int& untried = part.of->untried;
-    if (!image_of(part).cold || (untried > 0 && untried-- > 0)) return 0;
-    const std::size_t most = part.bytes - part.bytes / 8;
-    const std::size_t size =
-        core::pack(part.memory, part.bytes, tier_.out_->scratch(), part.staging, most);
+  std::uint32_t pack(disk_operation& operation) {
+    int& untried = operation.of->untried;
+    if (!image_of(operation).cold || (untried > 0 && untried-- > 0)) return 0;
+    const std::size_t most = operation.bytes - operation.bytes / 8;
+    const std::size_t size = core::pack(operation.memory, operation.bytes, tier_.out_->scratch(),
+                                        operation.staging, most);
     if (size == 0) untried = tries_apart - 1;
     return static_cast<std::uint32_t>(size);
   }
@@ -175,28 +180,29 @@ class disk_tier::reading final : public disk_tier::pages {
  public:
   using pages::pages;
 
-  void prepare(disk_part& part) override {
-    set_memory(part);
-    part.page = image_of(part).pages[part.index];
-    set_request(part, false, part.page.packed);
+  void prepare(disk_operation& operation) override {
+    set_memory(operation);
+    operation.page = image_of(operation).pages[operation.index];
+    set_request(operation, false, operation.page.packed);
   }
-  void complete(disk_part& part) override {
-    if (part.page.packed) {
-      if (!core::unpack(part.staging, part.page.stored, tier_.in_->scratch(), part.memory,
-                        part.bytes))
-        refuse(part, text("it cannot be unpacked"));
-    } else if (part.staged) {
-      std::memcpy(part.memory, part.staging, part.bytes);
+  void complete(disk_operation& operation) override {
+    if (operation.page.packed) {
+      if (!core::unpack(operation.staging, operation.page.stored, tier_.in_->scratch(),
+                        operation.memory, operation.bytes))
+        refuse(operation, text("it cannot be unpacked"));
+    } else if (operation.staged) {
+      std::memcpy(operation.memory, operation.staging, operation.bytes);
     }
     if (!tier_.checks_) return;
-    const std::uint32_t found = tier_.checksum_of(part, tier_.checking_in_);
-    if (found != part.page.checksum)
-      refuse(part, text("its checksum is %08x and was %08x", found, part.page.checksum));
+    const std::uint32_t found = tier_.checksum_of(operation, tier_.checking_in_);
+    if (found != operation.page.checksum)
+      refuse(operation, text("its checksum is %08x and was %08x", found, operation.page.checksum));
   }
 
  private:
-  [[noreturn]] void refuse(const disk_part& part, const text& why) const {
-    fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page", why);
+  [[noreturn]] void refuse(const disk_operation& operation, const text& why) const {
+    fail(VELO_ERR_IO, "", text("%s as it was written", name(operation).buffer), "a damaged page",
+         why);
   }
 };
 
@@ -250,10 +256,10 @@ void disk_tier::read(copies& all) noexcept {
   in_->run(transfer);
 }
 
-std::uint32_t disk_tier::checksum_of(const disk_part& part,
+std::uint32_t disk_tier::checksum_of(const disk_operation& operation,
                                      std::atomic<std::uint64_t>& spent) noexcept {
   const auto begin = std::chrono::steady_clock::now();
-  const std::uint32_t sum = core::checksum(part.memory, part.bytes);
+  const std::uint32_t sum = core::checksum(operation.memory, operation.bytes);
   const auto time = std::chrono::steady_clock::now() - begin;
   spent.fetch_add(static_cast<std::uint64_t>(
                       std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()),

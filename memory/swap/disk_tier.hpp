@@ -1,12 +1,12 @@
 // The disk tier: an image is a list of pages of one block each, in one file or in several in turn.
 //
-// A page is written from the object's own memory where O_DIRECT can, else from staging memory; a
-// tail is filled up with zeros to a whole sector there. Its checksum is worked out while it is on
-// its way, and compared when it is back. A page that is written again goes to a new place before
-// its old one is given up: a failure leaves the old page. Pages of cold objects are packed where
-// that saves an eighth of a block; where it does not, the next fifteen are not tried. Cost: with
-// the default of 8 blocks of 1 MiB under way what the disk gives, and a seventh of a nanosecond a
-// byte of the lane's thread for checksums.
+// A page is written from the object's own memory where O_DIRECT can, else from staging memory,
+// where a tail is padded with zeros to a whole sector. Its checksum is computed while it is
+// written, and compared when it is read. A page that is written again goes to new sectors before
+// the old ones are given up, so that a failure leaves the old page. Pages of cold objects are
+// packed where that saves an eighth of a block; where it does not, the next fifteen are not tried.
+// Cost: with the default of 8 blocks of 1 MiB under way what the disk gives, and a seventh of a
+// nanosecond a byte of the lane's thread for checksums.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,8 @@ class disk_tier final : public tier {
   class reading;
 
   void choose_engine(core::memory_source& memory, const velo_swap_desc& desc);
-  std::uint32_t checksum_of(const disk_part& part, std::atomic<std::uint64_t>& spent) noexcept;
+  std::uint32_t checksum_of(const disk_operation& operation,
+                            std::atomic<std::uint64_t>& spent) noexcept;
 
   const std::uint64_t block_;
   const bool checks_;

@@ -1,4 +1,4 @@
-// Blocks come and go in the order of the host's calls: the swap's threads are those that use them.
+// Blocks are allocated and freed without a stream: only the swap's threads use them.
 #include "memory/swap/host_tier.hpp"
 
 #include <cstring>

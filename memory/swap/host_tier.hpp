@@ -1,7 +1,7 @@
 // The host tier: an image is a block of a pool, a copy is one memcpy.
 //
-// The pool is the caller's, or one of the tier's own, which keeps the pages of images that ended
-// for those that come: pages touched for the first time cost more than the copy. Cost: the copy.
+// The pool is the caller's, or the tier's own, which keeps the pages of ended images for new ones:
+// touching pages for the first time costs more than the copy. Cost: the copy.
 #pragma once
 
 #include <atomic>

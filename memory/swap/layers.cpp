@@ -1,8 +1,8 @@
-// Buckets of layers: what a layer's forward pass keeps leaves behind it, and returns while the
-// layer above is in its backward pass.
+// Buckets of layers: the objects that a layer's forward pass keeps are swapped out after it, and
+// return during the backward pass of the next layer.
 //
-// A bucket lists numbers; those of objects that were dropped, or that a later layer took over, go
-// when the bucket is next looked at. Cost: the copies of its objects.
+// A bucket is a list of object numbers; those of objects that were dropped, or moved to a later
+// layer, are removed when the bucket is next used. Cost: the copies of its objects.
 #include <algorithm>
 
 #include "core/handle/failure.hpp"

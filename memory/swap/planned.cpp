@@ -3,12 +3,12 @@
 //
 // The host says when a stage begins. All moves of the stage are queued then: its copies wait for
 // the stage before to be over, for the copy of the same buffer before them, and for the copies out
-// that their place still waits for (swap_stay::room). What the stage itself needs, contents and
-// room for what it makes, its stream waits for. Every wait is for what stands earlier in the
-// schedule, so waits form no circle, and whatever the copies really take, two buffers never share
-// an address: the plan's seconds decide what moves when, never what is right. After a failure the
-// step can only be ended. The arena, where it is the pool's, stays with the swap for the next step
-// of its size on the same stream.
+// that their addresses still wait for (swap_stay::room). The stage's stream waits for the contents
+// that the stage needs and the room for those that it makes. Every wait is for an earlier move of
+// the schedule, so that waits form no cycle, and however long the copies take, two buffers never
+// share an address: the plan's seconds decide only when buffers move. After a failure the step can
+// only be ended. The arena, where it is the pool's, stays with the swap for the next step of its
+// size on the same stream.
 //
 // Cost of a stage: a copy for each move that copies, and O(its buffers).
 #include <algorithm>
@@ -172,7 +172,7 @@ void* swap::planned::memory_of(std::int64_t buffer) const {
   return o.memory;
 }
 
-// What of it is in the tier goes when its copies are done.
+// The tier's copy of the object is dropped when its copies are done.
 void swap::planned::let_go(object_ptr& of) {
   if (of == nullptr) return;
   {

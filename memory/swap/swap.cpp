@@ -1,5 +1,4 @@
-// Objects: what a call checks and changes. What it queues, and what becomes of that, is in
-// copies.cpp.
+// Objects: the checks and changes of each call. The copies that calls queue are in copies.cpp.
 #include "memory/swap/swap.hpp"
 
 #include <algorithm>
@@ -82,7 +81,7 @@ swap::~swap() {
   }
 }
 
-// Memory that somebody gave back before us is not there to be given back.
+// Memory that was already freed elsewhere is not freed again.
 void swap::release(const object& o, char* memory, velo_stream stream) noexcept {
   if (memory == nullptr) return;
   try {
@@ -127,8 +126,8 @@ void swap::require_droppable(const object& o) const {
   if (o.updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
 }
 
-// What is not queued for is given up at once; else behind the last copy and the stream. No copy may
-// touch the caller's memory when he has it back: without a queue to wait in he waits here.
+// An object without queued copies is dropped at once, else after its last copy and the stream. No
+// copy may touch the caller's memory once it is his again: without a queue, the call waits here.
 void swap::drop(std::uint64_t id, velo_stream stream) {
   const object_ptr o = find(id);
   const bool waits_here =
@@ -163,7 +162,7 @@ core::work_ptr<swap::discard> swap::discarded(const object_ptr& o,
   return piece;
 }
 
-// With the object's lock: what the tier has of it goes when its copies are done.
+// With the object's lock: the tier's copy is dropped when its copies are done.
 void swap::discard_behind(const object_ptr& o) {
   in_->submit(discarded(o, nullptr));
 }

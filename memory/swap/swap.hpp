@@ -1,16 +1,16 @@
-// What is behind velo_swap, from large to small:
+// The swap manager behind velo_swap, from large to small:
 //
 // - a swap has objects, known by numbers, a tier (tier.hpp) that keeps their contents while they
 //   are out, and a lane for each direction, whose work waits: it never has a context's turn;
 // - a copy is a piece of work on a lane. It waits for the stream it was ordered behind and for the
 //   copy of the same object before it, which may be on the other lane, and then hands itself to the
 //   tier, with those queued behind it whose waits are over (copies.cpp);
-// - how a copy ended stands with the point that it passed, so that whoever waits for that copy
-//   learns of that failure, whatever happened to the object since;
-// - on top stand buckets of layers (layers.cpp), the update in slices (update.cpp) and steps of
+// - the result of a copy is stored with the point that it passed, so that a waiter learns of that
+//   copy's failure, whatever happened to the object since;
+// - on top are buckets of layers (layers.cpp), the update in slices (update.cpp) and steps of
 //   planned swaps (planned.cpp).
 //
-// Every wait is for what was queued by an earlier call, so waits form no circle. A lane's work
+// Every wait is for work queued by an earlier call, so that waits form no cycle. A lane's work
 // never throws: a failure is the object's. An object's lock guards its state, the swap's its
 // tables; neither is held while something is copied, allocated or waited for. Thread-safe. Cost of
 // a call: two allocations, two markers in queues.

@@ -1,11 +1,11 @@
 // A tier: where the contents of objects wait while they are not in memory.
 //
-// An image is what one object is in a tier; its end gives the space back. A tier asks for copies as
-// it has room for them, so that the end of one overlaps the beginning of the next. Writes come from
-// one thread and reads from another, one call of each at a time, and both may be under way at once;
-// images are made and end on any thread. Offsets are multiples of the granule. Addresses are those
-// of the memory that objects live in, which a tier for a device's memory reads and writes by its
-// own means: nobody but the tier looks at their bytes.
+// An image is an object's copy in a tier; destroying it gives the space back. A tier asks for
+// copies as it has room for them, so that the end of one overlaps the beginning of the next. Writes
+// come from one thread and reads from another, one call of each at a time, and both may be under
+// way at once; images are made and end on any thread. Offsets are multiples of the granule.
+// Addresses may be those of a device's memory, which a tier for it reads and writes by its own
+// means: only the tier touches the bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // io_uring through liburing, which is linked into the library: a ring of `depth` entries for each
-// direction of a swap. A container or a kernel may refuse rings altogether, and an old kernel may
-// know no reads and writes: both are seen when the ring is made.
+// direction of a swap. A container or a kernel may refuse rings, and an old kernel may lack
+// reads and writes: both are detected when the ring is made.
 #include <liburing.h>
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Which way of working is next, with which aim, and for how long.
+// The order in which heuristics and search take turns, their aims, and how long each runs.
 #include "memory/plan/solver/component.hpp"
 
 #include <algorithm>
@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
 constexpr std::int64_t first_nodes = 100;        // of a run in the first round
 constexpr std::int64_t closeness = 20000;        // part of the goal that is not worth another sweep
-constexpr int first_patience = 20;   // rounds of orders that may get no better before search begins
+constexpr int most_stalled_rounds =
+    20;                              // rounds of orders that may get no better before search begins
 constexpr int rounds_per_run = 1;    // of orders, for each run of search
 constexpr int runs_per_halfway = 1;  // runs at the goal for each halfway run
 
@@ -65,8 +66,8 @@ plan_deadline::plan_deadline(double seconds)
     : end_(clock::now() + std::chrono::duration_cast<clock::duration>(
                               std::chrono::duration<double>(std::min(seconds, 1e6)))) {}
 
-plan_group::plan_group(const std::vector<lifetime>& all, std::vector<std::int32_t> members,
-                       std::uint64_t seed, std::size_t number)
+plan_component::plan_component(const std::vector<lifetime>& all, std::vector<std::int32_t> members,
+                               std::uint64_t seed, std::size_t number)
     : members_(std::move(members)),
       seed_(seed + number),
       random_(seed_),
@@ -76,18 +77,18 @@ plan_group::plan_group(const std::vector<lifetime>& all, std::vector<std::int32_
   least_ = largest_live(buffers_);
 }
 
-void plan_group::try_heuristics(std::int64_t goal, const plan_deadline& end) {
+void plan_component::try_heuristics(std::int64_t goal, const plan_deadline& end) {
   const plan_sweep sweep(buffers_);
   keep(sweep.by_best_fit());
   goal = grained(std::max(goal, least_));
   try_both_ends(sweep, goal, end);
   if (buffers_.size() > most_in_orders) return;
   orders_ = std::make_unique<plan_orders>(buffers_, seed_);
-  while (height_ > goal && !end.over() && orders_->patience() < first_patience)
+  while (height_ > goal && !end.over() && orders_->stalled_rounds() < most_stalled_rounds)
     keep(orders_->next(goal));
 }
 
-bool plan_group::search_once(std::int64_t goal, const plan_deadline& end) {
+bool plan_component::search_once(std::int64_t goal, const plan_deadline& end) {
   if (!prepared_) prepare();
   goal = grained(std::max(goal, least_));
   if (orders_ == nullptr && search_ == nullptr) return false;
@@ -102,11 +103,11 @@ bool plan_group::search_once(std::int64_t goal, const plan_deadline& end) {
   return true;
 }
 
-void plan_group::write(std::vector<std::int64_t>& offsets) const {
+void plan_component::write(std::vector<std::int64_t>& offsets) const {
   for (std::size_t x = 0; x < members_.size(); ++x) offsets[members_[x]] = offsets_[x];
 }
 
-void plan_group::keep(std::vector<std::int64_t> offsets) {
+void plan_component::keep(std::vector<std::int64_t> offsets) {
   const std::int64_t height = height_of(buffers_, offsets);
   if (!offsets_.empty() && height >= height_) return;
   height_ = height;
@@ -114,13 +115,13 @@ void plan_group::keep(std::vector<std::int64_t> offsets) {
 }
 
 // The ceiling closes in on the lowest that is reached.
-void plan_group::try_both_ends(const plan_sweep& sweep, std::int64_t goal,
-                               const plan_deadline& end) {
+void plan_component::try_both_ends(const plan_sweep& sweep, std::int64_t goal,
+                                   const plan_deadline& end) {
   std::int64_t low = goal, ceiling = goal;
   while (height_ > low + std::max(goal / closeness, grain_) && !end.over()) {
-    for (const double part : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
+    for (const double fraction : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
       std::vector<std::int64_t> offsets =
-          sweep.from_both_ends(sweep.length_of(part), ceiling, [&] { return end.over(); });
+          sweep.from_both_ends(sweep.length_of(fraction), ceiling, [&] { return end.over(); });
       if (offsets.empty()) return;
       keep(std::move(offsets));
       if (height_ <= ceiling || end.over()) break;
@@ -130,7 +131,7 @@ void plan_group::try_both_ends(const plan_sweep& sweep, std::int64_t goal,
   }
 }
 
-void plan_group::prepare() {
+void plan_component::prepare() {
   prepared_ = true;
   std::vector<std::int32_t> every(buffers_.size());
   std::iota(every.begin(), every.end(), 0);
@@ -139,7 +140,7 @@ void plan_group::prepare() {
   if (problem_.buffers() > 0) search_ = std::make_unique<plan_search>(problem_);
 }
 
-void plan_group::run(std::int64_t ceiling, bool halfway, const plan_deadline& end) {
+void plan_component::run(std::int64_t ceiling, bool halfway, const plan_deadline& end) {
   const std::size_t round = runs_ / strategies;
   search_strategy strategy =
       round % 2 == 0 ? first_strategies[(runs_ + shift_) % strategies] : drawn_strategy(random_);

@@ -1,9 +1,11 @@
-// A group of buffers that meets no other: its best placement so far, and what lowers it.
+// A component: buffers that overlap in time with each other, directly or through others, and with
+// no buffer outside. It holds its best placement so far and lowers it.
 //
-// Heuristics come first, then orders that learn and runs of search take turns, of which search has
-// nearly all of the time. Of every other run of search the aim lies between the goal and what has
-// been reached, nearer to the one or the other as such runs succeed or fail. Several threads may
-// each have a group of the same buffers: their numbers make them go different ways.
+// Heuristics come first; then orders that learn and runs of search take turns, and search gets
+// nearly all of the time. Every other run of search aims between the goal and the best height so
+// far, closer to the goal while such runs succeed and further from it while they fail. Several
+// threads may
+// each have a component of the same buffers, which their numbers make search differently.
 #pragma once
 
 #include <atomic>
@@ -13,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "memory/plan/solver/orders.hpp"
 #include "memory/plan/placement.hpp"
+#include "memory/plan/solver/orders.hpp"
 #include "memory/plan/solver/problem.hpp"
 #include "memory/plan/solver/random.hpp"
 #include "memory/plan/solver/search.hpp"
@@ -24,7 +26,7 @@ namespace velo::memory {
 
 constexpr std::size_t most_in_orders = 20000;  // buffers for the O(n * n) heuristics
 
-// When to end: the time is up, or somebody has found what all look for.
+// The end of the search: the time is up, or a thread has finished the problem.
 class plan_deadline {
  public:
   using clock = std::chrono::steady_clock;
@@ -37,15 +39,15 @@ class plan_deadline {
   std::atomic<bool> settled_{false};
 };
 
-class plan_group {
+class plan_component {
  public:
   // members: indexes of its buffers among all; number: of the thread, from 0.
-  plan_group(const std::vector<lifetime>& all, std::vector<std::int32_t> members,
-             std::uint64_t seed, std::size_t number);
+  plan_component(const std::vector<lifetime>& all, std::vector<std::int32_t> members,
+                 std::uint64_t seed, std::size_t number);
 
   std::int64_t height() const { return height_; }
   void try_heuristics(std::int64_t goal, const plan_deadline& end);
-  // One run of search; the first makes the search. False: no run can lower this group any more.
+  // One run of search; the first makes the search. False: no run can lower this component any more.
   bool search_once(std::int64_t goal, const plan_deadline& end);
   void write(std::vector<std::int64_t>& offsets) const;  // by buffer among all
 
@@ -54,7 +56,7 @@ class plan_group {
   void try_both_ends(const plan_sweep& sweep, std::int64_t goal, const plan_deadline& end);
   void prepare();
   void run(std::int64_t ceiling, bool halfway, const plan_deadline& end);
-  // Offsets below a ceiling that is no sum of sizes would be none either.
+  // Heights are multiples of the grain: a ceiling is rounded down to one.
   std::int64_t grained(std::int64_t ceiling) const { return ceiling - ceiling % grain_; }
 
   std::vector<std::int32_t> members_;
@@ -62,7 +64,7 @@ class plan_group {
   std::vector<std::int64_t> offsets_;
   std::int64_t grain_ = 0;  // divides all sizes
   std::int64_t height_ = 0;
-  std::int64_t least_ = 0;  // no placement of this group is lower
+  std::int64_t least_ = 0;  // no placement of this component is lower
   std::uint64_t seed_;
   plan_random random_;
   std::unique_ptr<plan_orders> orders_;
@@ -71,8 +73,8 @@ class plan_group {
   std::unique_ptr<plan_search> search_;
   std::int64_t nodes_ = 0;
   std::size_t runs_ = 0;
-  const std::size_t shift_;  // where in the list of strategies to begin
-  double nearness_ = 0.5;    // where between goal (0) and height (1) a halfway run aims
+  const std::size_t shift_;  // the first strategy of the list
+  double nearness_ = 0.5;    // a halfway run's aim between goal (0) and height (1)
 };
 
 }  // namespace velo::memory

@@ -1,4 +1,4 @@
-// Holes among what is placed are found by a walk in the order of address.
+// Holes between placed buffers are found by a walk in the order of address.
 #include "memory/plan/solver/greedy.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ bool meet(const lifetime& a, const lifetime& b) {
   return a.lower < b.upper && b.lower < a.upper;
 }
 
-// What is placed, in the order of address.
+// The buffers placed so far, by address.
 struct placed_buffer {
   std::int64_t offset;
   lifetime buffer;

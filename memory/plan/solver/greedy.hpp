@@ -1,4 +1,4 @@
-// One-pass heuristics by an order of the buffers: what a search starts from.
+// One-pass heuristics by an order of the buffers, from which a search starts.
 #pragma once
 
 #include <cstdint>

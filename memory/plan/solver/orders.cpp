@@ -1,4 +1,5 @@
-// Ranks are places in the order, less for what moves; sorting by them gives the next order.
+// A rank is a position in the order, lowered for buffers that move; sorting by rank gives the next
+// order.
 #include "memory/plan/solver/orders.hpp"
 
 #include <algorithm>

@@ -1,17 +1,16 @@
-// Placement by orders that learn: what comes to lie too high goes earlier the next time.
+// Placement by orders that learn: a buffer that ends too high is placed earlier in the next round.
 //
-// Buffers are placed one after another (greedy.hpp). Those that end above the goal are the ones
-// the order has treated badly: each moves towards the front by a part of its way, drawn at random,
-// and all are placed again. A few buffers decide the height of most problems, and this finds out
-// which. Several orders learn side by side; the one that got better last has the next round. A
-// round costs O(n * n).
+// Buffers are placed one after another (greedy.hpp). Each that ends above the goal moves towards
+// the front by a random fraction of its position, and all are placed again. A few buffers decide
+// the height of most problems, and this finds out which. Several orders learn side by side; the one
+// that improved last has the next round. A round costs O(n * n).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/solver/greedy.hpp"
 #include "memory/plan/placement.hpp"
+#include "memory/plan/solver/greedy.hpp"
 #include "memory/plan/solver/random.hpp"
 
 namespace velo::memory {
@@ -24,7 +23,7 @@ class plan_orders {
   std::vector<std::int64_t> next(std::int64_t goal);
 
   // Rounds since some order got better, at least.
-  int patience() const { return orders_.empty() ? 0 : least_stalled().stalled; }
+  int stalled_rounds() const { return orders_.empty() ? 0 : least_stalled().stalled; }
 
  private:
   struct learner {

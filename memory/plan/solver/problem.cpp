@@ -76,27 +76,27 @@ bool find_moments(plan_problem& problem, const std::vector<event>& events, std::
 }
 
 // Buffer i meets those of its first moment and those that begin in its later ones.
-bool find_meetings(plan_problem& problem, std::size_t most) {
+bool find_overlaps(plan_problem& problem, std::size_t most) {
   const int n = problem.buffers();
   std::vector<std::vector<std::int32_t>> beginning(problem.moment_count());
   for (int i = 0; i < n; ++i) beginning[problem.first[i]].push_back(i);
   for (int i = 0; i < n; ++i) {
     for (const std::int32_t other : problem.moments[problem.first[i]])
-      if (other != i) problem.meeting.numbers.push_back(other);
+      if (other != i) problem.overlapping.numbers.push_back(other);
     for (int m = problem.first[i] + 1; m <= problem.last[i]; ++m)
-      for (const std::int32_t other : beginning[m]) problem.meeting.numbers.push_back(other);
-    problem.meeting.begins.push_back(problem.meeting.numbers.size());
-    if (problem.meeting.numbers.size() > most) return false;
+      for (const std::int32_t other : beginning[m]) problem.overlapping.numbers.push_back(other);
+    problem.overlapping.begins.push_back(problem.overlapping.numbers.size());
+    if (problem.overlapping.numbers.size() > most) return false;
   }
   return true;
 }
 
-void find_twins(plan_problem& problem) {
+void find_duplicates(plan_problem& problem) {
   std::map<std::tuple<std::int32_t, std::int32_t, std::int64_t>, std::int32_t> seen;
   for (int i = 0; i < problem.buffers(); ++i) {
     const auto key = std::make_tuple(problem.first[i], problem.last[i], problem.sizes[i]);
     const auto found = seen.find(key);
-    problem.twin.push_back(found == seen.end() ? -1 : found->second);
+    problem.duplicate.push_back(found == seen.end() ? -1 : found->second);
     seen[key] = i;
   }
 }
@@ -109,9 +109,9 @@ plan_problem make_problem(const std::vector<lifetime>& all, const std::vector<st
   for (const std::int32_t i : named) problem.sizes.push_back(all[i].size);
   problem.first.assign(named.size(), -1);
   problem.last.assign(named.size(), -1);
-  if (!find_moments(problem, events_of(all, named), most) || !find_meetings(problem, most))
+  if (!find_moments(problem, events_of(all, named), most) || !find_overlaps(problem, most))
     return {};
-  find_twins(problem);
+  find_duplicates(problem);
   return problem;
 }
 

@@ -1,10 +1,10 @@
 // The structure of a placement problem that search walks over: maximal sets of buffers alive at one
-// time ("moments"), in the order of time, and which buffers meet.
+// time ("moments"), in the order of time, and which buffers overlap.
 //
 // Between two events nothing changes, and a moment whose buffers are all alive in a neighboring one
 // adds nothing: what remains are the maximal cliques of an interval graph, at most one for each
-// buffer. Every buffer spans a contiguous range of them, and two buffers meet when these ranges do.
-// O(n log n + total), where total counts buffers over all moments and over all meetings.
+// buffer. Every buffer spans a contiguous range of them, and two buffers overlap when these ranges
+// do. O(n log n + total), where total counts buffers over all moments and over all overlaps.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +35,8 @@ struct plan_problem {
   std::vector<std::int64_t> sizes;
   std::vector<std::int32_t> first, last;  // moments that a buffer spans, both inclusive
   number_lists moments;                   // the buffers of each moment
-  number_lists meeting;                   // the buffers that each buffer meets
-  std::vector<std::int32_t> twin;         // an earlier buffer of the same size and span, or -1
+  number_lists overlapping;               // the buffers that overlap each buffer in time
+  std::vector<std::int32_t> duplicate;    // an earlier buffer of the same size and span, or -1
 
   int buffers() const { return static_cast<int>(sizes.size()); }
   int moment_count() const { return static_cast<int>(moments.begins.size()) - 1; }

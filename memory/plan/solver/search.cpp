@@ -1,4 +1,4 @@
-// The search: decisions on a stack, what they changed on a trail, what is still to do on an agenda.
+// The search: decisions on a stack, their changes on a trail, open subproblems on an agenda.
 #include "memory/plan/solver/search.hpp"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ search_result plan_search::run(std::int64_t ceiling, const search_strategy& stra
   divide(-1, 0, arena_.size());
   const std::int64_t last = nodes_ + nodes;
   while (!agenda_.empty()) {
-    const part next = agenda_.back();
+    const subproblem next = agenda_.back();
     agenda_.pop_back();
     decisions_.push_back({next, -1, trail_.size(), agenda_.size(), arena_.size()});
     for (;;) {  // until a way is open, in the latest decision or in an earlier one
@@ -78,7 +78,8 @@ search_result plan_search::run(std::int64_t ceiling, const search_strategy& stra
 }
 
 // The placing of decision `to` has failed with all that followed: what it decided is excluded, and
-// where that leaves no way, what its part's parent decided. False when nothing is left to decide.
+// where that leaves no way, what its subproblem's parent decided. False when nothing is left to
+// decide.
 bool plan_search::go_back(std::int32_t to) {
   for (; to >= 0; to = decisions_[to].of.parent) {
     decisions_.resize(to + 1);
@@ -101,24 +102,25 @@ void plan_search::undo(std::size_t trail) {
   }
 }
 
-// Puts arena_[begin, end) on the agenda as parts that do not meet, the tightest on top. What spans
-// a whole part is placed at its top at once: whatever lay above it could change places with it.
+// Puts arena_[begin, end) on the agenda as subproblems that do not overlap in time, the tightest on
+// top. What spans a whole subproblem is placed at its top at once: any buffer above it could be
+// exchanged with it.
 void plan_search::divide(std::int32_t parent, std::size_t begin, std::size_t end) {
   const std::size_t agenda = agenda_.size();
   open_.assign(1, {parent, begin, end});
   while (!open_.empty()) {
-    const part of = strip(open_.back());
+    const subproblem of = strip(open_.back());
     open_.pop_back();
     if (of.begin == of.end) continue;
-    const std::size_t parts = open_.size();
+    const std::size_t subproblems = open_.size();
     split(of);
-    if (open_.size() == parts + 1) {  // it is one
+    if (open_.size() == subproblems + 1) {  // it is one
       agenda_.push_back(of);
       open_.pop_back();
     }
   }
   if (agenda_.size() - agenda < 2) return;
-  const auto tightness = [&](const part& of) {
+  const auto tightness = [&](const subproblem& of) {
     double least = std::numeric_limits<double>::max();
     for (std::size_t x = of.begin; x < of.end; ++x) {
       const std::int32_t m = problem_.first[arena_[x]];
@@ -126,12 +128,13 @@ void plan_search::divide(std::int32_t parent, std::size_t begin, std::size_t end
     }
     return least;
   };
-  std::stable_sort(agenda_.begin() + agenda, agenda_.end(),
-                   [&](const part& a, const part& b) { return tightness(a) > tightness(b); });
+  std::stable_sort(
+      agenda_.begin() + agenda, agenda_.end(),
+      [&](const subproblem& a, const subproblem& b) { return tightness(a) > tightness(b); });
 }
 
-// Places what spans all of a part at its top, again while that makes the part shorter.
-plan_search::part plan_search::strip(part of) {
+// Places what spans all of a subproblem at its top, again while that makes the subproblem shorter.
+plan_search::subproblem plan_search::strip(subproblem of) {
   for (;;) {
     std::int32_t first = problem_.moment_count(), last = -1;
     for (std::size_t x = of.begin; x < of.end; ++x) {
@@ -155,8 +158,9 @@ plan_search::part plan_search::strip(part of) {
   }
 }
 
-// Adds to open_ the parts into which a part falls between moments that no buffer spans together.
-void plan_search::split(const part& of) {
+// Adds to open_ the subproblems into which a subproblem falls between moments that no buffer spans
+// together.
+void plan_search::split(const subproblem& of) {
   std::int32_t first = problem_.moment_count(), last = -1;
   for (std::size_t x = of.begin; x < of.end; ++x) {
     first = std::min(first, problem_.first[arena_[x]]);
@@ -167,7 +171,7 @@ void plan_search::split(const part& of) {
     ++cover_[problem_.first[arena_[x]]];
     --cover_[problem_.last[arena_[x]]];
   }
-  std::int32_t spanning = 0, which = 0;  // cover_[m] becomes the number of m's part
+  std::int32_t spanning = 0, which = 0;  // cover_[m] becomes the number of m's subproblem
   for (std::int32_t m = first; m <= last; ++m) {
     spanning += cover_[m];
     cover_[m] = which;
@@ -179,7 +183,7 @@ void plan_search::split(const part& of) {
                 return cover_[problem_.first[a]] < cover_[problem_.first[b]];
               });
   }
-  part next = {of.parent, of.begin, of.begin};
+  subproblem next = {of.parent, of.begin, of.begin};
   while (next.end < of.end) {
     const std::int32_t number = cover_[problem_.first[arena_[next.begin]]];
     while (next.end < of.end && cover_[problem_.first[arena_[next.end]]] == number) ++next.end;
@@ -195,12 +199,12 @@ void plan_search::settle(std::int32_t buffer, std::int64_t offset) {
 }
 
 // Buffer i at low(i), everything it meets above it. False: some moment cannot hold the rest.
-bool plan_search::place(std::int32_t buffer, const part& of) {
+bool plan_search::place(std::int32_t buffer, const subproblem& of) {
   const std::int64_t end = low_[buffer] + problem_.sizes[buffer];
   settle(buffer, low_[buffer]);
   std::int32_t first = problem_.first[buffer], last = problem_.last[buffer];
   for (std::int32_t m = first; m <= last; ++m) set(floor_[m], end);
-  for (const std::int32_t other : problem_.meeting[buffer]) {
+  for (const std::int32_t other : problem_.overlapping[buffer]) {
     if (placed(other)) continue;
     if (postponed_[other]) set(postponed_[other], 0);  // the skyline holds it up now
     if (low_[other] >= end) continue;
@@ -211,13 +215,13 @@ bool plan_search::place(std::int32_t buffer, const part& of) {
   return raise_floors(first, last) && raise_postponed(of);
 }
 
-bool plan_search::postpone(std::int32_t buffer, const part& of) {
+bool plan_search::postpone(std::int32_t buffer, const subproblem& of) {
   set(postponed_[buffer], 1);
   return raise_postponed(of);
 }
 
-// A postponed buffer lies upon another one still to place: at the least end of those it meets.
-bool plan_search::raise_postponed(const part& of) {
+// A postponed buffer is on top of an unplaced one: at the least end of those that overlap it.
+bool plan_search::raise_postponed(const subproblem& of) {
   for (bool again = true; again;) {
     std::int32_t first = problem_.moment_count(), last = -1;
     for (std::size_t x = of.begin; x < of.end; ++x) {
@@ -225,7 +229,7 @@ bool plan_search::raise_postponed(const part& of) {
       if (!postponed_[i] || placed(i)) continue;
       if (is_held_up(i, held_by_[i])) continue;
       std::int64_t least = highest;
-      for (const std::int32_t other : problem_.meeting[i]) {
+      for (const std::int32_t other : problem_.overlapping[i]) {
         if (placed(other) || end_of(other) >= least) continue;
         least = end_of(other);
         held_by_[i] = other;
@@ -265,7 +269,8 @@ bool plan_search::raise_floors(std::int32_t first, std::int32_t last) {
 }
 
 // The buffer to place next: the preferred one of those that lie lowest at the chosen moment or,
-// while another one fits whole under it, that one: what is placed must not bury room others need.
+// while another one fits whole under it, that one: a placed buffer must not cover room that others
+// need.
 std::int32_t plan_search::choose(const decision& at) const {
   const std::int32_t moment = choose_moment(at);
   std::int32_t best = -1;
@@ -285,7 +290,7 @@ std::int32_t plan_search::choose(const decision& at) const {
   for (;;) {
     const std::int32_t upper = best;
     best = -1;
-    for (const std::int32_t other : problem_.meeting[upper])
+    for (const std::int32_t other : problem_.overlapping[upper])
       if (!placed(other) && low_[other] + problem_.sizes[other] <= low_[upper]) consider(other);
     if (best < 0) return upper;
   }
@@ -333,9 +338,9 @@ double plan_search::moment_score(std::int32_t m) const {
 
 // How gladly a buffer is placed now. Waste: the room lost under it, by how much can be lost there.
 double plan_search::preference(std::int32_t i) const {
-  const std::int32_t twin = problem_.twin[i];
-  if (twin >= 0 && !placed(twin) && low_[twin] <= low_[i])
-    return -std::numeric_limits<double>::max();  // twins are placed in order
+  const std::int32_t duplicate = problem_.duplicate[i];
+  if (duplicate >= 0 && !placed(duplicate) && low_[duplicate] <= low_[i])
+    return -std::numeric_limits<double>::max();  // duplicates are placed in order
   const double c = static_cast<double>(ceiling_), size = static_cast<double>(problem_.sizes[i]);
   const double length = problem_.last[i] - problem_.first[i] + 1;
   double waste = 0, weight = 0;
@@ -363,7 +368,8 @@ double plan_search::preference(std::int32_t i) const {
   return (weight - waste) * c * chance_[i] + size;
 }
 
-// How well what is placed at a neighboring moment covers the side of a buffer: whole 1, part less.
+// How well what is placed at a neighboring moment covers the side of a buffer: whole 1, partly
+// less.
 double plan_search::wall_share(std::int32_t moment, std::int64_t bottom, std::int64_t top) const {
   if (moment < 0 || moment >= problem_.moment_count() || floor_[moment] >= top) return 1;
   if (floor_[moment] <= bottom) return 0;

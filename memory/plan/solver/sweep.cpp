@@ -1,5 +1,4 @@
-// Two kinds of holes: indexed by size where the least is wanted, by address alone where the first
-// is.
+// Holes are indexed by size for best fit, and by address alone for first fit.
 #include "memory/plan/solver/sweep.hpp"
 
 #include <algorithm>
@@ -148,9 +147,9 @@ plan_sweep::plan_sweep(const std::vector<lifetime>& buffers)
   std::sort(lengths_.begin(), lengths_.end());
 }
 
-std::int64_t plan_sweep::length_of(double part) const {
+std::int64_t plan_sweep::length_of(double fraction) const {
   const auto last = static_cast<double>(lengths_.size() - 1);
-  return lengths_[static_cast<std::size_t>(part * last)];
+  return lengths_[static_cast<std::size_t>(fraction * last)];
 }
 
 std::vector<std::int64_t> plan_sweep::by_best_fit() const {

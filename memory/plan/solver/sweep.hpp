@@ -1,11 +1,11 @@
-// Placement in the order of time, for problems of any size: time passes once, what ends leaves a
-// hole, what begins takes one.
+// Placement in the order of time, for problems of any size: one pass over time, in which a buffer
+// that ends leaves a hole and a buffer that begins takes one.
 //
-// Without foresight a buffer takes the least hole that is large enough. With it, buffers that live
-// long go as low as they can and those that live briefly as high as they can below a ceiling, so
-// that the ones do not cut up the room of the others; a ceiling just above the bound is reached
-// surprisingly often. The order of events is worked out once for all passes. A pass costs
-// O(n log n) without foresight, O(n * holes) with it.
+// Best fit gives a buffer the smallest hole that is large enough. The pass from both ends puts
+// long-lived buffers as low as possible and short-lived ones as high as possible below a ceiling,
+// so that neither fragments the other's room; it often reaches a ceiling just above the bound. The
+// order of events is sorted once for all passes. A pass costs O(n log n) with best fit and
+// O(n * holes) from both ends.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ class plan_sweep {
   // Offsets by buffer.
   std::vector<std::int64_t> by_best_fit() const;
 
-  // Those that live longer than `brief` from the bottom, others from the ceiling. What finds no
-  // hole below it lies above. Empty: there were so many holes that the pass was not worth its end,
-  // or it was over(), which is asked every few buffers, before that.
+  // Places buffers that live longer than `brief` from the bottom, others from the ceiling; a buffer
+  // that fits nowhere below the ceiling goes above it. Empty: the pass was given up, since there
+  // were too many holes or over() was true, which is asked every few buffers.
   std::vector<std::int64_t> from_both_ends(std::int64_t brief, std::int64_t ceiling,
                                            const std::function<bool()>& over) const;
 
-  // The length that so large a part of the buffers, 0 to 1, does not exceed.
-  std::int64_t length_of(double part) const;
+  // The length that this fraction of the buffers, 0 to 1, does not exceed.
+  std::int64_t length_of(double fraction) const;
 
  private:
   const std::vector<lifetime>& buffers_;

@@ -1,4 +1,4 @@
-// Who comes to stand at which place, and who leaves it.
+// How a thread takes a page, and leaves it.
 #include "memory/pool/cache/cache_table.hpp"
 
 #include <sys/mman.h>
@@ -9,19 +9,19 @@
 namespace velo::memory {
 
 cache_table::cache_table() noexcept {
-  constexpr std::uint64_t bytes = count * sizeof(cache_place);
+  constexpr std::uint64_t bytes = count * sizeof(cache_page);
   if (memory_.reserve(bytes) && madvise(memory_.data(), bytes, MADV_WIPEONFORK) == 0)
-    places_ = static_cast<cache_place*>(memory_.data());
+    pages_ = static_cast<cache_page*>(memory_.data());
 }
 
 thread_cache* cache_table::add(pool& owner, char* base, std::uint32_t drains,
                                const void* handle) noexcept {
-  if (places_ == nullptr) return nullptr;
+  if (pages_ == nullptr) return nullptr;
   const std::uint64_t self = this_thread();
   for (const std::uint64_t number : {first_of(self), second_of(self)}) {
-    cache_place& here = places_[number];
-    std::uint64_t nobody = 0;
-    if (here.key.compare_exchange_strong(nobody, key_of(self, handle), std::memory_order_acquire))
+    cache_page& here = pages_[number];
+    std::uint64_t free = 0;
+    if (here.key.compare_exchange_strong(free, key_of(self, handle), std::memory_order_acquire))
       return new (here.cache) thread_cache(owner, base, drains);
   }
   return nullptr;
@@ -29,9 +29,9 @@ thread_cache* cache_table::add(pool& owner, char* base, std::uint32_t drains,
 
 bool cache_table::remove(thread_cache& ended) noexcept {
   const auto offset =
-      reinterpret_cast<std::uintptr_t>(&ended) - reinterpret_cast<std::uintptr_t>(places_);
-  if (places_ == nullptr || offset >= count * sizeof(cache_place)) return false;
-  places_[offset / sizeof(cache_place)].key.store(0, std::memory_order_release);
+      reinterpret_cast<std::uintptr_t>(&ended) - reinterpret_cast<std::uintptr_t>(pages_);
+  if (pages_ == nullptr || offset >= count * sizeof(cache_page)) return false;
+  pages_[offset / sizeof(cache_page)].key.store(0, std::memory_order_release);
   return true;
 }
 

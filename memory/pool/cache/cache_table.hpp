@@ -1,13 +1,13 @@
-// A pool's thread caches by thread: finding one's own takes three loads and no call.
+// A hash table of a pool's thread caches: a thread finds its own with three loads and no call.
 //
-// One comparison answers all that a fast call has to know. A place's key is thread + handle,
-// generation included, so a stale handle, another thread's place and an empty one (0) all differ;
-// in a child of a fork all places are zero (MADV_WIPEONFORK), so nothing is found there.
+// One comparison checks everything that a fast call depends on. The key of a page is thread +
+// handle, generation included, so that a stale handle, another thread's page and an empty page (0)
+// all differ; in a child of a fork all pages are zero (MADV_WIPEONFORK), so nothing is found there.
 //
-// A place is a page, chosen by the address of the thread's control block, so that neighboring
-// stacks have different ones. A thread may stand at a second place; where both are taken, or there
-// are no places, its cache is on the heap and found by pthread_getspecific. A place gets its page
-// with its first thread and keeps it.
+// A page is chosen by the address of the thread's control block, so that neighboring stacks have
+// different ones; a second page by a hash of it. Where both are taken, or there are no pages, the
+// cache is on the heap and found by pthread_getspecific. A page gets its memory with its first
+// thread and keeps it.
 #pragma once
 
 #include <pthread.h>
@@ -16,50 +16,50 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "memory/pool/heap/address_range.hpp"
 #include "memory/pool/cache/thread_cache.hpp"
+#include "memory/pool/heap/address_range.hpp"
 
 namespace velo::memory {
 
-struct cache_place {
+struct cache_page {
   alignas(64) std::byte cache[4096 - 64];
-  std::atomic<std::uint64_t> key;  // a fresh page, all zero, is nobody's
+  std::atomic<std::uint64_t> key;  // 0, as in a fresh page: free
 };
-static_assert(sizeof(cache_place) == 4096 && sizeof(thread_cache) <= sizeof(cache_place::cache));
+static_assert(sizeof(cache_page) == 4096 && sizeof(thread_cache) <= sizeof(cache_page::cache));
 
 class cache_table {
  public:
-  // Without places where the system has none, or cannot wipe them (Linux before 4.14).
+  // It has no pages where the system has no memory or cannot wipe them (Linux before 4.14).
   cache_table() noexcept;
   cache_table(const cache_table&) = delete;
   cache_table& operator=(const cache_table&) = delete;
 
-  cache_place* places() const noexcept { return places_; }  // nullptr: none
+  cache_page* pages() const noexcept { return pages_; }  // nullptr: none
 
-  // The cache of the calling thread, if it stands at its first place. handle: whom the caches
-  // serve; nullptr: the pool itself.
-  __attribute__((always_inline)) static thread_cache* find_first(cache_place* places,
+  // The cache of the calling thread, if it is in its first page. handle: of the pool; nullptr where
+  // the pool has none.
+  __attribute__((always_inline)) static thread_cache* find_first(cache_page* pages,
                                                                  const void* handle) noexcept {
-    if (__builtin_expect(places == nullptr, 0)) return nullptr;
-    return find(places, first_of(this_thread()), handle);
+    if (__builtin_expect(pages == nullptr, 0)) return nullptr;
+    return find(pages, first_of(this_thread()), handle);
   }
-  // At either.
+  // In either page.
   thread_cache* find(const void* handle) const noexcept {
-    thread_cache* found = find_first(places_, handle);
-    if (__builtin_expect(found != nullptr, 1) || places_ == nullptr) return found;
-    return find(places_, second_of(this_thread()), handle);
+    thread_cache* found = find_first(pages_, handle);
+    if (__builtin_expect(found != nullptr, 1) || pages_ == nullptr) return found;
+    return find(pages_, second_of(this_thread()), handle);
   }
 
-  // A new cache of the calling thread's; nullptr: there is no place for it.
+  // A new cache for the calling thread; nullptr: both of its pages are taken.
   thread_cache* add(pool& owner, char* base, std::uint32_t drains, const void* handle) noexcept;
-  // Frees the place of a cache that nobody uses any more; false: it has none.
+  // Frees the page of a cache that is no longer used; false: the cache is not in the table.
   bool remove(thread_cache& ended) noexcept;
 
  private:
   static constexpr std::uint64_t count = 256;
 
-  // Two threads' addresses differ by less than handles of two generations do: keys of a pool
-  // differ, and none is 0.
+  // Addresses of two threads differ by less than handles of two generations, so that all keys of a
+  // pool differ, and none is 0.
   static std::uint64_t key_of(std::uint64_t thread, const void* handle) noexcept {
     return thread + reinterpret_cast<std::uintptr_t>(handle);
   }
@@ -72,17 +72,16 @@ class cache_table {
     return static_cast<std::uint64_t>(pthread_self());
 #endif
   }
-  // Numbers of places.
+  // Page numbers.
   static std::uint64_t first_of(std::uint64_t thread) noexcept {
-    return thread / sizeof(cache_place) % count;
+    return thread / sizeof(cache_page) % count;
   }
   static std::uint64_t second_of(std::uint64_t thread) noexcept {
     return thread * 0x9e3779b97f4a7c15u >> 56;
   }
-  __attribute__((always_inline)) static thread_cache* find(cache_place* places,
-                                                           std::uint64_t number,
+  __attribute__((always_inline)) static thread_cache* find(cache_page* pages, std::uint64_t number,
                                                            const void* handle) noexcept {
-    cache_place& here = places[number];
+    cache_page& here = pages[number];
     const std::uint64_t key = here.key.load(std::memory_order_relaxed);
     return __builtin_expect(key == key_of(this_thread(), handle), 1)
                ? reinterpret_cast<thread_cache*>(here.cache)
@@ -90,7 +89,7 @@ class cache_table {
   }
 
   sparse_array memory_;
-  cache_place* places_ = nullptr;
+  cache_page* pages_ = nullptr;
 };
 
 }  // namespace velo::memory

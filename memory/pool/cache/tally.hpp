@@ -1,14 +1,16 @@
-// What one thread has taken and given back, and how the pool's highest values come from that.
+// A tally counts the bytes that one thread has in use; levels are the pool's peaks, made from all
+// tallies.
 //
-// A tally is written by its thread alone, so counting costs plain additions; whoever reads sums the
-// tallies of all threads. What a walk over the blocks in use tells is not counted at all. A highest
-// value needs one number of all threads: each thread publishes the highs of its own use, of several
-// threads a little more, and lets go of them at the shared heap once they are well above. Of one
-// thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
-// threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
+// Only its thread writes a tally, so that counting costs plain additions; a reader sums the tallies
+// of all threads. Numbers that a walk over the blocks can find are not counted. A peak needs one
+// number for all threads: each thread publishes the highs of its own use, slightly more where there
+// are several threads, and lowers its published use in slow calls once it is well above its actual
+// use. With one thread the peak is exact. With several it is an upper bound, too high by at most
+// the bytes that threads had freed since each of them last made a slow call, 1 MiB and a sixteenth.
 //
-// Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new
-// one. Who reads a tally while its thread publishes may see it lower by that.
+// A tally stores the distance of the use from the published high, usually below 0, so that the
+// addition itself detects a new high. A reader may see a tally too low by the distance that its
+// thread is just publishing.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +24,7 @@ namespace velo::memory {
 inline constexpr int purposes = 8;
 inline constexpr int levels = purposes + 1;  // one for each purpose, and the sum of all
 
-// A quantity of the whole pool.
+// The published use of the whole pool, and its highest value.
 struct level {
   std::atomic<std::int64_t> published{0}, peak{0};
 
@@ -36,7 +38,7 @@ struct level {
 
 class tally {
  public:
-  // True when it passed a high: publish() is to follow.
+  // True when the use passed the published high: publish() is to follow.
   bool count_taken(std::uint64_t size, std::uint64_t purpose) noexcept {
     const auto bytes = static_cast<std::int64_t>(size);
     add(taken_, 1);
@@ -48,8 +50,8 @@ class tally {
     add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use
-  // goes on rising, since others free what it takes, need not come again at once.
+  // Publishes the use of a purpose and of all. ahead: slightly more than that, so that a thread
+  // whose use keeps rising, as where others free its blocks, does not publish at every allocation.
   __attribute__((noinline)) void publish(level* all, std::uint64_t purpose,
                                          bool ahead = false) noexcept {
     for (const int at : {static_cast<int>(purpose), purposes}) {
@@ -60,8 +62,8 @@ class tally {
       move_high(at, high);
     }
   }
-  // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
-  // lock.
+  // Lowers the published use to the actual one, once that of a purpose or of all is well below.
+  // Called with the pool's lock.
   __attribute__((always_inline)) void settle(std::uint8_t purpose, level* all) noexcept {
     if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
   }
@@ -79,7 +81,7 @@ class tally {
   }
   std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
-  // What a thread that ends leaves; settled.
+  // Adds the counts of a thread that ends, which are settled.
   void inherit(const tally& gone) noexcept {
     for (int at = 0; at < levels; ++at) {
       add(over_[at], gone.over_[at].load(std::memory_order_relaxed));
@@ -99,14 +101,14 @@ class tally {
   std::int64_t published(int at) const noexcept {
     return published_[at].load(std::memory_order_relaxed);
   }
-  // By the thread whose tally it is.
+  // Called by the tally's thread.
   void move_high(int at, std::int64_t to) noexcept {
     const std::int64_t by = to - published(at);
     add(over_[at], -by);
     add(published_[at], by);
   }
-  // Whether the sum is above 0. By the one thread that writes it: one instruction, where compilers
-  // make more of an atomic.
+  // Adds; whether the sum is above 0. It is one instruction, which suffices as only one thread
+  // writes the number; compilers make several of an atomic's addition.
   static bool add(number& to, std::int64_t what) noexcept {
 #if defined(__x86_64__)
     bool above = false;
@@ -120,7 +122,7 @@ class tally {
   }
 
   number taken_{0};
-  number over_[levels] = {};  // by how much it uses more than it published
+  number over_[levels] = {};  // the use above the published one
   number published_[levels] = {};
 };
 

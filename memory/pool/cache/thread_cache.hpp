@@ -1,12 +1,13 @@
-// The blocks one thread gave back and may soon take again, without a lock.
+// A thread's cache: the blocks that it freed and may soon allocate again, without a lock.
 //
-// Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in
-// all, of a small pool less, then they go to the heap together. Larger ones lie in a few pockets,
-// each of one size: one block, or where several threads use the pool a chain of up to 8 MiB, linked
-// by `left`, of which the first holds in `requested` how many it has. Their thread alone fills a
-// pocket and any thread may empty it, so that memory the whole pool needs is never out of reach:
-// the thread itself by an exchange, others by one under the pool's lock. Cost: a list pair moves
-// two pointers; a pocket pair is a store and an exchange.
+// Blocks up to 64 KiB are in lists, one for each size, that only their thread touches. The lists
+// hold 1 MiB in all, less in a small pool; then they go to the heap together. Larger blocks are in
+// the large-block cache: a few entries, each with blocks of one size. An entry holds one block or,
+// where several threads use the pool, a chain of up to 8 MiB, linked by `left`; the `requested` of
+// its first block is the length. Only the cache's thread fills an entry and any thread may empty
+// it, so that the whole pool can reach this memory: the thread itself by an atomic exchange, others
+// by one under the pool's lock. Cost: an allocation and a free from a list move two pointers; from
+// an entry they are a store and an exchange.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +15,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "memory/pool/heap/block.hpp"
 #include "memory/pool/cache/tally.hpp"
+#include "memory/pool/heap/block.hpp"
 
 namespace velo::memory {
 
@@ -26,29 +27,31 @@ class alignas(64) thread_cache {
  public:
   static constexpr std::uint64_t largest_listed = std::uint64_t{64} << 10;
   static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
-  static constexpr std::int64_t least_listed = largest_listed;        // a limit lets so many in
+  static constexpr std::int64_t least_listed = largest_listed;        // the least limit on them
   static constexpr int fine_lists = fine / unit;
   static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
-  static constexpr std::uint64_t most_chained = std::uint64_t{8} << 20;  // bytes in a pocket
-  static constexpr int pocket_count = 8;
+  static constexpr std::uint64_t most_chained = std::uint64_t{8} << 20;  // bytes in an entry
+  static constexpr int large_entries = 8;
 
-  // base: of the heap whose blocks it takes in.
+  // base: the first address of the heap whose blocks it holds.
   thread_cache(pool& owner, char* base, std::uint32_t drains)
       : home(&owner), drains_seen(drains), base_(base) {}
 
-  // Blocks of which each has its own list by units, and that are looked up by units.
+  // Sizes that each have a list of their own, and whose blocks are looked up by units.
   static bool is_small(std::uint64_t bytes) noexcept { return bytes - 1 < fine - unit; }
+  // Sizes that are kept in large entries instead of lists.
+  static bool is_large(std::uint64_t bytes) noexcept { return bytes > largest_listed; }
 
-  // What came of a request: nothing; a block; one by which the thread uses more than it published,
-  // so that counted.publish() is to follow.
+  // The result of a request: no block; a block; a block by which the thread uses more than it
+  // published, so that counted.publish() is to follow.
   enum class outcome : std::uint8_t { none, taken, higher };
 
-  // A block for so many bytes out of a list, counted as taken, and where it lies. None: there is
-  // none, or such blocks are in pockets.
+  // Takes a block for so many bytes out of a list, counts it, and sets `memory` to its address.
+  // None: the list is empty, or such blocks are in large entries.
   __attribute__((always_inline)) outcome take(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t purpose, void** memory,
                                               velo_stream on = nullptr) noexcept {
-    const std::uint64_t last = bytes - 1;  // 0 bytes: more than any list or pocket is for
+    const std::uint64_t last = bytes - 1;  // 0 bytes: larger than every list
     std::uint64_t number = last / unit, size = (number + 1) * unit;
     if (__builtin_expect(last >= fine, 0)) {
       if (last >= largest_listed) return outcome::none;
@@ -64,9 +67,9 @@ class alignas(64) thread_cache {
     return hand_out(*b, bytes, size, purpose, on);
   }
 
-  // Takes a block in use into a list, counted as given. False: it was not allocated for so many
-  // bytes, there is no room for it, or it belongs into a pocket. The list follows from `bytes` and
-  // not from the block, so that nothing waits for the block's description.
+  // Puts a block in use into a list and counts it as freed. False: it was not allocated for so many
+  // bytes, the lists are full, or it belongs into a large entry. The list follows from `bytes`
+  // instead of the block, so that nothing waits for the block's description.
   __attribute__((always_inline)) bool put(block& b, void* memory, std::uint64_t bytes) noexcept {
     const std::uint64_t last = bytes - 1;
     std::uint64_t number = last / unit, size = (number + 1) * unit;
@@ -84,50 +87,50 @@ class alignas(64) thread_cache {
     return true;
   }
 
-  // The same with a pocket.
-  outcome take_from_pocket(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
-                           void** memory, velo_stream on = nullptr) noexcept {
+  // The same with a large entry. chained: it may hold more than one block.
+  outcome take_large(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
+                     void** memory, velo_stream on = nullptr) noexcept {
     const std::uint64_t size = block_size(bytes);
-    const int at = pocket_of(size);
-    if (pocket_sizes_[at] != size || pockets_[at].load(std::memory_order_relaxed) == nullptr)
+    const int at = large_entry_of(size);
+    if (large_sizes_[at] != size || large_chains_[at].load(std::memory_order_relaxed) == nullptr)
       return outcome::none;
-    block* b = pockets_[at].exchange(nullptr, std::memory_order_acquire);
+    block* b = large_chains_[at].exchange(nullptr, std::memory_order_acquire);
     if (b == nullptr) return outcome::none;
     if (!aligned(base_ + b->start, alignment)) {
-      pockets_[at].store(b, std::memory_order_release);
+      large_chains_[at].store(b, std::memory_order_release);
       return outcome::none;
     }
-    if (b->left != nullptr) pockets_[at].store(b->left, std::memory_order_release);
+    if (b->left != nullptr) large_chains_[at].store(b->left, std::memory_order_release);
     *memory = base_ + b->start;
-    pass_lists_by(static_cast<std::int64_t>(size));
+    count_outside_lists(static_cast<std::int64_t>(size));
     return hand_out(*b, bytes, size, purpose, on);
   }
-  bool put_into_pocket(block& b, std::uint64_t bytes, bool chained) noexcept {
+  bool put_large(block& b, std::uint64_t bytes, bool chained) noexcept {
     const std::uint64_t size = block_size(bytes);
-    const int at = pocket_of(size);
+    const int at = large_entry_of(size);
     if (b.size != size || size <= largest_listed) return false;
-    block* next = pockets_[at].load(std::memory_order_relaxed);
+    block* next = large_chains_[at].load(std::memory_order_relaxed);
     if (next != nullptr) {
-      if (!chained || pocket_sizes_[at] != size) return false;
-      next = pockets_[at].exchange(nullptr, std::memory_order_acquire);
+      if (!chained || large_sizes_[at] != size) return false;
+      next = large_chains_[at].exchange(nullptr, std::memory_order_acquire);
     }
     const std::uint64_t count = next != nullptr ? next->asked() + 1 : 1;
     if (count > 1 && count * size > most_chained) {
-      pockets_[at].store(next, std::memory_order_release);
+      large_chains_[at].store(next, std::memory_order_release);
       return false;
     }
     b.left = next;
     b.requested.store(count, std::memory_order_relaxed);
-    pocket_sizes_[at] = size;
-    pocketed_ |= 1u << at;
+    large_sizes_[at] = size;
+    large_filled_ |= 1u << at;
     counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
-    pass_lists_by(-static_cast<std::int64_t>(size));
+    count_outside_lists(-static_cast<std::int64_t>(size));
     b.become(block_state::cached);
-    pockets_[at].store(&b, std::memory_order_release);
+    large_chains_[at].store(&b, std::memory_order_release);
     return true;
   }
 
-  // A block becomes the caller's.
+  // Makes a block the caller's.
   __attribute__((always_inline)) outcome hand_out(block& b, std::uint64_t bytes, std::uint64_t size,
                                                   std::uint64_t purpose, velo_stream on) noexcept {
     b.hand_out(bytes, static_cast<std::uint8_t>(purpose), on);
@@ -135,24 +138,24 @@ class alignas(64) thread_cache {
                                                                    : outcome::taken;
   }
 
-  bool is_full(std::uint64_t size) const noexcept {  // its lists, for a block of that size
+  bool is_full(std::uint64_t size) const noexcept {  // the lists, for a block of that size
     return room() < static_cast<std::int64_t>(size);
   }
-  // Tells of bytes taken, or less than 0: given, that did not come out of a list or go into one.
-  void pass_lists_by(std::int64_t bytes) noexcept { full_at_ += bytes; }
+  // Counts bytes that were allocated, or with less than 0 freed, without the lists.
+  void count_outside_lists(std::int64_t bytes) noexcept { full_at_ += bytes; }
 
-  // Lets lists hold so many bytes, least_listed to most_listed; what they hold beyond stays until
-  // they are emptied. By the thread itself.
+  // Limits the lists to so many bytes, least_listed to most_listed; blocks beyond that stay until
+  // the lists are emptied. Called by the thread itself.
   void limit_lists(std::int64_t bytes) noexcept {
     full_at_ += most_ - bytes;
     most_ = bytes;
   }
 
-  // f(block&) for each block in a list; the thread itself, or after its end.
+  // Calls f(block&) for each block of the lists. Called by the thread itself, or after its end.
   template <class F>
   void empty_lists(F&& f) {
     if (room() == most_) return;
-    block* filled[list_count];  // first gathered, since which lists are is as good as random
+    block* filled[list_count];  // gathered without a branch: which lists are filled is random
     int count = 0;
     for (block*& top : tops_) {
       filled[count] = top;
@@ -167,8 +170,8 @@ class alignas(64) thread_cache {
     }
     full_at_ += room() - most_;
   }
-  // f(list, first, count) for chains of up to 64 blocks or 512 KiB that the lists fall into; the
-  // thread itself.
+  // Splits the lists into chains of up to 64 blocks or 512 KiB and calls f(list, first, count) for
+  // each. Called by the thread itself.
   template <class F>
   void empty_lists_in_chains(F&& f) {
     if (room() == most_) return;
@@ -186,8 +189,8 @@ class alignas(64) thread_cache {
     }
     full_at_ += room() - most_;
   }
-  // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not
-  // empty.
+  // Moves a chain of so many bytes into an empty list. False: the lists are full, or the list is
+  // not empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
     if (is_full(bytes) || tops_[number] != nullptr) return false;
     full_at_ += static_cast<std::int64_t>(bytes);
@@ -195,19 +198,19 @@ class alignas(64) thread_cache {
     memory_[number] = base_ + first.start;
     return true;
   }
-  static std::uint64_t list_for(std::uint64_t bytes) noexcept {  // of a size that is listed
+  static std::uint64_t list_for(std::uint64_t bytes) noexcept {  // at most largest_listed
     const std::uint64_t last = bytes - 1;
     return last < fine ? last / unit : list_above(last);
   }
 
-  // Makes a chain that of a pocket of its own, which was emptied.
-  void fill_pocket(block& first) noexcept {
-    const int at = pocket_of(first.size);
-    pocket_sizes_[at] = first.size;
-    pocketed_ |= 1u << at;
-    pockets_[at].store(&first, std::memory_order_release);
+  // Puts a chain of large blocks into their entry, which is empty.
+  void fill_large(block& first) noexcept {
+    const int at = large_entry_of(first.size);
+    large_sizes_[at] = first.size;
+    large_filled_ |= 1u << at;
+    large_chains_[at].store(&first, std::memory_order_release);
   }
-  static int pocket_of(std::uint64_t size) noexcept {
+  static int large_entry_of(std::uint64_t size) noexcept {
     return static_cast<int>(size * 0x9e3779b97f4a7c15u >> 61);
   }
 
@@ -215,51 +218,54 @@ class alignas(64) thread_cache {
     return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
   }
 
-  // f(first) for the chain in each pocket; any thread, with the pool's lock.
+  // Empties the large entries and calls f(first) for the chain of each. Any thread may call it,
+  // with the pool's lock.
   template <class F>
-  void empty_pockets(F&& f) {
-    for (std::atomic<block*>& pocket : pockets_) {
-      if (pocket.load(std::memory_order_relaxed) == nullptr) continue;
-      block* b = pocket.exchange(nullptr, std::memory_order_acquire);
+  void empty_large(F&& f) {
+    for (std::atomic<block*>& chain : large_chains_) {
+      if (chain.load(std::memory_order_relaxed) == nullptr) continue;
+      block* b = chain.exchange(nullptr, std::memory_order_acquire);
       if (b != nullptr) f(*b);
     }
   }
-  // The same by the thread itself, with the pool's lock, against which nobody else can be at them.
+  // The same, called by the thread itself with the pool's lock, which keeps all others out: it
+  // needs no exchange.
   template <class F>
-  void empty_own_pockets(F&& f) {
-    for (; pocketed_ != 0; pocketed_ &= pocketed_ - 1) {
-      std::atomic<block*>& pocket = pockets_[__builtin_ctz(pocketed_)];
-      block* b = pocket.load(std::memory_order_relaxed);
+  void empty_own_large(F&& f) {
+    for (; large_filled_ != 0; large_filled_ &= large_filled_ - 1) {
+      std::atomic<block*>& chain = large_chains_[__builtin_ctz(large_filled_)];
+      block* b = chain.load(std::memory_order_relaxed);
       if (b == nullptr) continue;
-      pocket.store(nullptr, std::memory_order_relaxed);
+      chain.store(nullptr, std::memory_order_relaxed);
       f(*b);
     }
   }
 
   pool* home;  // nullptr: wiped, in a child of a fork
   tally counted;
-  std::uint32_t drains_seen;     // how many calls to empty the lists this thread has followed
+  std::uint32_t drains_seen;     // how many requests to drain the lists this thread has followed
   thread_cache* next = nullptr;  // among those of the pool
   thread_cache* before = nullptr;
-  event_page* page = nullptr;  // of the pool's history, to which this thread writes
+  event_page* page = nullptr;  // the page of the pool's history that this thread writes to
 
  private:
   static std::uint64_t list_above(std::uint64_t last) noexcept {
     return last / coarse + (fine_lists - fine / coarse);
   }
 
-  // Bytes that the lists may still take in. What the thread gives back goes into them and what it
-  // takes comes out of them, but for what passes them by: they are full at a level of its use.
+  // Bytes that the lists have room for. A free fills them and an allocation empties them, except
+  // for those counted outside of the lists: so the lists are full at a certain level of use, and no
+  // counter of their bytes is needed.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
   std::int64_t most_ = most_listed;
   std::int64_t full_at_ = -most_listed;
   char* const base_;
   block* tops_[list_count] = {};
-  char* memory_[list_count] = {};  // of the tops, so that an allocation waits for one load
-  std::uint32_t pocketed_ = 0;     // bits: pockets that were filled since they were emptied
-  std::uint64_t pocket_sizes_[pocket_count] = {};
-  std::atomic<block*> pockets_[pocket_count] = {};
+  char* memory_[list_count] = {};   // addresses of the tops: an allocation waits for one load
+  std::uint32_t large_filled_ = 0;  // bits: entries filled since they were emptied
+  std::uint64_t large_sizes_[large_entries] = {};
+  std::atomic<block*> large_chains_[large_entries] = {};
 };
 
 }  // namespace velo::memory

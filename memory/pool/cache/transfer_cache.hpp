@@ -1,13 +1,13 @@
-// Blocks on their way from threads that free more than they allocate to threads that allocate more
-// than they free.
+// A transfer cache: blocks that one thread freed are handed in chains to other threads that
+// allocate.
 //
-// A list that overflows is left here in chains, and a thread whose list is empty takes one: a lock
-// for many blocks, and none of them is merged with its neighbors to be cut again. Chains of pockets
-// are left here too, of a few sizes at a time: another size drives one out. Only where several
-// threads use the pool, so that a single one leaves the heap nothing but whole blocks; no more than
-// 16 MiB in all, and everything goes to the heap before that grows. A chain is linked by `left`,
-// its first block holds how many it has in `requested` and leads to the next chain by `right`. With
-// the pool's lock, but for has(). Cost: of a chain, two loads and two stores.
+// A list that overflows moves here in chains, and a thread whose list is empty takes a chain: one
+// lock for many blocks, and none of them is merged with its neighbors and cut again. Chains of
+// large blocks move here too, of a few sizes at a time: a new size evicts an old one. The cache is
+// used where several threads use the pool; a single thread's blocks merge in the heap. It holds at
+// most 16 MiB, and is emptied before the heap grows. A chain is linked by `left`; its first block
+// has the chain's length in `requested` and the next chain in `right`. All calls take the pool's
+// lock, except has(). Cost: two loads and two stores for a chain.
 #pragma once
 
 #include <atomic>
@@ -17,11 +17,11 @@
 
 namespace velo::memory {
 
-class exchange {
+class transfer_cache {
  public:
   static constexpr std::uint64_t most = std::uint64_t{16} << 20;
 
-  bool has(std::uint64_t bytes) const noexcept {  // a chain of blocks for so many
+  bool has(std::uint64_t bytes) const noexcept {  // a chain of blocks for so many bytes
     return chains_[thread_cache::list_for(bytes)].load(std::memory_order_relaxed) != nullptr;
   }
 
@@ -32,7 +32,7 @@ class exchange {
                    .load(std::memory_order_relaxed) != nullptr;
   }
 
-  // Takes in what a thread's lists hold, as far as there is room; the rest is for f(block&).
+  // Takes the blocks of a thread's lists, as far as there is room; calls f(block&) for the rest.
   template <class F>
   void take_lists(thread_cache& from, F&& f) {
     from.empty_lists_in_chains([&](std::uint64_t number, block& first, std::uint64_t count) {
@@ -40,17 +40,17 @@ class exchange {
       add(number, first, f);
     });
   }
-  // The same with the chain of a pocket.
+  // The same with a chain of large blocks.
   template <class F>
-  void take_pocket(block& first, F&& f) {
+  void take_large_chain(block& first, F&& f) {
     const std::uint64_t number = number_of_larger(first.size);
     const block* there = chains_[number].load(std::memory_order_relaxed);
     if (there != nullptr && there->size != first.size) empty(chains_[number], f);
     add(number, first, f);
   }
 
-  // A chain for an empty list of that thread that serves so many bytes. False: there is none, or no
-  // room for it.
+  // Fills the thread's empty list for so many bytes with a chain. False: there is none, or the
+  // lists have no room for it.
   bool fill_list(thread_cache& of, std::uint64_t bytes) noexcept {
     const std::uint64_t number = thread_cache::list_for(bytes);
     block* first = chains_[number].load(std::memory_order_relaxed);
@@ -59,7 +59,7 @@ class exchange {
     remove(number, *first);
     return true;
   }
-  // A chain of larger blocks of that size, the first of them so aligned; nullptr: there is none.
+  // A chain of large blocks of that size whose first block is so aligned; nullptr: there is none.
   block* take_larger(std::uint64_t size, const char* base, std::uint64_t alignment) noexcept {
     const std::uint64_t number = number_of_larger(size);
     block* first = chains_[number].load(std::memory_order_relaxed);
@@ -70,14 +70,14 @@ class exchange {
     return first;
   }
 
-  // f(block&) for each block.
+  // Calls f(block&) for each block.
   template <class F>
   void empty(F&& f) {
     if (bytes_ == 0) return;
     for (std::atomic<block*>& chains : chains_) empty(chains, f);
   }
 
-  // f(block&) for each block of a chain.
+  // Calls f(block&) for each block of a chain.
   template <class F>
   static void each_of(block* first, F&& f) {
     while (first != nullptr) {
@@ -89,7 +89,7 @@ class exchange {
 
  private:
   static std::uint64_t number_of_larger(std::uint64_t size) noexcept {
-    return thread_cache::list_count + thread_cache::pocket_of(size);
+    return thread_cache::list_count + thread_cache::large_entry_of(size);
   }
   static std::uint64_t bytes_of(const block& first) noexcept { return first.size * first.asked(); }
 
@@ -118,7 +118,7 @@ class exchange {
     }
   }
 
-  std::atomic<block*> chains_[thread_cache::list_count + thread_cache::pocket_count] = {};
+  std::atomic<block*> chains_[thread_cache::list_count + thread_cache::large_entries] = {};
   std::uint64_t bytes_ = 0;
 };
 

@@ -156,11 +156,11 @@ bool address_range::wants_huge(std::uint64_t start, std::uint64_t bytes) noexcep
   return false;
 }
 
-address_range::use address_range::use_of(const stretch& part) const noexcept {
+address_range::use address_range::use_of(const stretch& touched) const noexcept {
   constexpr std::uint64_t page = 4096, most = looked_at_most / page;
   unsigned char resident[most] = {};
-  const std::uint64_t looked_at = std::min(part.end - part.start, looked_at_most);
-  if (mincore(begin_ + part.start, looked_at, resident) != 0) return use::unknown;
+  const std::uint64_t looked_at = std::min(touched.end - touched.start, looked_at_most);
+  if (mincore(begin_ + touched.start, looked_at, resident) != 0) return use::unknown;
   const auto pages = static_cast<std::uint64_t>(
       std::count_if(resident, resident + most, [](unsigned char r) { return (r & 1) != 0; }));
   if (pages == 0) return use::unknown;

@@ -1,13 +1,13 @@
-// Addresses reserved once and backed by memory where they are in use: every call of the system that
-// the pool makes for memory is behind this class, one branch for each kind of memory.
+// A range of addresses, reserved once and backed with memory where it is used. All system calls of
+// the pool for memory are behind this class, with a branch for each kind of memory.
 //
-// Huge pages are asked for where memory is used densely: a host that touches a byte here and there
-// would have 2 MiB cleared for each.
+// Huge pages are requested where memory is used densely: for a host that touches scattered bytes,
+// the system would clear 2 MiB for each.
 //
-// A range never moves and never grows; what is backed changes in granules. Backing is asked for in
-// steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the
-// frontier a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a
-// system call where the comment of a function does not say less.
+// A range never moves and never grows; backing changes in granules. At the frontier it grows in
+// steps of at least 2 MiB, so that steady growth costs few calls; below the frontier a granule that
+// was trimmed is backed again, zeroed, when it is touched. Not thread-safe. Cost: a system call,
+// unless a function's comment says less.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 
 namespace velo::memory {
 
-// An array as long as it may ever be, whose pages come when they are touched.
+// An array with addresses for its greatest length, whose pages are backed when they are touched.
 class sparse_array {
  public:
   sparse_array() = default;
@@ -42,9 +42,9 @@ class address_range {
  public:
   static constexpr std::uint64_t huge = std::uint64_t{2} << 20;  // a huge page
 
-  // wanted: bytes of addresses. Where a process does not have so many (strict overcommit, Valgrind)
-  // the largest half of a half that it has shows how many there are: a quarter of those is taken,
-  // 64 MiB at least, so that others find some too. Throws VELO_ERR_MEMORY.
+  // wanted: bytes of addresses. Where the process does not have so many (strict overcommit,
+  // Valgrind), repeated halving finds how many it has, and a quarter of those is taken, at least 64
+  // MiB, so that some are left for others. Throws VELO_ERR_MEMORY.
   address_range(velo_pool_kind kind, std::uint64_t wanted);
   ~address_range();
   address_range(const address_range&) = delete;
@@ -55,7 +55,8 @@ class address_range {
   std::uint64_t granule() const noexcept { return granule_; }
 
   // Backs [start, start + bytes), whole granules, whose contents are then zero. False: the system
-  // has no more memory, and nothing changed. Below the frontier no call, but for locked memory.
+  // has no more memory, and nothing changed. Below the frontier it makes no call, except for locked
+  // memory.
   bool commit(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Lets the memory of whole granules go. False: the system refuses, the contents stay.
@@ -78,7 +79,7 @@ class address_range {
                      page_mover& by) noexcept;
   bool can_move() const noexcept { return can_move_; }
 
-  // Of shared memory the file, in which an address has the offset it has here; else -1.
+  // The file of shared memory, in which an address has the same offset as here; else -1.
   int file() const noexcept { return file_; }
   std::uint64_t unlocked() const noexcept { return unlocked_; }  // bytes whose locking was refused
 
@@ -93,7 +94,7 @@ class address_range {
     std::uint64_t start, end;
   };
   bool wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept;
-  use use_of(const stretch& part) const noexcept;
+  use use_of(const stretch& touched) const noexcept;
   void advise_huge(std::uint64_t start, std::uint64_t end) noexcept;
   static constexpr int most_waiting = 16;
   static constexpr std::uint64_t looked_at_most = 2 * huge;  // at the beginning of a commitment

@@ -1,9 +1,9 @@
-// A block: a stretch of a heap's addresses and what is known of it.
+// The description of a block, a stretch of a heap's addresses.
 //
 // Descriptions lie apart from the memory they describe: free memory is never read or written, so it
 // can be given back to the system, and a write past the end of a block damages no list. They are
-// one cache line each. Neighbors are linked by address; a block in the index of free ones stands
-// between `from` and `right` in its list, in a cache it is linked by `left`.
+// one cache line each. Neighbors are linked by address; a block in the index of free blocks is
+// linked by `from` and `right`, a block in a cache by `left`.
 #pragma once
 
 #include <atomic>
@@ -38,8 +38,8 @@ enum class block_state : std::uint8_t {
 struct alignas(64) block {
   std::uint64_t start;  // from the beginning of the range; of an unused block the range's size
   std::uint64_t size;   // a multiple of the unit
-  // In use: bytes asked for, as `state`, `purpose` and `on` written by whoever holds it, without a
-  // lock. Pending: its place in the stream's list.
+  // In use: bytes asked for. Like `state`, `purpose` and `on` it is written by the block's owner,
+  // without a lock. Pending: its number in the stream's list.
   std::atomic<std::uint64_t> requested;
   block* before;
   block* after;

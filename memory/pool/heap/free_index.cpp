@@ -1,9 +1,9 @@
-// What is looked for longer.
+// The searches beyond the first blocks of a bin.
 #include "memory/pool/heap/free_index.hpp"
 
 namespace velo::memory {
 
-// In a request's own bin. next: the first bin behind it that holds anything.
+// Searches a request's own bin. next: the first filled bin after it.
 block* free_index::find_in(std::uint32_t number, std::uint64_t size, int next) const noexcept {
   block* b = bins_[number].first;
   block* best = nullptr;

@@ -1,16 +1,16 @@
-// Free blocks by size: segregated lists with bits over them, as in TLSF. It finds a block that is
-// large enough, and hardly larger than it has to be.
+// An index of free blocks by size: segregated lists with bitmaps over them, as in TLSF. It finds a
+// block that is large enough and hardly larger than needed.
 //
 // Sizes, less than 2^45 bytes, fall into bins, 32 to a power of two, below 4 KiB one for each size.
 // A bin is a list, last in, first out, linked through the blocks. A request takes the best of the
-// first 8 blocks of its own bin, else any of the next bin, at most a 16th too large; where that is
-// empty its own bin is searched to the end before larger ones, so that what fits well is always
-// found. A bin remembers a bound on its sizes, so that no search for more is repeated.
+// first 8 blocks of its own bin, else any of the next bin, at most a 16th too large. Where that is
+// empty its own bin is searched to the end before larger bins, so that a good fit is always found.
+// A bin remembers a bound on its sizes, so that no search beyond it is repeated.
 //
-// Where a block stands in its list, and whether it was the last, is as good as random: to link and
-// to unlink takes no branch. A block that is in here knows what leads to it (`from`), and where
-// none is behind it `nowhere_` stands for the one that would be told. Cost: two bits and up to 8
-// blocks; of the search and of largest(), the length of one bin.
+// Linking and unlinking take no branch, since a block's position in its list is random and a branch
+// on it would be mispredicted. A block here knows the pointer that leads to it (`from`), and
+// `nowhere_` stands for the next block of the last one. Cost: two bits and up to 8 blocks; for the
+// search and largest(), the length of one bin.
 #pragma once
 
 #include <algorithm>
@@ -35,11 +35,11 @@ class free_index {
     bytes_ -= present.size;
     unlink(present);
   }
-  // A block of 0 bytes that may be removed although it is not in here: who does not know whether
-  // there is one to remove needs no branch.
+  // A block of 0 bytes that may be removed although it is not in the index: it lets a caller remove
+  // one block or none without a branch.
   block& none() noexcept { return none_; }
 
-  // One that is as large; nullptr: none is.
+  // A block of at least that size; nullptr: there is none.
   block* find(std::uint64_t size) const noexcept {
     const std::uint32_t own = bin_of(size);
     const int next = filled_from(own + 1);
@@ -47,13 +47,13 @@ class free_index {
       if (block* fits = find_in(own, size, next)) return fits;
     return next >= 0 ? bins_[next].first : nullptr;
   }
-  // f(block&) for so many at most, those of the smallest bins first.
+  // Calls f(block&) for at most so many blocks, those of the smallest bins first.
   template <class F>
   void each_of_the_smallest(int most, F&& f) const {
     for (int bin = filled_from(0); bin >= 0 && most > 0; bin = filled_from(bin + 1))
       for (block* b = bins_[bin].first; b != nullptr && most > 0; b = b->right, --most) f(*b);
   }
-  block* large() const noexcept;          // of the bin of the largest; nullptr: empty
+  block* large() const noexcept;          // a block of the largest bin; nullptr: empty
   const block* largest() const noexcept;  // a walk over that bin
   std::uint64_t bytes() const noexcept { return bytes_; }
 
@@ -61,7 +61,7 @@ class free_index {
   static constexpr int steps = 32;  // bins to a power of two
   static constexpr int powers = 34;
   static constexpr int count = (powers + 1) * steps;
-  static constexpr int words = count / 64 + 1;  // one behind, for what is larger than all
+  static constexpr int words = count / 64 + 1;  // one more, for sizes beyond all bins
   static constexpr int looks = 8;               // at blocks of the first bin
 
   struct bin {
@@ -69,21 +69,21 @@ class free_index {
     mutable std::uint64_t most;  // no block is larger
   };
 
-  // The first 32 bins of single units, then those of each power of two by the five bits behind the
-  // first, which makes one row of numbers.
+  // The first 32 bins are of single units, then the five bits after the leading one choose among
+  // the bins of each power of two, so that bins are numbered without a gap.
   static std::uint32_t bin_of(std::uint64_t size) noexcept {
     const std::uint64_t units = size / unit;
     const int shift = 58 - __builtin_clzll(units | steps);
     return static_cast<std::uint32_t>(shift) * steps + static_cast<std::uint32_t>(units >> shift);
   }
 
-  // The first bin from there on that holds anything; -1. As a rule it is one of 64, which lie in
-  // two words.
+  // The first filled bin from `number` on; -1: there is none. Usually it is among the next 64,
+  // whose bits are in two words.
   int filled_from(std::uint32_t number) const noexcept {
     std::uint32_t word = number / 64;
     const std::uint32_t into = number % 64;
-    const std::uint64_t near = filled_[word] >> into | filled_[word + 1] << 1 << (63 - into);
-    if (__builtin_expect(near != 0, 1)) return static_cast<int>(number) + __builtin_ctzll(near);
+    const std::uint64_t next64 = filled_[word] >> into | filled_[word + 1] << 1 << (63 - into);
+    if (__builtin_expect(next64 != 0, 1)) return static_cast<int>(number) + __builtin_ctzll(next64);
     for (++word; word < words; ++word)
       if (filled_[word] != 0) return static_cast<int>(word * 64) + __builtin_ctzll(filled_[word]);
     return -1;
@@ -120,7 +120,7 @@ class free_index {
   bin bins_[count] = {};
   block nowhere_{};
   block none_{};
-  block* nothing_ = nullptr;  // leads to it
+  block* nothing_ = nullptr;  // leads to none_
   std::uint64_t bytes_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// Blocks split, merged, backed and let go. Sums are held by the index, so that no counter can
-// disagree with the blocks.
+// How blocks are split, merged, backed and trimmed. The index keeps the sums, so that no counter
+// can disagree with the blocks.
 #include "memory/pool/heap/heap.hpp"
 
 #include <algorithm>
@@ -15,11 +15,11 @@ using core::round_up;
 
 namespace {
 
-// Descriptions are room for blocks of 256 bytes on average over all addresses, four times as many
-// as the machine has memory for.
+// There are descriptions for blocks of 256 bytes on average over all addresses, four times as many
+// as the machine's memory can hold.
 constexpr std::uint64_t bytes_per_block = 256;
 constexpr std::uint64_t most_numbered = (std::uint64_t{1} << 32) - 1;
-// A hole that is given up makes two mappings of one, of which a process may have 65530.
+// Giving up a hole splits a mapping in two, and a process may have 65530 mappings.
 constexpr std::uint64_t least_given_up = std::uint64_t{64} << 20;
 
 std::uint64_t align(std::uint64_t address, std::uint64_t alignment) noexcept {
@@ -47,7 +47,7 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
   uncommitted_.insert(all);
 }
 
-// Addresses that were given up may be others' by now: only what lies between them ends.
+// Addresses that were given up may be used by others by now: only those between them are unmapped.
 heap::~heap() {
   std::uint64_t from = 0;
   for (const block* b = first_; b != nullptr; b = b->after) {
@@ -92,7 +92,7 @@ inline block& heap::new_block() noexcept {
   return *made;
 }
 
-// A description that is needed no more, where it is one.
+// Recycles a description that is no longer needed, if `is_one`.
 inline void heap::put_aside(block& gone, choice is_one) noexcept {
   gone.become(block_state::unused);
   gone.begin_at(range_.size());
@@ -101,7 +101,7 @@ inline void heap::put_aside(block& gone, choice is_one) noexcept {
   spares_ += is_one.one_or_none();
 }
 
-// The front of a free block in use; the rest stays what it is.
+// Cuts a block in use off the front of a free block.
 inline block& heap::cut_front(block& from, std::uint64_t size) noexcept {
   block& front = new_block();
   front.begin_at(from.start);
@@ -139,9 +139,10 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   return taken;
 }
 
-// The place that needs least new memory: an uncommitted block, whose free neighbors count as part
-// of it. Where several need as little, the hole that fits best comes first and the end of the heap
-// last, so that a heap which grows and is trimmed again and again uses the same addresses again.
+// Finds the growth with the least new memory: an uncommitted block, whose free neighbors count as
+// part of it. Where several need as little, the hole that fits best comes first and the end of the
+// heap last, so that a heap which grows and is trimmed again and again uses the same addresses
+// again.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   if (!can_split(with_the_way_back)) return {};
   growth best;
@@ -203,7 +204,8 @@ block* heap::grow(const growth& planned, std::uint64_t size) noexcept {
   return taken;
 }
 
-// Of a block that is in no index: [start, start + size) in use, what sticks out free again.
+// Makes [start, start + size) of a block that is in no index a block in use; the rest is free
+// again.
 block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcept {
   block* taken = &from;
   if (start > from.start) {
@@ -244,12 +246,12 @@ heap::stretch heap::uncommit(block& b, std::uint64_t most) noexcept {
   const std::uint64_t granule = range_.granule();
   const std::uint64_t first = round_up(b.start, granule), last = b.end() / granule * granule;
   if (last <= first) return {};
-  const std::uint64_t part = std::min(last - first, round_up(most, granule));
+  const std::uint64_t length = std::min(last - first, round_up(most, granule));
   const bool at_front = b.before != nullptr && b.before->is(block_state::uncommitted);
-  const std::uint64_t from = at_front ? first : last - part;
-  if (!range_.decommit(from, part)) return {};
-  drop(b, from, part);
-  return {from, part};
+  const std::uint64_t from = at_front ? first : last - length;
+  if (!range_.decommit(from, length)) return {};
+  drop(b, from, length);
+  return {from, length};
 }
 
 // A part of a free block becomes uncommitted.
@@ -283,7 +285,7 @@ void heap::forget(const block& uncommitted, std::uint64_t start, std::uint64_t s
   forget_in(of_pages_memory_, fine);
 }
 
-heap::landing heap::landing_in(const block& grown, const growth& planned) noexcept {
+heap::move_target heap::move_target_in(const block& grown, const growth& planned) noexcept {
   constexpr std::uint64_t huge = address_range::huge;
   const std::uint64_t first = round_up(std::max(grown.start, planned.first), huge);
   const std::uint64_t last = std::min(grown.end(), planned.last) / huge * huge;
@@ -291,27 +293,27 @@ heap::landing heap::landing_in(const block& grown, const growth& planned) noexce
 }
 
 // Whole huge pages of a large free block. None: it holds none, or the system refuses.
-heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
+heap::stretch heap::move_one(std::uint64_t most, move_target& to) noexcept {
   constexpr std::uint64_t huge = address_range::huge;
   const auto holds_one = [](const block& b) { return round_up(b.start, huge) + huge <= b.end(); };
   block* b = free_.large();
   while (b != nullptr && !holds_one(*b)) b = b->right;
   if (b == nullptr) return {};
   const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
-  const std::uint64_t part = std::min({last - first, round_up(most, huge), to.end - to.next});
-  std::uint64_t moved = range_.move(first, part, to.range, to.next, to.by);
-  // What came here in pieces leaves in pieces.
-  if (moved == 0 && part > huge) moved = range_.move(first, huge, to.range, to.next, to.by);
+  const std::uint64_t length = std::min({last - first, round_up(most, huge), to.end - to.next});
+  std::uint64_t moved = range_.move(first, length, to.range, to.next, to.by);
+  // Memory that was moved here in pieces can only be moved in pieces.
+  if (moved == 0 && length > huge) moved = range_.move(first, huge, to.range, to.next, to.by);
   if (moved == 0) return {};
   drop(*b, first, moved);
   to.next += moved;
   return {first, moved};
 }
 
-// What was not moved to was not touched either: no call gives it back. Where nothing was moved the
-// place for it may begin behind the growth, whose end alone counts then.
+// Memory outside of the target was never touched, so that no system call gives it back. Where
+// nothing was moved, the target may begin after the growth, and only the growth's end counts.
 void heap::shrink(block& grown, const growth& planned, std::uint64_t first,
-                  const landing& filled) noexcept {
+                  const move_target& filled) noexcept {
   const bool moved = filled.next > first;
   const std::uint64_t kept_from = moved ? first : planned.last;
   const std::uint64_t kept_to = moved ? filled.next : planned.last;

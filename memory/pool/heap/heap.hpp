@@ -2,15 +2,16 @@
 //
 // A block is in use, free (backed by memory, ready) or uncommitted (addresses alone). At first the
 // whole range is one uncommitted block. A request takes the front of a free block that fits well;
-// where none does, growth backs an uncommitted block, of which free neighbors become part. Freed
-// blocks merge with free neighbors at once, so two free blocks never touch, nor two uncommitted
-// ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
-// uncommitted. What a growth backs may take over huge pages of free blocks, in place of new ones.
+// where none does, a growth backs an uncommitted block and merges it with free neighbors. Freed
+// blocks merge with free neighbors at once, so that two free blocks never touch, nor two
+// uncommitted ones. A trim uncommits whole granules of free blocks: the reserved bytes are those
+// of all blocks that are not uncommitted. A growth may take huge pages of free blocks instead of
+// new ones.
 //
-// Not thread-safe but find_quickly(), which is safe beside everything that does not end the same
-// block: what it reads of other blocks on its way are atomics, and an unused block lies nowhere.
-// Cost: a look into the index, in which free neighbors as a rule keep their places; no system call
-// but to grow and trim.
+// Not thread-safe except find_quickly(), which may run beside any call that does not end the same
+// block: the fields of other blocks that it reads are atomics, and an unused block has no address
+// of the range. Cost: a search of the index, in which merged neighbors usually keep their bins; no
+// system call except to grow and trim.
 #pragma once
 
 #include <atomic>
@@ -31,9 +32,9 @@ class heap {
   heap(const heap&) = delete;
   heap& operator=(const heap&) = delete;
 
-  // Where a block would lie that needs memory of the system, and how much.
+  // A plan for a block that needs memory of the system: its position, and the memory to back.
   struct growth {
-    block* into = nullptr;    // a uncommitted block; nullptr: no addresses left
+    block* into = nullptr;    // an uncommitted block; nullptr: no addresses left
     block* joined = nullptr;  // the free block before it, if it makes use of it
     std::uint64_t start = 0, first = 0, last = 0;
     std::uint64_t bytes() const noexcept { return last - first; }
@@ -46,33 +47,33 @@ class heap {
 
   block& give(block& freed) noexcept;  // the free block that it is part of now
 
-  // Lets at least so many bytes go where it can, but not those of `but`, which may be nullptr; how
-  // many. f(start, bytes) for each stretch of them.
+  // Trims at least so many bytes where it can, but not those of `but`, which may be nullptr;
+  // returns how many, and calls f(start, bytes) for each stretch of them.
   template <class F>
   std::uint64_t trim(std::uint64_t bytes, block* but, F&& f) noexcept;
 
-  // Addresses of huge pages just committed, whose memory is to come from free blocks elsewhere.
-  struct landing {
+  // Huge pages just committed, whose memory is to be moved here from free blocks elsewhere.
+  struct move_target {
     address_range& range;
     std::uint64_t next, end;
     page_mover by;
 
     void open() noexcept { by.open(range.begin() + next, end - next); }
   };
-  landing landing_in(const block& grown, const growth& planned) noexcept;
+  move_target move_target_in(const block& grown, const growth& planned) noexcept;
   // Moves at least so many bytes there, as far as there is room and free blocks hold whole huge
-  // pages; how many. f(start, bytes) for each stretch that moved.
+  // pages; returns how many, and calls f(start, bytes) for each stretch that moved.
   template <class F>
-  std::uint64_t move_out(std::uint64_t bytes, landing& to, F&& f) noexcept;
-  // Takes a growth back, but for the part that begins at `first` and was moved to: free again.
+  std::uint64_t move_out(std::uint64_t bytes, move_target& to, F&& f) noexcept;
+  // Undoes a growth, except for the memory from `first` on that was moved there, which is free
+  // again.
   void shrink(block& grown, const growth& planned, std::uint64_t first,
-              const landing& filled) noexcept;
+              const move_target& filled) noexcept;
 
-  // Keeps no more addresses than what is in use needs, of which some may lie between: from now on
-  // blocks only come back.
+  // Gives up the addresses that no block in use needs. From now on blocks are only given back.
   void close() noexcept;
 
-  // The block last shown at an address, which may be in use no more; nullptr: none.
+  // The block last shown at an address, which may no longer be in use; nullptr: none.
   block* find(const void* memory) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (at >= range_.size() || at % unit != 0) return nullptr;
@@ -81,12 +82,12 @@ class heap {
     block& small = shown(of_units_[at / unit]);
     return small.first() == at ? &small : nullptr;
   }
-  // The same of a heap whose blocks have no fronts, where nearly all is found: a block of `bytes`
-  // bytes. With another number of them it finds nothing, or the same block.
+  // The same in a heap whose blocks have no fronts, for a block of `bytes` bytes. With another
+  // number of bytes it finds nothing, or the same block.
   __attribute__((always_inline)) bool find_quickly(const void* memory, std::uint64_t bytes,
                                                    block*& found) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
-    // Rotated, not shifted: what is in the middle of a unit lies beyond all of them.
+    // A rotation instead of a shift: an address inside of a unit becomes larger than all units.
     const std::uint64_t number = at / unit | at << (64 - unit_bits);
     if (__builtin_expect(number >= units_, 0)) return false;
     found = &shown(has_page(bytes) ? of_pages_[at / fine] : of_units_[number]);
@@ -98,8 +99,8 @@ class heap {
   }
   const block* enclosing(const void* memory) const noexcept;  // a walk; nullptr: none in use
 
-  // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then
-  // knows.
+  // The address of the caller's bytes, `front` units into a block in use, and registers the block
+  // for find().
   char* show(block& taken, std::uint64_t bytes) noexcept {
     const std::uint64_t first = taken.first();
     entry(first, bytes)
@@ -108,6 +109,7 @@ class heap {
   }
   char* memory_of(const block& b) const noexcept { return range_.begin() + b.start; }
 
+  std::uint8_t lifetime() const noexcept { return lifetime_; }
   std::uint64_t reserved() const noexcept { return reserved_; }
   std::uint64_t free_bytes() const noexcept { return free_.bytes(); }
   bool has_free(std::uint64_t bytes) const noexcept {  // bytes: at most the range's size
@@ -122,7 +124,7 @@ class heap {
     std::uint64_t start = 0, bytes = 0;
   };
   stretch uncommit(block& b, std::uint64_t most) noexcept;
-  stretch move_one(std::uint64_t most, landing& to) noexcept;
+  stretch move_one(std::uint64_t most, move_target& to) noexcept;
   void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
   void forget(const block& uncommitted, std::uint64_t start, std::uint64_t size) noexcept;
   __attribute__((always_inline)) block& cut_front(block& from, std::uint64_t size) noexcept;
@@ -140,8 +142,8 @@ class heap {
   __attribute__((always_inline)) block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
-  // What says which block was last shown there, for so many bytes. Without a branch: who asks for
-  // many sizes would have it guessed wrong.
+  // The entry that says which block was last shown there, for so many bytes. It takes no branch,
+  // which would be mispredicted by a caller that uses many sizes.
   std::atomic<std::uint32_t>& entry(std::uint64_t first, std::uint64_t bytes) const noexcept {
     std::atomic<std::uint32_t>*page = of_pages_ + first / fine, *own = of_units_ + first / unit;
     return *(has_page(bytes) ? page : own);
@@ -152,9 +154,9 @@ class heap {
   static bool has_page(std::uint64_t bytes) noexcept { return bytes > fine - unit; }
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
-  static constexpr int most_looks = 64;            // at uncommitted blocks, for a growth
-  // A growth needs two: itself, and what takes it back. Trims and moves between leave the second
-  // one.
+  static constexpr int most_looks = 64;            // uncommitted blocks examined for a growth
+  // A growth needs two operations: itself, and the one that undoes it. Trims and moves in between
+  // leave room for the second.
   static constexpr std::uint64_t with_the_way_back = 2;
 
   static constexpr int unit_bits = 6;
@@ -163,9 +165,9 @@ class heap {
   address_range range_;
   std::uint64_t units_ = range_.size() / unit;
   sparse_array blocks_memory_, of_units_memory_, of_pages_memory_;
-  block* blocks_ = nullptr;  // [0] is none, and lies nowhere
-  // Which block was last shown at an address: where so many bytes are asked for that one can begin
-  // in a page, by the page, so that what is looked up for them stays in the processor's caches.
+  block* blocks_ = nullptr;  // [0] is no block, and has no address of the range
+  // The number of the block last shown at an address: by page for blocks so large that only one can
+  // begin in a page, so that their entries stay in the processor's caches, else by unit.
   std::atomic<std::uint32_t>* of_units_ = nullptr;
   std::atomic<std::uint32_t>* of_pages_ = nullptr;
   std::uint64_t blocks_made_ = 1, most_blocks_ = 0;
@@ -178,20 +180,20 @@ class heap {
   std::uint8_t lifetime_;
 };
 
-// From large blocks on, since they give most for a call.
+// It begins with large blocks, which give the most memory for a system call.
 template <class F>
 std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   if (but != nullptr) free_.remove(*but);
   std::uint64_t let_go = 0;
   while (let_go < bytes && can_split(with_the_way_back)) {
-    stretch part;
-    for (block *b = free_.large(), *next = nullptr; b != nullptr && part.bytes == 0; b = next) {
-      next = b->right;  // of the same bin, in which a block stays that has nothing to let go
-      part = uncommit(*b, bytes - let_go);
+    stretch trimmed;
+    for (block *b = free_.large(), *next = nullptr; b != nullptr && trimmed.bytes == 0; b = next) {
+      next = b->right;  // of the same bin, where a block stays that has nothing to trim
+      trimmed = uncommit(*b, bytes - let_go);
     }
-    if (part.bytes == 0) break;
-    let_go += part.bytes;
-    f(part.start, part.bytes);
+    if (trimmed.bytes == 0) break;
+    let_go += trimmed.bytes;
+    f(trimmed.start, trimmed.bytes);
   }
   if (but != nullptr) free_.insert(*but);
   reserved_ -= let_go;
@@ -199,7 +201,7 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
 }
 
 template <class F>
-std::uint64_t heap::move_out(std::uint64_t bytes, landing& to, F&& f) noexcept {
+std::uint64_t heap::move_out(std::uint64_t bytes, move_target& to, F&& f) noexcept {
   std::uint64_t moved = 0;
   while (moved < bytes && to.next < to.end && can_split(with_the_way_back)) {
     const stretch gone = move_one(bytes - moved, to);

@@ -1,4 +1,4 @@
-// The calls of userfaultfd, and what becomes of a page that moved in part.
+// The system calls of userfaultfd, and the handling of a page that moved in part.
 #include "memory/pool/heap/page_mover.hpp"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 namespace velo::memory {
 namespace {
 
-// Of headers newer than those we build with.
+// Constants from headers newer than those we build with.
 constexpr std::uint64_t feature_move = std::uint64_t{1} << 16;
 constexpr int user_mode_only = 1;
 struct move_request {
@@ -26,8 +26,8 @@ struct move_request {
 constexpr unsigned long move_pages = _IOWR(UFFDIO, 0x05, move_request);
 
 constexpr std::uint64_t huge = address_range::huge;
-constexpr std::chrono::microseconds too_long{50};  // for a huge page, if not by chance
-constexpr int most_slow = 3;                       // one behind the other
+constexpr std::chrono::microseconds too_long{50};  // for a huge page
+constexpr int most_slow = 3;                       // in a row, so that it is no accident
 
 std::uint64_t number(const char* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
@@ -78,15 +78,15 @@ std::uint64_t page_mover::move(char* from, std::uint64_t bytes, char* to) noexce
   return done;
 }
 
-// Pages that were never touched are not there to be moved, and small ones may move in part. The
-// rest is let go: as much may come in at the other place.
+// Pages that were never touched cannot be moved, and of small pages only some may move. The rest is
+// returned to the system, since the target may be backed by as much new memory.
 bool page_mover::move_one(char* from, char* to) noexcept {
   std::uint64_t done = 0;
   bool known = true;
   for (int tries = 0; tries < 16; ++tries) {
-    move_request part{number(to) + done, number(from) + done, huge - done, 0, 0};
-    if (ioctl(file_, move_pages, &part) == 0) return true;
-    if (part.moved > 0) done += static_cast<std::uint64_t>(part.moved);
+    move_request request{number(to) + done, number(from) + done, huge - done, 0, 0};
+    if (ioctl(file_, move_pages, &request) == 0) return true;
+    if (request.moved > 0) done += static_cast<std::uint64_t>(request.moved);
     if (done == huge) return true;
     known = errno == EAGAIN || errno == ENOENT;
     if (errno != EAGAIN) break;

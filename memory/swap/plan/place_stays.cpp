@@ -1,4 +1,4 @@
-// The placement of stays, and which copies a place waits for.
+// The placement of stays, and the copies that each stay's addresses wait for.
 #include "memory/swap/plan/place_stays.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace velo::memory {
 namespace {
 
-// Who left what of the addresses last, by copies.
+// The stays that last left each address by a copy.
 class traces {
  public:
   void leave(const swap_stay& stay, std::int32_t number) {

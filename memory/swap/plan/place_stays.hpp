@@ -1,9 +1,9 @@
-// Addresses for planned swaps: one place for each stay of a buffer in memory, in one arena.
+// Addresses for planned swaps: one offset for each stay of a buffer in memory, in one arena.
 //
-// Stays are lifetimes counted in moments of the plan, so that the static planner (plan.hpp) places
-// them as it places buffers: the lower bound is the peak of the swaps. A place is free for its next
-// stay when the stays that left it by a copy are out: `room` names them. Stays that ended with
-// their buffer's life are not named: the stages that used them are over before the next stay
+// Stays are lifetimes counted in moments of the plan, so that static placement (plan/placement.hpp)
+// places them like buffers: the lower bound is the peak of the swaps. The addresses of a stay are
+// free once the stays that left them by a copy are out: `room` lists those. Stays that ended with
+// their buffer's life are not listed: the stages that used them are over before the next stay
 // begins.
 //
 // Cost: that of the placement, and O(log n) for each stay.

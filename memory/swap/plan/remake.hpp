@@ -1,9 +1,9 @@
-// What it takes to make a buffer again that was dropped: the computing of the stage in which its
-// life began, from what that stage used, and before it the same of what is not there any more.
+// The cost of recomputing a dropped buffer: the computing of the stage in which its life began, and
+// before it, recursively, that of the stage's inputs that are no longer in memory.
 //
-// A buffer that was written later cannot be made again, nor one that is made from such. What is
-// made on the way, other outputs of the same stages too, is counted as memory until the end. Cost:
-// a step for each buffer on the way, of which there are few or the answer is no.
+// A buffer that was written later cannot be recomputed, nor one that depends on such a buffer.
+// Buffers made on the way, other outputs of the same stages too, count as memory until the end.
+// Cost: a step for each buffer on the way, whose number is limited.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ class swap_remake {
 
   explicit swap_remake(const swap_stages& step);
 
-  // Of a buffer at the beginning of a stage, by so many stages at most; is_here(j): buffer j is in
-  // memory.
+  // The cost for a buffer at the beginning of a stage, by so many stages at most. is_here(j):
+  // whether buffer j is in memory.
   template <class F>
   cost of(std::int32_t buffer, std::int32_t stage, std::size_t most, F&& is_here) const;
 

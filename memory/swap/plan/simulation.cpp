@@ -1,4 +1,4 @@
-// The step run in the planner's mind: two links, a clock, and what is where.
+// The simulation: two links, a clock, and the state of every buffer.
 #include "memory/swap/plan/simulation.hpp"
 
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Stages that making a buffer again may take, when it is dropped and when it is made: in between
-// more of what it is made from may go.
+// The most stages of a recomputation, when a buffer is dropped and when it is recomputed: in
+// between more of its inputs may be dropped.
 constexpr std::size_t most_dropping = 6, most_making = 64;
 constexpr int most_tries = 12;
 
@@ -60,7 +60,7 @@ class simulation {
   struct state {
     where at = where::here;
     bool spared = false;         // not to be dropped
-    bool stored = false;         // what the other tier has of it is up to date
+    bool stored = false;         // the other tier's copy of it is up to date
     std::int32_t visit = 0;      // the last one that has begun
     std::int32_t absent_to = 0;  // while it is not here: its absence relieves stages up to this one
     std::int32_t stay = -1;      // the last
@@ -78,7 +78,7 @@ class simulation {
     return next < visits.size() ? visits[next].stage : std::numeric_limits<std::int32_t>::max();
   }
 
-  // Waits until all that the stage needs is here and what is alive fits. False: it never does.
+  // Waits until the stage's buffers are here and all live ones fit. False: they never do.
   bool begin_stage() {
     for (const std::int32_t i : step_.present[stage_])
       if (buffer(i).first == stage_) coming_now_ += buffer(i).size;
@@ -183,7 +183,7 @@ class simulation {
     }
   }
 
-  // Memory of what has been stored, once it may be free.
+  // Frees the memory of buffers that have been stored.
   void release(bool all) {
     const auto may = [&](std::int32_t i) {
       const state& s = of_[i];
@@ -204,7 +204,7 @@ class simulation {
     }
     if (in_.buffer < 0) {
       const std::int32_t first = first_wanted();
-      // What is made room for now is not to be filled by what is needed later.
+      // A buffer needed later must not fill the room that is being made now.
       const bool early = first >= 0 && next_use(first) > stage_;
       if (first >= 0 && !(lacking_ > 0 && early) && has_room(first)) fetch(first);
     }
@@ -351,8 +351,8 @@ class simulation {
     return true;
   }
 
-  // Of what the stage waits for, the buffer to make again now, or the one to drop for room, where
-  // that costs less than the links would. False: neither does.
+  // Makes again a buffer that the stage waits for, or drops one for room, where that costs less
+  // than the transfers would. False: neither does.
   bool remake_or_drop() {
     lacking_ = resident_ + coming_now_ - budget_;
     for (const std::int32_t i : step_.present[stage_]) {
@@ -413,8 +413,8 @@ class simulation {
     return std::max(prices_[i], step_.seconds[buffer(i).first] / size);
   }
 
-  // The buffer that is made again in the least time for its size. Only those that look best by what
-  // was known of them before are looked into.
+  // The buffer that is recomputed in the least time for its size. Only the best by the earlier
+  // estimate are examined.
   bool drop_one() {
     for (;;) {
       std::int32_t best = -1;

@@ -1,8 +1,8 @@
-// A step as a row of stages, and each buffer's uses by stage: what planning swaps and its bound
-// see.
+// A step as a sequence of stages, and each buffer's uses by stage: the input of the swap planner
+// and its bound.
 //
-// A stage ends where computing ends (or, in a plan without computing, at every time of which
-// anything is known) and needs at once all that is used in it. A buffer is used where its life
+// A stage ends where computing ends (or, in a plan without computing, at every time with an event)
+// and needs all buffers used in it at once. A buffer is used where its life
 // begins, where a use says so, and, when none does, where its life ends.
 #pragma once
 

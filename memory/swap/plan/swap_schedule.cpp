@@ -1,4 +1,4 @@
-// Which ways a policy tries, and what the best of them comes to as JSON.
+// The simulations that a policy runs, and the best schedule as JSON.
 #include "memory/swap/plan/swap_schedule.hpp"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ void require_budget(const swap_stages& step, std::int64_t budget) {
       core::text("%lld", static_cast<long long>(budget)));
 }
 
-// Of all ways the one with the least stall; the first, without drops, always leads to an end.
+// The simulation with the least stall of all variants; the first, without drops, always succeeds.
 swap_schedule best_of(const swap_stages& step, const velo_swap_options& options) {
   std::vector<swap_ways> ways = {{options.policy, true, 0}};
   if (options.policy == VELO_SWAP_JOINT) {

@@ -1,21 +1,19 @@
 // Which buffers go to another tier when, for a step whose uses are known to fit a budget of memory.
 //
-// The step is a row of stages, each the computing between two points and what it needs at once; it
-// is run in the planner's mind (simulation.hpp). Of buffers the one whose next use lies furthest
-// goes (Belady); the smart policy chooses by how many crowded stages a buffer's absence relieves
-// and by its size, and takes one that would be late only if there is no other. The joint policy
-// runs the step many times, swapping alone, making again alone and both with more or less readiness
-// to drop, and keeps the run with the least stall.
+// The step is a sequence of stages, each the computing between two points with the buffers that it
+// needs at once; the planner simulates it (simulation.hpp). The buffer with the furthest next use
+// is evicted (Belady). The smart policy chooses by the number of crowded stages that an eviction
+// relieves and by size, and evicts a buffer that would return late only if there is no other. The
+// joint policy simulates the step many times, with swaps alone, recomputation alone and both with
+// several thresholds, and keeps the run with the least stall.
 //
-// No plan that only swaps stalls less than the bound. Between the end of one stage and the
-// beginning of another the links have to bring what is used in between and could not all stay, and
-// to take away what was used in between and cannot all be there: what that takes longer than the
-// computing in between is lost. The bound is the largest sum of such losses over stretches of the
-// step that do not overlap, a longest path. Buffers count as divisible in it.
+// The bound is a stall that no plan with swaps alone can undercut. Between two stages the links
+// must bring in the buffers used there that could not stay, and take out those that cannot stay
+// longer; the time beyond the computing in between is lost. The bound is the largest sum of such
+// losses over disjoint stretches of the step, a longest path, with buffers taken as divisible.
 //
-// What a run leaves is whole: its transfers, the stays of buffers in memory between them, and all
-// of it as moves in the order in which they follow from one another, so that an executor needs no
-// clock of the plan's (swap/planned.hpp).
+// The result is complete: the transfers, the stays of buffers in memory between them, and both as
+// moves in the order of their dependencies, so that an executor needs no clock (swap/planned.cpp).
 //
 // Cost: that of a run, of nine and more for the joint policy.
 #pragma once
@@ -48,17 +46,17 @@ struct swap_stay {
   std::int64_t begin = 0, end = 0;
   bool leaves = false;             // it ends by a transfer out, else with the buffer's life
   std::int64_t offset = -1;        // where the buffer is; -1: not placed
-  std::vector<std::int32_t> room;  // stays that left this place last, and have to be out of it
+  std::vector<std::int32_t> room;  // stays that last left these addresses, and have to be out
 };
 
-// What happens next. The moves from one `ends` to the next belong to a stage: all of them may begin
-// when the stage before is over.
+// A move of the executor. The moves from one `ends` to the next belong to a stage: all of them may
+// begin when the previous stage is over.
 struct swap_move {
   enum class kind : std::uint8_t {
     take,  // a stay begins, of contents that the stage makes
     // A stay's copy to the tier begins; `stored`: nothing is copied, the tier has the contents.
     out,
-    in,   // a stay begins, by a copy from the tier; `stored`: which keeps them for the next out
+    in,      // a stay begins, by a copy from the tier; `stored`: which keeps them for the next out
     give,    // a stay ends with the buffer's life
     begins,  // a stage does
     ends     // a stage does
@@ -75,7 +73,7 @@ struct swap_schedule {
   std::vector<std::int64_t> stage_ends;  // by stage: the last time that belongs to it
   std::vector<std::vector<std::int64_t>>
       used;                 // by stage: buffers that are in memory all through it
-  bool placed = false;      // the stays have places
+  bool placed = false;      // the stays have offsets
   std::int64_t height = 0;  // bytes that they need there
   double compute = 0, stall = 0, bound = 0;
   double remaking = 0;  // of the stall

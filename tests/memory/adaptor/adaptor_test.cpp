@@ -327,8 +327,8 @@ TEST_CASE("a callback hears of every call, and of a failure until it has no help
     self.spare = nullptr;
     return 1;
   };
-  const live_adaptor told(desc);
-  const velo_allocator a = told.allocator();
+  const live_adaptor notified(desc);
+  const velo_allocator a = notified.allocator();
   h.spare = take(h.below, mib);
   void* block = take(a, mib);  // after the host freed what it could spare
   REQUIRE(block != nullptr);

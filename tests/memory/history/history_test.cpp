@@ -1,13 +1,13 @@
-// What a pool's history holds: every event in its order, the last ones where there are too many,
-// from all threads, and nothing when it is off.
+// A pool's history holds every event in its order, the last ones where there are too many, from all
+// threads, and nothing when it is off.
 #include <atomic>
 #include <map>
 #include <set>
 #include <thread>
 #include <vector>
 
-#include "tests/memory/held_stream.hpp"
 #include "memory/history/history.hpp"
+#include "tests/memory/held_stream.hpp"
 #include "tests/memory/history/snapshots.hpp"
 
 using namespace velo::testing;
@@ -22,7 +22,7 @@ void note(velo_pool pool, const char* text, const void* memory = nullptr) {
   if (velo_pool_note(pool, memory, text) != VELO_OK) FAIL(last_failure().expected);
 }
 
-// What follows from a trace alone: each address is allocated once before it is freed, times rise.
+// Checks a trace by itself: each address is allocated once before it is freed, times rise.
 void check_order(const std::vector<const json_t*>& trace) {
   std::map<std::uint64_t, std::string> state;
   std::uint64_t before = 0;
@@ -291,9 +291,9 @@ TEST_CASE("levels are those of the pool, however many events were dropped") {
   e.purpose = 2;
   velo::memory::memory_levels now = start;
   for (int i = 0; i < 5000; ++i) {
-    e.kind = i % 3 == 2   ? velo::memory::event_kind::given
+    e.kind = i % 3 == 2   ? velo::memory::event_kind::freed
              : i % 5 == 0 ? velo::memory::event_kind::mapped
-                          : velo::memory::event_kind::taken;
+                          : velo::memory::event_kind::allocated;
     e.size = static_cast<std::uint64_t>(i);
     now.follow(e);
     REQUIRE(h.add(e));

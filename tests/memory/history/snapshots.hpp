@@ -1,4 +1,4 @@
-// What the tests of snapshots share: one as JSON, read back.
+// Shared by the tests of snapshots: a snapshot as JSON, read back.
 #pragma once
 
 #include <jansson.h>

@@ -27,7 +27,7 @@ plan_table log_of(const std::string& text) {
   return table;
 }
 
-// Where a text is refused, as the failure names it.
+// The position at which a text is refused, as the failure names it.
 template <class F>
 std::string place_of(F&& body) {
   const velo::core::failure f = failure_of(body);

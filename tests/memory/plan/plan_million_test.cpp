@@ -1,5 +1,5 @@
-// What a plan does with as many buffers as a step of a large model has: 50,000, and a million in
-// the long run. Times are those of the processor.
+// A plan with as many buffers as a step of a large model: 50,000, and a million in the long run.
+// Times are those of the processor.
 #include <time.h>
 
 #include <catch2/catch.hpp>

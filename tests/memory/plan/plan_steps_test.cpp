@@ -132,7 +132,7 @@ TEST_CASE("a replay puts what was recorded at fixed addresses, as low as the pla
     CHECK(after.bytes_live == 0);
   }
   CHECK(step.whole);
-  // What the recording left in the pool has made room for what is at addresses now.
+  // Memory that the recording left in the pool was trimmed for the planned addresses.
   CHECK(step.reserved <= step.peak * 102 / 100);
 }
 
@@ -189,7 +189,7 @@ TEST_CASE("uses and computing are recorded with the buffers they are of") {
     p.free(b, 200);
   });
   p.free(kept, 640);
-  // What outlives the step is not the plan's, nor is its use.
+  // A buffer that outlives the step is not the plan's, nor is its use.
   REQUIRE(p.stats().buffers == 2);
   REQUIRE(p.stats().uses == 3);
   const std::int64_t buffers[] = {0, 0, 1};

@@ -157,7 +157,7 @@ TEST_CASE("an order that learns places what no order by rule does") {
   CHECK(learned >= 8);
 }
 
-// What stays and what goes at once would cut up each other's room.
+// Long-lived and short-lived buffers would fragment each other's room.
 TEST_CASE("buffers that live long and briefly go to ends of their own") {
   std::vector<lifetime> buffers;
   plan_random random(3);

@@ -1,5 +1,5 @@
-// What everything behind a velo_allocator must do, whatever it is made of: one suite, run for pools
-// of every kind, for every adaptor and for stacks of them.
+// The contract of every velo_allocator: one suite, run for pools of every kind, for every adaptor
+// and for stacks of them.
 #pragma once
 
 #include <atomic>

@@ -30,13 +30,13 @@ struct cache_of_blocks {
   }
   char* memory_of(const block& b) const { return base + b.start; }
   bool put(block& b, std::uint64_t bytes, bool chained = false) {
-    return bytes > thread_cache::largest_listed ? cache.put_into_pocket(b, bytes, chained)
+    return bytes > thread_cache::largest_listed ? cache.put_large(b, bytes, chained)
                                                 : cache.put(b, memory_of(b), bytes);
   }
   void* take(std::uint64_t bytes, std::uint64_t alignment = unit) {
     void* memory = nullptr;
     const auto came = bytes > thread_cache::largest_listed
-                          ? cache.take_from_pocket(bytes, alignment, 0, &memory)
+                          ? cache.take_large(bytes, alignment, 0, &memory)
                           : cache.take(bytes, alignment, 0, &memory);
     if (came == thread_cache::outcome::higher) cache.counted.publish(all, 0);
     return memory;

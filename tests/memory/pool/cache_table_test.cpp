@@ -38,7 +38,7 @@ TEST_CASE("a thread finds its own cache or none, and a place is free again after
   thread_cache* mine = table.add(nullptr);
   REQUIRE(mine != nullptr);
   CHECK(table.find(nullptr) == mine);
-  CHECK(cache_table::find_first(table.places(), nullptr) == mine);
+  CHECK(cache_table::find_first(table.pages(), nullptr) == mine);
   CHECK(cache_table::find_first(nullptr, nullptr) == nullptr);
   for (int i = 0; i < 50; ++i) {
     std::thread([&] {

@@ -61,8 +61,8 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       REQUIRE(h.find(memory) == b);
       block* quickly = nullptr;
       REQUIRE((h.find_quickly(memory, size, quickly) && quickly == b));
-      for (const std::uint64_t said : {unit, fine})  // another size: that block, or none
-        if (h.find_quickly(memory, said, quickly)) REQUIRE(quickly == b);
+      for (const std::uint64_t stated : {unit, fine})  // another size: that block, or none
+        if (h.find_quickly(memory, stated, quickly)) REQUIRE(quickly == b);
       REQUIRE(h.find(memory + 8) == nullptr);
       if (b->zero) REQUIRE((memory[0] == 0 && memory[size - 1] == 0));
       std::memset(memory, static_cast<int>(b->start / unit), size);

@@ -1,5 +1,5 @@
-// What callers do wrong with a pool: named with what is known of the block in the checked mode,
-// refused or without effect in the fast one.
+// Mistakes of callers: the checked mode names them with the block that they concern, the fast mode
+// refuses them or is unaffected.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// What the system refuses a pool, each call in turn: a status, a state that stands, nothing lost.
+// Each system call of a pool fails in turn: it gives a status, and the state stays whole.
 // Locked memory without the right to lock, forks with a live pool, threads without a key.
 #include <pthread.h>
 #include <sys/mman.h>
@@ -394,8 +394,8 @@ TEST_CASE("where no addresses are left a pool says what takes them") {
   const velo_status status = velo_pool_create(nullptr, &pool);
   calls() = {};
   REQUIRE(status == VELO_ERR_MEMORY);
-  const velo_error_info said = last_failure();
-  CHECK(std::string(said.expected) == "67108864 bytes of addresses in one piece");
-  CHECK(std::string(said.got) == "none left to this process");
-  CHECK(std::string(said.cause).find("four times the machine's memory") != std::string::npos);
+  const velo_error_info record = last_failure();
+  CHECK(std::string(record.expected) == "67108864 bytes of addresses in one piece");
+  CHECK(std::string(record.got) == "none left to this process");
+  CHECK(std::string(record.cause).find("four times the machine's memory") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// What the tests of pools share: a pool that cleans up, requests in one line, the record of the
+// Shared by the tests of pools: a pool that cleans up, requests in one line, the record of the
 // last failure.
 #pragma once
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "tests/memory/held_stream.hpp"
-#include "tests/memory/pool/pools.hpp"
 #include "tests/memory/history/snapshots.hpp"
+#include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
 
 using namespace velo::testing;
@@ -18,7 +18,7 @@ struct held {
   velo_purpose purpose;
 };
 
-// What a snapshot's blocks add up to.
+// The sums over a snapshot's blocks.
 struct sums {
   std::uint64_t live = 0, requested = 0, pending = 0, reserved = 0;
 };

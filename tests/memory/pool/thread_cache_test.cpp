@@ -109,15 +109,15 @@ TEST_CASE("a pocket holds one block, or where threads are several a chain of one
   block& more = of.make(mib);
   CHECK_FALSE(of.put(more, mib, true));
   std::uint64_t other = mib + coarse;
-  while (thread_cache::pocket_of(other) != thread_cache::pocket_of(mib)) other += coarse;
+  while (thread_cache::large_entry_of(other) != thread_cache::large_entry_of(mib)) other += coarse;
   CHECK_FALSE(of.put(of.make(other), other, true));
   CHECK(of.take(other) == nullptr);
   REQUIRE(of.take(mib) == of.memory_of(*put.back()));
   put.pop_back();
   std::vector<block*> left;
-  of.cache.empty_pockets([&](block& first) {
+  of.cache.empty_large([&](block& first) {
     CHECK(first.asked() == most - 1);
-    exchange::each_of(&first, [&](block& b) { left.insert(left.begin(), &b); });
+    transfer_cache::each_of(&first, [&](block& b) { left.insert(left.begin(), &b); });
   });
   CHECK(left == put);
   CHECK(of.take(mib) == nullptr);
@@ -141,10 +141,10 @@ TEST_CASE("what leaves a cache leaves it once") {
   const auto leaves = [&](block& b) { CHECK(left.insert(&b).second); };
   of.cache.empty_lists(leaves);
   CHECK(left.size() == 3);
-  of.cache.empty_pockets(leaves);
+  of.cache.empty_large(leaves);
   CHECK(left == put);
   of.cache.empty_lists(leaves);
-  of.cache.empty_pockets(leaves);
+  of.cache.empty_large(leaves);
   CHECK(of.take(64) == nullptr);
   CHECK(of.take(mib) == nullptr);
 }

@@ -52,7 +52,7 @@ void by_turns(Take&& take, Give&& give) {
 TEST_CASE("blocks of one thread's lists serve another's requests of their size, each once") {
   for (const std::uint64_t bytes : {64ull, 4096ull, 4097ull, 64ull << 10}) {
     cache_of_blocks from, to;
-    exchange shared;
+    transfer_cache shared;
     const std::set<void*> given = fill(from, bytes);
     CHECK_FALSE(shared.has(bytes));
     shared.take_lists(from.cache, [](block&) { FAIL("there was room"); });
@@ -71,7 +71,7 @@ TEST_CASE("blocks of one thread's lists serve another's requests of their size, 
 
 TEST_CASE("a chain stays where it is when a list has no room for it") {
   cache_of_blocks from, to;
-  exchange shared;
+  transfer_cache shared;
   const std::set<void*> given = fill(from, 64 << 10);
   shared.take_lists(from.cache, [](block&) {});
   fill(to, 4096);
@@ -83,7 +83,7 @@ TEST_CASE("a chain stays where it is when a list has no room for it") {
 
 TEST_CASE("what is beyond the bound goes to the heap, and nothing is lost") {
   std::vector<std::unique_ptr<cache_of_blocks>> all;
-  exchange shared;
+  transfer_cache shared;
   std::uint64_t given = 0, refused = 0, left = 0;
   const auto bytes_of = [](std::uint64_t& sum) { return [&sum](block& b) { sum += b.size; }; };
   for (std::uint64_t i = 0; i < 20; ++i) {
@@ -92,16 +92,16 @@ TEST_CASE("what is beyond the bound goes to the heap, and nothing is lost") {
     given += fill(*all.back(), bytes).size() * block_size(bytes);
     shared.take_lists(all.back()->cache, bytes_of(refused));
   }
-  CHECK(refused > given - exchange::most);
+  CHECK(refused > given - transfer_cache::most);
   shared.empty(bytes_of(left));
-  CHECK(left <= exchange::most);
+  CHECK(left <= transfer_cache::most);
   CHECK(left + refused == given);
   shared.empty([](block&) { FAIL("it was empty"); });
 }
 
 TEST_CASE("chains of larger blocks serve their own size, and another size drives them out") {
   cache_of_blocks of;
-  exchange shared;
+  transfer_cache shared;
   const auto hand_over = [&](std::uint64_t bytes, int count, std::set<void*>& refused) {
     std::set<void*> all;
     for (int i = 0; i < count; ++i) {
@@ -109,8 +109,8 @@ TEST_CASE("chains of larger blocks serve their own size, and another size drives
       REQUIRE(of.put(b, bytes, true));
       all.insert(of.memory_of(b));
     }
-    of.cache.empty_own_pockets([&](block& first) {
-      shared.take_pocket(first, [&](block& b) { refused.insert(of.memory_of(b)); });
+    of.cache.empty_own_large([&](block& first) {
+      shared.take_large_chain(first, [&](block& b) { refused.insert(of.memory_of(b)); });
     });
     return all;
   };
@@ -124,18 +124,18 @@ TEST_CASE("chains of larger blocks serve their own size, and another size drives
   CHECK(shared.take_larger(mib, of.base, unit) == nullptr);
   REQUIRE(first->left != nullptr);
   taken.insert(of.memory_of(*first));
-  of.cache.fill_pocket(*first->left);
+  of.cache.fill_large(*first->left);
   while (void* memory = of.take(mib)) REQUIRE(taken.insert(memory).second);
   CHECK(taken == given);
 
   const std::set<void*> driven = hand_over(mib, 2, refused);
   std::uint64_t other = mib + coarse;
-  while (thread_cache::pocket_of(other) != thread_cache::pocket_of(mib)) other += coarse;
+  while (thread_cache::large_entry_of(other) != thread_cache::large_entry_of(mib)) other += coarse;
   hand_over(other, 1, refused);
   CHECK(refused == driven);
   CHECK(shared.take_larger(mib, of.base, unit) == nullptr);
   CHECK(shared.take_larger(other, of.base, unit) != nullptr);
-  const std::set<void*> beyond = hand_over(2 * exchange::most, 1, refused = {});
+  const std::set<void*> beyond = hand_over(2 * transfer_cache::most, 1, refused = {});
   CHECK(refused == beyond);
   shared.empty([](block&) { FAIL("it was empty"); });
 }
@@ -214,8 +214,7 @@ TEST_CASE("blocks that one thread allocates and another frees go round without t
   CHECK(now.allocations == rounds * count);
   CHECK(now.frees == rounds * count);
   CHECK(now.bytes_reserved_peak < 6 * mib);
-  // Of what the first thread has taken, 80 MiB, the second gave all back: a sixteenth may count
-  // twice.
+  // The second thread freed all 80 MiB that the first had allocated: a sixteenth may count twice.
   CHECK(now.bytes_peak >= 512 * count);
   CHECK(now.bytes_peak < 512 * count + 2 * mib + 80 * mib / 16);
 }

@@ -118,7 +118,7 @@ std::vector<knapsack_class> random_classes(std::mt19937_64& random, int count, i
   return all;
 }
 
-// What a choice says of itself is what it picked, and keeps to the budget.
+// The sums of a choice are those of its options, and within the budget.
 void check_sums(const std::vector<knapsack_class>& classes, const knapsack_choice& made,
                 std::int64_t budget) {
   std::int64_t bytes = 0;

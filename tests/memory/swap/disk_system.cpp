@@ -39,7 +39,7 @@ void take_time() {
   --disk().inside;
 }
 
-// What becomes of one more call.
+// Decides whether one more call fails.
 fault strike(bool writes) {
   const std::lock_guard<std::mutex> held(lock);
   disk_calls& d = disk();

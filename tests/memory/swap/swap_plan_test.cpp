@@ -79,7 +79,7 @@ double executed(const step& of, const std::vector<velo_plan_swap>& transfers, do
     REQUIRE(away[t.buffer] == (t.action == 0));
     away[t.buffer] = t.action == 1;
   }
-  // Of buffer i at a time: whether its memory is taken, and whether it can be used.
+  // Whether the memory of buffer i is taken at a time, and whether the buffer can be used.
   const auto is_taken = [&](std::int64_t i, double time) {
     bool taken = true;
     for (const velo_plan_swap& t : transfers) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/memory/swap/disk_system.hpp"
 #include "memory/plan/solver/random.hpp"
+#include "tests/memory/swap/disk_system.hpp"
 #include "tests/memory/swap/planned.hpp"
 #include "tests/memory/swap/swaps.hpp"
 
@@ -111,7 +111,7 @@ std::vector<stage_work> work_of(const recorded& r, const std::vector<std::int64_
   return all;
 }
 
-// What a buffer holds: nobody else's bytes, and none of its own of before.
+// Fills a buffer with bytes that no other buffer or earlier version has.
 void write(char* to, std::uint64_t bytes, std::int64_t buffer, int version) {
   const std::uint64_t word =
       static_cast<std::uint64_t>(buffer) << 32 | static_cast<std::uint64_t>(version) << 16 | 0x55;
@@ -195,7 +195,7 @@ void check_stays(const recorded& r) {
   CHECK(most == r.stats.bytes_peak);
 }
 
-// What a pool counts for an arena of the planned size.
+// The bytes that a pool counts for an arena of the planned size.
 std::uint64_t arena_bytes(const recorded& r) {
   const live_pool pool;
   void* memory = pool.take(r.stats.bytes_planned);

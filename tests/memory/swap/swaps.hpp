@@ -1,4 +1,4 @@
-// What the tests of swaps share: a context with a swap, folders for files, work that stands still
+// Shared by the tests of swaps: a context with a swap, folders for files, work that stands still
 // until the test lets it go on.
 #pragma once
 
