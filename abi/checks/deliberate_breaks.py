@@ -166,7 +166,8 @@ BREAKS = {
                                                      "tell(VELO_MEMORY_FAILED, memory")],
     "a callback is told no bytes": [(CALLBACK, "event, memory, what.bytes", "event, memory, 0")],
     "a pressure function is told no bytes": [
-        ("memory/pool/pool_supply.cpp", "pressure_(pressure_user_, bytes)", "pressure_(pressure_user_, 0)")
+        ("memory/pool/pool_supply.cpp", "pressure_(pressure_user_, bytes)",
+         "pressure_(pressure_user_, 0)")
     ],
     # Names in texts.
     "a key of a group's description renamed": [("comm/group/group.cpp", ',\\"finished\\":',
