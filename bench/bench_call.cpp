@@ -17,8 +17,8 @@
 #include "bench/harness/require.hpp"
 #include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
-#include "capi/adapters/tvm_abi.hpp"
-#include "capi/adapters/xla_abi.hpp"
+#include "capi/adapters/tvm/abi.hpp"
+#include "capi/adapters/xla/abi.hpp"
 #include "velo/adapters.h"
 #include "velo/velo.h"
 

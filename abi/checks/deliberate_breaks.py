@@ -74,7 +74,7 @@ BREAKS = {
          "from.allocate(from.user, alignment, bytes,")
     ],
     "an adapter function's parameters swapped": [
-        ("capi/adapters/mindspore.cpp", "const char* op, const char* attributes_json,\n",
+        ("capi/adapters/mindspore/mindspore.cpp", "const char* op, const char* attributes_json,\n",
          "const char* attributes_json, const char* op,\n")
     ],
     "the adapters' log swapped": [("capi/adapters/failure.cpp", "VELO_LOG_ERROR, host, failed.text",

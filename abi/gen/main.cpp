@@ -15,9 +15,9 @@
 #include <sstream>
 #include <vector>
 
-#include "abi/gen/emit.hpp"
-#include "abi/gen/json.hpp"
-#include "abi/gen/read.hpp"
+#include "abi/gen/emit/emit.hpp"
+#include "abi/gen/read/json.hpp"
+#include "abi/gen/read/read.hpp"
 
 namespace velo::gen {
 namespace {

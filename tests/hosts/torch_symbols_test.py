@@ -42,7 +42,7 @@ def register(torch, *version, program=CHILD):
 
 def symbols():
     """The names that the adapter looks up, and whether it needs each."""
-    with open(os.path.join(SOURCES, "torch_symbols.cpp"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCES, "torch", "symbols.cpp"), encoding="utf-8") as file:
         source = file.read()
     found = {
         name: needed == "true"

@@ -2,7 +2,8 @@
 and fake tensors, threads, refusals.
 
 Usage: dispatcher_test.py (VELO_LIBRARY and VELO_ADAPTERS name the libraries). The adapter alone,
-without velo.torch; bits against the plain C API are the mini host's (tests/hosts/torch_test.cpp).
+without velo.torch; bits against the plain C API are the mini host's
+(tests/hosts/torch/torch_test.cpp).
 """
 import ctypes
 import json
