@@ -138,7 +138,7 @@ struct velo_rank {
     }
   }
 
-  // Of what is small, what a start costs in the place of a call.
+  // A planned collective, whose start costs less than a call of small tensors.
   velo_collective plan(tensors& t) const {
     constexpr velo_collective_kind kinds[] = {
         VELO_COLLECTIVE_BARRIER,    VELO_COLLECTIVE_ALL_REDUCE, VELO_COLLECTIVE_REDUCE_SCATTER,

@@ -75,7 +75,7 @@ std::vector<memory_row> all_rows(const std::vector<recorded_step>& steps) {
   return rows;
 }
 
-// What a call of a candidate does so many times, and how many of them a figure is divided by.
+// The work that one call of a candidate repeats, and the number that a figure is divided by.
 struct measured_calls {
   std::vector<candidate> all;
   int count = 1;
@@ -191,7 +191,7 @@ measured_calls bench::relays_of(const memory_row& row, velo_pool pool) {
   return made;
 }
 
-// What stands in the caller's way at a call: half of what a pair costs more.
+// The cost of a call: half of what a pair costs more.
 template <class With, class Without>
 void bench::measure_events(const memory_row& row, With&& with, Without&& without) {
   constexpr int count = 4096;

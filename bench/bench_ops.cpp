@@ -25,7 +25,7 @@
 namespace velo::bench {
 namespace {
 
-// What the peers must find in the environment when they are loaded. OpenBLAS knows few processors
+// Sets the environment that the peers must find when they are loaded. OpenBLAS knows few processors
 // by name and falls back to AVX2; both OpenMP's and its workers would spin far into the next
 // candidate's turn.
 void prepare_environment(char** arguments) {

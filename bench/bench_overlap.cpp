@@ -52,7 +52,7 @@ struct row {
 
 enum contender { product, collective, composition, fused, contenders };
 
-// What ranks share besides their group: when to stop, and how long each call took.
+// Memory that ranks share besides their group: when to stop, and how long each call took.
 struct board {
   static constexpr int most_rounds = 4000;
   std::atomic<int> rounds;

@@ -384,11 +384,11 @@ def swap_run(library, name, text):
 
 def online(file):
     """Fragmentation of a pool without foresight, and of the model."""
-    said = (json.loads(
+    results = (json.loads(
         subprocess.run([COMMAND, "replay", file, "--pool", pool, "--json"],
                        capture_output=True,
                        check=True).stdout) for pool in ("velo", "model"))
-    velo, model = (one["fragmentation"] for one in said)
+    velo, model = (one["fragmentation"] for one in results)
     return {
         "name": "online", "instance": file.stem, "threads": 1, "fragmentation": velo, "model": model
     }

@@ -267,9 +267,9 @@ def judge(rows):
             (goal["bench"] != "recompute_large" or row["velo"] is not None)
         ]
         if figures:
-            said = "reached" if max(figures) <= goal["bound"] else "MISSED "
+            verdict = "reached" if max(figures) <= goal["bound"] else "MISSED "
             print(
-                f"  {said}  {goal['id']}: {max(figures):.4g} of {goal['bound']} in the worst of "
+                f"  {verdict}  {goal['id']}: {max(figures):.4g} of {goal['bound']} in the worst of "
                 f"{len(figures)} rows",
                 file=sys.stderr)
 

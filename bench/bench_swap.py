@@ -98,7 +98,7 @@ def file_in(folder):
 
 
 def fio(options, way):
-    said = subprocess.run([
+    output = subprocess.run([
         "fio", "--name=velo", f"--filename={file_in(options.folder)}", f"--size={options.size}",
         f"--bs={options.block}", f"--iodepth={options.depth}", "--ioengine=io_uring", "--direct=1",
         f"--rw={way}", "--fallocate=none", "--output-format=json"
@@ -107,7 +107,7 @@ def fio(options, way):
                           capture_output=True,
                           text=True,
                           check=True).stdout
-    job = json.loads(said[said.index("{"):])["jobs"][0][way]
+    job = json.loads(output[output.index("{"):])["jobs"][0][way]
     return job["io_bytes"] / 1e9 / (job["runtime"] / 1e3)
 
 

@@ -71,8 +71,8 @@ struct worker {
   }
 };
 
-// What a rank measured: its own functions, on average, and how long all took.
-struct told {
+// A rank's measurements: its own functions, on average, and how long all took.
+struct measured {
   double forward, backward, makespan;
 };
 
@@ -80,21 +80,21 @@ struct told {
 class board {
  public:
   board() {
-    void* memory = mmap(nullptr, sizeof(told) * ranks, PROT_READ | PROT_WRITE,
+    void* memory = mmap(nullptr, sizeof(measured) * ranks, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     require_done(memory == MAP_FAILED ? -1 : 0, "mmap");
-    all_ = static_cast<told*>(memory);
+    all_ = static_cast<measured*>(memory);
   }
-  ~board() { munmap(all_, sizeof(told) * ranks); }
+  ~board() { munmap(all_, sizeof(measured) * ranks); }
   board(const board&) = delete;
   board& operator=(const board&) = delete;
-  told& operator[](int rank) { return all_[rank]; }
+  measured& operator[](int rank) { return all_[rank]; }
 
  private:
-  told* all_;
+  measured* all_;
 };
 
-told rank_of_two(int rank, const std::string& name, int microbatches) {
+measured rank_of_two(int rank, const std::string& name, int microbatches) {
   const velo_context context = one_thread();
   velo_group_desc by = VELO_GROUP_DESC_INIT;
   by.transport = VELO_TRANSPORT_SHM;
@@ -133,7 +133,7 @@ told rank_of_two(int rank, const std::string& name, int microbatches) {
   return {mine.forward / microbatches, mine.backward / microbatches, 1e-9 * stats.makespan};
 }
 
-// Of stages whose functions took as long as each rank's did.
+// The simulated time of stages whose functions took as long as each rank's did.
 double simulated(board& of, int microbatches) {
   const velo_schedule order = one_f_one_b(microbatches);
   velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;

@@ -5,7 +5,7 @@
 
 namespace velo::bench {
 
-// What an action takes beside the host's functions, which do nothing: 1F1B on two threads, 10,000
+// The time of an action beside the host's functions, which do nothing: 1F1B on two threads, 10,000
 // micro-batches, with the messages between.
 result executor_overhead();
 

@@ -1,4 +1,4 @@
-# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo
+# The parts of an installed velo: the library and its adapters, the C and C++ headers, the velo
 # command, pkg-config files, a CMake package, the Python modules of the hosts, the reference of all
 # functions, the examples, the notices.
 #
@@ -46,7 +46,7 @@ foreach(folder ${VELO_INSTALLED_EXAMPLES})
   endif()
 endforeach()
 
-# What a Python program imports: PYTHONPATH may name this one folder.
+# The Python package: PYTHONPATH may name this one folder.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/python/velo
   DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python
         FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)

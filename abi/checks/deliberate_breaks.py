@@ -25,7 +25,7 @@ ADD_KERNELS = "build/generated/ops/elementwise/add_kernel_list.cpp"
 SINK = "(void* user, velo_log_level level, const char* component, const char* line)"
 SWAPPED = "(void* user, velo_log_level level, const char* line, const char* component)"
 
-# What is broken: [(file, text, its replacement)..]
+# Breaks: {name: [(file, text, its replacement)..]}
 BREAKS = {
     "accuracy loosened in the spec": [("abi/spec/ops/norm.json", '"relative": 4.8e-07',
                                        '"relative": 4.8e-05')],
@@ -107,7 +107,7 @@ BREAKS = {
          '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 1',
          '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 0')
     ],
-    # What only behaves: queues, flags, defaults, units.
+    # Behavior alone: queues, flags, defaults, units.
     "typed operators run before their turn": [(
         "ops/call/call.cpp",
         "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if "
@@ -227,7 +227,7 @@ BREAKS = {
          "(*allocate)(void* user, uint64_t bytes, uint64_t alignment,",
          "(*allocate)(void* user, uint64_t alignment, uint64_t bytes,")
     ],
-    # What was noticed from the start.
+    # Breaks that gates have seen from the start.
     "an error code renumbered": [("capi/include/velo/status.h", "VELO_ERR_RANK = 5",
                                   "VELO_ERR_RANK = 25")],
     "fields of a struct swapped": [

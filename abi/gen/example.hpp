@@ -1,7 +1,7 @@
-// What an operator's examples in the spec give: calls on small tensors, some with known results.
+// An operator's examples in the spec: calls on small tensors, some with known results.
 //
-// The generator writes the frozen client's calls from those with results; hosts' tests read all of
-// them from the self-description.
+// The generator writes the frozen client's calls from the examples with results; hosts' tests read
+// all of them from the self-description.
 #pragma once
 
 #include <cstdint>

@@ -107,7 +107,7 @@ order best_order(const std::vector<double>& durations) {
   return best;
 }
 
-// Of each bucket alone, the least of some.
+// Each bucket's duration alone, the least of several runs.
 std::vector<double> durations_of(side& me) {
   std::vector<double> all(count, 1e9);
   for (int round = 0; round < 10; ++round)

@@ -31,7 +31,7 @@ constexpr int hosts = 2, near = 4, ranks = hosts * near, top = 8, experts_a_rank
 constexpr std::int64_t tokens = 128, width = 4096;  // bytes of a token
 constexpr double slower = 8;
 
-// What leaves a host, one after the other.
+// A link between hosts: bytes leave one after the other.
 class lane {
  public:
   double rate = 0;  // bytes a second; 0: without a bound
@@ -68,7 +68,8 @@ struct rank_of_hosts {
   std::int64_t rows_back = 0, sums_back = 0;
 };
 
-// What is measured, in turn: there as copies and deduplicated, back row by row and as sums.
+// The ways that are measured in turn: dispatch by copies and deduplicated, combine row by row and
+// as sums.
 enum way { copies, dispatched, row_by_row, combined, ways };
 
 velo_tensor tensor(void* data, velo_dtype dtype, const std::int64_t* shape, int rank) {
@@ -145,7 +146,7 @@ class scene {
       }
     return slowest;
   }
-  // What leaves the host that sends most.
+  // Bytes that leave the host that sends most.
   std::int64_t crossing(way by) const {
     std::int64_t most = 0;
     for (int host = 0; host < hosts; ++host) {

@@ -50,7 +50,7 @@ std::int64_t times_in(double seconds) {
   return static_cast<std::int64_t>(seconds / least * sample);
 }
 
-// Of the slowest rank.
+// The time of the slowest rank.
 double timed(const std::function<void()>& body) {
   MPI_Barrier(MPI_COMM_WORLD);
   const double begin = now();

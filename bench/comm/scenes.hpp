@@ -18,7 +18,7 @@ std::vector<result> dispatch_rows(double seconds);
 // formula; beside MPI_Iallreduce. Called by all processes; the rows are rank 0's.
 std::vector<result> overlap_rows(MPI_Op bf16_sum);
 
-// What is exposed of gradient buckets in the order learned, beside the best order; two threads.
+// The exposed time of gradient buckets in the learned order, beside the best order; two threads.
 std::vector<result> bucket_rows();
 
 // Sums and averages of subnormal numbers, beside those of normal ones; two threads.

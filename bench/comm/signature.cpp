@@ -1,4 +1,4 @@
-// What it costs that ranks which call something else are always found: a signature of the terms.
+// The cost of a call's signature, by which ranks find that others called something else.
 #include <algorithm>
 #include <chrono>
 

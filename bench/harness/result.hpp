@@ -1,4 +1,4 @@
-// What was measured for one row with one thread count, over all passes, and how it is printed.
+// The measurements of one row with one thread count, over all passes, and how they are printed.
 //
 // velo's rate and share are medians over the passes of the figures at p25; a peer's ratio
 // likewise. `p25` and `min` are velo's own seconds a call. Goals look at the worst pass: a claim

@@ -62,7 +62,7 @@ inline constexpr effort brief{std::size_t{64} << 20, std::size_t{128} << 20, 9, 
 
 calibration calibrate(const machine& m, const std::vector<int>& threads, const effort& how);
 
-// What products can reach: of f32 the FMA loop, of bf16 the quickest way this machine multiplies.
+// The limit of products: for f32 the FMA loop, for bf16 the quickest way this machine multiplies.
 double product_peak(const calibration& c, bool bf16, int threads);
 
 // The larger relative change of any limit between two calibrations; `worst` names it.

@@ -11,7 +11,7 @@ namespace {
 constexpr float half = 0.5f;
 constexpr float one = 1;  // products by anything else would end as denormals
 
-// What every x86-64 has: six products and six sums of four floats, in separate instructions.
+// The loop for any x86-64: six products and six sums of four floats, in separate instructions.
 void multiply_add_sse2(std::int64_t rounds) {
   asm volatile(
       "movss %[one], %%xmm14\n"

@@ -1,5 +1,5 @@
 // Reads CPUID, /proc and sched_*; nothing here is hot. A hypervisor may mask family and model, so
-// parts with AMX are told apart by features: AMX-FP16 came with Granite Rapids.
+// parts with AMX differ in features: AMX-FP16 came with Granite Rapids.
 #include "bench/limits/machine.hpp"
 
 #include <cpuid.h>

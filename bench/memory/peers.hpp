@@ -18,7 +18,7 @@ struct peer_allocator {
 // when a program starts: starts this program again where it is not set.
 void reserve_static_tls(char** arguments);
 
-// Those found; of each that is missing a sentence goes to standard error.
+// The allocators that are installed; a sentence on standard error names each that is missing.
 std::vector<peer_allocator> load_peers();
 
 }  // namespace velo::bench

@@ -1,6 +1,7 @@
-// What a training step allocates and frees, in its order: read from a recorded trace, or as the
-// sizes of a decoder give it. Unlike the random mix its sizes come again, by layer and by step, and
-// most are large. What is left alive is freed at its end, in the order of its allocation.
+// The allocations and frees of a training step, in their order: read from a recorded trace, or as
+// the sizes of a decoder give them. Unlike in the random mix, sizes come again, by layer and by
+// step, and most are large. Blocks left alive are freed at the end, in the order of their
+// allocation.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// What is timed: pairs of an allocation and a free, a random mix, and blocks that one thread
-// allocates and another frees. Templates over how an allocator is called, so that nothing of the
-// bench stands between; every one is called by a pointer to its function, as programs call a
+// The work that is timed: pairs of an allocation and a free, a random mix, and blocks that one
+// thread allocates and another frees. Templates over how an allocator is called, so that nothing of
+// the bench stands between; every one is called by a pointer to its function, as programs call a
 // library that they load.
 #pragma once
 

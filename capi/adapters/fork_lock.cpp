@@ -1,4 +1,4 @@
-// Processes are told apart by their numbers.
+// Process numbers distinguish processes.
 #include "capi/adapters/fork_lock.hpp"
 
 #include <sched.h>

@@ -7,7 +7,7 @@
 // - all required tensors, and as many of the optional ones as there are buffers left, the first
 //   ones first; optional outputs come into question when all optional inputs are there (of XLA,
 //   which counts the two apart, each for itself).
-// Any other choice is said by name: fields = "x,gamma->y,rstd". An output may be named before the
+// Any other choice is given by name: fields = "x,gamma->y,rstd". An output may be named before the
 // arrow too: its old value is then an input, which is how these hosts accumulate. A list of tensors
 // is always named, with its length: fields = "grads[3],params[3]->params[3]".
 //

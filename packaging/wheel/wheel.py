@@ -19,7 +19,7 @@ import subprocess
 import sys
 import zipfile
 
-# What every manylinux system has (PEP 600 and the policies that follow it).
+# Libraries that every manylinux system has (PEP 600 and the policies that follow it).
 PRESENT = {
     "libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libgcc_s.so.1",
     "libstdc++.so.6", "ld-linux-x86-64.so.2"

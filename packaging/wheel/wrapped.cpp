@@ -1,4 +1,5 @@
-// What the wheel's library takes another way than libvelo.so does; the linker's --wrap leads here.
+// Symbols that the wheel's library resolves otherwise than libvelo.so; the linker's --wrap leads
+// here.
 //
 // jansson's archive is not made for shared libraries in one place: it compares a file with stdin,
 // to name it in a message. velo reads texts, never files, so any address serves. And gcc 12's

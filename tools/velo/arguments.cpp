@@ -31,7 +31,7 @@ void set_seconds(arguments& given, const char*, const std::string& word) {
     throw input_error("--time wants seconds, as in --time 2.5");
 }
 
-// What describes a job of many ranks: velo topology reads their words.
+// The options that describe a job of many ranks; velo topology reads their words.
 void set_layout(arguments& given, const char* option, const std::string& word) {
   if (word.empty())
     throw input_error(std::string(option) + " wants a word behind it; velo help topology");

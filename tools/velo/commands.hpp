@@ -1,5 +1,5 @@
-// What the command can do, and how it ends: 0 done, 1 bad input, 2 no solution (no kernel serves,
-// a placement does not fit).
+// The commands, and their exit codes: 0 done, 1 bad input, 2 no solution (no kernel serves, a
+// placement does not fit).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class input_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What most commands take: the words after the command's name, sorted into options and the rest.
+// Arguments of most commands: the words after the command's name, sorted into options and the rest.
 struct arguments {
   bool json = false;
   bool measure = true;

@@ -1,4 +1,4 @@
-// The library's records, retold.
+// The library's records in the command's words.
 #include "tools/velo/messages.hpp"
 
 #include "examples/closest_name.hpp"

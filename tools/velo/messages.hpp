@@ -14,8 +14,8 @@ namespace command {
 // A record as a sentence: "gamma, its shape: expected [64], got [63]".
 std::string sentence_of(const velo::error& failure);
 
-// What velo_op_describe says; throws input_error when there is no such operator, and names the
-// closest.
+// The document of velo_op_describe; throws input_error when there is no such operator, and names
+// the closest.
 json describe_operator(const std::string& name);
 
 // Applies --set key=value..; throws input_error for the first that is refused.

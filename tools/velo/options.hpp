@@ -13,7 +13,7 @@
 
 namespace command {
 
-// An option: its name, what becomes of it and the word behind it; alone: it has none.
+// An option: its name, and the function that takes the word after it. `alone`: no word follows.
 template <class Given>
 struct option {
   const char* name;
@@ -21,7 +21,7 @@ struct option {
   bool alone = false;
 };
 
-// What most options want: a number of things, the name of a file. Throw input_error.
+// Most options take a number of things or the name of a file. These throw input_error.
 inline void set_count(std::int32_t& count, const std::string& word, const char* option,
                       std::int32_t most = std::numeric_limits<std::int32_t>::max()) {
   const char* end = word.data() + word.size();

@@ -16,7 +16,7 @@ void write_file(const std::string& file, const std::string& text);
 // and empty lines are none.
 std::size_t line_of_row(const std::string& file, std::int64_t row);
 
-// What makes no sense in a file: an input_error with file, line and column.
+// Throws an input_error with the file, line and column of a text that velo refused.
 [[noreturn]] void refuse_text(const std::string& file, const velo::error& failure);
 
 // A plan or a schedule reads a file.

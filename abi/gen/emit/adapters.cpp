@@ -1,5 +1,5 @@
-// What libvelo_adapters.so is generated from: the field tables its code is driven by, the exported
-// entries (each only passes on which operator it is), and the version script.
+// The generated sources of libvelo_adapters.so: the field tables that drive its code, the exported
+// entries (each only passes its operator's number on), and the version script.
 #include "abi/gen/emit/emit.hpp"
 #include "abi/gen/text.hpp"
 

@@ -1,5 +1,5 @@
-// What the C boundary compiles in: signatures of all functions, the filled function table, the
-// error catalogue.
+// Tables that the C boundary compiles in: signatures of all functions, the filled function table,
+// the error catalogue.
 #include <algorithm>
 #include <cctype>
 #include <cstring>

@@ -193,7 +193,8 @@ std::string field_line(const declarations& c, const member& m) {
   return "    (" + quote(python_name(m.name)) + ", " + type + "),\n";
 }
 
-// What the C macro of a struct sets beside the size; a member that is a struct has a list there.
+// The values that the C macro of a struct sets beside the size; a member that is a struct has a
+// list.
 std::string initial_values(const structure& t) {
   std::vector<std::string> all;
   for (const member& m : t.fields) {

@@ -35,7 +35,7 @@ void append(pairs& to, const pairs& more) {
   to.insert(to.end(), more.begin(), more.end());
 }
 
-// What a function type returns and takes, for languages that cannot read the C type itself.
+// The result and parameters of a function type, for languages that cannot read the C type itself.
 pairs call_of(const std::string& type) {
   const signature call = read_signature(type);
   std::vector<std::string> params;
@@ -143,7 +143,7 @@ std::string describe(const error_code& e) {
                  pair("remedy", quote(e.remedy))});
 }
 
-// What stands before the slots of the function table, which are those of the functions.
+// The head of the function table. The functions describe its slots.
 std::string describe_table(const spec& s) {
   member size, abi;
   size.name = "struct_size", abi.name = "abi", size.type = abi.type = "uint32_t";
@@ -155,7 +155,7 @@ std::string describe_table(const spec& s) {
                  pair("prelude", array(prelude))});
 }
 
-// What a default is in C: `default` names an enumerator.
+// A default as C has it, where `default` names an enumerator.
 std::string initial_of(const op_field& f) {
   if (f.type == kind::f64) return real(f.default_real);
   return number(is_pointer(f) ? 0 : f.default_int);

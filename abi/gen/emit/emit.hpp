@@ -33,7 +33,7 @@ std::string emit_adapter_entries(const spec& s);    // capi/adapters/generated/e
 std::string emit_adapter_map(const spec& s);        // capi/adapters/generated/adapters.map
 std::string emit_ctypes(const spec& s);             // capi/python/velo/ctypes.py
 
-// What the ABI gates need and nobody reads: made in the build's own folder, not committed.
+// Files that only the ABI gates need: made in the build's own folder, not committed.
 std::string emit_stub(const spec& s);         // stub.c
 std::string emit_layout_lock(const spec& s);  // layout_lock.c
 std::string emit_client(const spec& s);       // client_operators.c

@@ -16,7 +16,7 @@ struct formula_error {
   std::string text;
 };
 
-// Those of a line that consists of them; none of any other line.
+// The formulas of a line that consists of formulas; empty for any other line.
 std::vector<std::string> formulas_of(const std::string& line);
 
 // One below the other, aligned at their relations. Throws formula_error.

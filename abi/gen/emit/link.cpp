@@ -1,4 +1,4 @@
-// What the linker reads: the version script, and a library of the same names with empty bodies.
+// Input of the linker: the version script, and a library of the same names with empty bodies.
 #include "abi/gen/emit/emit.hpp"
 #include "abi/gen/text.hpp"
 

@@ -1,4 +1,4 @@
-// What ops/ compiles in: numbers, field tables, definitions and C entries of all operators.
+// Tables that ops/ compiles in: numbers, field tables, definitions and C entries of all operators.
 #include <cmath>
 
 #include "abi/gen/emit/emit.hpp"
@@ -36,7 +36,7 @@ std::string emit_field(const op& o, const op_field& f) {
          (f.optional ? "true" : "false") + ", " + (f.strided ? "true" : "false");
   out += ", " + dtype_bits(f) + ", " + alias_bits(o, f) + ", " + std::to_string(f.default_int) +
          ", " + real(f.default_real);
-  // What operators compute with is float32, unless a spec says otherwise.
+  // Operators compute in float32, unless the spec says otherwise.
   const std::string bound = f.type == kind::f64 ? "largest_float" : "unbounded";
   out += ", " + (f.has_minimum ? real(f.minimum) : "-" + bound);
   out += ", " + (f.has_maximum ? real(f.maximum) : bound);

@@ -9,7 +9,8 @@
 namespace velo::gen {
 namespace {
 
-// What the declaration does not say: direction, types, default, bounds, then the spec's text.
+// Facts that the declaration does not hold: direction, types, default, bounds, then the spec's
+// text.
 std::string field_note(const op_field& f) {
   std::vector<std::string> dtypes;
   for (const std::string& d : f.dtypes) dtypes.push_back(dtype_name(d));
@@ -175,7 +176,7 @@ std::string emit_enum(const enumeration& e) {
   return out + guard(state, e.since, e.since) + "};\n";
 }
 
-// Those that declare the types of the fields.
+// The headers that declare the types of the fields.
 std::set<std::string> headers_of(const spec& s, const family& f) {
   std::set<std::string> out = {"introspect.h", "status.h", "types.h"};
   for (const op& o : f.ops) {

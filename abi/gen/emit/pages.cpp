@@ -171,12 +171,14 @@ std::string samples(const op& o) {
 }
 
 std::string gradient(const family& home, const op& o) {
-  std::vector<std::string> said;
-  if (!o.gradient_of.empty()) said.push_back("It is the gradient of " + link(o.gradient_of) + ".");
+  std::vector<std::string> sentences;
+  if (!o.gradient_of.empty())
+    sentences.push_back("It is the gradient of " + link(o.gradient_of) + ".");
   for (const op& other : home.ops) {
-    if (other.gradient_of == o.name) said.push_back("Its gradient is " + link(other.name) + ".");
+    if (other.gradient_of == o.name)
+      sentences.push_back("Its gradient is " + link(other.name) + ".");
   }
-  return join(said, " ");
+  return join(sentences, " ");
 }
 
 // In the index, by every name.

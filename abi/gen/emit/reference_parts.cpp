@@ -123,8 +123,8 @@ std::string range_text(const op_field& f) {
 std::string field_note(const op_field& f) {
   std::string note = f.doc;
   if (f.strided) note += " (strides allowed)";
-  const bool said = f.doc.find(" itself") != std::string::npos;
-  if (!f.alias.empty() && !said) note += " (in place: may be " + join(f.alias, ", ") + ")";
+  const bool mentioned = f.doc.find(" itself") != std::string::npos;
+  if (!f.alias.empty() && !mentioned) note += " (in place: may be " + join(f.alias, ", ") + ")";
   return cell(note);
 }
 

@@ -9,7 +9,7 @@
 
 namespace velo::gen {
 
-// What holds for all of it, in paragraphs.
+// Paragraphs that hold for the whole reference.
 extern const char *const about_threads,
     *const about_ownership, *const about_errors, *const about_handles, *const about_args,
                                                                            *const about_bounds;

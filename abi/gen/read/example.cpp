@@ -15,7 +15,7 @@
 namespace velo::gen {
 namespace {
 
-// What an example cannot give: it is made by other calls, or of several tensors.
+// Values that an example cannot give: other calls make them, or they consist of several tensors.
 bool is_beyond(kind type) {
   return type == kind::handle || type == kind::tensors;
 }

@@ -20,7 +20,7 @@ void read_headers(const node& root, spec& out, std::set<std::string>& names) {
   }
 }
 
-// What every entry of a module has.
+// Reads the keys that every entry of a module has.
 template <class Entry>
 void read_common(const node& at, Entry& out, std::set<std::string>& names) {
   out.name = at.text("name");

@@ -26,7 +26,7 @@ const std::vector<std::string> usual_errors = {
     "NULL",   "HANDLE", "STRUCT",  "ARGUMENT",    "RANK",  "SHAPE", "DTYPE",
     "LAYOUT", "DEVICE", "OVERLAP", "UNSUPPORTED", "STATE", "MEMORY"};
 
-// What a page sets as formulas must be such.
+// Refuses text that a page would set as a formula and that is none.
 void check_formulas(const node& at, const std::string& line) {
   try {
     mathml(formulas_of(line));
@@ -127,7 +127,7 @@ void read_handle(const node& at, const spec& whole, op_field& f) {
   at["handle"].fail("no module declares a handle \"" + f.handle + "\"");
 }
 
-// What an operator's own shapes cannot say, a list does not take: how many outputs there are.
+// A list cannot be an output: the operator's shapes do not say how many there are.
 void read_tensor(const node& at, op_field& f) {
   const std::string direction = at.text("dir");
   if (f.type == kind::tensors) {

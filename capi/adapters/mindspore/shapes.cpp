@@ -225,7 +225,7 @@ void* infer_mindspore_slot(int slot, void* result, int* ndims, std::int64_t** sh
     for (const velo_shape& shape : infer_shapes(bound, ndims, shapes))
       made.emplace_back(shape.sizes, shape.sizes + shape.ndim);
   });
-  // What cannot be inferred cannot be launched either: Python refuses it, or the launch does.
+  // A call without shapes cannot be launched either: Python refuses it, or the launch does.
   if (status != VELO_OK) made.assign(static_cast<std::size_t>(count), {0});
   if (count == 1) return new (result) sizes(std::move(made[0]));
   return new (result) std::vector<sizes>(std::move(made));

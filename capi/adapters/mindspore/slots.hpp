@@ -1,4 +1,4 @@
-// What a slot of MindSpore's is bound to: an operator, and the attributes its calls get.
+// The binding of a MindSpore slot: an operator, and the attributes of its calls.
 #pragma once
 
 #include <string>

@@ -57,7 +57,8 @@ class owned_tensors {
   int count_ = 0;
 };
 
-// What torch puts on the stack: tensors, dropout, causal, the mask or NULL, the scale or NULL.
+// The arguments that torch puts on the stack: tensors, dropout, causal, the mask or NULL, the scale
+// or NULL.
 struct arguments {
   owned_tensors tensors;
   torch::tensor mask = nullptr;

@@ -33,7 +33,7 @@ bool is_compact(const velo_tensor& view) {
   return reinterpret_cast<std::uintptr_t>(view.data) % (view.dtype.bits / 8) == 0;
 }
 
-// What is copied inside a kernel is nothing to differentiate.
+// Copies inside a kernel are not differentiated.
 class without_gradients {
  public:
   explicit without_gradients(const torch::binding& torch)
@@ -137,7 +137,7 @@ velo_tensor torch_call::view(int f, torch::tensor from, bool written) {
            meta_ ? "meta, as another tensor of the call has" : "cpu",
            device == torch_.cpu ? "cpu" : "another device");
   must(torch_.get_rank(from, &rank), f, "tell a rank");
-  if (rank > max_rank)  // said here: an input that is copied compact is copied before velo looks
+  if (rank > max_rank)  // refused here: a strided input is copied before velo sees it
     refuse(VELO_ERR_RANK, "args.%s.ndim: expected 0 to %d dimensions, got %d", op_.fields[f].name,
            max_rank, static_cast<int>(rank));
   must(torch_.get_sizes(from, &sizes), f, "tell sizes");

@@ -8,7 +8,7 @@
 
 namespace velo::adapters {
 
-// What velo_torch_register() found; throws where nobody has called it with success.
+// The binding that velo_torch_register() made; throws before a successful call of it.
 const torch::binding& torch_in_use();
 
 class torch_library {

@@ -304,8 +304,8 @@ def _matmul_gradient(tensors, dy, attributes, wanted):
     return made
 
 
-# What does not follow from `gradient_of`: the inputs and the gradients of the outputs, by name, to
-# the gradients of the inputs `wanted`.
+# Gradients that do not follow from `gradient_of`: functions from the inputs and the gradients of
+# the outputs, by name, to the gradients of the inputs `wanted`.
 _IRREGULAR = {"add": _add_gradient, "cast": _cast_gradient, "matmul": _matmul_gradient}
 
 
@@ -500,10 +500,8 @@ def _split(op, given):
     return arrays, checked
 
 
-_values = {
-# (operator, attribute that may be an array): the Python values that came, None once it has been
-# said
-}
+# (operator, attribute that may be an array): the Python values that came, None after the warning.
+_values = {}
 
 
 def _count_programs(op, name, value):

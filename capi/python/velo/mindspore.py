@@ -245,7 +245,7 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
     return [*rows, f"return ({', '.join(given)},)"], {**operators, "single": ms.float32}
 
 
-# What does not follow from `gradient_of`.
+# Gradients that do not follow from `gradient_of`.
 _IRREGULAR = {"add": _add, "cast": _cast, "matmul": _matmul}
 
 
@@ -272,7 +272,7 @@ class _Gradient:
         return _function(op.name, (*self.inputs, "out", "dout"), lines, captured)
 
     def check(self, shapes):
-        """The gradient's own attributes are said when the cell is made, and have to be what the
+        """The gradient's own attributes are given when the cell is made, and have to be what the
         shapes say."""
         gradient = spec.operators[self.op].gradient
         for name, size in gradient.own_attributes(shapes).items() if gradient and self.wanted else (
@@ -300,7 +300,7 @@ class _NoGradient(nn.Cell):
         raise TypeError(self.text)
 
 
-# Tensors that calls pass where nothing is said, for an operator that needs one of two.
+# Tensors that calls pass where nothing is given, for an operator that needs one of two.
 _USUAL = {"matmul": ("a", "b")}
 
 
@@ -395,7 +395,7 @@ class _Cell(nn.Cell):
 
 
 def _signature(op):
-    """The attributes, those of the gradient alone, and what is said by name."""
+    """The attributes, those of the gradient alone, and the arguments given by name."""
     kind, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     fields = [op.fields[name] for name in op.attribute_names]
     if op.gradient:

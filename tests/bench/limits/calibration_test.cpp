@@ -15,7 +15,7 @@ const machine& here() {
   return found;
 }
 
-// Of one thread and, where there are more processors, of two.
+// Measured with one thread and, where there are more processors, with two.
 const calibration& measured() {
   static const calibration found = calibrate(
       here(), here().cpus.size() > 1 ? std::vector<int>{1, 2} : std::vector<int>{1}, brief);

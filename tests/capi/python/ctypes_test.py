@@ -30,7 +30,7 @@ def tensor(values, shape):
     return made
 
 
-# Of a dtype in the spec's words: the ctypes type, velo's code and bits.
+# For a dtype in the spec's words: the ctypes type, velo's code and bits.
 ELEMENTS = {
     "f32": (ctypes.c_float, v.VELO_DTYPE_FLOAT, 32),
     "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64), "bf16":

@@ -1,4 +1,4 @@
-// What the tests of the velo command share: the command run as a program, and its JSON read.
+// Shared by the tests of the velo command: the command run as a program, and its JSON read.
 #pragma once
 
 #include <jansson.h>

@@ -49,7 +49,7 @@ const kind_row& kind_called(const std::string& name) {
                     "; velo help collective lists them");
 }
 
-// What one rank has to say: how it is explained, and the median of its calls.
+// One rank's findings: the explanation of the collective, and the median of its calls.
 struct finding {
   std::string explained, failure;
   double seconds = 0;

@@ -1,4 +1,4 @@
-// What this machine can do here and now, measured without velo: the arithmetic of the context's
+// The machine's limits here and now, measured without velo: the arithmetic of the context's
 // instruction set in registers, and long walks through memory.
 #pragma once
 
@@ -13,7 +13,7 @@ struct limits {
   double read, copy;  // GB/s from and to memory
 };
 
-// Of one thread, and of as many as the context has where these are more.
+// The limits of one thread, and of the context's threads where it has more.
 std::vector<limits> measure(const velo::context& context);
 
 }  // namespace command

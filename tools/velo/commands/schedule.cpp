@@ -276,7 +276,7 @@ void require_fits(const schedule_arguments& given) {
   }
 }
 
-// What is made of a schedule, or of its timeline.
+// A format of the output, made of a schedule or of its timeline.
 struct format_row {
   const char* name;
   bool of_timeline;
@@ -319,7 +319,7 @@ std::string written(const velo::schedule& what, const schedule_arguments& given,
                             : what.write<std::string>(format.format);
 }
 
-// What a schedule is to be written as.
+// The schedule in the chosen format.
 std::string written(const schedule_arguments& given, const format_row& format) {
   velo_schedule_desc desc = given.desc;
   desc.costs = &given.costs;

@@ -175,9 +175,10 @@ json measure_all(const settings& s) {
                         "depth", s.depth, "rows", rows.get()));
 }
 
-// What stands in the way, in words of the command: its objects and requests have no names.
+// Runs `measure`, and puts a failure into words of the command, whose objects and requests have no
+// names.
 template <class F>
-auto told(const settings& s, F&& measure) {
+auto measured(const settings& s, F&& measure) {
   try {
     return measure();
   } catch (const velo::error& failure) {
@@ -224,7 +225,7 @@ int swap_bench(const arguments& given) {
   s.block = given.block != 0 ? given.block : std::uint64_t{1} << 20;
   s.depth = static_cast<int>(std::min<std::uint64_t>(given.depth != 0 ? given.depth : 8, 1000));
   s.seconds = given.seconds < 0 ? 2 : given.seconds;
-  const json all = told(s, [&] { return measure_all(s); });
+  const json all = measured(s, [&] { return measure_all(s); });
   given.json ? print(all.get()) : show(all.get());
   return done;
 }

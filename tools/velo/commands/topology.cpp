@@ -91,7 +91,7 @@ class job {
     } else {
       for (const auto& one : sizes)
         if (option == one.option) *one.value = integer(option, word);
-      // Where velo reads 0 as "not given", a user who typed it meant a size.
+      // velo reads 0 as "not given"; a user who typed it meant a size.
       for (const char* size : {"etp", "tp-x", "tp-y"})
         if (option == size && integer(option, word) == 0)
           throw input_error(option + ": expected 1 or more, got 0");

@@ -353,7 +353,7 @@ def infer(name, **values):
     status = lib.c.velo_op_infer(lib.shapes,
                                  name.encode(), (c.velo_named_value * max(len(named), 1))(*named),
                                  len(named), shapes, 16, count)
-    if status != 0:  # said of the operator, whose call it stands for
+    if status != 0:  # in the name of the operator, whose call it stands for
         raise VeloError(
             _libraries.text_of(lib.c.velo_error_text).replace("velo_op_infer:", f"velo_{name}:", 1))
     return {

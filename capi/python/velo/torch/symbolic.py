@@ -4,7 +4,7 @@ velo_op_infer takes numbers. It is asked twice, with the symbols set to two sets
 that share no factor but 16 (so that halves and quarters are whole); a size of a result that stands
 to a size of an input in one ratio both times is that symbol times the ratio, one that is the same
 both times is a number. Where the operator refuses such numbers, because sizes have to agree that
-the trace does not know to be equal, symbols with one value get one number, and the trace is told
+the trace does not know to be equal, symbols with one value get one number, and the trace learns
 that those sizes are equal. What follows no rule is asked with the sizes that the trace began with,
 which binds the trace to them.
 """
