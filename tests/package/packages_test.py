@@ -55,7 +55,7 @@ class Packages(unittest.TestCase):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(SOURCE, path), target)
         with open(os.path.join(SOURCE, "CONTRIBUTING.md"), encoding="utf-8") as page:
-            command, = re.findall(r"^    (cmake --workflow --preset packages)$", page.read(), re.M)
+            command, = re.findall(r"^ +(cmake --workflow --preset packages)$", page.read(), re.M)
         said("sh", "-ec", command, cwd=CHECKOUT)
         with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as file:
             cls.version = re.search(r"^project\(velo VERSION (\S+)", file.read(), re.M).group(1)
