@@ -1,4 +1,4 @@
-// The one meeting with libffi: interned call interfaces, calls, and functions made at run time.
+// The only use of libffi: interned call interfaces, calls, and functions made at run time.
 //
 // Preparing may write to ffi's type objects, so it happens under a lock; a prepared interface is
 // read-only and shared by all threads. It points into the array of types beside it, so both live in

@@ -46,9 +46,9 @@ void pause() {
 constexpr int spins = 1000;
 constexpr int yields = 200;
 
-class patience {
+class backoff {
  public:
-  explicit patience(int pauses) : pauses_(pauses) {}
+  explicit backoff(int pauses) : pauses_(pauses) {}
 
   bool wait() {  // false when it is time to sleep
     if (round_ < pauses_) {
@@ -177,11 +177,11 @@ void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void
 }
 
 void thread_pool::await_done(worker& at, std::uint32_t ticket) const {
-  patience patient(pauses_);
+  backoff backing_off(pauses_);
   while (true) {
     std::uint32_t word = at.word.load(std::memory_order_acquire);
     if (word == (ticket | done)) return;
-    if (patient.wait()) continue;
+    if (backing_off.wait()) continue;
     if (word == (ticket | taken) &&
         !at.word.compare_exchange_strong(word, ticket | watched, std::memory_order_acquire))
       continue;
@@ -194,9 +194,9 @@ void thread_pool::await_offer(worker& at) {
     return phase_of(at.word.load(std::memory_order_acquire)) != offered &&
            !stopping_.load(std::memory_order_acquire);
   };
-  patience patient(pauses_);
+  backoff backing_off(pauses_);
   while (idle()) {
-    if (patient.wait()) continue;
+    if (backing_off.wait()) continue;
     const std::uint32_t signal = signal_.load(std::memory_order_acquire);
     asleep_.fetch_add(1, std::memory_order_acq_rel);
     if (idle()) futex_wait(signal_, signal);

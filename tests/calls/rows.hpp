@@ -52,7 +52,7 @@ velo_status write_text(world& w) {
   return Function(w.*Object, Arguments..., text, sizeof text, nullptr);
 }
 
-// Function(object, arguments.., &result), where the result may be a struct that begins with its size.
+// Function(object, arguments.., &result); the result may be a struct that begins with its size.
 template <class Function>
 struct result_of;
 template <class... Parameters>

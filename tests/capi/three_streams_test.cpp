@@ -21,7 +21,7 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 constexpr std::int64_t size = 256, elements = size * size;
-constexpr auto patience = std::chrono::seconds(60);
+constexpr auto limit = std::chrono::seconds(60);
 
 struct span {
   clock::time_point begin, end;
@@ -42,7 +42,7 @@ struct gate {
       if (held) {
         mine.product.begin = clock::now();
         mine.begun = true;
-        const auto until = clock::now() + patience;
+        const auto until = clock::now() + limit;
         while (!mine.open && clock::now() < until)
           std::this_thread::sleep_for(std::chrono::microseconds(50));
       }
@@ -142,7 +142,7 @@ TEST_CASE("a product, a reduce-scatter and a swap run at one time on three strea
   for (velo_event& e : done) e = contexts[0].new_event();
   first.holds = true;
   REQUIRE(at_once.multiply(streams[0]) == VELO_OK);
-  const auto until = clock::now() + patience;
+  const auto until = clock::now() + limit;
   while (!first.begun && clock::now() < until)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
   REQUIRE(first.begun);
@@ -152,13 +152,13 @@ TEST_CASE("a product, a reduce-scatter and a swap run at one time on three strea
   REQUIRE(velo_event_record(done[0], streams[1]) == VELO_OK);
   swapped.begin = clock::now();  // the reduce-scatter waits for rank 1, and is under way, too
   REQUIRE(velo_swap_in(swap, object, nullptr, streams[2], done[1]) == VELO_OK);
-  CHECK(velo_event_synchronize(done[1], std::chrono::nanoseconds(patience).count()) == VELO_OK);
+  CHECK(velo_event_synchronize(done[1], std::chrono::nanoseconds(limit).count()) == VELO_OK);
   swapped.end = clock::now();
   std::int32_t early = 1;
   CHECK(velo_event_query(done[0], &early) == VELO_OK);
   CHECK(early == 0);
   REQUIRE(at_once.scatter_of_rank_1(contexts[1].inline_stream(), groups[1]) == VELO_OK);
-  CHECK(velo_event_synchronize(done[0], std::chrono::nanoseconds(patience).count()) == VELO_OK);
+  CHECK(velo_event_synchronize(done[0], std::chrono::nanoseconds(limit).count()) == VELO_OK);
   scattered.end = clock::now();
   first.open = true;
   for (const velo_stream s : streams) CHECK(velo_stream_synchronize(s) == VELO_OK);

@@ -143,7 +143,7 @@ TEST_CASE("a class is a host's collectives") {
     group.all_gather(context.inline_stream(), velo::tensor_view(values, {2}),
                      velo::tensor_view(out, {2}));
     CHECK(out[1] == 2);
-    CHECK(mine.calls == 2);  // the meeting, and the collective
+    CHECK(mine.calls == 2);  // the rendezvous, and the collective
     CHECK(mine.releases == 0);
   }
   CHECK(mine.releases == 1);

@@ -52,14 +52,14 @@ void make_local_groups(scene& s) {
 // Each function of a link over what is gone; the first status that is not HANDLE.
 velo_status use_link(const velo_link& link) {
   char bytes[64] = {};
-  void* lent = nullptr;
+  void* borrowed = nullptr;
   if (link.abort != nullptr) link.abort(link.user, "gone");
   if (link.give_back != nullptr) link.give_back(link.user, bytes);
   const velo_status all[] = {
       link.send(link.user, 1, bytes, sizeof bytes), link.receive(link.user, 1, bytes, sizeof bytes),
       link.start_send == nullptr ? VELO_ERR_HANDLE : link.start_send(link.user, 1, bytes, 64),
       link.finish == nullptr ? VELO_ERR_HANDLE : link.finish(link.user),
-      link.borrow == nullptr ? VELO_ERR_HANDLE : link.borrow(link.user, 1, 64, &lent)};
+      link.borrow == nullptr ? VELO_ERR_HANDLE : link.borrow(link.user, 1, 64, &borrowed)};
   for (const velo_status one : all)
     if (one != VELO_ERR_HANDLE) return one;
   return VELO_ERR_HANDLE;

@@ -4,7 +4,7 @@ compiler, no variable and no source tree.
     wheel_installed_test.py FOLDER VERSION [HOST..]
 
 FOLDER has the wheel, which is copied elsewhere first. The interpreter that runs this makes the
-environment; the frameworks that HOST names (torch, jax, mindspore, tvm_ffi) are lent to it from
+environment; the frameworks that HOST names (torch, jax, mindspore, tvm_ffi) are added to it from
 there by a .pth file. Each program runs with an empty environment and says which files of velo the
 process has mapped: those of the environment and no others.
 """
@@ -78,8 +78,8 @@ class Installed(unittest.TestCase):
                                 "import sysconfig; print(sysconfig.get_path('purelib'))",
                                 check=True).stdout.strip()
         if HOSTS:
-            with open(os.path.join(cls.packages, "lent.pth"), "w", encoding="utf-8") as lent:
-                lent.write("\n".join(p for p in site.getsitepackages() if os.path.isdir(p)) + "\n")
+            with open(os.path.join(cls.packages, "frameworks.pth"), "w", encoding="utf-8") as added:
+                added.write("\n".join(p for p in site.getsitepackages() if os.path.isdir(p)) + "\n")
 
     @classmethod
     def tearDownClass(cls):
@@ -117,7 +117,7 @@ class Installed(unittest.TestCase):
         shown = self.bare("-m", "pip", "show", "-f", "velo").stdout
         self.assertIn(f"Version: {VERSION}", shown)
         self.assertIn("velo/lib/libvelo-wheel.so", shown)
-        if not HOSTS:  # with lent frameworks the answer would be about them
+        if not HOSTS:  # with other frameworks the answer would be about them
             self.assertEqual(self.bare("-m", "pip", "check").returncode, 0)
         copy = os.path.join(self.root, "copy")
         self.bare("-m",

@@ -205,16 +205,16 @@ class Cells(unittest.TestCase):
 
         for copied in (copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))):
             for cell, given, over, read in cells:
-                twin = copied(cell)
-                self.assertIsNot(twin, cell)
-                np.testing.assert_array_equal(*(array(read(c(*given))) for c in (cell, twin)))
+                second = copied(cell)
+                self.assertIsNot(second, cell)
+                np.testing.assert_array_equal(*(array(read(c(*given))) for c in (cell, second)))
                 if over is None:
-                    self.assertEqual(twin.func, cell.func)
+                    self.assertEqual(second.func, cell.func)
                     continue
-                self.assertEqual(twin.run.func, cell.run.func)
+                self.assertEqual(second.run.func, cell.run.func)
                 for _ in self.in_both_modes():
                     np.testing.assert_array_equal(
-                        *(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, twin)))
+                        *(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, second)))
             with self.assertRaisesRegex(TypeError, "got one of rstd"):
                 ops.grad(Read(copied(cells[0][0]), second))(x, gain)
             net = copied(nn.CellList([cell for cell, _, over, _ in cells if over is not None]))

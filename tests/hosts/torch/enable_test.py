@@ -188,14 +188,14 @@ class Enable(Torch):
     def test_copies_compute_with_their_own_weights(self):
         model, x = block(), torch.randn(4, 16)
         with velo.enable(model) as done:
-            twin = copy.deepcopy(model)
+            changed = copy.deepcopy(model)
             with torch.no_grad():
-                for parameter in twin.parameters():
+                for parameter in changed.parameters():
                     parameter.mul_(1.5)
-            self.assertGreater(distance(twin(x), model(x)), 0.1)
+            self.assertGreater(distance(changed(x), model(x)), 0.1)
             self.assertTrue(all(
                 entry.called for entry in done.entries if entry.where in ("0", "1")))
-            self.agree(twin, x)
+            self.agree(changed, x)
 
     def test_pickle_and_state_dict(self):
         model, x = block(), torch.randn(4, 16)

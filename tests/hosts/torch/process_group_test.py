@@ -254,11 +254,11 @@ def miss(library, number):
     os._exit(0)  # Gloo is of no more use
 
 
-def run(body, number, meeting, library):
+def run(body, number, rendezvous, library):
     try:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         dist.init_process_group("gloo",
-                                init_method=f"file://{meeting}",
+                                init_method=f"file://{rendezvous}",
                                 rank=number,
                                 world_size=RANKS,
                                 timeout=datetime.timedelta(seconds=SECONDS))

@@ -11,7 +11,7 @@ namespace {
 // A mailbox's link that lends memory aligned 4 bytes off.
 struct crooked_link {
   velo_link inner;
-  int lent = 0;
+  int outstanding = 0;
 
   velo_link link() {
     velo_link made = inner;
@@ -30,12 +30,12 @@ struct crooked_link {
       const velo_status status =
           of(user).inner.receive(of(user).inner.user, from, memory + 4, size);
       if (status != VELO_OK) return std::free(memory), status;
-      ++of(user).lent;
+      ++of(user).outstanding;
       *bytes = memory + 4;
       return status;
     };
     made.give_back = [](void* user, void* bytes) {
-      --of(user).lent;
+      --of(user).outstanding;
       std::free(static_cast<char*>(bytes) - 4);
     };
     return made;
@@ -91,5 +91,5 @@ TEST_CASE("memory that a link lends beside its alignment is refused, and given b
   CHECK(all.errors[1].find("link.borrow: expected memory aligned to 64 bytes") !=
         std::string::npos);
   CHECK(all.status[0] == VELO_ERR_PEER);
-  for (const crooked_link& one : crooked) CHECK(one.lent == 0);
+  for (const crooked_link& one : crooked) CHECK(one.outstanding == 0);
 }

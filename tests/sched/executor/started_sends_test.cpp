@@ -18,7 +18,7 @@ struct watched_link {
   velo_link inner;
   std::string said;
   std::function<void()> gives_back = nullptr;
-  int lent = 0, borrowed = 0;  // now; ever
+  int outstanding = 0, borrowed = 0;  // now; ever
   std::atomic<bool> finishes{false};
   std::atomic<int> finished{0};
 
@@ -61,12 +61,12 @@ struct watched_link {
     made.borrow = [](void* user, int32_t from, uint64_t size, void** bytes) {
       watched_link& me = of(user, 'r');
       const velo_status status = me.inner.borrow(me.inner.user, from, size, bytes);
-      if (*bytes != nullptr) ++me.lent, ++me.borrowed;
+      if (*bytes != nullptr) ++me.outstanding, ++me.borrowed;
       return status;
     };
     made.give_back = [](void* user, void* bytes) {
       auto& me = *static_cast<watched_link*>(user);
-      --me.lent;
+      --me.outstanding;
       if (me.gives_back) me.gives_back();
       me.inner.give_back(me.inner.user, bytes);
     };
@@ -112,7 +112,7 @@ struct late_link {
   velo_link inner;
   std::vector<letter> started;
   const int* released = nullptr;
-  int released_before = 0, released_too_soon = 0, lent = 0;
+  int released_before = 0, released_too_soon = 0, outstanding = 0;
 
   velo_link link() {
     velo_link made = inner;
@@ -141,7 +141,7 @@ struct late_link {
       if (status != VELO_OK || size > 64) return status;  // of longer ones it has none
       void* memory = std::aligned_alloc(64, 64);
       status = me.inner.receive(me.inner.user, from, memory, size);
-      me.lent += status == VELO_OK ? 1 : 0;
+      me.outstanding += status == VELO_OK ? 1 : 0;
       if (status == VELO_OK)
         *bytes = memory;
       else
@@ -149,7 +149,7 @@ struct late_link {
       return status;
     };
     made.give_back = [](void* user, void* bytes) {
-      --static_cast<late_link*>(user)->lent;
+      --static_cast<late_link*>(user)->outstanding;
       std::free(bytes);
     };
     return made;
@@ -188,7 +188,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("messages longer than what is lent, and more of them, arrive as others do") {
+TEST_CASE("messages longer than what can be borrowed, and more of them, arrive as others do") {
   const std::pair<velo_schedule_kind, sizes> kinds[] = {{VELO_SCHEDULE_GPIPE, {3, 9}},
                                                         {VELO_SCHEDULE_DUALPIPE, {4, 8}}};
   for (const auto& [kind, of] : kinds) {
@@ -209,7 +209,7 @@ TEST_CASE("what a run leaves over is given back before it returns, and it can be
     two.all.run();
     require_all_went_well(two.all);
     CHECK(two.watched[1].borrowed > 0);
-    CHECK(two.watched[1].lent == 0);
+    CHECK(two.watched[1].outstanding == 0);
   }
 }
 
@@ -307,7 +307,7 @@ TEST_CASE("a host's link may start sends as late as it likes, and lend what it l
     require_all_went_well(all);
     for (const late_link& one : late) {
       CHECK(one.released_too_soon == 0);
-      CHECK(one.lent == 0);
+      CHECK(one.outstanding == 0);
       CHECK(one.started.empty());
     }
   }
