@@ -1,5 +1,5 @@
-// What the layers above core keep in a context: one object of each type they ask for, made when it
-// is first asked for.
+// Objects that the layers above core keep in a context: one of each type, made when it is first
+// asked for.
 //
 // Core knows none of these types. The objects live as long as the context, behind everything that
 // has a handle. Thread-safe. Cost: a lock and a walk over a list of a few.

@@ -1,4 +1,4 @@
-// What velo asks of zlib: checksums that find accidents, and lossless packing of numbers.
+// velo's uses of zlib: checksums that find accidents, and lossless packing of numbers.
 //
 // Packing sorts the bytes of 4-byte words by their place first: exponents of floating-point numbers
 // then lie side by side and deflate finds what they have in common. Cost: a checksum a thirteenth

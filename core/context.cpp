@@ -66,7 +66,7 @@ void context::start_threads() {
   thread_count_.store(parallel_.threads(), std::memory_order_relaxed);
 }
 
-// What the thread is inside of, innermost first: of any context.
+// The waits that the thread is inside of, innermost first, in any context.
 thread_local const context::waiting* context::innermost = nullptr;
 
 context::waiting::waiting(const context& owner) : owner_(owner), outer_(innermost) {

@@ -27,7 +27,7 @@ namespace velo::core {
 
 class stream;
 
-// What a context is made from; the pointers are copied from, not kept.
+// The options of a context; velo copies from the pointers and does not keep them.
 struct context_options {
   int threads = 0;
   velo_device device{VELO_DEVICE_CPU, 0};
@@ -60,8 +60,8 @@ class context : public handle_owner {
   const config& configuration() const noexcept { return config_; }
   void configure(const char* key, const char* value);  // velo_config_set
 
-  // What a layer above keeps here, made when first asked for. A const context has it too: it is no
-  // part of what core calls its state.
+  // An object that a layer above keeps here, made when first asked for. A const context has it too,
+  // since it is no part of core's state.
   template <class T>
   T& attached() const {
     return attached_.get<T>();

@@ -1,4 +1,4 @@
-// What every exported function looks like at run time: the table behind calls by name, the sweep
+// Signatures of all exported functions at run time: the table behind calls by name, the sweep
 // over all functions, and the self-description. The generator fills it from abi/spec
 // (abi/generated/functions.inc).
 //

@@ -23,7 +23,7 @@ comm::planned& planned_of(velo_collective handle) {
   return core::use<comm::planned>(handle, "collective");
 }
 
-// Those that move elements, or combine them, among all.
+// Reads a collective that moves or combines elements among all ranks.
 comm::operation read_collective(const comm::caller& by, const velo_collective_desc& d) {
   const comm::uneven in{d.in_counts, d.in_offsets}, out{d.out_counts, d.out_offsets};
   const auto reduction = [&] { return capi::read_reduction(d.reduction); };

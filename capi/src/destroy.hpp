@@ -1,6 +1,6 @@
-// What every destroy call does: NULL is ignored; what cannot be destroyed is refused, recorded and
-// logged, never returned. What an unfinished call of the thread uses cannot
-// (core/handle/inside.hpp).
+// The steps of every destroy call: NULL is ignored; a handle that cannot be destroyed is refused,
+// recorded and logged, never returned. An object in use by an unfinished call of the thread cannot
+// be destroyed (core/handle/inside.hpp).
 #pragma once
 
 #include "core/context.hpp"

@@ -40,7 +40,7 @@ velo_status submit(const char* function, velo_stream stream, velo_group group, C
   });
 }
 
-// What a new group is made from where another says the rest.
+// The description of a new group whose parent gives the rest.
 velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& parent) {
   velo_group_desc desc = capi::read_group_desc(given);
   if (given == nullptr) desc.timeout_ns = parent.timeout_ns();

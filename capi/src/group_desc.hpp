@@ -1,4 +1,5 @@
-// What a group is made from: a description that is checked, and the transport that it asks for.
+// The arguments that make a group: a description that is checked, and the transport that it asks
+// for.
 #pragma once
 
 #include <memory>

@@ -29,7 +29,7 @@ velo_kernel_desc read_kernel(const velo_kernel_desc* given, const char* argument
   return capi::read_struct(given, kernel_desc_size, argument, defaults);
 }
 
-// What the plugin answers, called like any foreign code.
+// The plugin's answer, asked for like any foreign code.
 const velo_plugin_desc* query(core::any_function function, const char* path) {
   const velo_plugin_desc* answer = nullptr;
   core::word arguments[2] = {};

@@ -1,4 +1,4 @@
-// What a caller says of how elements are combined, for the entries of group.h and collective.h.
+// Reads how a caller wants elements combined, for the entries of group.h and collective.h.
 #pragma once
 
 #include <cmath>

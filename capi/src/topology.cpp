@@ -41,7 +41,7 @@ void require_at_most(const char* argument, std::int64_t value, std::int64_t coun
          text("%lld", static_cast<long long>(value)));
 }
 
-// What of a desc can be seen field by field; the rest is seen where the sizes meet.
+// Checks a desc field by field; the topology checks how its sizes fit together.
 velo_topology_desc read_desc(const velo_topology_desc* given) {
   const velo_topology_desc defaults = VELO_TOPOLOGY_DESC_INIT;
   if (given == nullptr) return defaults;

@@ -96,7 +96,7 @@ void handle_owner::remove(slot_header* slot) noexcept {
   slot->before.store(const_cast<void*>(handle_), std::memory_order_relaxed);
 }
 
-// What another thread is destroying leaves the list when that thread comes to it.
+// An object that another thread is destroying leaves the list when that thread reaches it.
 void handle_owner::destroy_owned() noexcept {
   for (slot_header*& first : first_) {
     while (true) {

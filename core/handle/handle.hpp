@@ -120,7 +120,7 @@ void publish_slot(slot_header* slot, handle_owner* owner, void (*destroy)(slot_h
 void retire_slot(slot_header* slot) noexcept;  // handles to it are refused from here on
 slot_header* claim_slot(const void* handle, const handle_kind& wanted, const char* argument);
 void unclaim_slot(slot_header* slot) noexcept;
-// Of a handle that was given to a wrong call or just after its object went: the owner's handle,
+// For a handle that was given to a wrong call or just after its object went: the owner's handle,
 // which need not be live. nullptr: unknown, or the slot has a new tenant.
 const void* owner_of_misused(const void* handle) noexcept;
 [[noreturn]] void refuse_handle(const void* handle, const handle_kind& wanted,

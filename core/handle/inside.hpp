@@ -17,7 +17,7 @@
 
 namespace velo::core {
 
-// What a call does with an object while the host's function runs.
+// A call's use of an object while the host's function runs.
 enum class part : std::uintptr_t {
   given,    // the call goes on with it
   carries,  // carries out its work, which a call that waits for its end would wait for

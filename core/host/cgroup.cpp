@@ -27,7 +27,7 @@ bool read_number(const std::string& path, long long& number) {
   return read_numbers(path, number, unused) >= 1;
 }
 
-// Of lines that are a name and a number.
+// Reads a file of lines that are a name and a number.
 long long number_named(const std::string& path, const char* name) {
   const open_file file(std::fopen(path.c_str(), "re"));
   char word[64] = "";

@@ -1,4 +1,4 @@
-// What the control groups of this process leave it: processors of a quota, memory below a limit.
+// Limits that control groups put on this process: processors of a quota, memory below a limit.
 //
 // A group's own bounds hold, and those of every group above it. Versions 1 and 2 of Linux' groups
 // have other files. Nothing is remembered, since groups change. Cost: a few files read, 50 us.
@@ -8,7 +8,7 @@
 
 namespace velo::core {
 
-// Where Linux tells of groups; a test has files of its own.
+// The files in which Linux describes groups; a test has files of its own.
 struct cgroup_files {
   const char* list = "/proc/self/cgroup";
   const char* root = "/sys/fs/cgroup";

@@ -1,4 +1,4 @@
-// What the processor can do and how many of it we may use: instruction set, cache sizes,
+// The processor's features and the share of it that velo may use: instruction set, cache sizes,
 // usable threads.
 //
 // Instruction sets are ordered: each includes all below it. The list is core/simd/isas.cmake, and

@@ -1,4 +1,4 @@
-// What the processor says of itself: one CPUID leaf at a time, and bits of it. Not hot.
+// CPUID: one leaf at a time, and its bits. Not hot.
 #pragma once
 
 #include <cpuid.h>

@@ -1,4 +1,4 @@
-// Where a context's bytes come from: the host's allocator struct, or the operating system.
+// The source of a context's memory: the host's allocator struct, or the operating system.
 //
 // All memory is 64-byte aligned and counted. Blocks of 2 MiB and more are mapped with huge pages:
 // their first touch costs an eighth of small pages, and unmapping a twenty-fifth. A memory_source

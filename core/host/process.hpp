@@ -13,7 +13,7 @@
 
 namespace velo::core {
 
-// Where the number stands: on the page, or in a zero that nobody writes until there is one.
+// The number's address: on the page, or a zero that nobody writes until there is a page.
 extern std::atomic<std::atomic<std::uint32_t>*> epoch_word;
 
 // The current number; 0 in a child that has made nothing of its own yet, and before the first

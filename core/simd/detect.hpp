@@ -1,5 +1,5 @@
-// What detection reads of a machine, apart from the machine, so that a test can describe another;
-// and the permission that an ISA needs of Linux beside that.
+// The facts that detection reads of a machine, apart from the machine, so that a test can describe
+// another; and the permission that an ISA also needs from Linux.
 #pragma once
 
 #include "core/host/cpu.hpp"

@@ -1,4 +1,4 @@
-// What work may use while it runs: threads, scratch, the machine as the configuration lets it be
+// Resources of work while it runs: threads, scratch, the machine as the configuration lets it be
 // seen, and the stream to call velo with.
 //
 // A context hands one out for the length of one piece of work: under its turn lock with all its

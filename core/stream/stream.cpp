@@ -1,4 +1,4 @@
-// What a stream does where it is no lane: nothing is ever queued on it, so nothing is ever kept.
+// Streams that are no lanes: nothing is ever queued on them, so nothing is ever kept.
 #include "core/stream/stream.hpp"
 
 namespace velo::core {

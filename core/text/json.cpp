@@ -17,8 +17,7 @@ namespace velo::core {
 
 namespace {
 
-// Where memory runs out jansson says nothing at all, or calls a token invalid that it could not
-// keep.
+// Out of memory, jansson reports nothing at all, or an invalid token that it could not keep.
 bool ran_out_of_memory(const json_error_t& error, const char* source) {
   switch (json_error_code(&error)) {
     case json_error_unknown:

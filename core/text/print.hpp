@@ -1,4 +1,4 @@
-// What printf writes, the same under any locale: a host that has set one of its own for its process
+// printf with the same output under any locale: a host that has set one of its own for its process
 // would otherwise find commas among the numbers of pictures and JSON.
 //
 // The calling thread takes the "C" locale for the length of a call: some ten nanoseconds, and no

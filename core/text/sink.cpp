@@ -1,4 +1,4 @@
-// What a caller's buffer takes of a text.
+// Writes a text into a caller's buffer.
 #include "core/text/sink.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where a long text goes: to a caller's buffer, cut to its size, or to a file that is there whole
-// or not at all. What is written collects in 256 KiB first. Cost: a copy.
+// The destination of a long text: a caller's buffer, cut to its size, or a file that appears whole
+// or not at all. Writes collect in 256 KiB first. Cost: a copy.
 #pragma once
 
 #include <cstdint>

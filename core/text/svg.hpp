@@ -1,5 +1,4 @@
-// What pictures have in common: text that is put together, names made harmless, bytes as people
-// read them, colors.
+// Shared by all pictures: text that is put together, escaped names, readable byte counts, colors.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where a text ends to be one, and the refusal.
+// Finds where a text stops being UTF-8, and refuses it.
 #include "core/text/utf8.hpp"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ inline std::size_t utf8_character(const char* at) noexcept {
   return length;
 }
 
-// Where a text stops being UTF-8 without zero bytes; npos: nowhere.
+// The position where a text stops being UTF-8 without zero bytes; npos: nowhere.
 std::size_t find_no_text(std::string_view all) noexcept;
 
 // Throw a failure of the argument where a text is none. Of one with lines the argument has the

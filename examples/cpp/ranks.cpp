@@ -12,13 +12,13 @@
 
 namespace {
 
-// A rank's result, or the reason of its failure.
-struct rank_result {
+// A rank's result, or why it failed.
+struct outcome {
   float sums[3] = {};
   std::string failure;
 };
 
-void work(int rank, const velo::context& context, const velo::group& group, rank_result& to) try {
+void work(int rank, const velo::context& context, const velo::group& group, outcome& to) try {
   float mine[2], sum[2];
   const velo::tensor_view in(mine, {2}), out(sum, {2});
   velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
@@ -42,12 +42,12 @@ int main() try {
   const velo::context contexts[] = {velo::context::create(), velo::context::create()};
   const velo_context each[] = {contexts[0], contexts[1]};
   const auto groups = velo::group::create_local<std::vector<velo::group>>(each, 2);
-  rank_result said[2];
-  std::thread other([&] { work(1, contexts[1], groups[1], said[1]); });
-  work(0, contexts[0], groups[0], said[0]);
+  outcome outcomes[2];
+  std::thread other([&] { work(1, contexts[1], groups[1], outcomes[1]); });
+  work(0, contexts[0], groups[0], outcomes[0]);
   other.join();
   for (int rank = 0; rank < 2; ++rank) {
-    const rank_result& one = said[rank];
+    const outcome& one = outcomes[rank];
     if (!one.failure.empty())
       return std::fprintf(stderr, "rank %d: %s\n", rank, one.failure.c_str()), 1;
     std::printf("rank %d: %g %g %g\n", rank, one.sums[0], one.sums[1], one.sums[2]);

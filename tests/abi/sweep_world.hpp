@@ -1,8 +1,8 @@
-// What the sweep gives to functions: a live handle of every kind, and values that look
+// Arguments that the sweep gives to functions: a live handle of every kind, and values that look
 // plausible to somebody who read the header without knowing what it means.
 //
-// Functions and parameters come from the generated table. What one call destroys, the next does not
-// miss: each gets a world of its own.
+// Functions and parameters come from the generated table. Each call gets a
+// world of its own, so that it may destroy anything.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -33,7 +33,7 @@ inline constexpr const char* kinds[] = {
 };
 inline constexpr int kind_count = sizeof kinds / sizeof kinds[0];
 
-// What the library says of itself, read once.
+// The library's self-description, read once.
 inline const std::string& self_description() {
   static const std::string all = [] {
     std::uint64_t needed = 0;
@@ -85,7 +85,7 @@ class sweep_world : public scene {
   std::vector<std::vector<std::uint64_t>> blocks_;
 };
 
-// What a pointer points to, without const.
+// The type that a pointer points to, without const.
 inline std::string pointed_to(const parameter_info& p) {
   std::string type = p.type;
   if (type.rfind("const ", 0) == 0) type.erase(0, 6);
@@ -166,7 +166,7 @@ inline const char* plausible_string(const parameter_info& p) {
   return "x";
 }
 
-// What a call might be given by somebody who read the header, without knowing what it means.
+// A value that somebody might pass who read the header without knowing what it means.
 inline velo_value plausible(sweep_world& w, const parameter_info& p) {
   switch (p.kind) {
     case value_type::handle:

@@ -31,7 +31,7 @@ std::string value_of(velo_context context, const char* key, std::string* origin 
   return text;
 }
 
-// What a refused creation says; `context` must come back untouched.
+// The status of a refused creation; `context` must come back untouched.
 velo_status refused(const velo_context_desc& desc) {
   auto* const untouched = reinterpret_cast<velo_context>(0x1000);
   velo_context context = untouched;

@@ -1,4 +1,4 @@
-// What the tests of the C entries share: a context that cleans up, tensors over vectors, and the
+// Shared by the tests of the C entries: a context that cleans up, tensors over vectors, and the
 // record of the last failure as strings.
 #pragma once
 

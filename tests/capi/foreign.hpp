@@ -1,5 +1,5 @@
-// What the tests of foreign kernels share: descriptions of functions in tests/plugins, and what a
-// refusal should say.
+// Shared by the tests of foreign kernels: descriptions of functions in tests/plugins, and the words
+// of refusals.
 #pragma once
 
 #include <string>

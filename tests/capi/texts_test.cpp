@@ -95,7 +95,7 @@ bool is_c_text(const std::string& text) {
   return velo::core::find_no_text(text) == std::string::npos;
 }
 
-// What C functions see of a text.
+// The part of a text that C functions see.
 std::string until_zero(const std::string& text) {
   return text.substr(0, text.find('\0'));
 }

@@ -78,7 +78,7 @@ velo_tensor view(std::vector<float>& of, std::int64_t* shape) {
   return made;
 }
 
-// What rank 0 does, on any streams, and the part of rank 1 in the reduce-scatter.
+// The work of rank 0, on any streams, and the part of rank 1 in the reduce-scatter.
 struct job {
   std::int64_t whole[2] = {size, size}, half[2] = {size / 2, size};
   std::vector<float> a = numbers(1), b = numbers(2), c = std::vector<float>(elements);

@@ -1,5 +1,5 @@
-// What waits keeps nobody from computing: work that waits beside a matrix product, and two contexts
-// of which one is stuck.
+// Waiting work keeps nobody from computing: work that waits beside a matrix product, and two
+// contexts of which one is stuck.
 #include <unistd.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// What a check throws: REQUIRE the code and hand back the facts.
+// The failure that a check throws: REQUIREs the code and returns the facts.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Where bytes come from: counted, aligned, from the host's allocator when there is one.
+// The source of memory: counted, aligned, from the host's allocator when there is one.
 #include "core/host/memory.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// What results_mode.cpp, compiled without exceptions, shows to the test that runs it.
+// Results that results_mode.cpp, compiled without exceptions, gives to the test that runs it.
 #pragma once
 
 int failure_is_a_value();

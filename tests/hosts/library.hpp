@@ -38,7 +38,7 @@ inline std::string last_error(const library& adapters) {
   return text;
 }
 
-// What a framework raises: its own kind, and the text that came with it.
+// An exception that a framework raises: its own kind, and its text.
 struct host_error : std::runtime_error {
   host_error(std::string kind_of_error, const std::string& text)
       : std::runtime_error(text), kind(std::move(kind_of_error)) {}

@@ -96,8 +96,8 @@ TEST_CASE("slots carry attributes and name the tensors") {
 
 namespace {
 
-// What MindSpore reads off a slot before it launches it, with every size of the inputs that is
-// `hidden` not known.
+// Shapes that MindSpore asks a slot for before a launch; sizes of the inputs that are `hidden` are
+// not known.
 std::vector<std::vector<std::int64_t>> inferred_by(const library& adapters, const sample& s,
                                                    std::int64_t hidden = 0) {
   std::vector<int> ndims;

@@ -32,7 +32,7 @@ void must(velo_status status) {
   throw std::runtime_error(text);
 }
 
-// What one of velo's text calls gives, as JSON.
+// The text of one of velo's calls, as JSON.
 template <class Describe>
 json_t* parsed(Describe&& describe) {
   std::uint64_t needed = 0;

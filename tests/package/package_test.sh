@@ -66,7 +66,7 @@ install)
     "import velo.ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" ||
       fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
-  # What the help texts name is there, and the manual page has every command.
+  # Files that the help texts name are there, and the manual page has every command.
   "$prefix/bin/velo" help >"$work/help"
   commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$work/help" | grep -vx -e help)
   for command in $commands; do

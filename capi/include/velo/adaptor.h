@@ -71,9 +71,8 @@ VELO_API void velo_adaptor_destroy(velo_adaptor adaptor);
  * STATE. */
 VELO_API velo_status velo_adaptor_allocator(velo_adaptor adaptor, velo_allocator* allocator);
 
-/* What has gone through an adaptor; bytes as requested. A free is counted as its caller says:
- * one of another size, or of what was freed before, makes bytes_live wrong, but never less than
- * 0. */
+/* Counts of an adaptor; bytes as requested. A free is counted as its caller gives it: a wrong size,
+ * or a second free, makes bytes_live wrong, but never less than 0. */
 typedef struct velo_adaptor_stats {
   uint32_t struct_size;
   uint32_t reserved;

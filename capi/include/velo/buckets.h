@@ -33,7 +33,7 @@ VELO_BEGIN_C
 
 typedef struct velo_buckets_s* velo_buckets;
 
-/* What becomes of a bucket's gradients. */
+/* The use of a bucket's gradients. */
 typedef int32_t velo_bucket_mode;
 enum {
   VELO_BUCKETS_ALL_REDUCE = 0, /* every rank gets all */
@@ -93,7 +93,7 @@ VELO_API velo_status velo_buckets_gather(velo_buckets buckets, velo_stream strea
  * HANDLE, ARGUMENT (slice, a stream of another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_wait(velo_buckets buckets, velo_stream stream, int64_t slice);
 
-/* What is known of all buckets. */
+/* Facts about all buckets. */
 typedef struct velo_buckets_info {
   uint32_t struct_size;
   velo_bucket_mode mode;

@@ -30,10 +30,11 @@
 
 VELO_BEGIN_C
 
-/* Where velo gets memory. Both functions may be called from any thread; alignment is a power of two
- * >= 64. allocate returns NULL on failure. device lives until the call returns; stream is the
- * velo_stream the memory is for, or NULL. An exception of allocate is VELO_ERR_FOREIGN, bad_alloc
- * VELO_ERR_MEMORY; one of deallocate is ignored. In use meanwhile (types.h): what allocates. */
+/* The source of velo's memory. Both functions may be called from any thread; alignment is a
+ * power of two >= 64. allocate returns NULL on failure. device lives until the call returns;
+ * stream is the velo_stream the memory is for, or NULL. An exception of allocate is
+ * VELO_ERR_FOREIGN, bad_alloc VELO_ERR_MEMORY; one of deallocate is ignored. In use meanwhile
+ * (types.h): what allocates. */
 typedef struct velo_allocator {
   uint32_t struct_size;
   uint32_t reserved;

@@ -109,7 +109,7 @@ typedef struct velo_link {
 #define VELO_LINK_INIT \
   { sizeof(velo_link), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* What a function of the host gets; everything lives until it returns.
+/* The arguments of a function of the host; everything lives until it returns.
  *
  * Inputs. Of F: what the stage before made; none in the first stage. Of I and B: gradients of the
  * stage's outputs; none in the last. Of an FB: those of its F, and as `other_inputs` those of its
@@ -151,14 +151,13 @@ enum {
                               for the stream */
 };
 
-/* What functions of validation return: anything but VELO_OK ends the run of all with
- * VELO_ERR_FOREIGN. */
+/* Functions of validation: any result but VELO_OK ends the run of all with VELO_ERR_FOREIGN. */
 
 /* Writes what this rank has to say of its gradients; they are whole, and stay until the step is
  * validated. state: `state_size` bytes, written when the function returns. */
 typedef velo_status (*velo_executor_measure_fn)(void* user, velo_stream stream, void* state);
 
-/* What a step does, by what the first `known` of all ranks measured: the factor on its gradients, 0
+/* Decides a step from the states of the first `known` ranks: the factor on its gradients, 0
  * for no step at all, NaN as long as it is not to be said; from all ranks it is a number. The same
  * for the same states on every rank.
  * states: `state_size` bytes each, one behind the other. */
@@ -194,7 +193,7 @@ typedef struct velo_executor_validation {
 #define VELO_EXECUTOR_VALIDATION_INIT \
   { sizeof(velo_executor_validation), 0, 0, 0, 0, 0, 0, 0 }
 
-/* What became of the steps that a rank took. */
+/* The outcome of a rank's steps. */
 typedef struct velo_executor_stats {
   uint32_t struct_size;
   uint32_t reserved;   /* 0 */
@@ -208,10 +207,9 @@ typedef struct velo_executor_stats {
 #define VELO_EXECUTOR_STATS_INIT \
   { sizeof(velo_executor_stats), 0, 0, 0, 0, 0, 0 }
 
-/* What the rows of a kind of schedule consist of; a row may lack some of it, as with few
- * micro-batches. An executor needs `forward` for F, `backward` for B, `input` for I, `weight` for
- * W, and for FB `fused`, or else `forward` and `backward`; `other`, where there is one, is called
- * for the rest.
+/* The actions in the rows of each kind of schedule; a row may lack some, as with few micro-batches.
+ * An executor needs `forward` for F, `backward` for B, `input` for I, `weight` for W, and for FB
+ * `fused`, or else `forward` and `backward`; `other`, where there is one, is called for the rest.
  *
  *   GPIPE, 1F1B, LOOPED_BFS, 1F1B_V, SEQ1F1B          F B
  *   INTERLEAVED                                       F B
@@ -297,7 +295,7 @@ VELO_API velo_status velo_executor_run(velo_stream stream, velo_executor executo
  * TIMEOUT, PEER, FOREIGN. */
 VELO_API velo_status velo_executor_settle(velo_stream stream, velo_executor executor);
 
-/* What became of this rank's steps, all 0 without validation. stats: receives it, at most
+/* The outcome of this rank's steps, all 0 without validation. stats: receives it, at most
  * stats->struct_size bytes.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_executor_get_stats(velo_executor executor, velo_executor_stats* stats);

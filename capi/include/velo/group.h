@@ -204,7 +204,7 @@ VELO_API void velo_group_destroy(velo_group group);
  * nobody. Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_group_abort(velo_group group);
 
-/* What is known of a group. */
+/* Facts about a group. */
 typedef struct velo_group_info {
   uint32_t struct_size;
   velo_transport transport;

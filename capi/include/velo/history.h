@@ -1,5 +1,4 @@
-/* What a pool can tell of itself: what its streams hold, what has happened in it lately, how it
- * looks now.
+/* Inspection of a pool: the memory of its streams, its last events, and a snapshot of it.
  *
  * History. A pool keeps its last allocations and frees, what the system gave it and got back, the
  * requests it refused and what the host said about them, once velo_pool_record has been called;
@@ -60,7 +59,7 @@ VELO_API velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format for
  * link, a device). */
 VELO_API velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const char* path);
 
-/* What a pool holds for one stream; bytes in whole blocks. */
+/* Memory that a pool holds for one stream; bytes in whole blocks. */
 typedef struct velo_pool_stream_stats {
   uint32_t struct_size;
   uint32_t reserved;

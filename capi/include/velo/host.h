@@ -31,7 +31,7 @@
 
 VELO_BEGIN_C
 
-/* What every function is told; alive until it returns. */
+/* The call that every function gets; alive until it returns. */
 typedef struct velo_host_call {
   uint32_t struct_size;
   uint32_t capacity;  /* bytes of why */
@@ -44,7 +44,7 @@ typedef struct velo_host_call {
 #define VELO_HOST_CALL_INIT \
   { sizeof(velo_host_call), 0, 0, 0, 0 }
 
-/* What a function may return instead of bytes. */
+/* Results of a function that are no number of bytes. */
 enum {
   VELO_HOST_DECLINED = -1000000 /* all_reduce, on all ranks: the host does not do that reduction */
 };

@@ -1,4 +1,4 @@
-/* What the library is and can do, as calls and as data; and every function by name.
+/* The library's capabilities, as calls and as data; and every function by name.
  *
  * Versions: a program states the oldest ABI it needs and is refused, before anything is touched,
  * when the library is older. Operators: enumerable, describable as JSON, callable with named
@@ -106,7 +106,7 @@ typedef struct velo_named_value {
 VELO_API velo_status velo_op_call(velo_stream stream, const char* op,
                                   const velo_named_value* values, int64_t count);
 
-/* What an operator's output must look like for given inputs. */
+/* The shape of an operator's output for given inputs. */
 typedef struct velo_shape {
   uint32_t struct_size;
   int32_t ndim;

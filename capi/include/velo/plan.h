@@ -62,7 +62,7 @@ enum {
   VELO_PLAN_SWAPS = 3    /* the swaps of velo_plan_solve_swaps as JSON; written only */
 };
 
-/* What is done with a step. */
+/* The way a step is treated. */
 typedef int32_t velo_plan_mode;
 enum {
   VELO_PLAN_RECORD = 0, /* its requests become the plan's buffers */
@@ -240,7 +240,7 @@ VELO_API velo_status velo_plan_work(velo_plan plan, double seconds);
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE (no pool). */
 VELO_API velo_status velo_plan_allocator(velo_plan plan, velo_allocator* allocator);
 
-/* What became of a step: the one that has begun last. Requests are counted in the first that is
+/* The outcome of the step that has begun last. Requests are counted in the first that is
  * true of them. Bytes but of the step's requests are of the plan's whole life. */
 typedef struct velo_plan_step {
   uint32_t struct_size;
@@ -304,7 +304,7 @@ typedef struct velo_swap_options {
  * MEMORY. */
 VELO_API velo_status velo_plan_solve_swaps(velo_plan plan, const velo_swap_options* options);
 
-/* What happens to a buffer. */
+/* An action on a buffer. */
 typedef int32_t velo_swap_action;
 enum {
   VELO_SWAP_ACTION_IN = 0,   /* it comes back */
@@ -328,7 +328,7 @@ typedef struct velo_plan_swap {
 #define VELO_PLAN_SWAP_INIT \
   { sizeof(velo_plan_swap), 0, 0, 0, 0, 0, 0, 0 }
 
-/* What planned swaps come to. */
+/* Totals of planned swaps. */
 typedef struct velo_plan_swap_stats {
   uint32_t struct_size;
   int32_t solved;         /* 1 = there are swaps; else all that follows is 0 */

@@ -60,7 +60,7 @@ VELO_API velo_status velo_kernel_register(velo_context context, const velo_kerne
  * Thread class: per-handle. */
 VELO_API void velo_kernel_destroy(velo_kernel kernel);
 
-/* What a plugin library gives velo: kernels whose functions it holds. Plugins export
+/* The contents of a plugin library: kernels whose functions it holds. Plugins export
  *   velo_status velo_plugin_query(uint32_t host_abi, const velo_plugin_desc** desc);
  * and return the newest description that both sides know; `desc` must stay valid while the plugin
  * is loaded. */
@@ -75,7 +75,7 @@ typedef struct velo_plugin_desc {
 #define VELO_PLUGIN_DESC_INIT \
   { sizeof(velo_plugin_desc), VELO_TARGET_ABI, 0, 0, 0 }
 
-/* What a plugin library exports under the name velo_plugin_query. In use meanwhile (types.h): the
+/* The function that a plugin library exports as velo_plugin_query. In use meanwhile (types.h): the
  * context. */
 typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin_desc** desc);
 

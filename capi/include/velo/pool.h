@@ -54,7 +54,7 @@ VELO_BEGIN_C
 
 typedef struct velo_pool_s* velo_pool;
 
-/* What is behind the addresses. */
+/* The memory behind the addresses. */
 typedef int32_t velo_pool_kind;
 enum {
   VELO_POOL_ORDINARY = 0, /* pages of 4 KiB; huge ones in large blocks if written densely */
@@ -70,7 +70,7 @@ enum {
   VELO_LIFETIME_LONG = 1     /* kept over steps */
 };
 
-/* What memory is for: statistics are kept by it. */
+/* The purpose of memory; statistics are kept by purpose. */
 typedef int32_t velo_purpose;
 enum {
   VELO_PURPOSE_OTHER = 0,
@@ -179,7 +179,7 @@ VELO_API velo_status velo_pool_functions(velo_pool pool, void** allocate, void**
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a damaged block), STATE. */
 VELO_API velo_status velo_pool_check(velo_pool pool);
 
-/* Where a block of a shared pool lies: file: receives the descriptor, which stays the pool's, and
+/* Locates a block of a shared pool. file: receives the descriptor, which stays the pool's, and
  * offset the block's place in the file, for other processes to map.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (no block in use), UNSUPPORTED (not a shared
  * pool), STATE. */

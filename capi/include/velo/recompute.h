@@ -19,7 +19,7 @@
 
 VELO_BEGIN_C
 
-/* What a host asks for all layers. */
+/* The method that a host asks for all layers. */
 typedef int32_t velo_recompute_method;
 enum {
   VELO_RECOMPUTE_METHOD_NONE = 0,
@@ -30,7 +30,7 @@ enum {
   VELO_RECOMPUTE_METHOD_ADAPTIVE = 5   /* what velo_recompute_choose finds */
 };
 
-/* What is recomputed of a layer: bits; norms may stand beside the activation or the feed-forward
+/* The recomputed parts of a layer: bits; norms may stand beside the activation or the feed-forward
  * block. */
 typedef int32_t velo_recompute_kind;
 enum {
@@ -42,7 +42,7 @@ enum {
   VELO_RECOMPUTE_FEED_FORWARD = 16 /* the feed-forward block, from its input */
 };
 
-/* What else the host does, as far as it does not go with every method: bits. AMPIPE and BALANCE
+/* Other features of the host that not every method allows: bits. AMPIPE and BALANCE
  * are the host's own: velo does neither, and refuses the rules that they exclude. */
 typedef int32_t velo_recompute_beside;
 enum {
@@ -80,7 +80,7 @@ typedef struct velo_recompute_rule {
         0                                                                                          \
   }
 
-/* What a rule makes of a layer. */
+/* The result of a rule for a layer. */
 typedef struct velo_recompute_layer {
   int32_t layer;             /* of the model, from 0 */
   int32_t chunk;             /* of the stage, from 0 */
@@ -204,7 +204,7 @@ typedef struct velo_recompute_desc {
 #define VELO_RECOMPUTE_DESC_INIT \
   { sizeof(velo_recompute_desc), 0, 0 }
 
-/* What a region's function gets; everything lives until it returns. */
+/* The arguments of a region's function; everything lives until it returns. */
 typedef struct velo_recompute_call {
   uint32_t struct_size;
   uint32_t reserved;

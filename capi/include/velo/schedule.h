@@ -33,7 +33,7 @@ VELO_BEGIN_C
 typedef struct velo_schedule_s* velo_schedule;
 typedef struct velo_timeline_s* velo_timeline;
 
-/* What a rank does. The numbers up to 12 are PyTorch's. */
+/* A kind of action of a rank. The numbers up to 12 are PyTorch's. */
 typedef int32_t velo_action_kind;
 enum {
   VELO_ACTION_F = 1,       /* forward */
@@ -111,8 +111,8 @@ enum {
                                      rows end with OPTIMIZER of each of the rank's stages */
 };
 
-/* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
- * share of that, a V-th where a rank has V of them. Sizes, in any unit of memory, count for
+/* Costs of actions, in any unit of time, of a whole rank for one micro-batch: a stage takes its
+ * share, a V-th where a rank has V of them. Sizes, in any unit of memory, count for
  * velo_timeline_get_memory and texts alone; without them memory is in micro-batches'
  * activations. */
 typedef struct velo_schedule_costs {
@@ -190,10 +190,10 @@ typedef struct velo_schedule_info {
 #define VELO_SCHEDULE_INFO_INIT \
   { sizeof(velo_schedule_info), 0, 0, 0, 0, 0, 0 }
 
-/* What a stage is. A layout says for every stage, in the order of stages, what it holds: E is the
- * embedding, t a layer, m a layer that predicts tokens further on, L the loss. `|` ends a stage,
- * which may hold nothing; x*3 is xxx, (..)*3 repeats what is in parentheses, commas mean
- * nothing. */
+/* A stage's place and contents. A layout says for every stage, in the order of stages, what it
+ * holds: E is the embedding, t a layer, m a layer that predicts tokens further on, L the loss.
+ * `|` ends a stage, which may hold nothing; x*3 is xxx, (..)*3 repeats what is in parentheses,
+ * commas mean nothing. */
 typedef struct velo_stage_info {
   uint32_t struct_size;
   int32_t rank;        /* that holds it; -1 = none */
@@ -217,7 +217,7 @@ enum {
                             CSV */
 };
 
-/* What a schedule must not do. */
+/* Violations of a schedule. */
 typedef int32_t velo_violation_code;
 enum {
   VELO_VIOLATION_MISSING = 1,   /* a stage lacks an F, or its I, W or B, of a micro-batch */
@@ -281,11 +281,11 @@ VELO_API velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_fo
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* info);
 
-/* What a kind is called in texts and by the velo command, as a static string: "zbv-greedy".
+/* The name of a kind in texts and in the velo command, a static string: "zbv-greedy".
  * Thread class: any. Errors: NULL, ARGUMENT (no such kind). */
 VELO_API velo_status velo_schedule_kind_name(velo_schedule_kind kind, const char** name);
 
-/* Where a stage is and what it holds. info: receives it, at most info->struct_size bytes.
+/* Gives a stage's place and contents. info: receives it, at most info->struct_size bytes.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such stage), STATE. */
 VELO_API velo_status velo_schedule_get_stage(velo_schedule schedule, int32_t stage,
                                              velo_stage_info* info);
@@ -322,7 +322,7 @@ VELO_API velo_status velo_schedule_lower(velo_schedule schedule, velo_schedule* 
  * velo_schedule_get_violation. Thread class: per-handle. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_schedule_check(velo_schedule schedule, int64_t* violations);
 
-/* What velo_schedule_check found, by its place. violation: receives it, at most
+/* Gives a violation that velo_schedule_check found, by its index. violation: receives it, at most
  * violation->struct_size bytes.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such violation), STATE (not
  * checked). */

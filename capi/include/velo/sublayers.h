@@ -32,7 +32,7 @@ enum {
   VELO_SUBLAYER_SEND_B = 13       /* message: the chunk's gradient to the stage before */
 };
 
-/* What is computed, and which message is on its way meanwhile. */
+/* A step: the sublayer that is computed, and the message that travels meanwhile. */
 typedef struct velo_sublayer_step {
   velo_sublayer_kind compute; /* 0 = nothing */
   int32_t compute_layer;      /* of the chunk, from 0; -1 = of none */

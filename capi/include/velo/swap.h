@@ -55,7 +55,7 @@ VELO_BEGIN_C
 
 typedef struct velo_swap_s* velo_swap;
 
-/* Where objects go. */
+/* The tier that objects go to. */
 typedef int32_t velo_swap_tier;
 enum {
   VELO_SWAP_HOST = 0, /* other memory of the host */
@@ -78,7 +78,7 @@ enum {
   VELO_SWAP_COLD = 1  /* late: files keep it packed where that saves an eighth of a block */
 };
 
-/* Where an object is. */
+/* The state of an object. */
 typedef int32_t velo_swap_state;
 enum {
   VELO_SWAP_RESIDENT = 0,  /* in memory */
@@ -111,7 +111,7 @@ typedef struct velo_swap_desc {
         512 << 10                                                                                \
   }
 
-/* What is known of an object. */
+/* Facts about an object. */
 typedef struct velo_swap_object {
   uint32_t struct_size;
   velo_swap_state state; /* when all that is queued has been done */
@@ -186,7 +186,7 @@ VELO_API velo_status velo_swap_in(velo_swap swap, uint64_t object, void* memory,
  * failure that the object holds). */
 VELO_API velo_status velo_swap_wait(velo_swap swap, uint64_t object, velo_stream stream);
 
-/* What is known of an object. info: receives it, at most info->struct_size bytes.
+/* Gives the facts about an object. info: receives it, at most info->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such object), STATE. */
 VELO_API velo_status velo_swap_get_object(velo_swap swap, uint64_t object, velo_swap_object* info);
 
@@ -240,10 +240,11 @@ VELO_API velo_status velo_swap_begin_step(velo_swap swap, velo_plan plan, void* 
  * transfer's failure, which names the buffer). */
 VELO_API velo_status velo_swap_begin_stage(velo_swap swap, int64_t* time);
 
-/* Where a buffer is that the stage uses, until the stage ends. What is used for reading alone
- * must not be written: the tier may still have it. buffer: its index in the plan. memory:
- * receives its first byte. Thread class: per-handle. Errors: NULL (swap, memory), HANDLE,
- * ARGUMENT (a buffer that the stage does not use), STATE (no stage; a failure before). */
+/* Gives the address of a buffer that the stage uses, valid until the stage ends. A buffer used for
+ * reading alone must not be written: the tier may still hold its contents. buffer: its index in
+ * the plan. memory: receives its first byte. Thread class: per-handle. Errors: NULL (swap,
+ * memory), HANDLE, ARGUMENT (a buffer that the stage does not use), STATE (no stage; a failure
+ * before). */
 VELO_API velo_status velo_swap_get_buffer(velo_swap swap, int64_t buffer, void** memory);
 
 /* Ends the step; its buffers are gone when the work queued on the stream is done. A step that

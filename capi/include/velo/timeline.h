@@ -41,11 +41,10 @@ typedef struct velo_timeline_rank {
 #define VELO_TIMELINE_RANK_INIT \
   { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0, 0 }
 
-/* What a rank's memory holds when the device holds most, by category, in the unit of the costs'
- * sizes. Weights and optimizer states of a rank's stages are there all the time, weights that
- * are gathered from UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of
- * its OPTIMIZER; a message from when it leaves its sender until the F that takes it begins, or
- * the I or B ends. */
+/* A rank's memory at its peak, by category, in the unit of the costs' sizes. Weights and
+ * optimizer states of a rank's stages are there all the time, weights that are gathered from
+ * UNSHARD to RESHARD; gradients of a stage from its first W or B to the end of its OPTIMIZER; a
+ * message from when it leaves its sender until the F that takes it begins, or the I or B ends. */
 typedef struct velo_timeline_memory {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -62,7 +61,7 @@ typedef struct velo_timeline_memory {
 #define VELO_TIMELINE_MEMORY_INIT \
   { sizeof(velo_timeline_memory), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* What the begin of an action had to wait for. */
+/* The cause that an action's begin waited for. */
 typedef int32_t velo_path_cause;
 enum {
   VELO_PATH_START = 0,     /* nothing: the timeline begins */
@@ -114,7 +113,7 @@ VELO_API velo_status velo_timeline_get_stats(velo_timeline timeline, velo_timeli
 VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
                                             velo_timeline_rank* stats);
 
-/* What a rank's memory holds when it holds most. memory: receives it, at most
+/* Gives a rank's memory at its peak. memory: receives it, at most
  * memory->struct_size bytes. Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT
  * (no such rank; more than 2^25 actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_get_memory(velo_timeline timeline, int32_t rank,

@@ -87,7 +87,7 @@ typedef struct velo_topology_family {
 #define VELO_TOPOLOGY_FAMILY_INIT \
   { sizeof(velo_topology_family), 0, 0, 0, 0 }
 
-/* Where a rank is in a family. */
+/* A rank's place in a family. */
 typedef struct velo_topology_place {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
@@ -130,7 +130,7 @@ VELO_API velo_status velo_topology_family_name(velo_topology topology, int64_t i
 VELO_API velo_status velo_topology_get_family(velo_topology topology, const char* family,
                                               velo_topology_family* info);
 
-/* Where a rank is in a family. place: receives it, at most place->struct_size bytes.
+/* Gives a rank's place in a family. place: receives it, at most place->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such family or rank), STATE,
  * MEMORY. */
 VELO_API velo_status velo_topology_get_place(velo_topology topology, const char* family,

@@ -25,7 +25,7 @@ VELO_BEGIN_C
 
 typedef struct velo_tuning_s* velo_tuning;
 
-/* What a backward pass makes again instead of keeping it. */
+/* Activations that a backward pass recomputes instead of keeping. */
 typedef int32_t velo_tuning_recompute;
 enum {
   VELO_TUNING_RECOMPUTE_NONE = 0,
@@ -123,7 +123,7 @@ typedef struct velo_tuning_plan {
 #define VELO_TUNING_PLAN_INIT \
   { sizeof(velo_tuning_plan), 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* What a rank of a plan's pipeline needs, in bytes. */
+/* Memory of a rank of a plan's pipeline, in bytes. */
 typedef struct velo_tuning_memory {
   uint32_t struct_size;
   int32_t layers; /* that the rank holds */

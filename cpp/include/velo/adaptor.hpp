@@ -27,7 +27,7 @@ class adaptor : public detail::owner<velo_adaptor, detail::destroy_adaptor> {
 
   operator velo_adaptor() const noexcept { return get(); }
 
-  // What velo_context_desc and the next adaptor take.
+  // The allocator struct that velo_context_desc and the next adaptor take.
   outcome<velo_allocator> allocator() const {
     velo_allocator made = {};
     made.struct_size = sizeof made;

@@ -43,7 +43,7 @@ class collective : public detail::owner<velo_collective, detail::destroy_collect
     });
   }
 
-  // What is planned, as JSON in any string: describe<std::string>().
+  // The planned collective as JSON in any string: describe<std::string>().
   template <class String>
   outcome<String> describe() const {
     return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {

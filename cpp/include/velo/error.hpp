@@ -55,7 +55,7 @@ class error : public std::exception {
   const char* argument() const noexcept {
     return info_.argument;
   }
-  // What the call wanted, what it was given, and what lies underneath; each may be empty.
+  // The expected value, the value that came, and the cause; each may be empty.
   const char* expected() const noexcept {
     return info_.expected;
   }

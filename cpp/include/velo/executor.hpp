@@ -73,7 +73,7 @@ class executor : public detail::owner<velo_executor, detail::destroy_executor> {
   outcome<> settle(velo_stream stream) const {
     return detail::check(VELO_FN(executor_settle)(stream, get()));
   }
-  // What became of this rank's steps.
+  // The outcome of this rank's steps.
   outcome<velo_executor_stats> stats() const {
     velo_executor_stats all = VELO_EXECUTOR_STATS_INIT;
     const velo_status status = VELO_FN(executor_get_stats)(get(), &all);

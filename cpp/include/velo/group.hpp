@@ -62,7 +62,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::finish<Groups>(status, std::move(made));
   }
 
-  // Of some ranks of this group, all of which call it with the same list.
+  // A group of some ranks of this one, all of which call it with the same list.
   outcome<group> part(const int32_t* ranks, int32_t count,
                       const velo_group_desc* desc = nullptr) const {
     velo_group handle = nullptr;
@@ -70,7 +70,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return own(status, handle);
   }
 
-  // Of the ranks that are left of this group, which has ended.
+  // A group of the ranks that are left of this one, which has ended.
   outcome<group> shrink(const velo_group_desc* desc = nullptr) const {
     velo_group handle = nullptr;
     const velo_status status = VELO_FN(group_shrink)(get(), desc, &handle);
@@ -106,7 +106,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     });
   }
 
-  // What collectives take, for collective::explain; all ranks call it.
+  // Measures what collectives take, for collective::explain; all ranks call it.
   outcome<> measure(stream_ref stream) const {
     return detail::check(VELO_FN(group_measure)(stream.get(), get()));
   }

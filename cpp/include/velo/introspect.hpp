@@ -1,4 +1,4 @@
-// What the library is and can do, and operators by name.
+// The library's capabilities, and operators by name.
 //
 // Named values are written in braces:
 //   velo::op_call(stream, "rms_norm", {{"x", x}, {"gamma", gamma}, {"y", y}, {"epsilon", 1e-6}});

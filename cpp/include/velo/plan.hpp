@@ -128,7 +128,7 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::check(VELO_FN(plan_begin)(get(), mode));
   }
   outcome<> end() const { return detail::check(VELO_FN(plan_end)(get())); }
-  // What became of the step that has begun last.
+  // The outcome of the step that has begun last.
   outcome<velo_plan_step> step() const {
     velo_plan_step step = {};
     step.struct_size = sizeof step;

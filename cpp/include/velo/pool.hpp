@@ -57,7 +57,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::check(VELO_FN(pool_set_limit)(get(), bytes));
   }
 
-  // What velo_context_desc takes.
+  // The allocator struct that velo_context_desc takes.
   outcome<velo_allocator> allocator() const {
     velo_allocator made = {};
     made.struct_size = sizeof made;
@@ -82,7 +82,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
   // Reports the first damaged block of a checked pool.
   outcome<> check() const { return detail::check(VELO_FN(pool_check)(get())); }
 
-  // Where a block of a shared pool lies: the pool's file, and the place in it.
+  // A block's place in a shared pool: the pool's file, and the offset in it.
   struct place {
     int32_t file;
     uint64_t offset;
@@ -101,7 +101,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<velo_pool_stats>(status, stats);
   }
 
-  // What it holds for one stream; none for the order of the host's calls.
+  // Memory that it holds for one stream; no stream: in the order of the host's calls.
   outcome<velo_pool_stream_stats> stats_of(stream_ref stream) const {
     velo_pool_stream_stats stats = {};
     stats.struct_size = sizeof stats;

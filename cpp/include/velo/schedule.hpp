@@ -41,7 +41,7 @@ class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
     return detail::finish<velo_timeline_rank>(status, stats);
   }
 
-  // What a rank's memory holds when it holds most.
+  // A rank's memory at its peak.
   outcome<velo_timeline_memory> memory(int32_t rank) const {
     velo_timeline_memory memory = {};
     memory.struct_size = sizeof memory;
@@ -100,14 +100,14 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<velo_schedule_info>(status, info);
   }
 
-  // What a kind is called: "zbv-greedy".
+  // The name of a kind: "zbv-greedy".
   static outcome<const char*> kind_name(velo_schedule_kind kind) {
     const char* name = nullptr;
     const velo_status status = VELO_FN(schedule_kind_name)(kind, &name);
     return detail::finish<const char*>(status, name);
   }
 
-  // Where a stage is and what it holds.
+  // A stage's place and contents.
   outcome<velo_stage_info> stage(int32_t stage) const {
     velo_stage_info info = {};
     info.struct_size = sizeof info;

@@ -61,7 +61,7 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     return detail::check(VELO_FN(swap_wait)(get(), object, stream.get()));
   }
 
-  // What is known of an object.
+  // Facts about an object.
   outcome<velo_swap_object> object(uint64_t object) const {
     velo_swap_object info = {};
     info.struct_size = sizeof info;
@@ -97,7 +97,7 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     const velo_status status = VELO_FN(swap_begin_stage)(get(), &time);
     return detail::finish<int64_t>(status, time);
   }
-  // Where a buffer is that the stage uses.
+  // The address of a buffer that the stage uses.
   outcome<void*> buffer(int64_t index) const {
     void* memory = nullptr;
     const velo_status status = VELO_FN(swap_get_buffer)(get(), index, &memory);

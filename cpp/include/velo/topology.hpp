@@ -17,7 +17,7 @@ struct destroy_topology {
 // Owns a topology.
 class topology : public detail::owner<velo_topology, detail::destroy_topology> {
  public:
-  // Of a desc that began as VELO_TOPOLOGY_DESC_INIT.
+  // desc: begun as VELO_TOPOLOGY_DESC_INIT.
   static outcome<topology> create(const velo_topology_desc& desc) {
     velo_topology handle = nullptr;
     const velo_status status = VELO_FN(topology_create)(&desc, &handle);

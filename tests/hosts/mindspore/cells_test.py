@@ -35,8 +35,7 @@ made.append(velo.Swiglu(dim=-1))  # as one that is there
 """
 
 
-# What is read from a cell's results: graph mode takes a lambda only where it stands alone on a
-# line.
+# Readers of a cell's results: graph mode takes a lambda only where it stands alone on a line.
 
 def whole(made):
     return made.sum()

@@ -36,7 +36,7 @@ DTYPES = {
 }
 ops = torch.ops.velo
 
-# What a process of its own begins with.
+# The first lines of a process of its own.
 OPEN = """
 import ctypes, os, sys, threading, torch
 velo, adapters = ctypes.CDLL(os.environ["VELO_LIBRARY"]), ctypes.CDLL(os.environ["VELO_ADAPTERS"])

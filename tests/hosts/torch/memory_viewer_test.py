@@ -17,7 +17,7 @@ from torch.cuda import _memory_viz as viewer  # noqa: E402
 velo = ctypes.CDLL(os.environ["VELO_LIBRARY"])
 JSON, PICKLE, TIMELINE = 0, 1, 2
 ORDINARY = 0
-# What the viewer's page knows of pickles; numbers, texts and containers, no code.
+# Opcodes of pickles that the viewer's page knows: numbers, texts and containers, no code.
 READ_BY_THE_PAGE = {
     "PROTO", "STOP", "MARK", "EMPTY_DICT", "EMPTY_LIST", "SETITEMS", "APPENDS", "BININT", "BININT1",
     "BININT2", "LONG1", "BINUNICODE", "BINPUT", "BINGET", "TUPLE2", "NEWTRUE", "NEWFALSE"
@@ -112,8 +112,7 @@ def check_views(snapshot, before, empty):
         assert "snapshot.pickle" in page
     filtered = viewer.filter_alloc_free_pairs(pickle.loads(pickle.dumps(snapshot)))
     left = [e["action"] for e in filtered["device_traces"][0]]
-    # What was freed after its allocation is gone; the three blocks still there of those recorded
-    # stay.
+    # Blocks freed after their allocation are gone; the three recorded blocks that are alive stay.
     assert left.count("alloc") == 1 and "free_requested" not in left, left
     viewer.trace(empty)
     viewer.segsum(empty)

@@ -21,7 +21,7 @@ velo = ctypes.CDLL(os.environ["VELO_LIBRARY"])
 CSV = 0
 
 
-# Of what they do torch knows nothing.
+# Kinds with actions that torch does not know.
 NOT_TORCHS = {
     "dualpipe": "micro-batches from both ends", "seq1f1b": "parts of sequences",
     "ripipe": "activations made again"
@@ -193,8 +193,8 @@ def check_torch_to_velo():
         "ScheduleInterleavedZeroBubble": "zb1p", "ScheduleZBVZeroBubble": "zbv",
         "ScheduleDualPipeV": "dualpipev"
     }
-    # Where torch puts other actions in another order than the papers, velo's own order is not
-    # torch's.
+    # velo's order differs from torch's in kinds where torch orders actions otherwise than the
+    # papers.
     same = {"interleaved", "zb1p", "zbv", "dualpipev"}
     seen = 0
     for name, kind in ours.items():

@@ -85,8 +85,8 @@ long writes_of(const std::string& name,
                const std::map<std::string, value>& given);  // by the schema
 bool recording();                                           // gradients
 
-// Of aten's flash attention for the CPU, which is there once somebody has given it a kernel: how
-// many kernels it has under CPU beyond torch's own, and calls of torch's own.
+// Counts of aten's flash attention for the CPU, once it has been given a kernel: its kernels under
+// CPU beyond torch's own, and calls of torch's own.
 std::size_t kernels_of(const std::string& name);
 long own_attentions();
 

@@ -19,7 +19,7 @@
 
 VELO_CPP_BEGIN
 
-// What a call of the C++ layer returns: T itself, or result<T> where exceptions are off.
+// The result of a call of the C++ layer: T itself, or result<T> where exceptions are off.
 #ifdef VELO_NO_EXCEPTIONS
 template <class T = void>
 using outcome = result<T>;
