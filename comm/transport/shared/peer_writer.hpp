@@ -5,7 +5,8 @@
 // slower among those that do not, since each line has to come from another complex. The topology
 // does not tell: the system migrates threads, and a hypervisor its processors. So a rank
 // periodically times the read of a line that a peer has just written. A probe costs two reads of
-// the clock and a line from each peer.
+// the clock and a line from each peer. A single copy out of the peer's memory (process_vm_readv) is
+// slower in both cases, since the kernel pins pages one by one.
 #pragma once
 
 #include <cstdint>
