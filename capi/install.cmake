@@ -55,7 +55,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/velo)
 install(EXPORT velo-targets NAMESPACE velo:: DESTINATION ${package_dir})
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/velo-config.cmake.in
   ${PROJECT_BINARY_DIR}/velo-config.cmake
-                              INSTALL_DESTINATION ${package_dir})
+  INSTALL_DESTINATION ${package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/velo-config-version.cmake COMPATIBILITY
   SameMajorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/velo-config.cmake
