@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/memory/pool/cache_of_blocks.hpp"
 #include "memory/pool/cache/transfer_cache.hpp"
+#include "tests/memory/pool/cache_of_blocks.hpp"
 #include "tests/memory/pool/pools.hpp"
 
 using namespace velo::memory;
