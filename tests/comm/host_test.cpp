@@ -196,7 +196,7 @@ TEST_CASE("a failure of the host is named to every rank, and to whoever waits") 
         failing{{true, 0}, "all_gather returned 0 of 3072 bytes: injected"}}) {
     INFO(one.cause);
     fake_host host(3, "gather");
-    host.inject(1, [&](const char*, int call) {  // the meeting, the first sum, the second
+    host.inject(1, [&](const char*, int call) {  // the rendezvous, the first sum, the second
       return call == 2 ? one.says : fake_host::answer();
     });
     std::atomic<int> waited{0};

@@ -1,4 +1,4 @@
-// Processes of the same user, and of others, that keep ranks from meeting, or write anything into
+// Processes of the same user, and of others, that disturb the rendezvous, or write anything into
 // the memory that ranks share: whatever they do, ranks end with a status, and in time.
 #include <dirent.h>
 #include <fcntl.h>
@@ -310,7 +310,7 @@ TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
   }
 }
 
-TEST_CASE("another user who takes the name of the folder keeps nobody from meeting") {
+TEST_CASE("another user who takes the name of the folder disturbs no rendezvous") {
   if (geteuid() != 0) {
     WARN("not tested: only root can become another user");
     return;

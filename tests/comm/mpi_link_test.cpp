@@ -91,8 +91,9 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
   }
 }
 
-// Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or
-// for its opening, and rank 3 inside the host for rank 2, by which alone it hears of an abort.
+// Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 until the timeout, for its
+// data or for its opening, and rank 3 inside the host for rank 2, by which alone it hears of an
+// abort.
 TEST_CASE("a fault that reaches a rank by way of its host is the one that ended the group") {
   for (const auto& [kind, aborts] :
        {std::pair{flow::data, 2}, {flow::data, 0}, {flow::opening, 0}}) {

@@ -326,7 +326,7 @@ TEST_CASE("addresses of a pool that was destroyed are no place in its file") {
   CHECK(all.find(bytes, 64) == velo::comm::peer_mappings::unmapped);
 }
 
-TEST_CASE("a window grows with what is read through it, and places outside of a file are none") {
+TEST_CASE("a mapping grows with what is read through it, and places outside of a file are none") {
   using velo::comm::descriptor;
   using velo::comm::peer_mappings;
   constexpr std::int64_t size = std::int64_t{8} << 20;

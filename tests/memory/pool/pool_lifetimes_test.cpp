@@ -33,7 +33,8 @@ struct kept_block {
   velo_lifetime lifetime;
 };
 
-// Sizes of lists, of pockets and of neither, so that caches, streams and the heap all serve some.
+// Sizes for lists, for the large-block cache and for neither, so that caches, streams and the heap
+// all serve some.
 constexpr std::uint64_t sizes[] = {64, 4096, 48 * kib, 200 * kib, mib, 3 * mib};
 
 }  // namespace
@@ -110,7 +111,7 @@ TEST_CASE("what another thread left for others serves its own lifetime alone") {
       goes.add(memory, bytes);
       pool.give(memory, bytes);
     }
-    pool.give(pool.take(5 * mib), 5 * mib);  // a slow call leaves its pockets to others
+    pool.give(pool.take(5 * mib), 5 * mib);  // a slow call leaves its large blocks to others
     std::vector<char*> again;
     for (int i = 0; i < blocks; ++i) {
       char* memory = pool.take(bytes, nullptr, VELO_LIFETIME_LONG);

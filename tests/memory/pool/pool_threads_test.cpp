@@ -24,20 +24,20 @@ std::chrono::milliseconds duration() {
 // Blocks handed from thread to thread.
 class exchange {
  public:
-  struct parcel {
+  struct handed_block {
     char* memory = nullptr;
     std::uint64_t bytes = 0;
   };
-  parcel swap(parcel given, std::size_t at) {
+  handed_block swap(handed_block given, std::size_t at) {
     const std::lock_guard<std::mutex> lock(lock_);
     std::swap(given, places_[at % places_.size()]);
     return given;
   }
-  std::vector<parcel>& all() { return places_; }
+  std::vector<handed_block>& all() { return places_; }
 
  private:
   std::mutex lock_;
-  std::vector<parcel> places_{std::vector<parcel>(64)};
+  std::vector<handed_block> places_{std::vector<handed_block>(64)};
 };
 
 struct counts {
@@ -45,10 +45,10 @@ struct counts {
 };
 
 // Marks the first and last byte, which nobody else may change.
-void mark(const exchange::parcel& p) {
+void mark(const exchange::handed_block& p) {
   p.memory[0] = p.memory[p.bytes - 1] = static_cast<char>(p.bytes);
 }
-bool is_marked(const exchange::parcel& p) {
+bool is_marked(const exchange::handed_block& p) {
   const auto wanted = static_cast<char>(p.bytes);
   return p.memory[0] == wanted && p.memory[p.bytes - 1] == wanted;
 }
@@ -56,8 +56,8 @@ bool is_marked(const exchange::parcel& p) {
 void work(const live_pool& pool, exchange& others, unsigned seed, const std::atomic<bool>& stop,
           counts& done, std::atomic<int>& damaged) {
   std::mt19937_64 random(seed);
-  std::vector<exchange::parcel> mine;
-  const auto give = [&](exchange::parcel p) {
+  std::vector<exchange::handed_block> mine;
+  const auto give = [&](exchange::handed_block p) {
     if (p.memory == nullptr) return;
     damaged += is_marked(p) ? 0 : 1;
     damaged += velo_pool_free(pool, p.memory, p.bytes, nullptr) == VELO_OK ? 0 : 1;
@@ -66,7 +66,7 @@ void work(const live_pool& pool, exchange& others, unsigned seed, const std::ato
   while (!stop) {
     const auto choice = random() % 100;
     if (choice < 45) {
-      exchange::parcel p;
+      exchange::handed_block p;
       p.bytes = random() % (std::uint64_t{1} << (4 + random() % 17)) + 1;
       void* memory = nullptr;
       if (pool.allocate(p.bytes, &memory, nullptr, random() % 10 == 0 ? 1 : 0) != VELO_OK) {
@@ -81,7 +81,7 @@ void work(const live_pool& pool, exchange& others, unsigned seed, const std::ato
       give(mine.back());
       mine.pop_back();
     } else if (choice < 99 && !mine.empty()) {
-      const exchange::parcel from = others.swap(mine.back(), random());
+      const exchange::handed_block from = others.swap(mine.back(), random());
       mine.pop_back();
       give(from);
     } else if (choice == 99 && random() % 20 == 0) {
@@ -89,7 +89,7 @@ void work(const live_pool& pool, exchange& others, unsigned seed, const std::ato
     }
     while (mine.size() > 100) give(mine.back()), mine.pop_back();
   }
-  for (const exchange::parcel& p : mine) give(p);
+  for (const exchange::handed_block& p : mine) give(p);
 }
 
 void race(const velo_pool_desc& desc) {
@@ -109,7 +109,7 @@ void race(const velo_pool_desc& desc) {
   counts sum;
   for (const counts& c : done) sum.allocations += c.allocations, sum.frees += c.frees;
   std::uint64_t left = 0, left_bytes = 0;
-  for (const exchange::parcel& p : others.all()) {
+  for (const exchange::handed_block& p : others.all()) {
     left += p.memory != nullptr ? 1 : 0;
     left_bytes += p.bytes;
   }
@@ -120,7 +120,7 @@ void race(const velo_pool_desc& desc) {
   CHECK(sum.allocations == sum.frees + left);
   CHECK(now.bytes_live - now.bytes_rounding == left_bytes);
   CHECK(now.bytes_peak >= now.bytes_live);
-  for (const exchange::parcel& p : others.all())
+  for (const exchange::handed_block& p : others.all())
     if (p.memory != nullptr) pool.give(p.memory, p.bytes);
   REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
   CHECK(pool.stats().bytes_live == 0);

@@ -1,5 +1,5 @@
-// The parts of a thread's cache by themselves: which list serves which size, what pockets give to
-// whom.
+// The parts of a thread's cache by themselves: which list serves which size, and which thread gets
+// the blocks of the large-block cache.
 #include "memory/pool/cache/thread_cache.hpp"
 
 #include <atomic>
@@ -97,7 +97,9 @@ TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks w
   }
 }
 
-TEST_CASE("a pocket holds one block, or where threads are several a chain of one size") {
+TEST_CASE(
+    "an entry of the large-block cache holds one block, or where threads are several a chain of one "
+    "size") {
   cache_of_blocks of;
   const auto most = thread_cache::most_chained / mib;
   std::vector<block*> put;
@@ -136,7 +138,7 @@ TEST_CASE("what leaves a cache leaves it once") {
     REQUIRE(of.put(b, bytes));
     put.insert(&b);
   }
-  CHECK_FALSE(of.put(of.make(mib), mib));  // its pocket is taken
+  CHECK_FALSE(of.put(of.make(mib), mib));  // its entry is taken
   std::set<block*> left;
   const auto leaves = [&](block& b) { CHECK(left.insert(&b).second); };
   of.cache.empty_lists(leaves);

@@ -235,7 +235,7 @@ TEST_CASE("files share an object's blocks, and space that was given back is used
   }
 }
 
-TEST_CASE("objects of all sizes come and go in one file without meeting") {
+TEST_CASE("objects of all sizes come and go in one file without overlap") {
   const swap_folder folder;
   const swap_world w(disk_desc(folder.path()));
   struct one {
