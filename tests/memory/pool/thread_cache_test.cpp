@@ -98,7 +98,7 @@ TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks w
 }
 
 TEST_CASE(
-    "an entry of the large-block cache holds one block, or where threads are several a chain of one "
+    "an entry holds one block, or where threads are several a chain of one "
     "size") {
   cache_of_blocks of;
   const auto most = thread_cache::most_chained / mib;
