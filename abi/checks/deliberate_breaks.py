@@ -110,9 +110,9 @@ BREAKS = {
     # Behavior alone: queues, flags, defaults, units.
     "typed operators run before their turn": [(
         "ops/call/call.cpp",
-        "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if "
-        "(problem.writes)",
-        "  if (true) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)"
+        "  stream.call(\n      {core::demand::computes},",
+        "  (stream.is_inline() ? stream : stream.owner().inline_stream()).call(\n"
+        "      {core::demand::computes},",
     )],
     "results that must be the same are not compared": [("comm/group/group.cpp",
                                                         "if (set_.verifies && ", "if (false && ")],

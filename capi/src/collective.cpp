@@ -25,7 +25,7 @@ comm::planned& planned_of(velo_collective handle) {
 
 // Reads a collective that moves or combines elements among all ranks.
 comm::operation read_collective(const comm::caller& by, const velo_collective_desc& d) {
-  const comm::uneven in{d.in_counts, d.in_offsets}, out{d.out_counts, d.out_offsets};
+  const comm::block_sizes in{d.in_counts, d.in_offsets}, out{d.out_counts, d.out_offsets};
   const auto reduction = [&] { return capi::read_reduction(d.reduction); };
   switch (d.kind) {
     case VELO_COLLECTIVE_ALL_REDUCE:
@@ -41,7 +41,7 @@ comm::operation read_collective(const comm::caller& by, const velo_collective_de
     case VELO_COLLECTIVE_REDUCE_SCATTER:
       return comm::reduce_scatter_call(by, reduction(), d.in, d.out, nullptr);
     case VELO_COLLECTIVE_REDUCE_SCATTER_V: {
-      const comm::uneven counts{d.in_counts, nullptr};
+      const comm::block_sizes counts{d.in_counts, nullptr};
       return comm::reduce_scatter_call(by, reduction(), d.in, d.out, &counts);
     }
     case VELO_COLLECTIVE_ALL_TO_ALL:
@@ -61,7 +61,7 @@ comm::operation read_collective(const comm::caller& by, const velo_collective_de
   }
 }
 
-// BARRIER is the default kind: beside tensors, the kind was forgotten.
+// BARRIER is the default kind: with tensors, the caller forgot to set the kind.
 comm::operation read_barrier(const velo_collective_desc& d) {
   if (d.in != nullptr || d.out != nullptr || d.messages != nullptr)
     fail(VELO_ERR_ARGUMENT, "desc.kind", "that of a collective with tensors or messages",
@@ -69,7 +69,7 @@ comm::operation read_barrier(const velo_collective_desc& d) {
   return comm::barrier_call();
 }
 
-comm::operation read_operation(const comm::caller& by, const velo_collective_desc& d) {
+comm::planned_call read_call(const comm::caller& by, const velo_collective_desc& d) {
   switch (d.kind) {
     case VELO_COLLECTIVE_BARRIER:
       return read_barrier(d);
@@ -95,8 +95,8 @@ velo_status velo_collective_create(velo_group group, const velo_collective_desc*
     const velo_collective_desc defaults = VELO_COLLECTIVE_DESC_INIT;
     const velo_collective_desc given = capi::read_struct(desc, desc_size, "desc", defaults);
     capi::required(collective, "collective");
-    comm::operation what = read_operation({of.owner(), of.rank(), of.size()}, given);
-    of.admit(what);
+    comm::planned_call what = read_call({of.owner(), of.rank(), of.size()}, given);
+    std::visit([&](const auto& one) { of.admit(one); }, what);
     *collective = core::handle_of(
         core::make_object<comm::planned>(&of.owner(), group, of.owner(), std::move(what)));
   });

@@ -250,7 +250,7 @@ velo_status velo_group_all_gather(velo_stream stream, velo_group group, const ve
 velo_status velo_group_all_gather_v(velo_stream stream, velo_group group, const velo_tensor* in,
                                     const int64_t* counts, const int64_t* offsets,
                                     const velo_tensor* out) {
-  const comm::uneven parts{counts, offsets};
+  const comm::block_sizes parts{counts, offsets};
   return submit("velo_group_all_gather_v", stream, group,
                 [&](const comm::caller& by) { return comm::all_gather_call(by, in, out, &parts); });
 }
@@ -266,7 +266,7 @@ velo_status velo_group_reduce_scatter(velo_stream stream, velo_group group,
 velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group group,
                                         const velo_reduction* reduction, const velo_tensor* in,
                                         const int64_t* counts, const velo_tensor* out) {
-  const comm::uneven parts{counts, nullptr};
+  const comm::block_sizes parts{counts, nullptr};
   return submit("velo_group_reduce_scatter_v", stream, group, [&](const comm::caller& by) {
     return comm::reduce_scatter_call(by, read_reduction(reduction), in, out, &parts);
   });
@@ -283,7 +283,7 @@ velo_status velo_group_all_to_all_v(velo_stream stream, velo_group group, const 
                                     const int64_t* in_counts, const int64_t* in_offsets,
                                     const int64_t* out_counts, const int64_t* out_offsets,
                                     const velo_tensor* out) {
-  const comm::uneven give{in_counts, in_offsets}, take{out_counts, out_offsets};
+  const comm::block_sizes give{in_counts, in_offsets}, take{out_counts, out_offsets};
   return submit("velo_group_all_to_all_v", stream, group, [&](const comm::caller& by) {
     return comm::all_to_all_call(by, in, out, &give, &take);
   });
@@ -299,7 +299,7 @@ velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root
 velo_status velo_group_gather_v(velo_stream stream, velo_group group, int32_t root,
                                 const velo_tensor* in, const int64_t* counts,
                                 const int64_t* offsets, const velo_tensor* out) {
-  const comm::uneven parts{counts, offsets};
+  const comm::block_sizes parts{counts, offsets};
   return submit("velo_group_gather_v", stream, group, [&](const comm::caller& by) {
     return comm::gather_call(by, root, in, out, &parts);
   });
@@ -315,7 +315,7 @@ velo_status velo_group_scatter(velo_stream stream, velo_group group, int32_t roo
 velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t root,
                                  const velo_tensor* in, const int64_t* counts,
                                  const int64_t* offsets, const velo_tensor* out) {
-  const comm::uneven parts{counts, offsets};
+  const comm::block_sizes parts{counts, offsets};
   return submit("velo_group_scatter_v", stream, group, [&](const comm::caller& by) {
     return comm::scatter_call(by, root, in, out, &parts);
   });

@@ -1,6 +1,5 @@
-// all_reduce: the same elements of all ranks combined, in rank order, for all ranks.
+// Checks of all_reduce: the same elements of all ranks, combined in rank order, for all ranks.
 #include "comm/collective/calls.hpp"
-#include "comm/collective/combining.hpp"
 
 namespace velo::comm {
 
@@ -12,12 +11,9 @@ operation all_reduce_call(const caller& by, const velo_reduction& how, const vel
   set_reduction(what, by, how);
   require_count(out, "out", in.count, "as many as in has");
   if (in.data != out.data || in.bytes() != out.bytes()) require_apart(out, "out", in, "in");
-  what.terms.count = what.count = in.count;
+  what.terms.count = in.count;
+  what.set_count(in.count);
   return what;
-}
-
-void all_reduce(shared_round& round) {
-  combine_for(round, -1);
 }
 
 }  // namespace velo::comm

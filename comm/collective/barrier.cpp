@@ -1,6 +1,5 @@
-// barrier: no rank goes on before all have come.
+// barrier: no rank goes on before all have called it. It has nothing to check.
 #include "comm/collective/calls.hpp"
-#include "comm/transport/shared/shared_round.hpp"
 
 namespace velo::comm {
 
@@ -8,11 +7,6 @@ operation barrier_call() {
   operation what;
   what.function = "velo_group_barrier";
   return what;
-}
-
-void barrier(shared_round& round) {
-  round.post();
-  round.wait_all();
 }
 
 }  // namespace velo::comm

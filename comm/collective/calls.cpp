@@ -1,4 +1,4 @@
-// What the calls of collectives share.
+// The checks that several collectives share.
 #include "comm/collective/calls.hpp"
 
 #include "core/context.hpp"
@@ -20,9 +20,9 @@ operation call_of(collective kind, const char* function, const buffer& in, const
 void set_reduction(operation& what, const caller& by, const velo_reduction& how) {
   what.terms.reduction = static_cast<std::uint8_t>(how.op);
   what.terms.scale = how.scale;
-  what.custom = how.op == VELO_REDUCE_CUSTOM ? how.fn : nullptr;
-  what.user = how.user;
-  what.kernel = kernel_for(what.terms, reductions_for(by.owner.isa()));
+  what.reducer.custom = how.op == VELO_REDUCE_CUSTOM ? how.fn : nullptr;
+  what.reducer.user = how.user;
+  what.reducer.kernel = kernel_for(what.terms, reductions_for(by.owner.isa()));
 }
 
 void set_root(operation& what, const caller& by, std::int32_t root) {

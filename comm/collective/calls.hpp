@@ -1,15 +1,16 @@
-// Collectives as they are called: arguments checked, and made an operation.
+// The checks of each call: of a collective's arguments, which become an operation, and of messages,
+// which become a batch.
 //
-// One function for each, in the file of its algorithm. They throw as the C functions say; nothing
-// has been told to other ranks by then.
+// There is one function for each call. It throws as the C function says, before any other rank
+// learns of the call.
 #pragma once
 
 #include "comm/group/buffer.hpp"
-#include "comm/group/operation.hpp"
+#include "comm/group/message.hpp"
 
 namespace velo::comm {
 
-// how: checked. Where only the root has a tensor, it is nullptr elsewhere.
+// how: checked before. A tensor that only the root has is nullptr on all other ranks.
 operation barrier_call();
 operation all_reduce_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
                           const velo_tensor* out);
@@ -17,34 +18,36 @@ operation reduce_call(const caller& by, std::int32_t root, const velo_reduction&
                       const velo_tensor* in, const velo_tensor* out);
 operation broadcast_call(const caller& by, std::int32_t root, const velo_tensor* x);
 
-// What each rank has, where ranks have different numbers of elements.
-struct uneven {
+// The sizes of the blocks of each rank. offsets: where each begins; nullptr: one behind the other.
+struct block_sizes {
   const std::int64_t* counts = nullptr;
   const std::int64_t* offsets = nullptr;
 };
+// sizes: nullptr where all blocks have as many elements.
 operation all_gather_call(const caller& by, const velo_tensor* in, const velo_tensor* out,
-                          const uneven* parts);
+                          const block_sizes* sizes);
 operation reduce_scatter_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
-                              const velo_tensor* out, const uneven* parts);
+                              const velo_tensor* out, const block_sizes* sizes);
 operation all_to_all_call(const caller& by, const velo_tensor* in, const velo_tensor* out,
-                          const uneven* in_parts, const uneven* out_parts);
+                          const block_sizes* in_sizes, const block_sizes* out_sizes);
 operation gather_call(const caller& by, std::int32_t root, const velo_tensor* in,
-                      const velo_tensor* out, const uneven* parts);
+                      const velo_tensor* out, const block_sizes* sizes);
 operation scatter_call(const caller& by, std::int32_t root, const velo_tensor* in,
-                       const velo_tensor* out, const uneven* parts);
+                       const velo_tensor* out, const block_sizes* sizes);
 
 inline constexpr int most_messages = 4096;
-operation send_call(const caller& by, std::int32_t to, const velo_tensor* x);
-operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
-operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count);
-// Of a transport that starts messages. start: the message goes on after the call. finish: waits for
-// all that were started. borrow: receives a message in place if it lies in its sender's
-// message heap (message_heap.hpp).
-operation start_call(const caller& by, std::int32_t to, const velo_tensor* x);
-operation finish_call();
-operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);
+message_batch send_call(const caller& by, std::int32_t to, const velo_tensor* x);
+message_batch receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
+message_batch exchange_call(const caller& by, const velo_group_message* messages,
+                            std::int64_t count);
+// For a transport that starts messages. start: the message goes on after the call. finish: waits
+// for all messages that were started. borrow: receives a message in place if it lies in its
+// sender's message heap (message_heap.hpp).
+message_batch start_call(const caller& by, std::int32_t to, const velo_tensor* x);
+message_batch finish_call();
+message_batch borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);
 
-// What calls share.
+// Shared by the checks.
 operation call_of(collective kind, const char* function, const buffer& in, const buffer& out);
 void set_reduction(operation& what, const caller& by, const velo_reduction& how);
 void set_root(operation& what, const caller& by, std::int32_t root);  // throws ARGUMENT

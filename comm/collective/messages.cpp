@@ -1,20 +1,5 @@
-// Point-to-point messages, several at once, in any direction.
-//
-// Each pair of ranks has a channel in each direction: four slots that the sender fills and the
-// receiver empties. All messages of a call progress together, so that ranks that send to each other
-// do not deadlock; messages from one rank to another keep their order, also across calls. A message
-// begins with its terms, which must match the receiver's. A rank that cannot make progress sleeps
-// on its doorbell, which peers ring. A full slot costs a line in each direction.
-//
-// A started message moves as far as it can, and further with every later call, before that call's
-// messages. A long one is copied at once into a block of the sender's message heap; a receiver that
-// borrows it uses the block, others copy it.
-#include <algorithm>
-#include <cstring>
-
+// Checks of messages: one, or several that move together.
 #include "comm/collective/calls.hpp"
-#include "comm/transport/shared/message_waits.hpp"
-#include "comm/transport/shared/rank_context.hpp"
 #include "core/context.hpp"
 
 namespace velo::comm {
@@ -30,7 +15,7 @@ message message_of(const caller& by, const velo_tensor* given, std::int32_t peer
   made.bytes = x.bytes();
   made.peer = peer;
   made.receives = receives;
-  made.terms.kind = receives ? collective::receive : collective::send;
+  made.terms.kind = receives ? other_call::receive : other_call::send;
   made.terms.in_code = made.terms.out_code = x.dtype.code;
   made.terms.in_bits = made.terms.out_bits = x.dtype.bits;
   made.terms.count = x.count;
@@ -38,11 +23,23 @@ message message_of(const caller& by, const velo_tensor* given, std::int32_t peer
   return made;
 }
 
-operation one_message(const caller& by, const velo_tensor* x, std::int32_t peer, bool receives) {
-  operation what;
+// Fills what the group knows of the batch.
+void describe(message_batch& what, const caller& by) {
+  bool is_own = !what.messages.empty();
+  for (const message& one : what.messages) {
+    what.bytes += one.bytes;
+    is_own = is_own && one.peer == by.rank;
+  }
+  if (is_own) what.terms.counts = terms::of_own_messages;
+}
+
+message_batch one_message(const caller& by, const velo_tensor* x, std::int32_t peer,
+                          bool receives) {
+  message_batch what;
   what.function = receives ? "velo_group_receive" : "velo_group_send";
   what.messages.push_back(message_of(by, x, peer, receives, "x", receives ? "from" : "to"));
   what.terms = what.messages[0].terms;
+  describe(what, by);
   return what;
 }
 
@@ -52,49 +49,50 @@ bool share_bytes(const message& a, const message& b) {
 
 }  // namespace
 
-operation send_call(const caller& by, std::int32_t to, const velo_tensor* x) {
+message_batch send_call(const caller& by, std::int32_t to, const velo_tensor* x) {
   return one_message(by, x, to, false);
 }
 
-operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x) {
+message_batch receive_call(const caller& by, std::int32_t from, const velo_tensor* x) {
   return one_message(by, x, from, true);
 }
 
-operation start_call(const caller& by, std::int32_t to, const velo_tensor* x) {
-  operation what = one_message(by, x, to, false);
+message_batch start_call(const caller& by, std::int32_t to, const velo_tensor* x) {
+  message_batch what = one_message(by, x, to, false);
   what.awaited = awaited::nothing;
   return what;
 }
 
-operation finish_call() {
-  operation what;
+message_batch finish_call() {
+  message_batch what;
   what.function = "velo_link.finish";
-  what.terms.kind = collective::exchange;
+  what.terms.kind = other_call::exchange;
   what.awaited = awaited::all;
   return what;
 }
 
-operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes) {
+message_batch borrow_call(const caller& by, std::int32_t from, std::int64_t bytes) {
   velo_tensor all{};
   all.data = const_cast<std::int64_t*>(&bytes);  // nothing is written there
   all.device = by.owner.device();
   all.ndim = 1;
   all.dtype = {VELO_DTYPE_UINT, 8, 1};
   all.shape = &bytes;
-  operation what = one_message(by, &all, from, true);
+  message_batch what = one_message(by, &all, from, true);
   what.messages[0].borrows = true;
   return what;
 }
 
-operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count) {
+message_batch exchange_call(const caller& by, const velo_group_message* messages,
+                            std::int64_t count) {
   if (count < 0 || count > most_messages)
     core::fail(VELO_ERR_ARGUMENT, "count", core::text("0 to %d", most_messages),
                core::text("%lld", static_cast<long long>(count)));
   if (messages == nullptr && count > 0)
     core::fail(VELO_ERR_NULL, "messages", "as many as count says", "NULL");
-  operation what;
+  message_batch what;
   what.function = "velo_group_exchange";
-  what.terms.kind = collective::exchange;
+  what.terms.kind = other_call::exchange;
   what.terms.count = count;
   for (int i = 0; i < count; ++i) {
     const velo_group_message& given = messages[i];
@@ -112,221 +110,8 @@ operation exchange_call(const caller& by, const velo_group_message* messages, st
     }
     what.messages.push_back(made);
   }
+  describe(what, by);
   return what;
-}
-
-namespace {
-
-constexpr std::int64_t head_bytes = sizeof(message_head);
-constexpr std::int64_t least_heap_bytes = 16384;  // as velo/executor.h says: chosen, not measured
-
-class message_progress {
- public:
-  message_progress(rank_context& self, const operation& op, core::execution& state)
-      : self_(self),
-        messages_(op.messages),
-        kernels_(reductions_for(state.isa)),
-        room_(static_cast<std::int64_t>(self.area.channel_bytes()) - head_bytes) {
-    if (op.awaited == awaited::nothing)
-      self_.started.insert(self_.started.end(), messages_.begin(), messages_.end());
-    own_ = op.awaited == awaited::nothing ? 0 : messages_.size();
-    first_ = op.awaited == awaited::all ? 0 : self_.started.size();
-  }
-
-  void run() {
-    move();
-    while (!all_done()) {
-      progress_ = false;
-      wait_until(
-          self_, [this] { return progress_ || move(); },
-          [this](std::int64_t waited) { check(waited); }, [this](std::int64_t ns) { listen(ns); });
-      if (recorded_) clear_waits(self_.area, self_.rank);
-      recorded_ = false;
-    }
-    const auto is_over = [](const message& m) { return m.moved == m.bytes; };
-    self_.started.erase(std::remove_if(self_.started.begin(), self_.started.end(), is_over),
-                        self_.started.end());
-  }
-
- private:
-  // Started messages come first, then those of the call, which waits for all from first_ on.
-  std::size_t count() const { return self_.started.size() + own_; }
-  const message& one(std::size_t i) const {
-    return i < self_.started.size() ? self_.started[i] : messages_[i - self_.started.size()];
-  }
-  bool is_started(std::size_t i) const { return i < self_.started.size(); }
-
-  // A message without bytes has a slot, too.
-  bool is_done(std::size_t i) const { return one(i).moved == one(i).bytes; }
-  bool all_done() const {
-    for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i)) return false;
-    return true;
-  }
-
-  // Moves all messages that can move: in each channel the first that is not complete.
-  bool move() {
-    bool any = false;
-    std::fill(self_.blocked.begin(), self_.blocked.end(), char{0});
-    for (std::size_t i = 0; i < count(); ++i) {
-      const message& m = one(i);
-      char& blocked =
-          self_.blocked[std::size_t{2} * static_cast<std::size_t>(m.peer) + (m.receives ? 1 : 0)];
-      if (is_done(i) || blocked != 0) continue;
-      while (!is_done(i) && (m.receives ? take(m) : put(m, is_started(i)))) any = true;
-      if (!is_done(i)) blocked = 1;
-    }
-    return any;
-  }
-
-  // A counter that the receiver has changed since the last read lies in the receiver's cache: the
-  // latency of the read tells whether the two share a cache.
-  std::uint64_t taken_of(const message& m) {
-    const channel& c = self_.area.channel_from(self_.rank, m.peer);
-    std::uint64_t& seen = self_.seen_taken[static_cast<std::size_t>(m.peer)];
-    cache_probe& probe = self_.writer.probe();
-    if (m.bytes < peer_writer::least_probed_bytes || !probe.is_due())
-      return seen = c.taken.load(std::memory_order_acquire);
-    const std::int64_t begin = now_ns();
-    const std::uint64_t taken = c.taken.load(std::memory_order_acquire);
-    const std::int64_t took = now_ns() - begin;
-    if (taken != seen) probe.record(took);
-    return seen = taken;
-  }
-
-  bool put(const message& m, bool is_started) {
-    channel& c = self_.area.channel_from(self_.rank, m.peer);
-    const std::uint64_t number = c.put.load(std::memory_order_relaxed);
-    const std::uint64_t full = number - taken_of(m);
-    if (full > shared_area::channel_slots) end_as_corrupt(self_, m.peer, fault_of(m));
-    if (full == shared_area::channel_slots) return false;
-    char* slot = self_.area.channel_slot(self_.rank, m.peer, number);
-    char* block = nullptr;
-    if (m.moved < 0) {
-      char* const own = self_.area.message_heap(self_.rank);
-      if (is_started && m.bytes >= least_heap_bytes)
-        block = self_.heap.allocate(own, self_.area.message_heap_bytes(),
-                                    static_cast<std::size_t>(m.bytes));
-      const message_head head{m.terms,
-                              block == nullptr ? 0 : static_cast<std::uint64_t>(block - own) + 1};
-      std::memcpy(slot, &head, sizeof head);
-    }
-    const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
-    const std::int64_t bytes = block != nullptr ? m.bytes : std::min(room_, m.bytes - from);
-    self_.writer.copy(kernels_, m.data + from, block != nullptr ? block : slot + head_bytes, bytes);
-    m.moved = from + bytes;
-    c.put.store(number + 1, std::memory_order_seq_cst);
-    self_.area.ring_doorbell(m.peer);
-    return true;
-  }
-
-  bool take(const message& m) {
-    channel& c = self_.area.channel_from(m.peer, self_.rank);
-    const std::uint64_t number = c.taken.load(std::memory_order_relaxed);
-    const std::uint64_t full = c.put.load(std::memory_order_acquire) - number;
-    if (full > shared_area::channel_slots) end_as_corrupt(self_, m.peer, fault_of(m));
-    if (full == 0) return false;
-    const char* slot = self_.area.channel_slot(m.peer, self_.rank, number);
-    char* block = m.moved < 0 ? begin(m, slot) : nullptr;
-    m.block = m.borrows ? block : nullptr;
-    if (m.borrows && block == nullptr) {  // it stays in the channel, to be received
-      m.moved = m.bytes;
-      return true;
-    }
-    const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
-    const std::int64_t bytes = block != nullptr ? m.bytes : std::min(room_, m.bytes - from);
-    if (bytes > 0 && !m.borrows)
-      std::memcpy(m.data + from, block != nullptr ? block : slot + head_bytes,
-                  static_cast<std::size_t>(bytes));
-    if (block != nullptr && !m.borrows) message_heap::free_block(block);
-    m.moved = from + bytes;
-    c.taken.store(number + 1, std::memory_order_seq_cst);
-    self_.area.ring_doorbell(m.peer);
-    return true;
-  }
-
-  // Compares the terms. Returns the block of the message if it lies in the sender's heap.
-  char* begin(const message& m, const char* slot) const {
-    message_head head;
-    std::memcpy(&head, slot, sizeof head);
-    if (m.terms.has_elements_of(head.terms)) {
-      if (head.heap_offset == 0) return nullptr;
-      if (!message_heap::is_block(head.heap_offset - 1, m.bytes, self_.area.message_heap_bytes()))
-        end_as_corrupt(self_, m.peer, fault_of(m));
-      return self_.area.message_heap(m.peer) + (head.heap_offset - 1);
-    }
-    fault why = fault_of(m);
-    why.kind = fault::how::disagree;
-    why.other = head.terms;
-    why.culprits.add(m.peer);
-    end_group(self_, why);
-  }
-
-  fault fault_of(const message& m) const {
-    fault why;
-    why.terms = m.terms;
-    why.timeout_ns = self_.timeout_ns;
-    return why;
-  }
-
-  // A peer may have sent everything before it left, so that `left` is read before its messages.
-  void check(std::int64_t waited) {
-    raise_recorded_fault(self_);
-    const message* gone = nullptr;
-    for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i) && self_.area.state(one(i).peer).left.load(std::memory_order_acquire) != 0)
-        gone = &one(i);
-    if (move()) {
-      progress_ = true;
-      return;
-    }
-    const message& first = gone != nullptr ? *gone : first_open();
-    if (gone != nullptr || waited >= yield_ns)
-      raise_if_gone(self_, first.peer, waited, fault_of(first));
-    if (waited < self_.timeout_ns) return;
-    fault why = fault_of(first);
-    why.kind = fault::how::late;
-    rank_set open;
-    for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i)) open.add(one(i).peer);
-    why.culprits = to_blame(self_.area, self_.rank, open);
-    end_group(self_, why);
-  }
-  const message& first_open() const {
-    std::size_t i = first_;
-    while (is_done(i)) ++i;
-    return one(i);
-  }
-
-  void record_waits() {
-    for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i)) record_wait(self_.area, self_.rank, one(i).peer, one(i).receives);
-    recorded_ = true;
-  }
-
-  void listen(std::int64_t ns) {
-    rank_state& me = self_.area.state(self_.rank);
-    if (!recorded_) record_waits();
-    const std::uint64_t rung = me.doorbell.load(std::memory_order_acquire);
-    me.listening.store(1, std::memory_order_seq_cst);
-    progress_ = progress_ || move();  // check() may have moved something just now
-    if (!progress_) self_.area.sleep(self_.rank, me.doorbell, rung + 1, ns);
-    me.listening.store(0, std::memory_order_relaxed);
-  }
-
-  rank_context& self_;
-  const std::vector<message>& messages_;
-  const reduction_kernels& kernels_;
-  const std::int64_t room_;  // of a slot
-  std::size_t own_, first_;
-  bool progress_ = false;
-  bool recorded_ = false;  // this rank's waits
-};
-
-}  // namespace
-
-void run_messages(rank_context& self, const operation& op, core::execution& state) {
-  message_progress(self, op, state).run();
 }
 
 }  // namespace velo::comm

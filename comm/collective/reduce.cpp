@@ -1,6 +1,5 @@
-// reduce: the same elements of all ranks combined, in rank order, for one rank.
+// Checks of reduce: the same elements of all ranks, combined in rank order, for the root.
 #include "comm/collective/calls.hpp"
-#include "comm/collective/combining.hpp"
 
 namespace velo::comm {
 
@@ -17,12 +16,9 @@ operation reduce_call(const caller& by, std::int32_t root, const velo_reduction&
     if (in.data != out.data) require_apart(out, "out", in, "in");
   }
   set_reduction(what, by, how);
-  what.terms.count = what.count = in.count;
+  what.terms.count = in.count;
+  what.set_count(in.count);
   return what;
-}
-
-void reduce(shared_round& round) {
-  combine_for(round, round.op.terms.root);
 }
 
 }  // namespace velo::comm

@@ -72,7 +72,7 @@ class combine_run {
     auto* sums = reinterpret_cast<float*>(bytes(4 * words));
     sums_ = sums;
     for (int host = 0; host < to_.hosts(); ++host) {
-      const auto from = what_.in_parts.begin() + std::ptrdiff_t{host} * to_.ranks_per_host();
+      const auto from = what_.in_blocks.begin() + std::ptrdiff_t{host} * to_.ranks_per_host();
       char* rows = host == to_.host() ? own : others;
       exchange_rows(link, on_, to_, host, {what_.in, {from, from + to_.ranks_per_host()}},
                     {rows, side_by_side(take[at(host)], to_.width)});
@@ -129,7 +129,7 @@ class combine_run {
   struct arrivals {
     arrivals() = default;
     arrivals(const char* rows, const counts& each, std::int64_t row_bytes) : row_bytes(row_bytes) {
-      for (const part& one : side_by_side(each, row_bytes)) next.push_back(rows + one.begin);
+      for (const block& one : side_by_side(each, row_bytes)) next.push_back(rows + one.begin);
     }
     const char* take(int local_rank) {
       return std::exchange(next[at(local_rank)], next[at(local_rank)] + row_bytes);
@@ -257,7 +257,7 @@ class combine_run {
 // `inside` is served during the turn in `across`; the call has the same position among other calls
 // in both groups. A failure before that also drops the ticket of `inside`.
 void carry_out(const combine_request& what, const ticket_pair& in, core::execution& on) {
-  const operation all = what.to.whole();
+  const request all = what.to.whole();
   std::optional<combine_run> run;
   bool inside_served = false;
   try {
@@ -306,7 +306,7 @@ combine_request combine_call(group& inside, group& across, const velo_tensor* gi
                names = buffer_of(inside.owner(), targets, "targets"),
                out = buffer_of(inside.owner(), given_out, "out");
   combine_request what{{}, in.data, {}, nullptr, out.data, out.dtype};
-  what.to = {&inside, &across, collective::combine, "velo_group_combine", in.dtype};
+  what.to = {&inside, &across, other_call::combine, "velo_group_combine", in.dtype};
   what.to.weighted = weights != nullptr;
   what.to.read(*given_out, "out", *targets, names);
   if (!is_summed(in.dtype))
@@ -315,7 +315,7 @@ combine_request combine_call(group& inside, group& across, const velo_tensor* gi
   if (is_wide(in.dtype) || !(out.dtype.code == VELO_DTYPE_FLOAT && is_wide(out.dtype)))
     require_dtype(out, "out", in);
   require_width(*given_in, "in", what.to, "out");
-  what.in_parts = parts_of_rows(what.to, in_counts, "in_counts", *given_in, "in");
+  what.in_blocks = blocks_of_rows(what.to, in_counts, "in_counts", *given_in, "in");
   what.weights = weights_of(weights, what, out);
   require_own(out, in, "in");
   require_own(out, names, "targets");

@@ -19,8 +19,8 @@ namespace velo::comm {
 struct combine_request {
   routing to;  // of the rows of out; dtype: that of in
   const char* in;
-  std::vector<part> in_parts;  // elements for each rank
-  const float* weights;        // one for each target; nullptr: all are 1
+  blocks in_blocks;      // elements for each rank
+  const float* weights;  // one for each target; nullptr: all are 1
   char* out;
   velo_dtype out_dtype;
 };

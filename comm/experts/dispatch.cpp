@@ -55,15 +55,15 @@ class dispatch_run {
     }
     char* packed = bytes(most * to_.row_bytes());
     for (std::size_t host = 0; host < batches_.size(); ++host) {
-      const std::vector<part> parts = side_by_side(give[host], to_.width);
+      const blocks parts = side_by_side(give[host], to_.width);
       counts next;
-      for (const part& one : side_by_side(give[host], to_.row_bytes())) next.push_back(one.begin);
+      for (const block& one : side_by_side(give[host], to_.row_bytes())) next.push_back(one.begin);
       batches_[host].for_each_local(to_, [&](std::int64_t row, std::int64_t, int local_rank) {
         copy_row(rows_[host], row, packed + next[at(local_rank)]);
         next[at(local_rank)] += to_.row_bytes();
       });
       const auto from =
-          what_.out_parts.begin() + static_cast<std::ptrdiff_t>(host) * to_.ranks_per_host();
+          what_.out_blocks.begin() + static_cast<std::ptrdiff_t>(host) * to_.ranks_per_host();
       exchange_rows(link, on_, to_, static_cast<int>(host), {packed, parts},
                     {what_.out, {from, from + to_.ranks_per_host()}});
     }
@@ -78,7 +78,7 @@ class dispatch_run {
   }
   void pack(const counts& give, char* rows, std::int32_t* targets) const {
     counts next;
-    for (const part& one : side_by_side(give, 1)) next.push_back(one.begin);
+    for (const block& one : side_by_side(give, 1)) next.push_back(one.begin);
     to_.for_each_remote([&](std::int64_t row, int host, std::int64_t) {
       const std::int64_t slot = next[at(host)]++;
       copy_row(what_.in, row, rows + slot * to_.row_bytes());
@@ -97,7 +97,7 @@ class dispatch_run {
 // The turn in `across` ends before `inside` is served, so that two dispatches with swapped groups
 // never wait for each other. A failure before that also drops the ticket of `inside`.
 void carry_out(const dispatch_request& what, const ticket_pair& in, core::execution& on) {
-  const operation all = what.to.whole();
+  const request all = what.to.whole();
   std::optional<dispatch_run> run;
   try {
     what.to.across->serve(in.across, all, [&](transport& link, core::arena&) {
@@ -121,11 +121,11 @@ dispatch_request dispatch_call(group& inside, group& across, const velo_tensor* 
                names = buffer_of(inside.owner(), targets, "targets"),
                out = buffer_of(inside.owner(), given_out, "out");
   dispatch_request what{{}, in.data, out.data, {}};
-  what.to = {&inside, &across, collective::dispatch, "velo_group_dispatch", in.dtype};
+  what.to = {&inside, &across, other_call::dispatch, "velo_group_dispatch", in.dtype};
   what.to.read(*given_in, "in", *targets, names);
   require_dtype(out, "out", in);
   require_width(*given_out, "out", what.to, "in");
-  what.out_parts = parts_of_rows(what.to, out_counts, "out_counts", *given_out, "out");
+  what.out_blocks = blocks_of_rows(what.to, out_counts, "out_counts", *given_out, "out");
   require_own(out, in, "in");
   require_own(out, names, "targets");
   return what;

@@ -16,7 +16,7 @@ struct dispatch_request {
   routing to;
   const char* in;
   char* out;
-  std::vector<part> out_parts;  // elements from each rank
+  blocks out_blocks;  // elements from each rank
 };
 
 // Throws as the C function does.

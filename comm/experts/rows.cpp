@@ -34,10 +34,10 @@ operation exchange_of(const routing& call, velo_dtype dtype, send_parts in, rece
                       int self) {
   operation what = exchange_of(call, dtype, in.data, out.data);
   what.terms.counts = 1;
-  what.in_parts = std::move(in.parts);
-  what.out_parts = std::move(out.parts);
-  what.count = what.in_part(self).count;
-  for (const part& one : what.out_parts) what.out_count += one.count;
+  what.in_blocks = std::move(in.parts);
+  what.out_blocks = std::move(out.parts);
+  what.count = what.in_block(self).count;
+  for (const block& one : what.out_blocks) what.out_count += one.count;
   return what;
 }
 
@@ -47,7 +47,7 @@ struct miscount {
   std::int64_t given, rows;  // elements
 
   text name(const routing& call) const {
-    return text("%s[%d]", call.kind == collective::dispatch ? "out_counts" : "in_counts", other);
+    return text("%s[%d]", call.kind == other_call::dispatch ? "out_counts" : "in_counts", other);
   }
   text describe(const routing& call) const {  // for the records of other ranks
     return text("%s of rank %d", name(call).buffer, rank);
@@ -61,7 +61,7 @@ struct miscount {
     core::copy_text(
         f.expected, sizeof f.expected,
         text("%lld, the rows that rank %d %s", static_cast<long long>(rows / call.width), other,
-             call.kind == collective::dispatch ? "gives" : "named"));
+             call.kind == other_call::dispatch ? "gives" : "named"));
     core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(given / call.width)));
     core::copy_text(f.cause, sizeof f.cause, describe(call));
     throw f;
@@ -74,19 +74,20 @@ struct miscount {
 miscount miscount_of(const routing& call, const fault& why) {
   const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.ranks_per_host(),
             here = call.host() * call.ranks_per_host(), giver = why.culprits.lowest();
-  if (call.kind == collective::dispatch)
+  if (call.kind == other_call::dispatch)
     return {here + why.found_by, rows_of + giver, why.terms.count, why.other.count};
   return {here + giver, rows_of + why.found_by, why.other.count, why.terms.count};
 }
 
 }  // namespace
 
-operation routing::whole() const {
-  operation all;
+request routing::whole() const {
+  request all;
   all.terms.kind = kind;
   all.terms.in_code = all.terms.out_code = dtype.code;
   all.terms.in_bits = all.terms.out_bits = dtype.bits;
-  all.terms.count = all.count = rows * width;
+  all.terms.count = rows * width;
+  all.bytes = rows * row_bytes();
   all.function = function;
   return all;
 }
@@ -127,10 +128,10 @@ void require_own(const buffer& out, const buffer& in, const char* name) {
     fail(VELO_ERR_OVERLAP, "out", "memory of its own", text("memory shared with %s", name));
 }
 
-std::vector<part> parts_of_rows(const routing& call, const std::int64_t* counts, const char* name,
-                                const velo_tensor& of, const char* argument) {
+blocks blocks_of_rows(const routing& call, const std::int64_t* counts, const char* name,
+                      const velo_tensor& of, const char* argument) {
   if (counts == nullptr) fail(VELO_ERR_NULL, name, text("%d numbers", call.ranks()), "NULL");
-  std::vector<part> all;
+  blocks all;
   std::int64_t rows = 0;
   for (int rank = 0; rank < call.ranks(); ++rank) {
     if (counts[rank] < 0 || counts[rank] > of.shape[0] - rows)
@@ -168,8 +169,8 @@ std::int64_t sum_of(const counts& all) {
   return sum;
 }
 
-std::vector<part> side_by_side(const counts& each, std::int64_t elements) {
-  std::vector<part> all;
+blocks side_by_side(const counts& each, std::int64_t elements) {
+  blocks all;
   std::int64_t begin = 0;
   for (const std::int64_t one : each) {
     all.push_back({begin, one * elements});
@@ -212,7 +213,7 @@ void exchange_rows(transport& link, core::execution& on, const routing& call, in
   std::int64_t& gives = in.parts[static_cast<std::size_t>(local_rank)].count;
   std::int64_t& gets = out.parts[static_cast<std::size_t>(local_rank)].count;
   miscount own{rank, host * call.ranks_per_host() + local_rank, gets, gives};
-  if (call.kind == collective::combine) std::swap(own.given, own.rows);
+  if (call.kind == other_call::combine) std::swap(own.given, own.rows);
   const bool fits = gives == gets;
   if (!fits) gives = gets = 0;
   operation what = exchange_of(call, call.dtype, std::move(in), std::move(out), local_rank);
@@ -238,7 +239,7 @@ void exchange_rows(transport& link, core::execution& on, const routing& call, in
 // which the call uses first.
 void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
                 const std::function<void()>& queue) {
-  const operation all = call.whole();
+  const request all = call.whole();
   const bool inside_first = std::less<const group*>()(call.inside, call.across);
   group& first = inside_first ? *call.inside : *call.across;
   group& second = inside_first ? *call.across : *call.inside;

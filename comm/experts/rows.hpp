@@ -20,7 +20,7 @@ namespace velo::comm {
 struct routing {
   group* inside = nullptr;
   group* across = nullptr;
-  collective kind = collective::dispatch;
+  other_call kind = other_call::dispatch;
   const char* function = "";
   velo_dtype dtype = {};             // of rows
   std::int64_t rows = 0, width = 0;  // width: elements of a row
@@ -37,7 +37,7 @@ struct routing {
   int host() const noexcept { return across->rank(); }  // of this rank
   int ranks() const noexcept { return ranks_per_host() * hosts(); }
   std::int64_t row_bytes() const noexcept { return width * (dtype.bits / 8); }
-  operation whole() const;     // the call as the history and an early failure show it
+  request whole() const;       // the call as the history and an early failure show it
   void check_targets() const;  // throws ARGUMENT
 
   // Calls f(row, host, n) for each other host with n > 0 targets of a row, in order of rows and
@@ -64,12 +64,12 @@ void require_width(const velo_tensor& of, const char* argument, const routing& a
                    const char* other);
 void require_own(const buffer& out, const buffer& in, const char* name);
 // The parts of `of` that belong to each rank: counts[rank] rows, one rank after the other.
-std::vector<part> parts_of_rows(const routing& call, const std::int64_t* counts, const char* name,
-                                const velo_tensor& of, const char* argument);
+blocks blocks_of_rows(const routing& call, const std::int64_t* counts, const char* name,
+                      const velo_tensor& of, const char* argument);
 
 using counts = std::vector<std::int64_t>;
 std::int64_t sum_of(const counts& all);
-std::vector<part> side_by_side(const counts& each, std::int64_t elements);
+blocks side_by_side(const counts& each, std::int64_t elements);
 
 // all_to_all of one number for each rank, and of parts in elements. The terms of these steps name
 // their call, so that they never match steps of another call.
@@ -77,11 +77,11 @@ void exchange(transport& link, core::execution& on, const routing& call, const c
               counts& out);
 struct send_parts {
   const void* data;
-  std::vector<part> parts;
+  blocks parts;
 };
 struct receive_parts {
   void* data;
-  std::vector<part> parts;
+  blocks parts;
 };
 void exchange(transport& link, core::execution& on, const routing& call, velo_dtype dtype,
               send_parts in, receive_parts out);
@@ -125,7 +125,7 @@ struct call_of_both final : core::work {
   }
   void run(core::execution& state) override { carry_out(call, in, state); }
   void skip() noexcept override {
-    const operation all = call.to.whole();
+    const request all = call.to.whole();
     call.to.across->drop(in.across, all);
     call.to.inside->drop(in.inside, all);
   }
@@ -143,17 +143,16 @@ void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
 template <class Call>
 void submit_to_both(core::stream& on, const Call& call,
                     void (*carry_out)(const Call&, const ticket_pair&, core::execution&)) {
-  if (on.is_inline()) {
-    on.run_waiting([&](core::execution& state) {
-      ticket_pair in;
-      enter_both(on, call.to, in, [] {});
-      carry_out(call, in, state);
-    });
-    return;
-  }
-  core::work_ptr<call_of_both<Call>> piece = on.make<call_of_both<Call>>(call, carry_out);
-  ticket_pair& in = piece->in;
-  enter_both(on, call.to, in, [&] { on.enqueue(std::move(piece)); });
+  using piece = call_of_both<Call>;
+  on.call(
+      {core::demand::waits},
+      [&](core::execution& state) {
+        ticket_pair in;
+        enter_both(on, call.to, in, [] {});
+        carry_out(call, in, state);
+      },
+      [&] { return on.make<piece>(call, carry_out); },
+      [&](piece& made, auto&& enqueue) { enter_both(on, call.to, made.in, enqueue); });
 }
 
 }  // namespace velo::comm

@@ -1,4 +1,4 @@
-// What is asked of a tensor before its bytes go anywhere.
+// The checks of a tensor before its bytes are used.
 #include "comm/group/buffer.hpp"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ bool is_compact(const velo_tensor& t) {
   return true;
 }
 
-// In masks, which take half the time of comparisons one by one.
+// Masks take half the time of single comparisons.
 constexpr bool is_whole_bytes(velo_dtype t) {
   constexpr unsigned codes = 1u << VELO_DTYPE_INT | 1u << VELO_DTYPE_UINT | 1u << VELO_DTYPE_FLOAT |
                              1u << VELO_DTYPE_BFLOAT | 1u << VELO_DTYPE_BOOL;
@@ -35,7 +35,7 @@ constexpr bool is_whole_bytes(velo_dtype t) {
          t.code < 32 && (codes >> t.code & 1) != 0;
 }
 
-// Elements of a tensor of which nothing more is to be asked; 0: look closer.
+// The number of elements of a tensor that needs no further check; 0: check it in full.
 std::int64_t plain_count(const velo_tensor& t, velo_device on) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
   const auto size = static_cast<std::uintptr_t>(t.dtype.bits / 8);
@@ -77,14 +77,13 @@ buffer buffer_of(const core::context& owner, const velo_tensor* given, const cha
   return made;
 }
 
-std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
-                           const std::int64_t* offsets, const part_names& names, const buffer& of,
-                           bool apart) {
+blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_t* offsets,
+                 const block_names& names, const buffer& of, bool apart) {
   if (counts == nullptr) fail(VELO_ERR_NULL, names.counts, text("%d numbers", by.size), "NULL");
-  std::vector<part> all;
+  blocks all;
   std::int64_t end = 0;
   for (int rank = 0; rank < by.size; ++rank) {
-    const part one{offsets == nullptr ? end : offsets[rank], counts[rank]};
+    const block one{offsets == nullptr ? end : offsets[rank], counts[rank]};
     if (one.count < 0 || one.count > of.count)
       fail(VELO_ERR_ARGUMENT, text("%s[%d]", names.counts, rank),
            text("0 to the %lld elements of the tensor", static_cast<long long>(of.count)),
@@ -101,13 +100,13 @@ std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
   if (!apart || offsets == nullptr) return all;
   std::vector<int> order(all.size());
   for (int rank = 0; rank < by.size; ++rank) order[static_cast<std::size_t>(rank)] = rank;
-  const auto part_at = [&](int rank) { return all[static_cast<std::size_t>(rank)]; };
+  const auto block_at = [&](int rank) { return all[static_cast<std::size_t>(rank)]; };
   std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::make_pair(part_at(a).begin, part_at(a).count) <
-           std::make_pair(part_at(b).begin, part_at(b).count);
+    return std::make_pair(block_at(a).begin, block_at(a).count) <
+           std::make_pair(block_at(b).begin, block_at(b).count);
   });
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const part before = part_at(order[i - 1]), next = part_at(order[i]);
+    const block before = block_at(order[i - 1]), next = block_at(order[i]);
     if (before.begin + before.count > next.begin && next.count > 0)
       fail(VELO_ERR_ARGUMENT, text("%s[%d]", names.offsets, order[i]),
            "elements of its own for each rank", text("some of rank %d's", order[i - 1]));

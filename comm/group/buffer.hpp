@@ -1,4 +1,4 @@
-// A tensor as a collective sees it: elements one behind the other.
+// A tensor as a collective sees it: consecutive elements.
 #pragma once
 
 #include <cstdint>
@@ -35,21 +35,20 @@ inline void require_apart(const buffer& out, const char* name, const buffer& in,
     refuse_shared(name, other);
 }
 
-// Who calls: a rank of a group, in its context.
+// The calling rank of a group, in its context.
 struct caller {
   const core::context& owner;
   int rank, size;
 };
 
-// What each rank has of a tensor. counts: one for each rank; offsets: where each begins, nullptr:
-// one behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
-struct part_names {
+// The blocks of a tensor. counts: one for each rank. offsets: where each begins; nullptr: one
+// behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
+struct block_names {
   const char* counts;
   const char* offsets;
 };
-std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
-                           const std::int64_t* offsets, const part_names& names, const buffer& of,
-                           bool apart);
+blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_t* offsets,
+                 const block_names& names, const buffer& of, bool apart);
 
 // Throws SHAPE unless `out` has so many elements.
 [[noreturn]] void refuse_count(const buffer& of, const char* argument, std::int64_t count,

@@ -1,6 +1,8 @@
-// What a group tells of an operation before it is called: its way and the time that it should take.
+// The explanation of a call before it is made: the algorithm that it will use, and the time that it
+// should take by what was measured.
 #include <algorithm>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "comm/group/group.hpp"
@@ -13,7 +15,7 @@ namespace {
 
 constexpr const char* function = "velo_group_measure";
 
-// A barrier whose terms are those of no collective that a caller could ask for.
+// A barrier with terms that no caller can ask for.
 operation measure_call() {
   operation what;
   what.function = function;
@@ -23,8 +25,8 @@ operation measure_call() {
 
 using kinds = measured_times;
 
-// Operations of every kind and size, and what they need: made before the call takes its place in
-// the group's order, since memory that is lacking later ends the group.
+// Calls of every kind and size, and the memory that they need. It is made before the call takes its
+// place in the group's order, since running out of memory later ends the group.
 class measurement {
  public:
   measurement(core::context& owner, const transport& link)
@@ -33,37 +35,47 @@ class measurement {
     in_.resize(static_cast<std::size_t>(most));
     out_.resize(static_cast<std::size_t>(most));
     took_.reserve(short_calls);
-    for (const collective kind : kinds::kinds)
-      for (const std::int64_t bytes : kinds::sizes) all_.push_back(operation_of(kind, bytes));
+    moves_messages_ = has_messages(link);
+    for (const call_kind kind : kinds::kinds)
+      for (const std::int64_t bytes : kinds::sizes)
+        if (kind == other_call::exchange)
+          all_.emplace_back(messages_of(whole_of(bytes)));
+        else
+          all_.emplace_back(operation_of(kind, bytes));
     together_ = operation_of(collective::barrier, 0);
-    for (const operation& one : all_) admitted_.push_back(admits(link, one) ? 1 : 0);
     agreed_ = operation_of(collective::all_reduce, 0);
     agreed_.terms.in_bits = agreed_.terms.out_bits = 64;
     agreed_.terms.reduction = VELO_REDUCE_MAX;
     agreed_.terms.count = agreed_.count = agreed_.out_count = kinds::count;
-    agreed_.kernel = kernel_for(agreed_.terms, reductions_for(isa_));
+    agreed_.reducer.kernel = kernel_for(agreed_.terms, reductions_for(isa_));
     agreed_.in = agreed_.out = times_.begin();
   }
 
-  // count(): before each collective of all ranks. The slowest rank's times, the same on all.
+  // Returns the times of the slowest rank, equal on all ranks. count() runs before each collective.
   template <class Count>
   const measured_times& run(transport& link, core::execution& by, Count&& count) {
     core::execution state{by.context, by.stream,       by.threads, scratch_,
                           by.isa,     by.optimization, by.caches};
-    const auto run_one = [&](const operation& what) {
-      for (const message& one : what.messages) one.moved = -1;
-      if (what.terms.kind < collective::send) count();
+    const auto run_collective = [&](const operation& what) {
+      count();
       link.run(what, state);
+      scratch_.reset();
+    };
+    const auto run_one = [&](const measured_call& what) {
+      if (const auto* one = std::get_if<operation>(&what)) return run_collective(*one);
+      const auto& batch = *std::get_if<message_batch>(&what);
+      batch.restart();
+      link.run_messages(batch, state);
       scratch_.reset();
     };
     for (std::size_t i = 0; i < all_.size(); ++i) {
       double& seconds = times_.at(i / kinds::points, i % kinds::points);
       seconds = -1;
-      if (admitted_[i] == 0) continue;
+      if (std::holds_alternative<message_batch>(all_[i]) && !moves_messages_) continue;
       const int calls = kinds::sizes[i % kinds::points] < 1 << 20 ? short_calls : long_calls;
       took_.clear();
       for (int call = 0; call < calls; ++call) {
-        run_one(together_);
+        run_collective(together_);
         const std::int64_t begin = now_ns();
         run_one(all_[i]);
         took_.push_back(static_cast<double>(now_ns() - begin) / 1e9);
@@ -71,38 +83,45 @@ class measurement {
       std::nth_element(took_.begin(), took_.begin() + calls / 2, took_.end());
       seconds = took_[static_cast<std::size_t>(calls) / 2];
     }
-    run_one(agreed_);
+    run_collective(agreed_);
     return times_;
   }
 
  private:
-  static constexpr int short_calls = 15, long_calls = 5;  // whose median counts
+  using measured_call = std::variant<operation, message_batch>;
+  static constexpr int short_calls = 15, long_calls = 5;  // the median holds
 
   std::int64_t part_of(std::int64_t bytes) const {
     return std::max<std::int64_t>(bytes / 4 / ranks_, 1);
   }
   std::int64_t whole_of(std::int64_t bytes) const { return part_of(bytes) * ranks_; }
 
-  operation operation_of(collective kind, std::int64_t bytes) {
+  operation operation_of(call_kind kind, std::int64_t bytes) {
     const std::int64_t part = part_of(bytes), whole = whole_of(bytes);
-    const bool is_whole = kind == collective::all_reduce || kind == collective::broadcast;
-    const bool combines = kind == collective::all_reduce || kind == collective::reduce_scatter;
+    const collective_traits& traits = kind.traits();
+    const bool is_whole = traits.in == layout::whole && traits.out == layout::whole;
+    const bool splits_result = traits.reduces && !is_whole;
     operation what;
     what.function = function;
     what.terms.kind = kind;
     what.terms.in_code = what.terms.out_code = VELO_DTYPE_FLOAT;
     what.terms.in_bits = what.terms.out_bits = 32;
-    what.in = kind == collective::broadcast ? out_.data() : in_.data();
+    what.in = traits.root == root_role::gives ? out_.data() : in_.data();
     what.out = out_.data();
-    what.count = is_whole ? whole : part;
-    what.terms.count = kind == collective::reduce_scatter ? whole : what.count;
-    what.out_count = kind == collective::reduce_scatter ? part : whole;
-    what.terms.scale = combines ? 1 : 0;
-    if (combines) what.kernel = kernel_for(what.terms, reductions_for(isa_));
-    if (kind == collective::exchange) add_messages(what, whole);
+    what.set_count(is_whole ? whole : part);
+    what.terms.count = splits_result ? whole : what.count;
+    what.out_count = splits_result ? part : whole;
+    what.terms.scale = traits.reduces ? 1 : 0;
+    if (traits.reduces) what.reducer.kernel = kernel_for(what.terms, reductions_for(isa_));
     return what;
   }
-  void add_messages(operation& what, std::int64_t count) {
+  // One message to the rank after this one, and one from the rank before it.
+  message_batch messages_of(std::int64_t count) {
+    message_batch what;
+    what.function = function;
+    what.terms.kind = other_call::exchange;
+    what.terms.in_code = what.terms.out_code = VELO_DTYPE_FLOAT;
+    what.terms.in_bits = what.terms.out_bits = 32;
     what.terms.count = 2;
     for (const bool receives : {false, true}) {
       message one;
@@ -111,17 +130,18 @@ class measurement {
       one.peer = (rank_ + (receives ? ranks_ - 1 : 1)) % ranks_;
       one.receives = receives;
       one.terms = what.terms;
-      one.terms.kind = receives ? collective::receive : collective::send;
+      one.terms.kind = receives ? other_call::receive : other_call::send;
       one.terms.count = count;
       one.terms.root = static_cast<std::uint16_t>(one.peer);
       what.messages.push_back(one);
     }
+    return what;
   }
-  // Not messages of one rank, and of a host without send and receive.
-  static bool admits(const transport& link, const operation& what) {
-    if (!what.messages.empty() && link.size() == 1) return false;
+  // One rank alone has no peer for messages, and a host may lack send and receive.
+  static bool has_messages(const transport& link) {
+    if (link.size() == 1) return false;
     try {
-      link.admit(what);
+      link.require_messages();
       return true;
     } catch (const core::failure&) {
       return false;
@@ -133,8 +153,8 @@ class measurement {
   core::arena scratch_;
   std::vector<float> in_, out_;
   std::vector<double> took_;
-  std::vector<operation> all_;  // kind by kind
-  std::vector<char> admitted_;
+  std::vector<measured_call> all_;  // kind by kind
+  bool moves_messages_ = false;
   operation together_, agreed_;
   measured_times times_;
 };
@@ -169,18 +189,18 @@ struct group::measuring final : core::work {
 };
 
 void group::measure(core::stream& on) {
-  if (on.is_inline()) {
-    measuring one(*this);
-    on.run_waiting([&](core::execution& state) {
-      enter(on, one.place, one.what, [] {});
-      one.run(state);
-    });
-    return;
-  }
-  core::work_ptr<measuring> piece = on.make<measuring>(*this);
-  ticket& place = piece->place;
-  const operation what = piece->what;
-  enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
+  on.call(
+      {core::demand::waits},
+      [&](core::execution& state) {
+        measuring one(*this);
+        enter(on, one.place, one.what, [] {});
+        one.run(state);
+      },
+      [&] { return on.make<measuring>(*this); },
+      [&](measuring& piece, auto&& enqueue) {
+        const request what = piece.what;  // the piece may be gone once it is in the queue
+        enter(on, piece.place, what, enqueue);
+      });
 }
 
 void group::count_another() {
@@ -197,18 +217,27 @@ void group::keep(const measured_times& all) {
 
 std::string group::explain(const operation& what) const {
   explanation all;
+  link_->explain(what, all);
+  return text_of(all, what, whole_bytes(what, size()));
+}
+
+std::string group::explain(const message_batch& what) const {
+  explanation all;
   if (!what.messages.empty()) {
     const bool others = own_messages::has_others(what, rank());
     all.consider("copy", !others, others ? "messages are for other ranks" : "messages to itself");
   }
-  if (!all.is_chosen("copy")) link_->explain(what, all);
-  const std::int64_t bytes = whole_bytes(what, size());
+  if (!all.is_chosen("copy")) link_->explain_messages(what, all);
+  return text_of(all, what, what.bytes);
+}
+
+std::string group::text_of(const explanation& all, const request& what, std::int64_t bytes) const {
   std::string json = "{\"operation\":";
   core::append_json_string(json, what.terms.text().c_str());
   json += std::string(",\"transport\":\"") + name_of(link_->kind()) + "\"";
   json += ",\"bytes\":" + std::to_string(bytes) + ",\"ways\":[";
   const char* comma = "";
-  for (const candidate& one : all.ways) {
+  for (const candidate& one : all.algorithms) {
     json += comma + std::string("{\"name\":\"") + one.name + "\",\"chosen\":";
     json += one.chosen ? "true,\"reason\":" : "false,\"reason\":";
     core::append_json_string(json, one.reason.c_str());
@@ -218,7 +247,7 @@ std::string group::explain(const operation& what) const {
   json += "],\"steps\":" + std::to_string(all.steps);
   json += ",\"step_bytes\":" + std::to_string(all.step_bytes);
   const std::lock_guard<std::mutex> held(lock_);
-  const collective kind = what.terms.kind;
+  const call_kind kind = what.terms.kind;
   const bool knows = is_measured_ && measured_.latency(kind) >= 0;
   append_number(json, "predicted_ns", knows, measured_.predict(kind, bytes) * 1e9);
   append_number(json, "latency_ns", knows, measured_.latency(kind) * 1e9);

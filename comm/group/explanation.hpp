@@ -1,5 +1,5 @@
-// Which way an operation takes over a transport, and why: the ways in the order in which they are
-// tried.
+// The algorithms that a transport considers for a call, in the order in which it tries them, each
+// with the reason for or against it.
 #pragma once
 
 #include <cstdint>
@@ -11,21 +11,21 @@ namespace velo::comm {
 struct candidate {
   const char* name;
   bool chosen;
-  std::string reason;  // of either
+  std::string reason;  // for or against it
 };
 
 struct explanation {
-  std::vector<candidate> ways;
-  std::int64_t steps = 0, step_bytes = 0;  // slices through memory between the ranks; 0: none
+  std::vector<candidate> algorithms;
+  std::int64_t steps = 0, step_bytes = 0;  // slices through memory that ranks share; 0: none
 
-  // The first way that fits is chosen.
+  // The first algorithm that fits is chosen.
   void consider(const char* name, bool fits, std::string reason) {
     bool open = true;
-    for (const candidate& one : ways) open = open && !one.chosen;
-    ways.push_back({name, fits && open, std::move(reason)});
+    for (const candidate& one : algorithms) open = open && !one.chosen;
+    algorithms.push_back({name, fits && open, std::move(reason)});
   }
   bool is_chosen(const char* name) const {
-    for (const candidate& one : ways)
+    for (const candidate& one : algorithms)
       if (one.chosen) return std::string(one.name) == name;
     return false;
   }

@@ -1,7 +1,7 @@
-// What ended a group: how, by which ranks, and during which operation.
+// A fault: how, by which ranks and during which operation a group ended.
 //
-// A fault is plain data of fixed size, because ranks hand it to each other through shared memory. A
-// group has at most one, the first; every call of every rank that comes after it fails with it.
+// A fault is plain data of fixed size, since ranks hand it to each other through shared memory. A
+// group has at most one, the first. Every later call of every rank fails with it.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class rank_set {
 struct fault {
   enum class how : std::uint32_t {
     none,
-    late,      // did not arrive, or stopped in the middle, before the deadline
+    late,      // did not arrive, or stopped in the middle, within the timeout
     ended,     // the process is gone
     left,      // the group was destroyed there
     aborted,   // velo_group_abort
@@ -37,26 +37,27 @@ struct fault {
     dropped,   // could not carry out its part
     host,      // a function of its host failed
     differ,    // has another result than the others
-    corrupt    // memory that ranks share holds, as its word, what no rank writes
+    corrupt    // its part of shared memory holds a value that no rank writes
   };
 
   how kind = how::none;
   std::uint64_t sequence = 0;  // of the operation, counted from 1; 0: outside of one
-  comm::terms terms;           // of the operation; of the majority's, where ranks disagree
-  comm::terms other;           // of the lowest culprit, where ranks disagree
+  comm::terms terms;           // of the operation; of the majority if ranks disagree
+  comm::terms other;           // of the lowest culprit if ranks disagree
   std::int64_t timeout_ns = 0;
   rank_set culprits;
-  std::int32_t found_by = -1;  // the rank that expected another count of the culprit; -1: not that
+  std::int32_t found_by = -1;  // the rank that expected another count from the culprit; -1: none
   char cause[128] = "";
-  // Handed to a group of some of the ranks of another, which ended: culprits are the other's ranks.
+  // Handed down from the group that a subgroup belongs to; the culprits are numbered as in that
+  // group.
   bool is_outer = false;
 
   std::string expected() const;
   std::string got() const;
   [[noreturn]] void raise() const;  // VELO_ERR_PEER
 
-  // Of ranks that disagree those are right whose terms most have, of equal numbers those of the
-  // lowest rank. No culprits: all are the same by now.
+  // The terms of the majority count as right; on a tie, those of the lowest rank. Without culprits
+  // all terms have become equal.
   template <class TermsOf>
   void set_disagreement(int ranks, TermsOf&& terms_of);
 };

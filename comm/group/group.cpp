@@ -1,4 +1,4 @@
-// The order of calls, how a call ends, and what a group tells of itself.
+// The order of calls, the end of a call, and the description of a group.
 #include "comm/group/group.hpp"
 
 #include <algorithm>
@@ -15,28 +15,39 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
+constexpr std::chrono::milliseconds poll_interval{50};  // of checks whether the group has ended
 
 constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi", "host"};
 constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",   "aborted",
                                           "disagree", "dropped", "host",  "differ", "corrupt"};
 
-bool leaves_the_same(collective kind) {
-  return kind == collective::all_reduce || kind == collective::broadcast ||
-         kind == collective::all_gather;
+// Whether all ranks must have the same bits afterwards.
+bool leaves_the_same(const collective_traits& traits) {
+  const bool is_for_all = traits.root == root_role::none || traits.root == root_role::gives;
+  return traits.in == layout::whole && is_for_all;
 }
 
-// Of what all ranks have alike: not of what is between the parts.
+// A checksum of what all ranks have alike, without the gaps between blocks.
 std::uint64_t result_of(const operation& what) {
   const char* out = static_cast<const char*>(what.out);
   const auto size = static_cast<std::size_t>(what.out_size());
-  if (what.out_parts.empty())
+  if (what.out_blocks.empty())
     return core::checksum(out, static_cast<std::size_t>(what.out_count) * size);
   std::uint64_t all = 0;
-  for (const comm::part& one : what.out_parts)
+  for (const block& one : what.out_blocks)
     all = all * 1000003 + core::checksum(out + static_cast<std::size_t>(one.begin) * size,
                                          static_cast<std::size_t>(one.count) * size);
   return all;
+}
+
+bool works_on_numbers(const operation& what) {
+  return what.reduces();
+}
+bool works_on_numbers(const message_batch&) {
+  return false;
+}
+bool works_on_numbers(const planned_call& what) {
+  return std::visit([](const auto& one) { return works_on_numbers(one); }, what);
 }
 
 }  // namespace
@@ -45,9 +56,10 @@ const char* name_of(velo_transport kind) noexcept {
   return transports[kind];
 }
 
-// A collective in the queue of a stream.
-struct group::call final : core::work {
-  call(group& home, const operation& what) : work(core::demand::waits), home(home), what(what) {
+// A call in the queue of a stream.
+template <class What>
+struct group::queued_call final : core::work {
+  queued_call(group& home, const What& what) : work(core::demand::waits), home(home), what(what) {
     function = what.function;
   }
 
@@ -58,22 +70,22 @@ struct group::call final : core::work {
   void skip() noexcept override { home.drop(place, what); }
 
   group& home;
-  const operation what;
+  const What what;
   ticket place;
 };
 
 struct group::repeated_call final : core::work {
   repeated_call(group& home, std::shared_ptr<planned_operation> given)
       : work(core::demand::waits), home(home), plan(std::move(given)) {
-    function = plan->what.function;
+    function = plan->about.function;
   }
 
   void run(core::execution& state) override {
-    home.serve(place, plan->what, [&](transport& link, core::arena&) {
+    home.serve(place, plan->about, [&](transport& link, core::arena&) {
       home.carry_out_again(place, *plan, link, state);
     });
   }
-  void skip() noexcept override { home.drop(place, plan->what); }
+  void skip() noexcept override { home.drop(place, plan->about); }
 
   group& home;
   const std::shared_ptr<planned_operation> plan;
@@ -91,7 +103,7 @@ group::~group() {
   }
   try {
     link_->conclude();
-  } catch (...) {  // the others are told; here no call is left that could fail
+  } catch (...) {  // the other ranks learn of it; here no call is left that could fail
     const core::failure why = core::current_failure();
     owner_.log().write(VELO_LOG_WARN, "group", "ended as it was destroyed: expected %s, got %s",
                        why.expected, why.got);
@@ -109,91 +121,101 @@ void group::raise_if_ended() const {
   known.raise();
 }
 
-// A call that is finished when it returns would wait for the one around it.
+// An inline call would wait for the call around it, which waits for it to return.
 void group::require_not_carrying(const core::inside_scope& here) const {
   if (here.has(handle(), core::part::carries))
     core::fail(VELO_ERR_STATE, "group", "a call from outside of the group's calls",
                "one from a function that a call of the group runs");
 }
 
-// An inline call waits for the queued ones before it.
+// An inline call waits for the queued calls before it.
 void group::require_can_wait_for_queued() const {
   if (!queues_.empty()) owner_.require_can_wait("group");
 }
 
-// enter and serve in one, for a scope that has found the thread's list of objects in use.
+// Enters and serves in one, for a scope that has found the thread's list of objects in use.
 template <class Count, class Body>
-void group::run_inline(const core::inside_scope& here, core::stream& on, const operation& what,
-                       Count&& count, Body&& body) {
-  on.run_waiting(
+void group::carry_out_inline(const core::inside_scope& here, core::stream& on, const request& what,
+                             Count&& count, Body&& body) {
+  require_not_carrying(here);
+  ticket place;
+  number_in_order(on, place, what, count);
+  here.add(handle(), core::part::carries);
+  carry_out_in_turn(place, what, [&](transport& link, core::arena&) { body(place, link); });
+}
+
+template <class What>
+void group::submit_any(const core::inside_scope& here, core::stream& on, const What& what) {
+  admit(what);
+  on.call(
+      {core::demand::waits, works_on_numbers(what)},
       [&](core::execution& state) {
-        require_not_carrying(here);
-        ticket place;
-        number_in_order(on, place, what, count);
-        here.add(handle(), core::part::carries);
-        carry_out_in_turn(place, what,
-                          [&](transport& link, core::arena&) { body(place, link, state); });
+        carry_out_inline(
+            here, on, what, [] {},
+            [&](const ticket& place, transport& link) { carry_out(place, what, link, state); });
       },
-      what.reduces());
+      [&] { return on.make<queued_call<What>>(*this, what); },
+      [&](queued_call<What>& piece, auto&& enqueue) { enter(on, piece.place, what, enqueue); });
 }
 
 void group::submit(const core::inside_scope& here, core::stream& on, const operation& what) {
-  admit(what);
-  if (on.is_inline())
-    return run_inline(
-        here, on, what, [] {},
-        [&](const ticket& place, transport& link, core::execution& state) {
-          carry_out(place, what, link, state);
-        });
-  core::work_ptr<call> piece = on.make<call>(*this, what);
-  ticket& place = piece->place;
-  enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
+  submit_any(here, on, what);
+}
+
+void group::submit(const core::inside_scope& here, core::stream& on, const message_batch& what) {
+  submit_any(here, on, what);
 }
 
 void group::start(const core::inside_scope& here, core::stream& on,
                   const std::shared_ptr<planned_operation>& plan) {
-  const operation& what = plan->what;
+  const request& what = plan->about;
   const auto count = [&] {
     plan->started.store(plan->started.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   };
-  if (on.is_inline())
-    return run_inline(here, on, what, count,
-                      [&](const ticket& place, transport& link, core::execution& state) {
-                        carry_out_again(place, *plan, link, state);
-                      });
-  core::work_ptr<repeated_call> piece = on.make<repeated_call>(*this, plan);
-  ticket& place = piece->place;
-  enter(on, place, what, [&] {
-    on.enqueue(std::move(piece));
-    count();
-  });
+  on.call(
+      {core::demand::waits, works_on_numbers(plan->what)},
+      [&](core::execution& state) {
+        carry_out_inline(here, on, what, count, [&](const ticket& place, transport& link) {
+          carry_out_again(place, *plan, link, state);
+        });
+      },
+      [&] { return on.make<repeated_call>(*this, plan); },
+      [&](repeated_call& piece, auto&& enqueue) {
+        enter(on, piece.place, what, [&] {
+          enqueue();
+          count();
+        });
+      });
 }
 
 void group::carry_out_again(const ticket& place, planned_operation& plan, transport& link,
                             core::execution& state) {
   const scratch_reset after{plan.scratch};
-  for (const message& one : plan.what.messages) one.moved = -1;
   core::execution own{state.context, state.stream,       state.threads, plan.scratch,
                       state.isa,     state.optimization, state.caches};
-  carry_out(place, plan.what, link, own);
+  if (const auto* what = std::get_if<operation>(&plan.what))
+    return carry_out(place, *what, link, own);
+  const auto& batch = *std::get_if<message_batch>(&plan.what);
+  batch.restart();
+  carry_out(place, batch, link, own);
 }
 
-void group::admit(const operation& what) const {
-  if (what.messages.empty() || own_messages::has_others(what, rank())) link_->admit(what);
+void group::admit(const message_batch& what) const {
+  if (own_messages::has_others(what, rank())) link_->require_messages();
 }
 
 void group::carry_out(const ticket& place, const operation& what, transport& link,
                       core::execution& state) {
-  if (!what.messages.empty() && own_messages::has(what, rank()))
-    return carry_own(what, link, state);
   link.run(what, state);
-  if (set_.verifies && size() > 1 && leaves_the_same(what.terms.kind))
+  if (set_.verifies && size() > 1 && leaves_the_same(what.traits()))
     verify(place, what, link, state);
 }
 
-// The messages of this rank to itself, which wait for nobody, then those of others.
-void group::carry_own(const operation& what, transport& link, core::execution& state) {
+// First the messages of this rank to itself, which wait for nobody, then those of other ranks.
+void group::carry_out(const ticket&, const message_batch& what, transport& link,
+                      core::execution& state) {
+  if (!own_messages::has(what, rank())) return link.run_messages(what, state);
   raise_if_ended();
   try {
     own_.run(what, rank());
@@ -202,14 +224,14 @@ void group::carry_own(const operation& what, transport& link, core::execution& s
     why.raise();
   }
   if (!own_messages::has_others(what, rank()) && what.awaited != awaited::all) return;
-  operation others = what;
+  message_batch others = what;
   const auto is_own = [this](const message& one) { return one.peer == rank(); };
   others.messages.erase(std::remove_if(others.messages.begin(), others.messages.end(), is_own),
                         others.messages.end());
-  link.run(others, state);
+  link.run_messages(others, state);
 }
 
-// Those are right that most are like, of equal numbers those of the lowest rank.
+// The majority's bits count as right; on a tie, the group that contains the lowest rank.
 void group::verify(const ticket& place, const operation& what, transport& link,
                    core::execution& state) {
   fault why;
@@ -224,7 +246,8 @@ void group::verify(const ticket& place, const operation& what, transport& link,
   compared.terms.kind = collective::all_gather;
   compared.terms.in_code = compared.terms.out_code = VELO_DTYPE_UINT;
   compared.terms.in_bits = compared.terms.out_bits = 64;
-  compared.terms.count = compared.count = 1;
+  compared.terms.count = 1;
+  compared.set_count(1);
   compared.in = &mine;
   compared.out = all.data();
   compared.out_count = size();
@@ -248,7 +271,7 @@ std::unique_ptr<transport> group::part(const subgroup_terms& of) {
   if (owner_.working_here() || owner_.holds_up_others())
     core::fail(VELO_ERR_STATE, "parent", "a call that is not the work of its context",
                "one that others may wait for");
-  operation what;
+  request what;
   what.terms.kind = of.kind;
   what.terms.count = static_cast<std::int64_t>(of.ranks.size());
   const ticket place = number(what);
@@ -264,7 +287,7 @@ std::unique_ptr<transport> group::part(const subgroup_terms& of) {
   return made;
 }
 
-group::ticket group::number(const operation& what) {
+group::ticket group::number(const request& what) {
   const std::lock_guard<std::mutex> lock(lock_);
   make_room();
   past_.call(++called_, what);
@@ -279,12 +302,12 @@ std::unique_ptr<transport> group::shrink(const subgroup_terms& of) {
   return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
 }
 
-void group::drop(const ticket& place, const operation& what) noexcept {
+void group::drop(const ticket& place, const request& what) noexcept {
   tell_peers(what, "a failure of its stream before");
   finish(place, ending::dropped);
 }
 
-void group::drop_failed(const ticket& place, const operation& what) noexcept {
+void group::drop_failed(const ticket& place, const request& what) noexcept {
   fail(what);
   finish(place, ending::dropped);
 }
@@ -304,11 +327,11 @@ void group::rethrow_for_both(const side& first, const side& second) {
   throw;
 }
 
-void group::fail(const operation& what) noexcept {
+void group::fail(const request& what) noexcept {
   tell_peers(what, core::current_failure().cause);
 }
 
-// For one more call, whose end cannot fail.
+// Reserves memory for one more call, whose end must not fail.
 void group::make_room() {
   const std::size_t open = called_ - passed_;
   if (early_.capacity() < open) early_.reserve(2 * open);
@@ -325,13 +348,13 @@ void group::await_turn(std::uint64_t number) {
   while (passed_ != number - 1) {
     raise_if_ended();
     ++awaiting_;
-    moved_.wait_for(lock, glance);
+    moved_.wait_for(lock, poll_interval);
     --awaiting_;
   }
   past_.begin(number);
 }
 
-// Calls have their turns in order, but are dropped in any.
+// Calls have their turns in order, but are dropped in any order.
 void group::pass(std::uint64_t number) noexcept {
   if (number != passed_ + 1) return early_.push_back(number);
   ++passed_;
@@ -351,11 +374,10 @@ void group::finish(const ticket& place, ending how) noexcept {
   if (awaiting_ > 0) moved_.notify_all();
 }
 
-// That this rank does not take part in an operation, unless the group has ended anyway. A rank
-// alone, or with messages to itself alone, has nobody to tell, and goes on.
-void group::tell_peers(const operation& what, const char* cause) noexcept {
-  const bool is_own = !what.messages.empty() && !own_messages::has_others(what, rank());
-  if (size() == 1 || is_own) return;
+// Ends the group, unless it has ended, because this rank does not take part in a call. A call that
+// concerns no other rank ends nothing.
+void group::tell_peers(const request& what, const char* cause) noexcept {
+  if (size() == 1 || what.is_local()) return;
   fault why;
   why.kind = fault::how::dropped;
   why.terms = what.terms;
@@ -405,7 +427,7 @@ std::string group::describe() const {
   if (link_->failed(known)) {
     const std::uint64_t bits = std::uint64_t{known.terms.in_bits} * known.terms.count;
     all += std::string("{\"what\":\"") + kinds_of_fault[static_cast<int>(known.kind)] + "\"";
-    all += std::string(",\"operation\":\"") + name_of(known.terms.kind) + "\"";
+    all += std::string(",\"operation\":\"") + known.terms.kind.name() + "\"";
     all += ",\"sequence\":" + std::to_string(known.sequence);
     all += ",\"bytes\":" + std::to_string(bits / 8) + ",\"ranks\":[";
     const char* comma = "";

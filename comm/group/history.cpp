@@ -5,7 +5,7 @@
 
 namespace velo::comm {
 
-void history::call(std::uint64_t number, const operation& what) noexcept {
+void history::call(std::uint64_t number, const request& what) noexcept {
   const std::size_t at = (number - 1) % most;
   if (at == 0) earlier_ = later_, later_ = core::instant::now(CLOCK_MONOTONIC);
   if (at == records_.size()) records_.emplace_back();
@@ -13,7 +13,7 @@ void history::call(std::uint64_t number, const operation& what) noexcept {
   one = record();
   one.number = last_ = number;
   one.terms = what.terms;
-  one.bytes = what.bytes();
+  one.bytes = what.bytes;
 }
 
 history::record* history::find(std::uint64_t number) noexcept {
@@ -25,7 +25,7 @@ void history::begin(std::uint64_t number) noexcept {
   record* one = find(number);
   if (one == nullptr) return;
   one->begun = core::ticks_now();
-  if (one->terms.kind < collective::send) one->sequence = ++sequence_;
+  if (one->terms.kind.is_collective()) one->sequence = ++sequence_;
 }
 
 std::uint64_t history::sequence_of(std::uint64_t number) noexcept {

@@ -1,9 +1,9 @@
-// The last operations of a group, as one rank called them.
+// The last calls of a group, as one rank made them.
 //
-// Records are written over in turn; their memory is there from the beginning, so that keeping them
-// cannot fail. Times are ticks (core/host/ticks.hpp) until somebody reads them: what turns them
-// into nanoseconds was measured before the oldest record. Not thread-safe. Cost of an operation:
-// three times a line, and two readings of ticks.
+// The records are a ring whose memory is reserved at the beginning, so that writing one cannot
+// fail. Times stay ticks (core/host/ticks.hpp) until they are read; the clock that converts them
+// was read before the oldest record. Not thread-safe. A call costs three accesses to a line and two
+// readings of the tick counter.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,10 @@ class history {
     records_.reserve(most);
   }
 
-  void call(std::uint64_t number, const operation& what) noexcept;
+  void call(std::uint64_t number, const request& what) noexcept;
   void begin(std::uint64_t number) noexcept;
-  // The sequence of a call that has begun, or 0; and a collective of all ranks that nobody called.
+  // sequence_of: of a call that has begun, or 0. count_another: counts a collective of all ranks
+  // that no caller has asked for.
   std::uint64_t sequence_of(std::uint64_t number) noexcept;
   void count_another() noexcept { ++sequence_; }
   void end(std::uint64_t number, ending how) noexcept;
@@ -43,11 +44,11 @@ class history {
     ending how = ending::none;
   };
 
-  record* find(std::uint64_t number) noexcept;  // nullptr: written over
+  record* find(std::uint64_t number) noexcept;  // nullptr: overwritten
 
   std::vector<record> records_;  // number n at (n - 1) % most
   core::instant earlier_,
-      later_;               // before the first record was written, last time and the one before
+      later_;               // when the ring began before last, and last
   std::uint64_t last_ = 0;  // number
   std::uint64_t sequence_ = 0;
 };

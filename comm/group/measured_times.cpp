@@ -1,19 +1,30 @@
-// Lines between what was measured.
+// Interpolation between measured times.
 #include "comm/group/measured_times.hpp"
 
 #include <algorithm>
 
 namespace velo::comm {
 
-// What was not measured itself takes what moves the same bytes in the same way.
-std::size_t measured_times::row_of(collective kind) noexcept {
-  if (kind == collective::reduce) kind = collective::all_reduce;
-  if (kind == collective::gather) kind = collective::all_gather;
-  if (kind == collective::scatter) kind = collective::broadcast;
-  if (kind == collective::send || kind == collective::receive) kind = collective::exchange;
-  for (std::size_t row = 0; row < kind_count; ++row)
-    if (kinds[row] == kind) return row;
-  return 0;
+namespace {
+
+// The measured kind that moves the same bytes in the same way.
+call_kind measured_like(call_kind kind) noexcept {
+  if (!kind.is_collective()) return other_call::exchange;
+  const collective_traits& traits = kind.traits();
+  if (traits.in == layout::nothing) return collective::barrier;
+  if (traits.reduces)
+    return traits.in == layout::whole ? collective::all_reduce : collective::reduce_scatter;
+  if (traits.root == root_role::gives) return collective::broadcast;
+  return traits.in == layout::whole ? collective::all_gather : collective::all_to_all;
+}
+
+}  // namespace
+
+std::size_t measured_times::row_of(call_kind kind) noexcept {
+  const call_kind wanted = measured_like(kind);
+  std::size_t row = 0;
+  while (kinds[row] != wanted) ++row;
+  return row;
 }
 
 void measured_times::settle() noexcept {
@@ -22,7 +33,7 @@ void measured_times::settle() noexcept {
       if (row[i] >= 0) row[i - 1] = std::min(row[i - 1], row[i]);
 }
 
-double measured_times::predict(collective kind, std::int64_t bytes) const noexcept {
+double measured_times::predict(call_kind kind, std::int64_t bytes) const noexcept {
   const auto& row = seconds_[row_of(kind)];
   if (row[0] < 0 || bytes <= sizes[0] || kind == collective::barrier) return row[0];
   std::size_t next = 1;
@@ -32,34 +43,29 @@ double measured_times::predict(collective kind, std::int64_t bytes) const noexce
   return row[next - 1] + slope * static_cast<double>(bytes - sizes[next - 1]);
 }
 
-double measured_times::latency(collective kind) const noexcept {
+double measured_times::latency(call_kind kind) const noexcept {
   return seconds_[row_of(kind)][0];
 }
 
-double measured_times::bandwidth(collective kind) const noexcept {
+double measured_times::bandwidth(call_kind kind) const noexcept {
   const auto& row = seconds_[row_of(kind)];
   const double took = row[points - 1] - row[points - 2];
   return took > 0 ? static_cast<double>(sizes[points - 1] - sizes[points - 2]) / took : 0;
 }
 
 std::int64_t whole_bytes(const operation& what, int ranks) noexcept {
-  const auto of = [](const std::vector<part>& parts) {
-    std::int64_t all = 0;
-    for (const part& one : parts) all += one.count;
-    return all;
+  const collective_traits& traits = what.traits();
+  const std::int64_t even = what.count * ranks;
+  if (has_root_blocks(traits))  // uneven blocks count as if all had this rank's size
+    return even * std::max(what.in_size(), what.out_size());
+  const auto sum_of = [even](const blocks& all) {
+    std::int64_t sum = 0;
+    for (const block& one : all) sum += one.count;
+    return all.empty() ? even : sum;
   };
-  switch (what.terms.kind) {
-    case collective::all_gather:
-      return (what.out_parts.empty() ? what.count * ranks : of(what.out_parts)) * what.in_size();
-    case collective::reduce_scatter:
-    case collective::all_to_all:
-      return (what.in_parts.empty() ? what.count * ranks : of(what.in_parts)) * what.in_size();
-    case collective::gather:
-    case collective::scatter:  // of uneven parts as if all had this rank's
-      return what.count * ranks * std::max(what.in_size(), what.out_size());
-    default:
-      return what.bytes();
-  }
+  if (traits.in == layout::blocks) return sum_of(what.in_blocks) * what.in_size();
+  if (traits.out == layout::blocks) return sum_of(what.out_blocks) * what.in_size();
+  return what.bytes;
 }
 
 }  // namespace velo::comm

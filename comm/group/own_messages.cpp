@@ -24,19 +24,19 @@ void require_sent(const message& wanted, const terms* sent, int rank) {
 
 }  // namespace
 
-bool own_messages::has(const operation& what, int rank) noexcept {
+bool own_messages::has(const message_batch& what, int rank) noexcept {
   return std::any_of(what.messages.begin(), what.messages.end(),
                      [rank](const message& one) { return one.peer == rank; });
 }
 
-bool own_messages::has_others(const operation& what, int rank) noexcept {
+bool own_messages::has_others(const message_batch& what, int rank) noexcept {
   return std::any_of(what.messages.begin(), what.messages.end(),
                      [rank](const message& one) { return one.peer != rank; });
 }
 
-void own_messages::run(const operation& what, int rank) {
+void own_messages::run(const message_batch& what, int rank) {
   const auto end = what.messages.end();
-  auto next = what.messages.begin();  // of the sends
+  auto next = what.messages.begin();  // send
   const auto find_send = [&] {
     next =
         std::find_if(next, end, [rank](const message& m) { return m.peer == rank && !m.receives; });
@@ -51,7 +51,7 @@ void own_messages::run(const operation& what, int rank) {
                                                  : nullptr;
     require_sent(one, sent, rank);
     one.moved = one.bytes;
-    if (one.borrows) continue;  // what is not lent stays, to be received
+    if (one.borrows) continue;  // it is in no block, and stays to be received
     copy(is_kept ? sent_.front().bytes.data() : given->data, one.data, one.bytes);
     if (is_kept) sent_.pop_front();
     if (!is_kept) given->moved = given->bytes, ++next;

@@ -1,4 +1,4 @@
-// Starting a planned collective, and what it tells of itself.
+// Starting, explaining and describing a planned collective.
 #include "comm/group/planned.hpp"
 
 #include "comm/group/group.hpp"
@@ -7,7 +7,7 @@
 
 namespace velo::comm {
 
-planned::planned(velo_group home, core::context& owner, operation what)
+planned::planned(velo_group home, core::context& owner, planned_call what)
     : home_(home),
       owner_(owner),
       all_(std::make_shared<planned_operation>(std::move(what), owner.memory())) {}
@@ -17,14 +17,15 @@ void planned::start(const core::inside_scope& here, core::stream& on) const {
 }
 
 std::string planned::explain() const {
-  return core::resolve<group>(home_, "group").explain(all_->what);
+  const group& home = core::resolve<group>(home_, "group");
+  return std::visit([&](const auto& what) { return home.explain(what); }, all_->what);
 }
 
 std::string planned::describe() const {
-  const operation& what = all_->what;
+  const request& what = all_->about;
   std::string all = "{\"operation\":";
   core::append_json_string(all, what.terms.text().c_str());
-  all += ",\"bytes\":" + std::to_string(what.bytes());
+  all += ",\"bytes\":" + std::to_string(what.bytes);
   all += ",\"started\":" + std::to_string(all_->started.load(std::memory_order_relaxed));
   return all + "}";
 }

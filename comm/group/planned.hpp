@@ -1,17 +1,18 @@
-// A planned collective: an operation checked and made once, called again and again.
+// A planned collective: a call that is checked and made once, and started again and again.
 //
-// Calls share the operation and the scratch of whoever carries it out, and hold both, so that they
-// come to their end whatever becomes of the plan. They are calls of the group as any others: their
-// turns keep them apart, which is why one operation and one scratch suffice. Cost of a call: that
-// of the group and the transport; no memory after the first.
+// All starts share the operation and its scratch memory, and keep both alive, so that they finish
+// even if the plan is destroyed. They take turns like all calls of the group, and so one operation
+// and one scratch suffice. A start costs what the group and the transport cost, and no memory after
+// the first.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
+#include <variant>
 
-#include "comm/group/operation.hpp"
+#include "comm/group/message.hpp"
 #include "core/handle/handle_kinds.hpp"
 #include "core/host/arena.hpp"
 #include "velo/collective.h"
@@ -24,18 +25,23 @@ class stream;
 
 namespace velo::comm {
 
-struct planned_operation {
-  planned_operation(operation given, core::memory_source& memory)
-      : what(std::move(given)), scratch(memory) {}
+using planned_call = std::variant<operation, message_batch>;
 
-  const operation what;
+struct planned_operation {
+  planned_operation(planned_call given, core::memory_source& memory)
+      : what(std::move(given)),
+        about(std::visit([](const request& one) -> const request& { return one; }, what)),
+        scratch(memory) {}
+
+  const planned_call what;
+  const request& about;
   core::arena scratch;                    // of the call that has its turn
   std::atomic<std::uint64_t> started{0};  // written under the group's lock
 };
 
 class planned {
  public:
-  planned(velo_group home, core::context& owner, operation what);
+  planned(velo_group home, core::context& owner, planned_call what);
 
   core::context& owner() const noexcept { return owner_; }
   // Throws as group::submit does; HANDLE once the group is destroyed.

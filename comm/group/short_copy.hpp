@@ -1,7 +1,7 @@
-// Copies of what is a few bytes as a rule: the payload of a short collective.
+// Copies of data that is usually a few bytes: the payload of a short collective.
 //
-// Up to 16 bytes are two words that may overlap, in the place of a call of memcpy, which takes
-// longer than to copy so few. Cost: 1 ns, else memcpy's.
+// Up to 16 bytes are copied as two words that may overlap. That takes 1 ns, less than a call of
+// memcpy, which copies longer data.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ inline void copy_both_ends(void* to, const void* from, std::int64_t bytes) noexc
   std::memcpy(static_cast<char*>(to) + rest, &last, sizeof last);
 }
 
-// from and to: apart, or nullptr where bytes is 0.
+// from and to: disjoint; nullptr if bytes is 0.
 inline void copy_short(void* to, const void* from, std::int64_t bytes) noexcept {
   if (bytes > 16) {
     std::memcpy(to, from, static_cast<std::size_t>(bytes));

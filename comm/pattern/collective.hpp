@@ -21,18 +21,25 @@ enum class collective : std::uint8_t {
   reduce_scatter,
   all_to_all,
   gather,
-  scatter,
-  send,
-  receive,
-  exchange,
-  create_part,  // this and those behind it are no operations, but have a name
-  shrink,
-  dispatch,
-  combine
+  scatter
 };
 
-// What the root does that no other rank does.
+// The role of the root: there is none, and every rank has a block for every rank; or the root alone
+// gives, or takes.
 enum class root_role : std::uint8_t { none, gives, takes };
+
+// Whether `from` has a block for `to`, possibly an empty one.
+constexpr bool moves(root_role role, int root, int from, int to) noexcept {
+  switch (role) {
+    case root_role::gives:
+      return from == root;
+    case root_role::takes:
+      return to == root;
+    case root_role::none:
+      break;
+  }
+  return true;
+}
 
 // How a rank's tensor is laid out: there is none; all of it goes to, or comes from, every peer; or
 // it has a block for each rank.
@@ -60,6 +67,19 @@ inline constexpr std::size_t collective_count = sizeof collectives / sizeof *col
 
 constexpr const collective_traits& traits_of(collective kind) noexcept {
   return collectives[static_cast<std::size_t>(kind)];
+}
+
+// Whether every rank takes as many elements of the same ranks: a block of each, or all of the
+// root's.
+constexpr bool all_take_alike(const collective_traits& traits) noexcept {
+  return traits.root == root_role::none ||
+         (traits.root == root_role::gives && traits.in == layout::whole);
+}
+
+// Whether the root alone has a block for each rank, as in gather and scatter.
+constexpr bool has_root_blocks(const collective_traits& traits) noexcept {
+  return (traits.root == root_role::takes && traits.out == layout::blocks) ||
+         (traits.root == root_role::gives && traits.in == layout::blocks);
 }
 
 }  // namespace velo::comm

@@ -28,22 +28,22 @@ struct pattern {
   const block* in_blocks;   // one for each rank; nullptr: `count` elements each, in order
   const block* out_blocks;  // the same
 
+  // Whether `from` has a block for `to`, possibly an empty one.
+  bool moves(int from, int to) const noexcept {
+    return traits.in != layout::nothing && comm::moves(traits.root, root, from, to);
+  }
   block gives(int to) const noexcept {
-    if (traits.root == root_role::gives && rank != root) return {};
-    if (traits.root == root_role::takes && to != root) return {};
-    return of(traits.in, in_blocks, to);
+    return moves(rank, to) ? of(traits.in, in_blocks, to) : block();
   }
   block takes(int from) const noexcept {
-    if (traits.root == root_role::gives && from != root) return {};
-    if (traits.root == root_role::takes && rank != root) return {};
-    return of(traits.out, out_blocks, from);
+    return moves(from, rank) ? of(traits.out, out_blocks, from) : block();
   }
-
-  bool takes_result() const noexcept { return traits.root != root_role::takes || rank == root; }
   bool gives_others() const noexcept {
-    return traits.in != layout::nothing && (traits.root != root_role::gives || rank == root) &&
-           (traits.root != root_role::takes || rank != root);
+    for (int peer = 0; peer < size; ++peer)
+      if (peer != rank && moves(rank, peer)) return true;
+    return false;
   }
+  bool takes_result() const noexcept { return traits.root != root_role::takes || rank == root; }
   // The elements of the longest block that this rank gives or takes.
   std::int64_t longest() const noexcept {
     std::int64_t most = 0;
@@ -54,7 +54,6 @@ struct pattern {
 
  private:
   block of(layout how, const block* each, int peer) const noexcept {
-    if (how == layout::nothing) return {};
     if (how == layout::whole) return {0, count};
     return each != nullptr ? each[peer] : block{peer * count, count};
   }

@@ -1,4 +1,4 @@
-// The choice of kernels: the first of the list that the processor, as configured, runs.
+// The choice of kernels: the first of the list that the configured processor runs.
 #include "comm/reduction/reduction.hpp"
 
 namespace velo::comm {

@@ -1,8 +1,9 @@
-// Reductions: the same elements of several ranks into one, rank after rank, and copies.
+// The kernels of reductions: the same elements of several ranks are combined in rank order; and
+// copies.
 //
 // float32 and 16-bit elements are summed in float32, float64 in float64, integers modulo 2^bits,
-// always in the order of the sources, and rounded once. What an element becomes depends on nothing
-// but its sources: not on its place, nor on how a tensor was cut. Bound: memory.
+// always in the order of the sources, and rounded once. A result depends on its sources alone:
+// neither on its position nor on how the tensor was cut. Memory bounds the speed.
 #pragma once
 
 #include <stdint.h>
@@ -20,9 +21,9 @@ struct reduction_slice {
   int ranks;
   void* out;  // may be one of `in`
   int64_t n;
-  double scale;    // of every element of a sum
+  double scale;    // for every element of a sum
   bool bypass;     // write around the cache
-  int shares = 0;  // what an average of floats divides by; 0: as many as there are sources
+  int shares = 0;  // the divisor of an average of floats; 0: the number of sources
 };
 using reduce_fn = void (*)(const reduction_slice&);
 
@@ -31,7 +32,8 @@ inline constexpr int element_count = 8;
 enum class combine : int { sum, average, least, largest };
 inline constexpr int combine_count = 4;
 
-// The sum of elements, each times the weight of its source, in float32 and in the order of sources.
+// A sum of elements, each times the weight of its source, in float32 and in the order of the
+// sources.
 struct weighted_slice {
   const void* const* in;
   const float* weights;

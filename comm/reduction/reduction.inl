@@ -1,8 +1,7 @@
-// Reductions over the vector type `v` of the including namespace, and over vectors of the
-// compiler's for what `v` has not: float64 and integers. A tail goes through the same vectors as
-// all else.
+// Reductions over the vector type `v` of the including namespace, and over the compiler's vectors
+// for float64 and integers, which `v` lacks. A tail goes through the same vectors.
 
-// How elements are taken up and put down; `vec` is what they are combined in.
+// Loads and stores of elements; `vec` is the type in which they are combined.
 template <class T>
 struct floats {  // float, bf16, f16
   using type = T;
@@ -19,13 +18,13 @@ struct floats {  // float, bf16, f16
   VELO_INLINE vec scaled(vec a, double by) { return a * v::set(static_cast<float>(by)); }
   VELO_INLINE vec add(vec a, vec b) { return a + b; }
   VELO_INLINE vec divided(vec a, int by) { return a / v::set(static_cast<float>(by)); }
-  // NaN when either is; of two zeros the first.
+  // NaN if either is NaN; the first of two zeros.
   VELO_INLINE vec least(vec a, vec b) { return v::if_nan(b, b, v::min(b, a)); }
   VELO_INLINE vec largest(vec a, vec b) { return v::if_nan(b, b, v::max(b, a)); }
 };
 
 template <class T>
-struct plain {  // double and integers; integers wrap, so their sums are of unsigned words
+struct plain {  // double and integers; sums of integers wrap, and use unsigned words
   using type = T;
   static constexpr bool is_float = static_cast<T>(0.5) != 0;
   static constexpr int bytes = v::width * 4;
@@ -65,8 +64,8 @@ VELO_INLINE typename In::vec joined(typename In::vec a, typename In::vec b) {
   return In::add(a, b);
 }
 
-// Scales: by another number than 1. Products and quotients of subnormal numbers cost some
-// processors 100 cycles and more, sums of them nothing.
+// Scales: the scale is not 1. Products and quotients of subnormal numbers cost 100 cycles and more
+// on some processors; sums cost nothing extra.
 template <class In, class Out, int What, bool Bypass, bool Scales>
 VELO_INLINE void reduce_vectors(const reduction_slice& s) {
   using T = typename In::type;
@@ -85,7 +84,7 @@ VELO_INLINE void reduce_vectors(const reduction_slice& s) {
     Out::store(out + i, end(a), n);
   };
   int64_t i = 0;
-  if (Bypass) {  // to where whole lines begin
+  if (Bypass) {  // up to the first whole line
     const auto off = reinterpret_cast<uintptr_t>(out) % 64;
     i = off == 0 ? 0 : static_cast<int64_t>((64 - off) / sizeof(U));
     i = i < s.n ? i : s.n;
@@ -117,7 +116,7 @@ void reduce(const reduction_slice& s) {
   scales ? reduce_scaled<In, Out, What, may_scale>(s) : reduce_scaled<In, Out, What, false>(s);
 }
 
-// The average of integers: of their exact sum, towards zero.
+// The average of integers is the exact sum, divided and rounded towards zero.
 template <class T>
 void average_integers(const reduction_slice& s) {
   T* out = static_cast<T*>(s.out);
@@ -131,7 +130,7 @@ void average_integers(const reduction_slice& s) {
 
 template <class In, bool Weighs>
 VELO_INLINE void weighted_vectors(const weighted_slice& s) {
-  const auto some = [&](int64_t i, auto... n) {  // n: of a vector, where it is not all
+  const auto some = [&](int64_t i, auto... n) {  // n: elements of a partial vector
     const auto of = [&](int k) {
       const auto a = In::load(static_cast<const typename In::type*>(s.in[k]) + i, n...);
       return Weighs ? a * v::set(s.weights[k]) : a;
@@ -152,7 +151,7 @@ void weighted_sum(const weighted_slice& s) {
   weighs ? weighted_vectors<In, true>(s) : weighted_vectors<In, false>(s);
 }
 
-// Whole lines around the cache, what is beside them through it.
+// Copies whole lines around the cache, and the ends through it.
 void copy_lines(const copy_slice& s) {
   const char* from = static_cast<const char*>(s.from);
   char* to = static_cast<char*>(s.to);

@@ -1,4 +1,4 @@
-// Reductions as plain loops, with the same bits as the vectors': what processors without AVX2 run.
+// Reductions as plain loops, with the same bits as the vectors. Processors without AVX2 run them.
 #include <cstring>
 
 #include "comm/reduction/reduction.hpp"
@@ -19,7 +19,7 @@ void assign(simd::bf16& to, float from) {
   to = simd::to_bf16(from);
 }
 
-// What elements are combined in: float for the narrow ones, else their own type.
+// The type in which elements are combined: float for 16-bit ones, otherwise their own.
 float widened(float x) {
   return x;
 }
@@ -62,7 +62,7 @@ void reduce(const reduction_slice& s) {
   }
 }
 
-// Sums wrap, in unsigned words of the same bits; averages are of the exact sum, towards zero.
+// Sums wrap, in unsigned words of the same width. Averages divide the exact sum, towards zero.
 template <class T, class Word, combine What>
 void reduce_integers(const reduction_slice& s) {
   for (int64_t i = 0; i < s.n; ++i) {

@@ -30,7 +30,7 @@ constexpr launcher launchers[] = {
      "WORLD_SIZE",
      "LOCAL_WORLD_SIZE",
      {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-    // SLURM_NTASKS is the job's, and a batch script has it, too: the step's count is srun's alone.
+    // SLURM_NTASKS is also set in a batch script; only srun sets the count of a step.
     {"srun",
      "SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS",
@@ -56,7 +56,7 @@ int number_of(const char* variable, int least, int greatest) {
   return static_cast<int>(number);
 }
 
-// Whether a launcher's variables are there; all that are needed, or none.
+// Whether a launcher has set its variables: all that are needed, or none.
 bool has_started(const launcher& one) {
   const bool rank = is_set(one.rank), size = is_set(one.size);
   if (&one == &srun) {
@@ -75,7 +75,8 @@ bool has_started(const launcher& one) {
   return rank;
 }
 
-// Slurm's counts for each node, as in "2(x3),1": that of one node. 0: not there, or no such text.
+// The count of one node in Slurm's list, as in "2(x3),1". 0: the node is not in it, or it is
+// malformed.
 int tasks_of(const char* list, int node) {
   while (*list != 0) {
     char* end = nullptr;
@@ -108,7 +109,7 @@ int ranks_here(const launcher& one, int size) {
   return here;
 }
 
-// srun starts processes of MPI where it was told which interface they have.
+// srun starts processes of MPI if it was given an interface for them.
 bool is_of_mpi(const launcher& one) {
   return &one == &mpirun || (&one == &srun && (is_set("PMIX_RANK") || is_set("PMI_RANK")));
 }

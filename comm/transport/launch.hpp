@@ -1,5 +1,5 @@
-// How a launcher tells a process which rank it is: the environment variables of mpirun, torchrun
-// and Slurm's srun.
+// The rank of a process, read from the environment variables of its launcher: mpirun, torchrun or
+// Slurm's srun.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ struct launched {
   std::string name;  // the same for all ranks of the job, and for no other job
 };
 
-// Of the first launcher that left its variables, in this order, since torchrun and mpirun run
-// inside a job of Slurm, too; one rank alone when none launched this process. Throws
+// Reads the variables of the first launcher that has set its own, in this order, since torchrun and
+// mpirun also run inside a job of Slurm. Without a launcher the process is the only rank. Throws
 // VELO_ERR_ARGUMENT when the variables make no sense: a rank without a size, a size without a rank,
 // a batch script of several tasks, which Slurm runs once.
 launched read_launch();

@@ -18,8 +18,7 @@ namespace velo::comm {
 // Each begins by waiting for all ranks and comparing their terms. Each throws VELO_ERR_PEER once
 // the group has ended.
 template <class Round>
-void carry_out(Round& round, collective kind) {
-  const collective_traits& traits = traits_of(kind);
+void carry_out(Round& round, const collective_traits& traits) {
   if (traits.reduces && traits.in == layout::whole) return round.reduce_whole();
   if (traits.reduces) return round.reduce_blocks();
   if (traits.in == layout::nothing) return round.synchronize();

@@ -12,7 +12,7 @@
 
 #include "comm/group/explanation.hpp"
 #include "comm/group/fault.hpp"
-#include "comm/group/operation.hpp"
+#include "comm/group/message.hpp"
 #include "comm/transport/shared/relay.hpp"
 #include "core/stream/execution.hpp"
 #include "velo/group.h"
@@ -21,7 +21,7 @@ namespace velo::comm {
 
 // A subgroup of a group: of the listed ranks, or of the survivors of a fault.
 struct subgroup_terms {
-  collective kind = collective::create_part;  // or shrink
+  other_call kind = other_call::create_part;  // or shrink
   std::vector<int> ranks;                     // of the parent, in the subgroup's order
   int rank = 0;                               // this one in the subgroup
   std::size_t slot_bytes = 0;
@@ -48,12 +48,15 @@ class transport {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
-  // Throws UNSUPPORTED for an operation that it cannot carry out. A call checks this first.
-  virtual void admit(const operation&) const {}
   virtual void run(const operation& op, core::execution& state) = 0;
+  virtual void run_messages(const message_batch& batch, core::execution& state) = 0;
+  // Throws UNSUPPORTED if it carries no messages. A call of messages for other ranks checks this
+  // first.
+  virtual void require_messages() const {}
 
-  // Lists the algorithms for an operation and the chosen one, without running it.
+  // Lists the algorithms for a call and the chosen one, without running it.
   virtual void explain(const operation&, explanation&) const {}
+  virtual void explain_messages(const message_batch&, explanation&) const {}
 
   // Whether start_call, finish_call and borrow_call (calls.hpp) are supported.
   virtual bool starts_messages() const noexcept { return false; }

@@ -52,6 +52,28 @@ class stream {
   }
   void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
 
+  // Carries out a call of a C function: on an inline stream now(execution&), before this returns; on
+  // a queue the piece of work that make() returns. put(piece, enqueue) may take the call's place in
+  // some order first, and calls enqueue(), after which the piece may be gone.
+  struct call_mode {
+    demand what = demand::computes;
+    bool numbers = true;  // of work that waits: as for run_waiting
+  };
+  template <class Now, class Make, class Put>
+  void call(call_mode how, Now&& now, Make&& make, Put&& put) {
+    if (is_inline()) {
+      if (how.what == demand::waits) return run_waiting(now, how.numbers);
+      return run_inline(now);
+    }
+    auto piece = make();
+    auto& made = *piece;
+    put(made, [&] { enqueue(std::move(piece)); });
+  }
+  template <class Now, class Make>
+  void call(call_mode how, Now&& now, Make&& make) {
+    call(how, now, make, [](auto&, auto&& enqueue) { enqueue(); });
+  }
+
   void synchronize();  // until all work queued so far is done; throws the kept failure
   bool idle() const;   // throws the kept failure
   void clear() noexcept;

@@ -40,18 +40,17 @@ using core::text;
 void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
                      problem_storage& problem, core::stream& stream) {
   const operator_def& def = definition_of(op);
-  if (stream.is_inline()) {
-    stream.run_waiting([&](core::execution& on) {
-      const auto nothing = [] {};
-      def.waits->enter(args, problem.bytes, stream, enqueue(nothing));
-      def.run(args, problem.bytes, kernel.kernels, on);
-    });
-    return;
-  }
-  core::work_ptr<queued_call> piece = queued_call::make(stream, op, kernel, args, problem);
-  queued_call& queued = *piece;
-  const auto put = [&] { stream.enqueue(std::move(piece)); };
-  def.waits->enter(queued.args(), queued.problem(), stream, enqueue(put));
+  stream.call(
+      {core::demand::waits},
+      [&](core::execution& on) {
+        const auto nothing = [] {};
+        def.waits->enter(args, problem.bytes, stream, enqueue(nothing));
+        def.run(args, problem.bytes, kernel.kernels, on);
+      },
+      [&] { return queued_call::make(stream, op, kernel, args, problem); },
+      [&](queued_call& queued, const auto& put) {
+        def.waits->enter(queued.args(), queued.problem(), stream, enqueue(put));
+      });
 }
 
 }  // namespace
@@ -101,13 +100,12 @@ void execute(op_id op, const void* args, core::stream& stream) {
   const operator_def& def = definition_of(op);
   const kernel_entry& kernel = def.kernels->entries[chosen];
   if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
-  if (stream.is_inline()) {
-    stream.run_inline([&](core::execution& on) {
-      if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
-    });
-  } else {
-    stream.enqueue(queued_call::make(stream, op, kernel, args, problem));
-  }
+  stream.call(
+      {core::demand::computes},
+      [&](core::execution& on) {
+        if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
+      },
+      [&] { return queued_call::make(stream, op, kernel, args, problem); });
 }
 
 velo_status call(op_id op, velo_stream handle, const void* args) noexcept {

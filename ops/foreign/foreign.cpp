@@ -2,6 +2,7 @@
 #include "ops/foreign/foreign.hpp"
 
 #include <cstring>
+#include <optional>
 
 #include "core/handle/failure.hpp"
 #include "core/handle/record.hpp"
@@ -172,17 +173,11 @@ void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const 
   check_overlap(spec, &block);
   core::word words[core::signature::max_parameters] = {};
   self->binding_.evaluate(block, handle, words);
-  if (!stream.is_inline()) {
-    stream.enqueue(stream.make<queued_call>(self, words));
-    return;
-  }
-  const running call(self);
-  const auto body = [&](core::execution&) { self->run(words); };
-  if (self->demand() == core::demand::waits) {
-    stream.run_waiting(body);
-  } else {
-    stream.run_inline(body);
-  }
+  std::optional<running> call;  // from now on, also while an inline call waits for its turn
+  if (stream.is_inline()) call.emplace(self);
+  stream.call(
+      {self->demand()}, [&](core::execution&) { self->run(words); },
+      [&] { return stream.make<queued_call>(self, words); });
 }
 
 void foreign_kernel::retire(const core::context& owner) {

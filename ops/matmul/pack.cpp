@@ -107,12 +107,10 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
   check(weight);
   const void* from = data<const void>(&weight);
   const std::int64_t ld = weight.strides == nullptr ? weight.shape[1] : weight.strides[0];
-  if (stream.is_inline()) {
-    stream.run_inline(
-        [&](core::execution& on) { matrix_.update(from, ld, transposed_, on.threads); });
-  } else {
-    stream.enqueue(stream.make<queued_update>(core::handle_of(*this), from, ld));
-  }
+  stream.call(
+      {core::demand::computes},
+      [&](core::execution& on) { matrix_.update(from, ld, transposed_, on.threads); },
+      [&] { return stream.make<queued_update>(core::handle_of(*this), from, ld); });
 }
 
 }  // namespace velo::ops

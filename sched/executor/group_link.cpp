@@ -2,7 +2,7 @@
 #include "sched/executor/group_link.hpp"
 
 #include "comm/collective/calls.hpp"
-#include "comm/transport/shared/message_heap.hpp"
+#include "comm/transport/shared/messages/message_heap.hpp"
 #include "core/context.hpp"
 #include "core/handle/guard.hpp"
 
@@ -17,7 +17,7 @@ comm::group& group_of(void* user) {
 comm::caller caller_of(comm::group& of) {
   return {of.owner(), of.rank(), of.size()};
 }
-void submit(comm::group& of, const comm::operation& what) {
+void submit(comm::group& of, const comm::message_batch& what) {
   of.submit(of.owner().inline_stream(), what);
 }
 
@@ -45,7 +45,7 @@ velo_status send(void* user, std::int32_t to, const void* bytes, std::uint64_t s
 velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** bytes) {
   return core::guard("velo_link.borrow", [&] {
     comm::group& of = group_of(user);
-    const comm::operation what =
+    const comm::message_batch what =
         comm::borrow_call(caller_of(of), from, static_cast<std::int64_t>(size));
     submit(of, what);
     *bytes = what.messages[0].block;

@@ -94,7 +94,8 @@ comm::operation gather_of(const problem& p) {
 comm::operation scatter_of(const problem& p) {
   comm::operation what =
       operation_of(p, comm::collective::reduce_scatter, p.product.m * p.product.n, p.function);
-  what.count = what.out_count = p.y_count;
+  what.out_count = p.y_count;
+  what.set_count(p.y_count);
   return what;
 }
 
@@ -127,7 +128,7 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
     return multiply_all(p, how, on);
   }
   comm::operation what = scatter_of(p);
-  what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
+  what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.scattering.group->serve(
       p.scattering.ticket, what, [&](comm::transport& link, core::arena& scratch) {
         if (how == overlap_kernel::way::sliced) {

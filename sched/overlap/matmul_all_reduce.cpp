@@ -49,7 +49,7 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
   };
   if (p.in.group == nullptr) return multiply_all();
   comm::operation what = reduction_of(p);
-  what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
+  what.reducer.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);

@@ -39,8 +39,8 @@ membership membership_in(velo_group group, const char* argument) {
   return {&core::resolve<comm::group>(group, argument), {}};
 }
 
-void enter_group(membership& in, const char* argument, const comm::operation& what,
-                 core::stream& on, const ops::enqueue& put) {
+void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
+                 const ops::enqueue& put) {
   if (in.group == nullptr) return put();
   if (&on.owner() != &in.group->owner())
     fail(VELO_ERR_ARGUMENT, argument, "a group of the stream's context", "one of another context");
@@ -75,7 +75,8 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
   what.terms.kind = kind;
   what.terms.in_code = what.terms.out_code = problem.dtype.code;
   what.terms.in_bits = what.terms.out_bits = problem.dtype.bits;
-  what.terms.count = what.count = what.out_count = count;
+  what.terms.count = what.out_count = count;
+  what.set_count(count);
   if (kind == comm::collective::all_gather) return what;
   what.terms.reduction = VELO_REDUCE_SUM;
   what.terms.scale = 1;

@@ -29,8 +29,8 @@ struct membership {
 };
 membership membership_in(velo_group group, const char* argument);  // throws HANDLE
 // argument: "args.group". Throws ARGUMENT for a group of another context, and what `put` throws.
-void enter_group(membership& in, const char* argument, const comm::operation& what,
-                 core::stream& on, const ops::enqueue& put);
+void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
+                 const ops::enqueue& put);
 
 // y = x @ op(weight); y may be unknown.
 struct overlap_problem {

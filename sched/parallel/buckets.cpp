@@ -64,7 +64,7 @@ buckets::buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
     }
     const velo_tensor own =
         elements_of(*gradients, each.own, each.parts[static_cast<std::size_t>(rank_)]);
-    const comm::uneven parts{each.parts.data(), nullptr};
+    const comm::block_sizes parts{each.parts.data(), nullptr};
     each.reduce = comm::reduce_scatter_call(caller(), how, &whole, &own, &parts);
   }
   order_.resize(all_.size());
@@ -224,7 +224,7 @@ void buckets::gather(core::stream& from, const velo_tensor* parameters) {
     const velo_tensor whole = elements_of(*parameters, of.offset, of.count),
                       own = elements_of(*parameters, of.own,
                                         of.parts[static_cast<std::size_t>(rank_)]);
-    const comm::uneven parts{of.parts.data(), nullptr};
+    const comm::block_sizes parts{of.parts.data(), nullptr};
     to.submit(on, comm::all_gather_call(caller(), &own, &whole, &parts));
     on.record(*of.gathered);
   }

@@ -57,6 +57,9 @@ class spoiling final : public comm::transport {
     link_->run(what, state);
     if (what.terms.out_code == VELO_DTYPE_FLOAT) static_cast<float*>(what.out)[element_] = -7;
   }
+  void run_messages(const comm::message_batch& what, core::execution& state) override {
+    link_->run_messages(what, state);
+  }
   void settle() noexcept override { link_->settle(); }
   void fail(const comm::fault& why) noexcept override { link_->fail(why); }
   bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }

@@ -43,8 +43,11 @@ class counting final : public comm::transport {
   int size() const noexcept override { return link_->size(); }
   void run(const comm::operation& what, core::execution& state) override {
     for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank()) bytes_ += what.in_part(peer).count * what.in_size();
+      if (peer != rank()) bytes_ += what.in_block(peer).count * what.in_size();
     link_->run(what, state);
+  }
+  void run_messages(const comm::message_batch& what, core::execution& state) override {
+    link_->run_messages(what, state);
   }
   void settle() noexcept override { link_->settle(); }
   void fail(const comm::fault& why) noexcept override { link_->fail(why); }

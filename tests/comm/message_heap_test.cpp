@@ -1,5 +1,5 @@
 // The blocks of a message heap: their addresses, and frees in any order.
-#include "comm/transport/shared/message_heap.hpp"
+#include "comm/transport/shared/messages/message_heap.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -24,7 +24,7 @@ inline std::string threads_plugin() {
 }
 
 inline int tag_of(comm::flow kind) {  // in the first group of a job
-  return comm::mpi_hub::tag(0, static_cast<int>(kind));
+  return comm::mpi_progress::tag(0, static_cast<int>(kind));
 }
 
 inline int new_job() {

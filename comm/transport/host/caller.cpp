@@ -1,5 +1,4 @@
-// How work gets to the thread of a host's functions, and what becomes of it when nobody waits any
-// more.
+// Handing work to the thread of a host's functions, also after a timeout or the end of the group.
 #include <chrono>
 #include <utility>
 
@@ -10,13 +9,13 @@
 namespace velo::comm {
 namespace {
 
-// A function that keeps its deadline says better than we do what it waited for.
+// A function that respects its timeout knows better than this code which rank is late.
 constexpr std::int64_t grace_ns = 100000000;
 
 [[noreturn]] void fail_with(const char* why) {
-  host_failure said;
-  core::copy_text(said.text, sizeof said.text, why);
-  throw said;
+  host_failure report;
+  core::copy_text(report.text, sizeof report.text, why);
+  throw report;
 }
 
 [[noreturn]] void fail_late(std::int64_t timeout_ns) {
@@ -35,10 +34,10 @@ struct host_caller::state {
   std::mutex lock;  // guards what follows
   std::condition_variable moved;
   work next;
-  core::inside_scope::list notes{};  // of the thread whose call it is
+  core::inside_scope::list notes{};  // of the calling thread
   bool busy = false, ended = false, stopping = false, aborts = false;
   bool failed = false;
-  host_failure said;
+  host_failure report;
 
   void abort(std::unique_lock<std::mutex>& held, const char* why) {
     const velo_host_collectives& table = engine->table;
@@ -56,7 +55,7 @@ host_caller::host_caller(std::shared_ptr<host_engine> engine)
     : state_(std::make_shared<state>(std::move(engine))) {
   auto kept = std::make_unique<std::shared_ptr<state>>(state_);
   thread_.start("velo/host", &serve, kept.get());
-  static_cast<void>(kept.release());  // the thread's
+  static_cast<void>(kept.release());  // the thread owns it
 }
 
 host_caller::~host_caller() {
@@ -81,19 +80,19 @@ void* host_caller::serve(void* kept) {
     core::inside_scope::take_over(with.notes);
     with.engine->until_ns_ = now_ns() + with.engine->timeout_ns;
     lock.unlock();
-    host_failure said;
+    host_failure report;
     bool failed = false;
     try {
       what(*with.engine);
     } catch (const host_failure& one) {
-      failed = true, said = one;
+      failed = true, report = one;
     } catch (...) {
       failed = true;
-      core::copy_text(said.text, sizeof said.text, core::current_failure().cause);
+      core::copy_text(report.text, sizeof report.text, core::current_failure().cause);
     }
-    what = nullptr;  // and what it alone keeps, before anybody learns that it is done
+    what = nullptr;  // frees what it keeps before the caller learns that it is done
     lock.lock();
-    with.failed = failed, with.said = said;
+    with.failed = failed, with.report = report;
     if (with.aborts) with.abort(lock, group_ended);
     core::inside_scope::take_over({});
     with.busy = with.aborts = false;
@@ -116,7 +115,7 @@ void host_caller::run(work what) {
       state_->moved.wait_until(lock, until, [&] { return !state_->busy || state_->ended; });
   if (!in_time) fail_late(timeout_ns);
   if (state_->busy) fail_with(group_ended);
-  if (state_->failed) throw state_->said;
+  if (state_->failed) throw state_->report;
 }
 
 void host_caller::end(work last, const char* why) noexcept {

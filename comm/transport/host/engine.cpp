@@ -1,4 +1,4 @@
-// Collectives of bytes, made of the functions that a host has.
+// Collectives of bytes, composed of the functions that a host has.
 #include "comm/transport/host/engine.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ host_table::~host_table() {
   if (!is_used || functions.release == nullptr) return;
   try {
     functions.release(functions.user);
-  } catch (...) {  // there is nobody left to tell
+  } catch (...) {  // no caller is left for the failure
   }
 }
 
@@ -72,11 +72,12 @@ fault host_failure::as_fault(int rank) const {
 
 // A rank does not wait for itself.
 void host_engine::fail_call(const char* name, const char* what, const char* why) const {
-  host_failure said;
-  std::snprintf(said.text, sizeof said.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "", why);
+  host_failure report;
+  std::snprintf(report.text, sizeof report.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "",
+                why);
   for (int peer = 0; peer < size; ++peer)
-    if (peer != rank && late_[static_cast<std::size_t>(peer)] != 0) said.late.add(peer);
-  throw said;
+    if (peer != rank && late_[static_cast<std::size_t>(peer)] != 0) report.late.add(peer);
+  throw report;
 }
 
 void host_engine::stage(std::size_t bytes) {
@@ -87,7 +88,7 @@ void host_engine::stage(std::size_t bytes) {
   room_ = room;
 }
 
-// Whether a function did what was wanted; false: it declined, as all_reduce may.
+// Calls a function. False: it declined, as all_reduce may.
 template <class Function>
 bool host_engine::answer(const char* name, std::int64_t wanted, bool may_decline,
                          Function&& function) {
@@ -184,7 +185,7 @@ void host_engine::trade(std::int64_t most) {
           });
         });
   }
-  // All see everything, in places of one size, and take what is theirs.
+  // Every rank shares all its blocks, padded to one size, and takes those for it.
   for (int peer = size; peer-- > 0;)
     copy(in() + from[at(peer)], in() + peer * most, gives[at(peer)]);
   share(size * most);

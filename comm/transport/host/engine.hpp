@@ -1,10 +1,10 @@
-// A host's functions, the thread they are called on, and the memory they see.
+// A host's functions, the thread on which they are called, and the memory that they see.
 //
-// Whoever carries out an operation hands the thread a piece of work and waits for it, no longer
-// than the deadline: a function that hangs keeps its thread and the engine, which belongs to both
-// sides, and nobody else. So no function ever sees memory of a caller. Invariant: while work is
-// under way its thread alone uses the functions, what is staged and the sizes; otherwise the
-// group's thread alone does. Cost: two wake-ups for each piece of work.
+// The group's thread hands a piece of work to the functions' thread and waits for it, at most for
+// the timeout. A function that hangs keeps its thread and the engine, which both sides own, and
+// nothing else; so no function ever sees memory of a caller. Invariant: while work is under way,
+// only its thread uses the functions, the staged data and the sizes; otherwise only the group's
+// thread does. A piece of work costs two wake-ups.
 #pragma once
 
 #include <condition_variable>
@@ -20,10 +20,10 @@
 
 namespace velo::comm {
 
-// What a function of the host said when it failed.
+// The report of a function of the host that failed.
 struct host_failure {
   char text[128] = "";
-  rank_set late;  // for which it waited in vain, by its word
+  rank_set late;  // the ranks that it reports as late
 
   fault as_fault(int rank) const;  // of the rank whose function failed
 };
@@ -39,31 +39,32 @@ class host_engine {
   const velo_host_collectives& table;
   const std::int64_t timeout_ns;
 
-  // What goes out, and what comes: `room` bytes each.
+  // The memory for sending and for receiving: `room` bytes each.
   void stage(std::size_t bytes);  // throws bad_alloc
   char* in() const noexcept { return memory_.get(); }
   char* out() const noexcept { return memory_.get() + room_; }
   std::int64_t room() const noexcept { return static_cast<std::int64_t>(room_); }
 
-  // Bytes that fit of each rank: shared by all, spread by one, or given by each to each.
+  // The bytes of each rank that fit in a step: of a share, of a spread, or of a block to trade.
   std::int64_t share_room() const noexcept { return room() / size; }
   std::int64_t spread_room() const noexcept { return spreads() ? room() : share_room(); }
   std::int64_t piece_room() const noexcept { return trades() ? share_room() : share_room() / size; }
 
-  // give(peer) and take(peer) for all others. Every pair of ranks meets once, at the same point of
-  // an order that all know, the lower one giving first: nobody waits for a rank that waits.
+  // Calls give(peer) and take(peer) for every peer. Each pair of ranks exchanges at the same
+  // position of an order that all ranks know, and the lower rank gives first, so that no ranks wait
+  // in a cycle.
   template <class Give, class Take>
   void by_pairs(Give&& give, Take&& take) const;
 
-  // Work, of what the host has; all throw host_failure.
-  void share(std::int64_t bytes);             // of each rank, to all: in order in out()
+  // Pieces of work. They throw host_failure.
+  void share(std::int64_t bytes);             // of every rank, to all, in rank order
   void spread(int root, std::int64_t bytes);  // from the root's in() to every out()
-  void trade(std::int64_t most);  // gives, takes, one behind the other; most: the largest
+  void trade(std::int64_t most);  // blocks of the sizes in gives and takes; most: the largest
   void send(int to, std::int64_t bytes);
   void receive(int from, std::int64_t bytes);
   void all_reduce(const terms& what, std::int64_t count);  // sets declined
   void make_part(const std::vector<std::int32_t>& ranks, host_table& made);
-  std::vector<std::int64_t> gives, takes;  // bytes for each rank, and from each
+  std::vector<std::int64_t> gives, takes;  // bytes of the block for, and from, each rank
   bool declined = false;
 
  private:
@@ -94,20 +95,19 @@ void host_engine::by_pairs(Give&& give, Take&& take) const {
   }
 }
 
-// The thread, from the side of the group.
+// The group's side of the thread.
 class host_caller {
  public:
   explicit host_caller(std::shared_ptr<host_engine> engine);  // throws VELO_ERR_MEMORY
-  ~host_caller();  // leaves a thread whose function does not return to itself
+  ~host_caller();  // detaches a thread whose function does not return
   host_caller(const host_caller&) = delete;
   host_caller& operator=(const host_caller&) = delete;
 
   using work = std::function<void(host_engine&)>;
-  // Returns when it is done, throws host_failure, also when it is not by the deadline or after
-  // `end`.
+  // Waits for the work. Throws host_failure, also on a timeout and after `end`.
   void run(work what);
-  // The group has ended: nobody waits any more. `last` is done where no work is under way; the
-  // host's abort is called behind it, or at once.
+  // The group has ended, and no call waits any more. Runs `last` if no work is under way. Calls the
+  // host's abort afterwards, or at once.
   void end(work last, const char* why) noexcept;
 
  private:

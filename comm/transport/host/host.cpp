@@ -1,18 +1,19 @@
-// A group over one table: what its ranks agree on first, its faults, and its messages.
+// A group over one table of functions: its first agreement, its faults and its messages.
 #include "comm/transport/host/host.hpp"
 
 #include <atomic>
 #include <cstring>
 #include <utility>
 
+#include "comm/pattern/slices.hpp"
 #include "comm/transport/host/round.hpp"
 #include "core/handle/failure.hpp"
 
 namespace velo::comm {
 namespace {
 
-// What must be the same on all ranks, and what is rank 0's.
-struct hello {
+// The first message of a rank. All but `buffer` must be equal on all ranks; rank 0's buffer holds.
+struct handshake {
   char release[16] = VELO_RELEASE;
   std::int64_t size = 0, functions = 0, buffer = 0;
 };
@@ -26,16 +27,16 @@ std::int64_t functions_of(const velo_host_collectives& table) {
   return all;
 }
 
-[[noreturn]] void raise_unmet(const host_failure& said) {
+[[noreturn]] void raise_unconnected(const host_failure& failed_call) {
   core::failure f;
   f.code = VELO_ERR_PEER;
-  f.rank = said.late.lowest();
+  f.rank = failed_call.late.lowest();
   core::copy_text(f.argument, sizeof f.argument, "group");
   core::copy_text(f.expected, sizeof f.expected, "all ranks of the host");
   core::copy_text(
       f.got, sizeof f.got,
-      f.rank < 0 ? "a failure of its functions" : (said.late.text() + " not there").c_str());
-  core::copy_text(f.cause, sizeof f.cause, said.text);
+      f.rank < 0 ? "a failure of its functions" : (failed_call.late.text() + " not there").c_str());
+  core::copy_text(f.cause, sizeof f.cause, failed_call.text);
   throw f;
 }
 
@@ -45,23 +46,21 @@ class host_transport final : public transport {
       : engine_(std::make_shared<host_engine>(job.table, job.rank, job.size, job.timeout_ns)),
         caller_(engine_) {
     engine_->stage(0);
-    meet(job.buffer);
+    connect(job.buffer);
   }
 
   velo_transport kind() const noexcept override { return VELO_TRANSPORT_HOST; }
   int rank() const noexcept override { return engine_->rank; }
   int size() const noexcept override { return engine_->size; }
 
-  void admit(const operation& what) const override {
-    const bool is_message = what.terms.kind >= collective::send && !what.messages.empty();
-    if (is_message && engine_->table.send == nullptr)
+  void require_messages() const override {
+    if (engine_->table.send == nullptr)
       core::fail(VELO_ERR_UNSUPPORTED, "group", "a host with the functions send and receive",
                  "one without");
   }
 
   void run(const operation& what, core::execution&) override {
     raise_if_failed();
-    if (what.terms.kind >= collective::send) return exchange(what);
     const std::uint64_t sequence = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
     host_round round(caller_, *engine_, what, sequence);
     carry_out(
@@ -69,17 +68,20 @@ class host_transport final : public transport {
     done_.store(sequence, std::memory_order_release);
   }
 
-  void explain(const operation& what, explanation& to) const override {
-    if (what.terms.kind >= collective::send) {
-      std::int64_t most = 0;
-      for (const message& one : what.messages) most = std::max(most, one.bytes);
-      to.consider("messages", true, "the host's send and receive");
-      return to.take_steps((most + engine_->room() - 1) / engine_->room(), engine_->room());
-    }
-    host_round::explain(*engine_, what, to);
+  void run_messages(const message_batch& what, core::execution&) override {
+    raise_if_failed();
+    exchange(what);
   }
 
-  // In the middle of an operation the others expect something else than to be told.
+  void explain(const operation& what, explanation& to) const override {
+    host_round::explain(*engine_, what, to);
+  }
+  void explain_messages(const message_batch& what, explanation& to) const override {
+    to.consider("messages", true, "the host's send and receive");
+    to.take_steps(slices_in(what.longest(), engine_->room()), engine_->room());
+  }
+
+  // In the middle of an operation the other ranks do not expect an opening.
   void fail(const fault& why) noexcept override { end(why, !carrying_); }
   bool failed(fault& why) const noexcept override {
     if (!failed_.load(std::memory_order_acquire)) return false;
@@ -97,9 +99,9 @@ class host_transport final : public transport {
     const auto made = std::make_shared<host_table>(none);
     try {
       caller_.run([ranks, made](host_engine& by) { by.make_part(ranks, *made); });
-    } catch (const host_failure& said) {
+    } catch (const host_failure& failed_call) {
       raise_if_failed();
-      const fault why = said.as_fault(rank());
+      const fault why = failed_call.as_fault(rank());
       of.raise(why.kind, why.culprits, why.cause);
     }
     require_functions(made->functions, "part");
@@ -107,7 +109,7 @@ class host_transport final : public transport {
         {made, of.rank, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
   }
 
-  // Of others no more is known than that they were there.
+  // The transport knows of other ranks only that they exist.
   void describe(std::string& json) const override {
     json += '[';
     for (int one = 0; one < size(); ++one) {
@@ -122,12 +124,12 @@ class host_transport final : public transport {
   }
 
  private:
-  void meet(std::size_t buffer);
-  void exchange(const operation& what);
+  void connect(std::size_t buffer);
+  void exchange(const message_batch& what);
   void carry(const message& one);
   template <class Body, class Between>
-  void carry_out(const operation& what, std::uint64_t sequence, Body&& body, Between&& between);
-  void end(const fault& why, bool tells) noexcept;
+  void carry_out(const request& what, std::uint64_t sequence, Body&& body, Between&& between);
+  void end(const fault& why, bool announces) noexcept;
   void raise_if_failed() const {
     fault known;
     if (failed(known)) known.raise();
@@ -142,8 +144,8 @@ class host_transport final : public transport {
   std::atomic<bool> carrying_{false};  // an operation
 };
 
-void host_transport::meet(std::size_t buffer) {
-  hello mine;
+void host_transport::connect(std::size_t buffer) {
+  handshake mine;
   mine.size = size();
   mine.functions = functions_of(engine_->table);
   mine.buffer = static_cast<std::int64_t>(buffer);
@@ -152,16 +154,16 @@ void host_transport::meet(std::size_t buffer) {
       std::memcpy(with.in(), &mine, sizeof mine);
       with.share(sizeof mine);
     });
-  } catch (const host_failure& said) {
-    raise_unmet(said);
+  } catch (const host_failure& failed_call) {
+    raise_unconnected(failed_call);
   }
   std::int64_t holds = 0;
   for (int one = 0; one < size(); ++one) {
-    hello theirs;
+    handshake theirs;
     std::memcpy(&theirs, engine_->out() + one * static_cast<std::int64_t>(sizeof theirs),
                 sizeof theirs);
     if (one == 0) holds = theirs.buffer;
-    if (std::memcmp(&theirs, &mine, offsetof(hello, buffer)) != 0)
+    if (std::memcmp(&theirs, &mine, offsetof(handshake, buffer)) != 0)
       core::fail(VELO_ERR_PEER, "group",
                  core::text("velo " VELO_RELEASE ", %d ranks and the same functions", size()),
                  core::text("rank %d with others", one));
@@ -170,17 +172,17 @@ void host_transport::meet(std::size_t buffer) {
   engine_->owned->is_used = true;
 }
 
-// body: of an operation; between(): whether the others, too, are about to share an opening.
+// body(): the operation. between(): whether the other ranks, too, are about to share an opening.
 template <class Body, class Between>
-void host_transport::carry_out(const operation& what, std::uint64_t sequence, Body&& body,
+void host_transport::carry_out(const request& what, std::uint64_t sequence, Body&& body,
                                Between&& between) {
   carrying_ = true;
   try {
     body();
-  } catch (const fault& why) {  // which all ranks know
+  } catch (const fault& why) {  // all ranks know it
     end(why, false);
-  } catch (const host_failure& said) {
-    fault why = said.as_fault(rank());
+  } catch (const host_failure& failed_call) {
+    fault why = failed_call.as_fault(rank());
     why.sequence = sequence;
     why.terms = what.terms;
     why.timeout_ns = engine_->timeout_ns;
@@ -190,8 +192,8 @@ void host_transport::carry_out(const operation& what, std::uint64_t sequence, Bo
   raise_if_failed();
 }
 
-// Of several faults the first holds.
-void host_transport::end(const fault& why, bool tells) noexcept {
+// The first of several faults holds.
+void host_transport::end(const fault& why, bool announces) noexcept {
   host_opening last;
   {
     const std::lock_guard<std::mutex> lock(lock_);
@@ -206,15 +208,16 @@ void host_transport::end(const fault& why, bool tells) noexcept {
   last.ended = why.kind;
   last.culprits = why.culprits;
   core::copy_text(last.cause, sizeof last.cause, why.cause);
-  host_caller::work telling;
+  host_caller::work announcement;
   try {
-    if (tells) telling = [last](host_engine& with) { host_round::share_opening(with, last); };
-  } catch (...) {  // no memory: others will wait for their deadline
+    if (announces)
+      announcement = [last](host_engine& with) { host_round::share_opening(with, last); };
+  } catch (...) {  // out of memory: the other ranks wait for their timeout
   }
-  caller_.end(std::move(telling), why.cause);
+  caller_.end(std::move(announcement), why.cause);
 }
 
-void host_transport::exchange(const operation& what) {
+void host_transport::exchange(const message_batch& what) {
   const auto carry_all = [&](bool receives) {
     return [&, receives](int peer) {
       for (const message& one : what.messages)
@@ -225,7 +228,7 @@ void host_transport::exchange(const operation& what) {
   carry_out(what, 0, all, [] { return false; });
 }
 
-// Its terms first, which the receiver compares.
+// Sends or receives one message: first its terms, which the receiver compares.
 void host_transport::carry(const message& one) {
   constexpr std::int64_t head = sizeof(terms);
   if (!one.receives) {

@@ -8,8 +8,8 @@
 
 namespace velo::comm {
 
-// The functions of one rank, released when nobody is left who could call them: the group, the
-// thread they are called on, or whoever waits for a part to be made.
+// The functions of one rank. They are released with the last owner that could call them: the group,
+// the functions' thread, or a call that waits for a part.
 class host_table {
  public:
   explicit host_table(const velo_host_collectives& functions) noexcept : functions(functions) {}
@@ -18,20 +18,20 @@ class host_table {
   host_table& operator=(const host_table&) = delete;
 
   velo_host_collectives functions;
-  bool is_used = false;  // called, or a group's, or made for a part: to be released
+  bool is_used = false;  // called, owned by a group, or made for a part: then they are released
 };
 
 struct host_job {
   std::shared_ptr<host_table> table;
   int rank, size;
   std::int64_t timeout_ns;
-  std::size_t buffer;  // bytes of staging; rank 0's hold
+  std::size_t buffer;  // bytes of staging; those of rank 0 hold
 };
 
-// Throws VELO_ERR_NULL: a table of which no collective can be made.
+// Throws VELO_ERR_NULL for a table of which no collective can be composed.
 void require_functions(const velo_host_collectives& table, const char* argument);
 
-// Meets the other ranks. Throws PEER, MEMORY.
+// Connects to the other ranks. Throws PEER, MEMORY.
 std::unique_ptr<transport> make_host(const host_job& job);
 
 }  // namespace velo::comm

@@ -43,11 +43,11 @@ host_opening host_round::opening_from(const host_engine& by, int rank) {
 }
 
 void host_round::run() {
-  carry_out(*this, what_.terms.kind);
+  carry_out(*this, what_.traits());
 }
 
 void host_round::explain(const host_engine& by, const operation& what, explanation& to) {
-  const collective_traits& traits = traits_of(what.terms.kind);
+  const collective_traits& traits = what.traits();
   const comm::pattern pattern = what.pattern(by.rank, by.size);
   const bool combines = traits.reduces && traits.in == layout::whole;
   const carriage how = carriage_of(traits);

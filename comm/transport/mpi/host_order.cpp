@@ -1,4 +1,4 @@
-// A reduction in two, and both on what one rank has of all.
+// Splitting a reduction, and carrying out both parts on elements that one rank has.
 #include "comm/transport/mpi/host_order.hpp"
 
 #include <algorithm>
@@ -40,19 +40,20 @@ std::size_t host_order::host_of(int rank) const noexcept {
 void host_order::combine(const operation& what, const void* const* sources, void* out,
                          std::int64_t n, core::execution& state) const {
   const two_reductions both = split(what, static_cast<int>(names_), reductions_for(state.isa));
-  const std::int64_t bytes = core::round_up(n * both.near.out_size(), 64);
+  const std::int64_t bytes = core::round_up(n * both.inside.out_size(), 64);
   const auto count = static_cast<std::int64_t>(hosts_.size());
   char* const results = state.scratch.take<char>(static_cast<std::size_t>(count * bytes));
-  std::vector<const void*> near, far;
+  std::vector<const void*> inside, between;
   for (const host& one : hosts_) {
-    near.clear();
-    for (const int rank : one.ranks) near.push_back(sources[rank]);
-    char* const result = results + static_cast<std::int64_t>(far.size()) * bytes;
-    both.near.combine(
-        {near.data(), static_cast<int>(near.size()), result, n, what.terms.scale, false});
-    far.push_back(result);
+    inside.clear();
+    for (const int rank : one.ranks) inside.push_back(sources[rank]);
+    char* const result = results + static_cast<std::int64_t>(between.size()) * bytes;
+    both.inside.combine(
+        {inside.data(), static_cast<int>(inside.size()), result, n, what.terms.scale, false});
+    between.push_back(result);
   }
-  both.far.combine({far.data(), static_cast<int>(far.size()), out, n, 1, false, both.far.shares});
+  both.between.combine({between.data(), static_cast<int>(between.size()), out, n, 1, false,
+                        both.between.reducer.shares});
 }
 
 bool is_split(const operation& what) noexcept {
@@ -61,18 +62,20 @@ bool is_split(const operation& what) noexcept {
 
 two_reductions split(const operation& what, int ranks, const reduction_kernels& kernels) {
   two_reductions both{what, what};
-  terms &near = both.near.terms, &far = both.far.terms;
+  terms &inside = both.inside.terms, &between = both.between.terms;
   const bool widens = adds(what.terms) && is_float(what.terms) && what.terms.in_bits == 16;
-  if (adds(what.terms)) near.reduction = VELO_REDUCE_SUM;
-  near.out_code = widens ? std::uint8_t{VELO_DTYPE_FLOAT} : near.in_code;
-  near.out_bits = widens ? std::uint8_t{32} : near.in_bits;
-  both.near.kernel = kernel_for(near, kernels);
-  far.in_code = near.out_code, far.in_bits = near.out_bits;
-  far.scale = 1;
-  both.far.shares = ranks;
-  const bool narrows = widens && far.out_bits == 16, averages = far.reduction == VELO_REDUCE_AVG;
-  both.far.kernel = narrows ? kernels.narrow[averages][far.out_code == VELO_DTYPE_BFLOAT]
-                            : kernel_for(far, kernels);
+  if (adds(what.terms)) inside.reduction = VELO_REDUCE_SUM;
+  inside.out_code = widens ? std::uint8_t{VELO_DTYPE_FLOAT} : inside.in_code;
+  inside.out_bits = widens ? std::uint8_t{32} : inside.in_bits;
+  both.inside.reducer.kernel = kernel_for(inside, kernels);
+  between.in_code = inside.out_code, between.in_bits = inside.out_bits;
+  between.scale = 1;
+  both.between.reducer.shares = ranks;
+  const bool narrows = widens && between.out_bits == 16,
+             averages = between.reduction == VELO_REDUCE_AVG;
+  both.between.reducer.kernel =
+      narrows ? kernels.narrow[averages][between.out_code == VELO_DTYPE_BFLOAT]
+              : kernel_for(between, kernels);
   return both;
 }
 

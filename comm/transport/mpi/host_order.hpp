@@ -1,12 +1,11 @@
-// The order in which a group combines elements: inside a host by rank, then the hosts' results, in
-// the order of the hosts' lowest ranks.
+// The order in which a group combines elements: inside each host by rank, then the results of the
+// hosts, in the order of their lowest ranks.
 //
-// A reduction is two: of a host's ranks, and of hosts. Between them a result has the dtype in which
-// elements are combined, float32 for the narrower ones, so that nothing is rounded but at the end:
-// the bits are the same whether one rank has the elements of all (`combine` here) or each host
-// combines its own and sends what came out (hosts.hpp). Averages of integers are of their exact
-// sum, which is wider than what is sent and has no order: they are not split. Cost: that of two
-// reductions.
+// A reduction is split in two: inside a host, and between hosts. The result of a host has the dtype
+// of the accumulator, float32 for 16-bit elements, so that elements are rounded only at the end.
+// The bits are the same whether one rank has all elements (`combine` here) or each host combines
+// its own and sends the result (hosts.hpp). An average of integers is not split: its exact sum is
+// wider than the elements, and has no order. It costs two reductions.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +20,18 @@ namespace velo::comm {
 class host_order {
  public:
   struct host {
-    std::vector<int> ranks;  // from the lowest on
-    bool is_block = true;    // one behind the other
+    std::vector<int> ranks;  // in order
+    bool is_block = true;    // consecutive
   };
-  // names: of each rank's host.
+  // names: of the host of each rank.
   explicit host_order(const std::vector<std::string>& names);
 
   const std::vector<host>& hosts() const noexcept { return hosts_; }
   std::size_t host_of(int rank) const noexcept;
-  // Several hosts, and several ranks on one: otherwise the order is that of the ranks.
+  // Whether the order differs from that of the ranks: several hosts, and several ranks on one.
   bool matters() const noexcept { return hosts_.size() > 1 && hosts_.size() < names_; }
 
-  // What stands at `sources`, one of each rank.
+  // sources: one from each rank.
   void combine(const operation& what, const void* const* sources, void* out, std::int64_t n,
                core::execution& state) const;
 
@@ -41,10 +40,11 @@ class host_order {
   const std::size_t names_;
 };
 
-// A reduction of `ranks` as two; that of hosts has no scale, and averages over the ranks.
+// Splits a reduction over `ranks` ranks. The one between hosts has no scale, and averages over
+// ranks.
 bool is_split(const operation& what) noexcept;
 struct two_reductions {
-  operation near, far;
+  operation inside, between;
 };
 two_reductions split(const operation& what, int ranks, const reduction_kernels& kernels);
 

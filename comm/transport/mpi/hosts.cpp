@@ -1,4 +1,4 @@
-// One operation by way of hosts: inside, between, and inside again.
+// Hierarchical operations: inside hosts, between them, and inside again.
 #include "comm/transport/mpi/hosts.hpp"
 
 #include <algorithm>
@@ -11,12 +11,12 @@
 namespace velo::comm {
 namespace {
 
-// Times the link's deadline, which so is over first: it knows who is late.
-constexpr std::int64_t patience = 2;
+// The timeout inside a host is longer than the link's, which knows which rank is late.
+constexpr std::int64_t timeout_factor = 2;
 
 std::vector<std::string> names_of(const mpi_link& link) {
   std::vector<std::string> all;
-  for (const mpi_link::whereabouts& one : link.ranks()) all.push_back(one.host);
+  for (const mpi_link::rank_host& one : link.ranks()) all.push_back(one.host);
   return all;
 }
 
@@ -28,24 +28,24 @@ std::uint16_t index_of(const std::vector<int>& leaders, int rank) {
 }  // namespace
 
 mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer)
-    : link_(link), order_(names_of(link)), own_(order_.host_of(link.rank())) {
-  const std::vector<int>& here = own();
+    : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())) {
+  const std::vector<int>& here = local_ranks();
   if (!order_.matters() || here.size() == 1) return;
   const std::uint64_t token = link.ranks()[static_cast<std::size_t>(here[0])].token;
   inside_ = make_shm({core::text("mpi-%016llx", static_cast<unsigned long long>(token)).buffer,
-                      this->here(link.rank()), static_cast<int>(here.size()),
-                      patience * std::min(link.timeout_ns(), INT64_MAX / patience),
+                      this->local_rank(link.rank()), static_cast<int>(here.size()),
+                      timeout_factor * std::min(link.timeout_ns(), INT64_MAX / timeout_factor),
                       shared_area::slot_for(buffer, static_cast<int>(here.size()))},
                      this);
 }
 
-int mpi_hosts::here(int rank) const {
-  const std::vector<int>& all = own();
+int mpi_hosts::local_rank(int rank) const {
+  const std::vector<int>& all = local_ranks();
   const auto at = std::find(all.begin(), all.end(), rank);
   return at == all.end() ? 0 : static_cast<int>(at - all.begin());
 }
 
-// Who leads for each host: the root for its own, so that nothing is moved twice.
+// The leader of each host: the root on its own host, so that its data is not moved twice.
 std::vector<int> mpi_hosts::leaders(int root) const {
   std::vector<int> all;
   for (const host_order::host& one : hosts()) {
@@ -58,15 +58,15 @@ std::vector<int> mpi_hosts::leaders(int root) const {
 // Data that differs from rank to rank crosses between hosts once anyway. Of an all_gather with
 // blocks of different sizes no rank knows where another puts them.
 bool mpi_hosts::serves(const operation& what) const {
-  const collective_traits& traits = traits_of(what.terms.kind);
+  const collective_traits& traits = what.traits();
   const std::int64_t bytes = what.pattern(link_.rank(), link_.size()).longest() * what.in_size();
   if (bytes <= mpi_round::room) return false;
   if (traits.reduces) return is_split(what);
-  if (traits.in != layout::whole || traits.root == root_role::takes) return false;
-  return traits.out == layout::whole ||
-         (what.out_parts.empty() &&
-          std::all_of(hosts().begin(), hosts().end(),
-                      [](const host_order::host& h) { return h.is_block; }));
+  if (traits.in != layout::whole) return false;
+  if (traits.out == layout::whole) return traits.root == root_role::gives;
+  return traits.root == root_role::none && what.out_blocks.empty() &&
+         std::all_of(hosts().begin(), hosts().end(),
+                     [](const host_order::host& h) { return h.is_block; });
 }
 
 void mpi_hosts::explain(const operation& what, explanation& to) const {
@@ -82,7 +82,7 @@ bool mpi_hosts::carry_out(mpi_round& r) {
   if (!order_.matters() || !serves(r.what)) return false;
   r.exchange_openings();
   try {
-    const collective_traits& traits = traits_of(r.what.terms.kind);
+    const collective_traits& traits = r.what.traits();
     if (traits.reduces)
       traits.in == layout::whole ? reduce_whole(r) : reduce_blocks(r);
     else
@@ -94,8 +94,8 @@ bool mpi_hosts::carry_out(mpi_round& r) {
   return true;
 }
 
-// What ended the group: what the link knows, or what was found inside, of ranks of this host. What
-// another rank was told and handed on inside may be here before the word that reaches the link.
+// Ends the group for a fault that the link knows, or that was found inside, among ranks of this
+// host. A fault that another rank handed on inside may arrive before its notice reaches the link.
 void mpi_hosts::end_all() {
   fault why;
   if (inside_ != nullptr && !link_.failed(why) && inside_->failed(why)) {
@@ -106,7 +106,7 @@ void mpi_hosts::end_all() {
     }
     link_.end(known);
   }
-  if (!link_.failed(why)) return;  // not of the group
+  if (!link_.failed(why)) return;  // the failure does not concern the group
   fail(why);
   why.raise();
 }
@@ -125,31 +125,31 @@ void mpi_hosts::run_inside(const mpi_round& r, const operation& what) {
 }
 
 void mpi_hosts::end_wait() noexcept {
-  if (told_ != 0) link_.tell_goes_on();
-  told_ = waited_ = 0;
+  if (notified_ns_ != 0) link_.notify_resumed();
+  notified_ns_ = waited_ = 0;
 }
 
 void mpi_hosts::poll(std::int64_t waited_ns, const rank_set& awaited) {
-  if (waited_ns < waited_) end_wait();  // it is the next one
+  if (waited_ns < waited_) end_wait();  // this is another wait
   waited_ = waited_ns;
-  link_.look_around(doing_, ranks_of(awaited), waited_ns, told_);
+  link_.check_faults(doing_, ranks_of(awaited), waited_ns, notified_ns_);
 }
 
 rank_set mpi_hosts::ranks_of(const rank_set& places) const {
   rank_set all;
-  for (std::size_t i = 0; i < own().size(); ++i)
-    if (places.has(static_cast<int>(i))) all.add(own()[i]);
+  for (std::size_t i = 0; i < local_ranks().size(); ++i)
+    if (places.has(static_cast<int>(i))) all.add(local_ranks()[i]);
   return all;
 }
 
 void mpi_hosts::reduce_whole(mpi_round& r) {
   const operation& what = r.what;
-  const int root = traits_of(what.terms.kind).root == root_role::takes ? int{what.terms.root} : -1;
+  const int root = what.traits().root == root_role::takes ? int{what.terms.root} : -1;
   const std::vector<int> all = leaders(root);
-  const bool leads = all[own_] == r.rank;
+  const bool leads = all[own_host_] == r.rank;
   auto [inside, between] = split(what, r.size, reductions_for(r.state.isa));
   inside.terms.kind = collective::reduce;
-  inside.terms.root = static_cast<std::uint16_t>(here(all[own_]));
+  inside.terms.root = static_cast<std::uint16_t>(local_rank(all[own_host_]));
   const bool gets = root < 0 || root == r.rank;
   const bool in_out = gets && inside.terms.out_bits == what.terms.out_bits;
   inside.out = nullptr;
@@ -169,45 +169,46 @@ void mpi_hosts::reduce_whole(mpi_round& r) {
     mpi_round inner(r, between, all);
     inner.reduce_large();
   }
-  if (root < 0) share(r, all[own_]);
+  if (root < 0) share(r, all[own_host_]);
 }
 
 // Payloads that fit a mailbox go from rank to rank, so that no rank defers a wait inside a host
 // (peer_wait.hpp).
 static_assert(mpi_round::room >= mailbox::room);
 
-// What a rank of this host has in `out`, for the others here.
+// Broadcasts the output of one rank of this host to the others on it.
 void mpi_hosts::share(mpi_round& r, int from) {
   operation all = r.what;
   all.terms.kind = collective::broadcast;
-  all.terms.root = static_cast<std::uint16_t>(here(from));
+  all.terms.root = static_cast<std::uint16_t>(local_rank(from));
   all.terms.in_code = all.terms.out_code;
   all.terms.in_bits = all.terms.out_bits;
   all.in = all.out;
   all.count = all.out_count;
-  all.in_parts.clear();
-  all.out_parts.clear();
-  all.kernel = nullptr;
+  all.in_blocks.clear();
+  all.out_blocks.clear();
+  all.reducer = {};
   run_inside(r, all);
 }
 
-// Slice by slice of every rank's part: the ranks of a host combine what they have for each host,
-// each of them some of its ranks' parts, right where they are sent from; who gets what all hosts
-// have for it combines that. So a host sends each rank elsewhere its part once, and every rank
-// sends. A slice is under way while the next is combined: who waits inside for a rank of its host
-// has sent what that one needs.
+// A hierarchical reduce_scatter, in slices of each rank's block. The ranks of a host combine what
+// they have for the ranks of each other host, each of them for some of those ranks, directly in the
+// slots for sending; the receiver combines the results of all hosts. So a host sends each rank
+// elsewhere its block once, and all its ranks take part in sending. The messages of a slice are
+// under way while the next slice is combined: a rank that waits inside its host has sent what the
+// other ranks need.
 class mpi_hosts::scattering {
  public:
   scattering(mpi_hosts& hosts, mpi_round& r)
       : hosts_(hosts),
         r_(r),
         both_(split(r.what, r.size, reductions_for(r.state.isa))),
-        place_(static_cast<std::size_t>(hosts.here(r.rank))),
-        size_(both_.near.out_size()),
+        place_(static_cast<std::size_t>(hosts.local_rank(r.rank))),
+        size_(both_.inside.out_size()),
         unit_(r.slot_bytes() / size_ / 64 * 64),
         results_(hosts.hosts().size()) {
-    both_.near.in_parts.resize(hosts.own().size());
-    for (char*& one : own_)
+    both_.inside.in_blocks.resize(hosts.local_ranks().size());
+    for (char*& one : own_result_)
       one = r.state.scratch.take<char>(static_cast<std::size_t>(unit_ * size_));
   }
 
@@ -220,45 +221,47 @@ class mpi_hosts::scattering {
  private:
   using host = host_order::host;
   block slice_for(int rank, std::int64_t step) const {
-    const block whole = r_.what.in_part(rank);
+    const block whole = r_.what.in_block(rank);
     const slice s = slice_of(whole.count, unit_, step);
     return {whole.begin + s.begin, s.bytes};
   }
-  // Who of another host has what its ranks have for this one.
+  // The rank of another host that sends that host's result for this rank.
   int giver(const host& of) const { return of.ranks[place_ % of.ranks.size()]; }
 
   void write(std::int64_t step) {
     const std::vector<host>& all = hosts_.hosts();
     const std::int64_t comes = slice_for(r_.rank, step).count * size_;
     for (std::size_t h = 0; h < all.size(); ++h)
-      if (h != hosts_.own_) r_.expect(giver(all[h]), comes);
-    for (std::size_t i = 1; i <= all.size(); ++i) {  // its own last, which nobody waits for
-      const host& of = all[(hosts_.own_ + i) % all.size()];
-      for (std::size_t first = 0; first < of.ranks.size(); first += hosts_.own().size())
-        combine_near(of, first, step);
+      if (h != hosts_.own_host_) r_.expect(giver(all[h]), comes);
+    for (std::size_t i = 1; i <= all.size();
+         ++i) {  // its own host comes last: no other rank waits for that
+      const host& of = all[(hosts_.own_host_ + i) % all.size()];
+      for (std::size_t first = 0; first < of.ranks.size(); first += hosts_.local_ranks().size())
+        combine_inside(of, first, step);
     }
   }
-  // The parts of as many of a host's ranks as there are here.
-  void combine_near(const host& of, std::size_t first, std::int64_t step) {
-    operation& near = both_.near;
+  // Combines blocks for as many ranks of a host as this host has.
+  void combine_inside(const host& of, std::size_t first, std::int64_t step) {
+    operation& inside = both_.inside;
     std::int64_t all = 0;
-    for (std::size_t i = 0; i < near.in_parts.size(); ++i) {
-      near.in_parts[i] = {};
-      if (first + i < of.ranks.size()) near.in_parts[i] = slice_for(of.ranks[first + i], step);
-      all += near.in_parts[i].count;
+    for (std::size_t i = 0; i < inside.in_blocks.size(); ++i) {
+      inside.in_blocks[i] = {};
+      if (first + i < of.ranks.size()) inside.in_blocks[i] = slice_for(of.ranks[first + i], step);
+      all += inside.in_blocks[i].count;
     }
     if (all == 0) return;
-    near.terms.count = all;
-    near.count = near.out_count = near.in_parts[place_].count;
+    inside.terms.count = all;
+    inside.count = inside.out_count = inside.in_blocks[place_].count;
     const int taker = first + place_ < of.ranks.size() ? of.ranks[first + place_] : r_.rank;
-    near.out = taker == r_.rank ? own_[step % 2] : r_.to(taker);
+    inside.out = taker == r_.rank ? own_result_[step % 2] : r_.to(taker);
     if (hosts_.inside_ != nullptr) {
-      hosts_.run_inside(r_, near);
+      hosts_.run_inside(r_, inside);
     } else {
-      const void* in = static_cast<const char*>(near.in) + near.in_parts[0].begin * near.in_size();
-      near.combine({&in, 1, near.out, near.count, near.terms.scale, false});
+      const void* in =
+          static_cast<const char*>(inside.in) + inside.in_blocks[0].begin * inside.in_size();
+      inside.combine({&in, 1, inside.out, inside.count, inside.terms.scale, false});
     }
-    if (taker != r_.rank) r_.give(taker, r_.to(taker), near.count * size_);
+    if (taker != r_.rank) r_.give(taker, r_.to(taker), inside.count * size_);
   }
 
   void read(std::int64_t step) {
@@ -266,12 +269,12 @@ class mpi_hosts::scattering {
     const block mine = slice_for(r_.rank, step);
     if (mine.count == 0) return;
     for (std::size_t h = 0; h < all.size(); ++h)
-      results_[h] = h == hosts_.own_ ? own_[step % 2] : r_.from(giver(all[h]));
-    const operation& far = both_.far;
-    char* out = static_cast<char*>(far.out) + step * unit_ * far.out_size();
-    far.combine(
+      results_[h] = h == hosts_.own_host_ ? own_result_[step % 2] : r_.from(giver(all[h]));
+    const operation& between = both_.between;
+    char* out = static_cast<char*>(between.out) + step * unit_ * between.out_size();
+    between.combine(
         {results_.data(), static_cast<int>(all.size()), out, mine.count, 1, false, r_.size});
-    if (far.custom != nullptr) r_.link_.raise_if_failed();
+    if (between.reducer.custom != nullptr) r_.link_.raise_if_failed();
   }
 
   mpi_hosts& hosts_;
@@ -280,7 +283,7 @@ class mpi_hosts::scattering {
   const std::size_t place_;           // in this host
   const std::int64_t size_, unit_;    // bytes of an element of a host's result; elements of a slice
   std::vector<const void*> results_;  // of the hosts
-  char* own_[2];                      // of this one, in turn
+  char* own_result_[2];               // of this host, in turn
 };
 
 void mpi_hosts::reduce_blocks(mpi_round& r) {
@@ -289,19 +292,19 @@ void mpi_hosts::reduce_blocks(mpi_round& r) {
 
 void mpi_hosts::spread(mpi_round& r) {
   const std::vector<int> all = leaders(r.what.terms.root);
-  if (all[own_] == r.rank) {
+  if (all[own_host_] == r.rank) {
     operation between = r.what;
     between.terms.root = index_of(all, r.what.terms.root);
     mpi_round inner(r, between, all);
     inner.spread_large();
   }
-  share(r, all[own_]);
+  share(r, all[own_host_]);
 }
 
 void mpi_hosts::gather_blocks(mpi_round& r) {
   const operation& what = r.what;
   const std::vector<int> all = leaders(-1);
-  const bool leads = all[own_] == r.rank;
+  const bool leads = all[own_host_] == r.rank;
   const std::int64_t size = what.in_size();
   char* out = static_cast<char*>(what.out);
   const auto block_of = [&](std::size_t of) {
@@ -310,23 +313,23 @@ void mpi_hosts::gather_blocks(mpi_round& r) {
   };
   operation inside = what;
   inside.terms.kind = collective::gather;
-  inside.terms.root = static_cast<std::uint16_t>(here(all[own_]));
-  for (const int rank : own()) inside.out_parts.push_back({rank * what.count, what.count});
+  inside.terms.root = static_cast<std::uint16_t>(local_rank(all[own_host_]));
+  for (const int rank : local_ranks()) inside.out_blocks.push_back({rank * what.count, what.count});
   if (inside_ != nullptr) {
     run_inside(r, inside);
-  } else if (what.in != out + block_of(own_).begin * size) {
+  } else if (what.in != out + block_of(own_host_).begin * size) {
     std::copy_n(static_cast<const char*>(what.in), what.in_bytes(),
-                out + block_of(own_).begin * size);
+                out + block_of(own_host_).begin * size);
   }
   if (leads) {
     operation between = what;
-    between.in = out + block_of(own_).begin * size;
-    between.count = block_of(own_).count;
-    for (std::size_t h = 0; h < all.size(); ++h) between.out_parts.push_back(block_of(h));
+    between.in = out + block_of(own_host_).begin * size;
+    between.count = block_of(own_host_).count;
+    for (std::size_t h = 0; h < all.size(); ++h) between.out_blocks.push_back(block_of(h));
     mpi_round inner(r, between, all);
     inner.move_large();
   }
-  share(r, all[own_]);
+  share(r, all[own_host_]);
 }
 
 }  // namespace velo::comm

@@ -1,11 +1,11 @@
-// Ranks of several hosts: what is large goes through shared memory inside a host, and between hosts
-// once, by way of one rank of each.
+// Hierarchical collectives of ranks on several hosts: large data goes through shared memory inside
+// a host, and crosses between hosts once, through one leader on each host.
 //
-// What is small, and what gains nothing (all_to_all, which sends every byte where it is wanted as
-// it is), goes from rank to rank, with the same bits (host_order.hpp). Invariant: whether an
-// operation goes by way of hosts is the same on all ranks; when it begins, all ranks are in it and
-// agree. A rank that waits inside a host also looks for faults on the link, which alone keeps the
-// deadline: a rank here that waits for another host is not to blame.
+// Small data goes from rank to rank, and so does data that differs for each rank (all_to_all),
+// which gains nothing; the bits are the same (host_order.hpp). Invariant: all ranks choose alike
+// whether an operation is hierarchical, and it begins after all ranks have agreed on its terms. A
+// rank that waits inside a host also checks the link for faults. Only the link has a timeout, so
+// that a rank of this host that waits for another host is not blamed.
 #pragma once
 
 #include <memory>
@@ -20,11 +20,11 @@ namespace velo::comm {
 
 class mpi_hosts final : progress_hook {
  public:
-  // Meets the ranks of this host in shared memory, where that is of any use. Throws as make_shm
-  // does.
+  // Connects to the ranks of this host in shared memory, if the group is hierarchical. Throws as
+  // make_shm does.
   mpi_hosts(mpi_link& link, std::size_t buffer);  // bytes, of each rank
 
-  // False: the operation goes from rank to rank. The ranks have not met yet.
+  // False: the operation goes from rank to rank, and its openings are still to be exchanged.
   bool carry_out(mpi_round& r);
   void explain(const operation& what, explanation& to) const;
   const host_order& order() const noexcept { return order_; }
@@ -33,10 +33,10 @@ class mpi_hosts final : progress_hook {
  private:
   class scattering;
   const std::vector<host_order::host>& hosts() const noexcept { return order_.hosts(); }
-  const std::vector<int>& own() const noexcept { return hosts()[own_].ranks; }
+  const std::vector<int>& local_ranks() const noexcept { return hosts()[own_host_].ranks; }
   bool serves(const operation& what) const;
   std::vector<int> leaders(int root) const;
-  int here(int rank) const;  // its number in this host; 0 where it is of another
+  int local_rank(int rank) const;  // in this host; 0 for a rank of another
   void reduce_whole(mpi_round& r);
   void reduce_blocks(mpi_round& r);
   void spread(mpi_round& r);
@@ -45,15 +45,15 @@ class mpi_hosts final : progress_hook {
   void run_inside(const mpi_round& r, const operation& what);
   void poll(std::int64_t waited_ns, const rank_set& awaited) override;
   void end_wait() noexcept;
-  rank_set ranks_of(const rank_set& places) const;  // of this host, as the group numbers them
+  rank_set ranks_of(const rank_set& places) const;  // of the group
   void end_all();
 
   mpi_link& link_;
   const host_order order_;
-  const std::size_t own_;               // this rank's host
-  std::unique_ptr<transport> inside_;   // none: a host of one rank
-  fault doing_;                         // inside
-  std::int64_t waited_ = 0, told_ = 0;  // there: how long, and when others were told
+  const std::size_t own_host_;                 // index of this rank's host
+  std::unique_ptr<transport> inside_;          // nullptr: this rank is alone on its host
+  fault doing_;                                // inside
+  std::int64_t waited_ = 0, notified_ns_ = 0;  // there: how long, and when others were notified
 };
 
 }  // namespace velo::comm

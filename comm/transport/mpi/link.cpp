@@ -1,4 +1,4 @@
-// Meeting, waiting, and what ends a group over MPI.
+// Connecting, waiting, and what ends a group over MPI.
 #include "comm/transport/mpi/link.hpp"
 
 #include <sys/mman.h>
@@ -20,11 +20,11 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t spin_for = 20000;
-constexpr std::int64_t first_rest = 20000, longest_rest = 1000000;  // between looks at what came
+constexpr std::int64_t default_spin_ns = 20000;
+constexpr std::int64_t first_pause = 20000, longest_pause = 1000000;  // between polls
 constexpr std::size_t least_slot = 8192, most_slot = std::size_t{1} << 30;
 
-// Processes of one host and one space of process numbers say the same.
+// Processes of one host and one PID namespace get the same name.
 void name_host(char (&name)[128]) {
   char host[65] = "", boot[40] = "", space[24] = "";
   gethostname(host, sizeof host - 1);
@@ -37,7 +37,7 @@ void name_host(char (&name)[128]) {
   std::snprintf(name, sizeof name, "%s %s %s", host, boot, space);
 }
 
-void rest(std::int64_t ns) noexcept {
+void sleep_ns(std::int64_t ns) noexcept {
   const timespec time{0, static_cast<long>(ns)};
   nanosleep(&time, nullptr);
 }
@@ -50,7 +50,7 @@ std::vector<int> ranks_of(int size) {
 
 }  // namespace
 
-// What ranks tell each other when they meet.
+// The first message between two ranks.
 struct mpi_link::hello {
   char release[24];
   char host[128];   // as its processes see it
@@ -60,37 +60,37 @@ struct mpi_link::hello {
 };
 
 mpi_link::mpi_link(setting set)
-    : hub_(std::move(set.hub)),
-      members_(set.members.empty() ? ranks_of(hub_->size()) : set.members),
-      rank_(static_cast<int>(std::find(members_.begin(), members_.end(), hub_->rank()) -
+    : progress_(std::move(set.progress)),
+      members_(set.members.empty() ? ranks_of(progress_->size()) : set.members),
+      rank_(static_cast<int>(std::find(members_.begin(), members_.end(), progress_->rank()) -
                              members_.begin())),
       size_(static_cast<int>(members_.size())),
       timeout_ns_(set.timeout_ns),
-      spin_ns_(size_ <= core::usable_threads() ? spin_for : 0),
+      spin_ns_(size_ <= core::usable_threads() ? default_spin_ns : 0),
       number_(set.number),
       left_(new std::atomic<bool>[members_.size()]()),
       waits_(members_.size()) {
   map(set.buffer);
   const bool whole = set.members.empty();
   if (whole) {
-    number_ = hub_->add(*this);
+    number_ = progress_->add(*this);
   } else {
-    hub_->add_part(number_, *this);
+    progress_->add_part(number_, *this);
   }
   try {
     meet(set, whole);
   } catch (...) {
-    hub_->remove(number_);
+    progress_->remove(number_);
     throw;
   }
 }
 
 mpi_link::~mpi_link() {
-  if (!failed_) hub_->tell({number_, rank_, notice::what::left, {}}, members_);
-  hub_->remove(number_);
+  if (!failed_) progress_->notify({number_, rank_, notice::what::left, {}}, members_);
+  progress_->remove(number_);
 }
 
-// Pages that nobody uses are not taken from the system.
+// The system provides pages only when they are used.
 void mpi_link::map(std::size_t buffer) {
   const auto peers = static_cast<std::size_t>(std::max(1, size_ - 1));
   slot_ = core::round_up(std::clamp(buffer / peers, least_slot, most_slot), 4096);
@@ -127,7 +127,7 @@ void mpi_link::meet(const setting& set, bool whole) {
     abandon(all);
     throw;
   }
-  is_met_ = true;
+  is_connected_ = true;
   std::vector<int> processes(static_cast<std::size_t>(size_), 0);
   for (int peer = 0; peer < size_; ++peer) {
     hello theirs = mine;
@@ -148,16 +148,16 @@ void mpi_link::meet(const setting& set, bool whole) {
     ranks_.push_back({theirs.place, theirs.token});
     if (peer == 0) mine.buffer = theirs.buffer;
   }
-  if (whole) hub_->watch(processes);
+  if (whole) progress_->watch(processes);
   if (mine.buffer != set.buffer) map(mine.buffer);
 }
 
-// A call that was given up has sent its number all the same, and what came for it too late is read
-// by the next one. That does no harm unless other parts were made in between: then ranks may take
-// different numbers, and do not meet by the deadline.
+// A call that failed has sent its number all the same, and the next call reads a number that came
+// too late for it. That is harmless unless other parts were made in between: then ranks may take
+// different numbers, and do not connect before the timeout.
 mpi_link::setting mpi_link::part(const subgroup_terms& of) {
-  setting made{hub_, of.timeout_ns,     of.slot_bytes * 2,
-               {},   hub_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
+  setting made{progress_, of.timeout_ns,          of.slot_bytes * 2,
+               {},        progress_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
   const auto count = of.ranks.size();
   const auto own = std::make_shared<std::uint64_t>(made.number);
   const auto theirs = std::make_shared<std::vector<std::uint64_t>>(count);
@@ -173,8 +173,8 @@ mpi_link::setting mpi_link::part(const subgroup_terms& of) {
   rank_set missing;
   while (true) {
     missing = rank_set();
-    hub_->poll();
-    rank_set away, left;  // who left may have sent its number before
+    progress_->poll();
+    rank_set away, left;  // a rank may have sent its number before it left
     for (const int rank : of.ranks)
       if (has_left(rank)) away.add(rank);
     for (std::size_t i = 0; i < count; ++i) {
@@ -189,8 +189,8 @@ mpi_link::setting mpi_link::part(const subgroup_terms& of) {
     pause(now_ns() - since);
   }
   for (mpi_request& one : comes)
-    if (!hub_->mpi().cancel(&one)) hub_->bury({{one}, theirs});
-  hub_->bury({std::move(sent), own});
+    if (!progress_->mpi().cancel(&one)) progress_->adopt({{one}, theirs});
+  progress_->adopt({std::move(sent), own});
   raise_if_failed();
   if (how != fault::how::none) of.raise(how, missing, "");
   for (const std::uint64_t one : *theirs) made.number = std::max(made.number, one);
@@ -199,24 +199,24 @@ mpi_link::setting mpi_link::part(const subgroup_terms& of) {
 
 void mpi_link::begin_send(mpi_request& one, flow on, int to, const char* from, std::int64_t bytes) {
   char why[128] = "";
-  if (!hub_->mpi().send(hub_->line(), from, static_cast<int>(bytes),
-                        members_[static_cast<std::size_t>(to)],
-                        mpi_hub::tag(number_, static_cast<int>(on)), &one, why))
-    end_broken(to, fault(), why);
+  if (!progress_->mpi().send(progress_->duplicate(), from, static_cast<int>(bytes),
+                             members_[static_cast<std::size_t>(to)],
+                             mpi_progress::tag(number_, static_cast<int>(on)), &one, why))
+    end_as_broken(to, fault(), why);
 }
 
 void mpi_link::begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes) {
   char why[128] = "";
-  if (!hub_->mpi().receive(hub_->line(), to, static_cast<int>(bytes),
-                           members_[static_cast<std::size_t>(from)],
-                           mpi_hub::tag(number_, static_cast<int>(on)), &one, why))
-    end_broken(from, fault(), why);
+  if (!progress_->mpi().receive(progress_->duplicate(), to, static_cast<int>(bytes),
+                                members_[static_cast<std::size_t>(from)],
+                                mpi_progress::tag(number_, static_cast<int>(on)), &one, why))
+    end_as_broken(from, fault(), why);
 }
 
 bool mpi_link::is_done(mpi_request& one, int peer, const fault& doing) {
   char why[128] = "";
   int done = 0;
-  if (!hub_->mpi().test(&one, &done, why)) end_broken(peer, doing, why);
+  if (!progress_->mpi().test(&one, &done, why)) end_as_broken(peer, doing, why);
   return done != 0;
 }
 
@@ -260,14 +260,14 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
   if (waited < spin_ns_) return;
   if (waited < spin_ns_ + yield_ns) {
     sched_yield();
-  } else {  // twenty looks in the time waited so far
-    rest(std::clamp(std::min(waited / 20, timeout_ns_ - waited), first_rest, longest_rest));
+  } else {  // twenty polls in the time waited so far
+    sleep_ns(std::clamp(std::min(waited / 20, timeout_ns_ - waited), first_pause, longest_pause));
   }
 }
 
-// What can come instead of the messages: ranks that left or are gone, the deadline. Who left has
-// sent before what it owed, and what begins came before the word that it left; which another thread
-// may have read since the messages were looked at: then they are looked at again.
+// Checks for ranks that left or are gone, and for the timeout. A rank sends all that it owes before
+// it leaves, and its opening arrives before its notice. Another thread may have read a notice since
+// the requests were tested: then they are tested again first.
 void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   const awaited& all = now.all;
   fault why = now.doing;
@@ -279,8 +279,8 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   if (why.culprits.lowest() >= 0) end_and_raise(why);
   rank_set gone;
   why.kind = fault::how::ended;
-  if (hub_->find_gone(gone)) {
-    hub_->poll();  // whether they left before they ended
+  if (progress_->find_gone(gone)) {
+    progress_->poll();  // a rank may have left before its process ended
     for (const std::vector<int>* some : {&all.comes, &all.goes})
       for (const int peer : *some)
         if (gone.has(members_[static_cast<std::size_t>(peer)]) && !has_left(peer))
@@ -303,23 +303,24 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   end_and_raise(why);
 }
 
-// Where nobody ran for the whole of a deadline, all hear of each other first.
-void mpi_link::look_around(const wait_state& now, std::int64_t& told) {
-  if (told == 0 && is_met_ && now.waited >= timeout_ns_ / 2) {
-    told = now_ns();
-    tell_waits(now.all);
+// If no rank ran for a whole timeout, all ranks first hear for whom the others wait.
+void mpi_link::check_faults(const wait_state& now, std::int64_t& notified_ns) {
+  if (notified_ns == 0 && is_connected_ && now.waited >= timeout_ns_ / 2) {
+    notified_ns = now_ns();
+    notify_waits(now.all);
   }
-  raise_if_over(now, now.waited >= timeout_ns_ && (!is_met_ || now_ns() - told >= word_ns));
+  raise_if_over(
+      now, now.waited >= timeout_ns_ && (!is_connected_ || now_ns() - notified_ns >= notice_ns));
 }
 
-void mpi_link::look_around(const fault& doing, const rank_set& waits_for, std::int64_t waited,
-                           std::int64_t& told) {
-  hub_->poll();
+void mpi_link::check_faults(const fault& doing, const rank_set& waits_for, std::int64_t waited,
+                            std::int64_t& notified_ns) {
+  progress_->poll();
   raise_if_failed();
   awaited all;
   for (int peer = 0; peer < size_; ++peer)
     if (waits_for.has(peer)) all.comes.push_back(peer);
-  look_around({all, doing, waited, departures()}, told);
+  check_faults({all, doing, waited, departures()}, notified_ns);
 }
 
 rank_set mpi_link::awaited::ranks() const {
@@ -328,17 +329,17 @@ rank_set mpi_link::awaited::ranks() const {
   return some;
 }
 
-void mpi_link::tell_waits(const awaited& all) noexcept {
+void mpi_link::notify_waits(const awaited& all) noexcept {
   notice one{number_, rank_, notice::what::waits, {}};
   one.why.culprits = all.ranks();
-  hub_->tell(one, members_);
+  progress_->notify(one, members_);
 }
 
-void mpi_link::tell_goes_on() noexcept {
-  hub_->tell({number_, rank_, notice::what::goes_on, {}}, members_);
+void mpi_link::notify_resumed() noexcept {
+  progress_->notify({number_, rank_, notice::what::resumed, {}}, members_);
 }
 
-void mpi_link::end_broken(int peer, const fault& doing, const char* why) {
+void mpi_link::end_as_broken(int peer, const fault& doing, const char* why) {
   fault broken = doing;
   broken.kind = fault::how::ended;
   broken.culprits.add(peer);
@@ -352,10 +353,10 @@ void mpi_link::abandon(batch& all) noexcept {
 }
 
 void mpi_link::abandon(mpi_request& one) noexcept {
-  if (hub_->mpi().cancel(&one)) return;
+  if (progress_->mpi().cancel(&one)) return;
   try {
-    hub_->bury({{one}, memory_});
-  } catch (const std::bad_alloc&) {  // MPI's for ever
+    progress_->adopt({{one}, memory_});
+  } catch (const std::bad_alloc&) {  // MPI may use it for ever
     static_cast<void>(new (std::nothrow) std::shared_ptr<char>(memory_));
   }
   one = mpi_request();
@@ -366,18 +367,18 @@ void mpi_link::note(const fault& why) noexcept {
   if (fault_.kind != fault::how::none) return;
   fault_ = why;
   failed_.store(true, std::memory_order_release);
-  hub_->mpi().doubt();
+  progress_->mpi().bound_finalize();
 }
 
 void mpi_link::end(const fault& why) noexcept {
   if (failed_) return;
   note(why);
-  hub_->tell({number_, rank_, notice::what::ended, why}, members_);
+  progress_->notify({number_, rank_, notice::what::ended, why}, members_);
 }
 
 void mpi_link::end_and_raise(const fault& why) {
   end(why);
-  raise_if_failed();  // another's, if that came first
+  raise_if_failed();  // another fault, if it came first
   why.raise();
 }
 
@@ -386,7 +387,7 @@ void mpi_link::read(const notice& one) noexcept {
   if (one.from < 0 || one.from >= size_) return;
   if (one.kind != notice::what::left) {
     const std::lock_guard<std::mutex> lock(lock_);
-    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;  // none: it goes on
+    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;  // none: it has resumed
     return;
   }
   departures_.fetch_add(1, std::memory_order_release);
@@ -394,16 +395,16 @@ void mpi_link::read(const notice& one) noexcept {
 }
 
 bool mpi_link::failed(fault& why) const noexcept {
-  hub_->poll();
+  progress_->poll();
   if (!failed_.load(std::memory_order_acquire)) return false;
   const std::lock_guard<std::mutex> lock(lock_);
   why = fault_;
   return true;
 }
 
-// While ranks meet: what ended the group for one that has met all is for the first call, since all
-// have sent what the others need to meet it.
-void mpi_link::raise_if_unmade() const {
+// While ranks connect, a fault of a rank that has connected to all is left to the first call: every
+// rank has sent what the others need to connect.
+void mpi_link::raise_if_unconnected() const {
   fault known;
   if (!failed(known)) return;
   if (known.kind == fault::how::late || known.kind == fault::how::ended) known.raise();

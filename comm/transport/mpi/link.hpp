@@ -1,11 +1,11 @@
-// The messages of one group: sent from, and received into, memory of its own.
+// The link of one group over MPI: it sends from and receives into memory of its own.
 //
-// What MPI reads or writes is never the caller's: an operation may end while messages are under
-// way, because a rank is gone, and their bytes then stay behind in the care of the hub. Messages of
-// a kind between two ranks arrive in the order in which they were sent; nobody waits beyond the
-// deadline for a rank from which nothing comes. Who has waited for half of it says for whom: so who
-// is awaited, but waits itself, is not named for it. The group's thread alone sends and waits; a
-// fault may come from any.
+// MPI never reads or writes the caller's memory. An operation may fail while messages are under
+// way, because a rank is gone; the progress engine then keeps their requests and memory. Messages
+// of one flow between two ranks arrive in the order in which they were sent. No rank waits longer
+// than its timeout for a rank that sends nothing. A rank that has waited for half of its timeout
+// announces for whom it waits, so that it is not blamed by a rank that waits for it. Only the
+// group's thread sends and waits; a fault may come from any thread.
 #pragma once
 
 #include <atomic>
@@ -14,28 +14,28 @@
 #include <string>
 #include <vector>
 
-#include "comm/transport/mpi/hub.hpp"
+#include "comm/transport/mpi/progress.hpp"
 #include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace velo::comm {
 
-inline constexpr std::int64_t word_ns = 5000000;  // until what a rank tells has come to all
+inline constexpr std::int64_t notice_ns = 5000000;  // after which a notice has reached all ranks
 
-// Kinds of messages, each in an order of its own.
+// Kinds of messages. Only messages of one kind keep their order.
 enum class flow : int { opening, data, message, part };
 
 class mpi_link final : public notice_reader {
  public:
   struct setting {
-    std::shared_ptr<mpi_hub> hub;
+    std::shared_ptr<mpi_progress> progress;
     std::int64_t timeout_ns;
-    std::size_t buffer;        // bytes, rank 0's hold
+    std::size_t buffer;        // bytes; those of rank 0 hold
     std::vector<int> members;  // ranks of the communicator; empty: all
     std::uint64_t number = 0;  // of a part
-    std::string place{};       // of a part: this rank's, as of whereabouts
+    std::string place{};       // of a part: the name of this rank's host
   };
-  // Meets the other ranks. Throws PEER, MEMORY, UNSUPPORTED.
+  // Connects to the other ranks. Throws PEER, MEMORY, UNSUPPORTED.
   explicit mpi_link(setting set);
   ~mpi_link() override;
 
@@ -43,20 +43,19 @@ class mpi_link final : public notice_reader {
   int size() const noexcept { return size_; }
   std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
 
-  // What a part of the group is made of: its ranks, which all call this, agree on a number. Throws
-  // PEER when they do not come, which ends nothing.
+  // The setting for a part of the group. Its ranks all call this and agree on a number. Throws PEER
+  // if some do not, which does not end this group.
   setting part(const subgroup_terms& of);
 
-  // Of all ranks: a name of the host, the same for those that share its memory, and a number by
-  // chance.
-  struct whereabouts {
+  // The name of a rank's host, equal for ranks that share memory, and a random number.
+  struct rank_host {
     std::string host;
     std::uint64_t token;
   };
-  const std::vector<whereabouts>& ranks() const noexcept { return ranks_; }
+  const std::vector<rank_host>& ranks() const noexcept { return ranks_; }
 
-  // Places for what is sent and received: of an opening; of data and of messages (way 2), two for
-  // each rank and direction, used in turn.
+  // The memory of messages to and from each rank: an opening; two slots for data, used in turn; and
+  // two for point-to-point messages (way 2).
   static constexpr int opening_bytes = 2048;
   std::int64_t slot_bytes() const noexcept { return static_cast<std::int64_t>(slot_); }
   char* opening_to(int peer) const noexcept { return place(peer); }
@@ -68,10 +67,10 @@ class mpi_link final : public notice_reader {
     return slot(2 * turn + 2 * way + 1, peer);
   }
 
-  // What is under way and waited for together.
+  // Requests that are under way and waited for together.
   class batch {
    public:
-    void opens() noexcept { opens_ = true; }  // without these nobody goes on
+    void opens() noexcept { opens_ = true; }  // every rank needs them to go on
 
    private:
     friend class mpi_link;
@@ -87,32 +86,33 @@ class mpi_link final : public notice_reader {
   void begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes);
   bool is_done(mpi_request& one, int peer, const fault& doing);
 
-  // Until move() has nothing left to do; it says whether it did anything. tell(): what is awaited.
+  // Repeats move() until it returns all, and checks for faults meanwhile. awaited_now(): the ranks
+  // that it waits for.
   enum class motion { none, some, all };
   struct awaited {
-    std::vector<int> comes, goes;  // from and to whom
-    bool begins = false;           // what comes was sent before a rank left, or never
-    rank_set ranks() const;        // that are waited for
+    std::vector<int> comes, goes;  // ranks to receive from, and to send to
+    bool begins = false;           // messages to receive were sent before a rank left, or never
+    rank_set ranks() const;        // to wait for
   };
-  template <class Move, class Tell>
-  void wait(const fault& doing, Move&& move, Tell&& tell);
+  template <class Move, class AwaitedNow>
+  void wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now);
 
-  // For who waits for some of the ranks elsewhere: throws PEER when the group has ended, or does
-  // now for that wait. told: when others were told of it, 0: not yet; else they are to be told that
-  // it is over.
-  void look_around(const fault& doing, const rank_set& waits_for, std::int64_t waited,
-                   std::int64_t& told);
-  void tell_goes_on() noexcept;
+  // Checks for faults on behalf of a wait for some of the ranks that happens elsewhere. Throws PEER
+  // if the group has ended, or ends now because of the wait. notified_ns: when the other ranks were
+  // notified of the wait, 0: not yet; the caller calls notify_resumed when a notified wait is over.
+  void check_faults(const fault& doing, const rank_set& waits_for, std::int64_t waited,
+                    std::int64_t& notified_ns);
+  void notify_resumed() noexcept;
 
   void send(batch& with, flow on, int to, const char* from, std::int64_t bytes);
   void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
-  // `doing`: what a fault that is found in the meantime says of the operation. Throws PEER.
+  // doing: the operation, for a fault that is found meanwhile. Throws PEER.
   void finish(batch& all, const fault& doing);
-  // The operation has failed: takes back what is under way, or leaves it to the hub.
+  // After a failure: cancels a request, or hands it to the progress engine.
   void abandon(batch& all) noexcept;
   void abandon(mpi_request& one) noexcept;
 
-  void end(const fault& why) noexcept;  // for all ranks
+  void end(const fault& why) noexcept;  // on all ranks
   bool failed(fault& why) const noexcept;
   void raise_if_failed() const;
   bool has_left(int peer) const noexcept {
@@ -125,7 +125,7 @@ class mpi_link final : public notice_reader {
   void meet(const setting& set, bool whole);
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
-  void raise_if_unmade() const;
+  void raise_if_unconnected() const;
   motion advance(batch& all, const fault& doing);
   std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
   struct wait_state {
@@ -134,11 +134,11 @@ class mpi_link final : public notice_reader {
     std::int64_t waited;
     std::uint64_t departures_before;
   };
-  void look_around(const wait_state& now, std::int64_t& told);
+  void check_faults(const wait_state& now, std::int64_t& notified_ns);
   void raise_if_over(const wait_state& now, bool is_late);
   void pause(std::int64_t waited) const noexcept;
-  void tell_waits(const awaited& all) noexcept;
-  [[noreturn]] void end_broken(int peer, const fault& doing, const char* why);
+  void notify_waits(const awaited& all) noexcept;
+  [[noreturn]] void end_as_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
   char* place(int index) const noexcept {
     return memory_.get() + static_cast<std::ptrdiff_t>(index) * opening_bytes;
@@ -147,40 +147,41 @@ class mpi_link final : public notice_reader {
     return place(2 * size_) + (static_cast<std::size_t>(set) * size_ + peer) * slot_;
   }
 
-  const std::shared_ptr<mpi_hub> hub_;
+  const std::shared_ptr<mpi_progress> progress_;
   const std::vector<int> members_;  // ranks of the communicator
   const int rank_, size_;
   const std::int64_t timeout_ns_;
   const std::int64_t spin_ns_;
-  std::vector<whereabouts> ranks_;
+  std::vector<rank_host> ranks_;
   std::uint64_t number_ = 0;
-  bool is_met_ = false;
+  bool is_connected_ = false;
   std::unique_ptr<std::atomic<bool>[]> left_;
-  std::atomic<std::uint64_t> departures_{0};  // ranks that left, counted before left_ says so
+  std::atomic<std::uint64_t> departures_{0};  // counts ranks that left, before left_ has them
   std::size_t slot_ = 0;
   std::shared_ptr<char> memory_;
   mutable std::mutex lock_;  // guards the next two
   fault fault_;
-  std::vector<rank_set> waits_;  // of each rank: for whom, as it says
+  std::vector<rank_set> waits_;  // of each rank: for whom it waits, by its last notice
   std::atomic<bool> failed_{false};
 };
 
-template <class Move, class Tell>
-void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
+template <class Move, class AwaitedNow>
+void mpi_link::wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now) {
   for (int i = 0; i < 256; ++i)  // some ten microseconds
     if (move() == motion::all) return;
   std::int64_t since = now_ns();
-  std::int64_t told = 0;
+  std::int64_t notified_ns = 0;
   while (true) {
-    hub_->poll();
+    progress_->poll();
     const std::uint64_t before = departures();
     const motion moved = move();
-    if (told != 0 && moved != motion::none) tell_goes_on();
+    if (notified_ns != 0 && moved != motion::none) notify_resumed();
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
-    if (moved == motion::some) since = now, told = 0;
-    is_met_ ? raise_if_failed() : raise_if_unmade();
-    if (now - since >= yield_ns) look_around({tell(), doing, now - since, before}, told);
+    if (moved == motion::some) since = now, notified_ns = 0;
+    is_connected_ ? raise_if_failed() : raise_if_unconnected();
+    if (now - since >= yield_ns)
+      check_faults({awaited_now(), doing, now - since, before}, notified_ns);
     pause(now - since);
   }
 }

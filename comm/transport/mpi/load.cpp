@@ -1,4 +1,4 @@
-// Where the plugin is looked for, and what it must answer.
+// The search for the plugin, and the checks of its table.
 #include "comm/transport/mpi/load.hpp"
 
 #include <unistd.h>

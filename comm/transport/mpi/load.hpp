@@ -17,9 +17,8 @@ struct loaded_plugin {
   const mpi_plugin* table = nullptr;
 };
 
-// folders: separated by ':', looked through before the folder of libvelo.so. Throws UNSUPPORTED
-// (not there), IO (what the loader cannot open), NOT_FOUND (no plugin of velo), ABI (of another
-// release).
+// folders: separated by ':', searched before the folder of libvelo.so. Throws UNSUPPORTED (not
+// found), IO (the loader cannot open it), NOT_FOUND (no plugin of velo), ABI (of another release).
 loaded_plugin load_mpi(const std::string& folders);
 
 }  // namespace velo::comm

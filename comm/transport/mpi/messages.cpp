@@ -1,4 +1,4 @@
-// Slots of messages, filled and emptied as MPI lets them go.
+// Filling and emptying the slots of messages.
 #include "comm/transport/mpi/messages.hpp"
 
 #include <algorithm>
@@ -7,7 +7,8 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t head_bytes = 64;  // of a slot: the terms, where it is the first of a message
+constexpr std::int64_t head_bytes =
+    64;  // of a slot; in the first slot of a message it holds the terms
 constexpr int way = 2;
 static_assert(sizeof(terms) <= head_bytes);
 
@@ -30,17 +31,17 @@ mpi_messages::mpi_messages(mpi_link& link)
       in_(static_cast<std::size_t>(link.size())),
       blocked_(static_cast<std::size_t>(link.size())) {}
 
-void mpi_messages::run(const operation& what) {
+void mpi_messages::run(const message_batch& what) {
   for (lane& one : in_) one.next = 0, one.wanted = -1;
   link_.wait(
       what.messages.empty() ? fault() : fault_of(what.messages[0]), [&] { return move(what); },
       [&] { return awaited_of(what); });
 }
 
-mpi_link::motion mpi_messages::move(const operation& what) {
-  bool any = sweep(), all = true;
+mpi_link::motion mpi_messages::move(const message_batch& what) {
+  bool any = free_sent(), all = true;
   std::fill(blocked_.begin(), blocked_.end(), char{0});
-  for (const message& m : what.messages) {  // of those to one rank the first that is not done
+  for (const message& m : what.messages) {  // to each rank the first that is not done
     char& blocked = blocked_[static_cast<std::size_t>(m.peer)];
     if (m.receives || is_done(m) || blocked != 0) continue;
     while (!is_done(m) && put(m)) any = true;
@@ -59,8 +60,8 @@ mpi_link::motion mpi_messages::move(const operation& what) {
   return any ? mpi_link::motion::some : mpi_link::motion::none;
 }
 
-// Slots that have been sent are free again.
-bool mpi_messages::sweep() {
+// Frees the slots that have been sent.
+bool mpi_messages::free_sent() {
   bool any = false;
   for (int peer = 0; peer < link_.size(); ++peer) {
     lane& l = out_[static_cast<std::size_t>(peer)];
@@ -88,8 +89,8 @@ bool mpi_messages::put(const message& m) {
   return true;
 }
 
-// Room for what comes next, so far as this call expects it.
-bool mpi_messages::expect(const operation& what, int from) {
+// Posts a receive for the next slot that this call expects from a rank.
+bool mpi_messages::expect(const message_batch& what, int from) {
   lane& l = in_[static_cast<std::size_t>(from)];
   while (l.next < what.messages.size() &&
          (!what.messages[l.next].receives || what.messages[l.next].peer != from))
@@ -108,7 +109,7 @@ bool mpi_messages::expect(const operation& what, int from) {
   return true;
 }
 
-bool mpi_messages::take(const operation& what, int from) {
+bool mpi_messages::take(const message_batch& what, int from) {
   lane& l = in_[static_cast<std::size_t>(from)];
   if (l.begun == l.ended) return false;
   const chunk& c = l.chunks[l.ended % slots];
@@ -137,7 +138,7 @@ void mpi_messages::disagree(const message& m, const terms& theirs) {
   why.raise();
 }
 
-mpi_link::awaited mpi_messages::awaited_of(const operation& what) const {
+mpi_link::awaited mpi_messages::awaited_of(const message_batch& what) const {
   mpi_link::awaited all;
   all.begins = true;
   for (const message& m : what.messages)
@@ -153,7 +154,7 @@ void mpi_messages::finish() {
   link_.wait(
       fault(),
       [&] {
-        const bool any = sweep();
+        const bool any = free_sent();
         bool all = true;
         for (int peer = 0; peer < link_.size(); ++peer) all = all && !under_way(peer);
         if (all) return mpi_link::motion::all;

@@ -1,9 +1,9 @@
-// Messages over MPI: what one rank has for another, several at once, in any direction.
+// Point-to-point messages over MPI, several at once, in any direction.
 //
-// As in shared memory (comm/collective/messages.cpp) a message begins with its terms, and a call
-// ends when the last of its bytes is in a slot, though it may not be sent yet; here each pair of
-// ranks has two slots in either direction, and no message is started or lent. What one call leaves
-// on its way the next ones see to, and whoever leaves the group.
+// As in shared memory (shared/messages/message_progress.cpp) a message begins with its terms, and a
+// send ends when its last bytes are in a slot, though MPI may not have sent them yet. Each pair of
+// ranks has two slots in either direction. No message is started or borrowed. Slots that one call
+// leaves under way are completed by the next calls, or when the rank leaves the group.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ class mpi_messages {
  public:
   explicit mpi_messages(mpi_link& link);
 
-  void run(const operation& what);  // throws PEER
-  void finish();                    // what is on its way, as long as anybody waits for it
+  void run(const message_batch& what);  // throws PEER
+  void finish();                        // completes the slots that a peer still waits for
   void abandon() noexcept;
 
  private:
@@ -30,25 +30,25 @@ class mpi_messages {
   };
   struct lane {
     std::array<mpi_request, slots> requests;
-    std::array<chunk, slots> chunks;     // of what comes
+    std::array<chunk, slots> chunks;     // to receive
     std::uint64_t begun = 0, ended = 0;  // slots in use: from `ended` on
-    std::size_t next = 0;                // of what comes: the message that more is to come of
-    std::int64_t wanted = 0;             // and how much of it has a slot
+    std::size_t next = 0;                // the message to receive that still needs slots
+    std::int64_t wanted = 0;             // its bytes that have a slot, -1: none
     bool is_full() const noexcept { return begun - ended == slots; }
   };
 
-  mpi_link::motion move(const operation& what);
+  mpi_link::motion move(const message_batch& what);
   bool put(const message& m);
-  bool expect(const operation& what, int from);
-  bool take(const operation& what, int from);
-  bool sweep();
-  mpi_link::awaited awaited_of(const operation& what) const;
+  bool expect(const message_batch& what, int from);
+  bool take(const message_batch& what, int from);
+  bool free_sent();
+  mpi_link::awaited awaited_of(const message_batch& what) const;
   [[noreturn]] void disagree(const message& m, const terms& theirs);
 
   mpi_link& link_;
   const std::int64_t room_;  // of a slot
   std::vector<lane> out_, in_;
-  std::vector<char> blocked_;  // a place for each rank
+  std::vector<char> blocked_;  // of each rank
 };
 
 }  // namespace velo::comm

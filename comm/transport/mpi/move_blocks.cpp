@@ -162,7 +162,7 @@ void mpi_round::synchronize() {
 }
 
 void mpi_round::move_blocks() {
-  const collective_traits& traits = traits_of(what.terms.kind);
+  const collective_traits& traits = what.traits();
   const bool is_spread = traits.root == root_role::gives && traits.in == layout::whole;
   if (!is_spread || size <= 2 || what.out_bytes() <= room) return block_moves(*this).run();
   exchange_openings();

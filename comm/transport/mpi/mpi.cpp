@@ -31,22 +31,24 @@ class mpi_transport final : public transport {
 
   void run(const operation& what, core::execution& state) override {
     link_.raise_if_failed();
-    if (what.terms.kind >= collective::send) return messages_.run(what);
     mpi_round round(link_, hosts_.order(), what, state, begun_.load(std::memory_order_relaxed) + 1);
     begun_.fetch_add(1, std::memory_order_relaxed);
-    if (!hosts_.carry_out(round)) comm::carry_out(round, what.terms.kind);
+    if (!hosts_.carry_out(round)) comm::carry_out(round, what.traits());
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  void run_messages(const message_batch& what, core::execution&) override {
+    link_.raise_if_failed();
+    messages_.run(what);
+  }
+  void explain_messages(const message_batch& what, explanation& to) const override {
+    const std::int64_t room = link_.slot_bytes() - 64;
+    to.consider("slots", true, "messages of MPI from and into the group's memory");
+    to.take_steps((what.longest() + room - 1) / room, room);
   }
   void explain(const operation& what, explanation& to) const override {
     const std::int64_t slot = link_.slot_bytes();
-    std::int64_t most = 0;  // of what goes to one rank
-    for (const message& one : what.messages) most = std::max(most, one.bytes);
-    if (what.terms.kind >= collective::send) {
-      to.consider("slots", true, "messages of MPI from and into the group's memory");
-      return to.take_steps((most + slot - 65) / (slot - 64), slot - 64);
-    }
     hosts_.explain(what, to);
-    most = std::max(what.in_bytes(), what.out_bytes());
+    std::int64_t most = std::max(what.in_bytes(), what.out_bytes());
     if (what.terms.counts != 0)
       most = std::max(
           most, what.pattern(rank(), size()).longest() * std::max(what.in_size(), what.out_size()));
@@ -70,7 +72,7 @@ class mpi_transport final : public transport {
     return std::make_unique<mpi_transport>(link_.part(of));
   }
 
-  // Of others no more is known than who left.
+  // The transport knows of other ranks only which have left.
   void describe(std::string& json) const override {
     json += '[';
     for (int one = 0; one < size(); ++one) {
@@ -94,12 +96,12 @@ class mpi_transport final : public transport {
 }  // namespace
 
 std::unique_ptr<transport> make_mpi(const mpi_job& job) {
-  auto hub = mpi_hub::open(job.folders, job.communicator, job.timeout_ns);
-  if (hub->size() > most_ranks)
+  auto progress = mpi_progress::open(job.folders, job.communicator, job.timeout_ns);
+  if (progress->size() > most_ranks)
     core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator",
-               core::text("at most %d ranks", most_ranks), core::text("%d", hub->size()));
+               core::text("at most %d ranks", most_ranks), core::text("%d", progress->size()));
   return std::make_unique<mpi_transport>(
-      mpi_link::setting{std::move(hub), job.timeout_ns, job.buffer, {}});
+      mpi_link::setting{std::move(progress), job.timeout_ns, job.buffer, {}});
 }
 
 }  // namespace velo::comm

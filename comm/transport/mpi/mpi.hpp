@@ -9,13 +9,13 @@
 namespace velo::comm {
 
 struct mpi_job {
-  std::string folders;        // of the plugin: the key plugin_path
+  std::string folders;        // to search for the plugin: the key plugin_path
   std::int64_t communicator;  // mpi_world, or an MPI_Fint
   std::int64_t timeout_ns;
   std::size_t buffer;  // bytes of staging
 };
 
-// Meets the other ranks of the communicator. Throws as mpi_hub::open does, and MEMORY.
+// Connects to the other ranks of the communicator. Throws as mpi_progress::open does, and MEMORY.
 std::unique_ptr<transport> make_mpi(const mpi_job& job);
 
 }  // namespace velo::comm

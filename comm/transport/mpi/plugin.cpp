@@ -1,9 +1,8 @@
 // libvelo_mpi.so: the table of plugin.hpp over MPI 3.
 //
-// Lines hang on the host's communicators as attributes: when a host frees one, the line goes with
-// the last group that uses it, or soon after. MPI that velo has initialized is finalized when the
-// process ends in good order; MPI of a host is the host's. After MPI_Finalize every call fails,
-// whoever made it.
+// A duplicate is an attribute of the host's communicator: when the host frees that, the duplicate
+// ends with the last group that uses it, or soon after. If velo has initialized MPI, it finalizes
+// MPI when the process exits. After MPI_Finalize every call fails.
 #include "comm/transport/mpi/plugin.hpp"
 
 #include <mpi.h>
@@ -22,7 +21,7 @@ namespace {
 
 constexpr std::size_t why_bytes = 128;
 
-struct line final : mpi_line {
+struct duplicate final : mpi_duplicate {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Request made = MPI_REQUEST_NULL;
   bool ready = false;
@@ -32,15 +31,15 @@ struct line final : mpi_line {
 
 enum class initializing { no, under_way, over };
 
-// What MPI keeps once for a process, this must, too.
+// MPI has one state for a process, and so has this.
 struct world {
-  std::mutex lock;  // guards lines, and who has them
-  std::vector<line*> lines;
+  std::mutex lock;  // guards the duplicates and their users
+  std::vector<duplicate*> duplicates;
   std::atomic<bool> over{false};
-  std::atomic<bool> doubted{false};
+  std::atomic<bool> finalize_bounded{false};
   std::atomic<initializing> begun{initializing::no};
-  int code = MPI_SUCCESS, level = MPI_THREAD_SINGLE;  // of MPI_Init_thread, when it is over
-  int line_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
+  int code = MPI_SUCCESS, level = MPI_THREAD_SINGLE;  // of MPI_Init_thread, once it has returned
+  int duplicate_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
   pid_t initialized_by = 0;
 };
 world& all() {
@@ -67,36 +66,36 @@ bool is_running(char* why) {
   return !all().over || refuse(why, "MPI has been finalized");
 }
 
-// Frees what nobody uses any more, but for the communicator itself: another rank's last notice may
-// be under way, and would find whoever got its number next.
-void sweep() {
-  std::vector<line*>& lines = all().lines;
-  for (std::size_t i = 0; i < lines.size();) {
-    line* const one = lines[i];
+// Frees unused duplicates, but not their communicators: another rank's last notice may be under
+// way, and would reach the next communicator with the same number.
+void free_unused() {
+  std::vector<duplicate*>& duplicates = all().duplicates;
+  for (std::size_t i = 0; i < duplicates.size();) {
+    duplicate* const one = duplicates[i];
     if (one->users > 0 || !one->orphan || !one->ready || all().over) {
       ++i;
       continue;
     }
     if (one->drop != nullptr) one->drop(one->keep);
-    lines[i] = lines.back();
-    lines.pop_back();
+    duplicates[i] = duplicates.back();
+    duplicates.pop_back();
     delete one;
   }
 }
 
-// Of an attribute: its communicator is freed. MPI holds locks of its own here.
-int forget_line(MPI_Comm, int, void* value, void*) {
-  static_cast<line*>(value)->orphan = true;
+// MPI calls this when a host's communicator is freed, and holds locks of its own meanwhile.
+int forget_duplicate(MPI_Comm, int, void* value, void*) {
+  static_cast<duplicate*>(value)->orphan = true;
   return MPI_SUCCESS;
 }
 
-// Of an attribute of MPI_COMM_SELF, which MPI_Finalize frees first.
+// MPI calls this for an attribute of MPI_COMM_SELF, which MPI_Finalize frees first.
 int end_all(MPI_Comm, int, void*, void*) {
   all().over = true;
   return MPI_SUCCESS;
 }
 
-// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process ends without
+// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process exits without
 // it.
 void* end_anyway(void* status) {
   sleep(3);
@@ -108,12 +107,12 @@ void finalize(int status, void*) {
   static int kept;
   kept = status;
   pthread_t other;
-  if (all().doubted && pthread_create(&other, nullptr, end_anyway, &kept) != 0) return;
+  if (all().finalize_bounded && pthread_create(&other, nullptr, end_anyway, &kept) != 0) return;
   MPI_Finalize();
 }
 
-// MPI_Init waits for every process of the job, and nothing can call it back: it has a thread of its
-// own.
+// MPI_Init waits for every process of the job and cannot be canceled, so that it has a thread of
+// its own.
 void* initialize(void*) {
   world& of = all();
   of.code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &of.level);
@@ -162,14 +161,15 @@ bool start(int* done, char* why) {
   if (*done == 0) return true;
   if (all().level < MPI_THREAD_MULTIPLE)
     return refuse(why, "MPI initialized without MPI_THREAD_MULTIPLE");
-  return good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_line, &all().line_key, nullptr),
+  return good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_duplicate, &all().duplicate_key,
+                                     nullptr),
               why) &&
          good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_all, &all().end_key, nullptr),
               why) &&
          good(MPI_Comm_set_attr(MPI_COMM_SELF, all().end_key, nullptr), why);
 }
 
-bool complete(line* one, char* why) {
+bool complete(duplicate* one, char* why) {
   int* most = nullptr;
   int there = 0;
   if (!good(MPI_Comm_rank(one->comm, &one->rank), why) ||
@@ -182,7 +182,8 @@ bool complete(line* one, char* why) {
   return true;
 }
 
-bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* done, char* why) {
+bool open(std::int64_t communicator, mpi_keeper keeper, mpi_duplicate** found, int* done,
+          char* why) {
   const std::lock_guard<std::mutex> lock(all().lock);
   *done = 0;
   if (!is_running(why)) return false;
@@ -195,15 +196,15 @@ bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* d
     return refuse(why, "no communicator of MPI");
   if (!good(MPI_Comm_test_inter(given, &between), why)) return false;
   if (between != 0) return refuse(why, "an intercommunicator");
-  line* one = nullptr;
+  duplicate* one = nullptr;
   int there = 0;
-  if (!good(MPI_Comm_get_attr(given, all().line_key, &one, &there), why)) return false;
+  if (!good(MPI_Comm_get_attr(given, all().duplicate_key, &one, &there), why)) return false;
   if (there == 0) {
-    sweep();
-    one = new line;
-    all().lines.push_back(one);
+    free_unused();
+    one = new duplicate;
+    all().duplicates.push_back(one);
     if (!good(MPI_Comm_idup(given, &one->comm, &one->made), why) ||
-        !good(MPI_Comm_set_attr(given, all().line_key, one), why))
+        !good(MPI_Comm_set_attr(given, all().duplicate_key, one), why))
       return false;
   }
   if (!one->ready) {
@@ -218,10 +219,10 @@ bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* d
   return true;
 }
 
-void close(mpi_line* of) {
+void close(mpi_duplicate* of) {
   const std::lock_guard<std::mutex> lock(all().lock);
-  --static_cast<line*>(of)->users;
-  sweep();
+  --static_cast<duplicate*>(of)->users;
+  free_unused();
 }
 
 static_assert(sizeof(MPI_Request) <= sizeof(mpi_request));
@@ -236,22 +237,22 @@ void keep(mpi_request* to, MPI_Request request) {
   if (request != MPI_REQUEST_NULL) std::memcpy(&to->word, &request, sizeof(MPI_Request));
 }
 
-bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun,
+bool send(mpi_duplicate* by, const void* bytes, int count, int to, int tag, mpi_request* begun,
           char* why) {
   if (!is_running(why)) return false;
   MPI_Request request = MPI_REQUEST_NULL;
-  const bool went =
-      good(MPI_Isend(bytes, count, MPI_BYTE, to, tag, static_cast<line*>(by)->comm, &request), why);
+  const bool went = good(
+      MPI_Isend(bytes, count, MPI_BYTE, to, tag, static_cast<duplicate*>(by)->comm, &request), why);
   keep(begun, request);
   return went;
 }
 
-bool receive(mpi_line* by, void* bytes, int count, int from, int tag, mpi_request* begun,
+bool receive(mpi_duplicate* by, void* bytes, int count, int from, int tag, mpi_request* begun,
              char* why) {
   if (!is_running(why)) return false;
   MPI_Request request = MPI_REQUEST_NULL;
   const bool went = good(MPI_Irecv(bytes, count, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag,
-                                   static_cast<line*>(by)->comm, &request),
+                                   static_cast<duplicate*>(by)->comm, &request),
                          why);
   keep(begun, request);
   return went;
@@ -277,8 +278,8 @@ bool cancel(mpi_request* of) {
   return test(of, &done, why) && done != 0;
 }
 
-void doubt() {
-  all().doubted = true;
+void bound_finalize() {
+  all().finalize_bounded = true;
 }
 
 const char* engine() {
@@ -295,6 +296,6 @@ const char* engine() {
 extern "C" __attribute__((visibility("default"))) const velo::comm::mpi_plugin* velo_mpi_plugin() {
   using namespace velo::comm;
   static const mpi_plugin table{VELO_RELEASE, engine(), start, open,   close,
-                                send,         receive,  test,  cancel, doubt};
+                                send,         receive,  test,  cancel, bound_finalize};
   return &table;
 }

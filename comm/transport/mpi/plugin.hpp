@@ -1,11 +1,10 @@
-// What libvelo.so asks of MPI: messages between the ranks of a communicator, and nothing else. Not
-// its reductions: they promise no order, and a caller's function would get no pointer of the
-// caller's.
+// The table of functions that libvelo.so gets from the plugin libvelo_mpi.so: messages between the
+// ranks of a communicator. MPI's reductions are not used: they promise no order, and a custom
+// function would not get the caller's pointer.
 //
-// The plugin libvelo_mpi.so is the only file that sees mpi.h; it answers with this table, made for
-// the release that is named in it and for no other. It keeps a communicator of velo's own behind
-// each that a host names, so that no message of velo meets one of the host. Invariant: nothing here
-// waits for another rank.
+// The plugin is the only file that sees mpi.h. Its table serves the one release that is named in
+// it. It duplicates each communicator that a host names, so that no message of velo is mistaken for
+// one of the host. Invariant: no function waits for another rank.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,16 @@ inline constexpr const char* mpi_plugin_file = "libvelo_mpi.so";
 inline constexpr const char* mpi_plugin_symbol = "velo_mpi_plugin";
 inline constexpr std::int64_t mpi_world = -1;  // MPI_COMM_WORLD; any other: an MPI_Fint
 
-// A communicator of velo's own, and what velo keeps with it.
-struct mpi_line {
+// A duplicate of a host's communicator, for velo's messages alone.
+struct mpi_duplicate {
   int rank = 0, size = 1, most_tag = 32767;
-  void* keep = nullptr;           // velo's, of all groups of the communicator
-  void (*drop)(void*) = nullptr;  // ends it
+  void* keep = nullptr;           // the progress engine of its groups
+  void (*drop)(void*) = nullptr;  // destroys `keep`
 };
 
-// Makes what velo keeps with a line, and sets both; false: no memory.
+// Makes the progress engine of a duplicate, and sets keep and drop; false: no memory.
 struct mpi_keeper {
-  bool (*make)(mpi_line* line, void* with) noexcept;
+  bool (*make)(mpi_duplicate* duplicate, void* with) noexcept;
   void* with;
 };
 
@@ -38,27 +37,28 @@ struct mpi_plugin {
   const char* release;  // of velo
   const char* engine;   // "Open MPI 4.1.4"
 
-  // Functions that can fail return whether they did not; `why`, 128 bytes, says it otherwise.
+  // A function that can fail returns false and writes the reason to `why`, 128 bytes.
 
-  // MPI is initialized, by the host or now, for calls from any thread: once `*done`, else the call
-  // is to be repeated.
+  // Makes sure that MPI is initialized, by the host or here, for calls from any thread. It is
+  // repeated until `*done`.
   bool (*start)(int* done, char* why);
-  // A line of a communicator: `*line` once `*done`, else the call is to be repeated. To be given
-  // back with close.
-  bool (*open)(std::int64_t communicator, mpi_keeper keeper, mpi_line** line, int* done, char* why);
-  void (*close)(mpi_line* line);
-
-  bool (*send)(mpi_line* line, const void* bytes, int count, int to, int tag, mpi_request* begun,
+  // Duplicates a communicator into `*duplicate`, which close gives back. It is repeated until
+  // `*done`.
+  bool (*open)(std::int64_t communicator, mpi_keeper keeper, mpi_duplicate** duplicate, int* done,
                char* why);
-  // from: -1 = of whom it comes.
-  bool (*receive)(mpi_line* line, void* bytes, int count, int from, int tag, mpi_request* begun,
-                  char* why);
+  void (*close)(mpi_duplicate* duplicate);
+
+  bool (*send)(mpi_duplicate* duplicate, const void* bytes, int count, int to, int tag,
+               mpi_request* begun, char* why);
+  // from: -1 = any rank.
+  bool (*receive)(mpi_duplicate* duplicate, void* bytes, int count, int from, int tag,
+                  mpi_request* begun, char* why);
   bool (*test)(mpi_request* of, int* done, char* why);
-  // Takes back what nobody has answered. False: it is under way, and its bytes are still MPI's.
+  // False: the message is under way, and its memory still belongs to MPI.
   bool (*cancel)(mpi_request* of);
 
-  // The end of the process may not wait for the other ranks longer than a moment.
-  void (*doubt)();
+  // From now on the end of the process waits for other ranks for a moment only.
+  void (*bound_finalize)();
 };
 
 using mpi_plugin_fn = const mpi_plugin* (*)();

@@ -29,7 +29,7 @@ class chunked_reduction {
       : r_(r),
         t_(r.what),
         count_(r.what.count),
-        traits_(traits_of(r.what.terms.kind)),
+        traits_(r.what.traits()),
         share_(r.slot_bytes() / (t_.in_size + t_.out_size) / 64 * 64),
         chunks_((count_ + share_ * r.size - 1) / (share_ * r.size)) {
     const auto bytes = static_cast<std::size_t>(share_ * t_.out_size);
@@ -100,7 +100,7 @@ class chunked_reduction {
 }  // namespace
 
 void mpi_round::reduce_whole() {
-  const collective_traits& traits = traits_of(what.terms.kind);
+  const collective_traits& traits = what.traits();
   const auto gets = [&](int of) {
     return traits.root != root_role::takes || of == what.terms.root;
   };

@@ -53,7 +53,7 @@ mpi_round::mpi_round(mpi_round& outer, const operation& what, const std::vector<
       doing_(outer.doing_),
       sources_(members.size()) {}
 
-// What is still under way belongs to an operation that failed.
+// Requests that are still under way belong to an operation that failed.
 mpi_round::~mpi_round() {
   link_.abandon(openings_);
   link_.abandon(under_way_[0]);
@@ -120,9 +120,9 @@ void mpi_round::combine(void* out, std::int64_t n) {
   if (order_ != nullptr) {
     order_->combine(what, sources(), out, n, state);
   } else {
-    what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
+    what.combine({sources(), size, out, n, what.terms.scale, false, what.reducer.shares});
   }
-  if (what.custom != nullptr) link_.raise_if_failed();
+  if (what.reducer.custom != nullptr) link_.raise_if_failed();
 }
 
 void mpi_round::disagree(int with, std::int64_t wanted, std::int64_t got) {

@@ -1,5 +1,4 @@
-// Collectives of one rank: a reduction of one source, or a copy. What is not for this rank alone
-// (messages) does not come here, but for an exchange of none.
+// Collectives of one rank: a reduction of one source, or a copy.
 #include "comm/transport/self/self.hpp"
 
 #include <cstring>
@@ -10,14 +9,21 @@ void self_transport::run(const operation& what, core::execution& state) {
   fault known;
   if (failed(known)) known.raise();
   const bool bypass = what.is_large(state.caches.l3);
-  const char* from = static_cast<const char*>(what.in) + what.in_part(0).begin * what.in_size();
-  char* to = static_cast<char*>(what.out) + what.out_part(0).begin * what.out_size();
+  const char* from = static_cast<const char*>(what.in) + what.in_block(0).begin * what.in_size();
+  char* to = static_cast<char*>(what.out) + what.out_block(0).begin * what.out_size();
   if (what.count > 0 && what.reduces()) {
     const void* in = from;
     what.combine({&in, 1, to, what.count, what.terms.scale, bypass});
   } else if (what.count > 0 && to != from) {
     std::memcpy(to, from, static_cast<std::size_t>(what.in_bytes()));
   }
+  done_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The group itself moves messages of a rank to itself: none is left.
+void self_transport::run_messages(const message_batch&, core::execution&) {
+  fault known;
+  if (failed(known)) known.raise();
   done_.fetch_add(1, std::memory_order_relaxed);
 }
 

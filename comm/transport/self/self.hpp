@@ -15,7 +15,11 @@ class self_transport final : public transport {
   int size() const noexcept override { return 1; }
 
   void run(const operation& what, core::execution& state) override;
+  void run_messages(const message_batch& batch, core::execution& state) override;
   void explain(const operation&, explanation& to) const override {
+    to.consider("copy", true, "one rank");
+  }
+  void explain_messages(const message_batch&, explanation& to) const override {
     to.consider("copy", true, "one rank");
   }
   void fail(const fault& why) noexcept override;

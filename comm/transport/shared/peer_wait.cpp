@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/transport/shared/message_waits.hpp"
+#include "comm/transport/shared/messages/message_waits.hpp"
 
 namespace velo::comm {
 

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/transport/shared/message_heap.hpp"
+#include "comm/group/message.hpp"
+#include "comm/transport/shared/messages/message_heap.hpp"
 #include "comm/transport/shared/peer_mappings.hpp"
 #include "comm/transport/shared/peer_writer.hpp"
 #include "comm/transport/shared/shared_area.hpp"

@@ -56,7 +56,7 @@ struct rank_state {
   alignas(line) std::atomic<std::uint64_t> steps;     // posted since the group began
   alignas(line) std::atomic<std::uint64_t> released;  // relay pieces since the group began
   alignas(line) std::atomic<std::uint32_t> asleep;    // ranks that sleep on a word of this rank
-  // Peers increment the doorbell while this rank listens for messages (messages.cpp).
+  // Peers increment the doorbell while this rank listens for messages (message_progress.cpp).
   alignas(line) std::atomic<std::uint64_t> doorbell;
   alignas(line) std::atomic<std::uint32_t> listening;
   // 1 while this rank uses tensors of its peers (shared_relay.hpp).

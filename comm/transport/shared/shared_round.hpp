@@ -1,4 +1,4 @@
-// A round: one operation of a group in shared memory, as one rank carries it out.
+// A round in shared memory (comm/transport/round.hpp).
 //
 // post() publishes this rank's terms and a short payload in its mailbox; wait_all() waits for all
 // peers and compares their terms. A longer payload goes through staging slots in steps that all
@@ -31,6 +31,11 @@ class shared_round : public peer_wait {
 
   const operation& op;
   core::execution& state;
+
+  void synchronize();
+  void move_blocks();
+  void reduce_whole();
+  void reduce_blocks();
 
   // The sources of a reduction, one from each rank.
   const void** sources() const noexcept { return self_.sources.data(); }
@@ -112,7 +117,7 @@ class shared_round : public peer_wait {
   void combine(void* out, std::int64_t n, bool bypass) const {
     if (n == 0) return;
     op.combine({sources(), size, out, n, op.terms.scale, bypass});
-    if (op.custom != nullptr) raise_recorded_fault(self_);
+    if (op.reducer.custom != nullptr) raise_recorded_fault(self_);
   }
 
   // Prefetches for writing the mailbox lines of the next operation, as many as this one used. Peers
@@ -149,18 +154,7 @@ class shared_round : public peer_wait {
   std::size_t shift_ = 0;       // bytes by which shifting slots are displaced in this step
 };
 
-// Collectives in shared memory, one file each in comm/collective.
-void barrier(shared_round& round);
-void all_reduce(shared_round& round);
-void reduce(shared_round& round);
-void broadcast(shared_round& round);
-void all_gather(shared_round& round);
-void reduce_scatter(shared_round& round);
-void all_to_all(shared_round& round);
-void gather(shared_round& round);
-void scatter(shared_round& round);
-
 // Messages between two ranks, which need no round.
-void run_messages(rank_context& self, const operation& op, core::execution& state);
+void run_messages(rank_context& self, const message_batch& batch, core::execution& state);
 
 }  // namespace velo::comm

@@ -70,7 +70,7 @@ std::unique_ptr<transport> shared_transport::subgroup(const subgroup_terms& of) 
 
 std::unique_ptr<transport> shared_transport::shrink(const subgroup_terms& given) {
   subgroup_terms of = given;
-  of.kind = collective::shrink;
+  of.kind = other_call::shrink;
   of.round = ++shrinks_;
   const rank_set survivors = agree(self_, of.round, of.timeout_ns);
   for (int rank = 0; rank < size(); ++rank) {
@@ -100,7 +100,7 @@ std::unique_ptr<transport> shared_transport::join(const subgroup_terms& of) {
 // A rank that left the parent, or whose process is gone, never joins; no rank joins a subgroup of a
 // group that has ended.
 void shared_transport::raise_if_impossible(const subgroup_terms& of) const {
-  if (of.kind == collective::create_part) raise_recorded_fault(self_);
+  if (of.kind == other_call::create_part) raise_recorded_fault(self_);
   rank_set left, gone, ended;
   char cause[128] = "";
   if (watch_ != nullptr) watch_->find_gone(gone, cause);

@@ -1,10 +1,11 @@
-// The table of collectives, and the description of all ranks.
+// The life of a rank in shared memory, and the description of all ranks.
 #include "comm/transport/shared/shared_transport.hpp"
 
 #include <sched.h>
 
 #include <utility>
 
+#include "comm/transport/round.hpp"
 #include "comm/transport/shared/shared_relay.hpp"
 #include "core/host/cpu.hpp"
 
@@ -12,37 +13,6 @@ namespace velo::comm {
 namespace {
 
 constexpr std::int64_t spin_ns = 20000;
-
-void carry_out(shared_round& round) {
-  switch (round.op.terms.kind) {
-    case collective::barrier:
-      return barrier(round);
-    case collective::all_reduce:
-      return all_reduce(round);
-    case collective::reduce:
-      return reduce(round);
-    case collective::broadcast:
-      return broadcast(round);
-    case collective::all_gather:
-      return all_gather(round);
-    case collective::reduce_scatter:
-      return reduce_scatter(round);
-    case collective::all_to_all:
-      return all_to_all(round);
-    case collective::gather:
-      return gather(round);
-    case collective::scatter:
-      return scatter(round);
-    case collective::send:
-    case collective::receive:
-    case collective::exchange:
-    case collective::create_part:
-    case collective::shrink:
-    case collective::dispatch:
-    case collective::combine:
-      return;  // these are not rounds
-  }
-}
 
 }  // namespace
 
@@ -78,11 +48,15 @@ shared_transport::~shared_transport() {
 
 void shared_transport::run(const operation& op, core::execution& state) {
   raise_recorded_fault(self_);
-  if (op.terms.kind >= collective::send) return run_messages(self_, op, state);
   shared_round round(self_, op, state);
-  carry_out(round);
+  carry_out(round, op.traits());
   self_.area.state(self_.rank).done.store(self_.operations, std::memory_order_release);
   round.prefetch_next_mailbox();
+}
+
+void shared_transport::run_messages(const message_batch& batch, core::execution& state) {
+  raise_recorded_fault(self_);
+  comm::run_messages(self_, batch, state);
 }
 
 void shared_transport::conclude() {

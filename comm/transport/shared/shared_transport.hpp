@@ -40,7 +40,9 @@ class shared_transport final : public transport {
   int size() const noexcept override { return self_.area.ranks(); }
 
   void run(const operation& op, core::execution& state) override;
+  void run_messages(const message_batch& batch, core::execution& state) override;
   void explain(const operation& op, explanation& to) const override;
+  void explain_messages(const message_batch& batch, explanation& to) const override;
   bool starts_messages() const noexcept override { return true; }
   std::int64_t relay_slot_bytes() const noexcept override {
     return static_cast<std::int64_t>(self_.area.relay_bytes());

@@ -54,7 +54,7 @@ class named_subgroups final : public subgroup_rendezvous {
 
   std::unique_ptr<transport> join(const subgroup_terms& of,
                                   const std::function<void()>& check) override {
-    std::vector<part> numbers{{0, static_cast<std::int64_t>(of.round)}};
+    blocks numbers{{0, static_cast<std::int64_t>(of.round)}};
     for (const int rank : of.ranks) numbers.push_back({0, rank});
     const std::uint64_t hash = hash_of(numbers);
     const core::text name("part-%016llx-%016llx", static_cast<unsigned long long>(identity_),

@@ -13,7 +13,7 @@
 namespace velo::comm {
 namespace {
 
-struct line final : mpi_line {
+struct duplicate final : mpi_duplicate {
   int job = 0;
 };
 
@@ -30,7 +30,7 @@ struct receiving {
 struct world {
   std::mutex lock;  // guards what follows
   std::list<message> under_way;
-  std::list<line> lines;
+  std::list<duplicate> duplicates;
   testing::mpi_script* script = nullptr;
 };
 world& all() {
@@ -43,11 +43,11 @@ bool start(int* done, char*) {
   return true;
 }
 
-bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* done, char*) {
+bool open(std::int64_t communicator, mpi_keeper keeper, mpi_duplicate** found, int* done, char*) {
   const std::lock_guard<std::mutex> lock(all().lock);
   *done = 1;
-  all().lines.emplace_back();
-  line& one = all().lines.back();
+  all().duplicates.emplace_back();
+  duplicate& one = all().duplicates.back();
   one.job = static_cast<int>(communicator / 10000);
   one.size = static_cast<int>(communicator / 100 % 100);
   one.rank = static_cast<int>(communicator % 100);
@@ -56,20 +56,21 @@ bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* d
   return keeper.make(&one, keeper.with);
 }
 
-void close(mpi_line*) {}
+void close(mpi_duplicate*) {}
 
-bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun, char*) {
+bool send(mpi_duplicate* by, const void* bytes, int count, int to, int tag, mpi_request* begun,
+          char*) {
   begun->word = 0;
   const std::lock_guard<std::mutex> lock(all().lock);
-  all().under_way.push_back({static_cast<line*>(by)->job, by->rank, to, tag,
+  all().under_way.push_back({static_cast<duplicate*>(by)->job, by->rank, to, tag,
                              std::string(static_cast<const char*>(bytes), std::size_t(count))});
   if (all().script != nullptr) all().script->has_sent(by->rank, to, tag, count);
   return true;
 }
 
-bool receive(mpi_line* by, void* bytes, int, int from, int tag, mpi_request* begun, char*) {
+bool receive(mpi_duplicate* by, void* bytes, int, int from, int tag, mpi_request* begun, char*) {
   begun->word = reinterpret_cast<std::uintptr_t>(
-      new receiving{static_cast<line*>(by)->job, by->rank, from, tag, bytes});
+      new receiving{static_cast<duplicate*>(by)->job, by->rank, from, tag, bytes});
   return true;
 }
 
@@ -107,7 +108,7 @@ bool cancel(mpi_request* of) {
   return true;
 }
 
-void doubt() {}
+void bound_finalize() {}
 
 }  // namespace
 }  // namespace velo::comm
@@ -115,7 +116,7 @@ void doubt() {}
 extern "C" __attribute__((visibility("default"))) const velo::comm::mpi_plugin* velo_mpi_plugin() {
   using namespace velo::comm;
   static const mpi_plugin table{VELO_RELEASE, "threads", start, open,   close,
-                                send,         receive,   test,  cancel, doubt};
+                                send,         receive,   test,  cancel, bound_finalize};
   return &table;
 }
 

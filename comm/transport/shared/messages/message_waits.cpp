@@ -1,5 +1,5 @@
 // Records of waits, and whether the channels agree with them.
-#include "comm/transport/shared/message_waits.hpp"
+#include "comm/transport/shared/messages/message_waits.hpp"
 
 #include "comm/transport/shared/blame.hpp"
 

@@ -1,5 +1,5 @@
 // First fit over blocks that are freed in any order.
-#include "comm/transport/shared/message_heap.hpp"
+#include "comm/transport/shared/messages/message_heap.hpp"
 
 #include <algorithm>
 #include <atomic>

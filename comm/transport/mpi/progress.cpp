@@ -1,5 +1,5 @@
-// Notices, and what outlives a group.
-#include "comm/transport/mpi/hub.hpp"
+// Notices, and requests that outlive a group.
+#include "comm/transport/mpi/progress.hpp"
 
 #include <time.h>
 
@@ -14,12 +14,12 @@ namespace {
 
 constexpr int notice_tag = 0, first_tag = 1, tags_of_group = 4;
 
-// Numbers from here on are of parts: half of what tags there are.
+// Numbers from here on are for parts of groups: half of the tags.
 std::uint64_t first_part(int most_tag) noexcept {
   return static_cast<std::uint64_t>(most_tag / tags_of_group / 2);
 }
 
-void rest(long ns) noexcept {
+void sleep_ns(long ns) noexcept {
   const timespec time{0, ns};
   nanosleep(&time, nullptr);
 }
@@ -36,31 +36,36 @@ void rest(long ns) noexcept {
 
 }  // namespace
 
-mpi_hub::mpi_hub(loaded_plugin plugin, mpi_line* line)
-    : plugin_(std::move(plugin)), line_(line), next_part_(first_part(line->most_tag)) {}
+mpi_progress::mpi_progress(loaded_plugin plugin, mpi_duplicate* duplicate)
+    : plugin_(std::move(plugin)),
+      duplicate_(duplicate),
+      next_part_(first_part(duplicate->most_tag)) {}
 
-// Of the line: nobody uses it any more.
-mpi_hub::~mpi_hub() {
-  if (!mpi().cancel(&receiving_)) static_cast<void>(incoming_.release());  // MPI's for ever
-  sweep();
-  for (remains& one : buried_) static_cast<void>(new (std::nothrow) remains(std::move(one)));
+// Runs when nobody uses the duplicate any more.
+mpi_progress::~mpi_progress() {
+  if (!mpi().cancel(&receiving_))
+    static_cast<void>(incoming_.release());  // MPI may use it for ever
+  free_completed();
+  for (orphan& one : orphans_) static_cast<void>(new (std::nothrow) orphan(std::move(one)));
 }
 
-bool mpi_hub::make(mpi_line* line, void* plugin) noexcept {
+bool mpi_progress::make(mpi_duplicate* duplicate, void* plugin) noexcept {
   try {
-    std::unique_ptr<mpi_hub> made(new mpi_hub(*static_cast<const loaded_plugin*>(plugin), line));
+    std::unique_ptr<mpi_progress> made(
+        new mpi_progress(*static_cast<const loaded_plugin*>(plugin), duplicate));
     made->incoming_ = std::make_unique<notice>();
     made->expect_notice();
-    line->keep = made.release();
-    line->drop = [](void* one) { delete static_cast<mpi_hub*>(one); };
+    duplicate->keep = made.release();
+    duplicate->drop = [](void* one) { delete static_cast<mpi_progress*>(one); };
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
 }
 
-std::shared_ptr<mpi_hub> mpi_hub::open(const std::string& folders, std::int64_t communicator,
-                                       std::int64_t timeout_ns) {
+std::shared_ptr<mpi_progress> mpi_progress::open(const std::string& folders,
+                                                 std::int64_t communicator,
+                                                 std::int64_t timeout_ns) {
   loaded_plugin plugin = load_mpi(folders);
   const mpi_plugin& mpi = *plugin.table;
   char why[128] = "";
@@ -71,47 +76,48 @@ std::shared_ptr<mpi_hub> mpi_hub::open(const std::string& folders, std::int64_t 
     if (until.is_over())
       core::fail(VELO_ERR_PEER, "group", "all processes of the job in MPI_Init",
                  core::text("not all within %.6g ms", static_cast<double>(timeout_ns) / 1e6));
-    rest(5000);
+    sleep_ns(5000);
   }
-  mpi_line* line = nullptr;
+  mpi_duplicate* duplicate = nullptr;
   for (int done = 0; done == 0;) {
-    if (!mpi.open(communicator, {make, &plugin}, &line, &done, why))
+    if (!mpi.open(communicator, {make, &plugin}, &duplicate, &done, why))
       core::fail(VELO_ERR_ARGUMENT, "desc.communicator", "a communicator of MPI",
                  core::text("%lld", static_cast<long long>(communicator)), why);
     if (done != 0) break;
     if (until.is_over())
       core::fail(VELO_ERR_PEER, "group", "all ranks of the communicator",
                  core::text("not all within %.6g ms", static_cast<double>(timeout_ns) / 1e6));
-    rest(20000);
+    sleep_ns(20000);
   }
-  return {static_cast<mpi_hub*>(line->keep), [line, &mpi](mpi_hub*) { mpi.close(line); }};
+  return {static_cast<mpi_progress*>(duplicate->keep),
+          [duplicate, &mpi](mpi_progress*) { mpi.close(duplicate); }};
 }
 
-std::uint64_t mpi_hub::add(notice_reader& reader) {
+std::uint64_t mpi_progress::add(notice_reader& reader) {
   const std::lock_guard<std::mutex> lock(lock_);
   const std::uint64_t number = next_;
-  if (number >= first_part(line_->most_tag)) fail_numbers();
+  if (number >= first_part(duplicate_->most_tag)) fail_numbers();
   readers_.emplace(number, &reader);
   ++next_;
   read_early(number, reader);
   return number;
 }
 
-std::uint64_t mpi_hub::next_part() const {
+std::uint64_t mpi_progress::next_part() const {
   const std::lock_guard<std::mutex> lock(lock_);
   return next_part_;
 }
 
-void mpi_hub::add_part(std::uint64_t number, notice_reader& reader) {
+void mpi_progress::add_part(std::uint64_t number, notice_reader& reader) {
   const std::lock_guard<std::mutex> lock(lock_);
-  if (number >= static_cast<std::uint64_t>((line_->most_tag - first_tag) / tags_of_group))
+  if (number >= static_cast<std::uint64_t>((duplicate_->most_tag - first_tag) / tags_of_group))
     fail_numbers();
   readers_.emplace(number, &reader);
   next_part_ = std::max(next_part_, number + 1);
   read_early(number, reader);
 }
 
-void mpi_hub::read_early(std::uint64_t number, notice_reader& reader) {
+void mpi_progress::read_early(std::uint64_t number, notice_reader& reader) {
   for (const notice& one : early_)
     if (one.group == number) reader.read(one);
   early_.erase(std::remove_if(early_.begin(), early_.end(),
@@ -119,18 +125,18 @@ void mpi_hub::read_early(std::uint64_t number, notice_reader& reader) {
                early_.end());
 }
 
-void mpi_hub::remove(std::uint64_t group) noexcept {
+void mpi_progress::remove(std::uint64_t group) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   readers_.erase(group);
 }
 
-int mpi_hub::tag(std::uint64_t group, int kind) noexcept {
+int mpi_progress::tag(std::uint64_t group, int kind) noexcept {
   return first_tag + static_cast<int>(group) * tags_of_group + kind;
 }
 
-void mpi_hub::poll() noexcept {
+void mpi_progress::poll() noexcept {
   const std::unique_lock<std::mutex> lock(lock_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // somebody else reads them
+  if (!lock.owns_lock()) return;  // another thread reads them
   int done = 1;
   char why[128];
   while (receiving_.word != 0 && mpi().test(&receiving_, &done, why) && done != 0) {
@@ -138,54 +144,55 @@ void mpi_hub::poll() noexcept {
     expect_notice();
     done = 0;
   }
-  if (!buried_.empty()) sweep();
+  if (!orphans_.empty()) free_completed();
 }
 
-void mpi_hub::read_notice() noexcept {
+void mpi_progress::read_notice() noexcept {
   const notice& came = *incoming_;
   const auto meant = readers_.find(came.group);
   if (meant != readers_.end()) {
     meant->second->read(came);
-  } else if (came.group >= (came.group < first_part(line_->most_tag) ? next_ : next_part_)) {
+  } else if (came.group >= (came.group < first_part(duplicate_->most_tag) ? next_ : next_part_)) {
     try {
       early_.push_back(came);
-    } catch (const std::bad_alloc&) {  // the group will wait for its deadline
+    } catch (const std::bad_alloc&) {  // the group's waits end with their timeout
     }
   }
 }
 
-void mpi_hub::expect_notice() noexcept {
+void mpi_progress::expect_notice() noexcept {
   char why[128];
-  mpi().receive(line_, incoming_.get(), sizeof *incoming_, -1, notice_tag, &receiving_, why);
+  mpi().receive(duplicate_, incoming_.get(), sizeof *incoming_, -1, notice_tag, &receiving_, why);
 }
 
-void mpi_hub::tell(const notice& one, const std::vector<int>& ranks) noexcept {
+void mpi_progress::notify(const notice& one, const std::vector<int>& ranks) noexcept {
   try {
     const auto kept = std::make_shared<notice>(one);
-    remains sent{{}, kept};
+    orphan sent{{}, kept};
     sent.requests.resize(ranks.size());
     char why[128];
     for (std::size_t i = 0; i < ranks.size(); ++i)
       if (ranks[i] != rank())
-        mpi().send(line_, kept.get(), sizeof *kept, ranks[i], notice_tag, &sent.requests[i], why);
-    bury(std::move(sent));
-  } catch (const std::bad_alloc&) {  // they will wait for their deadline
+        mpi().send(duplicate_, kept.get(), sizeof *kept, ranks[i], notice_tag, &sent.requests[i],
+                   why);
+    adopt(std::move(sent));
+  } catch (const std::bad_alloc&) {  // their waits end with their timeout
   }
 }
 
-void mpi_hub::bury(remains all) noexcept {
+void mpi_progress::adopt(orphan all) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   try {
-    buried_.push_back(std::move(all));
+    orphans_.push_back(std::move(all));
   } catch (const std::bad_alloc&) {
-    static_cast<void>(new (std::nothrow) remains(std::move(all)));  // MPI's for ever
+    static_cast<void>(new (std::nothrow) orphan(std::move(all)));  // MPI may use it for ever
   }
-  sweep();
+  free_completed();
 }
 
-void mpi_hub::sweep() noexcept {
+void mpi_progress::free_completed() noexcept {
   char why[128];
-  const auto is_done = [&](remains& one) {
+  const auto is_done = [&](orphan& one) {
     bool all = true;
     for (mpi_request& of : one.requests) {
       int done = 0;
@@ -193,17 +200,17 @@ void mpi_hub::sweep() noexcept {
     }
     return all;
   };
-  buried_.erase(std::remove_if(buried_.begin(), buried_.end(), is_done), buried_.end());
+  orphans_.erase(std::remove_if(orphans_.begin(), orphans_.end(), is_done), orphans_.end());
 }
 
-void mpi_hub::watch(const std::vector<int>& processes) {
+void mpi_progress::watch(const std::vector<int>& processes) {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!processes_.empty()) return;
   for (const int process : processes)
     processes_.emplace_back(process > 0 ? open_process(process) : -1);
 }
 
-bool mpi_hub::find_gone(rank_set& gone) const noexcept {
+bool mpi_progress::find_gone(rank_set& gone) const noexcept {
   bool any = false;
   for (std::size_t peer = 0; peer < processes_.size(); ++peer) {
     if (!processes_[peer] || !has_ended(processes_[peer].get())) continue;

@@ -1,0 +1,100 @@
+// The terms of a call: everything that must be the same on all ranks that take part.
+//
+// They are 32 bytes of plain data, which ranks compare by their signature and show when they
+// differ. Two ranks whose terms have the same signature are about to do the same, but for one
+// chance in 2^64.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "comm/pattern/pattern.hpp"
+
+namespace velo::comm {
+
+// Calls of a group that are no collectives: messages, which need not concern all ranks; groups made
+// of a group; and operators over two groups, whose steps are collectives.
+enum class other_call : std::uint8_t {
+  send,
+  receive,
+  exchange,
+  create_part,
+  shrink,
+  dispatch,
+  combine
+};
+
+// One byte that names a collective or another call. A byte from a peer may name neither.
+class call_kind {
+ public:
+  constexpr call_kind() noexcept = default;
+  constexpr call_kind(collective one) noexcept : number_(static_cast<std::uint8_t>(one)) {}
+  constexpr call_kind(other_call one) noexcept
+      : number_(static_cast<std::uint8_t>(collective_count + static_cast<std::size_t>(one))) {}
+  static constexpr call_kind numbered(int number) noexcept {
+    call_kind made;
+    made.number_ = static_cast<std::uint8_t>(number);
+    return made;
+  }
+
+  constexpr int number() const noexcept { return number_; }
+  constexpr bool is_collective() const noexcept { return number_ < collective_count; }
+  // Only of a collective.
+  constexpr const collective_traits& traits() const noexcept { return collectives[number_]; }
+  const char* name() const noexcept;
+
+  friend constexpr bool operator==(call_kind a, call_kind b) noexcept {
+    return a.number_ == b.number_;
+  }
+  friend constexpr bool operator!=(call_kind a, call_kind b) noexcept { return !(a == b); }
+
+ private:
+  std::uint8_t number_ = 0;
+};
+
+// Spreads every bit of a word over the result (the end of splitmix64).
+inline std::uint64_t mixed(std::uint64_t x) noexcept {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+// Fields that a kind does not use are 0.
+struct terms {
+  call_kind kind;
+  std::uint8_t reduction = 0;                                         // velo_reduce_op
+  std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
+  // The root; of a message the peer; of an all_to_all that is a step of another call: step_of.
+  std::uint16_t root = 0;
+  std::int64_t count = 0;  // elements
+  double scale = 0;        // of a reduction
+  // If blocks differ in size: the hash of the counts that all ranks know, or 1 where only the
+  // two ranks of a block know its count. Of a step of another call: rows.cpp.
+  std::uint64_t counts = 0;
+  static constexpr std::uint64_t of_measure = 2;       // in the barrier that begins a measurement
+  static constexpr std::uint64_t of_own_messages = 1;  // in a call of messages to the rank itself
+
+  std::uint64_t signature() const noexcept;                 // never 0
+  std::string text() const;                                 // "all_reduce of 1024 float32, sum"
+  bool has_elements_of(const terms& sent) const noexcept {  // the two sides of a message
+    return count == sent.count && in_code == sent.in_code && in_bits == sent.in_bits;
+  }
+};
+static_assert(sizeof(terms) == 32);
+
+inline std::uint64_t terms::signature() const noexcept {
+  std::uint64_t words[4];
+  std::memcpy(words, this, sizeof words);
+  const std::uint64_t all =
+      mixed(mixed(words[0] + 1) + words[1]) + mixed(mixed(words[2] + 2) + words[3]);
+  return all != 0 ? all : 1;
+}
+
+// The root field of an all_to_all that is a step of a dispatch or combine. Never 0.
+std::uint16_t step_of(other_call whole, bool weighted) noexcept;
+std::uint64_t hash_of(const std::vector<block>& blocks) noexcept;  // of their counts
+std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
+
+}  // namespace velo::comm

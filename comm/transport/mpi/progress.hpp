@@ -1,0 +1,101 @@
+// The progress engine of one communicator of MPI, which all its groups share: it receives the
+// notices by which ranks announce faults and departures, and keeps requests that outlive their
+// group.
+//
+// There is one for each communicator that a host has named. It is made with the first group and
+// kept until MPI or the communicator ends. Groups are numbered in the order in which they are made,
+// which is the same on all ranks, and each group's messages have tags of their own. One receive for
+// notices is always posted: a thread that waits in any group reads the notices that arrive, and
+// hands each to its group or keeps it for a group that is not made yet. Thread-safe.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/group/fault.hpp"
+#include "comm/transport/mpi/load.hpp"
+#include "comm/transport/shm/packet.hpp"
+
+namespace velo::comm {
+
+// An announcement of one rank to all others of a group.
+struct notice {
+  enum class what : std::int32_t {
+    left,
+    ended,   // the group, for `why`
+    waits,   // for half of its timeout, for why.culprits
+    resumed  // the wait is over
+  };
+  std::uint64_t group = 0;
+  std::int32_t from = 0;
+  what kind = what::left;
+  fault why;
+};
+
+class notice_reader {
+ public:
+  virtual ~notice_reader() = default;
+  virtual void read(const notice& one) noexcept = 0;  // under the engine's lock
+};
+
+class mpi_progress {
+ public:
+  // Waits for other ranks only while MPI is initialized and the communicator duplicated. Throws
+  // PEER if some did not come, UNSUPPORTED, IO, and as load_mpi does.
+  static std::shared_ptr<mpi_progress> open(const std::string& folders, std::int64_t communicator,
+                                            std::int64_t timeout_ns);
+  ~mpi_progress();
+  mpi_progress(const mpi_progress&) = delete;
+  mpi_progress& operator=(const mpi_progress&) = delete;
+
+  int rank() const noexcept { return duplicate_->rank; }
+  int size() const noexcept { return duplicate_->size; }
+  const mpi_plugin& mpi() const noexcept { return *plugin_.table; }
+  mpi_duplicate* duplicate() const noexcept { return duplicate_; }
+
+  // Numbers a group that is being made, and reads the notices that came for it early. Throws
+  // UNSUPPORTED when no number is left.
+  std::uint64_t add(notice_reader& reader);
+  // For a part of a group, whose ranks alone agree on a number: the largest next_part of them all.
+  std::uint64_t next_part() const;
+  void add_part(std::uint64_t number, notice_reader& reader);
+  void remove(std::uint64_t group) noexcept;
+  static int tag(std::uint64_t group, int kind) noexcept;
+
+  void poll() noexcept;  // reads the notices that have arrived
+  void notify(const notice& one, const std::vector<int>& ranks) noexcept;
+
+  // Requests without an owner, and the memory that MPI may still read or write for them.
+  struct orphan {
+    std::vector<mpi_request> requests;
+    std::shared_ptr<void> memory;
+  };
+  void adopt(orphan all) noexcept;
+
+  // Descriptors of the ranks' processes on this host, for all groups; -1: on another host.
+  void watch(const std::vector<int>& processes);
+  bool find_gone(rank_set& gone) const noexcept;
+
+ private:
+  mpi_progress(loaded_plugin plugin, mpi_duplicate* duplicate);
+  static bool make(mpi_duplicate* duplicate, void* plugin) noexcept;
+  void read_early(std::uint64_t number, notice_reader& reader);
+  void read_notice() noexcept;
+  void expect_notice() noexcept;
+  void free_completed() noexcept;
+
+  const loaded_plugin plugin_;
+  mpi_duplicate* const duplicate_;
+  mutable std::mutex lock_;
+  std::uint64_t next_ = 0, next_part_;
+  std::map<std::uint64_t, notice_reader*> readers_;
+  std::vector<notice> early_;
+  std::unique_ptr<notice> incoming_;
+  mpi_request receiving_;
+  std::vector<orphan> orphans_;
+  std::vector<descriptor> processes_;
+};
+
+}  // namespace velo::comm

@@ -1,0 +1,63 @@
+// The algorithms of a collective in shared memory: the decisions that a round makes while it runs,
+// and that explain() states in advance.
+#pragma once
+
+#include "comm/pattern/slices.hpp"
+#include "comm/transport/shared/shared_round.hpp"
+
+namespace velo::comm {
+
+// Whether all blocks have as many elements, which all ranks know.
+inline bool is_even(const operation& op) noexcept {
+  if (has_root_blocks(op.traits())) return op.terms.counts == 0;
+  return op.in_blocks.empty() && op.out_blocks.empty();
+}
+
+// The bytes that each rank posts with its mailbox if they fit; -1: the collective never uses
+// mailboxes.
+inline std::int64_t mailbox_bytes(const operation& op, int ranks) noexcept {
+  const collective_traits& traits = op.traits();
+  if (!is_even(op) || !(traits.reduces || all_take_alike(traits))) return -1;
+  return (traits.in == layout::blocks ? ranks : 1) * op.in_bytes();
+}
+
+// The bytes of the longest block that peers may read where it lies, equal on every rank; 0: the
+// collective never does so. A peer cannot find its block in an input whose blocks differ in size,
+// unless the terms tell it where.
+inline std::int64_t in_place_bytes(const operation& op, const pattern& pattern) noexcept {
+  const collective_traits& traits = pattern.traits;
+  if (traits.reduces ? traits.root != root_role::none : !all_take_alike(traits)) return 0;
+  if (traits.in == layout::blocks && !traits.reduces && !is_even(op)) return 0;
+  return pattern.longest() * op.in_size();
+}
+
+// Whether the output replaces the blocks of the input, which peers then cannot read in place.
+inline bool is_overwritten_by_blocks(const operation& op) noexcept {
+  return op.traits().in == layout::blocks && !op.reduces() && op.in == op.out;
+}
+
+// The part of this rank's input that peers read.
+inline shared_round::tensor_bytes read_by_peers(const operation& op,
+                                                const pattern& pattern) noexcept {
+  if (!pattern.gives_others()) return {op.in, 0};
+  const block last = pattern.gives(pattern.size - 1);
+  return {op.in, (last.begin + last.count) * op.in_size()};
+}
+
+// Whether every rank stages all its elements, and each rank that gets the result combines them all:
+// among two ranks, or when that is short.
+inline bool reduces_unshared(int ranks, std::int64_t bytes) {
+  constexpr std::int64_t most = 16 << 10;
+  return ranks <= 2 || bytes <= most;
+}
+
+// Otherwise each rank combines its share of a chunk. Shares begin at whole cache lines for any
+// dtype.
+inline constexpr std::int64_t share_unit = 128;
+inline std::int64_t chunk_elements(std::int64_t slot_bytes, int ranks, std::int64_t in_size,
+                                   std::int64_t out_size) {
+  return slot_bytes * ranks / (in_size * ranks + out_size) / (share_unit * ranks) * share_unit *
+         ranks;
+}
+
+}  // namespace velo::comm
