@@ -97,9 +97,7 @@ TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks w
   }
 }
 
-TEST_CASE(
-    "an entry holds one block, or where threads are several a chain of one "
-    "size") {
+TEST_CASE("an entry holds one block, or with several threads a chain of one size") {
   cache_of_blocks of;
   const auto most = thread_cache::most_chained / mib;
   std::vector<block*> put;
