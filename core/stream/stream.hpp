@@ -52,9 +52,9 @@ class stream {
   }
   void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
 
-  // Carries out a call of a C function: on an inline stream now(execution&), before this returns; on
-  // a queue the piece of work that make() returns. put(piece, enqueue) may take the call's place in
-  // some order first, and calls enqueue(), after which the piece may be gone.
+  // Carries out a call of a C function: on an inline stream now(execution&), before this returns;
+  // on a queue the piece of work that make() returns. put(piece, enqueue) may take the call's place
+  // in some order first, and calls enqueue(), after which the piece may be gone.
   struct call_mode {
     demand what = demand::computes;
     bool numbers = true;  // of work that waits: as for run_waiting
