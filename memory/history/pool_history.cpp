@@ -18,7 +18,7 @@ event make(event_kind kind, const char* memory, std::uint64_t size) noexcept {
 
 event of_block(event_kind kind, const heap& of, const block& b) noexcept {
   event e = make(kind, of.memory_of(b), b.size);
-  e.purpose = b.purpose;
+  e.purpose = b.purpose.load(std::memory_order_relaxed);
   e.lifetime = b.lifetime;
   return e;
 }
@@ -30,23 +30,14 @@ void pool_history::start(std::uint64_t events, const memory_levels& now) {
   recorded_.store(true, std::memory_order_relaxed);
 }
 
-void pool_history::add(const event& e) noexcept {
-  thread_cache* own = threads_.find();
+void pool_history::add_slowly(thread_cache* own, const event& e) noexcept {
   if (own == nullptr) {
     if (!events_.add(e)) events_.drop(e);
     return;
   }
-  if (own->page == nullptr || own->page->is_full()) own->page = events_.next_page(own->page);
+  own->page = events_.next_page(own->page);
   if (own->page != nullptr) return own->page->add(e);
   events_.drop(e);
-}
-
-// The time is taken before another thread can allocate the block, so that the events of each block
-// are in order.
-event pool_history::freed(const heap& of, const block& b) const noexcept {
-  event e = of_block(event_kind::freed, of, b);
-  e.requested = b.asked();
-  return e;
 }
 
 void pool_history::add_allocated(const char* memory, std::uint64_t size,

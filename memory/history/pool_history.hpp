@@ -26,9 +26,25 @@ class pool_history {
   past copy() const { return events_.copy(); }  // throws bad_alloc
   void leave(thread_cache& ended) noexcept { events_.leave(ended.page); }
 
-  // The event of a free, made while the block is still the caller's, for add().
-  event freed(const heap& of, const block& b) const noexcept;
-  void add(const event& e) noexcept;
+  // The event of a free, made while the block is still the caller's, for add(): its time is before
+  // another thread can allocate the block, so that the events of each block are in order.
+  static event freed(const heap& of, const block& b) noexcept {
+    event e{};
+    e.ticks = core::ticks_now();
+    e.address = reinterpret_cast<std::uintptr_t>(of.memory_of(b));
+    e.size = b.size;
+    e.requested = b.asked();
+    e.kind = event_kind::freed;
+    e.purpose = b.purpose.load(std::memory_order_relaxed);
+    e.lifetime = b.lifetime;
+    return e;
+  }
+  void add(const event& e) noexcept {
+    thread_cache* own = threads_.find();
+    if (__builtin_expect(own == nullptr || own->page == nullptr || own->page->is_full(), 0))
+      return add_slowly(own, e);
+    own->page->add(e);
+  }
 
   void add_allocated(const char* memory, std::uint64_t size, const pool_request& request) noexcept;
   void add_completed(const heap& of, const block& b) noexcept;  // a free on a stream
@@ -40,6 +56,7 @@ class pool_history {
   void annotate(const heap* of, const block* b, const char* text);
 
  private:
+  void add_slowly(thread_cache* own, const event& e) noexcept;
   void add_reserved(event_kind kind, const heap& of, std::uint64_t start,
                     std::uint64_t bytes) noexcept;
 

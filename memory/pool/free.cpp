@@ -30,7 +30,7 @@ bool pool::put_recorded(thread_cache& own, void* memory, std::uint64_t bytes) no
   const heap& from = blocks_.heap_for(VELO_LIFETIME_DEFAULT);
   block* b = nullptr;
   if (!from.find_quickly(memory, bytes, b) || !b->is(block_state::in_use)) return false;
-  const event freed = history_.freed(from, *b);
+  const event freed = pool_history::freed(from, *b);
   if (!put_cached(own, memory, bytes)) return false;
   history_.add(freed);
   return true;
@@ -52,7 +52,7 @@ bool pool::free_slowly(thread_cache* own, void* memory, std::uint64_t bytes, cor
   }
   const std::uint8_t purpose = b.purpose;
   event freed{};
-  if (is_recorded()) freed = history_.freed(blocks_.heap_of(b), b);
+  if (is_recorded()) freed = pool_history::freed(blocks_.heap_of(b), b);
   const bool pending = on != nullptr && blocks_.add_pending(b, *on, handle);
   if (own != nullptr) own->count_outside_lists(-static_cast<std::int64_t>(b.size));
   tally& counted = threads_.tally_of(own);

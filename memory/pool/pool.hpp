@@ -142,7 +142,7 @@ class pool {
   thread_caches threads_;
   pool_history history_{threads_};
   mutable pool_log log_;
-  mutable brief_lock lock_;  // guards all members, except as they state
+  alignas(64) mutable brief_lock lock_;  // guards all members, except as they state
   pool_supply supply_;
   std::unique_ptr<plain_functions> functions_;
   std::uint64_t left_ = 0;  // blocks in use, once it is closed

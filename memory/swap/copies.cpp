@@ -116,7 +116,7 @@ void swap::serve(job& first) {
   first.to == direction::out ? tier_->write(all) : tier_->read(all);
 }
 
-// The first one if there is one, else the oldest whose waits are over; nullptr: none.
+// The first copy if there is one, else the oldest whose waits are over; nullptr: none.
 swap::job* swap::take_ready(direction to, job* first) noexcept {
   const std::lock_guard<std::mutex> lock(jobs_lock_);
   std::vector<job*>& queued = jobs_[static_cast<int>(to)];
@@ -132,8 +132,8 @@ swap::job* swap::take_ready(direction to, job* first) noexcept {
   return taken;
 }
 
-// False: it ended at once. A copy behind one that failed is dropped with it, and holds the same
-// failure; so is a copy to memory that something could not leave.
+// False: the copy ended at once. A copy behind a failed one is dropped and gets the same failure;
+// so does a copy to memory whose earlier contents could not leave.
 bool swap::begin(job& taken, tier::copy& one) noexcept {
   object& o = *taken.of;
   core::failure failed;
@@ -148,7 +148,7 @@ bool swap::begin(job& taken, tier::copy& one) noexcept {
   }
   for (const auto& one : taken.room)
     if (failed.code == VELO_OK) failed = one->failed;
-  taken.room.clear();  // else jobs would hang from one another in a chain as long as a step
+  taken.room.clear();  // else jobs would own one another in a chain as long as a step
   if (failed.code != VELO_OK) {
     end(taken, failed, true);
     return false;

@@ -48,7 +48,7 @@ struct swap::discard final : core::work {
   std::shared_ptr<core::point> after[2];  // or nullptr
 };
 
-// A stream's wait for a copy, and for contents that are there unless it says otherwise.
+// A stream's wait for a copy; with `contents` a failed copy fails the stream.
 struct swap::awaited final : core::work {
   explicit awaited(std::shared_ptr<const job> of, bool contents = true)
       : work(core::demand::waits), of(std::move(of)), contents(contents) {}
@@ -185,7 +185,7 @@ void swap::drop_behind(const object_ptr& o, velo_stream stream) {
   in_->submit(std::move(piece));
 }
 
-// The failure that an object holds stands in the way of all but the same copy once more.
+// An object's failure refuses every call except the same copy again.
 void swap::require(const object& o, direction to) const {
   const bool leaves = to == direction::out;
   require_known(o);

@@ -26,7 +26,7 @@ class thread_engine final : public disk_engine {
 
   std::mutex lock_;  // guards what follows
   std::condition_variable started_, done_;
-  std::vector<disk_request*> waiting_, finished_;  // of capacity `depth`: adding asks nobody
+  std::vector<disk_request*> waiting_, finished_;  // of capacity `depth`: adding allocates nothing
   bool stopping_ = false;
   std::vector<core::native_thread> threads_;
 };

@@ -25,7 +25,7 @@ class uring_engine final : public disk_engine {
 
  private:
   io_uring ring_;
-  std::vector<disk_request*> done_here_;  // that the ring did not take; adding asks nobody
+  std::vector<disk_request*> done_here_;  // that the ring did not take; adding allocates nothing
 };
 
 // A ring that takes no more requests (the system is short of memory) leaves an entry that must not

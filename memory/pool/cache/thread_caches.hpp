@@ -84,12 +84,12 @@ class thread_caches {
 
   cache_table table_;
   const void* handle_ = nullptr;
-  level levels_[levels];
   pthread_key_t key_{};
   bool has_key_ = false;
   std::atomic<std::uint32_t> drains_{0};
   std::atomic<bool> several_{false};  // threads have caches
   thread_cache* first_ = nullptr;
+  alignas(64) level levels_[levels];  // apart from the above, since every thread writes them
   tally shared_;
 };
 

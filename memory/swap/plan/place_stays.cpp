@@ -14,7 +14,7 @@ class traces {
     left_[stay.offset] = {stay.offset + stay.bytes, number};
   }
 
-  // Takes [begin, end) out of the traces; the stays that left it.
+  // Removes [begin, end) from the traces and returns the stays that left it.
   std::vector<std::int32_t> take(std::int64_t begin, std::int64_t end) {
     std::vector<std::int32_t> found;
     auto at = left_.upper_bound(begin);

@@ -149,8 +149,7 @@ class simulation {
   }
   void end_stay(std::int32_t i) { plan_.stays[of_[i].stay].end = moment_++; }
 
-  // Buffers that nothing moves while the stage runs: used in it, too small to go, or past their
-  // last use.
+  // Buffers that stay while the stage runs: used in it, too small to move, or past their last use.
   void note_used() {
     plan_.stage_ends.push_back(step_.ends[stage_]);
     std::vector<std::int64_t> used;
@@ -210,7 +209,7 @@ class simulation {
     }
   }
 
-  // The first stage from here on that will not fit.
+  // The first stage from this one on that will not fit.
   std::int32_t first_crowded() const {
     for (std::int32_t s = stage_; s < step_.count(); ++s)
       if (crowd_[s] > budget_) return s;
@@ -251,7 +250,7 @@ class simulation {
     return relieved / crowded + 2 * std::cbrt(share);
   }
 
-  // Away and back before its next use if no stage stalls until then.
+  // Whether a buffer can be out and back before its next use if no stage stalls until then.
   bool is_punctual(std::int32_t i, std::int32_t back) const {
     return out_seconds(i) + in_seconds(i) <= clock_[back] - clock_[stage_ + 1];
   }
@@ -263,7 +262,7 @@ class simulation {
     return static_cast<double>(buffer(i).size) / options_.in_bytes_per_second;
   }
 
-  // It is not here before stage `back`.
+  // Counts a buffer as out until stage `back`.
   void relieve(std::int32_t i, std::int32_t back) {
     of_[i].absent_to = back;
     for (std::int32_t x = stage_; x < back; ++x) crowd_[x] -= buffer(i).size;
@@ -322,7 +321,7 @@ class simulation {
     plan_.transfers.push_back({action, i, after, before, now_, end, of_[i].stay});
   }
 
-  // Both links idle and the stage cannot begin: room is made whatever it costs.
+  // Both links are idle and the stage cannot begin: room is made at any cost.
   bool force_out() {
     if (!ways_.links) return false;
     if (lacking_ <= 0 && resident_ + coming_now_ <= budget_ && !waits_for_room()) return false;
@@ -399,7 +398,7 @@ class simulation {
     const std::int32_t back = next_use(i);
     return !of_[i].spared && back > stage_ && back < step_.count();
   }
-  // Seconds for a byte, that of making it again now when `now` says so, else what is known of it.
+  // Seconds for a byte of recomputing a buffer: computed now with `now`, else the last estimate.
   double price(std::int32_t i, bool now) {
     const auto size = static_cast<double>(buffer(i).size);
     if (now) {
@@ -450,7 +449,7 @@ class simulation {
   std::vector<state> of_;
   std::vector<double> prices_;  // by buffer, as found in stage priced_; `never`: not to be dropped
   std::vector<std::int32_t> priced_;
-  std::vector<std::int64_t> crowd_;    // by stage: bytes that will be there
+  std::vector<std::int64_t> crowd_;    // by stage: bytes in memory then
   std::vector<std::int32_t> crowded_;  // crowded stages from this one to before a stage
   std::vector<double> clock_;          // by stage: seconds of those before it
   std::int32_t stage_ = 0;

@@ -67,8 +67,8 @@ struct distant {
   bool here;  // it cannot be away now
 };
 
-// Buffers alive at the end of a stage that are used again, by that use; `stay`: bytes of the
-// others, which nothing would bring back.
+// Buffers alive at the end of a stage that are used again, sorted by their next use. `stay`: bytes
+// of the others, which would never be brought back.
 std::vector<distant> coming(const swap_stages& step, std::int32_t stage, std::int64_t& stay) {
   std::vector<distant> all;
   stay = 0;
@@ -86,14 +86,14 @@ std::vector<distant> coming(const swap_stages& step, std::int32_t stage, std::in
   return all;
 }
 
-// The last visit up to visit `at` that writes; the first does.
+// The last visit up to visit `at` that writes the buffer; the first visit always does.
 std::int32_t write_before(const swap_stages::buffer& b, std::int32_t at) {
   while (!b.visits[at].writes) --at;
   return at;
 }
 
-// Buffers that may be away in a stage, by their last write, before which they cannot have been
-// stored, latest first; `stay`: bytes of those that cannot be away.
+// Buffers that may be out in a stage, sorted by their last write, latest first: they cannot have
+// been stored before it. `stay`: bytes of the buffers that cannot be out.
 std::vector<distant> gone(const swap_stages& step, std::int32_t stage, std::int64_t& stay) {
   std::vector<distant> all;
   stay = 0;
