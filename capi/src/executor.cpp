@@ -77,12 +77,12 @@ template <class Work>
 velo_status together(const char* function, velo_stream stream, velo_executor executor, Work work) {
   return core::guard(function, [&] {
     auto& on = core::use<core::stream>(stream, "stream");
-    auto& what = in_use(executor);
-    if (&on.owner() != &what.owner())
+    auto& found = in_use(executor);
+    if (&on.owner() != &found.owner())
       fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
            "one of another context");
     if (!on.is_inline()) on.owner().require_can_wait("stream");
-    work(what, on);
+    work(found, on);
   });
 }
 
@@ -132,7 +132,7 @@ velo_status velo_executor_create(velo_context context, velo_schedule schedule,
     const velo_executor_desc given =
         capi::read_struct(desc, desc_size, "desc", velo_executor_desc VELO_EXECUTOR_DESC_INIT);
     capi::required(executor, "executor");
-    const std::int32_t ranks = of.value().what().ranks;
+    const std::int32_t ranks = of.value().sizes().ranks;
     if (given.rank < 0 || given.rank >= ranks)
       fail(VELO_ERR_ARGUMENT, "desc.rank", text("that of one of %d ranks", ranks),
            text("%d", given.rank));
@@ -153,12 +153,12 @@ void velo_executor_destroy(velo_executor executor) {
 
 velo_status velo_executor_run(velo_stream stream, velo_executor executor) {
   return together("velo_executor_run", stream, executor,
-                  [](sched::executor& what, core::stream& on) { what.run(on); });
+                  [](sched::executor& found, core::stream& on) { found.run(on); });
 }
 
 velo_status velo_executor_settle(velo_stream stream, velo_executor executor) {
   return together("velo_executor_settle", stream, executor,
-                  [](sched::executor& what, core::stream& on) { what.settle(on); });
+                  [](sched::executor& found, core::stream& on) { found.settle(on); });
 }
 
 velo_status velo_executor_get_stats(velo_executor executor, velo_executor_stats* stats) {

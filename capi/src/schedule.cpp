@@ -142,12 +142,12 @@ velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format form
 velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* info) {
   return core::guard("velo_schedule_get_info", [&] {
     const sched::schedule& from = schedule_of(schedule).value();
-    const sched::shape& what = from.what();
+    const sched::shape& sizes = from.sizes();
     velo_schedule_info now{};
-    now.kind = what.kind;
-    now.ranks = what.ranks;
-    now.stages = what.stages;
-    now.microbatches = what.microbatches;
+    now.kind = sizes.kind;
+    now.ranks = sizes.ranks;
+    now.stages = sizes.stages;
+    now.microbatches = sizes.microbatches;
     now.layers = from.layers() == nullptr ? 0 : from.layers()->layers();
     now.actions = from.actions();
     capi::write_struct(info, info_size, "info", now);
@@ -167,7 +167,7 @@ velo_status velo_schedule_kind_name(velo_schedule_kind kind, const char** name) 
 velo_status velo_schedule_get_stage(velo_schedule schedule, int32_t stage, velo_stage_info* info) {
   return core::guard("velo_schedule_get_stage", [&] {
     const sched::schedule& from = schedule_of(schedule).value();
-    const std::int32_t stages = from.what().stages;
+    const std::int32_t stages = from.sizes().stages;
     if (stage < 0 || stage >= stages)
       fail(VELO_ERR_ARGUMENT, "stage", text("that of one of %d stages", stages), text("%d", stage));
     capi::write_struct(info, stage_size, "info", sched::describe_stage(from, stage));
@@ -178,7 +178,7 @@ velo_status velo_schedule_get_length(velo_schedule schedule, int32_t rank, int64
   return core::guard("velo_schedule_get_length", [&] {
     const sched::schedule& from = schedule_of(schedule).value();
     capi::required(length, "length");
-    require_rank(rank, from.what().ranks);
+    require_rank(rank, from.sizes().ranks);
     *length = from.length(rank);
   });
 }
@@ -188,7 +188,7 @@ velo_status velo_schedule_get_actions(velo_schedule schedule, int32_t rank, int6
   return core::guard("velo_schedule_get_actions", [&] {
     const sched::schedule& from = schedule_of(schedule).value();
     capi::required(actions, "actions");
-    require_rank(rank, from.what().ranks);
+    require_rank(rank, from.sizes().ranks);
     const std::int64_t length = from.length(rank);
     if (first < 0 || first > length)
       fail(VELO_ERR_ARGUMENT, "first",
@@ -245,7 +245,7 @@ velo_status velo_schedule_get_violation(velo_schedule schedule, int64_t index,
     found.code = from.code;
     found.rank = from.rank;
     found.index = from.index;
-    found.action = from.what;
+    found.action = from.subject;
     core::copy_text(found.reason, sizeof found.reason, from.reason.c_str());
     capi::write_struct(violation, violation_size, "violation", found);
   });
@@ -282,7 +282,7 @@ velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
                                    velo_timeline_rank* stats) {
   return core::guard("velo_timeline_get_rank", [&] {
     const sched::timeline& from = timeline_of(timeline);
-    require_rank(rank, from.of->what().ranks);
+    require_rank(rank, from.of->sizes().ranks);
     const sched::rank_times& times = from.times.ranks[static_cast<std::size_t>(rank)];
     velo_timeline_rank now{};
     now.first = from.in_units(times.first);
@@ -298,7 +298,7 @@ velo_status velo_timeline_get_memory(velo_timeline timeline, int32_t rank,
                                      velo_timeline_memory* memory) {
   return core::guard("velo_timeline_get_memory", [&] {
     const sched::timeline& from = timeline_of(timeline);
-    require_rank(rank, from.of->what().ranks);
+    require_rank(rank, from.of->sizes().ranks);
     sched::require_listed(from);
     const sched::memory_amounts most = sched::memory_use(from, *sched::spans_of(from)).peak(rank);
     velo_timeline_memory now{};
@@ -327,7 +327,7 @@ velo_status velo_timeline_get_path(velo_timeline timeline, int64_t capacity, vel
     const auto size = static_cast<std::int64_t>(path.size());
     for (std::int64_t i = 0; i < std::min(capacity, size); ++i) {
       const sched::path_step& step = path[static_cast<std::size_t>(i)];
-      steps[i] = {step.what,
+      steps[i] = {step.done,
                   step.rank,
                   step.index,
                   from.in_units(step.when.begin),

@@ -30,11 +30,11 @@ const tuning& tuning_of(velo_tuning handle) {
 }
 
 template <class Row>
-const Row& row_of(const std::vector<Row>& rows, std::int64_t index, const char* what) {
+const Row& row_of(const std::vector<Row>& rows, std::int64_t index, const char* noun) {
   const auto count = static_cast<std::int64_t>(rows.size());
   if (index < 0 || index >= count)
     fail(VELO_ERR_ARGUMENT, "index",
-         text("that of one of %lld %s", static_cast<long long>(count), what),
+         text("that of one of %lld %s", static_cast<long long>(count), noun),
          text("%lld", static_cast<long long>(index)));
   return rows[static_cast<std::size_t>(index)];
 }

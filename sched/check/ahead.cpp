@@ -10,35 +10,37 @@ bool leads(velo_action_kind kind) {
 
 class beginnings {
  public:
-  explicit beginnings(const schedule& what)
-      : what_(what), shape_(what.what()), sent_(static_cast<std::size_t>(shape_.cells())) {
+  explicit beginnings(const schedule& pipeline)
+      : pipeline_(pipeline),
+        shape_(pipeline.sizes()),
+        sent_(static_cast<std::size_t>(shape_.cells())) {
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
-      row_reader row(what_, rank);
+      row_reader row(pipeline_, rank);
       while (!row.done() && leads(row.next().kind)) row.pass();
       cuts_.push_back(row.index());
-      row_sends_.push_back(says_sends(what_, rank));
+      row_sends_.push_back(says_sends(pipeline_, rank));
     }
     do note_sent();
     while (shorten());
   }
 
   ahead of(std::int32_t rank) const {
-    ahead made;
-    made.cut = cuts_[static_cast<std::size_t>(rank)];
-    for (row_reader row(what_, rank, made.cut); !row.done(); row.pass()) {
+    ahead result;
+    result.cut = cuts_[static_cast<std::size_t>(rank)];
+    for (row_reader row(pipeline_, rank, result.cut); !row.done(); row.pass()) {
       const action& a = row.next();
       const bool takes = has_forward(a.kind) || a.kind == VELO_ACTION_RECV_F;
       if (takes && from_another(a, rank) && sent_[before(a)])
-        made.arriving.push_back({a.stage, a.microbatch});
+        result.arriving.push_back({a.stage, a.microbatch});
     }
-    return made;
+    return result;
   }
 
  private:
   template <class Each>
   void each(std::int32_t rank, Each&& use) const {
     const std::int64_t cut = cuts_[static_cast<std::size_t>(rank)];
-    for (row_reader row(what_, rank); row.index() < cut; row.pass())
+    for (row_reader row(pipeline_, rank); row.index() < cut; row.pass())
       if (!use(row.next(), row.index())) return;
   }
 
@@ -48,7 +50,7 @@ class beginnings {
   }
   std::size_t before(const action& a) const { return cell(a.stage - 1, a.microbatch); }
   bool from_another(const action& a, std::int32_t rank) const {
-    return !shape_.begins_chain(a.stage) && what_.rank_of(a.stage - 1) != rank;
+    return !shape_.begins_chain(a.stage) && pipeline_.rank_of(a.stage - 1) != rank;
   }
 
   void note_sent() {
@@ -75,7 +77,7 @@ class beginnings {
     return shorter;
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape& shape_;
   std::vector<std::int64_t> cuts_;  // by rank
   std::vector<bool> row_sends_;     // by rank
@@ -84,8 +86,8 @@ class beginnings {
 
 }  // namespace
 
-ahead ahead_of(const schedule& what, std::int32_t rank) {
-  return beginnings(what).of(rank);
+ahead ahead_of(const schedule& pipeline, std::int32_t rank) {
+  return beginnings(pipeline).of(rank);
 }
 
 }  // namespace velo::sched

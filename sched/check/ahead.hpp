@@ -21,6 +21,6 @@ struct ahead {
   std::vector<input> arriving;  // inputs of later actions that others send ahead, in row order
 };
 
-ahead ahead_of(const schedule& what, std::int32_t rank);
+ahead ahead_of(const schedule& pipeline, std::int32_t rank);
 
 }  // namespace velo::sched

@@ -16,20 +16,20 @@ enum : std::uint8_t { used = 1, gathered = 2, released = 4, updated = 8 };
 
 class checker {
  public:
-  explicit checker(const schedule& what)
-      : what_(what),
-        shape_(what.what()),
+  explicit checker(const schedule& pipeline)
+      : pipeline_(pipeline),
+        shape_(pipeline.sizes()),
         units_(shape_.units()),
         done_(static_cast<std::size_t>(shape_.cells())),
         weights_(static_cast<std::size_t>(shape_.stages)),
         parameters_(static_cast<std::size_t>(shape_.stages)),
-        shards_(what.has(set_of(VELO_ACTION_UNSHARD) | set_of(VELO_ACTION_RESHARD))) {}
+        shards_(pipeline.has(set_of(VELO_ACTION_UNSHARD) | set_of(VELO_ACTION_RESHARD))) {}
 
   std::vector<violation> run() {
     for (std::int32_t rank = 0; rank < shape_.ranks && !full(); ++rank) check_row(rank);
     for (std::int32_t stage = 0; stage < shape_.stages && !full(); ++stage) check_complete(stage);
     if (found_.empty()) check_progress();
-    if (found_.empty() && messages_) found_ = check_sends(what_, most_violations);
+    if (found_.empty() && messages_) found_ = check_sends(pipeline_, most_violations);
     return std::move(found_);
   }
 
@@ -41,7 +41,7 @@ class checker {
   }
 
   void check_row(std::int32_t rank) {
-    row_reader row(what_, rank);
+    row_reader row(pipeline_, rank);
     for (; !row.done() && !full(); row.pass()) {
       const action& a = row.next();
       const std::int64_t at = row.index();
@@ -99,10 +99,10 @@ class checker {
   template <class Name>
   bool is_here(std::int32_t rank, std::int64_t at, const action& a, std::int32_t stage,
                Name&& name) {
-    if (what_.rank_of(stage) == rank) return true;
-    report(
-        VELO_VIOLATION_PLACEMENT, rank, at, a,
-        name() + " stands here, but the stage is on rank " + std::to_string(what_.rank_of(stage)));
+    if (pipeline_.rank_of(stage) == rank) return true;
+    report(VELO_VIOLATION_PLACEMENT, rank, at, a,
+           name() + " stands here, but the stage is on rank " +
+               std::to_string(pipeline_.rank_of(stage)));
     return false;
   }
 
@@ -188,7 +188,7 @@ class checker {
   }
 
   void check_complete(std::int32_t stage) {
-    const std::int32_t rank = what_.rank_of(stage);
+    const std::int32_t rank = pipeline_.rank_of(stage);
     if (rank < 0)
       return report(VELO_VIOLATION_PLACEMENT, -1, -1, make_action(VELO_ACTION_F, stage, 0),
                     "stage " + std::to_string(stage) + " is on no rank");
@@ -206,16 +206,16 @@ class checker {
 
   void check_progress() {
     std::vector<stuck_rank> stuck;
-    simulate(what_, ticks{}, stuck);
+    simulate(pipeline_, ticks{}, stuck);
     for (const stuck_rank& s : stuck) {
       action a;
-      what_.read(s.rank, s.index, 1, &a);
+      pipeline_.read(s.rank, s.index, 1, &a);
       report(VELO_VIOLATION_STUCK, s.rank, s.index, a,
              text_of(a) + " waits for what a rank that waits itself would make");
     }
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape shape_;
   const std::int32_t units_;
   std::vector<std::uint8_t> done_;
@@ -228,9 +228,9 @@ class checker {
 
 }  // namespace
 
-std::vector<violation> check(const schedule& what) {
-  if (is_sound_in_order(what)) return {};  // as in most schedules
-  return checker(what).run();
+std::vector<violation> check(const schedule& pipeline) {
+  if (is_sound_in_order(pipeline)) return {};  // as in most schedules
+  return checker(pipeline).run();
 }
 
 }  // namespace velo::sched

@@ -18,13 +18,13 @@ struct violation {
   velo_violation_code code;
   std::int32_t rank;   // -1: no single rank
   std::int64_t index;  // in the rank's row; -1: no action
-  action what;         // the action there, or the missing one
+  action subject;      // the action there, or the missing one
   std::string reason;
 };
 
 inline constexpr std::size_t most_violations = 1000;
 
 // Returns the violations, rank by rank in the order of rows, at most most_violations.
-std::vector<violation> check(const schedule& what);
+std::vector<violation> check(const schedule& pipeline);
 
 }  // namespace velo::sched

@@ -28,39 +28,40 @@ constexpr const char* clause_of(meaning m) {
 }
 
 struct numbers {
-  explicit numbers(const shape& what) : what(what), units(what.units()) {}
+  explicit numbers(const shape& sizes) : sizes(sizes), units(sizes.units()) {}
   // The stages that make and use the contents of a message; -1: none.
   std::int32_t maker(const action& a) const {
     if (is_send(a.kind)) return a.stage;
-    if (is_forward(a.kind)) return what.begins_chain(a.stage) ? -1 : a.stage - 1;
-    return what.ends_chain(a.stage) ? -1 : a.stage + 1;
+    if (is_forward(a.kind)) return sizes.begins_chain(a.stage) ? -1 : a.stage - 1;
+    return sizes.ends_chain(a.stage) ? -1 : a.stage + 1;
   }
   std::int32_t user(const action& a) const {
     if (!is_send(a.kind)) return a.stage;
-    if (is_forward(a.kind)) return what.ends_chain(a.stage) ? -1 : a.stage + 1;
-    return what.begins_chain(a.stage) ? -1 : a.stage - 1;
+    if (is_forward(a.kind)) return sizes.ends_chain(a.stage) ? -1 : a.stage + 1;
+    return sizes.begins_chain(a.stage) ? -1 : a.stage - 1;
   }
   std::size_t of(const action& a) const { return of(is_forward(a.kind), user(a), a.microbatch); }
   std::size_t of(bool forward, std::int32_t user, std::int32_t unit) const {
-    return static_cast<std::size_t>((forward ? 0 : what.cells()) + std::int64_t{user} * units +
+    return static_cast<std::size_t>((forward ? 0 : sizes.cells()) + std::int64_t{user} * units +
                                     unit);
   }
-  std::size_t count() const { return static_cast<std::size_t>(2 * what.cells()); }
+  std::size_t count() const { return static_cast<std::size_t>(2 * sizes.cells()); }
 
-  const shape what;
+  const shape sizes;
   const std::int32_t units;
 };
 
 // Runs the ranks until each waits, and tells where.
 class machines {
  public:
-  machines(const schedule& what, const numbers& number, meaning of)
-      : what_(what), number_(number), meaning_(of), seen_(number.count()) {
-    for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) ranks_.emplace_back(what, rank);
+  machines(const schedule& pipeline, const numbers& number, meaning of)
+      : pipeline_(pipeline), number_(number), meaning_(of), seen_(number.count()) {
+    for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank)
+      ranks_.emplace_back(pipeline, rank);
   }
 
   void run() {
-    for (std::int32_t rank = number_.what.ranks; rank-- > 0;) runnable_.push_back(rank);
+    for (std::int32_t rank = number_.sizes.ranks; rank-- > 0;) runnable_.push_back(rank);
     while (!runnable_.empty()) {
       const std::int32_t rank = runnable_.back();
       runnable_.pop_back();
@@ -76,7 +77,7 @@ class machines {
   static constexpr std::size_t none = ~std::size_t{0};
   enum : std::uint8_t { sent = 1, received = 2 };  // which sides are posted
   struct machine {
-    machine(const schedule& what, std::int32_t rank) : row(what, rank) {}
+    machine(const schedule& pipeline, std::int32_t rank) : row(pipeline, rank) {}
     row_reader row;                // passes an action once it is done
     std::int64_t announced = 0;    // actions before this index are posted
     std::size_t waits_for = none;  // a message
@@ -105,22 +106,22 @@ class machines {
     machine& me = ranks_[rank];
     const std::int64_t index = me.row.index();
     if (index < me.announced) return;
-    const std::int64_t length = what_.length(rank);
+    const std::int64_t length = pipeline_.length(rank);
     for (me.announced = index; me.announced < length; ++me.announced) {
       action a;
-      what_.read(rank, me.announced, 1, &a);
+      pipeline_.read(rank, me.announced, 1, &a);
       if (!communicates(a.kind) || (meaning_ != meaning::group && me.announced > index)) return;
       const std::size_t message = number_.of(a);
       seen_[message] |= is_send(a.kind) ? sent : received;
       const std::int32_t other =
-          what_.rank_of(is_send(a.kind) ? number_.user(a) : number_.maker(a));
+          pipeline_.rank_of(is_send(a.kind) ? number_.user(a) : number_.maker(a));
       if (other == rank || ranks_[other].waits_for != message) continue;
       ranks_[other].waits_for = none;
       runnable_.push_back(other);
     }
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const numbers& number_;
   const meaning meaning_;
   std::vector<std::uint8_t> seen_;  // by message
@@ -130,15 +131,15 @@ class machines {
 
 class checker {
  public:
-  checker(const schedule& what, std::size_t most)
-      : what_(what),
-        number_(what.what()),
+  checker(const schedule& pipeline, std::size_t most)
+      : pipeline_(pipeline),
+        number_(pipeline.sizes()),
         most_(most),
         done_(number_.count()),
         send_number_(number_.count()) {}
 
   std::vector<violation> run() {
-    for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) check_row(rank);
+    for (std::int32_t rank = 0; rank < number_.sizes.ranks; ++rank) check_row(rank);
     check_complete();
     if (found_.empty()) check_order();
     if (found_.empty())
@@ -148,7 +149,7 @@ class checker {
   }
 
  private:
-  enum : std::uint8_t { made = 1, used = 2, sent = 4, received = 8 };
+  enum : std::uint8_t { result = 1, used = 2, sent = 4, received = 8 };
 
   void report(velo_violation_code code, std::int32_t rank, std::int64_t index, const action& a,
               std::string reason) {
@@ -156,7 +157,7 @@ class checker {
   }
 
   void check_row(std::int32_t rank) {
-    for (row_reader row(what_, rank); !row.done(); row.pass()) {
+    for (row_reader row(pipeline_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       if (communicates(a.kind)) {
         check_message(rank, row.index(), a);
@@ -171,24 +172,24 @@ class checker {
   // Marks the message that an F or I uses and the one that it makes.
   void compute(bool forward, std::int32_t stage, std::int32_t unit) {
     done_[number_.of(forward, stage, unit)] |= used;
-    const bool last = forward ? number_.what.ends_chain(stage) : number_.what.begins_chain(stage);
-    if (!last) done_[number_.of(forward, forward ? stage + 1 : stage - 1, unit)] |= made;
+    const bool last = forward ? number_.sizes.ends_chain(stage) : number_.sizes.begins_chain(stage);
+    if (!last) done_[number_.of(forward, forward ? stage + 1 : stage - 1, unit)] |= result;
   }
 
   void check_message(std::int32_t rank, std::int64_t at, const action& a) {
-    if (what_.rank_of(a.stage) != rank)
+    if (pipeline_.rank_of(a.stage) != rank)
       return report(VELO_VIOLATION_PLACEMENT, rank, at, a,
                     text_of(a) + " stands here, but the stage is on rank " +
-                        std::to_string(what_.rank_of(a.stage)));
+                        std::to_string(pipeline_.rank_of(a.stage)));
     const std::int32_t maker = number_.maker(a), user = number_.user(a);
-    if (maker < 0 || user < 0 || what_.rank_of(maker) == what_.rank_of(user))
+    if (maker < 0 || user < 0 || pipeline_.rank_of(maker) == pipeline_.rank_of(user))
       return report(VELO_VIOLATION_MESSAGE, rank, at, a, text_of(a) + " has no other rank");
     std::uint8_t& done = done_[number_.of(a)];
     const std::uint8_t mine = is_send(a.kind) ? sent : received;
     if ((done & mine) != 0)
       return report(VELO_VIOLATION_MESSAGE, rank, at, a, text_of(a) + " has been done before");
     done |= mine;
-    if (is_send(a.kind) && (done & made) == 0)
+    if (is_send(a.kind) && (done & result) == 0)
       report(VELO_VIOLATION_ORDER, rank, at, a, text_of(a) + " comes before what makes it");
     if (!is_send(a.kind) && (done & used) != 0)
       report(VELO_VIOLATION_ORDER, rank, at, a, text_of(a) + " comes behind what needs it");
@@ -196,10 +197,10 @@ class checker {
 
   void check_complete() {
     for (const bool forward : {true, false}) {
-      for (std::int32_t user = 0; user < number_.what.stages; ++user) {
+      for (std::int32_t user = 0; user < number_.sizes.stages; ++user) {
         const action in = make_action(forward ? VELO_ACTION_RECV_F : VELO_ACTION_RECV_B, user, 0);
         const std::int32_t maker = number_.maker(in);
-        if (maker < 0 || what_.rank_of(maker) == what_.rank_of(user)) continue;
+        if (maker < 0 || pipeline_.rank_of(maker) == pipeline_.rank_of(user)) continue;
         for (std::int32_t unit = 0; unit < number_.units; ++unit) {
           const std::uint8_t done = done_[number_.of(forward, user, unit)];
           if ((done & sent) == 0)
@@ -210,7 +211,7 @@ class checker {
     }
   }
   void missing(const action& a) {
-    report(VELO_VIOLATION_MESSAGE, what_.rank_of(a.stage), -1, a, text_of(a) + " is missing");
+    report(VELO_VIOLATION_MESSAGE, pipeline_.rank_of(a.stage), -1, a, text_of(a) + " is missing");
   }
 
   // Numbers the sends between two ranks, and compares the receives.
@@ -218,12 +219,12 @@ class checker {
     using rank_pair = std::tuple<std::int32_t, std::int32_t, bool>;  // from, to, forward
     for (const bool sends : {true, false}) {
       std::map<rank_pair, std::int32_t> sends_of;
-      for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) {
-        for (row_reader row(what_, rank); !row.done(); row.pass()) {
+      for (std::int32_t rank = 0; rank < number_.sizes.ranks; ++rank) {
+        for (row_reader row(pipeline_, rank); !row.done(); row.pass()) {
           const action& a = row.next();
           if (!communicates(a.kind) || is_send(a.kind) != sends) continue;
-          const rank_pair of{what_.rank_of(number_.maker(a)), what_.rank_of(number_.user(a)),
-                             is_forward(a.kind)};
+          const rank_pair of{pipeline_.rank_of(number_.maker(a)),
+                             pipeline_.rank_of(number_.user(a)), is_forward(a.kind)};
           const std::int32_t number_of_send = sends_of[of]++;
           if (sends)
             send_number_[number_.of(a)] = number_of_send;
@@ -236,17 +237,17 @@ class checker {
   }
 
   void check_progress(meaning m) {
-    machines all(what_, number_, m);
+    machines all(pipeline_, number_, m);
     all.run();
-    for (std::int32_t rank = 0; rank < number_.what.ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < number_.sizes.ranks; ++rank) {
       if (all.done(rank)) continue;
       action a;
-      what_.read(rank, all.index(rank), 1, &a);
+      pipeline_.read(rank, all.index(rank), 1, &a);
       report(code_of(m), rank, all.index(rank), a, text_of(a) + clause_of(m));
     }
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const numbers number_;
   const std::size_t most_;
   std::vector<std::uint8_t> done_;         // by message
@@ -256,8 +257,8 @@ class checker {
 
 }  // namespace
 
-std::vector<violation> check_sends(const schedule& what, std::size_t most) {
-  return checker(what, most).run();
+std::vector<violation> check_sends(const schedule& pipeline, std::size_t most) {
+  return checker(pipeline, most).run();
 }
 
 }  // namespace velo::sched

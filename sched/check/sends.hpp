@@ -17,6 +17,6 @@
 namespace velo::sched {
 
 // Returns the violations of sends and receives, at most `most`. The other rules hold already.
-std::vector<violation> check_sends(const schedule& what, std::size_t most);
+std::vector<violation> check_sends(const schedule& pipeline, std::size_t most);
 
 }  // namespace velo::sched

@@ -22,26 +22,27 @@ namespace {
 
 // Adds the sends and receives that a blocking link needs, unless some rank's row states its own.
 // All ranks must decide alike, so the decision depends on the schedule and not on their rows.
-std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
-  const bool sends = what->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
-  if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return what;
-  return std::make_shared<const schedule>(lower(*what, link.start_send != nullptr));
+std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> pipeline,
+                                    const velo_link& link) {
+  const bool sends = pipeline->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
+  if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return pipeline;
+  return std::make_shared<const schedule>(lower(*pipeline, link.start_send != nullptr));
 }
 
 // Sends are started if the row states them and the link's sends may block.
-bool starts_sends(const schedule& what, const velo_link& link, std::int32_t rank) {
+bool starts_sends(const schedule& pipeline, const velo_link& link, std::int32_t rank) {
   return link.start_send != nullptr && (link.flags & VELO_LINK_WAITS) != 0 &&
-         says_sends(what, rank);
+         says_sends(pipeline, rank);
 }
 
 }  // namespace
 
-executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
+executor::executor(core::context& owner, std::shared_ptr<const schedule> pipeline,
                    const velo_executor_desc& desc, const velo_link& link,
                    const velo_executor_validation* validation)
     : owner_(owner),
-      schedule_(fit(std::move(what), link)),
-      shape_(schedule_->what()),
+      schedule_(fit(std::move(pipeline), link)),
+      shape_(schedule_->sizes()),
       desc_(desc),
       channel_(link, starts_sends(*schedule_, link, desc.rank), owner.memory()) {
   chunk_of_.assign(static_cast<std::size_t>(shape_.stages), -1);
@@ -251,7 +252,7 @@ void executor::perform(const action& a, core::stream& on) {
 
 void executor::forward(const action& a, core::stream& on) {
   if (validation_ != nullptr && forward_is_void(a, on)) return;
-  made out;
+  outputs out;
   call(desc_.forward, "desc.forward", a, view(unit_at(a.stage, a.microbatch).input), {}, on, &out,
        nullptr);
   pass_on_result(a, direction::forward, a.stage, a.microbatch, out, on);
@@ -263,13 +264,13 @@ bool executor::forward_is_void(const action& a, core::stream& on) {
   unit_state& of = unit_at(a.stage, a.microbatch);
   if (!of.void_input && !validation_->waits()) return false;
   of.void_output = true;
-  pass_on_result(a, direction::forward, a.stage, a.microbatch, made{}, on);
+  pass_on_result(a, direction::forward, a.stage, a.microbatch, outputs{}, on);
   return true;
 }
 
 void executor::backward(velo_executor_fn function, const char* field, const action& a,
                         core::stream& on) {
-  made out;
+  outputs out;
   call(function, field, a, view(unit_at(a.stage, a.microbatch).gradient), {}, on, &out, nullptr);
   pass_on_result(a, direction::backward, a.stage, a.microbatch, out, on);
 }
@@ -283,7 +284,7 @@ void executor::fused_pair(const action& a, core::stream& on) {
     backward(desc_.backward, "desc.backward", b, on);
     return clear(of_backward, on);
   }
-  made out, other_out;
+  outputs out, other_out;
   call(desc_.fused, "desc.fused", a, view(unit_at(a.stage, a.microbatch).input),
        view(of_backward.gradient), on, &out, &other_out);
   pass_on_result(f, direction::forward, f.stage, f.microbatch, out, on);
@@ -292,30 +293,30 @@ void executor::fused_pair(const action& a, core::stream& on) {
 }
 
 void executor::call(velo_executor_fn function, const char* field, const action& a,
-                    velo_tensors inputs, velo_tensors other_inputs, core::stream& on, made* out,
-                    made* other_out) {
-  velo_executor_call what = VELO_EXECUTOR_CALL_INIT;
-  what.rank = desc_.rank;
-  what.action = a;
-  what.stream = core::handle_of(on);
-  what.inputs = inputs;
-  what.other_inputs = other_inputs;
-  if (out != nullptr) what.outputs = out->tensors;
-  if (other_out != nullptr) what.other_outputs = other_out->tensors;
-  const auto who = [&] { return text("%s of rank %d", text_of(a).c_str(), desc_.rank); };
+                    velo_tensors inputs, velo_tensors other_inputs, core::stream& on, outputs* out,
+                    outputs* other_out) {
+  velo_executor_call request = VELO_EXECUTOR_CALL_INIT;
+  request.rank = desc_.rank;
+  request.action = a;
+  request.stream = core::handle_of(on);
+  request.inputs = inputs;
+  request.other_inputs = other_inputs;
+  if (out != nullptr) request.outputs = out->tensors;
+  if (other_out != nullptr) request.other_outputs = other_out->tensors;
+  const auto caller = [&] { return text("%s of rank %d", text_of(a).c_str(), desc_.rank); };
   const std::uint32_t before = core::records_written();
   velo_status status = VELO_OK;
   try {
-    status = function(desc_.user, &what);
+    status = function(desc_.user, &request);
   } catch (...) {
-    core::fail_foreign(field, who());
+    core::fail_foreign(field, caller());
   }
-  if (status != VELO_OK) core::fail_returned(field, status, who(), before);
-  if (out != nullptr) out->take(what.output_count, "call.output_count");
-  if (other_out != nullptr) other_out->take(what.other_output_count, "call.other_output_count");
+  if (status != VELO_OK) core::fail_returned(field, status, caller(), before);
+  if (out != nullptr) out->take(request.output_count, "call.output_count");
+  if (other_out != nullptr) other_out->take(request.other_output_count, "call.other_output_count");
 }
 
-void executor::made::take(std::int64_t given, const char* named) {
+void executor::outputs::take(std::int64_t given, const char* named) {
   if (given < 0 || given > VELO_EXECUTOR_TENSORS)
     fail(VELO_ERR_FOREIGN, named, text("0 to %d", VELO_EXECUTOR_TENSORS),
          text("%lld", static_cast<long long>(given)));
@@ -325,7 +326,7 @@ void executor::made::take(std::int64_t given, const char* named) {
 
 // Refuses outputs that are filled in but not counted, or the reverse: the receiving host would read
 // tensors that do not exist.
-void executor::made::require_all_counted() const {
+void executor::outputs::require_all_counted() const {
   const auto is_filled_in = [](const velo_tensor& one) {
     return one.data != nullptr || one.shape != nullptr || one.dtype.bits != 0;
   };

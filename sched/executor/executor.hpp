@@ -30,7 +30,7 @@ namespace velo::sched {
 class executor {
  public:
   // Throws NULL for a function that the row needs and desc lacks. validation may be null.
-  executor(core::context& owner, std::shared_ptr<const schedule> what,
+  executor(core::context& owner, std::shared_ptr<const schedule> pipeline,
            const velo_executor_desc& desc, const velo_link& link,
            const velo_executor_validation* validation);
   ~executor();
@@ -53,7 +53,7 @@ class executor {
     bool has_input = false, has_gradient = false;
     bool void_input = false, void_output = false;
   };
-  struct made {  // outputs of a function of the host
+  struct outputs {  // outputs of a function of the host
     velo_tensor tensors[VELO_EXECUTOR_TENSORS] = {};
     velo_tensor
         beyond[VELO_EXECUTOR_TENSORS];  // room for a host that fills in more, which is refused
@@ -83,7 +83,7 @@ class executor {
   bool forward_is_void(const action& a, core::stream& on);
   void fused_pair(const action& a, core::stream& on);
   void call(velo_executor_fn function, const char* field, const action& a, velo_tensors inputs,
-            velo_tensors other_inputs, core::stream& on, made* out, made* other_out);
+            velo_tensors other_inputs, core::stream& on, outputs* out, outputs* other_out);
 
   // executor_messages.cpp
   void await_input(const action& a, std::int32_t stage, std::int32_t unit);
@@ -91,11 +91,11 @@ class executor {
   void await(const action& a, std::int32_t maker, const bool& there);
   void deliver(const message_tag& of, message_ptr given);
   void pass_on_result(const action& maker, direction toward, std::int32_t stage, std::int32_t unit,
-                      const made& out, core::stream& on);
+                      const outputs& out, core::stream& on);
   void send(direction toward, std::int32_t stage, std::int32_t unit, core::stream& on);
   void finish_sends();
   void clear(unit_state& done, core::stream& on);
-  void release(message_ptr& what);
+  void release(message_ptr& body);
   void forget_all() noexcept;
 
   core::context& owner_;

@@ -61,7 +61,7 @@ void executor::deliver(const message_tag& of, message_ptr given) {
 }
 
 void executor::pass_on_result(const action& maker, direction toward, std::int32_t stage,
-                              std::int32_t unit, const made& out, core::stream& on) {
+                              std::int32_t unit, const outputs& out, core::stream& on) {
   const bool is_forward = toward == direction::forward;
   if (is_forward ? shape_.ends_chain(stage) : shape_.begins_chain(stage)) return;
   out.require_all_counted();
@@ -76,35 +76,35 @@ void executor::pass_on_result(const action& maker, direction toward, std::int32_
 void executor::send(direction toward, std::int32_t stage, std::int32_t unit, core::stream& on) {
   const bool is_forward = toward == direction::forward;
   unit_state& from = unit_at(stage, unit);
-  message_ptr& what = is_forward ? from.output : from.input_gradient;
-  if (what != nullptr && !on.is_inline()) on.synchronize();
+  message_ptr& body = is_forward ? from.output : from.input_gradient;
+  if (body != nullptr && !on.is_inline()) on.synchronize();
   channel_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1),
-                {toward, stage, unit, from.void_output}, what.get());
+                {toward, stage, unit, from.void_output}, body.get());
   if (channel_.starts())
-    leaving_.push_back(std::move(what));
+    leaving_.push_back(std::move(body));
   else
-    release(what);
+    release(body);
 }
 
 void executor::finish_sends() {
   if (leaving_.empty()) return;
   channel_.finish();
-  for (message_ptr& what : leaving_) release(what);
+  for (message_ptr& body : leaving_) release(body);
   leaving_.clear();
 }
 
-void executor::release(message_ptr& what) {
-  if (what == nullptr) return;
-  if (what->received) {
-    channel_.give_back(*what);
+void executor::release(message_ptr& body) {
+  if (body == nullptr) return;
+  if (body->received) {
+    channel_.give_back(*body);
   } else if (desc_.released != nullptr) {
     try {
-      desc_.released(desc_.user, &what->from);
+      desc_.released(desc_.user, &body->from);
     } catch (...) {
       core::fail_foreign("desc.released", "the host");
     }
   }
-  what = nullptr;
+  body = nullptr;
 }
 
 // Work that the host queued may still read the inputs, so the stream is synchronized first.
@@ -120,9 +120,9 @@ void executor::clear(unit_state& done, core::stream& on) {
 void executor::forget_all() noexcept {
   leaving_.clear();
   for (unit_state& one : units_) {
-    for (message_ptr* what : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
-      if (*what != nullptr) channel_.give_back(**what);
-      what->reset();
+    for (message_ptr* body : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
+      if (*body != nullptr) channel_.give_back(**body);
+      body->reset();
     }
     one.has_input = one.has_gradient = one.void_input = one.void_output = false;
   }

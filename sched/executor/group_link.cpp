@@ -17,8 +17,8 @@ comm::group& group_of(void* user) {
 comm::caller caller_of(comm::group& of) {
   return {of.owner(), of.rank(), of.size()};
 }
-void submit(comm::group& of, const comm::message_batch& what) {
-  of.submit(of.owner().inline_stream(), what);
+void submit(comm::group& of, const comm::message_batch& batch) {
+  of.submit(of.owner().inline_stream(), batch);
 }
 
 // call: comm::send_call, comm::start_call or comm::receive_call.
@@ -45,10 +45,10 @@ velo_status send(void* user, std::int32_t to, const void* bytes, std::uint64_t s
 velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** bytes) {
   return core::guard("velo_link.borrow", [&] {
     comm::group& of = group_of(user);
-    const comm::message_batch what =
+    const comm::message_batch batch =
         comm::borrow_call(caller_of(of), from, static_cast<std::int64_t>(size));
-    submit(of, what);
-    *bytes = what.messages[0].block;
+    submit(of, batch);
+    *bytes = batch.messages[0].block;
   });
 }
 
@@ -63,28 +63,28 @@ const void* group_of_link(const velo_link& link) noexcept {
 }
 
 velo_link link_over(comm::group& of) {
-  velo_link made = VELO_LINK_INIT;
-  made.flags = VELO_LINK_WAITS;
-  made.user = core::handle_of(of);
-  made.send = &send;
-  made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
+  velo_link result = VELO_LINK_INIT;
+  result.flags = VELO_LINK_WAITS;
+  result.user = core::handle_of(of);
+  result.send = &send;
+  result.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
     return pass("velo_link.receive", user, from, bytes, size, comm::receive_call);
   };
-  made.abort = [](void* user, const char* why) {
+  result.abort = [](void* user, const char* why) {
     if (lives(user)) group_of(user).abort(why);
   };
-  if (!of.starts_messages()) return made;
-  made.start_send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
+  if (!of.starts_messages()) return result;
+  result.start_send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
     return pass("velo_link.start_send", user, to, const_cast<void*>(bytes), size, comm::start_call);
   };
-  made.finish = [](void* user) {
+  result.finish = [](void* user) {
     return core::guard("velo_link.finish", [&] { submit(group_of(user), comm::finish_call()); });
   };
-  made.borrow = &borrow;
-  made.give_back = [](void* user, void* bytes) {  // gone with the group
+  result.borrow = &borrow;
+  result.give_back = [](void* user, void* bytes) {  // gone with the group
     if (lives(user)) comm::message_heap::free_block(static_cast<char*>(bytes));
   };
-  return made;
+  return result;
 }
 
 }  // namespace velo::sched

@@ -78,12 +78,12 @@ struct end_of {
 
 template <std::uintptr_t Block>
 velo_link link_of(void* user) {
-  velo_link made = VELO_LINK_INIT;
-  made.user = user;
-  made.send = &end_of<Block>::send;
-  made.receive = &end_of<Block>::receive;
-  made.abort = &end_of<Block>::abort;
-  return made;
+  velo_link result = VELO_LINK_INIT;
+  result.user = user;
+  result.send = &end_of<Block>::send;
+  result.receive = &end_of<Block>::receive;
+  result.abort = &end_of<Block>::abort;
+  return result;
 }
 
 }  // namespace
@@ -107,14 +107,14 @@ class mailbox::queue {
     const std::uint64_t at = tail_.load(std::memory_order_relaxed) % segment_entries;
     std::unique_ptr<segment> more;
     if (at + 1 == segment_entries) more = std::make_unique<segment>();
-    entry& made = last_->entries[at];
-    made.memory = size > short_size ? static_cast<unsigned char*>(::operator new(size)) : nullptr;
-    if (size > 0) std::memcpy(size > short_size ? made.memory : made.bytes, bytes, size);
+    entry& result = last_->entries[at];
+    result.memory = size > short_size ? static_cast<unsigned char*>(::operator new(size)) : nullptr;
+    if (size > 0) std::memcpy(size > short_size ? result.memory : result.bytes, bytes, size);
     if (more != nullptr) {
       last_->next = more.get();
       last_ = more.release();
     }
-    made.filled.store(size + 1, std::memory_order_release);
+    result.filled.store(size + 1, std::memory_order_release);
     tail_.fetch_add(1, std::memory_order_acq_rel);
   }
 

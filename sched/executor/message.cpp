@@ -48,7 +48,7 @@ bool same(const form& a, const form& b) {
 }
 
 form form_of(const velo_tensor* tensors, std::int64_t count) {
-  form made;
+  form result;
   for (std::int64_t i = 0; i < count; ++i) {
     const text name("outputs[%lld]", static_cast<long long>(i));
     const velo_tensor& from = tensors[i];
@@ -65,9 +65,9 @@ form form_of(const velo_tensor* tensors, std::int64_t count) {
     std::uint64_t bytes = 0;
     if (!count_bytes(one, bytes))
       fail(VELO_ERR_SHAPE, name, "a tensor of at most 2^40 bytes", "a larger one");
-    made.push_back(one);
+    result.push_back(one);
   }
-  return made;
+  return result;
 }
 
 std::uint64_t bytes_of(const tensor_form& of) {
@@ -79,33 +79,33 @@ std::uint64_t bytes_of(const tensor_form& of) {
 
 message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, const action& from) {
   if (count == 0) return nullptr;
-  auto made = std::make_unique<message>();
-  made->what = std::make_shared<const form>(form_of(tensors, count));
-  made->from = from;
+  auto result = std::make_unique<message>();
+  result->common_form = std::make_shared<const form>(form_of(tensors, count));
+  result->from = from;
   for (std::int64_t i = 0; i < count; ++i) {
     velo_tensor one = tensors[i];
-    one.shape = (*made->what)[static_cast<std::size_t>(i)].shape;
+    one.shape = (*result->common_form)[static_cast<std::size_t>(i)].shape;
     one.strides = nullptr;
-    made->tensors.push_back(one);
+    result->tensors.push_back(one);
   }
-  return made;
+  return result;
 }
 
-message_ptr empty_message(std::shared_ptr<const form> what) {
+message_ptr empty_message(std::shared_ptr<const form> common_form) {
   alignas(alignment) static char nothing[alignment];  // where tensors without bytes are
-  auto made = std::make_unique<message>();
-  made->what = std::move(what);
-  made->received = true;
-  for (const tensor_form& of : *made->what) {
+  auto result = std::make_unique<message>();
+  result->common_form = std::move(common_form);
+  result->received = true;
+  for (const tensor_form& of : *result->common_form) {
     velo_tensor one{};
     one.data = nothing;
     one.device.type = VELO_DEVICE_CPU;
     one.ndim = of.ndim;
     one.dtype = of.dtype;
     one.shape = of.shape;
-    made->tensors.push_back(one);
+    result->tensors.push_back(one);
   }
-  return made;
+  return result;
 }
 
 }  // namespace velo::sched

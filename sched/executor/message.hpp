@@ -32,8 +32,8 @@ form form_of(const velo_tensor* tensors, std::int64_t count);
 std::uint64_t bytes_of(const tensor_form& of);
 
 struct message {
-  std::shared_ptr<const form> what;
-  std::vector<velo_tensor> tensors;  // shapes are those of `what`
+  std::shared_ptr<const form> common_form;
+  std::vector<velo_tensor> tensors;  // shapes are those of `common_form`
   bool received = false;             // else the host's
   std::uint32_t owned = 0;           // bits by tensor: received into memory of the executor
   std::uint32_t borrowed = 0;        // bits by tensor: borrowed from the link
@@ -46,6 +46,6 @@ using message_ptr = std::unique_ptr<message>;
 // A message of the host's tensors; null if there are none.
 message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, const action& from);
 // A received message of a form. Tensors without bytes are complete; the others have no memory yet.
-message_ptr empty_message(std::shared_ptr<const form> what);
+message_ptr empty_message(std::shared_ptr<const form> common_form);
 
 }  // namespace velo::sched

@@ -49,10 +49,10 @@ void call_link(const char* function, std::int32_t peer, Call&& call) {
 
 struct stage_channel::header {
   std::uint32_t mark;
-  contents what;
+  contents holds;
   direction toward;
   std::int32_t stage, unit;
-  std::uint32_t tensors;
+  std::uint32_t tensor_count;
 };
 
 stage_channel::stage_channel(const velo_link& link, bool starts, core::memory_source& memory)
@@ -94,50 +94,50 @@ void stage_channel::abort(const char* why) noexcept {
   }
 }
 
-void stage_channel::send(std::int32_t to, const message_tag& of, const message* what) {
+void stage_channel::send(std::int32_t to, const message_tag& of, const message* body) {
   header h{magic,     of.is_void ? contents::nothing : contents::no_tensors,
            of.toward, of.stage,
            of.unit,   0};
   std::shared_ptr<const form>* last = nullptr;
-  if (what != nullptr) {
+  if (body != nullptr) {
     last = &sent_[{static_cast<std::int32_t>(of.toward), of.stage}];
-    h.what =
-        *last != nullptr && same(**last, *what->what) ? contents::same_form : contents::new_form;
-    h.tensors = static_cast<std::uint32_t>(what->what->size());
+    h.holds = *last != nullptr && same(**last, *body->common_form) ? contents::same_form
+                                                                   : contents::new_form;
+    h.tensor_count = static_cast<std::uint32_t>(body->common_form->size());
   }
   pass(to, starts_ ? &under_way_.emplace_back(h) : &h, sizeof h);
-  if (what == nullptr) return;
-  if (h.what == contents::new_form) {
-    *last = what->what;
+  if (body == nullptr) return;
+  if (h.holds == contents::new_form) {
+    *last = body->common_form;
     pass(to, (*last)->data(), (*last)->size() * sizeof(tensor_form));
   }
-  for (std::size_t i = 0; i < what->tensors.size(); ++i) {
-    const velo_tensor& from = what->tensors[i];
-    const std::uint64_t bytes = bytes_of((*what->what)[i]);
+  for (std::size_t i = 0; i < body->tensors.size(); ++i) {
+    const velo_tensor& from = body->tensors[i];
+    const std::uint64_t bytes = bytes_of((*body->common_form)[i]);
     if (bytes > 0) pass(to, static_cast<const unsigned char*>(from.data) + from.byte_offset, bytes);
   }
 }
 
 void stage_channel::receive_form(std::int32_t from, const header& of,
                                  std::shared_ptr<const form>& into) {
-  if (of.what == contents::new_form) {
-    auto made = std::make_shared<form>(of.tensors);
-    receive_bytes(from, made->data(), made->size() * sizeof(tensor_form));
-    into = std::move(made);
+  if (of.holds == contents::new_form) {
+    auto result = std::make_shared<form>(of.tensor_count);
+    receive_bytes(from, result->data(), result->size() * sizeof(tensor_form));
+    into = std::move(result);
   }
-  if (into == nullptr || into->size() != of.tensors)
+  if (into == nullptr || into->size() != of.tensor_count)
     fail(VELO_ERR_PEER, "link", "sizes before the first tensors", text("none from rank %d", from));
 }
 
 message_tag stage_channel::receive(std::int32_t from, message_ptr& into) {
   header h{};
   receive_bytes(from, &h, sizeof h);
-  if (h.mark != magic || h.what > contents::new_form || h.tensors > VELO_EXECUTOR_TENSORS ||
+  if (h.mark != magic || h.holds > contents::new_form || h.tensor_count > VELO_EXECUTOR_TENSORS ||
       (h.toward != direction::forward && h.toward != direction::backward))
     fail(VELO_ERR_PEER, "link", "a message of an executor", text("another from rank %d", from));
-  const message_tag of{h.toward, h.stage, h.unit, h.what == contents::nothing};
+  const message_tag of{h.toward, h.stage, h.unit, h.holds == contents::nothing};
   into = nullptr;
-  if (h.what < contents::same_form) return of;
+  if (h.holds < contents::same_form) return of;
   std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.toward), h.stage}];
   receive_form(from, h, last);
   into = empty_message(last);  // the caller gives its memory back, also after a failure below
@@ -147,7 +147,7 @@ message_tag stage_channel::receive(std::int32_t from, message_ptr& into) {
 
 // Receives a tensor into memory borrowed from the link, or into memory of its own.
 void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t i) {
-  const std::uint64_t bytes = bytes_of((*into.what)[i]);
+  const std::uint64_t bytes = bytes_of((*into.common_form)[i]);
   if (bytes == 0) return;
   if (void* const borrowed = borrow(from, bytes); borrowed != nullptr) {
     into.tensors[i].data = borrowed;
@@ -161,18 +161,19 @@ void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t
   receive_bytes(from, into.tensors[i].data, bytes);
 }
 
-void stage_channel::give_back(message& what) noexcept {
-  for (std::size_t i = 0; what.owned >> i != 0; ++i)
-    if ((what.owned >> i & 1) != 0) memory_.give(what.tensors[i].data, bytes_of((*what.what)[i]));
-  what.owned = 0;
-  for (std::size_t i = 0; what.borrowed >> i != 0; ++i) {
-    if ((what.borrowed >> i & 1) == 0) continue;
+void stage_channel::give_back(message& body) noexcept {
+  for (std::size_t i = 0; body.owned >> i != 0; ++i)
+    if ((body.owned >> i & 1) != 0)
+      memory_.give(body.tensors[i].data, bytes_of((*body.common_form)[i]));
+  body.owned = 0;
+  for (std::size_t i = 0; body.borrowed >> i != 0; ++i) {
+    if ((body.borrowed >> i & 1) == 0) continue;
     try {
-      link_.give_back(link_.user, what.tensors[i].data);
+      link_.give_back(link_.user, body.tensors[i].data);
     } catch (...) {  // there is no caller to report it to
     }
   }
-  what.borrowed = 0;
+  body.borrowed = 0;
 }
 
 }  // namespace velo::sched

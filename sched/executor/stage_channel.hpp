@@ -39,12 +39,12 @@ class stage_channel {
 
   const velo_link& link() const { return link_; }
   bool starts() const { return starts_; }
-  // what: null for a message without tensors, as it is if `of` is void.
-  void send(std::int32_t to, const message_tag& of, const message* what);
+  // body: null for a message without tensors, as it is if `of` is void.
+  void send(std::int32_t to, const message_tag& of, const message* body);
   void finish();
   message_tag receive(std::int32_t from,
                       message_ptr& into);  // its memory is returned by `give_back`
-  void give_back(message& what) noexcept;
+  void give_back(message& body) noexcept;
 
   // Plain bytes, whose number the other side knows. They throw the failure that the link recorded.
   void send_bytes(std::int32_t to, const void* bytes, std::uint64_t size);

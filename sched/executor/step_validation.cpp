@@ -16,11 +16,11 @@ using core::text;
 namespace {
 
 // Calls a function of the host. who: the caller, for the failure record.
-template <class Call, class Who>
-void call(const char* field, Call&& function, Who&& who) {
+template <class Call, class Caller>
+void call(const char* field, Call&& function, Caller&& caller) {
   const std::uint32_t before = core::records_written();
   const velo_status status = core::call_host(field, function);
-  if (status != VELO_OK) core::fail_returned(field, status, who(), before);
+  if (status != VELO_OK) core::fail_returned(field, status, caller(), before);
 }
 template <class Call>
 void call(const char* field, std::int32_t rank, Call&& function) {
@@ -37,9 +37,9 @@ bool same_bits(double a, double b) {
 }
 
 // The OPTIMIZER actions at the end of the row.
-std::vector<action> updates_of(const schedule& what, std::int32_t rank) {
+std::vector<action> updates_of(const schedule& pipeline, std::int32_t rank) {
   std::vector<action> found;
-  for (row_reader row(what, rank); !row.done(); row.pass()) {
+  for (row_reader row(pipeline, rank); !row.done(); row.pass()) {
     const action& a = row.next();
     if (a.kind == VELO_ACTION_OPTIMIZER)
       found.push_back(a);
@@ -56,16 +56,16 @@ std::vector<action> updates_of(const schedule& what, std::int32_t rank) {
 }  // namespace
 
 step_validation::step_validation(const velo_executor_validation& desc, void* user,
-                                 const schedule& what, std::int32_t rank)
+                                 const schedule& pipeline, std::int32_t rank)
     : desc_(desc),
       user_(user),
       rank_(rank),
-      ranks_(what.what().ranks),
-      ahead_(ahead_of(what, rank)),
+      ranks_(pipeline.sizes().ranks),
+      ahead_(ahead_of(pipeline, rank)),
       taken_(static_cast<std::size_t>(ranks_)),
       states_(static_cast<std::size_t>(ranks_) * desc.state_size) {
   for (std::int32_t each = 0; each < ranks_; ++each) {
-    std::vector<action> its = updates_of(what, each);
+    std::vector<action> its = updates_of(pipeline, each);
     if (each == rank) updates_ = std::move(its);
   }
 }

@@ -30,7 +30,7 @@ class step_validation {
  public:
   // Throws ARGUMENT for a row that does not end with OPTIMIZER actions. user: the argument of the
   // functions.
-  step_validation(const velo_executor_validation& desc, void* user, const schedule& what,
+  step_validation(const velo_executor_validation& desc, void* user, const schedule& pipeline,
                   std::int32_t rank);
 
   const ahead& before_it() const { return ahead_; }

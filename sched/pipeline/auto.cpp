@@ -60,11 +60,11 @@ class search {
     one.group = wanted_.ranks;
     return one;
   }
-  void keep(schedule made, double makespan) {
+  void keep(schedule result, double makespan) {
     if (found_ && makespan >= shortest_) return;
     found_ = true;
     shortest_ = makespan;
-    best_ = std::move(made);
+    best_ = std::move(result);
   }
 
   // The cap in shares of stages; below 0 if one unit of a rank's own chunks does not fit.
@@ -85,25 +85,25 @@ class search {
     request one = with(of.chunks);
     one.cap = cap_;
     try {
-      schedule made = of.make(one);
-      const ticks scale = ticks_of(wanted_.costs, made.what(), made.actions());
+      schedule result = of.make(one);
+      const ticks scale = ticks_of(wanted_.costs, result.sizes(), result.actions());
       std::vector<stuck_rank> stuck;
-      const simulation times = simulate(made, scale, stuck);
+      const simulation times = simulate(result, scale, stuck);
       std::int64_t peak = 0;
       for (const rank_times& rank : times.ranks) peak = std::max(peak, rank.peak);
-      if (scale.in_microbatches(peak, made.what()) > cap_) return;
+      if (scale.in_microbatches(peak, result.sizes()) > cap_) return;
       const double makespan = scale.value(times.makespan());
-      keep(std::move(made), makespan);
+      keep(std::move(result), makespan);
     } catch (const core::failure& refused) {
       if (refused.code != VELO_ERR_ARGUMENT) throw;  // no such schedule of this size
     }
   }
 
   void try_policies(std::int32_t chunks, const placement& stages) {
-    const shape what = shape_of(with(chunks));
-    shape few = what;
-    few.microbatches = std::min(what.microbatches, 2 * what.ranks);
-    const ticks scale = ticks_of(wanted_.costs, what, 3 * what.cells());
+    const shape sizes = shape_of(with(chunks));
+    shape few = sizes;
+    few.microbatches = std::min(sizes.microbatches, 2 * sizes.ranks);
+    const ticks scale = ticks_of(wanted_.costs, sizes, 3 * sizes.cells());
     const std::int64_t room = room_in(stages, scale);
     if (room < 0) return;
     std::vector<std::pair<std::int64_t, policy>> tried;
@@ -123,17 +123,17 @@ class search {
       limit = static_cast<std::int64_t>(std::ceil(shortest_ * scale.unit));
     const policy* winner = nullptr;
     for (const auto& [span, one] : tried) {
-      if ((work_ += 3 * what.cells()) > most_work) break;
-      const ordered made = order_by(one, what, scale, stages, room, limit, false);
-      if (!made.done || (found_ && scale.value(made.makespan) >= shortest_)) continue;
+      if ((work_ += 3 * sizes.cells()) > most_work) break;
+      const ordered result = order_by(one, sizes, scale, stages, room, limit, false);
+      if (!result.done || (found_ && scale.value(result.makespan) >= shortest_)) continue;
       winner = &one;
       found_ = true;
-      shortest_ = scale.value(made.makespan);
-      limit = made.makespan;
+      shortest_ = scale.value(result.makespan);
+      limit = result.makespan;
     }
     if (winner == nullptr) return;
-    auto rows = order_by(*winner, what, scale, stages, room, limit + 1, true).rows;
-    best_ = {what, stages, {rows.begin(), rows.end()}};
+    auto rows = order_by(*winner, sizes, scale, stages, room, limit + 1, true).rows;
+    best_ = {sizes, stages, {rows.begin(), rows.end()}};
   }
 
   const request wanted_;

@@ -20,13 +20,13 @@ const char* noun_of(double count) {
 
 // A search counts stages as if all were alike. What an order holds if they are not is known only
 // afterwards.
-void require_cap(const request& wanted, const schedule& made) {
-  const ticks scale = ticks_of(wanted.costs, made.what(), made.actions());
+void require_cap(const request& wanted, const schedule& result) {
+  const ticks scale = ticks_of(wanted.costs, result.sizes(), result.actions());
   std::vector<stuck_rank> stuck;
   std::int64_t peak = 0;
-  for (const rank_times& rank : simulate(made, scale, stuck).ranks)
+  for (const rank_times& rank : simulate(result, scale, stuck).ranks)
     peak = std::max(peak, rank.peak);
-  const double holds = scale.in_microbatches(peak, made.what());
+  const double holds = scale.in_microbatches(peak, result.sizes());
   if (holds > wanted.cap)
     fail(VELO_ERR_ARGUMENT, "desc.cap",
          text("room in which an order is found; the one found holds %g %s", holds, noun_of(holds)),
@@ -34,25 +34,25 @@ void require_cap(const request& wanted, const schedule& made) {
 }
 
 // Appends OPTIMIZER actions to the rows.
-schedule with_updates(const schedule& what) {
-  if (what.actions() > most_listed)
+schedule with_updates(const schedule& pipeline) {
+  if (pipeline.actions() > most_listed)
     fail(VELO_ERR_ARGUMENT, "desc.flags",
          text("OPTIMIZER behind at most %lld actions", static_cast<long long>(most_listed)),
-         text("%lld", static_cast<long long>(what.actions())));
+         text("%lld", static_cast<long long>(pipeline.actions())));
   placement stages;
   std::vector<row> rows;
-  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
-    stages.push_back(what.stages_of(rank));
-    const std::int64_t length = what.length(rank);
+  for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {
+    stages.push_back(pipeline.stages_of(rank));
+    const std::int64_t length = pipeline.length(rank);
     std::vector<action> all(static_cast<std::size_t>(length));
-    what.read(rank, 0, length, all.data());
+    pipeline.read(rank, 0, length, all.data());
     for (const std::int32_t stage : stages.back())
       all.push_back(make_action(VELO_ACTION_OPTIMIZER, stage, -1));
     rows.emplace_back(std::move(all));
   }
-  schedule made(what.what(), std::move(stages), std::move(rows));
-  made.set_layers(what.shared_layers());
-  return made;
+  schedule result(pipeline.sizes(), std::move(stages), std::move(rows));
+  result.set_layers(pipeline.shared_layers());
+  return result;
 }
 
 }  // namespace
@@ -67,10 +67,10 @@ void refuse_cap(const request& wanted, double enough) {
 
 schedule generate(const request& wanted) {
   if (wanted.kind == VELO_SCHEDULE_CUSTOM) return {};
-  schedule made = row_of(wanted.kind).make(wanted);
-  made.set_layers(wanted.layers);
-  if (wanted.cap != 0 && !wanted.costs.shares.empty()) require_cap(wanted, made);
-  return wanted.updates ? with_updates(made) : made;
+  schedule result = row_of(wanted.kind).make(wanted);
+  result.set_layers(wanted.layers);
+  if (wanted.cap != 0 && !wanted.costs.shares.empty()) require_cap(wanted, result);
+  return wanted.updates ? with_updates(result) : result;
 }
 
 }  // namespace velo::sched

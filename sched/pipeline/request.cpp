@@ -65,20 +65,20 @@ std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const 
     require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
     return nullptr;
   }
-  layout made;
+  layout result;
   if (desc.layout == nullptr) {
-    made = even_layout(desc.layers, stages, "desc.layers");
+    result = even_layout(desc.layers, stages, "desc.layers");
   } else {
-    made = parse_layout(desc.layout, "desc.layout");
-    require_fits(made, desc.layout, "desc.layout", wanted.ranks, stages,
+    result = parse_layout(desc.layout, "desc.layout");
+    require_fits(result, desc.layout, "desc.layout", wanted.ranks, stages,
                  row_of(wanted.kind).goes_up(wanted.chunks));
-    if (desc.layers != 0 && desc.layers != made.layers())
-      fail(VELO_ERR_ARGUMENT, "desc.layers", text("the %d of the layout", made.layers()),
+    if (desc.layers != 0 && desc.layers != result.layers())
+      fail(VELO_ERR_ARGUMENT, "desc.layers", text("the %d of the layout", result.layers()),
            text("%d", desc.layers));
   }
   if (desc.noop_count > 0)
-    add_noops(made, {desc.noop_layers, desc.noop_layers + desc.noop_count}, "desc.noop_layers");
-  return std::make_shared<const layout>(std::move(made));
+    add_noops(result, {desc.noop_layers, desc.noop_layers + desc.noop_count}, "desc.noop_layers");
+  return std::make_shared<const layout>(std::move(result));
 }
 
 // The stages of a rank if the layout alone implies them, else 0.
@@ -123,14 +123,14 @@ double read_cap(const velo_schedule_desc& desc, const kind_row& kind) {
 }  // namespace
 
 shape shape_of(const request& wanted) {
-  shape what;
-  what.kind = wanted.kind;
-  what.ranks = wanted.ranks;
-  what.stages = wanted.ranks * wanted.chunks;
-  what.chains = row_of(wanted.kind).path == stage_path::both_ways ? 2 : 1;
-  what.microbatches = wanted.microbatches;
-  what.splits = wanted.splits;
-  return what;
+  shape sizes;
+  sizes.kind = wanted.kind;
+  sizes.ranks = wanted.ranks;
+  sizes.stages = wanted.ranks * wanted.chunks;
+  sizes.chains = row_of(wanted.kind).path == stage_path::both_ways ? 2 : 1;
+  sizes.microbatches = wanted.microbatches;
+  sizes.splits = wanted.splits;
+  return sizes;
 }
 
 request read_request(const velo_schedule_desc& desc, const costs& given) {

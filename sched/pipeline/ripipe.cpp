@@ -66,7 +66,7 @@ class rank_row {
     return static_cast<std::size_t>(at.chunk) * static_cast<std::size_t>(wanted_.microbatches) +
            static_cast<std::size_t>(at.unit);
   }
-  action what(velo_action_kind kind, const work_item& at) const {
+  action make(velo_action_kind kind, const work_item& at) const {
     return make_action(kind, stages_[static_cast<std::size_t>(at.chunk)], at.unit);
   }
 
@@ -106,16 +106,16 @@ class rank_row {
     }
   }
 
-  void forward(std::int32_t k) { row_.push_back(what(VELO_ACTION_F, forward_item(k))); }
+  void forward(std::int32_t k) { row_.push_back(make(VELO_ACTION_F, forward_item(k))); }
   void backward(std::int32_t k) {
     const work_item at = backward_item(k);
     recompute(at);
-    row_.push_back(what(VELO_ACTION_B, at));
+    row_.push_back(make(VELO_ACTION_B, at));
   }
   void recompute(const work_item& at) {
     if (!again_[index(at)]) return;
     again_[index(at)] = false;
-    row_.push_back(what(VELO_ACTION_RECOMPUTE, at));
+    row_.push_back(make(VELO_ACTION_RECOMPUTE, at));
   }
   // Recomputes the oldest unit of chunk 0.
   void recompute_oldest() {

@@ -182,8 +182,8 @@ class attempt {
 
 schedule make_zbh2(const request& wanted) {
   const std::int32_t room = wanted.room_or(2 * wanted.ranks - 1);
-  const shape what = shape_of(wanted);
-  const ticks costs = ticks_of(wanted.costs, what, 3 * what.cells());
+  const shape sizes = shape_of(wanted);
+  const ticks costs = ticks_of(wanted.costs, sizes, 3 * sizes.cells());
   std::vector<row> best;
   std::int64_t shortest = 0;
   for (const bool wait : {true, false}) {
@@ -199,7 +199,7 @@ schedule make_zbh2(const request& wanted) {
     }
   }
   if (best.empty() || room < 1) refuse_cap(wanted, 1);  // one micro-batch at a time always works
-  return {what, loop_placement(wanted.ranks, 1), std::move(best)};
+  return {sizes, loop_placement(wanted.ranks, 1), std::move(best)};
 }
 
 }  // namespace velo::sched

@@ -261,15 +261,15 @@ std::int32_t enough_above(const request& wanted, const ticks& costs, std::int32_
 
 schedule make_zbv_greedy(const request& wanted) {
   const std::int32_t room = wanted.room_or(2 * wanted.ranks);
-  const shape what = shape_of(wanted);
-  ticks costs = ticks_of(wanted.costs, what, 3 * what.cells());
+  const shape sizes = shape_of(wanted);
+  ticks costs = ticks_of(wanted.costs, sizes, 3 * sizes.cells());
   std::vector<row> best = find(wanted, costs, room);
   if (best.empty() && !costs.shares.empty()) {  // as if stages were alike: that order is valid, too
     costs.shares.clear();
     best = find(wanted, costs, room);
   }
   if (best.empty()) refuse_cap(wanted, enough_above(wanted, costs, room) / 2.0);
-  return {what, v_placement(wanted.ranks, 2), std::move(best)};
+  return {sizes, v_placement(wanted.ranks, 2), std::move(best)};
 }
 
 }  // namespace velo::sched

@@ -15,10 +15,10 @@ constexpr double most_columns = 4000, most_characters = 1 << 24;
 
 // 0F3, or F3 where every rank has one stage; F3+B1 for an FB.
 std::string word_of(const schedule& of, const action& a) {
-  const bool one_stage = of.what().stages == of.what().ranks;
+  const bool one_stage = of.sizes().stages == of.sizes().ranks;
   const auto plain = [&](velo_action_kind kind, std::int32_t stage, std::int32_t unit) {
     return (one_stage ? "" : std::to_string(stage)) + look_of(kind).name +
-           unit_text(of.what(), unit);
+           unit_text(of.sizes(), unit);
   };
   if (a.kind != VELO_ACTION_FB) return plain(a.kind, a.stage, a.microbatch);
   return plain(VELO_ACTION_F, a.stage, a.microbatch) + '+' +
@@ -29,7 +29,7 @@ std::string word_of(const schedule& of, const action& a) {
 double scale_of(const timeline& of, const spans& when) {
   std::int64_t shortest = 0;
   std::size_t longest = 1;
-  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < of.of->sizes().ranks; ++rank) {
     std::size_t index = 0;
     for (row_reader row(*of.of, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
@@ -40,7 +40,7 @@ double scale_of(const timeline& of, const spans& when) {
     }
   }
   if (shortest == 0) return 0;
-  const double most = std::min(most_columns, most_characters / of.of->what().ranks);
+  const double most = std::min(most_columns, most_characters / of.of->sizes().ranks);
   return std::min(static_cast<double>(longest + 1) / static_cast<double>(shortest),
                   most / static_cast<double>(of.times.makespan()));
 }
@@ -66,8 +66,8 @@ std::string draw_grid(const timeline& of) {
   };
   const std::size_t columns = column(of.times.makespan());
   std::string out = title_of(of) + '\n';
-  const std::size_t digits = std::to_string(of.of->what().ranks - 1).size();
-  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+  const std::size_t digits = std::to_string(of.of->sizes().ranks - 1).size();
+  for (std::int32_t rank = 0; rank < of.of->sizes().ranks; ++rank) {
     std::string line(columns, '.');
     std::size_t index = 0;
     for (row_reader row(*of.of, rank); !row.done(); row.pass(), ++index) {

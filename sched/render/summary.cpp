@@ -25,7 +25,7 @@ void append_path_json(std::string& to, const timeline& of, const spans& when) {
     to += first ? "\n " : ",\n ";
     first = false;
     to += "{\"rank\": " + std::to_string(step.rank) + ", \"index\": " + std::to_string(step.index);
-    to += ", \"action\": \"" + text_of(step.what) + '"';
+    to += ", \"action\": \"" + text_of(step.done) + '"';
     append_member(to, "begin", of.in_units(step.when.begin));
     append_member(to, "length", of.in_units(step.when.end - step.when.begin));
     append_member(to, "wait", of.in_units(step.wait));
@@ -37,7 +37,7 @@ void append_path_json(std::string& to, const timeline& of, const spans& when) {
 void append_memory_json(std::string& to, const timeline& of, const spans& when) {
   memory_use use(of, when);
   to += ", \"memory\": [";
-  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < of.of->sizes().ranks; ++rank) {
     const memory_amounts most = use.peak(rank);
     to += rank > 0 ? ",\n " : "\n ";
     to += "{\"rank\": " + std::to_string(rank);
@@ -71,7 +71,7 @@ void append_path(std::string& to, const timeline& of, const spans& when) {
 void append_memory(std::string& to, const timeline& of, const spans& when) {
   memory_use use(of, when);
   to += "most memory by rank, when, and of what; offloaded is on the host, its most at any time:\n";
-  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < of.of->sizes().ranks; ++rank) {
     const memory_amounts most = use.peak(rank);
     to += " " + std::to_string(rank) + ": ";
     append_number(to, most.total());
@@ -104,9 +104,9 @@ std::string write_summary_json(const timeline& of) {
 
 std::string write_summary(const timeline& of) {
   const simulation& times = of.times;
-  const shape& what = of.of->what();
-  std::string out = std::to_string(what.ranks) + " ranks, " + std::to_string(what.stages) +
-                    " stages, " + std::to_string(what.microbatches) + " micro-batches, " +
+  const shape& sizes = of.of->sizes();
+  std::string out = std::to_string(sizes.ranks) + " ranks, " + std::to_string(sizes.stages) +
+                    " stages, " + std::to_string(sizes.microbatches) + " micro-batches, " +
                     std::to_string(of.of->actions()) + " actions\n";
   const auto line = [&](const char* name, std::int64_t value, const char* meaning) {
     out += name;

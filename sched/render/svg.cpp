@@ -66,7 +66,7 @@ class picture {
   explicit picture(const timeline& of)
       : of_(of),
         schedule_(*of.of),
-        shape_(schedule_.what()),
+        shape_(schedule_.sizes()),
         chunk_of_(chunks_of(schedule_)),
         spans_(spans_of(of)),
         path_(critical_path(of, *spans_)),

@@ -45,27 +45,27 @@ const look& look_of(velo_action_kind kind) {
   return looks[0];
 }
 
-std::vector<std::int32_t> chunks_of(const schedule& what) {
-  std::vector<std::int32_t> chunks(static_cast<std::size_t>(what.what().stages));
-  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
-    const std::vector<std::int32_t>& stages = what.stages_of(rank);
+std::vector<std::int32_t> chunks_of(const schedule& pipeline) {
+  std::vector<std::int32_t> chunks(static_cast<std::size_t>(pipeline.sizes().stages));
+  for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {
+    const std::vector<std::int32_t>& stages = pipeline.stages_of(rank);
     for (std::size_t c = 0; c < stages.size(); ++c)
       chunks[static_cast<std::size_t>(stages[c])] = static_cast<std::int32_t>(c);
   }
   return chunks;
 }
 
-std::string unit_text(const shape& what, std::int32_t unit) {
+std::string unit_text(const shape& sizes, std::int32_t unit) {
   if (unit < 0) return {};
-  if (what.splits == 1) return std::to_string(unit);
-  return std::to_string(unit / what.splits) + '.' + std::to_string(unit % what.splits);
+  if (sizes.splits == 1) return std::to_string(unit);
+  return std::to_string(unit / sizes.splits) + '.' + std::to_string(unit % sizes.splits);
 }
 
 std::string title_of(const timeline& of) {
-  const shape& what = of.of->what();
-  std::string out = name_of(what.kind);
-  out += ": " + std::to_string(what.ranks) + " ranks, " + std::to_string(what.stages) +
-         " stages, " + std::to_string(what.microbatches) + " micro-batches; makespan ";
+  const shape& sizes = of.of->sizes();
+  std::string out = name_of(sizes.kind);
+  out += ": " + std::to_string(sizes.ranks) + " ranks, " + std::to_string(sizes.stages) +
+         " stages, " + std::to_string(sizes.microbatches) + " micro-batches; makespan ";
   const std::int64_t makespan = of.times.makespan(), bubble = makespan - of.times.work();
   if (of.measured != nullptr)
     core::append(out, "%.6g ms", shown(of, makespan));

@@ -22,10 +22,10 @@ struct look {
 const look& look_of(velo_action_kind kind);
 
 // The chunk number of each stage on its rank.
-std::vector<std::int32_t> chunks_of(const schedule& what);
+std::vector<std::int32_t> chunks_of(const schedule& pipeline);
 
 // The text of a unit: 3, or 3.1 for split 1 of micro-batch 3; empty for no unit.
-std::string unit_text(const shape& what, std::int32_t unit);
+std::string unit_text(const shape& sizes, std::int32_t unit);
 
 // "interleaved: 4 ranks, 8 stages, 8 micro-batches; makespan 28.5, bubble 15.8 %"
 std::string title_of(const timeline& of);

@@ -22,7 +22,7 @@ class trace {
   std::string write() {
     out_ = "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"" + title_of(of_) +
            "\"},\n\"traceEvents\": [\n";
-    for (std::int32_t rank = 0; rank < of_.of->what().ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < of_.of->sizes().ranks; ++rank) {
       write_rank(rank);
       write_memory(rank);
     }
@@ -85,7 +85,7 @@ class trace {
     time("dur", when.end - when.begin);
     out_ += ", \"args\": {\"stage\": " + std::to_string(a.stage);
     if (a.microbatch >= 0)
-      out_ += ", \"microbatch\": \"" + unit_text(of_.of->what(), a.microbatch) + '"';
+      out_ += ", \"microbatch\": \"" + unit_text(of_.of->sizes(), a.microbatch) + '"';
     out_ += "}}";
   }
 
@@ -115,7 +115,7 @@ class trace {
   }
 
   void write_path() {
-    const std::int32_t process = of_.of->what().ranks;
+    const std::int32_t process = of_.of->sizes().ranks;
     begin("process_name", "M", process, compute_lane);
     out_ += ", \"args\": {\"name\": \"critical path\"}}";
     begin("process_sort_index", "M", process, compute_lane);
@@ -128,7 +128,7 @@ class trace {
         time("dur", step.wait);
         out_ += ", \"args\": {}}";
       }
-      begin(("rank " + std::to_string(step.rank) + ": " + text_of(step.what)).c_str(), "X", process,
+      begin(("rank " + std::to_string(step.rank) + ": " + text_of(step.done)).c_str(), "X", process,
             compute_lane);
       out_ += ", \"cat\": \"critical path\"";
       time("ts", step.when.begin);

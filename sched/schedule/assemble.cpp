@@ -46,12 +46,12 @@ unit_order order_of(const std::vector<action>& row, std::int32_t stage, std::int
 // first stage of the second. In one chain a micro-batch passes these two in this order, and its
 // gradient in the opposite order. The rows have two chains if every micro-batch reverses both
 // orders.
-bool has_two_chains(const shape& what, const placement& stages, const rows_of_actions& rows,
+bool has_two_chains(const shape& sizes, const placement& stages, const rows_of_actions& rows,
                     std::int32_t units) {
-  if (what.ranks == 0 || what.stages != 2 * what.ranks || stages != v_placement(what.ranks, 2))
+  if (sizes.ranks == 0 || sizes.stages != 2 * sizes.ranks || stages != v_placement(sizes.ranks, 2))
     return false;
-  const unit_order down = order_of(rows.back(), what.ranks - 1, units),
-                   up = order_of(rows.back(), what.ranks, units);
+  const unit_order down = order_of(rows.back(), sizes.ranks - 1, units),
+                   up = order_of(rows.back(), sizes.ranks, units);
   const auto reversed = [](std::int64_t first, std::int64_t second) {
     return first != unit_order::missing && second != unit_order::missing && first < second;
   };
@@ -62,17 +62,17 @@ bool has_two_chains(const shape& what, const placement& stages, const rows_of_ac
 }
 
 // The stated number, which must not be less than the one that the rows name.
-std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* what) {
+std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* name) {
   if (stated != 0 && stated < named)
-    fail(VELO_ERR_ARGUMENT, text("text.%s", what), text("at least the %d that actions name", named),
+    fail(VELO_ERR_ARGUMENT, text("text.%s", name), text("at least the %d that actions name", named),
          text("%d", stated));
   return stated == 0 ? named : stated;
 }
 
 // A stage is on the rank that names it first.
-placement by_first_naming(const shape& what, const rows_of_actions& rows) {
-  placement stages(static_cast<std::size_t>(what.ranks));
-  std::vector<bool> placed(static_cast<std::size_t>(what.stages));
+placement by_first_naming(const shape& sizes, const rows_of_actions& rows) {
+  placement stages(static_cast<std::size_t>(sizes.ranks));
+  std::vector<bool> placed(static_cast<std::size_t>(sizes.stages));
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     for (const action& a : rows[rank]) {
       for (const std::int32_t stage : {a.stage, a.other_stage}) {
@@ -86,15 +86,15 @@ placement by_first_naming(const shape& what, const rows_of_actions& rows) {
   return stages;
 }
 
-void require_placement(const shape& what, const placement& stages, const rows_of_actions& rows) {
-  if (stages.size() != static_cast<std::size_t>(what.ranks))
-    fail(VELO_ERR_ARGUMENT, "text.placement", text("%d ranks, as actions have", what.ranks),
+void require_placement(const shape& sizes, const placement& stages, const rows_of_actions& rows) {
+  if (stages.size() != static_cast<std::size_t>(sizes.ranks))
+    fail(VELO_ERR_ARGUMENT, "text.placement", text("%d ranks, as actions have", sizes.ranks),
          text("%zu", stages.size()));
-  std::vector<bool> placed(static_cast<std::size_t>(what.stages));
+  std::vector<bool> placed(static_cast<std::size_t>(sizes.stages));
   for (const auto& of_rank : stages) {
     for (const std::int32_t stage : of_rank) {
-      if (stage < 0 || stage >= what.stages || placed[static_cast<std::size_t>(stage)])
-        fail(VELO_ERR_ARGUMENT, "text.placement", text("each of %d stages once", what.stages),
+      if (stage < 0 || stage >= sizes.stages || placed[static_cast<std::size_t>(stage)])
+        fail(VELO_ERR_ARGUMENT, "text.placement", text("each of %d stages once", sizes.stages),
              text("stage %d", stage));
       placed[static_cast<std::size_t>(stage)] = true;
     }
@@ -109,9 +109,9 @@ void require_placement(const shape& what, const placement& stages, const rows_of
 }  // namespace
 
 schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& beside) {
-  shape what;
-  what.kind = beside.kind;
-  what.ranks = static_cast<std::int32_t>(rows.size());
+  shape sizes;
+  sizes.kind = beside.kind;
+  sizes.ranks = static_cast<std::int32_t>(rows.size());
   std::int64_t actions = 0;
   std::int32_t stages = 0, units = 0;
   for (const auto& row : rows) {
@@ -121,32 +121,32 @@ schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& bes
       units = std::max({units, a.microbatch + 1, a.other_microbatch + 1});
     }
   }
-  what.splits = std::max(1, beside.splits);
-  what.stages = at_least(beside.stages, stages, "stages");
-  what.microbatches = (units + what.splits - 1) / what.splits;
+  sizes.splits = std::max(1, beside.splits);
+  sizes.stages = at_least(beside.stages, stages, "stages");
+  sizes.microbatches = (units + sizes.splits - 1) / sizes.splits;
   const auto require_size = [&] {
-    if (std::int64_t{what.stages} * what.microbatches * what.splits >
+    if (std::int64_t{sizes.stages} * sizes.microbatches * sizes.splits >
         std::min(most_cells, 16 * actions + 1024))
       fail(VELO_ERR_ARGUMENT, "text", "actions of most stages and micro-batches up to the highest",
            text("%lld actions, stages up to %d, micro-batches up to %d",
-                static_cast<long long>(actions), what.stages - 1, what.microbatches - 1));
+                static_cast<long long>(actions), sizes.stages - 1, sizes.microbatches - 1));
   };
   require_size();
-  placement by_rank = beside.placement.empty() ? by_first_naming(what, rows) : beside.placement;
-  require_placement(what, by_rank, rows);
-  what.chains = beside.chains != 0                           ? beside.chains
-                : has_two_chains(what, by_rank, rows, units) ? 2
-                                                             : 1;
-  if (what.stages % what.chains != 0)
-    fail(VELO_ERR_ARGUMENT, "text.chains", text("parts of %d stages alike", what.stages),
-         text("%d", what.chains));
-  what.microbatches =
-      at_least(beside.microbatches, what.microbatches * what.chains, "microbatches");
-  if (what.microbatches % what.chains != 0)
-    fail(VELO_ERR_ARGUMENT, "text.microbatches", text("a multiple of %d, the chains", what.chains),
-         text("%d", what.microbatches));
+  placement by_rank = beside.placement.empty() ? by_first_naming(sizes, rows) : beside.placement;
+  require_placement(sizes, by_rank, rows);
+  sizes.chains = beside.chains != 0                            ? beside.chains
+                 : has_two_chains(sizes, by_rank, rows, units) ? 2
+                                                               : 1;
+  if (sizes.stages % sizes.chains != 0)
+    fail(VELO_ERR_ARGUMENT, "text.chains", text("parts of %d stages alike", sizes.stages),
+         text("%d", sizes.chains));
+  sizes.microbatches =
+      at_least(beside.microbatches, sizes.microbatches * sizes.chains, "microbatches");
+  if (sizes.microbatches % sizes.chains != 0)
+    fail(VELO_ERR_ARGUMENT, "text.microbatches", text("a multiple of %d, the chains", sizes.chains),
+         text("%d", sizes.microbatches));
   require_size();
-  return {what,
+  return {sizes,
           std::move(by_rank),
           {std::make_move_iterator(rows.begin()), std::make_move_iterator(rows.end())}};
 }

@@ -71,11 +71,11 @@ schedule read_csv(std::string_view text) {
   return assemble(read_rows(text));
 }
 
-std::string write_csv(const schedule& what) {
+std::string write_csv(const schedule& pipeline) {
   std::string out;
-  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {
     const std::size_t begin = out.size();
-    for (row_reader row(what, rank); !row.done(); row.pass()) {
+    for (row_reader row(pipeline, rank); !row.done(); row.pass()) {
       if (out.size() > begin) out += ',';
       append(out, row.next());
     }

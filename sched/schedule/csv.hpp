@@ -15,6 +15,6 @@ namespace velo::sched {
 // Sizes and placement follow from the rows (sched/schedule/assemble.hpp).
 schedule read_csv(std::string_view text);
 
-std::string write_csv(const schedule& what);
+std::string write_csv(const schedule& pipeline);
 
 }  // namespace velo::sched

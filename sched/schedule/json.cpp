@@ -135,22 +135,22 @@ schedule read_json(std::string_view source) {
   if (read.ranks >= 0 && read.ranks != ranks)
     fail(VELO_ERR_ARGUMENT, "text.ranks", text("the %d of the actions", ranks),
          text("%d", read.ranks));
-  schedule made = assemble(std::move(read.rows), read.beside);
+  schedule result = assemble(std::move(read.rows), read.beside);
   if (!read.has_layout && !read.noops.empty())
     fail(VELO_ERR_ARGUMENT, "text.layout", "one, where layers do nothing", "none");
   if (read.has_layout) {
     layout layers = parse_layout(read.layout_text, "text.layout");
-    if (layers.stages.size() != static_cast<std::size_t>(made.what().chain_length()))
-      fail(VELO_ERR_ARGUMENT, "text.layout", text("%d stages", made.what().chain_length()),
+    if (layers.stages.size() != static_cast<std::size_t>(result.sizes().chain_length()))
+      fail(VELO_ERR_ARGUMENT, "text.layout", text("%d stages", result.sizes().chain_length()),
            text("%zu", layers.stages.size()));
     add_noops(layers, std::move(read.noops), "text.noop_layers");
-    made.set_layers(std::make_shared<const layout>(std::move(layers)));
+    result.set_layers(std::make_shared<const layout>(std::move(layers)));
   }
-  return made;
+  return result;
 }
 
-std::string write_json(const schedule& what) {
-  const shape& of = what.what();
+std::string write_json(const schedule& pipeline) {
+  const shape& of = pipeline.sizes();
   std::string out = "{\"kind\": \"" + std::string(name_of(of.kind)) + '"';
   const std::pair<const char*, std::int32_t> counts[] = {{"ranks", of.ranks},
                                                          {"stages", of.stages},
@@ -162,17 +162,17 @@ std::string write_json(const schedule& what) {
   out += ",\n\"placement\": [";
   for (std::int32_t rank = 0; rank < of.ranks; ++rank) {
     if (rank > 0) out += ", ";
-    append_list(out, what.stages_of(rank));
+    append_list(out, pipeline.stages_of(rank));
   }
   out += ']';
-  if (what.layers() != nullptr) {
-    out += ",\n\"layout\": \"" + text_of(*what.layers()) + "\", \"noop_layers\": ";
-    append_list(out, what.layers()->noops);
+  if (pipeline.layers() != nullptr) {
+    out += ",\n\"layout\": \"" + text_of(*pipeline.layers()) + "\", \"noop_layers\": ";
+    append_list(out, pipeline.layers()->noops);
   }
   out += ",\n\"actions\": [";
   for (std::int32_t rank = 0; rank < of.ranks; ++rank) {
     out += rank > 0 ? ",\n[" : "\n[";
-    for (row_reader row(what, rank); !row.done(); row.pass()) {
+    for (row_reader row(pipeline, rank); !row.done(); row.pass()) {
       out += out.back() == '[' ? "\"" : ", \"";
       append(out, row.next());
       out += '"';

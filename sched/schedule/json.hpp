@@ -19,6 +19,6 @@ namespace velo::sched {
 // value makes no sense: text.actions[1][0].
 schedule read_json(std::string_view text);
 
-std::string write_json(const schedule& what);
+std::string write_json(const schedule& pipeline);
 
 }  // namespace velo::sched

@@ -23,7 +23,7 @@ constexpr int most_depth = 16;
 }
 
 struct symbol {
-  char what;
+  char letter;
   std::size_t offset;
 };
 
@@ -107,32 +107,32 @@ std::int32_t layout::layers() const {
 }
 
 layout parse_layout(std::string_view text, const std::string& argument) {
-  layout made;
-  made.stages.emplace_back();
+  layout result;
+  result.stages.emplace_back();
   char last = 0;  // symbol, bars aside
   const std::vector<symbol> all = unfolding(text, argument).run();
   for (const symbol& s : all) {
     const auto wrong = [&](const char* expected) {
       refuse(argument, s.offset, expected, text.substr(s.offset, 1));
     };
-    if (s.what == '|') {
-      made.stages.emplace_back();
+    if (s.letter == '|') {
+      result.stages.emplace_back();
       continue;
     }
-    stage_content& stage = made.stages.back();
-    if (last == 0 && s.what != 'E') wrong("E first");
-    if (last != 0 && s.what == 'E') wrong("one E alone");
+    stage_content& stage = result.stages.back();
+    if (last == 0 && s.letter != 'E') wrong("E first");
+    if (last != 0 && s.letter == 'E') wrong("one E alone");
     if (last == 'L') wrong("nothing behind L");
-    if (last == 'm' && s.what == 't') wrong("all t before m");
-    last = s.what;
-    if (s.what == 'E') stage.embedding = true;
-    if (s.what == 't') ++stage.layers;
-    if (s.what == 'm') ++stage.predictors;
-    if (s.what == 'L') stage.loss = true;
+    if (last == 'm' && s.letter == 't') wrong("all t before m");
+    last = s.letter;
+    if (s.letter == 'E') stage.embedding = true;
+    if (s.letter == 't') ++stage.layers;
+    if (s.letter == 'm') ++stage.predictors;
+    if (s.letter == 'L') stage.loss = true;
   }
   if (last != 'L') refuse(argument, text.size(), last == 0 ? "E first" : "L last", "");
-  number(made);
-  return made;
+  number(result);
+  return result;
 }
 
 void require_fits(const layout& of, std::string_view text, const std::string& argument,
@@ -156,12 +156,12 @@ layout even_layout(std::int32_t layers, std::int32_t stages, const std::string& 
   if (layers % stages != 0)
     fail(VELO_ERR_ARGUMENT, argument.c_str(), text("a multiple of %d, the stages", stages),
          text("%d", layers));
-  layout made;
-  made.stages.resize(static_cast<std::size_t>(stages));
-  for (stage_content& stage : made.stages) stage.layers = layers / stages;
-  made.stages.front().embedding = made.stages.back().loss = true;
-  number(made);
-  return made;
+  layout result;
+  result.stages.resize(static_cast<std::size_t>(stages));
+  for (stage_content& stage : result.stages) stage.layers = layers / stages;
+  result.stages.front().embedding = result.stages.back().loss = true;
+  number(result);
+  return result;
 }
 
 void add_noops(layout& of, std::vector<std::int32_t> layers, const std::string& argument) {

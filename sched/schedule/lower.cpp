@@ -18,14 +18,14 @@ using core::text;
 struct message_end {
   std::int64_t time;
   std::int64_t id;
-  action what;
+  action step;
 };
 
 class lowering {
  public:
-  lowering(const schedule& what, bool sends_first)
-      : what_(what),
-        shape_(what.what()),
+  lowering(const schedule& pipeline, bool sends_first)
+      : pipeline_(pipeline),
+        shape_(pipeline.sizes()),
         sends_first_(sends_first),
         ends_(static_cast<std::size_t>(shape_.ranks)) {}
 
@@ -45,7 +45,7 @@ class lowering {
     same.fused = 3;
     same.recompute = 1;
     std::vector<stuck_rank> stuck;
-    simulate(what_, same, stuck, &spans_);
+    simulate(pipeline_, same, stuck, &spans_);
     if (!stuck.empty())
       fail(VELO_ERR_STATE, "schedule", "one in which no rank waits for ever",
            text("rank %d at its action %lld", stuck[0].rank,
@@ -54,7 +54,7 @@ class lowering {
 
   // Finds the messages that a rank's actions cause, on both sides.
   void find_messages(std::int32_t rank) {
-    for (row_reader row(what_, rank); !row.done(); row.pass()) {
+    for (row_reader row(pipeline_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       const std::int64_t end = spans_[rank][row.index()].end;
       if (has_forward(a.kind) && !shape_.ends_chain(a.stage))
@@ -68,7 +68,7 @@ class lowering {
   }
   void add(std::int32_t rank, std::int64_t time, velo_action_kind send, std::int32_t stage,
            std::int32_t to, std::int32_t unit) {
-    const std::int32_t receiver = what_.rank_of(to);
+    const std::int32_t receiver = pipeline_.rank_of(to);
     if (receiver == rank || receiver < 0) return;
     const bool forward = send == VELO_ACTION_SEND_F;
     const std::int64_t id = (std::int64_t{stage} * 2 + (forward ? 0 : 1)) * shape_.units() + unit;
@@ -83,9 +83,9 @@ class lowering {
       return std::tie(a.time, a.id) < std::tie(b.time, b.id);
     });
     std::vector<action> all;
-    all.reserve(static_cast<std::size_t>(what_.length(rank)) + messages.size());
+    all.reserve(static_cast<std::size_t>(pipeline_.length(rank)) + messages.size());
     auto next = messages.begin();
-    for (row_reader row(what_, rank); !row.done(); row.pass()) {
+    for (row_reader row(pipeline_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       if (communicates(a.kind)) continue;
       const auto first = next;
@@ -100,11 +100,11 @@ class lowering {
   void append(ends first, ends last, std::vector<action>& to) const {
     if (sends_first_)
       std::stable_partition(first, last,
-                            [](const message_end& one) { return is_send(one.what.kind); });
-    for (; first != last; ++first) to.push_back(first->what);
+                            [](const message_end& one) { return is_send(one.step.kind); });
+    for (; first != last; ++first) to.push_back(first->step);
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape shape_;
   const bool sends_first_;
   spans spans_;
@@ -113,18 +113,18 @@ class lowering {
 
 }  // namespace
 
-schedule lower(const schedule& what, bool sends_first) {
-  if (what.actions() > most_listed)
+schedule lower(const schedule& pipeline, bool sends_first) {
+  if (pipeline.actions() > most_listed)
     fail(VELO_ERR_ARGUMENT, "schedule",
          text("at most %lld actions", static_cast<long long>(most_listed)),
-         text("%lld", static_cast<long long>(what.actions())));
-  std::vector<row> rows = lowering(what, sends_first).run();
+         text("%lld", static_cast<long long>(pipeline.actions())));
+  std::vector<row> rows = lowering(pipeline, sends_first).run();
   std::vector<std::vector<std::int32_t>> stages;
-  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank)
-    stages.push_back(what.stages_of(rank));
-  schedule made(what.what(), std::move(stages), std::move(rows));
-  made.set_layers(what.shared_layers());
-  return made;
+  for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank)
+    stages.push_back(pipeline.stages_of(rank));
+  schedule result(pipeline.sizes(), std::move(stages), std::move(rows));
+  result.set_layers(pipeline.shared_layers());
+  return result;
 }
 
 }  // namespace velo::sched

@@ -19,6 +19,6 @@ namespace velo::sched {
 // sends that go on while their rank receives (velo_link.start_send), since two blocking sends could
 // wait for each other. The proof holds: the first message in the order that has not passed is
 // started before its sender waits for another one.
-schedule lower(const schedule& what, bool sends_first = false);
+schedule lower(const schedule& pipeline, bool sends_first = false);
 
 }  // namespace velo::sched

@@ -6,9 +6,12 @@
 
 namespace velo::sched {
 
-schedule::schedule(const shape& what, placement stages, std::vector<row> rows)
-    : what_(what), stages_(std::move(stages)), rank_of_(what.stages, -1), rows_(std::move(rows)) {
-  for (std::int32_t rank = 0; rank < what_.ranks; ++rank)
+schedule::schedule(const shape& sizes, placement stages, std::vector<row> rows)
+    : sizes_(sizes),
+      stages_(std::move(stages)),
+      rank_of_(sizes.stages, -1),
+      rows_(std::move(rows)) {
+  for (std::int32_t rank = 0; rank < sizes_.ranks; ++rank)
     for (const std::int32_t stage : stages_[rank]) rank_of_[stage] = rank;
   for (const row& of : rows_) {
     if (const auto* formula = std::get_if<program>(&of))
@@ -26,7 +29,7 @@ std::int64_t schedule::length(std::int32_t rank) const {
 
 std::int64_t schedule::actions() const {
   std::int64_t all = 0;
-  for (std::int32_t rank = 0; rank < what_.ranks; ++rank) all += length(rank);
+  for (std::int32_t rank = 0; rank < sizes_.ranks; ++rank) all += length(rank);
   return all;
 }
 
@@ -77,7 +80,7 @@ velo_stage_info describe_stage(const schedule& of, std::int32_t stage) {
   }
   if (of.layers() == nullptr) return info;
   const stage_content& holds =
-      of.layers()->stages[static_cast<std::size_t>(stage % of.what().chain_length())];
+      of.layers()->stages[static_cast<std::size_t>(stage % of.sizes().chain_length())];
   info.first_layer = holds.first_layer;
   info.layers = holds.layers;
   info.noop_layers = holds.noops;
@@ -93,8 +96,8 @@ void row_reader::fill() {
   from_->read(rank_, begin_, end_ - begin_, block_);
 }
 
-bool says_sends(const schedule& what, std::int32_t rank) {
-  for (row_reader row(what, rank); !row.done(); row.pass())
+bool says_sends(const schedule& pipeline, std::int32_t rank) {
+  for (row_reader row(pipeline, rank); !row.done(); row.pass())
     if (is_send(row.next().kind)) return true;
   return false;
 }

@@ -61,9 +61,9 @@ class schedule {
  public:
   schedule() = default;
   // Each stage is on one rank; rows are given by rank.
-  schedule(const shape& what, placement stages, std::vector<row> rows);
+  schedule(const shape& sizes, placement stages, std::vector<row> rows);
 
-  const shape& what() const { return what_; }
+  const shape& sizes() const { return sizes_; }
   std::int32_t rank_of(std::int32_t stage) const { return rank_of_[stage]; }
   const std::vector<std::int32_t>& stages_of(std::int32_t rank) const { return stages_[rank]; }
 
@@ -80,7 +80,7 @@ class schedule {
   void read(std::int32_t rank, std::int64_t first, std::int64_t count, action* into) const;
 
  private:
-  shape what_;
+  shape sizes_;
   placement stages_;
   std::vector<std::int32_t> rank_of_;
   std::vector<row> rows_;
@@ -121,6 +121,6 @@ class row_reader {
 };
 
 // Whether a rank's row states its sends; nothing else is sent then.
-bool says_sends(const schedule& what, std::int32_t rank);
+bool says_sends(const schedule& pipeline, std::int32_t rank);
 
 }  // namespace velo::sched

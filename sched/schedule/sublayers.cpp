@@ -52,12 +52,12 @@ class plan {
 
 std::vector<velo_sublayer_step> sublayer_plan(std::int32_t forward_layers,
                                               std::int32_t backward_layers) {
-  plan made;
+  plan result;
   const std::int32_t pairs = std::min(forward_layers, backward_layers);
-  for (std::int32_t i = 0; i < pairs; ++i) made.pair(i, backward_layers - 1 - i);
-  for (std::int32_t i = pairs; i < forward_layers; ++i) made.forward(i);
-  for (std::int32_t i = pairs; i < backward_layers; ++i) made.backward(backward_layers - 1 - i);
-  return std::move(made.steps);
+  for (std::int32_t i = 0; i < pairs; ++i) result.pair(i, backward_layers - 1 - i);
+  for (std::int32_t i = pairs; i < forward_layers; ++i) result.forward(i);
+  for (std::int32_t i = pairs; i < backward_layers; ++i) result.backward(backward_layers - 1 - i);
+  return std::move(result.steps);
 }
 
 }  // namespace velo::sched

@@ -25,7 +25,7 @@ decimal decimal_of(double value) {
   char text[32];
   const char* end =
       std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;
-  decimal made;
+  decimal result;
   const char* at = text;
   bool behind_point = false;
   for (; *at != 'e'; ++at) {
@@ -33,14 +33,15 @@ decimal decimal_of(double value) {
       behind_point = true;
       continue;
     }
-    made.mantissa = made.mantissa * 10 + (*at - '0');
-    if (behind_point) --made.exponent;
+    result.mantissa = result.mantissa * 10 + (*at - '0');
+    if (behind_point) --result.exponent;
   }
   int exponent = 0;
   std::from_chars(at[1] == '+' ? at + 2 : at + 1, end, exponent);
-  made.exponent += exponent;
-  for (; made.mantissa != 0 && made.mantissa % 10 == 0; made.mantissa /= 10) ++made.exponent;
-  return made;
+  result.exponent += exponent;
+  for (; result.mantissa != 0 && result.mantissa % 10 == 0; result.mantissa /= 10)
+    ++result.exponent;
+  return result;
 }
 
 // Converts shares to whole numbers without a common factor, exactly if their sum stays below
@@ -137,26 +138,26 @@ double ticks::value(std::int64_t count) const {
   return static_cast<double>(static_cast<long double>(count) / unit);
 }
 
-double ticks::in_microbatches(std::int64_t activations, const shape& what) const {
-  std::int64_t all = shares.empty() ? what.stages : 0;
+double ticks::in_microbatches(std::int64_t activations, const shape& sizes) const {
+  std::int64_t all = shares.empty() ? sizes.stages : 0;
   for (const std::int64_t share : shares) all += share;
-  return static_cast<double>(activations * what.ranks * what.chains) /
-         (static_cast<double>(all) * static_cast<double>(what.splits * full));
+  return static_cast<double>(activations * sizes.ranks * sizes.chains) /
+         (static_cast<double>(all) * static_cast<double>(sizes.splits * full));
 }
 
-costs with_shares(costs given, const shape& what, const layout* layers, const char* argument) {
+costs with_shares(costs given, const shape& sizes, const layout* layers, const char* argument) {
   if (given.shares.empty() && layers != nullptr) {
-    for (std::int32_t stage = 0; stage < what.stages; ++stage) {
+    for (std::int32_t stage = 0; stage < sizes.stages; ++stage) {
       const stage_content& holds =
-          layers->stages[static_cast<std::size_t>(stage % what.chain_length())];
+          layers->stages[static_cast<std::size_t>(stage % sizes.chain_length())];
       given.shares.push_back(holds.layers - holds.noops + given.predictor * holds.predictors +
                              (holds.embedding ? given.embedding : 0) +
                              (holds.loss ? given.loss : 0));
     }
   }
   if (given.shares.empty()) return given;
-  if (given.shares.size() != static_cast<std::size_t>(what.stages))
-    fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), text("%d, the stages", what.stages),
+  if (given.shares.size() != static_cast<std::size_t>(sizes.stages))
+    fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), text("%d, the stages", sizes.stages),
          text("%zu", given.shares.size()));
   double all = 0;
   for (const double share : given.shares) all += share;
@@ -169,42 +170,42 @@ costs with_shares(costs given, const shape& what, const layout* layers, const ch
   return given;
 }
 
-ticks ticks_of(const costs& given, const shape& what, std::int64_t actions) {
-  if (what.stages == 0) return {};
-  ticks made;
-  scale_activations(given, made);
-  std::int64_t all = what.stages, most_of_one = 1;
+ticks ticks_of(const costs& given, const shape& sizes, std::int64_t actions) {
+  if (sizes.stages == 0) return {};
+  ticks result;
+  scale_activations(given, result);
+  std::int64_t all = sizes.stages, most_of_one = 1;
   if (!given.shares.empty()) {
-    made.shares = whole_shares(given.shares);
-    all = std::accumulate(made.shares.begin(), made.shares.end(), std::int64_t{0});
-    most_of_one = *std::max_element(made.shares.begin(), made.shares.end());
+    result.shares = whole_shares(given.shares);
+    all = std::accumulate(result.shares.begin(), result.shares.end(), std::int64_t{0});
+    most_of_one = *std::max_element(result.shares.begin(), result.shares.end());
   }
   const std::int64_t halves = given.shares.empty() ? 1 : 2;  // an FB takes the mean of two shares
-  const std::int64_t ranks = std::int64_t{what.ranks} * what.chains;
+  const std::int64_t ranks = std::int64_t{sizes.ranks} * sizes.chains;
   const std::int64_t common = std::gcd(ranks, all);
   const std::int64_t part = ranks / common * halves, whole = all / common * halves;
-  const std::int64_t once = part * what.splits, divisor = whole * what.splits;
-  made.fused_is_sum = given.fused < 0;
+  const std::int64_t once = part * sizes.splits, divisor = whole * sizes.splits;
+  result.fused_is_sum = given.fused < 0;
   const std::vector<term> terms = {
-      {given.forward, part, &made.forward},
-      {given.input, part, &made.input},
-      {given.weight, part, &made.weight},
-      {made.fused_is_sum ? 0 : given.fused, part, &made.fused},
-      {given.recompute < 0 ? given.forward : given.recompute, part, &made.recompute},
-      {given.offload, part, &made.offload},
-      {given.reload, part, &made.reload},
-      {given.gather, once, &made.gather},
-      {given.reduce, once, &made.reduce},
-      {given.optimizer, once, &made.optimizer},
-      {given.transfer, whole, &made.transfer},
-      {given.latency, divisor, &made.latency}};
+      {given.forward, part, &result.forward},
+      {given.input, part, &result.input},
+      {given.weight, part, &result.weight},
+      {result.fused_is_sum ? 0 : given.fused, part, &result.fused},
+      {given.recompute < 0 ? given.forward : given.recompute, part, &result.recompute},
+      {given.offload, part, &result.offload},
+      {given.reload, part, &result.reload},
+      {given.gather, once, &result.gather},
+      {given.reduce, once, &result.reduce},
+      {given.optimizer, once, &result.optimizer},
+      {given.transfer, whole, &result.transfer},
+      {given.latency, divisor, &result.latency}};
   // No time exceeds all actions and messages one after another.
   const double most = std::ldexp(1.0, 61) /
                       (4.0 * static_cast<double>(actions + 1) * static_cast<double>(most_of_one));
-  if (!scale_exactly(terms, divisor, most, made.unit))
-    scale_rounded(terms, divisor, most, made.unit);
-  if (made.fused_is_sum) made.fused = made.forward + made.input + made.weight;
-  return made;
+  if (!scale_exactly(terms, divisor, most, result.unit))
+    scale_rounded(terms, divisor, most, result.unit);
+  if (result.fused_is_sum) result.fused = result.forward + result.input + result.weight;
+  return result;
 }
 
 }  // namespace velo::sched

@@ -38,7 +38,7 @@ struct costs {
 
 // Adds the shares that layers imply, if none are given and the schedule has layers. Throws ARGUMENT
 // if there are not as many shares as stages, or if all are 0. argument: the name of the costs.
-costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
+costs with_shares(costs given, const shape& sizes, const layout* layers, const char* argument);
 
 // The costs of one stage and one unit, where stages differ in more than their size. hidden: the
 // most that an FB with this stage saves.
@@ -86,10 +86,10 @@ struct ticks {
     return fused * (share(stage) + share(other)) / 2;
   }
   // Activations expressed as micro-batches through a whole rank.
-  double in_microbatches(std::int64_t activations, const shape& what) const;
+  double in_microbatches(std::int64_t activations, const shape& sizes) const;
 };
 
 // actions: the number that a simulation adds up.
-ticks ticks_of(const costs& given, const shape& what, std::int64_t actions);
+ticks ticks_of(const costs& given, const shape& sizes, std::int64_t actions);
 
 }  // namespace velo::sched

@@ -17,14 +17,14 @@ class tracer {
  public:
   tracer(const timeline& of, const spans& when)
       : of_(of),
-        what_(*of.of),
-        shape_(what_.what()),
+        pipeline_(*of.of),
+        shape_(pipeline_.sizes()),
         when_(when),
         copies_(static_cast<std::size_t>(shape_.ranks)),
         collectives_(copies_.size()),
         of_stage_(static_cast<std::size_t>(shape_.stages)) {
     makers_.resize(static_cast<std::size_t>(2 * shape_.cells()));
-    if (what_.has(set_of(VELO_ACTION_RELOAD)))
+    if (pipeline_.has(set_of(VELO_ACTION_RELOAD)))
       reloads_.assign(static_cast<std::size_t>(shape_.cells()), none);
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) note_row(rank);
   }
@@ -34,11 +34,11 @@ class tracer {
     action_id at = last();
     while (at.index != none) {
       path_step step{};
-      what_.read(at.rank, at.index, 1, &step.what);
+      pipeline_.read(at.rank, at.index, 1, &step.done);
       step.rank = at.rank;
       step.index = at.index;
       step.when = span_of(at);
-      const source before = before_of(at, step.what);
+      const source before = before_of(at, step.done);
       step.cause = before.cause;
       const std::int64_t from = before.by.index == none ? 0 : span_of(before.by).end;
       step.wait = step.when.begin - from;
@@ -81,7 +81,7 @@ class tracer {
   void note_row(std::int32_t rank) {
     std::vector<burst> bursts;
     std::int64_t index = 0;
-    for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+    for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
       const action_id here{rank, index};
       if (copies(a.kind)) copies_[static_cast<std::size_t>(rank)].push_back(index);
@@ -102,21 +102,21 @@ class tracer {
 
   void send(std::vector<burst>& bursts, const action_id& by, std::size_t mark,
             std::int32_t consumer) {
-    const std::int32_t to = what_.rank_of(consumer);
+    const std::int32_t to = pipeline_.rank_of(consumer);
     const std::int64_t end = span_of(by).end;
-    source& made = makers_[mark];
-    made = {by, end, VELO_PATH_RANK};
+    source& result = makers_[mark];
+    result = {by, end, VELO_PATH_RANK};
     if (to == by.rank) return;
-    made.cause = VELO_PATH_MESSAGE;
+    result.cause = VELO_PATH_MESSAGE;
     if (of_.times.scale.transfer != 0) {
       auto at =
           std::find_if(bursts.begin(), bursts.end(), [&](const burst& w) { return w.to == to; });
       if (at == bursts.end()) at = bursts.insert(at, {to, none, by});
       if (at->free < end) at->first = by;
-      made.by = at->first;
-      made.ready = at->free = std::max(at->free, end) + of_.times.scale.transfer;
+      result.by = at->first;
+      result.ready = at->free = std::max(at->free, end) + of_.times.scale.transfer;
     }
-    made.ready += of_.times.scale.latency;
+    result.ready += of_.times.scale.latency;
   }
 
   action_id last() const {
@@ -124,7 +124,7 @@ class tracer {
     std::int64_t end = none;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       std::int64_t index = 0;
-      for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+      for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
         const span& its = span_of({rank, index});
         if (its.end <= end || (!computes(row.next().kind) && its.begin == its.end)) continue;
         if (of_.measured != nullptr && !computes(row.next().kind)) continue;
@@ -139,7 +139,7 @@ class tracer {
   action_id computed_before(const action_id& at) const {
     for (std::int64_t index = at.index; index-- > 0;) {
       action a;
-      what_.read(at.rank, index, 1, &a);
+      pipeline_.read(at.rank, index, 1, &a);
       if (computes(a.kind)) return {at.rank, index};
     }
     return {at.rank, none};
@@ -187,7 +187,7 @@ class tracer {
   }
 
   const timeline& of_;
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape shape_;
   const spans& when_;
   std::vector<source> makers_;         // of outputs, then of gradients, by stage and unit

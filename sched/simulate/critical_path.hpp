@@ -18,7 +18,7 @@
 namespace velo::sched {
 
 struct path_step {
-  action what;
+  action done;
   std::int32_t rank;
   std::int64_t index;  // in the rank's order
   span when;

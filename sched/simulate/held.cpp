@@ -9,18 +9,18 @@ constexpr kind_set special =
 
 }  // namespace
 
-holdings::holdings(const schedule& what, const ticks& scale)
+holdings::holdings(const schedule& pipeline, const ticks& scale)
     : scale_(scale),
-      units_(static_cast<std::size_t>(what.what().units())),
-      plain_(!what.has(special) && scale.pending == scale.full),
-      now_(static_cast<std::size_t>(what.what().ranks)) {
+      units_(static_cast<std::size_t>(pipeline.sizes().units())),
+      plain_(!pipeline.has(special) && scale.pending == scale.full),
+      now_(static_cast<std::size_t>(pipeline.sizes().ranks)) {
   if (plain_) return;
   coming_.resize(now_.size());
-  parts_.resize(static_cast<std::size_t>(what.what().cells()));
+  parts_.resize(static_cast<std::size_t>(pipeline.sizes().cells()));
   again_.resize(parts_.size());
-  if (!what.has(set_of(VELO_ACTION_RECOMPUTE))) return;
-  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
-    for (row_reader row(what, rank); !row.done(); row.pass()) {
+  if (!pipeline.has(set_of(VELO_ACTION_RECOMPUTE))) return;
+  for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {
+    for (row_reader row(pipeline, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       if (a.kind == VELO_ACTION_RECOMPUTE) again_[cell(a.stage, a.microbatch)] = true;
     }

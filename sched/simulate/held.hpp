@@ -21,7 +21,7 @@ struct span {
 
 class holdings {
  public:
-  holdings(const schedule& what, const ticks& scale);
+  holdings(const schedule& pipeline, const ticks& scale);
 
   struct amounts {
     std::int64_t device = 0, host = 0;

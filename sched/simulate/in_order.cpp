@@ -12,7 +12,7 @@ namespace {
 struct stream {
   std::int64_t* times;
   std::uint32_t mask;  // room - 1
-  std::int32_t made = 0, taken = 0;
+  std::int32_t result = 0, taken = 0;
   std::int32_t weights = 0;   // for gradients: W done, as long as W is in order, too
   std::int32_t maker = -1;    // rank
   std::int32_t waiting = -1;  // the rank that takes them, if it waits for the next
@@ -24,8 +24,8 @@ struct stream {
 template <bool timed>
 class machines {
  public:
-  machines(const schedule& what, const ticks& scale)
-      : shape_(what.what()),
+  machines(const schedule& pipeline, const ticks& scale)
+      : shape_(pipeline.sizes()),
         scale_(scale),
         stages_(static_cast<std::size_t>(shape_.stages)),
         streams_(2 * stages_),
@@ -36,12 +36,12 @@ class machines {
       stream& s = streams_[i];
       s.times = room_.data() + i * first_room;
       s.mask = first_room - 1;
-      s.maker = what.rank_of(stage);
+      s.maker = pipeline.rank_of(stage);
       s.last = forward ? shape_.ends_chain(stage) : shape_.begins_chain(stage);
-      s.crosses = !s.last && what.rank_of(forward ? stage + 1 : stage - 1) != s.maker;
+      s.crosses = !s.last && pipeline.rank_of(forward ? stage + 1 : stage - 1) != s.maker;
     }
     ranks_.reserve(static_cast<std::size_t>(shape_.ranks));
-    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) ranks_.emplace_back(what, rank);
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) ranks_.emplace_back(pipeline, rank);
   }
 
   // Returns false if the schedule is not in order.
@@ -65,7 +65,7 @@ class machines {
   bool complete() const {
     return std::all_of(streams_.begin(), streams_.end(), [&](const stream& s) {
       const bool forward = static_cast<std::size_t>(&s - streams_.data()) < stages_;
-      return s.made == shape_.units() && (forward || s.weights == shape_.units());
+      return s.result == shape_.units() && (forward || s.weights == shape_.units());
     });
   }
 
@@ -90,7 +90,7 @@ class machines {
   enum class outcome { done, waits, disorder };
 
   struct machine {
-    machine(const schedule& what, std::int32_t rank) : row(what, rank) {}
+    machine(const schedule& pipeline, std::int32_t rank) : row(pipeline, rank) {}
     std::int64_t clock = 0;
     std::int64_t held = 0;
     bool began = false;
@@ -107,7 +107,7 @@ class machines {
 
   // Whether a unit has arrived. The rank then waits for it until `begin`.
   outcome arrives(stream& from, std::int32_t rank, std::int32_t unit, std::int64_t& begin) {
-    if (from.made <= unit) {
+    if (from.result <= unit) {
       from.waiting = rank;
       return outcome::waits;
     }
@@ -118,14 +118,14 @@ class machines {
   }
   outcome input(const action& a, std::int32_t rank, std::int64_t& begin) {
     const stream& own = forward(a.stage);
-    if (own.made != a.microbatch || own.maker != rank) return outcome::disorder;
+    if (own.result != a.microbatch || own.maker != rank) return outcome::disorder;
     if (begins(a.stage)) return outcome::done;
     return arrives(forward(a.stage - 1), rank, a.microbatch, begin);
   }
   outcome output_gradient(std::int32_t stage, std::int32_t unit, std::int32_t rank,
                           std::int64_t& begin) {
     const stream& own = gradient(stage);
-    if (own.made != unit || own.maker != rank || forward(stage).made <= unit)
+    if (own.result != unit || own.maker != rank || forward(stage).result <= unit)
       return outcome::disorder;
     if (ends(stage)) return outcome::done;
     return arrives(gradient(stage + 1), rank, unit, begin);
@@ -136,17 +136,17 @@ class machines {
       if constexpr (timed) arrive(to, to.crosses ? end + scale_.latency : end);
       if (to.waiting >= 0) runnable_.push_back(std::exchange(to.waiting, -1));
     }
-    ++to.made;
+    ++to.result;
   }
   void arrive(stream& at, std::int64_t time) {
-    if (at.made - at.taken > static_cast<std::int32_t>(at.mask)) grow(at);
-    at.times[static_cast<std::uint32_t>(at.made) & at.mask] = time;
+    if (at.result - at.taken > static_cast<std::int32_t>(at.mask)) grow(at);
+    at.times[static_cast<std::uint32_t>(at.result) & at.mask] = time;
   }
   void grow(stream& full) {
     const std::uint32_t room = 2 * (full.mask + 1);
     grown_.push_back(std::make_unique<std::int64_t[]>(room));
     std::int64_t* const times = grown_.back().get();
-    for (std::int32_t unit = full.taken; unit < full.made; ++unit)
+    for (std::int32_t unit = full.taken; unit < full.result; ++unit)
       times[static_cast<std::uint32_t>(unit) & (room - 1)] =
           full.times[static_cast<std::uint32_t>(unit) & full.mask];
     full.times = times;
@@ -171,7 +171,7 @@ class machines {
         if (a.kind == VELO_ACTION_B) end_weight(me, a.stage, a.microbatch);
         return now;
       case VELO_ACTION_W:
-        if (gradient(a.stage).made <= a.microbatch || gradient(a.stage).maker != rank)
+        if (gradient(a.stage).result <= a.microbatch || gradient(a.stage).maker != rank)
           return outcome::disorder;
         end(me, begin, begin + scale_.of_weight(a.stage));
         end_weight(me, a.stage, a.microbatch);
@@ -241,17 +241,17 @@ constexpr kind_set ordinary = set_of(VELO_ACTION_F) | set_of(VELO_ACTION_I) |
 
 }  // namespace
 
-bool is_sound_in_order(const schedule& what) {
-  if (what.has(~ordinary) || what.what().splits > 1) return false;
+bool is_sound_in_order(const schedule& pipeline) {
+  if (pipeline.has(~ordinary) || pipeline.sizes().splits > 1) return false;
   const ticks none;
-  machines<false> all(what, none);
+  machines<false> all(pipeline, none);
   return all.run() && all.stuck().empty() && all.complete();
 }
 
-bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
+bool simulate_in_order(const schedule& pipeline, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result) {
-  if (what.has(~ordinary) || scale.transfer != 0 || scale.pending != scale.full) return false;
-  machines<true> all(what, scale);
+  if (pipeline.has(~ordinary) || scale.transfer != 0 || scale.pending != scale.full) return false;
+  machines<true> all(pipeline, scale);
   if (!all.run()) return false;
   stuck = all.stuck();
   result = {scale, all.times()};

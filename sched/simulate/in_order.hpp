@@ -16,11 +16,11 @@ namespace velo::sched {
 
 // Returns false if the schedule is not in order, or if costs rule it out. Else the results are
 // those of simulate.
-bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
+bool simulate_in_order(const schedule& pipeline, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result);
 
 // Whether such a run does every action once, in order and to its end, so that the schedule has no
 // violation. false: not known.
-bool is_sound_in_order(const schedule& what);
+bool is_sound_in_order(const schedule& pipeline);
 
 }  // namespace velo::sched

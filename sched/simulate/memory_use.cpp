@@ -16,17 +16,17 @@ double memory_amounts::total() const {
 }
 
 memory_use::memory_use(const timeline& of, const spans& when)
-    : of_(of), what_(*of.of), shape_(what_.what()), when_(when) {
+    : of_(of), pipeline_(*of.of), shape_(pipeline_.sizes()), when_(when) {
   forward_ends_.resize(static_cast<std::size_t>(shape_.cells()));
   gradient_ends_.resize(forward_ends_.size());
   for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) note_ends(rank);
 }
 
 // The amount of a count: categories count shares, activations or messages.
-double memory_use::amount(std::size_t what, std::int64_t count) const {
+double memory_use::amount(std::size_t of, std::int64_t count) const {
   const memory_sizes& sizes = of_.sizes;
   const double whole = of_.in_microbatches(count * of_.times.scale.full) * shape_.splits;
-  switch (what) {
+  switch (of) {
     case weights:
       return whole * sizes.weights;
     case gradients:
@@ -42,7 +42,7 @@ double memory_use::amount(std::size_t what, std::int64_t count) const {
 
 void memory_use::note_ends(std::int32_t rank) {
   std::size_t index = 0;
-  for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+  for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
     const action& a = row.next();
     const std::int64_t end = when_[static_cast<std::size_t>(rank)][index].end;
     if (has_forward(a.kind)) forward_ends_[cell(a.stage, a.microbatch)] = end;
@@ -58,7 +58,7 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
   const auto stages = static_cast<std::size_t>(shape_.stages);
   std::vector<bool> gathered(stages), summed(stages);
   std::size_t index = 0;
-  for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+  for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
     const action& a = row.next();
     const span& when = when_[static_cast<std::size_t>(rank)][index];
     const bool both = a.kind == VELO_ACTION_FB;
@@ -79,7 +79,7 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
       to.push_back({when.end, released, gradients, -share});
     }
   }
-  for (const std::int32_t stage : what_.stages_of(rank)) {
+  for (const std::int32_t stage : pipeline_.stages_of(rank)) {
     const std::int64_t share = of_.times.scale.share(stage);
     to.push_back({0, released, optimizer_states, share});
     if (!gathered[static_cast<std::size_t>(stage)]) to.push_back({0, released, weights, share});
@@ -88,7 +88,7 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
 
 void memory_use::add_message(std::int32_t rank, std::int32_t maker, std::int64_t sent,
                              std::int64_t until, std::vector<change>& to) const {
-  if (what_.rank_of(maker) == rank || sent >= until) return;
+  if (pipeline_.rank_of(maker) == rank || sent >= until) return;
   to.push_back({sent, taken, messages, 1});
   to.push_back({until, released, messages, -1});
 }
@@ -108,7 +108,7 @@ void memory_use::add_messages(std::int32_t rank, const action& a, const span& wh
 std::vector<memory_amounts> memory_use::changes(std::int32_t rank) {
   std::vector<change> all;
   add_stages(rank, all);
-  holdings held(what_, of_.times.scale);
+  holdings held(pipeline_, of_.times.scale);
   std::int64_t device = 0, host = 0;
   const auto changed = [&](std::int64_t time, const holdings::amounts& now) {
     all.push_back({time, in_order, activations, now.device - device});
@@ -117,7 +117,7 @@ std::vector<memory_amounts> memory_use::changes(std::int32_t rank) {
     host = now.host;
   };
   std::size_t index = 0;
-  for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+  for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
     const span& when = when_[static_cast<std::size_t>(rank)][index];
     held.add(rank, row.next(), when, changed);
     add_messages(rank, row.next(), when, all);
@@ -127,16 +127,16 @@ std::vector<memory_amounts> memory_use::changes(std::int32_t rank) {
     return a.time != b.time ? a.time < b.time : a.phase < b.phase;
   });
 
-  std::vector<memory_amounts> made;
+  std::vector<memory_amounts> result;
   std::array<std::int64_t, categories> now{};
   for (const change& one : all) {
-    now[one.what] += one.amount;
+    now[one.of] += one.amount;
     memory_amounts amounts;
     amounts.time = one.time;
     for (std::size_t c = 0; c < categories; ++c) amounts.of[c] = amount(c, now[c]);
-    made.push_back(amounts);
+    result.push_back(amounts);
   }
-  return made;
+  return result;
 }
 
 memory_amounts memory_use::peak(std::int32_t rank) {

@@ -42,11 +42,11 @@ class memory_use {
   struct change {
     std::int64_t time;
     int phase;  // order at one time: releases, activations in their order, acquisitions
-    category what;
+    category of;
     std::int64_t amount;
   };
 
-  double amount(std::size_t what, std::int64_t count) const;
+  double amount(std::size_t of, std::int64_t count) const;
   void note_ends(std::int32_t rank);
   void add_stages(std::int32_t rank, std::vector<change>& to) const;
   void add_messages(std::int32_t rank, const action& a, const span& when,
@@ -58,7 +58,7 @@ class memory_use {
   }
 
   const timeline& of_;
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape shape_;
   const spans& when_;
   std::vector<std::int64_t> forward_ends_, gradient_ends_;  // by stage and unit

@@ -13,24 +13,24 @@ constexpr std::int64_t not_there = -1;
 
 class machines {
  public:
-  machines(const schedule& what, const ticks& scale, spans* record)
-      : what_(what),
-        shape_(what.what()),
+  machines(const schedule& pipeline, const ticks& scale, spans* record)
+      : pipeline_(pipeline),
+        shape_(pipeline.sizes()),
         units_(shape_.units()),
         scale_(scale),
-        held_(what, scale),
+        held_(pipeline, scale),
         record_(record) {
     marks_.assign(static_cast<std::size_t>(2 * shape_.cells()), not_there);
-    if (what.has(set_of(VELO_ACTION_RELOAD)))
+    if (pipeline.has(set_of(VELO_ACTION_RELOAD)))
       back_.assign(static_cast<std::size_t>(shape_.cells()), 0);
-    if (what.has(set_of(VELO_ACTION_UNSHARD) | set_of(VELO_ACTION_REDUCE_GRAD)))
+    if (pipeline.has(set_of(VELO_ACTION_UNSHARD) | set_of(VELO_ACTION_REDUCE_GRAD)))
       collected_.assign(static_cast<std::size_t>(shape_.stages), 0);
     ranks_.reserve(shape_.ranks);
-    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) ranks_.emplace_back(what, rank);
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) ranks_.emplace_back(pipeline, rank);
     if (record_ == nullptr) return;
     record_->assign(shape_.ranks, {});
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank)
-      (*record_)[rank].reserve(static_cast<std::size_t>(what.length(rank)));
+      (*record_)[rank].reserve(static_cast<std::size_t>(pipeline.length(rank)));
   }
 
   void run() {
@@ -68,7 +68,7 @@ class machines {
     std::int64_t free;
   };
   struct machine {
-    machine(const schedule& what, std::int32_t rank) : row(what, rank) {}
+    machine(const schedule& pipeline, std::int32_t rank) : row(pipeline, rank) {}
     row_reader row;
     std::int64_t clock = 0;
     std::int64_t waits_for = not_there;        // a mark
@@ -115,7 +115,7 @@ class machines {
 
   // Sets a mark. consumer: the stage that needs it.
   void set(std::int64_t mark, std::int32_t rank, std::int32_t consumer, std::int64_t end) {
-    const std::int32_t to = consumer < 0 ? rank : what_.rank_of(consumer);
+    const std::int32_t to = consumer < 0 ? rank : pipeline_.rank_of(consumer);
     marks_[mark] = to == rank ? end : arrival(rank, to, end) + scale_.latency;
     if (to == rank || to < 0 || ranks_[to].waits_for != mark) return;
     ranks_[to].waits_for = not_there;
@@ -228,7 +228,7 @@ class machines {
     if (a.kind == VELO_ACTION_FB) end_gradient(rank, a.other_stage, a.other_microbatch, end);
   }
 
-  const schedule& what_;
+  const schedule& pipeline_;
   const shape shape_;
   const std::int32_t units_;
   const ticks& scale_;
@@ -261,11 +261,11 @@ std::int64_t simulation::sigma() const {
   return most;
 }
 
-simulation simulate(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
+simulation simulate(const schedule& pipeline, const ticks& scale, std::vector<stuck_rank>& stuck,
                     spans* record) {
-  simulation made;
-  if (record == nullptr && simulate_in_order(what, scale, stuck, made)) return made;
-  machines all(what, scale, record);
+  simulation result;
+  if (record == nullptr && simulate_in_order(pipeline, scale, stuck, result)) return result;
+  machines all(pipeline, scale, record);
   all.run();
   stuck = all.stuck();
   return {scale, all.times()};

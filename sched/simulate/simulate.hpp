@@ -45,7 +45,7 @@ struct stuck_rank {
 
 // spans: filled if given. stuck: empty afterwards unless ranks deadlock; the result then lacks the
 // times of actions that never begin.
-simulation simulate(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
+simulation simulate(const schedule& pipeline, const ticks& scale, std::vector<stuck_rank>& stuck,
                     spans* record = nullptr);
 
 }  // namespace velo::sched

@@ -10,8 +10,8 @@ using core::text;
 
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
   std::vector<stuck_rank> stuck;
-  const costs shared = with_shares(given, of->what(), of->layers(), "costs");
-  simulation times = simulate(*of, ticks_of(shared, of->what(), of->actions()), stuck);
+  const costs shared = with_shares(given, of->sizes(), of->layers(), "costs");
+  simulation times = simulate(*of, ticks_of(shared, of->sizes(), of->actions()), stuck);
   if (!stuck.empty()) {
     action a;
     of->read(stuck[0].rank, stuck[0].index, 1, &a);

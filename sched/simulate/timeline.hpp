@@ -18,7 +18,7 @@ struct timeline {
   double in_units(std::int64_t ticks) const { return times.scale.value(ticks); }
   // Activations of stages and units expressed as micro-batches through a whole rank.
   double in_microbatches(std::int64_t activations) const {
-    return times.scale.in_microbatches(activations, of->what());
+    return times.scale.in_microbatches(activations, of->sizes());
   }
 };
 

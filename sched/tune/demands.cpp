@@ -12,17 +12,17 @@ namespace {
 
 sched::costs costs_of(const velo_tuning_layout& layout, const layer_costs& costs,
                       const std::vector<layer_cost>& stages) {
-  sched::costs made;
+  sched::costs result;
   layer_cost all;
   for (const layer_cost& one : stages) {
     all += one;
-    made.shares.push_back(one.seconds());
+    result.shares.push_back(one.seconds());
   }
-  made.forward = all.forward / layout.pp;
-  made.input = all.input / layout.pp;
-  made.weight = all.weight / layout.pp;
-  made.latency = costs.message_seconds;
-  return made;
+  result.forward = all.forward / layout.pp;
+  result.input = all.input / layout.pp;
+  result.weight = all.weight / layout.pp;
+  result.latency = costs.message_seconds;
+  return result;
 }
 
 // Caps in micro-batches through an average rank, which takes `average` seconds.
@@ -77,9 +77,9 @@ std::vector<demand> demands_of(const velo_tuning_layout& layout, const layer_cos
   for (const room& one : rooms)
     for (std::size_t rank = 0; rank < one.of.size(); ++rank)
       found.add(one.of[rank], one.bytes[rank]);
-  std::vector<demand> made;
-  for (const double cap : found.list(layout)) made.push_back({given, counted(layout, cap)});
-  return made;
+  std::vector<demand> result;
+  for (const double cap : found.list(layout)) result.push_back({given, counted(layout, cap)});
+  return result;
 }
 
 }  // namespace velo::sched::tune

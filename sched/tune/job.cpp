@@ -260,13 +260,13 @@ model read_model(section from) {
   return to;
 }
 
-training read_training(section from, const model& what) {
+training read_training(section from, const model& network) {
   training to;
   from.count("global_batch", to.global_batch, required, 1, 1 << 20);
   from.count("sequence", to.sequence, required, 1, 1 << 24);
   from.count("zero", to.zero, to.zero, 0, 2);
   from.flag("sequence_parallel", to.sequence_parallel);
-  if (!to.sequence_parallel && what.experts > 0)
+  if (!to.sequence_parallel && network.experts > 0)
     fail(VELO_ERR_ARGUMENT, from.named("sequence_parallel").c_str(), "true where there are experts",
          "false");
   from.count("parameter_bytes", to.parameter_bytes, to.parameter_bytes, 1, 8);
@@ -317,18 +317,20 @@ std::vector<std::int32_t> powers_of_two(std::int64_t most) {
 }
 
 // keep: overrides the text; 0: no override.
-space read_space(section from, const job& what, std::int32_t keep) {
+space read_space(section from, const job& training_job, std::int32_t keep) {
   constexpr std::int32_t most = 1 << 16;
   space to;
-  to.tp = powers_of_two(std::min(what.profile.per_node, what.accelerators));
-  to.cp = powers_of_two(std::min<std::int64_t>(8, what.accelerators));
-  to.pp = powers_of_two(std::min({std::int64_t{64}, what.model.layers, what.accelerators}));
+  to.tp = powers_of_two(std::min(training_job.profile.per_node, training_job.accelerators));
+  to.cp = powers_of_two(std::min<std::int64_t>(8, training_job.accelerators));
+  to.pp = powers_of_two(
+      std::min({std::int64_t{64}, training_job.model.layers, training_job.accelerators}));
   to.vpp = powers_of_two(4);
-  to.ep = powers_of_two(std::max<std::int64_t>(1, std::min(what.model.experts, what.accelerators)));
-  to.micro_batch = powers_of_two(std::min<std::int64_t>(8, what.training.global_batch));
+  to.ep = powers_of_two(
+      std::max<std::int64_t>(1, std::min(training_job.model.experts, training_job.accelerators)));
+  to.micro_batch = powers_of_two(std::min<std::int64_t>(8, training_job.training.global_batch));
   to.splits.assign(std::begin(splits), std::end(splits));
   for (const velo_tuning_recompute one : recomputes)
-    if (one != VELO_TUNING_RECOMPUTE_CORE || !what.model.flash_attention)
+    if (one != VELO_TUNING_RECOMPUTE_CORE || !training_job.model.flash_attention)
       to.recompute.push_back(one);
   to.kinds = default_tuning_kinds();
 

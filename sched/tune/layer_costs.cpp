@@ -59,20 +59,20 @@ struct widths {
 // Builds costs: one call each for products, attention, kept tensors and communication.
 class builder {
  public:
-  builder(const job& what, const velo_tuning_layout& layout)
-      : job_(what),
-        m_(what.model),
-        profile_(what.profile),
-        input_bytes_(what.training.fp8 ? 1 : element),
+  builder(const job& training_job, const velo_tuning_layout& layout)
+      : job_(training_job),
+        m_(training_job.model),
+        profile_(training_job.profile),
+        input_bytes_(training_job.training.fp8 ? 1 : element),
         t_(layout.tp),
         cp_(layout.cp),
         ep_(layout.ep),
         recompute_(layout.recompute),
         // Tokens inside tensor-parallel blocks, and between them, where tokens are sharded.
-        n_(static_cast<double>(layout.micro_batch) * static_cast<double>(what.training.sequence) /
-           layout.cp),
-        between_(what.training.sequence_parallel ? n_ / t_ : n_),
-        w_(what.model, t_) {}
+        n_(static_cast<double>(layout.micro_batch) *
+           static_cast<double>(training_job.training.sequence) / layout.cp),
+        between_(training_job.training.sequence_parallel ? n_ / t_ : n_),
+        w_(training_job.model, t_) {}
 
   layer_cost dense() {
     begin();
@@ -100,28 +100,28 @@ class builder {
 
   layer_cost embedding() {
     begin();
-    made_.parameters = table();
+    cached_.parameters = table();
     if (m_.dropout) kept(between_ * w_.hidden);
     // Rows are read and written, and in the backward accumulated.
-    made_.forward = made_.weight = 2 * between_ * element * w_.hidden / profile_.memory_rate;
-    return made_;
+    cached_.forward = cached_.weight = 2 * between_ * element * w_.hidden / profile_.memory_rate;
+    return cached_;
   }
 
   layer_cost output() {
     begin();
     const double logits = n_ * static_cast<double>(m_.vocabulary) / t_;
-    made_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
+    cached_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
     product(n_, w_.hidden, static_cast<double>(m_.vocabulary) / t_);
     kept(2 * between_ * element * w_.hidden);  // of the norm and of the product
     kept(4 * logits);                          // float32
     element_wise();
-    made_.remade = 4 * logits;  // their gradient
-    return made_;
+    cached_.remade = 4 * logits;  // their gradient
+    return cached_;
   }
 
  private:
   void begin() {
-    made_ = {};
+    cached_ = {};
     compute_ = all_to_all_ = remade_core_ = remade_activation_ = remade_cheap_ = 0;
     core_bytes_ = activation_bytes_ = cheap_bytes_ = 0;
   }
@@ -136,9 +136,9 @@ class builder {
     const bool in_fp8 = narrow && job_.training.fp8;
     const double rate = in_fp8 ? profile_.fp8_flops : profile_.matmul_flops;
     const double seconds = std::max(operations / rate, bytes / profile_.memory_rate);
-    made_.forward += seconds;
-    made_.input += seconds;
-    made_.weight += seconds;
+    cached_.forward += seconds;
+    cached_.input += seconds;
+    cached_.weight += seconds;
     compute_ += 3 * seconds;
     return seconds;
   }
@@ -154,7 +154,7 @@ class builder {
     remade_cheap_ += seconds;
   }
 
-  void kept(double bytes) { made_.kept += bytes; }
+  void kept(double bytes) { cached_.kept += bytes; }
 
   void attention() {
     const double query = w_.heads * w_.query, key = w_.kv_heads * w_.query;
@@ -167,13 +167,13 @@ class builder {
       project(w_.hidden, query + key + value);
     project(out, w_.hidden);
     kept(n_ * (element * (query + key + value) + input_bytes_ * out));
-    made_.parameters += 2 * w_.hidden;
+    cached_.parameters += 2 * w_.hidden;
     if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
     core();
   }
 
   double project(double inner, double columns) {
-    made_.parameters += inner * columns;
+    cached_.parameters += inner * columns;
     return product(n_, inner, columns, 1, true);
   }
 
@@ -184,7 +184,7 @@ class builder {
     const auto rope = static_cast<double>(m_.rope_dim);
     const double narrow = q + kv + rope;
     product(between_, w_.hidden, narrow, 1, true);
-    made_.parameters += w_.hidden * narrow + q + kv;  // with two norms
+    cached_.parameters += w_.hidden * narrow + q + kv;  // with two norms
     const double normed = between_ * input_bytes_ * (q + kv);
     kept(between_ * element * (q + kv + rope) + normed);
     double up = project(q > 0 ? q : w_.hidden, query);
@@ -197,8 +197,8 @@ class builder {
   void core() {
     const auto s = static_cast<double>(job_.training.sequence);
     const double seconds = n_ * s * w_.heads * (w_.query + w_.value) / profile_.attention_flops;
-    made_.forward += seconds;
-    made_.input += flash_backward * seconds;
+    cached_.forward += seconds;
+    cached_.input += flash_backward * seconds;
     compute_ += (1 + flash_backward) * seconds;
     if (m_.flash_attention) {
       kept(n_ * 4 * w_.heads);  // the logarithm of each row's sum
@@ -220,8 +220,8 @@ class builder {
     const auto exposed = [&](double moved, double worked) {
       return moved - profile_.cp_overlap * std::min(moved, worked);
     };
-    made_.forward += exposed(seconds, attention);
-    made_.input += exposed(2 * seconds, flash_backward * attention);
+    cached_.forward += exposed(seconds, attention);
+    cached_.input += exposed(2 * seconds, flash_backward * attention);
   }
 
   // copies: the number of matrices, each for a part of the rows.
@@ -239,13 +239,13 @@ class builder {
 
   void whole_feed_forward(double width) {
     feed_forward(n_, width, 1);
-    made_.parameters += w_.matrices * w_.hidden * width;
+    cached_.parameters += w_.matrices * w_.hidden * width;
   }
 
   void router() {
     const auto experts = static_cast<double>(m_.experts);
     product(between_, w_.hidden, experts);
-    made_.parameters += w_.hidden * experts;
+    cached_.parameters += w_.hidden * experts;
     kept(between_ * 4 * experts);  // probabilities
   }
 
@@ -258,12 +258,13 @@ class builder {
     kept(tokens * element * w_.hidden);
     cheap(tokens * element * w_.hidden, 0);
     feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
-    made_.expert_parameters = own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
+    cached_.expert_parameters =
+        own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
     // Tokens leave in the bytes of a product's input and return in those of a sum.
     const double seconds =
         all_to_all_seconds(profile_, ep_, tokens * (input_bytes_ + element) / 2 * w_.hidden);
-    made_.forward += seconds;
-    made_.input += seconds;
+    cached_.forward += seconds;
+    cached_.input += seconds;
     all_to_all_ += 2 * seconds;
   }
 
@@ -272,23 +273,23 @@ class builder {
     const double bytes = n_ * element * w_.hidden;
     const double seconds =
         2 * (1 - profile_.tp_overlap) * collective_seconds(profile_, t_, 1, bytes);
-    made_.forward += seconds;
-    made_.input += seconds;
+    cached_.forward += seconds;
+    cached_.input += seconds;
   }
 
   void element_wise() {
-    const double seconds = 2 * made_.kept / profile_.memory_rate;
-    made_.forward += seconds;
-    made_.input += seconds;
+    const double seconds = 2 * cached_.kept / profile_.memory_rate;
+    cached_.forward += seconds;
+    cached_.input += seconds;
   }
 
   // The end of all layers: element-wise work, launches, recomputation.
   layer_cost layer() {
     element_wise();
-    made_.forward += profile_.layer_seconds;
-    made_.input += profile_.layer_seconds;
-    made_.weight += profile_.layer_seconds;
-    made_.hidden = profile_.fused_overlap * std::min(all_to_all_, compute_);
+    cached_.forward += profile_.layer_seconds;
+    cached_.input += profile_.layer_seconds;
+    cached_.weight += profile_.layer_seconds;
+    cached_.hidden = profile_.fused_overlap * std::min(all_to_all_, compute_);
     switch (recompute_) {
       case VELO_TUNING_RECOMPUTE_CORE:
         remake(core_bytes_, remade_core_);
@@ -300,18 +301,18 @@ class builder {
         remake(cheap_bytes_, remade_cheap_);
         break;
       case VELO_TUNING_RECOMPUTE_FULL:
-        remake(made_.kept - between_ * element * w_.hidden, made_.forward);
+        remake(cached_.kept - between_ * element * w_.hidden, cached_.forward);
         break;
       default:
         break;
     }
-    return made_;
+    return cached_;
   }
 
   void remake(double bytes, double seconds) {
-    made_.kept -= bytes;
-    made_.remade = bytes;
-    made_.input += seconds;
+    cached_.kept -= bytes;
+    cached_.remade = bytes;
+    cached_.input += seconds;
   }
 
   const job& job_;
@@ -323,7 +324,7 @@ class builder {
   const double n_, between_;
   const widths w_;
 
-  layer_cost made_;
+  layer_cost cached_;
   double compute_ = 0, all_to_all_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
   double cheap_bytes_ = 0, remade_cheap_ = 0;
@@ -350,33 +351,34 @@ double collective_seconds(const profile& of, std::int64_t size, std::int64_t str
   return bytes * (all - 1) / all / over.rate + hops(size) * over.latency;
 }
 
-layer_costs layer_costs_of(const job& what, const velo_tuning_layout& layout) {
-  builder make(what, layout);
-  layer_costs made;
-  made.dense = make.dense();
-  if (what.model.experts > 0) made.moe = make.moe();
-  made.embedding = make.embedding();
-  made.output = make.output();
+layer_costs layer_costs_of(const job& training_job, const velo_tuning_layout& layout) {
+  builder make(training_job, layout);
+  layer_costs result;
+  result.dense = make.dense();
+  if (training_job.model.experts > 0) result.moe = make.moe();
+  result.embedding = make.embedding();
+  result.output = make.output();
 
-  const model& m = what.model;
+  const model& m = training_job.model;
   const double n = static_cast<double>(layout.micro_batch) *
-                   static_cast<double>(what.training.sequence) / layout.cp;
+                   static_cast<double>(training_job.training.sequence) / layout.cp;
   const double whole = n * element * static_cast<double>(m.hidden);
-  made.message_bytes = what.training.sequence_parallel ? whole / layout.tp : whole;
+  result.message_bytes = training_job.training.sequence_parallel ? whole / layout.tp : whole;
   const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;
-  const link over = link_of(what.profile, layout.pp, below);
+  const link over = link_of(training_job.profile, layout.pp, below);
   // A message uses one link.
-  const double rate =
-      layout.pp * below <= what.profile.per_node ? over.rate : what.profile.inter_rate;
-  made.message_seconds = made.message_bytes / rate + over.latency;
+  const double rate = layout.pp * below <= training_job.profile.per_node
+                          ? over.rate
+                          : training_job.profile.inter_rate;
+  result.message_seconds = result.message_bytes / rate + over.latency;
 
   const widths w(m, layout.tp);
-  if (layout.tp > 1) made.gathered_bytes += whole;
-  if (layout.cp > 1) made.gathered_bytes += 2 * n * element * w.kv_heads * (w.query + w.value);
+  if (layout.tp > 1) result.gathered_bytes += whole;
+  if (layout.cp > 1) result.gathered_bytes += 2 * n * element * w.kv_heads * (w.query + w.value);
   if (layout.ep > 1)
-    made.gathered_bytes +=
-        2 * whole / layout.tp * static_cast<double>(m.active) * what.training.imbalance;
-  return made;
+    result.gathered_bytes +=
+        2 * whole / layout.tp * static_cast<double>(m.active) * training_job.training.imbalance;
+  return result;
 }
 
 namespace {
@@ -411,13 +413,14 @@ double parameters_of(const model& of) {
   return sum;
 }
 
-double operations_of(const job& what) {
-  job alone = counted(what.model);
-  alone.training.sequence = what.training.sequence;
+double operations_of(const job& training_job) {
+  job alone = counted(training_job.model);
+  alone.training.sequence = training_job.training.sequence;
   const layer_costs all = layer_costs_of(alone, uncut());
   double forward = all.output.forward;
-  for (std::int64_t i = 0; i < what.model.layers; ++i) forward += all.layer(what.model, i).forward;
-  return 3 * forward * static_cast<double>(what.training.global_batch);
+  for (std::int64_t i = 0; i < training_job.model.layers; ++i)
+    forward += all.layer(training_job.model, i).forward;
+  return 3 * forward * static_cast<double>(training_job.training.global_batch);
 }
 
 }  // namespace velo::sched::tune

@@ -44,7 +44,7 @@ struct layer_costs {
   }
 };
 
-layer_costs layer_costs_of(const job& what, const velo_tuning_layout& layout);
+layer_costs layer_costs_of(const job& training_job, const velo_tuning_layout& layout);
 
 // The time of a ring or a tree over `size` ranks that lie `stride` apart, in which every rank gets
 // or gives `bytes` of the others.
@@ -52,6 +52,6 @@ double collective_seconds(const profile& of, std::int64_t size, std::int64_t str
 
 // The parameters of the whole model, and the operations that a step needs.
 double parameters_of(const model& of);
-double operations_of(const job& what);  // three times its forward's
+double operations_of(const job& training_job);  // three times its forward's
 
 }  // namespace velo::sched::tune

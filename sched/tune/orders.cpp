@@ -55,22 +55,22 @@ std::vector<holding> states_of(const schedule& rows, std::int32_t rank) {
 
 std::shared_ptr<const order> make(const velo_schedule_desc& desc, const costs& given,
                                   std::int64_t most) {
-  auto made = std::make_shared<order>();
+  auto result = std::make_shared<order>();
   try {
     const std::int64_t actions = std::int64_t{3} * desc.ranks * desc.chunks * desc.microbatches;
     if (actions > most)
       core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
                  core::text("at most %lld actions", static_cast<long long>(most)),
                  core::text("%lld", static_cast<long long>(actions)));
-    made->rows = std::make_shared<const schedule>(generate(read_request(desc, given)));
+    result->rows = std::make_shared<const schedule>(generate(read_request(desc, given)));
     for (std::int32_t rank = 0; rank < desc.ranks; ++rank)
-      made->states.push_back(states_of(*made->rows, rank));
+      result->states.push_back(states_of(*result->rows, rank));
   } catch (const core::failure& none) {
     if (none.code != VELO_ERR_ARGUMENT) throw;
-    made->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
-                none.expected + ", got " + none.got;
+    result->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
+                  none.expected + ", got " + none.got;
   }
-  return made;
+  return result;
 }
 
 velo_schedule_desc desc_of(velo_schedule_kind kind, std::int32_t ranks, std::int32_t chunks,
@@ -117,16 +117,16 @@ std::shared_ptr<const order> find_order(const velo_tuning_layout& layout, const 
 std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t ranks,
                                          std::int32_t chunks, std::int32_t microbatches) {
   const key wanted(kind, ranks, chunks, microbatches);
-  if (const auto found = made_.find(wanted); found != made_.end()) return found->second;
+  if (const auto found = cached_.find(wanted); found != cached_.end()) return found->second;
 
-  auto made = make(desc_of(kind, ranks, chunks, microbatches), {}, most_actions);
-  if (bytes_ + made->bytes() > room_) {
-    made_.clear();
+  auto result = make(desc_of(kind, ranks, chunks, microbatches), {}, most_actions);
+  if (bytes_ + result->bytes() > room_) {
+    cached_.clear();
     bytes_ = 0;
   }
-  bytes_ += made->bytes();
-  made_[wanted] = made;
-  return made;
+  bytes_ += result->bytes();
+  cached_[wanted] = result;
+  return result;
 }
 
 }  // namespace velo::sched::tune

@@ -54,7 +54,7 @@ class orders {
   using key = std::tuple<velo_schedule_kind, std::int32_t, std::int32_t, std::int32_t>;
   const std::size_t room_;
   std::size_t bytes_ = 0;
-  std::map<key, std::shared_ptr<const order>> made_;
+  std::map<key, std::shared_ptr<const order>> cached_;
 };
 
 }  // namespace velo::sched::tune

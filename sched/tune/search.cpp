@@ -32,8 +32,11 @@ bool takes(velo_schedule_kind kind, std::int32_t chunks) {
 
 class enumeration {
  public:
-  enumeration(const job& what, std::vector<rejection>& rejected)
-      : job_(what), space_(what.space), m_(what.model), rejected_(rejected) {
+  enumeration(const job& training_job, std::vector<rejection>& rejected)
+      : job_(training_job),
+        space_(training_job.space),
+        m_(training_job.model),
+        rejected_(rejected) {
     at_.recompute = at_.kind = at_.split = -1;
   }
 
@@ -237,14 +240,15 @@ class searcher {
  private:
   // A candidate's stages, and the memory of its ranks.
   struct case_of {
-    case_of(const job& what, const velo_tuning_layout& layout)
-        : costs(layer_costs_of(what, layout)) {
-      made.layout = layout;
-      made.stage_layers = split_layers(what.model, costs, layout.pp * layout.vpp, layout.split);
-      stages = stages_of(what.model, costs, made.stage_layers);
+    case_of(const job& training_job, const velo_tuning_layout& layout)
+        : costs(layer_costs_of(training_job, layout)) {
+      result.layout = layout;
+      result.stage_layers =
+          split_layers(training_job.model, costs, layout.pp * layout.vpp, layout.split);
+      stages = stages_of(training_job.model, costs, result.stage_layers);
     }
     layer_costs costs;
-    plan made;
+    plan result;
     std::vector<layer_cost> stages;
   };
 
@@ -268,24 +272,24 @@ class searcher {
     weigh(now, *rows);
     if (too_large(now)) return;
     price(now, *rows->rows);
-    times_.push(now.made.step());
+    times_.push(now.result.step());
     if (times_.size() > keep_) times_.pop();
-    to_.plans.push_back(std::move(now.made));
+    to_.plans.push_back(std::move(now.result));
   }
 
   // The candidate's order; if it is searched for, the first that fits.
   std::shared_ptr<const order> order_of(case_of& now) {
-    const velo_tuning_layout& l = now.made.layout;
+    const velo_tuning_layout& l = now.result.layout;
     if (!is_searched(l.kind)) return orders_.get(l.kind, l.pp, l.vpp, l.microbatches);
     std::shared_ptr<const order> found;
     for (const demand& wanted : demands_of(l, now.costs, now.stages, rooms_of(now))) {
-      auto made = find_order(l, wanted);
-      if (made->rows == nullptr && found != nullptr) continue;
-      found = std::move(made);
-      now.made.searched = wanted;
+      auto result = find_order(l, wanted);
+      if (result->rows == nullptr && found != nullptr) continue;
+      found = std::move(result);
+      now.result.searched = wanted;
       if (found->rows == nullptr) continue;
       weigh(now, *found);
-      if (now.made.bytes() <= job_.profile.memory_bytes) break;
+      if (now.result.bytes() <= job_.profile.memory_bytes) break;
     }
     return found;
   }
@@ -293,7 +297,7 @@ class searcher {
   // The room that is left for activations.
   std::vector<room> rooms_of(const case_of& now) const {
     std::vector<room> all;
-    for (placement& of : placements_of(now.made.layout)) {
+    for (placement& of : placements_of(now.result.layout)) {
       room one;
       for (const rank_memory& rank : without_activations(now, of))
         one.bytes.push_back(job_.profile.memory_bytes - rank.total());
@@ -307,7 +311,7 @@ class searcher {
     std::vector<rank_memory> all;
     for (const std::vector<std::int32_t>& own : of)
       all.push_back(
-          memory_of(job_, now.made.layout, now.costs, now.stages, now.made.stage_layers, own));
+          memory_of(job_, now.result.layout, now.costs, now.stages, now.result.stage_layers, own));
     return all;
   }
 
@@ -320,9 +324,9 @@ class searcher {
   // Computes the memory of every rank under an order.
   void weigh(case_of& now, const order& by) const {
     const placement of = placement_in(*by.rows);
-    now.made.memory = without_activations(now, of);
+    now.result.memory = without_activations(now, of);
     for (std::size_t rank = 0; rank < of.size(); ++rank)
-      now.made.memory[rank].activations =
+      now.result.memory[rank].activations =
           by.peak(static_cast<std::int32_t>(rank), sizes_of(now, of[rank]));
   }
 
@@ -330,62 +334,62 @@ class searcher {
   void weigh_least(case_of& now) const {
     std::vector<rank_memory> least;
     double bytes = 0;
-    for (const placement& of : placements_of(now.made.layout)) {
-      now.made.memory = without_activations(now, of);
+    for (const placement& of : placements_of(now.result.layout)) {
+      now.result.memory = without_activations(now, of);
       for (std::size_t rank = 0; rank < of.size(); ++rank) {
         const std::vector<double> sizes = sizes_of(now, of[rank]);
-        now.made.memory[rank].activations = *std::max_element(sizes.begin(), sizes.end());
+        now.result.memory[rank].activations = *std::max_element(sizes.begin(), sizes.end());
       }
-      if (!least.empty() && bytes <= now.made.bytes()) continue;
-      bytes = now.made.bytes();
-      least = now.made.memory;
+      if (!least.empty() && bytes <= now.result.bytes()) continue;
+      bytes = now.result.bytes();
+      least = now.result.memory;
     }
-    now.made.memory = std::move(least);
+    now.result.memory = std::move(least);
   }
 
   bool too_large(const case_of& now) {
-    if (now.made.bytes() <= job_.profile.memory_bytes) return false;
-    reject(now.made.layout, VELO_TUNING_REASON_MEMORY, now.made.bytes());
-    to_.rejections.back().rank = now.made.fullest();
+    if (now.result.bytes() <= job_.profile.memory_bytes) return false;
+    reject(now.result.layout, VELO_TUNING_REASON_MEMORY, now.result.bytes());
+    to_.rejections.back().rank = now.result.fullest();
     return true;
   }
 
   // Simulates the pipeline and derives the step's time.
   void price(case_of& now, const schedule& rows) {
-    plan& made = now.made;
+    plan& result = now.result;
     std::vector<stuck_rank> stuck;
     const simulation times = simulate(rows, ticks_of_stages(rows, now.costs, now.stages), stuck);
     ++to_.simulated;
-    made.pipeline = times.scale.value(times.makespan());
+    result.pipeline = times.scale.value(times.makespan());
     double work = 0;
     for (const rank_times& rank : times.ranks) work += times.scale.value(rank.work);
-    made.bubble = 1 - work / (made.pipeline * made.layout.pp);
-    const step_end end = end_of(job_, made.layout, now.stages, placement_in(rows));
-    made.gradients = end.gradients;
-    made.optimizer = end.optimizer;
+    result.bubble = 1 - work / (result.pipeline * result.layout.pp);
+    const step_end end = end_of(job_, result.layout, now.stages, placement_in(rows));
+    result.gradients = end.gradients;
+    result.optimizer = end.optimizer;
     const auto accelerators = static_cast<double>(job_.accelerators);
-    made.tokens_per_second = static_cast<double>(job_.training.global_batch) *
-                             static_cast<double>(job_.training.sequence) / made.step();
-    made.utilization = operations_ / (made.step() * accelerators * job_.profile.peak_flops);
+    result.tokens_per_second = static_cast<double>(job_.training.global_batch) *
+                               static_cast<double>(job_.training.sequence) / result.step();
+    result.utilization = operations_ / (result.step() * accelerators * job_.profile.peak_flops);
   }
 
   // Seconds in the finest ticks that can count all actions and messages one after another.
   static ticks ticks_of_stages(const schedule& rows, const layer_costs& costs,
                                const std::vector<layer_cost>& stages) {
-    const std::int32_t units = rows.what().units();
+    const std::int32_t units = rows.sizes().units();
     double all = 0;
     for (const layer_cost& stage : stages) all += stage.seconds() + 2 * costs.message_seconds;
     int exponent = 0;
     std::frexp(all * units, &exponent);
-    ticks made;
-    made.unit = std::ldexp(1, std::min(60 - exponent, 50));
-    const auto count = [&](double seconds) { return std::llround(seconds * made.unit); };
-    const bool hidden = row_of(rows.what().kind).has(fuses);
+    ticks result;
+    result.unit = std::ldexp(1, std::min(60 - exponent, 50));
+    const auto count = [&](double seconds) { return std::llround(seconds * result.unit); };
+    const bool hidden = row_of(rows.sizes().kind).has(fuses);
     for (const layer_cost& stage : stages)
-      made.stages.push_back({count(stage.forward), count(stage.input), count(stage.weight),
-                             hidden ? count(stage.hidden) : 0});
-    made.latency = count(costs.message_seconds);
-    return made;
+      result.stages.push_back({count(stage.forward), count(stage.input), count(stage.weight),
+                               hidden ? count(stage.hidden) : 0});
+    result.latency = count(costs.message_seconds);
+    return result;
   }
 
   void reject(const velo_tuning_layout& layout, velo_tuning_reason code, double value) {
@@ -432,8 +436,8 @@ class searcher {
       return;
     }
     weigh(now, *rows);
-    one.value = now.made.bytes();
-    one.rank = now.made.fullest();
+    one.value = now.result.bytes();
+    one.rank = now.result.fullest();
     one.at_least = false;
   }
 
@@ -456,10 +460,10 @@ std::int32_t plan::fullest() const {
 }
 
 tuning search(job of) {
-  tuning made;
-  made.of = std::move(of);
-  searcher(made).run();
-  return made;
+  tuning result;
+  result.of = std::move(of);
+  searcher(result).run();
+  return result;
 }
 
 }  // namespace velo::sched::tune

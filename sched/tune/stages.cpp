@@ -51,13 +51,14 @@ std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs
                                        std::int32_t stages, velo_tuning_split how) {
   const std::int64_t ends = stages > 1 ? 2 : 0;  // stages that may have no layer
   if (of.layers < stages - ends || of.layers == 0) return {};
-  std::vector<std::int32_t> made(static_cast<std::size_t>(stages));
+  std::vector<std::int32_t> result(static_cast<std::size_t>(stages));
   if (how == VELO_TUNING_SPLIT_EVEN) {
     const bool fewer = of.layers % stages != 0;  // by one at both ends
     if (fewer && (of.layers + ends) % stages != 0) return {};
-    made.assign(made.size(), static_cast<std::int32_t>((of.layers + (fewer ? ends : 0)) / stages));
-    if (fewer) --made.front(), --made.back();
-    return made;
+    result.assign(result.size(),
+                  static_cast<std::int32_t>((of.layers + (fewer ? ends : 0)) / stages));
+    if (fewer) --result.front(), --result.back();
+    return result;
   }
   double low = 0, high = costs.embedding.seconds() + costs.output.seconds();
   for (std::int64_t i = 0; i < of.layers; ++i) high += costs.layer(of, i).seconds();
@@ -65,21 +66,21 @@ std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs
   constexpr int halvings = 40;
   for (int i = 0; i < halvings; ++i) {
     const double middle = (low + high) / 2;
-    (fill(of, costs, middle, made) ? high : low) = middle;
+    (fill(of, costs, middle, result) ? high : low) = middle;
   }
-  fill(of, costs, high, made);
-  return made;
+  fill(of, costs, high, result);
+  return result;
 }
 
 std::vector<layer_cost> stages_of(const model& of, const layer_costs& costs,
                                   const std::vector<std::int32_t>& layers) {
-  std::vector<layer_cost> made(layers.size());
+  std::vector<layer_cost> result(layers.size());
   std::int64_t next = 0;
   for (std::size_t s = 0; s < layers.size(); ++s)
-    for (std::int32_t i = 0; i < layers[s]; ++i) made[s] += costs.layer(of, next++);
-  made.front() += costs.embedding;
-  made.back() += costs.output;
-  return made;
+    for (std::int32_t i = 0; i < layers[s]; ++i) result[s] += costs.layer(of, next++);
+  result.front() += costs.embedding;
+  result.back() += costs.output;
+  return result;
 }
 
 std::vector<placement> placements_of(const velo_tuning_layout& layout) {
@@ -94,7 +95,8 @@ std::vector<placement> placements_of(const velo_tuning_layout& layout) {
 
 placement placement_in(const schedule& rows) {
   placement all;
-  for (std::int32_t rank = 0; rank < rows.what().ranks; ++rank) all.push_back(rows.stages_of(rank));
+  for (std::int32_t rank = 0; rank < rows.sizes().ranks; ++rank)
+    all.push_back(rows.stages_of(rank));
   return all;
 }
 
@@ -118,10 +120,10 @@ double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
   return least;
 }
 
-step_end end_of(const job& what, const velo_tuning_layout& layout,
+step_end end_of(const job& training_job, const velo_tuning_layout& layout,
                 const std::vector<layer_cost>& stages, const placement& of) {
-  const training& t = what.training;
-  const profile& p = what.profile;
+  const training& t = training_job.training;
+  const profile& p = training_job.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
   // Under ZeRO stage 2 gradients are reduced whenever a rank switches to another stage: behind pp
@@ -160,25 +162,26 @@ step_end end_of(const job& what, const velo_tuning_layout& layout,
   return longest;
 }
 
-rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const layer_costs& costs,
-                      const std::vector<layer_cost>& stages,
+rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
+                      const layer_costs& costs, const std::vector<layer_cost>& stages,
                       const std::vector<std::int32_t>& layers,
                       const std::vector<std::int32_t>& own) {
-  const training& t = what.training;
-  const profile& p = what.profile;
-  rank_memory made;
+  const training& t = training_job.training;
+  const profile& p = training_job.profile;
+  rank_memory result;
   layer_cost sum;
   for (const std::int32_t s : own) {
     sum += stages[static_cast<std::size_t>(s)];
-    made.layers += layers[static_cast<std::size_t>(s)];
+    result.layers += layers[static_cast<std::size_t>(s)];
   }
   // A matrix shared by embedding and output is on both of their ranks.
   const bool first = own.front() == 0;
   const bool last = own.back() + 1 == static_cast<std::int32_t>(stages.size());
-  if (what.model.tied_embeddings && last && !first) sum.parameters += costs.embedding.parameters;
+  if (training_job.model.tied_embeddings && last && !first)
+    sum.parameters += costs.embedding.parameters;
 
   const double all = sum.parameters + sum.expert_parameters;
-  made.parameters = all * static_cast<double>(t.parameter_bytes);
+  result.parameters = all * static_cast<double>(t.parameter_bytes);
   const double shared_part = sum.parameters / static_cast<double>(sharers(layout)) +
                              sum.expert_parameters / static_cast<double>(expert_sharers(layout));
   const double updated = t.zero == 0 ? all : shared_part;
@@ -191,17 +194,17 @@ rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const l
     }
     summed = std::min(all, shared_part + most);
   }
-  made.gradients = summed * static_cast<double>(t.gradient_bytes);
-  made.optimizer = updated * static_cast<double>(t.optimizer_bytes);
-  made.workspace = p.workspace_bytes + sum.remade;
+  result.gradients = summed * static_cast<double>(t.gradient_bytes);
+  result.optimizer = updated * static_cast<double>(t.optimizer_bytes);
+  result.workspace = p.workspace_bytes + sum.remade;
 
   const bool shared =
       sharers(layout) > 1 || (sum.expert_parameters > 0 && expert_sharers(layout) > 1);
   const int groups = (layout.tp > 1) + (layout.pp > 1) + (layout.cp > 1) + (layout.ep > 1) + shared;
-  made.communication = costs.gathered_bytes + groups * p.group_bytes +
-                       (layout.pp > 1 ? 4 * costs.message_bytes : 0) +
-                       (shared ? 2 * p.bucket_bytes : 0);
-  return made;
+  result.communication = costs.gathered_bytes + groups * p.group_bytes +
+                         (layout.pp > 1 ? 4 * costs.message_bytes : 0) +
+                         (shared ? 2 * p.bucket_bytes : 0);
+  return result;
 }
 
 }  // namespace velo::sched::tune

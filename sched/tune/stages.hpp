@@ -36,12 +36,12 @@ struct step_end {
   double gradients = 0, optimizer = 0;  // seconds, of the rank whose sum is largest
   double seconds() const { return gradients + optimizer; }
 };
-step_end end_of(const job& what, const velo_tuning_layout& layout,
+step_end end_of(const job& training_job, const velo_tuning_layout& layout,
                 const std::vector<layer_cost>& stages, const placement& of);
 
 // The memory of the rank with the stages `own`, without activations.
-rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const layer_costs& costs,
-                      const std::vector<layer_cost>& stages,
+rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
+                      const layer_costs& costs, const std::vector<layer_cost>& stages,
                       const std::vector<std::int32_t>& layers,
                       const std::vector<std::int32_t>& own);
 

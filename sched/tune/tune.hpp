@@ -67,7 +67,7 @@ struct tuning {
 tuning search(job of);
 
 // The reason why a candidate is no plan, as a sentence.
-std::string reason_of(const tuning& from, const rejection& what);
+std::string reason_of(const tuning& from, const rejection& rejected);
 
 // The result as texts.
 std::string write_summary(const tuning& from);

@@ -297,10 +297,10 @@ std::string nearest_text(const tuning& from) {
 
 }  // namespace
 
-std::string reason_of(const tuning& from, const rejection& what) {
+std::string reason_of(const tuning& from, const rejection& rejected) {
   const job& j = from.of;
-  const velo_tuning_layout& l = what.layout;
-  switch (what.code) {
+  const velo_tuning_layout& l = rejected.layout;
+  switch (rejected.code) {
     case VELO_TUNING_REASON_HEADS:
       return heads_text(j.model, l.tp);
     case VELO_TUNING_REASON_RANKS:
@@ -325,13 +325,14 @@ std::string reason_of(const tuning& from, const rejection& what) {
                   l.pp * l.vpp)
           .buffer;
     case VELO_TUNING_REASON_SCHEDULE:
-      return what.text;
+      return rejected.text;
     case VELO_TUNING_REASON_MEMORY:
-      return "rank " + std::to_string(what.rank) + " needs " + (what.at_least ? "at least " : "") +
-             in_gib(what.value) + " GiB, " + in_gib(what.value - j.profile.memory_bytes) +
-             " more than there are";
+      return "rank " + std::to_string(rejected.rank) + " needs " +
+             (rejected.at_least ? "at least " : "") + in_gib(rejected.value) + " GiB, " +
+             in_gib(rejected.value - j.profile.memory_bytes) + " more than there are";
     case VELO_TUNING_REASON_SLOWER:
-      return "at least " + rounded(what.value) + " s a step, and plans that were kept take less";
+      return "at least " + rounded(rejected.value) +
+             " s a step, and plans that were kept take less";
     default:
       return "the same as the split or recompute before it";
   }

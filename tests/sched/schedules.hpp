@@ -83,9 +83,9 @@ inline priced price(const sched::schedule& from, const sched::costs& given = {})
   return out;
 }
 
-inline std::string violations_of(const sched::schedule& what) {
+inline std::string violations_of(const sched::schedule& pipeline) {
   std::string all;
-  for (const sched::violation& v : sched::check(what)) all += v.reason + "\n";
+  for (const sched::violation& v : sched::check(pipeline)) all += v.reason + "\n";
   return all;
 }
 

@@ -88,10 +88,10 @@ class track {
  public:
   // implied: W have no slots of their own and take free ones.
   track(const rank_slots& of, bool implied)
-      : implied_(implied), what_(static_cast<std::size_t>(last_slot(of)) + 1, -1) {
+      : implied_(implied), types_(static_cast<std::size_t>(last_slot(of)) + 1, -1) {
     for (std::size_t t = 0; t < of.size(); ++t)
-      for (const std::int64_t slot : of[t]) what_[slot] = static_cast<signed char>(t);
-    level_.resize(what_.size());
+      for (const std::int64_t slot : of[t]) types_[slot] = static_cast<signed char>(t);
+    level_.resize(types_.size());
     update(0, size());
   }
 
@@ -100,11 +100,11 @@ class track {
     for (const state& s : level_) most = std::max(most, s.held);
     return most;
   }
-  bool free(std::int64_t slot) const { return what_[slot] < 0; }
+  bool free(std::int64_t slot) const { return types_[slot] < 0; }
 
   // Whether at most `most` activations are held if an action moves to an earlier free slot.
   bool fits(std::int64_t from, std::int64_t to, std::int64_t most) {
-    std::swap(what_[from], what_[to]);
+    std::swap(types_[from], types_[to]);
     state now = before(to);
     bool fits = true;
     for (std::int64_t slot = to; slot < size() && fits; ++slot) {
@@ -113,11 +113,11 @@ class track {
       if (slot >= from && now.held == level_[slot].held && now.waiting == level_[slot].waiting)
         break;
     }
-    std::swap(what_[from], what_[to]);
+    std::swap(types_[from], types_[to]);
     return fits;
   }
   void move(std::int64_t from, std::int64_t to) {
-    std::swap(what_[from], what_[to]);
+    std::swap(types_[from], types_[to]);
     update(to, from);
   }
 
@@ -125,10 +125,10 @@ class track {
   struct state {
     std::int64_t held = 0, waiting = 0;  // activations, W without a slot
   };
-  std::int64_t size() const { return static_cast<std::int64_t>(what_.size()); }
+  std::int64_t size() const { return static_cast<std::int64_t>(types_.size()); }
   state before(std::int64_t slot) const { return slot == 0 ? state{} : level_[slot - 1]; }
   state after(state now, std::int64_t slot) const {
-    const auto t = what_[slot];
+    const auto t = types_[slot];
     if (t == f0 || t == f1) ++now.held;
     if (t == w) --now.held;
     if (!implied_) return now;
@@ -151,7 +151,7 @@ class track {
   }
 
   const bool implied_;
-  std::vector<signed char> what_;  // the type in each slot, -1: free
+  std::vector<signed char> types_;  // the type in each slot, -1: free
   std::vector<state> level_;
 };
 

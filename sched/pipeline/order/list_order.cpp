@@ -13,21 +13,21 @@ constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
 class ranks {
  public:
-  ranks(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+  ranks(const policy& of, const shape& sizes, const ticks& costs, const placement& stages,
         std::int64_t room, std::int64_t limit, bool record)
       : policy_(of),
-        what_(what),
-        units_(what.units()),
+        sizes_(sizes),
+        units_(sizes.units()),
         costs_(costs),
         room_(room),
         limit_(limit),
         record_(record),
         stages_(stages),
-        rank_of_(what.stages),
-        inputs_(static_cast<std::size_t>(what.cells()), never),
-        gradients_(static_cast<std::size_t>(what.cells()), never),
-        states_(what.ranks) {
-    for (std::int32_t rank = 0; rank < what.ranks; ++rank) {
+        rank_of_(sizes.stages),
+        inputs_(static_cast<std::size_t>(sizes.cells()), never),
+        gradients_(static_cast<std::size_t>(sizes.cells()), never),
+        states_(sizes.ranks) {
+    for (std::int32_t rank = 0; rank < sizes.ranks; ++rank) {
       for (const std::int32_t stage : stages[rank]) rank_of_[stage] = rank;
       std::vector<std::int64_t>& behind = states_[rank].behind;
       behind.assign(stages[rank].size(), 0);
@@ -50,13 +50,13 @@ class ranks {
       if (time + states_[rank].left >= limit_) return {};
       if (time >= states_[rank].free) act(rank, time);
     }
-    ordered made;
-    made.done = true;
+    ordered result;
+    result.done = true;
     for (state& s : states_) {
-      made.makespan = std::max(made.makespan, s.free);
-      made.rows.push_back(std::move(s.row));
+      result.makespan = std::max(result.makespan, s.free);
+      result.rows.push_back(std::move(s.row));
     }
-    return made;
+    return result;
   }
 
  private:
@@ -128,11 +128,11 @@ class ranks {
     perform(rank, best, now);
   }
 
-  void perform(std::int32_t rank, const choice& what, std::int64_t now) {
+  void perform(std::int32_t rank, const choice& chosen, std::int64_t now) {
     state& s = states_[rank];
-    const bool waited = what.kind == VELO_ACTION_W;
-    const std::int32_t stage = waited ? s.waiting[s.next].first : stages_[rank][what.chunk];
-    const std::int64_t end = s.free = now + cost(what.kind, stage);
+    const bool waited = chosen.kind == VELO_ACTION_W;
+    const std::int32_t stage = waited ? s.waiting[s.next].first : stages_[rank][chosen.chunk];
+    const std::int64_t end = s.free = now + cost(chosen.kind, stage);
     s.left -= end - now;
     events_.push({end, rank});
     if (waited) {
@@ -142,19 +142,19 @@ class ranks {
       return;
     }
     std::int32_t unit = 0;
-    if (what.kind == VELO_ACTION_F) {
-      unit = s.forwards[what.chunk]++;
+    if (chosen.kind == VELO_ACTION_F) {
+      unit = s.forwards[chosen.chunk]++;
       s.held += costs_.share(stage);
-      if (what_.ends_chain(stage))
+      if (sizes_.ends_chain(stage))
         gradients_[static_cast<std::size_t>(stage) * units_ + unit] = end;
       else
         hand(inputs_, rank, stage + 1, unit, end);
     } else {
-      unit = s.backwards[what.chunk]++;
+      unit = s.backwards[chosen.chunk]++;
       s.waiting.emplace_back(stage, unit);
-      if (!what_.begins_chain(stage)) hand(gradients_, rank, stage - 1, unit, end);
+      if (!sizes_.begins_chain(stage)) hand(gradients_, rank, stage - 1, unit, end);
     }
-    if (record_) s.row.push_back(make_action(what.kind, stage, unit));
+    if (record_) s.row.push_back(make_action(chosen.kind, stage, unit));
   }
 
   void hand(std::vector<std::int64_t>& to, std::int32_t rank, std::int32_t stage, std::int32_t unit,
@@ -166,7 +166,7 @@ class ranks {
   }
 
   const policy& policy_;
-  const shape what_;
+  const shape sizes_;
   const std::int32_t units_;
   const ticks& costs_;
   const std::int64_t room_, limit_;
@@ -180,9 +180,9 @@ class ranks {
 
 }  // namespace
 
-ordered order_by(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+ordered order_by(const policy& of, const shape& sizes, const ticks& costs, const placement& stages,
                  std::int64_t room, std::int64_t limit, bool record) {
-  return ranks(of, what, costs, stages, room, limit, record).run();
+  return ranks(of, sizes, costs, stages, room, limit, record).run();
 }
 
 }  // namespace velo::sched

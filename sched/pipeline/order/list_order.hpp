@@ -32,7 +32,7 @@ struct ordered {
 // stages: in the order in which a unit passes them. room: the most activations of stages held, in
 // shares, at least those of a rank's chunks together. limit: the search gives up once it cannot be
 // shorter. record: whether rows are returned.
-ordered order_by(const policy& of, const shape& what, const ticks& costs, const placement& stages,
+ordered order_by(const policy& of, const shape& sizes, const ticks& costs, const placement& stages,
                  std::int64_t room, std::int64_t limit, bool record);
 
 }  // namespace velo::sched

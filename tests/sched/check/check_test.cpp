@@ -43,7 +43,7 @@ TEST_CASE("what is missing is named") {
   CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1I1\n") == faults{{VELO_VIOLATION_MISSING, 1, -1}});
   const auto found = sched::check(sched::read_csv("0F0,0B0\n1F0,1I0\n"));
   REQUIRE(found.size() == 1);
-  CHECK(sched::text_of(found[0].what) == "1W0");
+  CHECK(sched::text_of(found[0].subject) == "1W0");
   CHECK(found[0].reason == "1W0 is missing");
 }
 
@@ -106,15 +106,15 @@ TEST_CASE("parameters that were let go are gathered before they are used") {
 }
 
 TEST_CASE("splits out of the order of their sequence are named") {
-  sched::shape what;
-  what.ranks = what.stages = 1;
-  what.microbatches = what.splits = 2;
+  sched::shape sizes;
+  sizes.ranks = sizes.stages = 1;
+  sizes.microbatches = sizes.splits = 2;
   const auto found_in = [&](const char* rows) {
     std::vector<sched::action> row(8);
     sched::schedule read = sched::read_csv(rows);
     read.read(0, 0, 8, row.data());
     std::vector<fault> found;
-    for (const sched::violation& v : sched::check({what, {{0}}, {row}}))
+    for (const sched::violation& v : sched::check({sizes, {{0}}, {row}}))
       found.push_back({v.code, v.rank, v.index});
     return found;
   };

@@ -85,7 +85,7 @@ std::string mutate(fields& rows, std::mt19937& random) {
 class judge {
  public:
   judge(const sched::schedule& from)
-      : chains_(from.what().chains), stages_(from.what().stages), units_(from.what().units()) {}
+      : chains_(from.sizes().chains), stages_(from.sizes().stages), units_(from.sizes().units()) {}
 
   bool can_run(const fields& rows) {
     forward_.clear(), gradient_.clear(), weight_.clear(), home_.clear();
@@ -210,7 +210,7 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
       if (said.empty()) REQUIRE(runs);
       // Rows do not state that they have two chains. With fewer signs than all, the reader assumes
       // one.
-      if (whole.what().chains == 1 && runs) REQUIRE(said.empty());
+      if (whole.sizes().chains == 1 && runs) REQUIRE(said.empty());
       ++(said.empty() ? accepted : refused);
     }
   }

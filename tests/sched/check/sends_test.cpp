@@ -25,8 +25,8 @@ bool long_run() {
 using rows = std::vector<std::vector<sched::action>>;
 
 rows rows_of(const sched::schedule& from) {
-  rows all(from.what().ranks);
-  for (std::int32_t rank = 0; rank < from.what().ranks; ++rank) {
+  rows all(from.sizes().ranks);
+  for (std::int32_t rank = 0; rank < from.sizes().ranks; ++rank) {
     all[rank].resize(from.length(rank));
     from.read(rank, 0, from.length(rank), all[rank].data());
   }
@@ -34,14 +34,14 @@ rows rows_of(const sched::schedule& from) {
 }
 sched::schedule with_rows(const sched::schedule& like, const rows& all) {
   std::vector<std::vector<std::int32_t>> stages;
-  for (std::int32_t rank = 0; rank < like.what().ranks; ++rank)
+  for (std::int32_t rank = 0; rank < like.sizes().ranks; ++rank)
     stages.push_back(like.stages_of(rank));
-  return {like.what(), stages, {all.begin(), all.end()}};
+  return {like.sizes(), stages, {all.begin(), all.end()}};
 }
 
-std::string codes_of(const sched::schedule& what) {
+std::string codes_of(const sched::schedule& pipeline) {
   std::set<int> codes;
-  for (const sched::violation& v : sched::check(what)) codes.insert(v.code);
+  for (const sched::violation& v : sched::check(pipeline)) codes.insert(v.code);
   std::string all;
   for (const int code : codes) all += (all.empty() ? "" : " ") + std::to_string(code);
   return all;
@@ -168,7 +168,8 @@ namespace {
 // that is no message.
 class started_sends {
  public:
-  explicit started_sends(const sched::schedule& what) : rows_(rows_of(what)), at_(rows_.size()) {}
+  explicit started_sends(const sched::schedule& pipeline)
+      : rows_(rows_of(pipeline)), at_(rows_.size()) {}
 
   bool all_end() {
     for (bool moved = true; moved;) {
@@ -243,7 +244,8 @@ class explorer {
  public:
   enum way { at_once, rendezvous, batched };
 
-  explicit explorer(const sched::schedule& what) : what_(what.what()), rows_(rows_of(what)) {
+  explicit explorer(const sched::schedule& pipeline)
+      : sizes_(pipeline.sizes()), rows_(rows_of(pipeline)) {
     for (std::size_t rank = 0; rank < rows_.size(); ++rank)
       for (std::size_t i = 0; i < rows_[rank].size(); ++i) {
         const sched::action& a = rows_[rank][i];
@@ -296,15 +298,15 @@ class explorer {
   bool elsewhere(std::int32_t a, std::int32_t b) const { return owner(a) != owner(b); }
   std::size_t owner(std::int32_t stage) const { return places_.at({VELO_ACTION_F, stage, 0}).rank; }
   bool may_forward(const state& now, std::int32_t stage, std::int32_t unit) const {
-    if (unit % what_.splits > 0 && !done(now, VELO_ACTION_F, stage, unit - 1)) return false;
-    if (what_.begins_chain(stage)) return true;
+    if (unit % sizes_.splits > 0 && !done(now, VELO_ACTION_F, stage, unit - 1)) return false;
+    if (sizes_.begins_chain(stage)) return true;
     if (messages_ && elsewhere(stage, stage - 1)) return done(now, VELO_ACTION_RECV_F, stage, unit);
     return done(now, VELO_ACTION_F, stage - 1, unit);
   }
   bool may_backward(const state& now, std::int32_t stage, std::int32_t unit) const {
     if (!done(now, VELO_ACTION_F, stage, unit)) return false;
-    if ((unit + 1) % what_.splits > 0 && !input_gradient(now, stage, unit + 1)) return false;
-    if (what_.ends_chain(stage)) return true;
+    if ((unit + 1) % sizes_.splits > 0 && !input_gradient(now, stage, unit + 1)) return false;
+    if (sizes_.ends_chain(stage)) return true;
     if (messages_ && elsewhere(stage, stage + 1)) return done(now, VELO_ACTION_RECV_B, stage, unit);
     return input_gradient(now, stage + 1, unit);
   }
@@ -375,7 +377,7 @@ class explorer {
     return true;
   }
 
-  const sched::shape what_;
+  const sched::shape sizes_;
   const rows rows_;
   std::map<name, place> places_;
   bool messages_ = false;
@@ -397,7 +399,7 @@ bool same_actions(const rows& a, const rows& b) {
   }
   return true;
 }
-bool in_turn(const sched::schedule& what, const rows& all) {
+bool in_turn(const sched::schedule& pipeline, const rows& all) {
   std::map<std::tuple<std::int32_t, std::int32_t, bool>, std::vector<std::int64_t>> ways[2];
   for (const auto& row : all) {
     for (const sched::action& a : row) {
@@ -406,7 +408,7 @@ bool in_turn(const sched::schedule& what, const rows& all) {
       const bool sends = a.kind == VELO_ACTION_SEND_F || a.kind == VELO_ACTION_SEND_B;
       const std::int32_t step = forward ? 1 : -1;
       const std::int32_t from = sends ? a.stage : a.stage - step, to = from + step;
-      ways[sends ? 0 : 1][{what.rank_of(from), what.rank_of(to), forward}].push_back(
+      ways[sends ? 0 : 1][{pipeline.rank_of(from), pipeline.rank_of(to), forward}].push_back(
           std::int64_t{from} * 1000 + a.microbatch);
     }
   }

@@ -59,7 +59,7 @@ std::string line_of(velo_schedule_kind kind, std::uint32_t flags) {
 
 words actions_of(const sched::schedule& from) {
   words all;
-  for (std::int32_t rank = 0; rank < from.what().ranks; ++rank) {
+  for (std::int32_t rank = 0; rank < from.sizes().ranks; ++rank) {
     for (sched::row_reader row(from, rank); !row.done(); row.pass()) {
       const sched::action& a = row.next();
       std::string name = sched::text_of(a);  // a stage, the name, a micro-batch

@@ -72,9 +72,9 @@ struct watched_link {
     };
     return made;
   }
-  static watched_link& of(void* user, char what) {
+  static watched_link& of(void* user, char letter) {
     auto& me = *static_cast<watched_link*>(user);
-    me.said += what;
+    me.said += letter;
     return me;
   }
 };
@@ -179,10 +179,10 @@ TEST_CASE(
     CHECK(one.said.find("rs") == std::string::npos);  // where both stand together
     CHECK(one.said.find("sr") != std::string::npos);
     bool under_way = false;
-    for (const char what : one.said) {
-      if (what == 's') under_way = true;
-      if (what == 'f') under_way = false;
-      CHECK_FALSE((what == 'c' && under_way));
+    for (const char letter : one.said) {
+      if (letter == 's') under_way = true;
+      if (letter == 'f') under_way = false;
+      CHECK_FALSE((letter == 'c' && under_way));
     }
     CHECK_FALSE(under_way);
   }

@@ -226,7 +226,7 @@ TEST_CASE("rows of any kind end with OPTIMIZER of their rank's stages where that
   with.flags = VELO_SCHEDULE_OPTIMIZER;
   const sched::schedule priced = made(VELO_SCHEDULE_1F1B, with, costs);
   std::vector<sched::stuck_rank> stuck;
-  const sched::ticks scale = sched::ticks_of(costs, priced.what(), priced.actions());
+  const sched::ticks scale = sched::ticks_of(costs, priced.sizes(), priced.actions());
   const auto times = sched::simulate(priced, scale, stuck);
   CHECK(times.ranks[0].last - times.ranks[0].first == 17 * scale.forward);  // 15 without
 }

@@ -204,9 +204,9 @@ TEST_CASE("processes get the bits of the calls composed, too") {
 
 TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {
   const two_groups all(2);
-  const auto refused = [](velo_status code, const char* argument, const call_record& what) {
-    CHECK(what.code == code);
-    CHECK(what.argument == argument);
+  const auto refused = [](velo_status code, const char* argument, const call_record& failure) {
+    CHECK(failure.code == code);
+    CHECK(failure.argument == argument);
   };
   const part odd(f32, 3, 4, 8, 0, 1, 2, false), even(f32, 4, 4, 8, 0, 2, 2, false);
   const velo_stream stream = all.ranks.stream(0);
@@ -231,9 +231,9 @@ TEST_CASE("a rank that does not come ends both groups of a call, and their handl
   const two_groups all(2, group_desc(150));
   const part alone(f32, 4, 4, 8, 0, 2, 2, false);
   const groups in = all.of(0, true, true);
-  const call_record what = record_of(alone.fused(all.ranks.stream(0), in));
-  CHECK(what.code == VELO_ERR_PEER);
-  CHECK(what.rank == 1);
-  CHECK(what.expected.find("all_gather of 64 float32") == 0);
+  const call_record failure = record_of(alone.fused(all.ranks.stream(0), in));
+  CHECK(failure.code == VELO_ERR_PEER);
+  CHECK(failure.rank == 1);
+  CHECK(failure.expected.find("all_gather of 64 float32") == 0);
   CHECK(record_of(velo_group_barrier(all.ranks.stream(0), in.scatter)).code == VELO_ERR_PEER);
 }

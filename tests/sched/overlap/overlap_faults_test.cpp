@@ -42,20 +42,20 @@ void fill(Args& args, const velo_tensor (&of)[3]) {
   args.parallel_num = 8;
 }
 
-velo_status call(op what, velo_stream stream, const groups& in, const velo_tensor (&of)[3]) {
-  if (what == op::all_reduce) {
+velo_status call(op called, velo_stream stream, const groups& in, const velo_tensor (&of)[3]) {
+  if (called == op::all_reduce) {
     velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
     fill(args, of);
     args.group = in.first;
     return velo_matmul_all_reduce(stream, &args);
   }
-  if (what == op::reduce_scatter) {
+  if (called == op::reduce_scatter) {
     velo_matmul_reduce_scatter_args args = VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT;
     fill(args, of);
     args.group = in.first;
     return velo_matmul_reduce_scatter(stream, &args);
   }
-  if (what == op::gather) {
+  if (called == op::gather) {
     velo_all_gather_matmul_args args = VELO_ALL_GATHER_MATMUL_ARGS_INIT;
     fill(args, of);
     args.group = in.first;
@@ -72,17 +72,17 @@ struct sizes {
   std::int64_t n = 64, k = 96;
 };
 
-// Calls until one fails, each with new tensors; counts the successful ones.
-velo_status call_for_ever(op what, velo_stream stream, const groups& in, int ranks, sizes of_rank,
+// Calls until one fails, each with new tensors; counts those that were done.
+velo_status call_for_ever(op called, velo_stream stream, const groups& in, int ranks, sizes of_rank,
                           std::atomic<int>& calls) {
-  const bool gathers = what == op::gather || what == op::gather_scatter;
-  const bool scatters = what == op::reduce_scatter || what == op::gather_scatter;
+  const bool gathers = called == op::gather || called == op::gather_scatter;
+  const bool scatters = called == op::reduce_scatter || called == op::gather_scatter;
   const std::int64_t m = 128 * ranks;
   for (;; ++calls) {
     const pages x(gathers ? m / ranks : m, of_rank.k), weight(of_rank.k, of_rank.n),
         y(scatters ? m / ranks : m, of_rank.n);
     const velo_tensor of[] = {x.view(), weight.view(), y.view()};
-    const velo_status done = call(what, stream, in, of);
+    const velo_status done = call(called, stream, in, of);
     if (done != VELO_OK) return done;
   }
 }
@@ -121,9 +121,9 @@ class two_groups {
 
 TEST_CASE(
     "an abort while slices are multiplied ends every rank's call, and nobody uses its tensors") {
-  for (const op what : all_ops)
+  for (const op called : all_ops)
     for (int round = 0; round < 3; ++round) {
-      INFO("operator " << static_cast<int>(what) << ", round " << round);
+      INFO("operator " << static_cast<int>(called) << ", round " << round);
       const two_groups all(3);
       std::atomic<int> calls{0};
       std::atomic<bool> over{false};
@@ -132,14 +132,14 @@ TEST_CASE(
         velo_group_abort(all.ranks.group(2));
       });
       const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-        return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
+        return call_for_ever(called, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
       });
       over = true;  // a failure before the abort fails the test, and does not keep it waiting
       aborts.join();
       for (const call_record& one : ends) {
         CHECK(one.code == VELO_ERR_PEER);
         // The other one of two groups ends because a rank drops its call.
-        if (what != op::gather_scatter) CHECK(one.rank == 2);
+        if (called != op::gather_scatter) CHECK(one.rank == 2);
       }
     }
 }
@@ -193,12 +193,12 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
 }
 
 TEST_CASE("a rank whose call has other sizes is named by all") {
-  for (const op what : all_ops) {
-    INFO("operator " << static_cast<int>(what));
+  for (const op called : all_ops) {
+    INFO("operator " << static_cast<int>(called));
     const two_groups all(3);
     std::atomic<int> calls{0};
     const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-      return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3,
+      return call_for_ever(called, all.ranks.stream(rank), all.of(rank), 3,
                            rank == 1 ? sizes{72, 104} : sizes(), calls);
     });
     CHECK(calls == 0);
@@ -214,15 +214,15 @@ TEST_CASE("a process that is killed between two slices is named by the others") 
   void* shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   REQUIRE(shared != MAP_FAILED);
-  for (const op what : all_ops) {
-    INFO("operator " << static_cast<int>(what));
+  for (const op called : all_ops) {
+    INFO("operator " << static_cast<int>(called));
     auto* calls = new (shared) std::atomic<int>(0);
     processes ranks;
     ranks.start_all(3, group_desc(), [&](const member& me) {
       const std::int32_t members[] = {0, 1, 2};
       groups in{me.group, nullptr};
       velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &in.second);
-      if (done == VELO_OK) done = call_for_ever(what, me.stream, in, 3, {}, *calls);
+      if (done == VELO_OK) done = call_for_ever(called, me.stream, in, 3, {}, *calls);
       return ending_of(done);
     });
     while (*calls < 20) sleep_ms(1);
@@ -230,7 +230,7 @@ TEST_CASE("a process that is killed between two slices is named by the others") 
     const std::vector<ending> ends = ranks.wait();
     for (const int rank : {0, 2}) {
       CHECK(ends[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-      if (what != op::gather_scatter) CHECK(ends[static_cast<std::size_t>(rank)].rank == 1);
+      if (called != op::gather_scatter) CHECK(ends[static_cast<std::size_t>(rank)].rank == 1);
     }
   }
   munmap(shared, sizeof(std::atomic<int>));

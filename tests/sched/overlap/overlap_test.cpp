@@ -310,34 +310,34 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
     set_level(ranks, level);
     const layers all = make_layers(3, f32, 300, 64, 32);
     SECTION(std::string("a rank that does not come, level ") + level) {
-      const std::vector<call_record> what = ranks.run([&](int rank) {
+      const std::vector<call_record> failures = ranks.run([&](int rank) {
         return rank == 1 ? velo_status{VELO_OK}
                          : of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
       });
-      CHECK(what[0].code == VELO_ERR_PEER);
-      CHECK(what[0].rank == 1);
-      CHECK(what[0].expected.find("all_reduce of 19200 float32") == 0);
-      CHECK(what[2].got == "rank 1 not there");
+      CHECK(failures[0].code == VELO_ERR_PEER);
+      CHECK(failures[0].rank == 1);
+      CHECK(failures[0].expected.find("all_reduce of 19200 float32") == 0);
+      CHECK(failures[2].got == "rank 1 not there");
     }
     SECTION(std::string("abort from another thread, level ") + level) {
-      const std::vector<call_record> what = ranks.run([&](int rank) {
+      const std::vector<call_record> failures = ranks.run([&](int rank) {
         if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
         std::this_thread::sleep_for(std::chrono::milliseconds(30));
         return velo_group_abort(ranks.group(1));
       });
-      CHECK(what[0].code == VELO_ERR_PEER);
-      CHECK(what[0].rank == 1);
-      CHECK(what[2].code == VELO_ERR_PEER);
+      CHECK(failures[0].code == VELO_ERR_PEER);
+      CHECK(failures[0].rank == 1);
+      CHECK(failures[2].code == VELO_ERR_PEER);
     }
     SECTION(std::string("other sizes on one rank, level ") + level) {
       const layer other(f32, 299, 64, 32, 1);
-      const std::vector<call_record> what = ranks.run([&](int rank) {
+      const std::vector<call_record> failures = ranks.run([&](int rank) {
         const layer& mine = rank == 1 ? other : of(all, rank);
         return mine.run_fused(ranks.stream(rank), ranks.group(rank));
       });
-      CHECK(what[0].code == VELO_ERR_PEER);
-      CHECK(what[0].rank == 1);
-      CHECK(what[0].got.find("all_reduce of 19136 float32") != std::string::npos);
+      CHECK(failures[0].code == VELO_ERR_PEER);
+      CHECK(failures[0].rank == 1);
+      CHECK(failures[0].got.find("all_reduce of 19136 float32") != std::string::npos);
     }
     SECTION(std::string("dropped with its stream, level ") + level) {
       const velo_stream queue = ranks.context(1).new_stream();
@@ -353,15 +353,15 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
       velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
       behind.enqueue(behind.make<fails>(go));
       REQUIRE(of(all, 1).run_fused(queue, ranks.group(1)) == VELO_OK);
-      const std::vector<call_record> what = ranks.run([&](int rank) {
+      const std::vector<call_record> failures = ranks.run([&](int rank) {
         if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
         go = true;
         return velo_status{VELO_OK};
       });
       CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
-      CHECK(what[0].code == VELO_ERR_PEER);
-      CHECK(what[0].rank == 1);
-      CHECK(what[2].cause == "a failure of its stream before");
+      CHECK(failures[0].code == VELO_ERR_PEER);
+      CHECK(failures[0].rank == 1);
+      CHECK(failures[2].cause == "a failure of its stream before");
     }
   }
 }
@@ -370,19 +370,19 @@ TEST_CASE("ranks at different levels are told so instead of mixing pieces and sl
   const local_ranks ranks(2, group_desc(2000));
   REQUIRE(velo_config_set(ranks.context(1), "level", "1") == VELO_OK);
   const layers all = make_layers(2, f32, 100, 64, 32);
-  const std::vector<call_record> what = ranks.run(
+  const std::vector<call_record> failures = ranks.run(
       [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
-  CHECK(what[0].code == VELO_ERR_PEER);
-  CHECK(what[1].code == VELO_ERR_PEER);
-  CHECK(what[0].expected != what[0].got);
+  CHECK(failures[0].code == VELO_ERR_PEER);
+  CHECK(failures[1].code == VELO_ERR_PEER);
+  CHECK(failures[0].expected != failures[0].got);
 }
 
 TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   const local_ranks ranks(2);
   layer one(f32, 4, 6, 8, 0);
-  const auto refused = [&](velo_status code, const char* argument, const call_record& what) {
-    CHECK(what.code == code);
-    CHECK(what.argument == argument);
+  const auto refused = [&](velo_status code, const char* argument, const call_record& failure) {
+    CHECK(failure.code == code);
+    CHECK(failure.argument == argument);
   };
   refused(VELO_ERR_ARGUMENT, "args.group",
           record_of(one.run_fused(ranks.stream(0), ranks.group(1))));

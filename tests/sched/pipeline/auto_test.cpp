@@ -49,7 +49,7 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
     CAPTURE(ranks, microbatches, cap, costs.forward, costs.input, costs.weight, costs.latency);
     const sched::schedule found =
         made(VELO_SCHEDULE_AUTO, {ranks, microbatches, 0, 0, 0, 0, cap}, costs);
-    CHECK(found.what().kind == VELO_SCHEDULE_AUTO);
+    CHECK(found.sizes().kind == VELO_SCHEDULE_AUTO);
     CHECK(testing::violations_of(found).empty());
     CHECK(testing::violations_of(sched::lower(found)).empty());
     const testing::priced of = price(found, costs);
@@ -71,7 +71,7 @@ TEST_CASE("what cannot be improved is found as it is") {
 
 TEST_CASE("the number of chunks is kept where one is given") {
   for (const std::int32_t chunks : {1, 2})
-    CHECK(made(VELO_SCHEDULE_AUTO, {4, 8, chunks}).what().stages == 4 * chunks);
+    CHECK(made(VELO_SCHEDULE_AUTO, {4, 8, chunks}).sizes().stages == 4 * chunks);
   CHECK(testing::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 3}); }).code == VELO_ERR_ARGUMENT);
 }
 

@@ -27,9 +27,9 @@ TEST_CASE("no schedule is shorter than its busiest rank, or than its longest cha
                                      const sched::schedule& order) {
     const sched::timeline times = testing::timed(order, costs);
     const sched::ticks& scale = times.times.scale;
-    const sched::shape& what = order.what();
-    const std::int64_t chain = what.chain_length() * (scale.forward + scale.input) + scale.weight;
+    const sched::shape& sizes = order.sizes();
+    const std::int64_t chain = sizes.chain_length() * (scale.forward + scale.input) + scale.weight;
     if (times.times.makespan() < times.times.work() || times.times.makespan() < chain)
-      FAIL("kind " << what.kind << ", " << what.ranks << " ranks");
+      FAIL("kind " << sizes.kind << ", " << sizes.ranks << " ranks");
   });
 }

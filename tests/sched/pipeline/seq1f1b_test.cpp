@@ -10,7 +10,7 @@ TEST_CASE("splits go forward in order and backward from the last") {
   const sched::schedule order = made(VELO_SCHEDULE_SEQ1F1B, {2, 3, 0, 0, 0, 2});
   CHECK(testing::row_of(order, 0) == "0F0 0F1 0F2 0B1 0F3 0B0 0F4 0B3 0F5 0B2 0B5 0B4");
   CHECK(testing::row_of(order, 1) == "1F0 1F1 1B1 1F2 1B0 1F3 1B3 1F4 1B2 1F5 1B5 1B4");
-  CHECK(order.what().splits == 2);
+  CHECK(order.sizes().splits == 2);
 }
 
 TEST_CASE("a rank holds P - r - 1 + S splits, each an S-th of a micro-batch") {

@@ -15,9 +15,9 @@ using testing::timed;
 
 namespace {
 
-std::size_t count(const std::string& in, const std::string& what) {
+std::size_t count(const std::string& in, const std::string& part) {
   std::size_t found = 0;
-  for (std::size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++found;
+  for (std::size_t at = in.find(part); at != std::string::npos; at = in.find(part, at + 1)) ++found;
   return found;
 }
 

@@ -18,8 +18,8 @@ TEST_CASE("what is written is read as the same schedule") {
         testing::made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
         testing::made(VELO_SCHEDULE_DUALPIPE, {6, 16})}) {
     const sched::schedule again = read_csv(write_csv(order));
-    CHECK(again.what().stages == order.what().stages);
-    CHECK(again.what().microbatches == order.what().microbatches);
+    CHECK(again.sizes().stages == order.sizes().stages);
+    CHECK(again.sizes().microbatches == order.sizes().microbatches);
     CHECK(write_csv(again) == write_csv(order));
     CHECK(testing::violations_of(again).empty());
     CHECK(testing::price(again).makespan == testing::price(order).makespan);
@@ -52,7 +52,7 @@ TEST_CASE("JSON that leaves everything out but actions is as rows are") {
   const sched::schedule order =
       sched::read_json(R"({"actions": [["0F0", "0B0"], ["1F0", "1B0"]]})");
   CHECK(write_csv(order) == "0F0,0B0\n1F0,1B0\n");
-  CHECK(order.what().kind == VELO_SCHEDULE_CUSTOM);
+  CHECK(order.sizes().kind == VELO_SCHEDULE_CUSTOM);
   CHECK(order.layers() == nullptr);
 }
 
@@ -114,7 +114,7 @@ TEST_CASE("PyTorch's names, line ends and idle steps are read") {
 
 TEST_CASE("a rank without actions keeps its row, rows at the end without any are none") {
   const sched::schedule order = read_csv("0F0,0B0\n\n1F0,1B0\n\n\n");
-  CHECK(order.what().ranks == 3);
+  CHECK(order.sizes().ranks == 3);
   CHECK(order.length(1) == 0);
   CHECK(order.rank_of(1) == 2);
 }
@@ -159,5 +159,5 @@ TEST_CASE("numbers far beyond what there is to do are refused before memory is t
   CHECK(std::string(found.argument) == "text");
   CHECK(testing::failure_of([] { read_csv("1000F1000\n"); }).code == VELO_ERR_ARGUMENT);
   CHECK(testing::failure_of([] { read_csv(std::string(70000, '\n')); }).code == VELO_ERR_ARGUMENT);
-  CHECK(read_csv("").what().ranks == 0);
+  CHECK(read_csv("").sizes().ranks == 0);
 }

@@ -54,7 +54,7 @@ TEST_CASE("what is no layout is named with its place") {
 
 TEST_CASE("a layout has as many stages as ranks hold, and says how many that is") {
   CHECK(testing::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {})
-            .what()
+            .sizes()
             .stages == 6);
   const auto refused = [](velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
     return std::string(

@@ -21,7 +21,7 @@ TEST_CASE("reading from any place gives what reading through gives") {
                                     testing::made(VELO_SCHEDULE_INTERLEAVED, {3, 6, 2, 0, 4}),
                                     testing::made(VELO_SCHEDULE_VHALF, {3, 5})};
   for (const sched::schedule& order : orders) {
-    for (std::int32_t rank = 0; rank < order.what().ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < order.sizes().ranks; ++rank) {
       const std::int64_t length = order.length(rank);
       std::vector<sched::action> all(length);
       order.read(rank, 0, length, all.data());

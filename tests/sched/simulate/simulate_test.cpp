@@ -48,7 +48,7 @@ TEST_CASE("units in their order and units in any have the same times") {
   const sched::costs costs{1, 1.2, 0.8, 2.5, 0.1};
   testing::for_each_schedule(
       6, [&](velo_schedule_kind kind, const testing::sizes& of, const sched::schedule& order) {
-        const sched::ticks scale = sched::ticks_of(costs, order.what(), order.actions());
+        const sched::ticks scale = sched::ticks_of(costs, order.sizes(), order.actions());
         std::vector<sched::stuck_rank> stuck;
         sched::simulation fast;
         const bool ordinary = sched::simulate_in_order(order, scale, stuck, fast);
@@ -84,7 +84,8 @@ TEST_CASE("spans of a rank do not overlap and fill its work") {
   const auto order = testing::made(VELO_SCHEDULE_INTERLEAVED, {3, 7, 2, 4});
   std::vector<sched::stuck_rank> stuck;
   sched::spans spans;
-  const sched::ticks scale = sched::ticks_of({1, 1.2, 0.8, -1, 0.1}, order.what(), order.actions());
+  const sched::ticks scale =
+      sched::ticks_of({1, 1.2, 0.8, -1, 0.1}, order.sizes(), order.actions());
   const sched::simulation found = sched::simulate(order, scale, stuck, &spans);
   REQUIRE(stuck.empty());
   for (std::int32_t rank = 0; rank < 3; ++rank) {

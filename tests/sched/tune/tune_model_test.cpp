@@ -100,11 +100,11 @@ TEST_CASE("models have as many parameters as are published") {
 
 TEST_CASE("a step's operations are six a parameter and token, and attention's") {
   const wanted one;
-  const job what = job_of(one.text());
+  const job training_job = job_of(one.text());
   // For all parameters but norms and the embedding.
   const double products = 8 * (4.0 * 256 * 256 + 3.0 * 256 * 1024) + 256 * 4000.0;
   const double attention = 8 * 256.0 * 2 * 256;  // 2 s h, the half that causes
-  CHECK(operations_of(what) == Approx(3 * (2 * products + attention) * 16 * 256));
+  CHECK(operations_of(training_job) == Approx(3 * (2 * products + attention) * 16 * 256));
 }
 
 TEST_CASE("tensors are cut by tp, experts by ep") {
@@ -177,15 +177,17 @@ TEST_CASE("a matrix shared by embedding and output is on both of their ranks") {
 }
 
 TEST_CASE("collectives take what rings take") {
-  const job what = job_of(wanted().text(),
-                          "{\"per_node\": 4, \"intra_gb_per_s\": 100, \"inter_gb_per_s\": 10, "
-                          "\"link_efficiency\": 1, \"intra_latency_us\": 1, \"inter_latency_us\": "
-                          "2}");
+  const job training_job =
+      job_of(wanted().text(),
+             "{\"per_node\": 4, \"intra_gb_per_s\": 100, \"inter_gb_per_s\": 10, "
+             "\"link_efficiency\": 1, \"intra_latency_us\": 1, \"inter_latency_us\": "
+             "2}");
   const double bytes = 8e9;
-  CHECK(collective_seconds(what.profile, 1, 1, bytes) == 0);
-  CHECK(collective_seconds(what.profile, 4, 1, bytes) == Approx(6.0 / 100 + 2e-6));
-  CHECK(collective_seconds(what.profile, 8, 1, bytes) == Approx(7.0 / 40 + 6e-6));  // four links
-  CHECK(collective_seconds(what.profile, 4, 4, bytes) == Approx(6.0 / 10 + 4e-6));  // one
+  CHECK(collective_seconds(training_job.profile, 1, 1, bytes) == 0);
+  CHECK(collective_seconds(training_job.profile, 4, 1, bytes) == Approx(6.0 / 100 + 2e-6));
+  CHECK(collective_seconds(training_job.profile, 8, 1, bytes) ==
+        Approx(7.0 / 40 + 6e-6));  // four links
+  CHECK(collective_seconds(training_job.profile, 4, 4, bytes) == Approx(6.0 / 10 + 4e-6));  // one
 }
 
 TEST_CASE("a balanced split is the best of all splits") {
@@ -196,11 +198,11 @@ TEST_CASE("a balanced split is the best of all splits") {
         "\"vocabulary\": " +
         std::string(vocabulary) +
         ", \"moe\": {\"experts\": 4, \"active\": 3, \"hidden\": 900, \"first\": 2}";
-    const job what = job_of(one.text());
-    const layer_costs costs = layer_costs_of(what, layout_of(1, 3));
+    const job training_job = job_of(one.text());
+    const layer_costs costs = layer_costs_of(training_job, layout_of(1, 3));
     const auto slowest = [&](const std::vector<std::int32_t>& layers) {
       double most = 0;
-      for (const layer_cost& stage : stages_of(what.model, costs, layers))
+      for (const layer_cost& stage : stages_of(training_job.model, costs, layers))
         most = std::max(most, stage.seconds());
       return most;
     };
@@ -208,18 +210,18 @@ TEST_CASE("a balanced split is the best of all splits") {
     // The first and the last may have none.
     for (std::int32_t i = 0; i <= 6; ++i)
       for (std::int32_t k = 1; i + k <= 7; ++k) best = std::min(best, slowest({i, k, 7 - i - k}));
-    const auto found = split_layers(what.model, costs, 3, VELO_TUNING_SPLIT_BALANCED);
+    const auto found = split_layers(training_job.model, costs, 3, VELO_TUNING_SPLIT_BALANCED);
     CHECK(std::accumulate(found.begin(), found.end(), 0) == 7);
     CHECK(slowest(found) == Approx(best).epsilon(1e-9));
-    CHECK(split_layers(what.model, costs, 3, VELO_TUNING_SPLIT_EVEN) ==
+    CHECK(split_layers(training_job.model, costs, 3, VELO_TUNING_SPLIT_EVEN) ==
           std::vector<std::int32_t>{2, 3, 2});
-    CHECK(split_layers(what.model, costs, 4, VELO_TUNING_SPLIT_EVEN).empty());
-    CHECK(split_layers(what.model, costs, 9, VELO_TUNING_SPLIT_BALANCED) ==
+    CHECK(split_layers(training_job.model, costs, 4, VELO_TUNING_SPLIT_EVEN).empty());
+    CHECK(split_layers(training_job.model, costs, 9, VELO_TUNING_SPLIT_BALANCED) ==
           std::vector<std::int32_t>{0, 1, 1, 1, 1, 1, 1, 1, 0});
-    CHECK(split_layers(what.model, costs, 9, VELO_TUNING_SPLIT_EVEN) ==
+    CHECK(split_layers(training_job.model, costs, 9, VELO_TUNING_SPLIT_EVEN) ==
           std::vector<std::int32_t>{0, 1, 1, 1, 1, 1, 1, 1, 0});
-    CHECK(split_layers(what.model, costs, 10, VELO_TUNING_SPLIT_BALANCED).empty());
-    CHECK(split_layers(what.model, costs, 10, VELO_TUNING_SPLIT_EVEN).empty());
+    CHECK(split_layers(training_job.model, costs, 10, VELO_TUNING_SPLIT_BALANCED).empty());
+    CHECK(split_layers(training_job.model, costs, 10, VELO_TUNING_SPLIT_EVEN).empty());
   }
 }
 
@@ -261,7 +263,7 @@ TEST_CASE("orders are kept as long as there is room for their bytes, and made ag
     if (const auto still = one.lock()) kept += still->bytes();
   CHECK(kept > 0);
   CHECK(kept <= room);
-  CHECK(all.get(VELO_SCHEDULE_VHALF, 4, 2, 100)->rows->what().microbatches == 100);
+  CHECK(all.get(VELO_SCHEDULE_VHALF, 4, 2, 100)->rows->sizes().microbatches == 100);
 }
 
 TEST_CASE("stages of unequal costs are simulated as they are") {
