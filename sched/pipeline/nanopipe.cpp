@@ -21,25 +21,25 @@ constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrore
 // Numbers of backwards: all, those paired with a forward, those whose W is delayed, those before
 // the copies back from the host.
 struct counts {
-  std::int32_t all, paired, apart, before;
+  std::int32_t all, paired, delayed, before;
 };
 
 // Appends backwards [from, to), with forwards or without: I while W are delayed, then B.
 void back(const counts& of, bool swap, std::int32_t from, std::int32_t to, program& add) {
   const bool forward = from < of.paired;
-  const std::int32_t apart = std::max(0, std::min(of.apart, to) - from);
+  const std::int32_t delayed = std::max(0, std::min(of.delayed, to) - from);
   if (forward && swap)
-    add.repeat(apart, {f, i, out});
+    add.repeat(delayed, {f, i, out});
   else if (forward)
-    add.repeat(apart, {f, i});
+    add.repeat(delayed, {f, i});
   else if (swap)
-    add.repeat(apart, {i, out});
+    add.repeat(delayed, {i, out});
   else
-    add.repeat(apart, {i});
+    add.repeat(delayed, {i});
   if (forward)
-    add.repeat(to - from - apart, {f, b});
+    add.repeat(to - from - delayed, {f, b});
   else
-    add.repeat(to - from - apart, {b});
+    add.repeat(to - from - delayed, {b});
 }
 
 }  // namespace
@@ -49,16 +49,16 @@ schedule make_nanopipe(const request& wanted) {
   const std::int32_t all = wanted.microbatches * wanted.chunks;
   const auto fill = [&](std::int32_t rank, program& to) {
     const std::int32_t warmup = interleaved_warmup(wanted, rank), paired = all - warmup;
-    const std::int32_t apart = interleaved_warmup(wanted, 0) - warmup;
+    const std::int32_t delayed = interleaved_warmup(wanted, 0) - warmup;
     const std::int32_t middle = std::max(paired + 1, (all + paired) / 2) + 1;
-    const counts of = {all, paired, apart, std::min(all, std::max(middle, apart))};
+    const counts of = {all, paired, delayed, std::min(all, std::max(middle, delayed))};
     to.repeat(warmup, {f});
     back(of, wanted.swap, 0, paired, to);
     back(of, wanted.swap, paired, of.before, to);
-    if (wanted.swap) to.repeat(apart, {in});
+    if (wanted.swap) to.repeat(delayed, {in});
     back(of, wanted.swap, of.before, all, to);
     to.begin_weights();
-    to.repeat(apart, {w});
+    to.repeat(delayed, {w});
   };
   return by_programs(wanted, order, loop_placement(wanted.ranks, wanted.chunks), fill);
 }

@@ -8,11 +8,11 @@
 namespace velo::sched {
 
 schedule make_vhalf(const request& wanted) {
-  const std::int64_t ranks = wanted.ranks, apart = ranks % 2 == 0 ? 3 : 0;
+  const std::int64_t ranks = wanted.ranks, gap = ranks % 2 == 0 ? 3 : 0;
   std::vector<block> blocks;
   for (std::int64_t r = 0; r < ranks; ++r)
     blocks.push_back(
-        {2 * r, 3 * ranks - 2 - r, 3 * ranks + apart + 2 * r - 1, 6 * ranks + apart - 2 - r});
+        {2 * r, 3 * ranks - 2 - r, 3 * ranks + gap + 2 * r - 1, 6 * ranks + gap - 2 - r});
   return repeat_block(wanted, blocks);
 }
 

@@ -9,10 +9,10 @@
 namespace velo::sched {
 
 schedule make_vmin(const request& wanted) {
-  const std::int64_t ranks = wanted.ranks, apart = ranks % 3 == 0 ? 2 : 0;
+  const std::int64_t ranks = wanted.ranks, gap = ranks % 3 == 0 ? 2 : 0;
   std::vector<block> blocks;
   for (std::int64_t r = 0; r < ranks; ++r)
-    blocks.push_back({r, 2 * ranks - 1 - r, 2 * ranks + apart + r, 4 * ranks + apart - 1 - r});
+    blocks.push_back({r, 2 * ranks - 1 - r, 2 * ranks + gap + r, 4 * ranks + gap - 1 - r});
   return repeat_block(wanted, blocks);
 }
 

@@ -34,10 +34,10 @@ double hops(std::int64_t size) {
 double all_to_all_seconds(const profile& of, std::int64_t size, double bytes) {
   if (size == 1) return 0;
   const auto all = static_cast<double>(size);
-  const auto near = static_cast<double>(std::min(size, of.per_node));
+  const auto in_node = static_cast<double>(std::min(size, of.per_node));
   const bool far = size > of.per_node;
-  const double inside = bytes * (near - 1) / all / of.intra_rate;
-  const double outside = bytes * (all - near) / all / of.inter_rate;
+  const double inside = bytes * (in_node - 1) / all / of.intra_rate;
+  const double outside = bytes * (all - in_node) / all / of.inter_rate;
   return 2 * (std::max(inside, outside) + (far ? of.inter_latency : of.intra_latency));
 }
 

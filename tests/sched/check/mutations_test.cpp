@@ -44,17 +44,17 @@ std::string mutate(fields& rows, std::mt19937& random) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
   auto& row = rows[below(2) == 0 ? rows.size() - 1 : below(rows.size())];
-  const auto place = [&](std::size_t n) {  // at the ends of a row more often than elsewhere
+  const auto random_index = [&](std::size_t n) {  // at the ends of a row more often than elsewhere
     return below(3) == 0 ? std::min(n - 1, below(4)) : below(n);
   };
-  const std::size_t at = place(row.size());
+  const std::size_t at = random_index(row.size());
   const std::string field = row[at];
   const auto put = [&](std::vector<std::string>& into) {
     into.insert(into.begin() + static_cast<std::ptrdiff_t>(below(into.size() + 1)), field);
   };
   switch (below(6)) {
     case 0: {
-      const std::size_t other = below(2) == 0 ? place(row.size()) : (at + 1) % row.size();
+      const std::size_t other = below(2) == 0 ? random_index(row.size()) : (at + 1) % row.size();
       std::swap(row[at], row[other]);
       return "swapped " + std::to_string(at) + " and " + std::to_string(other);
     }
@@ -203,15 +203,16 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
     for (int i = 0; i < 1000; ++i) {
       fields changed = rows;
       const std::string how = mutate(changed, random);
-      const std::string said = refusal(joined(changed));
+      const std::string refused_for = refusal(joined(changed));
       const bool runs = by.can_run(changed);
-      INFO("kind " << one.kind << ", " << one.of.ranks << " ranks: " << how << ": " << said << "\n"
+      INFO("kind " << one.kind << ", " << one.of.ranks << " ranks: " << how << ": " << refused_for
+                   << "\n"
                    << joined(changed));
-      if (said.empty()) REQUIRE(runs);
+      if (refused_for.empty()) REQUIRE(runs);
       // Rows do not state that they have two chains. With fewer signs than all, the reader assumes
       // one.
-      if (whole.sizes().chains == 1 && runs) REQUIRE(said.empty());
-      ++(said.empty() ? accepted : refused);
+      if (whole.sizes().chains == 1 && runs) REQUIRE(refused_for.empty());
+      ++(refused_for.empty() ? accepted : refused);
     }
   }
   CHECK(accepted > 500);

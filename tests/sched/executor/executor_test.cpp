@@ -92,11 +92,11 @@ TEST_CASE("why a function failed in a call of velo's is told, and nothing that f
   for (const velo_status returned : {velo_status{VELO_ERR_ARGUMENT}, velo_status{-7}}) {
     all.models[0].before = [=](const velo_executor_call&) { return returned; };
     REQUIRE(velo_executor_run(stream, all.executors[0]) == VELO_ERR_FOREIGN);
-    velo_error_info said = VELO_ERROR_INFO_INIT;
-    REQUIRE(velo_last_error(&said) == VELO_OK);
-    CHECK(std::string(said.got) ==
+    velo_error_info record = VELO_ERROR_INFO_INIT;
+    REQUIRE(velo_last_error(&record) == VELO_OK);
+    CHECK(std::string(record.got) ==
           (returned == -7 ? "-7 from 0F0 of rank 0" : "VELO_ERR_ARGUMENT (4) from 0F0 of rank 0"));
-    CHECK(std::string(said.cause).empty());
+    CHECK(std::string(record.cause).empty());
   }
 }
 
@@ -160,7 +160,7 @@ namespace {
 
 struct odd_outputs {
   velo_status refusal;
-  const char* said;
+  const char* expected;
   void (*change)(velo_executor_call& call, velo_tensor& whole);  // a tensor of 2 x 2 to begin with
 };
 
@@ -213,7 +213,7 @@ TEST_CASE("outputs that cannot cross, or are miscounted, are refused by name") {
   static const std::int64_t shape[] = {2, 2};
   static float values[4];
   for (const odd_outputs& one : odd) {
-    INFO(one.said);
+    INFO(one.expected);
     team pair(schedule_of("0F0,0B0\n1F0,1B0\n"), 0, second, by::mailbox,
               [&](std::size_t rank, velo_executor_desc& desc) {
                 if (rank != 0) return;
@@ -232,7 +232,7 @@ TEST_CASE("outputs that cannot cross, or are miscounted, are refused by name") {
               });
     pair.run();
     CHECK(pair.status[0] == one.refusal);
-    CHECK(pair.errors[0].find(one.said) != std::string::npos);
+    CHECK(pair.errors[0].find(one.expected) != std::string::npos);
     CHECK(pair.status[1] == VELO_ERR_PEER);
     CHECK(pair.models[1].calls[VELO_ACTION_F] == 0);
   }

@@ -49,14 +49,14 @@ TEST_CASE("ranks that are processes carry out a schedule, messages of any length
                         const velo_schedule_desc desc = desc_of(which, how);
                         velo_schedule order = nullptr;
                         velo_schedule_create(&desc, &order);
-                        ending report;
+                        ending result;
                         {
                           rank_part mine(order, me.context, me.group, scale);
-                          report = ending_of(velo_executor_run(me.stream, mine.executor));
-                          report.value = mine.went_well() ? 1 : 0;
+                          result = ending_of(velo_executor_run(me.stream, mine.executor));
+                          result.value = mine.went_well() ? 1 : 0;
                         }
                         velo_schedule_destroy(order);
-                        return report;
+                        return result;
                       });
       for (const ending& each : ranks.wait()) {
         INFO(each.expected << " " << each.got << " " << each.cause);

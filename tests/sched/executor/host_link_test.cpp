@@ -65,11 +65,11 @@ TEST_CASE("a link that fails by itself is not told by a failure from before") {
 
   REQUIRE(velo_config_set(context, "threads", "many") == VELO_ERR_ARGUMENT);
   CHECK(velo_executor_run(stream, executor) == VELO_ERR_FOREIGN);
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  CHECK(std::string(info.argument) == "link.receive");
-  CHECK(std::string(info.got) == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
-  CHECK(std::string(info.cause).empty());
+  velo_error_info record = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&record) == VELO_OK);
+  CHECK(std::string(record.argument) == "link.receive");
+  CHECK(std::string(record.got) == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
+  CHECK(std::string(record.cause).empty());
 
   velo_executor_destroy(executor);
   velo_schedule_destroy(schedule);

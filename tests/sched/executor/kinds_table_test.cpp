@@ -130,34 +130,35 @@ bool suffice(velo_context context, velo_schedule schedule, std::int32_t ranks, c
 }  // namespace
 
 TEST_CASE("the header's table of kinds has the actions of every schedule that is made") {
-  std::map<std::string, words> said = table();
-  words any = std::exchange(said["AUTO"], {});
-  said.erase("AUTO");
+  std::map<std::string, words> documented = table();
+  words any = std::exchange(documented["AUTO"], {});
+  documented.erase("AUTO");
   const std::map<std::string, words> made_of = made_actions();
   std::set<std::string> names;
-  for (const auto& line : said) names.insert(line.first);
+  for (const auto& line : documented) names.insert(line.first);
   for (const auto& line : made_of) names.insert(line.first);
   for (const std::string& name : names) {
     INFO(name);
-    CHECK(line_in(said, name) == line_in(made_of, name));
+    CHECK(line_in(documented, name) == line_in(made_of, name));
   }
   words found;  // what a search finds is some of that
   for (const double input : {1.0, 0.2, 3.0})
     found.merge(actions_of(made(VELO_SCHEDULE_AUTO, {2, 4}, {1, input, 1})));
   for (const std::string& one : found) CHECK(any.count(one) == 1);
-  CHECK(text_of(any) == text_of(said["DUALPIPEV"]));  // the one of its candidates that has most
+  CHECK(text_of(any) ==
+        text_of(documented["DUALPIPEV"]));  // the one of its candidates that has most
 }
 
 TEST_CASE("an executor needs the functions that the header names for a kind, and no other") {
   velo_context context = nullptr;
   REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-  const std::map<std::string, words> said = table();
+  const std::map<std::string, words> documented = table();
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {
     if (kind == VELO_SCHEDULE_AUTO) continue;
     const sizes of{4, 8};
-    const auto line = said.find(line_of(kind, 0));
+    const auto line = documented.find(line_of(kind, 0));
     INFO(line_of(kind, 0));
-    REQUIRE((line != said.end()));
+    REQUIRE((line != documented.end()));
     velo_schedule schedule = schedule_of(kind, of);
     const words& needed = line->second;
     CHECK(suffice(context, schedule, of.ranks, needed));

@@ -16,7 +16,7 @@ namespace {
 // finish.
 struct watched_link {
   velo_link inner;
-  std::string said;
+  std::string calls;
   std::function<void()> gives_back = nullptr;
   int outstanding = 0, borrowed = 0;  // now; ever
   std::atomic<bool> finishes{false};
@@ -74,7 +74,7 @@ struct watched_link {
   }
   static watched_link& of(void* user, char letter) {
     auto& me = *static_cast<watched_link*>(user);
-    me.said += letter;
+    me.calls += letter;
     return me;
   }
 };
@@ -92,7 +92,7 @@ struct watched_team {
             buffer) {
     for (std::size_t rank = 0; rank < 2; ++rank)
       all.models[rank].before = [this, rank](const velo_executor_call&) {
-        watched[rank].said += 'c';
+        watched[rank].calls += 'c';
         return VELO_OK;
       };
   }
@@ -174,12 +174,12 @@ TEST_CASE(
   two.all.run();
   require_all_went_well(two.all);
   for (const watched_link& one : two.watched) {
-    INFO(one.said);
-    CHECK(one.said.find('S') == std::string::npos);
-    CHECK(one.said.find("rs") == std::string::npos);  // where both stand together
-    CHECK(one.said.find("sr") != std::string::npos);
+    INFO(one.calls);
+    CHECK(one.calls.find('S') == std::string::npos);
+    CHECK(one.calls.find("rs") == std::string::npos);  // where both stand together
+    CHECK(one.calls.find("sr") != std::string::npos);
     bool under_way = false;
-    for (const char letter : one.said) {
+    for (const char letter : one.calls) {
       if (letter == 's') under_way = true;
       if (letter == 'f') under_way = false;
       CHECK_FALSE((letter == 'c' && under_way));

@@ -140,9 +140,9 @@ TEST_CASE("steps that nothing clips stand, and are those of ranks that wait") {
       1, [](school&) {},
       [](const school& late) {
         for (std::size_t rank = 0; rank < late.pupils.size(); ++rank) {
-          const velo_executor_stats told = late.stats(rank);
-          CHECK(told.steps == runs);
-          CHECK(told.rolled_back + told.deferred + told.skipped + told.repeated == 0);
+          const velo_executor_stats stats = late.stats(rank);
+          CHECK(stats.steps == runs);
+          CHECK(stats.rolled_back + stats.deferred + stats.skipped + stats.repeated == 0);
           CHECK(late.pupils[rank].rollbacks + late.pupils[rank].forgotten == 0);
         }
       });
@@ -188,10 +188,10 @@ TEST_CASE("a gradient that is not a number on one rank undoes that step on all, 
           const std::size_t last = late.pupils.size() - 1;
           for (std::size_t rank = 0; rank <= last; ++rank) {
             INFO("rank " << rank);
-            const velo_executor_stats told = late.stats(rank);
-            CHECK(told.skipped == 1);
-            CHECK(told.rolled_back == (first || rank == last ? 0 : 1));
-            CHECK(told.deferred == (first && rank != last ? 1 : 0));
+            const velo_executor_stats stats = late.stats(rank);
+            CHECK(stats.skipped == 1);
+            CHECK(stats.rolled_back == (first || rank == last ? 0 : 1));
+            CHECK(stats.deferred == (first && rank != last ? 1 : 0));
           }
         });
 }

@@ -16,9 +16,9 @@ constexpr std::uint64_t small_buffer = 8192;  // of a group: each message heap h
 constexpr std::uint64_t old_link_size = offsetof(velo_link, start_send);
 
 inline std::string last_error() {
-  char text[1024];
-  velo_error_text(text, sizeof text, nullptr);
-  return text;
+  char sentence[1024];
+  velo_error_text(sentence, sizeof sentence, nullptr);
+  return sentence;
 }
 
 inline velo_schedule schedule_of(velo_schedule_kind kind, const sizes& of) {

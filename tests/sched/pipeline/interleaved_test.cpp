@@ -69,11 +69,11 @@ TEST_CASE("with an extra warm-up a forward and the backward behind it can be one
           continue;
         const sched::schedule fused = made(VELO_SCHEDULE_INTERLEAVED, of);
         CHECK(testing::violations_of(fused).empty());
-        testing::sizes apart = of;
-        apart.flags = VELO_SCHEDULE_EXTRA_WARMUP;
+        testing::sizes separate = of;
+        separate.flags = VELO_SCHEDULE_EXTRA_WARMUP;
         const testing::priced both = price(fused, costs);
-        CHECK(both.makespan <= price(made(VELO_SCHEDULE_INTERLEAVED, apart)).makespan);
-        CHECK(both.peak == price(made(VELO_SCHEDULE_INTERLEAVED, apart)).peak);
+        CHECK(both.makespan <= price(made(VELO_SCHEDULE_INTERLEAVED, separate)).makespan);
+        CHECK(both.peak == price(made(VELO_SCHEDULE_INTERLEAVED, separate)).peak);
       }
     }
   }
