@@ -6,10 +6,10 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/handle/guard.hpp"
+#include "sched/check/schedule_object.hpp"
 #include "sched/executor/executor.hpp"
 #include "sched/executor/group_link.hpp"
 #include "sched/executor/mailbox.hpp"
-#include "sched/schedule/schedule_object.hpp"
 
 using namespace velo;
 using core::fail;

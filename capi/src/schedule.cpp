@@ -6,13 +6,13 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/handle/guard.hpp"
+#include "sched/check/schedule_object.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule/csv.hpp"
 #include "sched/schedule/json.hpp"
 #include "sched/schedule/kind_name.hpp"
-#include "sched/schedule/lower.hpp"
-#include "sched/schedule/schedule_object.hpp"
 #include "sched/simulate/critical_path.hpp"
+#include "sched/simulate/lower.hpp"
 #include "sched/simulate/memory_use.hpp"
 
 using namespace velo;

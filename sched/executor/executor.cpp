@@ -10,7 +10,7 @@
 #include "core/host/clock.hpp"
 #include "sched/executor/group_link.hpp"
 #include "sched/executor/mailbox.hpp"
-#include "sched/schedule/lower.hpp"
+#include "sched/simulate/lower.hpp"
 
 namespace velo::sched {
 

@@ -2,7 +2,7 @@
 //
 // Messages are messages of the group, on the context's inline stream. A long message may block its
 // sender until it is received, so a schedule without sends is carried out as
-// sched/schedule/lower.hpp makes it, where no rank deadlocks. Where ranks share memory, sends are
+// sched/simulate/lower.hpp makes it, where no rank deadlocks. Where ranks share memory, sends are
 // started: long messages are copied once into shared memory of the sender, and the receiver uses
 // them there. The first failure of a rank ends the group, and all waiting ranks get the reason.
 // Cost: that of the group's messages.

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/handle/handle_kinds.hpp"
 #include "sched/simulate/simulate.hpp"
 
 namespace velo::sched {
@@ -44,3 +45,9 @@ std::string draw_grid(const timeline& of);    // for terminals
 std::string write_trace(const timeline& of);  // for Perfetto and chrome://tracing
 
 }  // namespace velo::sched
+
+template <>
+struct velo::core::handle_traits<velo::sched::timeline> {
+  using handle = velo_timeline;
+  static constexpr handle_kind& kind = kinds::timeline;
+};

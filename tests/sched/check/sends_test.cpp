@@ -9,7 +9,7 @@
 #include <set>
 
 #include "sched/schedule/csv.hpp"
-#include "sched/schedule/lower.hpp"
+#include "sched/simulate/lower.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

@@ -1,7 +1,7 @@
 // The search: never longer than what it could have taken, within the cap, and often shorter.
 #include <random>
 
-#include "sched/schedule/lower.hpp"
+#include "sched/simulate/lower.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

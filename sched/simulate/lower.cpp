@@ -1,5 +1,5 @@
 // Takes times from a simulation, then merges every row with its messages.
-#include "sched/schedule/lower.hpp"
+#include "sched/simulate/lower.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -1,4 +1,4 @@
-// The objects behind velo_schedule and velo_timeline.
+// The object behind velo_schedule.
 //
 // A schedule's value never changes: reading a text replaces it, so that a timeline keeps the value
 // it was made of. A call that fails leaves both unchanged. Two threads must not use one object at
@@ -12,7 +12,6 @@
 #include "core/handle/handle_kinds.hpp"
 #include "sched/check/check.hpp"
 #include "sched/schedule/schedule.hpp"
-#include "sched/simulate/timeline.hpp"
 
 namespace velo::sched {
 
@@ -49,9 +48,4 @@ template <>
 struct velo::core::handle_traits<velo::sched::schedule_object> {
   using handle = velo_schedule;
   static constexpr handle_kind& kind = kinds::schedule;
-};
-template <>
-struct velo::core::handle_traits<velo::sched::timeline> {
-  using handle = velo_timeline;
-  static constexpr handle_kind& kind = kinds::timeline;
 };
