@@ -102,12 +102,6 @@ velo_status swept(const function_info& f, const std::vector<velo_value>& values)
   return status;
 }
 
-std::string failed_argument() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info.argument;
-}
-
 // How a plausible call ends in a sweep_world of its own: the same way each time.
 velo_status plausible_status(const function_info& f) {
   static std::map<std::string, velo_status> known;
@@ -145,7 +139,7 @@ struct single_fault {
     if (before != VELO_OK) return status != VELO_OK;
     CHECK(status == code);
     if (std::strcmp(f.name, "velo_last_error") != 0)  // reports the record and leaves it alone
-      CHECK(failed_argument().rfind(f.parameters[at].name, 0) == 0);
+      CHECK(last_record().argument.rfind(f.parameters[at].name, 0) == 0);
     return status != VELO_OK;
   }
 };
@@ -213,10 +207,9 @@ TEST_CASE("every string may be bytes that are not UTF-8, which no record shows")
       std::remove(not_text);  // a function may have written a file of that name
       if (status == VELO_OK) continue;
       ++refused;
-      velo_error_info info = VELO_ERROR_INFO_INIT;
-      REQUIRE(velo_last_error(&info) == VELO_OK);
-      for (const char* text : {info.argument, info.expected, info.got, info.cause}) {
-        for (const char* at = text; *at != 0;) {
+      const call_record record = last_record();
+      for (const std::string& text : {record.argument, record.expected, record.got, record.cause}) {
+        for (const char* at = text.c_str(); *at != 0;) {
           const std::size_t bytes = velo::core::utf8_character(at);
           INFO(f.name << ", " << f.parameters[i].name << ": " << text);
           REQUIRE(bytes > 0);

@@ -15,6 +15,7 @@
 
 #include "core/signature.hpp"
 #include "tests/calls/scene.hpp"
+#include "tests/capi/values.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -55,13 +56,8 @@ class sweep_world : public scene {
     elements_ = reinterpret_cast<float*>(memory_ + 1024);
     const std::int64_t shape[2] = {4, 4};
     std::memcpy(memory_ + 512, shape, sizeof shape);
-    tensor_ = new (memory_ + 256) velo_tensor{elements_,
-                                              {VELO_DEVICE_CPU, 0},
-                                              2,
-                                              {VELO_DTYPE_FLOAT, 32, 1},
-                                              reinterpret_cast<std::int64_t*>(memory_ + 512),
-                                              nullptr,
-                                              0};
+    tensor_ = new (memory_ + 256)
+        velo_tensor(view_of(elements_, f32, reinterpret_cast<std::int64_t*>(memory_ + 512), 2));
     blocks_.reserve(16);
   }
 
@@ -123,12 +119,6 @@ inline bool is_pointer(const parameter_info& p) {
          p.kind == value_type::string || p.kind == value_type::tensor || p.kind == value_type::ints;
 }
 
-inline velo_value integer(std::int64_t i) {
-  velo_value v{VELO_VALUE_INT, 0, {0}};
-  v.as.i = i;
-  return v;
-}
-
 inline velo_value pointer(const parameter_info& p, const void* address) {
   velo_value v{VELO_VALUE_POINTER, 0, {0}};
   if (p.kind == value_type::handle) v.kind = VELO_VALUE_HANDLE;
@@ -175,11 +165,8 @@ inline velo_value plausible(sweep_world& w, const parameter_info& p) {
       return pointer(p, plausible_string(p));
     case value_type::tensor:
       return pointer(p, w.tensor());
-    case value_type::f64: {
-      velo_value v{VELO_VALUE_FLOAT, 0, {0}};
-      v.as.f = 1;
-      return v;
-    }
+    case value_type::f64:
+      return real(1);
     case value_type::ints:
       return pointer(p, w.zeros(4096));
     case value_type::pointer: {

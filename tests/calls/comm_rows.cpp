@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/calls/rows.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
@@ -11,10 +12,6 @@ namespace {
 float from[2][300] = {}, to[2][300] = {}, rows_to[450] = {};
 const std::int64_t most[] = {300}, half[] = {150};
 const std::int64_t counts[2] = {150, 150};
-
-velo_tensor tensor(float* data, const std::int64_t* count) {
-  return {data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, count, nullptr, 0};
-}
 
 velo_status create_one(world& w) {
   return velo_group_create(w.context, nullptr, &w.groups[0]);
@@ -77,70 +74,70 @@ velo_status barrier(velo_stream stream, velo_group group, int) {
   return velo_group_barrier(stream, group);
 }
 velo_status all_reduce(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], most);
+  const velo_tensor x = view_of(from[rank], f32, most);
   return velo_group_all_reduce(stream, group, nullptr, &x, &x);
 }
 velo_status reduce(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, most);
   return velo_group_reduce(stream, group, 0, nullptr, &in, &out);
 }
 velo_status broadcast(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], most);
+  const velo_tensor x = view_of(from[rank], f32, most);
   return velo_group_broadcast(stream, group, 1, &x);
 }
 velo_status all_gather(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, half), out = view_of(to[rank], f32, most);
   return velo_group_all_gather(stream, group, &in, &out);
 }
 velo_status all_gather_v(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, half), out = view_of(to[rank], f32, most);
   return velo_group_all_gather_v(stream, group, &in, counts, nullptr, &out);
 }
 velo_status reduce_scatter(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, half);
   return velo_group_reduce_scatter(stream, group, nullptr, &in, &out);
 }
 velo_status reduce_scatter_v(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, half);
   return velo_group_reduce_scatter_v(stream, group, nullptr, &in, counts, &out);
 }
 velo_status all_to_all(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, most);
   return velo_group_all_to_all(stream, group, &in, &out);
 }
 velo_status all_to_all_v(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, most);
   return velo_group_all_to_all_v(stream, group, &in, counts, nullptr, counts, nullptr, &out);
 }
 velo_status gather(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, half), out = view_of(to[rank], f32, most);
   return velo_group_gather(stream, group, 0, &in, &out);
 }
 velo_status gather_v(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  const velo_tensor in = view_of(from[rank], f32, half), out = view_of(to[rank], f32, most);
   return velo_group_gather_v(stream, group, 0, &in, counts, nullptr, &out);
 }
 velo_status scatter(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, half);
   return velo_group_scatter(stream, group, 1, &in, &out);
 }
 velo_status scatter_v(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  const velo_tensor in = view_of(from[rank], f32, most), out = view_of(to[rank], f32, half);
   return velo_group_scatter_v(stream, group, 1, &in, counts, nullptr, &out);
 }
 
 velo_status sent(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], most);
+  const velo_tensor x = view_of(from[rank], f32, most);
   return rank == 0 ? velo_group_send(stream, group, 1, &x)
                    : velo_group_receive(stream, group, 0, &x);
 }
 velo_status received(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], most);
+  const velo_tensor x = view_of(from[rank], f32, most);
   return rank == 0 ? velo_group_receive(stream, group, 1, &x)
                    : velo_group_send(stream, group, 0, &x);
 }
 velo_status exchange(velo_stream stream, velo_group group, int rank) {
-  const velo_tensor mine = tensor(from[rank], most), theirs = tensor(to[rank], most);
+  const velo_tensor mine = view_of(from[rank], f32, most), theirs = view_of(to[rank], f32, most);
   const velo_group_message both[] = {{&mine, 1 - rank, VELO_MESSAGE_SEND},
                                      {&theirs, 1 - rank, VELO_MESSAGE_RECEIVE}};
   return velo_group_exchange(stream, group, both, 2);
@@ -150,24 +147,21 @@ velo_status exchange(velo_stream stream, velo_group group, int rank) {
 velo_status dispatch(world& w) {
   static std::int32_t itself[] = {0, 0, -1, 0};
   const std::int64_t shape[] = {2, 150}, gets[] = {3, 150}, rows[] = {3}, pairs[] = {2, 2};
-  velo_tensor in = tensor(from[0], shape), out = tensor(rows_to, gets);
-  in.ndim = out.ndim = 2;
-  const velo_tensor targets{
-      itself, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, pairs, nullptr, 0};
+  velo_tensor in = view_of(from[0], f32, shape), out = view_of(rows_to, f32, gets);
+  const velo_tensor targets = view_of(itself, i32, pairs);
   return velo_group_dispatch(w.now, w.groups[0], w.groups[1], &in, &targets, rows, &out);
 }
 velo_status combine(world& w) {
   static std::int32_t itself[] = {0, 0, -1, 0};
   static float weights[] = {1, 2, 3, 4};
   const std::int64_t had[] = {3, 150}, shape[] = {2, 150}, rows[] = {3}, pairs[] = {2, 2};
-  velo_tensor in = tensor(rows_to, had), out = tensor(to[0], shape), by = tensor(weights, pairs);
-  in.ndim = out.ndim = by.ndim = 2;
-  const velo_tensor targets{
-      itself, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, pairs, nullptr, 0};
+  velo_tensor in = view_of(rows_to, f32, had), out = view_of(to[0], f32, shape),
+              by = view_of(weights, f32, pairs);
+  const velo_tensor targets = view_of(itself, i32, pairs);
   return velo_group_combine(w.now, w.groups[0], w.groups[1], &in, rows, &targets, &by, &out);
 }
 velo_status plan(velo_group group, velo_collective& made, int rank) {
-  const velo_tensor x = tensor(from[rank], most);
+  const velo_tensor x = view_of(from[rank], f32, most);
   velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
   desc.kind = VELO_COLLECTIVE_ALL_REDUCE;
   desc.in = desc.out = &x;
@@ -262,7 +256,7 @@ std::vector<call_row> comm_rows() {
       row_of<sent>("velo_group_send"),
       {"velo_group_send", open_two,
        [](world& w) {  // to itself
-         const velo_tensor x = tensor(from[0], most);
+         const velo_tensor x = view_of(from[0], f32, most);
          return velo_group_send(w.now, w.groups[0], 0, &x);
        }},
       row_of<received>("velo_group_receive"),

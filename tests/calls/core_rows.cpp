@@ -7,6 +7,7 @@
 
 #include "core/signature.hpp"
 #include "tests/ops/example_call.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 
@@ -50,8 +51,7 @@ velo_kernel_desc kernel_desc() {
 
 float numbers[16] = {};
 const std::int64_t square[] = {4, 4};
-const velo_tensor matrix = {
-    numbers, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, square, nullptr, 0};
+const velo_tensor matrix = view_of(numbers, f32, square);
 
 velo_named_value named_matrix(const char* name) {
   velo_named_value v{};
@@ -91,7 +91,7 @@ void open_with_closure(world& w) {
 }
 void open_with_tensor(world& w) {
   w.open();
-  const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  const velo_dtype dtype = f32;
   must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
 }
 
@@ -149,7 +149,7 @@ const call_row functions_by_hand[] = {
      [](world&) { return velo_status_describe(VELO_ERR_NULL, nullptr, nullptr); }},
     {"velo_tensor_create", open,
      [](world& w) {
-       const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+       const velo_dtype dtype = f32;
        return velo_tensor_create(w.context, &dtype, 2, square, &w.managed);
      }},
     {"velo_tensor_import", open_with_tensor,

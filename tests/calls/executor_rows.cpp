@@ -1,5 +1,6 @@
 // The rows of executors and mailboxes: a rank alone, which sends itself what crosses.
 #include "tests/calls/rows.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
@@ -11,7 +12,7 @@ velo_status act(void*, velo_executor_call* call) {
   call->outputs[0].data = values;
   call->outputs[0].device = {VELO_DEVICE_CPU, 0};
   call->outputs[0].ndim = 1;
-  call->outputs[0].dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  call->outputs[0].dtype = f32;
   call->outputs[0].shape = shape;
   call->output_count = 1;
   return VELO_OK;

@@ -1,5 +1,6 @@
 // The scene: an object of every kind, over functions of the host that can all meddle.
 #include "tests/calls/scene.hpp"
+#include "tests/tensors.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -92,8 +93,7 @@ void open_memory(world& w) {
 void open_groups(world& w) {
   static float gradients[16] = {};
   static const std::int64_t all[] = {16};
-  const velo_tensor whole = {
-      gradients, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, all, nullptr, 0};
+  const velo_tensor whole = view_of(gradients, f32, all);
   must(velo_group_create(w.context, nullptr, &w.groups[0]));
   must(velo_buckets_create(w.queue, w.groups[0], &whole, all, 1, nullptr, &w.buckets));
   velo_collective_desc barrier = VELO_COLLECTIVE_DESC_INIT;

@@ -1,5 +1,6 @@
 // The rows of schedules, timelines and buckets.
 #include "tests/calls/rows.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
@@ -42,7 +43,7 @@ float gradients[40] = {};
 const std::int64_t slices[] = {16, 24}, elements = 40;
 
 velo_tensor all_gradients() {
-  return {gradients, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &elements, nullptr, 0};
+  return view_of(gradients, f32, elements);
 }
 void open_group(world& w) {
   open_with_queue(w);

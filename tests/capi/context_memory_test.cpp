@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "tests/capi/live.hpp"
+#include "tests/context.hpp"
+#include "tests/tensors.hpp"
 #include "velo/context.h"
 #include "velo/ops_norm.h"
 #include "velo/stream.h"
@@ -220,12 +221,10 @@ TEST_CASE("a repeated inline call allocates nothing") {
       grad_x(x.size()), grad_gamma(96), rstd(64);
   const std::int64_t shape[] = {64, 96};
   const auto matrix = [&](std::vector<float>& data) {
-    return velo_tensor{
-        data.data(), {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, shape, nullptr, 0};
+    return velo::testing::view_of(data.data(), velo::testing::f32, shape);
   };
   const auto row = [&](std::vector<float>& data) {
-    return velo_tensor{
-        data.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, shape + 1, nullptr, 0};
+    return velo::testing::view_of(data.data(), velo::testing::f32, shape[1]);
   };
   const velo_tensor x_view = matrix(x), y_view = matrix(y), gamma_view = row(gamma),
                     grad_view = matrix(grad), grad_x_view = matrix(grad_x),

@@ -11,8 +11,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/capi/live.hpp"
+#include "tests/context.hpp"
 #include "tests/core/environment.hpp"
+#include "tests/record.hpp"
 #include "velo/stream.h"
 #include "velo/tensor.h"
 
@@ -58,8 +59,7 @@ TEST_CASE("struct_size is judged before anything else is read") {
   desc.config_json = reinterpret_cast<const char*>(8);  // must not be followed
   for (const std::uint32_t size : {0u, 4u, 55u, 4097u, 0xffffffffu}) {
     desc.struct_size = size;
-    CHECK(refused(desc) == VELO_ERR_STRUCT);
-    CHECK(last_record().argument == "desc.struct_size");
+    CHECK_REFUSED(refused(desc), VELO_ERR_STRUCT, "desc.struct_size");
   }
 }
 
@@ -82,28 +82,24 @@ TEST_CASE("a description's parts are named when they are wrong") {
   CHECK(refused(desc) == VELO_ERR_DEVICE);
   desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = -3;
-  CHECK(refused(desc) == VELO_ERR_ARGUMENT);
-  CHECK(last_record().argument == "desc.threads");
+  CHECK_REFUSED(refused(desc), VELO_ERR_ARGUMENT, "desc.threads");
   desc = VELO_CONTEXT_DESC_INIT;
   velo_allocator allocator{sizeof(velo_allocator), 0, nullptr, nullptr, nullptr};
   desc.allocator = &allocator;
-  CHECK(refused(desc) == VELO_ERR_NULL);
-  CHECK(last_record().argument == "desc.allocator.allocate");
+  CHECK_REFUSED(refused(desc), VELO_ERR_NULL, "desc.allocator.allocate");
   allocator.struct_size = 3;
   CHECK(refused(desc) == VELO_ERR_STRUCT);
   desc = VELO_CONTEXT_DESC_INIT;
   velo_parallel_for parallel{sizeof(velo_parallel_for), 0, nullptr,
                              [](void*, std::int64_t, void (*)(void*, std::int64_t), void*) {}};
   desc.parallel_for = &parallel;
-  CHECK(refused(desc) == VELO_ERR_ARGUMENT);
-  CHECK(last_record().argument == "desc.parallel_for.threads");
+  CHECK_REFUSED(refused(desc), VELO_ERR_ARGUMENT, "desc.parallel_for.threads");
   desc = VELO_CONTEXT_DESC_INIT;
   desc.config_json = "{\n  \"level\": 1,,\n}";
   CHECK(refused(desc) == VELO_ERR_PARSE);
   CHECK(last_record().got.find("line 2, column") == 0);
   desc.config_json = "{\"speed\": 1}";
-  CHECK(refused(desc) == VELO_ERR_NOT_FOUND);
-  CHECK(last_record().argument == "desc.config_json.speed");
+  CHECK_REFUSED(refused(desc), VELO_ERR_NOT_FOUND, "desc.config_json.speed");
 }
 
 TEST_CASE("configuration shows values and origins and refuses what is late") {
@@ -128,16 +124,13 @@ TEST_CASE("configuration shows values and origins and refuses what is late") {
   CHECK(velo_config_set(context, "nonsense", "1") == VELO_ERR_NOT_FOUND);
   CHECK(velo_config_set(context, "kernel.nonsense", "x") == VELO_ERR_NOT_FOUND);
   CHECK(velo_config_set(context, "kernel.npu_rms_norm", "reference") == VELO_ERR_NOT_FOUND);
-  CHECK(velo_config_set(context, "kernel.rms_norm", "avx") == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_record().argument) == "value");
+  CHECK_REFUSED(velo_config_set(context, "kernel.rms_norm", "avx"), VELO_ERR_ARGUMENT, "value");
   CHECK_THAT(last_record().expected, Catch::Contains("avx512") && Catch::Contains("reference"));
   CHECK(velo_config_set(context, "kernel.rms_norm", "reference") == VELO_OK);
   CHECK(value_of(context, "kernel.rms_norm") == "reference");
   CHECK(value_of(context, "kernel.matmul").empty());
-  CHECK(velo_config_set(context, nullptr, "1") == VELO_ERR_NULL);
-  CHECK(last_record().argument == "key");
-  CHECK(velo_config_set(context, "isa", nullptr) == VELO_ERR_NULL);
-  CHECK(std::string(last_record().argument) == "value");
+  CHECK_REFUSED(velo_config_set(context, nullptr, "1"), VELO_ERR_NULL, "key");
+  CHECK_REFUSED(velo_config_set(context, "isa", nullptr), VELO_ERR_NULL, "value");
 
   std::uint64_t needed = 0;
   REQUIRE(velo_config_list(context, nullptr, 0, &needed) == VELO_OK);
@@ -323,9 +316,7 @@ TEST_CASE("a parent's handles are refused in the child, and the child can have i
     if (velo_event_record(event, stream) != VELO_ERR_STATE) return 3;
     if (velo_context_get_stats(context, &stats) != VELO_ERR_STATE) return 4;
     if (velo_stream_create(context, &made) != VELO_ERR_STATE) return 5;
-    velo_error_info info = VELO_ERROR_INFO_INIT;
-    velo_last_error(&info);
-    if (std::string(info.got) != "one made before fork") return 6;
+    if (last_record().got != "one made before fork") return 6;
     velo_stream_destroy(queue);
     velo_context_destroy(context);  // ignored: its threads are the parent's
     velo_context_desc desc = VELO_CONTEXT_DESC_INIT;

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "capi/fixture.hpp"
+#include "tests/capi/values.hpp"
 
-namespace fixture {
+namespace velo::testing {
 
 inline std::string module(const char* name) {
   return std::string(VELO_TEST_PLUGINS) + "/plugin_" + name + ".so";
@@ -30,15 +30,15 @@ inline velo_kernel_desc axpy() {
                   "in x f32, inout y f32");
 }
 
-inline velo_kernel made(const context& c, const velo_kernel_desc& desc) {
+inline velo_kernel made(const live_context& c, const velo_kernel_desc& desc) {
   velo_kernel kernel = nullptr;
-  REQUIRE(velo_kernel_register(c.handle, &desc, &kernel) == VELO_OK);
+  REQUIRE(velo_kernel_register(c, &desc, &kernel) == VELO_OK);
   return kernel;
 }
 
-inline std::string listed(const context& c) {
+inline std::string listed(const live_context& c) {
   return text([&](char* b, std::uint64_t n, std::uint64_t* needed) {
-    return velo_kernel_list(c.handle, b, n, needed);
+    return velo_kernel_list(c, b, n, needed);
   });
 }
 
@@ -49,11 +49,11 @@ struct wrong {
 };
 
 inline void expect(const wrong& w, const char* function) {
-  const failure f = last();
+  const call_record f = last_record();
   CHECK(f.code == w.code);
   CHECK(f.function == function);
   CHECK(f.argument == w.argument);
   CHECK_THAT(f.got, Catch::Contains(w.got));
 }
 
-}  // namespace fixture
+}  // namespace velo::testing

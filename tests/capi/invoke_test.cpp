@@ -5,10 +5,10 @@
 #include <limits>
 #include <stdexcept>
 
-#include "capi/fixture.hpp"
 #include "core/handle/failure.hpp"
+#include "tests/capi/values.hpp"
 
-using namespace fixture;
+using namespace velo::testing;
 using velo::core::parse_signature;
 using velo::core::passing;
 using velo::core::word;
@@ -100,12 +100,11 @@ TEST_CASE("the function table is the library's own and refuses what it cannot se
   CHECK(major == 1);
 
   const velo_api* untouched = nullptr;
-  CHECK(velo_get_api(205, sizeof(velo_api), &untouched) == VELO_ERR_ABI);
-  CHECK(last().argument == "needed");
-  CHECK(last().expected == "ABI 2.5");
-  CHECK(last().got == "ABI " + stated + " of release " + std::to_string(major) + "." +
-                          std::to_string(minor) + "." + std::to_string(patch));
-  CHECK(last().cause.find('/') != std::string::npos);
+  CHECK_REFUSED(velo_get_api(205, sizeof(velo_api), &untouched), VELO_ERR_ABI, "needed");
+  CHECK(last_record().expected == "ABI 2.5");
+  CHECK(last_record().got == "ABI " + stated + " of release " + std::to_string(major) + "." +
+                                 std::to_string(minor) + "." + std::to_string(patch));
+  CHECK(last_record().cause.find('/') != std::string::npos);
   CHECK(velo_get_api(abi + 1, sizeof(velo_api), &untouched) == VELO_ERR_ABI);
   CHECK(velo_get_api(abi, sizeof(velo_api) + 8, &untouched) == VELO_ERR_ABI);
   CHECK(velo_get_api(100, sizeof(velo_api), nullptr) == VELO_ERR_NULL);
@@ -113,7 +112,7 @@ TEST_CASE("the function table is the library's own and refuses what it cannot se
 }
 
 TEST_CASE("a function is called by its name with checked values") {
-  context c;
+  live_context c;
   std::int32_t major = -1;
   std::uint32_t abi = 0;
   velo_value result{};
@@ -125,20 +124,20 @@ TEST_CASE("a function is called by its name with checked values") {
   CHECK(result.as.i == VELO_OK);
 
   velo_stream stream = nullptr;
-  REQUIRE(invoke("velo_stream_create", {handle(c.handle), pointer(&stream)}) == VELO_OK);
+  REQUIRE(invoke("velo_stream_create", {handle(c), pointer(&stream)}) == VELO_OK);
   CHECK(invoke("velo_stream_synchronize", {handle(stream)}) == VELO_OK);
   CHECK(invoke("velo_stream_destroy", {handle(stream)}, &result) == VELO_OK);
   CHECK(result.kind == VELO_VALUE_NONE);
 }
 
 TEST_CASE("a struct travels by pointer") {
-  context c;
+  live_context c;
   const std::int64_t shape[1] = {6};
   velo_managed_tensor* made = nullptr;
-  velo_dtype bf16{VELO_DTYPE_BFLOAT, 16, 1};
+  velo_dtype dtype = bf16;
   REQUIRE(invoke("velo_tensor_create",
-                 {handle(c.handle), pointer(&bf16), integer(1),
-                  pointer(const_cast<std::int64_t*>(shape)), pointer(&made)}) == VELO_OK);
+                 {handle(c), pointer(&dtype), integer(1), pointer(const_cast<std::int64_t*>(shape)),
+                  pointer(&made)}) == VELO_OK);
   CHECK(made->tensor.dtype.code == VELO_DTYPE_BFLOAT);
   CHECK(made->tensor.dtype.bits == 16);
   CHECK(made->tensor.dtype.lanes == 1);
@@ -150,76 +149,53 @@ TEST_CASE("the called function's own failure comes through with its record") {
   velo_value result{};
   CHECK(invoke("velo_stream_synchronize", {handle(nullptr)}, &result) == VELO_ERR_NULL);
   CHECK(result.as.i == VELO_ERR_NULL);
-  CHECK(last().function == "velo_stream_synchronize");
-  CHECK(last().argument == "stream");
+  CHECK(last_record().function == "velo_stream_synchronize");
+  CHECK(last_record().argument == "stream");
 }
 
 TEST_CASE("values that do not fit are refused by the parameter's name") {
   const char* name = nullptr;
-  const char* argument = nullptr;
-  velo_status code = VELO_ERR_ARGUMENT;
-  std::vector<velo_value> values;
-  const char* function = "velo_status_describe";
-  SECTION("an integer too large for int32") {
-    values = {integer(std::int64_t{1} << 31), pointer(&name), none()};
-    argument = "code";
+  const std::int64_t beyond = std::int64_t{1} << 31;
+  const struct {
+    const char* function;
+    std::vector<velo_value> values;
+    velo_status code;
+    const char* argument;
+  } rows[] = {
+      {"velo_status_describe",
+       {integer(beyond), pointer(&name), none()},
+       VELO_ERR_ARGUMENT,
+       "code"},
+      {"velo_status_describe",
+       {integer(-beyond - 1), pointer(&name), none()},
+       VELO_ERR_ARGUMENT,
+       "code"},
+      {"velo_status_describe", {real(1.0), pointer(&name), none()}, VELO_ERR_ARGUMENT, "code"},
+      {"velo_status_describe", {integer(1), string("x"), none()}, VELO_ERR_ARGUMENT, "name"},
+      {"velo_error_text", {none(), integer(-1), none()}, VELO_ERR_ARGUMENT, "capacity"},
+      {"velo_stream_synchronize", {pointer(&name)}, VELO_ERR_ARGUMENT, "stream"},
+      {"velo_stream_synchronize", {none()}, VELO_ERR_NULL, "stream"},
+      {"velo_status_describe", {integer(1)}, VELO_ERR_ARGUMENT, "count"},
+      {"velo_make_coffee", {}, VELO_ERR_NOT_FOUND, "function"},
+  };
+  for (const auto& row : rows) {
+    INFO(row.function << ", " << row.argument);
+    CHECK_REFUSED(invoke(row.function, row.values), row.code, row.argument);
+    CHECK(last_record().function == "velo_invoke");
   }
-  SECTION("an integer too small for int32") {
-    values = {integer(-(std::int64_t{1} << 31) - 1), pointer(&name), none()};
-    argument = "code";
-  }
-  SECTION("a real number for an integer") {
-    values = {real(1.0), pointer(&name), none()};
-    argument = "code";
-  }
-  SECTION("a string for a pointer") {
-    values = {integer(1), string("x"), none()};
-    argument = "name";
-  }
-  SECTION("a negative integer for uint64") {
-    function = "velo_error_text";
-    values = {none(), integer(-1), none()};
-    argument = "capacity";
-  }
-  SECTION("a pointer for a handle") {
-    function = "velo_stream_synchronize";
-    values = {pointer(&name)};
-    argument = "stream";
-  }
-  SECTION("no value where one is needed") {
-    function = "velo_stream_synchronize";
-    values = {none()};
-    argument = "stream";
-    code = VELO_ERR_NULL;
-  }
-  SECTION("too few values") {
-    values = {integer(1)};
-    argument = "count";
-  }
-  SECTION("no such function") {
-    function = "velo_make_coffee";
-    argument = "function";
-    code = VELO_ERR_NOT_FOUND;
-  }
-  CHECK(invoke(function, values) == code);
-  CHECK(last().function == "velo_invoke");
-  CHECK(last().argument == argument);
   CHECK(name == nullptr);
 }
 
 TEST_CASE("NULL arguments of velo_invoke itself are refused") {
-  CHECK(velo_invoke(nullptr, nullptr, 0, nullptr) == VELO_ERR_NULL);
-  CHECK(last().argument == "function");
-  CHECK(velo_invoke("velo_op_count", nullptr, 1, nullptr) == VELO_ERR_NULL);
-  CHECK(last().argument == "values");
+  CHECK_REFUSED(velo_invoke(nullptr, nullptr, 0, nullptr), VELO_ERR_NULL, "function");
+  CHECK_REFUSED(velo_invoke("velo_op_count", nullptr, 1, nullptr), VELO_ERR_NULL, "values");
 }
 
 TEST_CASE("capabilities are answered, and unknown ones refused") {
   std::int32_t available = -1;
   REQUIRE(velo_capability_query(VELO_CAP_CLOSURES, &available) == VELO_OK);
   CHECK((available == 0 || available == 1));
-  CHECK(velo_capability_query(77, &available) == VELO_ERR_ARGUMENT);
-  CHECK(last().argument == "capability");
+  CHECK_REFUSED(velo_capability_query(77, &available), VELO_ERR_ARGUMENT, "capability");
   CHECK(velo_capability_query(VELO_CAP_CLOSURES, nullptr) == VELO_ERR_NULL);
 }
 

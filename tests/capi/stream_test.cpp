@@ -7,32 +7,13 @@
 #include <thread>
 #include <vector>
 
-#include "core/stream/stream.hpp"
-#include "tests/capi/live.hpp"
+#include "tests/context.hpp"
+#include "tests/record.hpp"
+#include "tests/stream_work.hpp"
+#include "tests/tensors.hpp"
 #include "velo/ops_elementwise.h"
 
-using velo::testing::last_record;
-using velo::testing::live_context;
-
-namespace {
-
-// Work that waits until the test lets it go: no operator is that patient.
-struct held final : velo::core::work {
-  explicit held(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
-  void run(velo::core::execution&) override {
-    while (!go_) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-
- private:
-  std::atomic<bool>& go_;
-};
-
-void hold(velo_stream stream, std::atomic<bool>& go) {
-  auto& queue = velo::core::resolve<velo::core::stream>(stream, "stream");
-  queue.enqueue(queue.make<held>(go));
-}
-
-}  // namespace
+using namespace velo::testing;
 
 TEST_CASE("an event passes when the stream has reached it") {
   const live_context context;
@@ -132,16 +113,14 @@ TEST_CASE("a queue that is full refuses, queues nothing and goes on when it is d
   hold(stream, go);
   std::vector<float> a(8, 1.0f), y(8, 0.0f);
   const std::int64_t shape[] = {8};
-  const velo_tensor in = {
-      a.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, shape, nullptr, 0};
+  const velo_tensor in = view_of(a.data(), f32, shape);
   velo_tensor out = in;
   out.data = y.data();
   velo_add_args args = VELO_ADD_ARGS_INIT;
   args.a = args.b = &in;
   args.y = &out;
   for (int held = 1; held < 5; ++held) REQUIRE(velo_add(stream, &args) == VELO_OK);
-  CHECK(velo_add(stream, &args) == VELO_ERR_FULL);
-  CHECK(last_record().argument == "stream");
+  CHECK_REFUSED(velo_add(stream, &args), VELO_ERR_FULL, "stream");
   CHECK(last_record().expected == "at most 5 pieces of queued work, the key queue");
   const velo_event event = context.new_event();
   CHECK(velo_event_record(event, stream) == VELO_ERR_FULL);

@@ -5,24 +5,11 @@
 #include <cstring>
 #include <limits>
 
-#include "tests/capi/live.hpp"
+#include "tests/context.hpp"
+#include "tests/record.hpp"
+#include "tests/tensors.hpp"
 
-using velo::testing::last_record;
-using velo::testing::live_context;
-
-namespace {
-
-constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
-constexpr velo_dtype bf16{VELO_DTYPE_BFLOAT, 16, 1};
-
-velo_tensor view(std::initializer_list<std::int64_t>& shape,
-                 const std::int64_t* strides = nullptr) {
-  return {nullptr, {VELO_DEVICE_CPU, 0}, static_cast<std::int32_t>(shape.size()),
-          f32,     shape.begin(),        strides,
-          0};
-}
-
-}  // namespace
+using namespace velo::testing;
 
 TEST_CASE("a made tensor is compact, aligned, writable, and gives its bytes back") {
   const live_context context;
@@ -99,8 +86,7 @@ TEST_CASE("what cannot be made is refused by name, and nothing is handed out") {
   const std::int64_t good[] = {2, 3}, negative[] = {2, -3},
                      vast[] = {std::int64_t{1} << 31, std::int64_t{1} << 31, 4},
                      large[] = {std::int64_t{1} << 55};
-  CHECK(velo_tensor_create(context, &f32, 2, negative, &made) == VELO_ERR_SHAPE);
-  CHECK(last_record().argument == "shape[1]");
+  CHECK_REFUSED(velo_tensor_create(context, &f32, 2, negative, &made), VELO_ERR_SHAPE, "shape[1]");
   CHECK(velo_tensor_create(context, &f32, 9, good, &made) == VELO_ERR_RANK);
   CHECK(velo_tensor_create(context, &f32, -1, good, &made) == VELO_ERR_RANK);
   CHECK(velo_tensor_create(context, &f32, 2, nullptr, &made) == VELO_ERR_NULL);
@@ -125,7 +111,7 @@ TEST_CASE("a foreign tensor is checked, viewed, and its deleter called once") {
       &deleted,
       [](velo_managed_tensor* self) { ++*static_cast<int*>(self->manager_context); },
       VELO_MANAGED_READ_ONLY,
-      {data, {VELO_DEVICE_CPU, 0}, 2, f32, shape, nullptr, 0}};
+      view_of(data, f32, shape)};
   velo_tensor seen{};
   REQUIRE(velo_tensor_import(context, &foreign, &seen) == VELO_OK);
   CHECK(seen.data == data);
@@ -155,11 +141,10 @@ TEST_CASE("a foreign tensor is checked, viewed, and its deleter called once") {
 
 TEST_CASE("the extent follows strides of either sign and refuses what overflows") {
   std::uint64_t bytes = 0;
-  std::initializer_list<std::int64_t> shape = {3, 4};
-  const std::int64_t wide[] = {10, 2}, backward[] = {-10, 2}, same[] = {0, 0},
+  const std::int64_t shape[] = {3, 4}, wide[] = {10, 2}, backward[] = {-10, 2}, same[] = {0, 0},
                      vast[] = {std::numeric_limits<std::int64_t>::max() / 2, 1},
                      lowest[] = {std::numeric_limits<std::int64_t>::min(), 1};
-  velo_tensor t = view(shape, wide);
+  velo_tensor t = view_of(nullptr, f32, shape, wide);
   REQUIRE(velo_tensor_extent(&t, &bytes) == VELO_OK);
   CHECK(bytes == (2 * 10 + 3 * 2 + 1) * 4);
   t.strides = backward;
@@ -182,7 +167,6 @@ TEST_CASE("the extent follows strides of either sign and refuses what overflows"
 
 TEST_CASE("two int4 share a byte, and rows begin at whole bytes") {
   const live_context context;
-  constexpr velo_dtype i4{VELO_DTYPE_INT, 4, 1};
   const std::int64_t shape[] = {3, 10}, odd[] = {4, 5};
   velo_managed_tensor* made = nullptr;
   REQUIRE(velo_tensor_create(context, &i4, 2, shape, &made) == VELO_OK);

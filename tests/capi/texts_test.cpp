@@ -4,14 +4,17 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "core/text/json.hpp"
 #include "core/text/utf8.hpp"
-#include "tests/capi/live.hpp"
+#include "tests/context.hpp"
+#include "tests/random.hpp"
+#include "tests/record.hpp"
 #include "velo/velo.h"
+
+using velo::testing::random_source32;
 
 using velo::core::json;
 
@@ -69,14 +72,14 @@ class mutator {
                                       "<&>",
                                       ";",
                                       "a"};
-    for (int n = static_cast<int>(random_() % 3) + 1; n > 0; --n) {
+    for (int n = static_cast<int>(random_.below(3)) + 1; n > 0; --n) {
       const std::size_t at = random_() % (text.size() + 1);
-      switch (random_() % 4) {
+      switch (random_.below(4)) {
         case 0:
-          if (at < text.size()) text.erase(at, random_() % 3 + 1);
+          if (at < text.size()) text.erase(at, random_.below(3) + 1);
           break;
         case 1:
-          text.insert(at, text.substr(random_() % (text.size() + 1), random_() % 12));
+          text.insert(at, text.substr(random_() % (text.size() + 1), random_.below(12)));
           break;
         default:
           text.insert(at, odd[random_() % std::size(odd)]);
@@ -85,10 +88,10 @@ class mutator {
     return text;
   }
   std::string word() { return (*this)("word"); }
-  std::size_t below(std::size_t n) { return random_() % n; }
+  std::size_t below(std::size_t n) { return random_.below(n); }
 
  private:
-  std::mt19937 random_;
+  random_source32 random_;
 };
 
 bool is_c_text(const std::string& text) {
@@ -195,12 +198,9 @@ TEST_CASE("an id is refused at its line and column where it is no text") {
   };
   for (const auto& one : cases) {
     const live_plan plan;
-    CHECK(velo_plan_read(plan.handle, VELO_PLAN_CSV, one.text.data(), one.text.size()) ==
-          VELO_ERR_ARGUMENT);
-    velo_error_info info = VELO_ERROR_INFO_INIT;
-    REQUIRE(velo_last_error(&info) == VELO_OK);
-    CHECK(std::string(info.argument) == one.place);
-    CHECK(std::string(info.got) == one.got);
+    CHECK_REFUSED(velo_plan_read(plan.handle, VELO_PLAN_CSV, one.text.data(), one.text.size()),
+                  VELO_ERR_ARGUMENT, one.place);
+    CHECK(velo::testing::last_record().got == one.got);
     CHECK(plan.buffers().empty());
   }
 }

@@ -12,7 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "live.hpp"
+#include "tests/context.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 using velo::testing::live_context;
@@ -61,21 +63,13 @@ velo_context_desc with(const velo_parallel_for& threads) {
 
 std::vector<float> numbers(std::uint32_t seed) {
   std::vector<float> made(elements);
-  for (float& each : made) {
-    seed = seed * 1664525u + 1013904223u;
-    each = static_cast<float>(seed >> 8) / (1 << 24) - 0.5f;
-  }
+  velo::testing::cheap_random draw(seed);
+  for (float& each : made) each = static_cast<float>(draw() >> 8) / (1 << 24) - 0.5f;
   return made;
 }
 
-velo_tensor view(std::vector<float>& of, std::int64_t* shape) {
-  velo_tensor made{};
-  made.data = of.data();
-  made.ndim = 2;
-  made.dtype = {VELO_DTYPE_FLOAT, 32, 1};
-  made.device = {VELO_DEVICE_CPU, 0};
-  made.shape = shape;
-  return made;
+velo_tensor view(std::vector<float>& of, std::int64_t (&shape)[2]) {
+  return velo::testing::view_of(of.data(), velo::testing::f32, shape);
 }
 
 // The work of rank 0, on any streams, and the part of rank 1 in the reduce-scatter.

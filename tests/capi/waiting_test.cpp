@@ -11,10 +11,10 @@
 #include <thread>
 
 #include "core/stream/stream.hpp"
-#include "tests/capi/fixture.hpp"
-#include "tests/capi/live.hpp"
+#include "tests/capi/values.hpp"
+#include "tests/stream_work.hpp"
 
-using velo::testing::live_context;
+using namespace velo::testing;
 namespace core = velo::core;
 
 namespace {
@@ -47,20 +47,8 @@ class pipe_gate {
   int ends_[2] = {};
 };
 
-struct waits_at final : core::work {
-  explicit waits_at(pipe_gate& gate) : work(core::demand::waits), gate_(gate) {}
-  void run(core::execution&) override { gate_.pass(); }
-
- private:
-  pipe_gate& gate_;
-};
-
-core::stream& stream_of(velo_stream handle) {
-  return core::resolve<core::stream>(handle, "stream");
-}
-
 struct product {
-  fixture::tensor a{{64, 96}, 1}, b{{96, 80}, 2}, c{{64, 80}, 0};
+  float_tensor a{{64, 96}, 1}, b{{96, 80}, 2}, c{{64, 80}, 0};
   velo_status run(velo_stream stream) const {
     velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
     args.a = &a.view;
@@ -83,7 +71,7 @@ bool lives_and_dies() {
   velo_pack pack = nullptr;
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = desc.n = 32;
-  desc.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  desc.dtype = f32;
   const product first, second;
   const bool worked =
       velo_context_create(nullptr, &context) == VELO_OK &&
@@ -136,7 +124,7 @@ TEST_CASE("a product on a queue and one inline end while queued work waits") {
   const live_context context;
   pipe_gate gate;
   const velo_stream waiting = context.new_stream(), computing = context.new_stream();
-  stream_of(waiting).enqueue(stream_of(waiting).make<waits_at>(gate));
+  queue_work(waiting, [&] { gate.pass(); });
   gate.await_arrival();
   const product queued, immediate;
   REQUIRE(queued.run(computing) == VELO_OK);
@@ -217,10 +205,7 @@ TEST_CASE("a context that is stuck in its host's log holds up no other") {
   const live_context context(desc);
   const velo_stream queue = context.new_stream();
   host.stop = true;
-  struct fails final : core::work {
-    void run(core::execution&) override { core::fail(VELO_ERR_IO, "", "", ""); }
-  };
-  stream_of(queue).enqueue(stream_of(queue).make<fails>());
+  queue_failure(queue);
   CHECK(lives_beside(host.gate));
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
 }

@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "comm/ranks.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -113,10 +115,10 @@ TEST_CASE("elements are summed in the order of the ranks, in float32") {
   for (const std::int64_t size : {3, 300, 200000}) {
     std::vector<std::vector<float>> in(4), out(4);
     std::vector<float> expected(static_cast<std::size_t>(size));
-    std::uint32_t state = 1;
+    cheap_random draw(1);
     for (int r = 0; r < 4; ++r)
       for (std::int64_t i = 0; i < size; ++i) {
-        state = state * 1664525u + 1013904223u;
+        const std::uint32_t state = draw();
         const float x = static_cast<float>(state >> 8) * (r % 2 == 0 ? 1e-3f : 1e3f);
         in[static_cast<std::size_t>(r)].push_back(x);
         float& sum = expected[static_cast<std::size_t>(i)];
@@ -127,8 +129,7 @@ TEST_CASE("elements are summed in the order of the ranks, in float32") {
     how.scale = 0.3;
     ranks.require([&](int rank) {  // in place
       const auto at = static_cast<std::size_t>(rank);
-      const velo_tensor x{
-          out[at].data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+      const velo_tensor x = view_of(out[at].data(), f32, size);
       return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &x, &x);
     });
     for (int r = 0; r < 4; ++r)
@@ -148,13 +149,7 @@ TEST_CASE("NaN and infinity are combined as IEEE 754 says, and NaN wins over lea
     how.op = op;
     const std::int64_t size = 5;
     ranks.require([&](int rank) {
-      velo_tensor in{const_cast<float*>(values[rank]),
-                     {VELO_DEVICE_CPU, 0},
-                     1,
-                     {VELO_DTYPE_FLOAT, 32, 1},
-                     &size,
-                     nullptr,
-                     0};
+      velo_tensor in = view_of(values[rank], f32, size);
       velo_tensor to = in;
       to.data = out[rank];
       return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &to);
@@ -177,13 +172,7 @@ TEST_CASE("sums of integers wrap, and their averages are exact") {
   const std::int64_t size = 2, most = std::numeric_limits<std::int64_t>::max();
   const std::int64_t values[3][2] = {{most, -7}, {most, 0}, {most, -1}};
   ranks.require([&](int rank) {
-    velo_tensor in{const_cast<std::int64_t*>(values[rank]),
-                   {VELO_DEVICE_CPU, 0},
-                   1,
-                   {VELO_DTYPE_INT, 64, 1},
-                   &size,
-                   nullptr,
-                   0};
+    velo_tensor in = view_of(values[rank], i64, size);
     velo_tensor to = in;
     to.data = sums[rank];
     velo_reduction how = VELO_REDUCTION_INIT;
@@ -250,7 +239,7 @@ TEST_CASE("a function combines elements in the order of the ranks, of any dtype"
   const local_ranks ranks(1);
   float x[2] = {};
   const std::int64_t two = 2;
-  const velo_tensor view{x, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &two, nullptr, 0};
+  const velo_tensor view = view_of(x, f32, two);
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = VELO_REDUCE_CUSTOM;
   CHECK(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &view, &view) ==

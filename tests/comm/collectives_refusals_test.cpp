@@ -1,14 +1,11 @@
 // Errors of collectives: ranks whose parts differ from what their peers expect, which only these
 // ranks report, and wrong arguments, which fail before any rank waits.
 #include "comm/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
-namespace {
-
-constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the parts that ranks send must be those that their peers expect") {
   const auto expect = [](const std::vector<call_record>& all, int told, int culprit,
@@ -27,7 +24,7 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
       std::vector<float> mine(100), theirs(100);
       const std::int64_t give[3] = {5, 6, 7};
       const std::int64_t take[3] = {5 + rank, 5 + rank, rank == 1 ? 9 : 5 + rank};
-      const velo_tensor in{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      const velo_tensor in = view_of(mine.data(), f32, hundred);
       velo_tensor out = in;
       out.data = theirs.data();
       return velo_group_all_to_all_v(ranks.stream(rank), ranks.group(rank), &in, give, nullptr,
@@ -40,8 +37,8 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
     expect(ranks.run([&](int rank) {
       const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
       std::vector<float> mine(100);
-      const velo_tensor in{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
-      const velo_tensor out{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      const velo_tensor in = view_of(mine.data(), f32, count);
+      const velo_tensor out = view_of(y.data(), f32, hundred);
       return velo_group_gather_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
                                  &out);
     }),
@@ -53,8 +50,8 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
     expect(ranks.run([&](int rank) {
       const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
       std::vector<float> mine(100);
-      const velo_tensor out{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
-      const velo_tensor in{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      const velo_tensor out = view_of(mine.data(), f32, count);
+      const velo_tensor in = view_of(x.data(), f32, hundred);
       return velo_group_scatter_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
                                   &out);
     }),
@@ -65,7 +62,7 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
     const local_ranks ranks(3);
     const std::vector<call_record> all = ranks.run([&](int rank) {
       std::vector<float> mine(100);
-      const velo_tensor both{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      const velo_tensor both = view_of(mine.data(), f32, hundred);
       return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), rank == 1 ? 2 : 0, &both);
     });
     for (int r = 0; r < 3; ++r)
@@ -79,8 +76,8 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
       const std::int64_t counts[2] = {10, rank == 0 ? 10 : 20};
       const std::int64_t size = rank == 0 ? 10 : 20;
       std::vector<float> own(20);
-      const velo_tensor in{own.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &size, nullptr, 0};
-      const velo_tensor to{out.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      const velo_tensor in = view_of(own.data(), f32, size);
+      const velo_tensor to = view_of(out.data(), f32, hundred);
       return velo_group_all_gather_v(ranks.stream(rank), ranks.group(rank), &in, counts, nullptr,
                                      &to);
     });
@@ -94,87 +91,83 @@ TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name
   const local_ranks ranks(3);
   std::vector<float> a(30), b(30);
   std::int64_t thirty = 30, ten = 10;
-  const velo_tensor x{a.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &thirty, nullptr, 0};
-  const velo_tensor y{b.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &thirty, nullptr, 0};
-  const velo_tensor small{a.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &ten, nullptr, 0};
+  const velo_tensor x = view_of(a.data(), f32, thirty);
+  const velo_tensor y = view_of(b.data(), f32, thirty);
+  const velo_tensor small = view_of(a.data(), f32, ten);
   const velo_stream stream = ranks.stream(0);
   const velo_group group = ranks.group(0);
-  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
-    CHECK(got == code);
-    CHECK(last_record().argument == argument);
-  };
   SECTION("roots") {
-    refused(VELO_ERR_ARGUMENT, "root", velo_group_broadcast(stream, group, 3, &x));
-    refused(VELO_ERR_ARGUMENT, "root", velo_group_broadcast(stream, group, -1, &x));
-    refused(VELO_ERR_ARGUMENT, "root", velo_group_reduce(stream, group, 9, nullptr, &x, &y));
-    refused(VELO_ERR_ARGUMENT, "root", velo_group_gather(stream, group, 3, &small, &y));
-    refused(VELO_ERR_ARGUMENT, "root", velo_group_scatter(stream, group, -2, &y, &small));
+    CHECK_REFUSED(velo_group_broadcast(stream, group, 3, &x), VELO_ERR_ARGUMENT, "root");
+    CHECK_REFUSED(velo_group_broadcast(stream, group, -1, &x), VELO_ERR_ARGUMENT, "root");
+    CHECK_REFUSED(velo_group_reduce(stream, group, 9, nullptr, &x, &y), VELO_ERR_ARGUMENT, "root");
+    CHECK_REFUSED(velo_group_gather(stream, group, 3, &small, &y), VELO_ERR_ARGUMENT, "root");
+    CHECK_REFUSED(velo_group_scatter(stream, group, -2, &y, &small), VELO_ERR_ARGUMENT, "root");
   }
   SECTION("tensors that only the root needs") {
-    refused(VELO_ERR_NULL, "out", velo_group_reduce(stream, group, 0, nullptr, &x, nullptr));
-    refused(VELO_ERR_NULL, "out", velo_group_gather(stream, group, 0, &small, nullptr));
-    refused(VELO_ERR_NULL, "in", velo_group_scatter(stream, group, 0, nullptr, &small));
-    refused(VELO_ERR_NULL, "counts",
-            velo_group_gather_v(stream, group, 0, &small, nullptr, nullptr, &y));
+    CHECK_REFUSED(velo_group_reduce(stream, group, 0, nullptr, &x, nullptr), VELO_ERR_NULL, "out");
+    CHECK_REFUSED(velo_group_gather(stream, group, 0, &small, nullptr), VELO_ERR_NULL, "out");
+    CHECK_REFUSED(velo_group_scatter(stream, group, 0, nullptr, &small), VELO_ERR_NULL, "in");
+    CHECK_REFUSED(velo_group_gather_v(stream, group, 0, &small, nullptr, nullptr, &y),
+                  VELO_ERR_NULL, "counts");
   }
   SECTION("sizes") {
-    refused(VELO_ERR_SHAPE, "out", velo_group_all_gather(stream, group, &x, &y));
-    refused(VELO_ERR_SHAPE, "in", velo_group_reduce_scatter(stream, group, nullptr, &x, &y));
+    CHECK_REFUSED(velo_group_all_gather(stream, group, &x, &y), VELO_ERR_SHAPE, "out");
+    CHECK_REFUSED(velo_group_reduce_scatter(stream, group, nullptr, &x, &y), VELO_ERR_SHAPE, "in");
     std::int64_t odd = 20;
     velo_tensor twenty = x;
     twenty.shape = &odd;
-    refused(VELO_ERR_SHAPE, "in", velo_group_all_to_all(stream, group, &twenty, &twenty));
-    refused(VELO_ERR_SHAPE, "out", velo_group_all_to_all(stream, group, &x, &twenty));
+    CHECK_REFUSED(velo_group_all_to_all(stream, group, &twenty, &twenty), VELO_ERR_SHAPE, "in");
+    CHECK_REFUSED(velo_group_all_to_all(stream, group, &x, &twenty), VELO_ERR_SHAPE, "out");
   }
   SECTION("counts") {
     const std::int64_t negative[3] = {10, -1, 10}, many[3] = {10, 10, 11},
                        huge[3] = {10, INT64_MAX, INT64_MAX}, fits[3] = {10, 10, 10};
-    refused(VELO_ERR_ARGUMENT, "counts[1]",
-            velo_group_all_gather_v(stream, group, &small, negative, nullptr, &y));
-    refused(VELO_ERR_ARGUMENT, "counts[2]",
-            velo_group_all_gather_v(stream, group, &small, many, nullptr, &y));
-    refused(VELO_ERR_ARGUMENT, "counts[1]",
-            velo_group_all_gather_v(stream, group, &small, huge, nullptr, &y));
-    refused(VELO_ERR_ARGUMENT, "in_counts[1]",
-            velo_group_all_to_all_v(stream, group, &x, huge, nullptr, fits, nullptr, &y));
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, negative, nullptr, &y),
+                  VELO_ERR_ARGUMENT, "counts[1]");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, many, nullptr, &y),
+                  VELO_ERR_ARGUMENT, "counts[2]");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, huge, nullptr, &y),
+                  VELO_ERR_ARGUMENT, "counts[1]");
+    CHECK_REFUSED(velo_group_all_to_all_v(stream, group, &x, huge, nullptr, fits, nullptr, &y),
+                  VELO_ERR_ARGUMENT, "in_counts[1]");
     const std::int64_t self[3] = {9, 10, 10};
-    refused(VELO_ERR_ARGUMENT, "out_counts[0]",
-            velo_group_all_to_all_v(stream, group, &x, fits, nullptr, self, nullptr, &y));
-    refused(VELO_ERR_SHAPE, "in",
-            velo_group_reduce_scatter_v(stream, group, nullptr, &x, self, &small));
-    refused(VELO_ERR_SHAPE, "in",
-            velo_group_all_gather_v(stream, group, &small, self, nullptr, &y));
+    CHECK_REFUSED(velo_group_all_to_all_v(stream, group, &x, fits, nullptr, self, nullptr, &y),
+                  VELO_ERR_ARGUMENT, "out_counts[0]");
+    CHECK_REFUSED(velo_group_reduce_scatter_v(stream, group, nullptr, &x, self, &small),
+                  VELO_ERR_SHAPE, "in");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, self, nullptr, &y), VELO_ERR_SHAPE,
+                  "in");
   }
   SECTION("offsets") {
     const std::int64_t fits[3] = {10, 10, 10}, beyond[3] = {0, 10, 21}, before[3] = {0, -5, 20},
                        meets[3] = {0, 9, 19}, far[3] = {0, 10, INT64_MAX};
-    refused(VELO_ERR_ARGUMENT, "offsets[2]",
-            velo_group_all_gather_v(stream, group, &small, fits, beyond, &y));
-    refused(VELO_ERR_ARGUMENT, "offsets[1]",
-            velo_group_all_gather_v(stream, group, &small, fits, before, &y));
-    refused(VELO_ERR_ARGUMENT, "offsets[2]",
-            velo_group_all_gather_v(stream, group, &small, fits, far, &y));
-    refused(VELO_ERR_ARGUMENT, "offsets[1]",
-            velo_group_all_gather_v(stream, group, &small, fits, meets, &y));
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, fits, beyond, &y),
+                  VELO_ERR_ARGUMENT, "offsets[2]");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, fits, before, &y),
+                  VELO_ERR_ARGUMENT, "offsets[1]");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, fits, far, &y), VELO_ERR_ARGUMENT,
+                  "offsets[2]");
+    CHECK_REFUSED(velo_group_all_gather_v(stream, group, &small, fits, meets, &y),
+                  VELO_ERR_ARGUMENT, "offsets[1]");
     CHECK(last_record().got == "some of rank 0's");
-    refused(VELO_ERR_ARGUMENT, "out_offsets[1]",
-            velo_group_all_to_all_v(stream, group, &x, fits, meets, fits, meets, &y));
+    CHECK_REFUSED(velo_group_all_to_all_v(stream, group, &x, fits, meets, fits, meets, &y),
+                  VELO_ERR_ARGUMENT, "out_offsets[1]");
   }
   SECTION("memory") {
     velo_tensor shifted = small;
     shifted.data = a.data() + 1;
-    refused(VELO_ERR_OVERLAP, "out", velo_group_all_gather(stream, group, &shifted, &x));
-    refused(VELO_ERR_OVERLAP, "out",
-            velo_group_reduce_scatter(stream, group, nullptr, &x, &shifted));
+    CHECK_REFUSED(velo_group_all_gather(stream, group, &shifted, &x), VELO_ERR_OVERLAP, "out");
+    CHECK_REFUSED(velo_group_reduce_scatter(stream, group, nullptr, &x, &shifted), VELO_ERR_OVERLAP,
+                  "out");
     const std::int64_t fits[3] = {10, 10, 10}, others[3] = {20, 0, 10};
-    refused(VELO_ERR_OVERLAP, "out",
-            velo_group_all_to_all_v(stream, group, &x, fits, nullptr, fits, others, &x));
+    CHECK_REFUSED(velo_group_all_to_all_v(stream, group, &x, fits, nullptr, fits, others, &x),
+                  VELO_ERR_OVERLAP, "out");
   }
   SECTION("dtypes") {
     velo_tensor ints = y;
-    ints.dtype = {VELO_DTYPE_INT, 32, 1};
-    refused(VELO_ERR_DTYPE, "out", velo_group_all_gather(stream, group, &small, &ints));
-    refused(VELO_ERR_DTYPE, "out", velo_group_all_to_all(stream, group, &x, &ints));
+    ints.dtype = i32;
+    CHECK_REFUSED(velo_group_all_gather(stream, group, &small, &ints), VELO_ERR_DTYPE, "out");
+    CHECK_REFUSED(velo_group_all_to_all(stream, group, &x, &ints), VELO_ERR_DTYPE, "out");
   }
   ranks.require(
       [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });

@@ -3,16 +3,14 @@
 #include <numeric>
 
 #include "comm/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
-constexpr dtype_case moved_dtypes[] = {{f32, "float32"},
-                                       {{VELO_DTYPE_BFLOAT, 16, 1}, "bfloat16"},
-                                       {{VELO_DTYPE_UINT, 8, 1}, "uint8"},
-                                       {{VELO_DTYPE_INT, 64, 1}, "int64"}};
+constexpr dtype_case moved_dtypes[] = {
+    {f32, "float32"}, {bf16, "bfloat16"}, {u8, "uint8"}, {i64, "int64"}};
 constexpr int rank_counts[] = {1, 2, 3, 4, 5, 8};
 constexpr std::int64_t sizes[] = {0, 1, 5, 37, 1000, 20011};
 

@@ -2,17 +2,15 @@
 // any number of hosts; what crosses between hosts against the least that can; gradients by both
 // calls; what it refuses, and faults.
 #include <algorithm>
-#include <random>
 
 #include "comm/hosts.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
 
 namespace {
-
-constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1}, f32{VELO_DTYPE_FLOAT, 32, 1},
-    f16{VELO_DTYPE_FLOAT, 16, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 
 // Experts' rows for the rows of each rank. What an expert made of target i of a rank's row is drawn
 // by a number of its own.
@@ -20,12 +18,12 @@ struct traffic {
   traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each, bool weighted,
           std::uint32_t seed)
       : ranks(ranks), width(width), each(each), targets(at(ranks)), weights(at(ranks)) {
-    std::mt19937 random(seed);
+    random_source32 random(seed);
     for (int rank = 0; rank < ranks; ++rank) {
       const std::int64_t rows = most_rows == 0 ? 0 : random() % (at(most_rows) + 1);
       for (std::int64_t i = 0; i < rows * each; ++i) {
         targets[at(rank)].push_back(static_cast<std::int32_t>(random() % at(ranks + 1)) - 1);
-        weights[at(rank)].push_back(weighted ? static_cast<float>(random() % 1000) / 997 : 1);
+        weights[at(rank)].push_back(weighted ? static_cast<float>(random.below(1000)) / 997 : 1);
       }
     }
   }
@@ -231,10 +229,10 @@ TEST_CASE("the gradients of dispatch and combine are each other, as dispatch.h s
   constexpr std::int64_t width = 5, each = 3;
   hosts on(2, 2);
   const traffic t(4, 12, width, each, false, 21);
-  std::mt19937 random(3);
+  random_source32 random(3);
   const auto draw = [&](std::int64_t n) {
     std::vector<float> all;
-    for (std::int64_t i = 0; i < n; ++i) all.push_back(static_cast<float>(random() % 9) - 4);
+    for (std::int64_t i = 0; i < n; ++i) all.push_back(static_cast<float>(random.below(9)) - 4);
     return all;
   };
   std::vector<std::vector<float>> w, made, g;  // weights, what experts made, the gradient of out

@@ -1,6 +1,7 @@
 // A custom reduction that ends its group, which is how it says that it cannot go on, or that
 // throws: the rank where it did so fails, and no rank takes what was never combined for a result.
 #include "comm/transports.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -53,9 +54,7 @@ answer reduce(const rank_of_group& me, const terms& what) {
   }
   std::vector<std::int32_t> in(static_cast<std::size_t>(gives), me.rank + 1),
       out(static_cast<std::size_t>(gets));
-  const velo_dtype i32{VELO_DTYPE_INT, 32, 1};
-  const velo_tensor x{in.data(), {VELO_DEVICE_CPU, 0}, 1, i32, &gives, nullptr, 0},
-      y{out.data(), {VELO_DEVICE_CPU, 0}, 1, i32, &gets, nullptr, 0};
+  const velo_tensor x = view_of(in.data(), i32, gives), y = view_of(out.data(), i32, gets);
   limited_sum sum{me.group, me.rank == what.gives_up ? what.at_call : -1, what.throws};
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = VELO_REDUCE_CUSTOM, how.fn = limited_sum::add, how.user = &sum;

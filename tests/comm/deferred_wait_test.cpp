@@ -1,6 +1,8 @@
 // Operations from which a rank returns before its peers have posted: the peers' results, and the
 // failure of a later call if a peer has other terms or never posts.
 #include "comm/ranks.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -8,8 +10,7 @@ namespace {
 
 velo_status broadcast(const local_ranks& ranks, int rank, int root, std::vector<float>& x) {
   const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, size);
   return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), root, &view);
 }
 
@@ -110,10 +111,10 @@ TEST_CASE("ranks that return at different times read what was written for them")
   const local_ranks ranks(2);
   std::atomic<int> wrong{0};
   ranks.require([&](int rank) {
-    std::uint32_t state = 12345;  // the same on both
+    cheap_random draw(12345);  // the same on both
     velo_status done = VELO_OK;
     for (int round = 0; round < rounds && done == VELO_OK; ++round) {
-      state = state * 1664525u + 1013904223u;
+      const std::uint32_t state = draw();
       const int root = static_cast<int>(state >> 30 & 1);
       const std::size_t count = (state >> 8 & 7) == 0 ? 300 : state >> 12 & 255;
       const auto value = static_cast<float>(round);

@@ -1,22 +1,21 @@
 // velo_group_dispatch against all_to_all_v of rows laid out by rank: the same bits, over any number
 // of hosts; what crosses between hosts against the least that can; what it refuses, and faults.
 #include <algorithm>
-#include <random>
 #include <set>
 
 #include "comm/hosts.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
 
 namespace {
 
-constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
-
 // The rows of each rank, and their targets.
 struct traffic {
   traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each,
-          std::mt19937& random)
+          random_source32& random)
       : width(width), each(each), in(at(ranks)), targets(at(ranks)) {
     for (int rank = 0; rank < ranks; ++rank) {
       const std::int64_t rows = most_rows == 0 ? 0 : random() % (at(most_rows) + 1);
@@ -99,7 +98,7 @@ velo_status by_hosts(const hosts& on, const traffic& t, int rank, bytes& out,
 }  // namespace
 
 TEST_CASE("rows reach whom they name as by all_to_all_v, and cross to a host once") {
-  std::mt19937 random(5);
+  random_source32 random(5);
   struct layout {
     int hosts, per_host;
   };
@@ -122,7 +121,7 @@ TEST_CASE("rows reach whom they name as by all_to_all_v, and cross to a host onc
 }
 
 TEST_CASE("dispatches of nothing, with ranks that have nothing") {
-  std::mt19937 random(6);
+  random_source32 random(6);
   hosts on(2, 2);
   const traffic none(4, 0, 16, 2, random);
   traffic few(4, 0, 16, 2, random);
@@ -137,7 +136,7 @@ TEST_CASE("dispatches of nothing, with ranks that have nothing") {
 }
 
 TEST_CASE("dispatches on queues, with the two groups either way round, end in their order") {
-  std::mt19937 random(7);
+  random_source32 random(7);
   hosts on(2, 2);
   const traffic t(4, 50, 64, 4, random);
   std::vector<bytes> plain(4), first(4), last(4);
@@ -178,7 +177,6 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   const velo_group inside = on.inside[0], across = on.across[0];
   std::vector<float> x(12), y(12);
   std::vector<std::int32_t> names(12, 0);
-  constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
   const numbers three{3, 4}, four{4, 3}, none{}, pair{3, 1};
   const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
   const velo_tensor in = tensor_of(x.data(), f32, three), out = tensor_of(y.data(), f32, three),
@@ -223,7 +221,7 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
 }
 
 TEST_CASE("a count that is not what a rank gives is named, wherever the rank is") {
-  std::mt19937 random(9);
+  random_source32 random(9);
   for (const wrong_count& is : wrong_counts)
     for (const int off : {-1, 1}) {
       hosts on(is.hosts, is.per_host);
@@ -267,7 +265,6 @@ TEST_CASE("a single rank whose counts differ from its rows fails before they are
   velo_group_desc desc = group_desc();
   desc.transport = VELO_TRANSPORT_SELF;
   for (velo_group& one : alone) REQUIRE(velo_group_create(context, &desc, &one) == VELO_OK);
-  constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
   std::vector<float> x(12, 1), y(12, 0);
   std::vector<std::int32_t> names = {0, 0, 0};
   const numbers three{3, 4}, two{2, 4}, each{3, 1}, counts{2};
@@ -288,7 +285,7 @@ TEST_CASE("a single rank whose counts differ from its rows fails before they are
 
 TEST_CASE(
     "other rows than expected end the groups inside; a rank that cannot give its own ends both") {
-  std::mt19937 random(8);
+  random_source32 random(8);
   const auto ended = [](const hosts& on, bool across, int rank) {
     return across ? on.ended_across(rank) : on.ended_inside(rank);
   };

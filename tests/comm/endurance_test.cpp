@@ -6,10 +6,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <random>
 
 #include "comm/processes.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -58,8 +59,7 @@ struct holdings {
   if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
   const std::int64_t count = 30000;
   std::vector<float> x(30000, 0.0f);
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, count);
   while (done == VELO_OK) done = velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
   _exit(done == VELO_ERR_PEER ? 0 : 1);
 }
@@ -78,8 +78,7 @@ std::int64_t one_cycle(const member& me, const std::string& name, int how) {
   std::int64_t wrong = velo_group_create(me.context, &desc, &group) != VELO_OK;
   const std::int64_t count = 30000;
   std::vector<float> x(30000, 0.0f);
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, count);
   const auto sum = [&] { return velo_group_all_reduce(me.stream, group, nullptr, &view, &view); };
   wrong += sum() != VELO_OK;
   if (how == 0) kill(other, SIGKILL);
@@ -95,16 +94,14 @@ std::int64_t one_cycle(const member& me, const std::string& name, int how) {
   return wrong;
 }
 
-constexpr velo_dtype f64{VELO_DTYPE_FLOAT, 64, 1}, u8{VELO_DTYPE_UINT, 8, 1};
-
 velo_tensor tensor_of(void* data, velo_dtype dtype, const std::int64_t& count) {
-  return {data, {VELO_DEVICE_CPU, 0}, 1, dtype, &count, nullptr, 0};
+  return view_of(data, dtype, count);
 }
 
 // An all_to_all_v as all ranks draw it alike: counts, and parts in any order with holes between
 // them.
 struct exchange_case {
-  exchange_case(std::mt19937_64& random, int ranks)
+  exchange_case(thread_random& random, int ranks)
       : n(ranks),
         counts(static_cast<std::size_t>(ranks * ranks)),
         in_offsets(counts),
@@ -112,7 +109,7 @@ struct exchange_case {
         in_sizes(static_cast<std::size_t>(ranks)),
         out_sizes(in_sizes) {
     const auto below = [&](std::uint64_t most) {
-      return static_cast<std::int64_t>(random() % most);
+      return static_cast<std::int64_t>(random.below(most));
     };
     bits = 8 << below(4);
     const std::uint64_t most = below(50) == 0 ? 20000 : 40;
@@ -203,11 +200,11 @@ TEST_CASE("groups come and go, also with ranks killed or aborted, and nothing is
     ending all = ending_of(velo_context_create(&one, &me.context));
     if (all.code != VELO_OK) return all;
     velo_context_stream(me.context, &me.stream);
-    std::mt19937 random(3);
+    thread_random32 random(3);
     for (int how = 0; how < 3; ++how) all.value += one_cycle(me, name, how);
     const holdings before;
     for (std::int64_t i = 0; i < cycles; ++i)
-      all.value += one_cycle(me, name, static_cast<int>(random() % 3));
+      all.value += one_cycle(me, name, static_cast<int>(random.below(3)));
     all.at_ns = holdings().beyond(before);
     velo_context_destroy(me.context);
     return all;
@@ -226,7 +223,7 @@ TEST_CASE("all_to_all_v of any counts and places, over and over") {
     desc.buffer = 8 << 10;
     const local_ranks ranks(size, desc);
     ranks.require([&](int rank) {
-      std::mt19937_64 random(11);
+      thread_random random(11);
       for (std::int64_t round = 0; round < (rounds + 2) / 3; ++round) {
         const exchange_case is(random, size);
         const velo_status done = run_case(ranks, rank, is, round);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/every_collective.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 
@@ -25,7 +26,7 @@ struct call_tensors {
   call_tensors(std::int64_t count, int ranks)
       : part(count), whole(count * ranks), in(static_cast<std::size_t>(whole), 1.0f), out(in) {}
   velo_tensor view(std::vector<float>& of, const std::int64_t& count) const {
-    return {of.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+    return view_of(of.data(), f32, count);
   }
   std::int64_t part, whole;  // part: 1000 at least, of which uneven parts are
   std::vector<float> in, out;

@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "comm/dtypes.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -36,9 +37,9 @@ class numbers {
  public:
   numbers(velo_dtype dtype, std::int64_t count, int seed) : dtype_(dtype), count_(count) {
     data_.resize(static_cast<std::size_t>(count * (dtype.bits / 8)) + 8);
-    std::uint32_t state = static_cast<std::uint32_t>(seed) * 2654435761u + 12345u;
+    cheap_random draw(static_cast<std::uint32_t>(seed) * 2654435761u + 12345u);
     for (std::int64_t i = 0; i < count; ++i) {
-      state = state * 1664525u + 1013904223u;
+      const std::uint32_t state = draw();
       const float value = static_cast<float>(static_cast<int>(state >> 8) - (1 << 23)) / 65536.0f;
       unsigned char* at = data_.data() + i * (dtype.bits / 8);
       std::uint32_t word;
@@ -52,15 +53,7 @@ class numbers {
         for (int b = 0; b < dtype.bits / 8; ++b) at[b] = static_cast<unsigned char>(state >> 3 * b);
     }
   }
-  velo_tensor view() const {
-    return {const_cast<unsigned char*>(data_.data()),
-            {VELO_DEVICE_CPU, 0},
-            1,
-            dtype_,
-            &count_,
-            nullptr,
-            0};
-  }
+  velo_tensor view() const { return view_of(data_.data(), dtype_, count_); }
   void append_to(bytes& all) const { all.insert(all.end(), data_.begin(), data_.end() - 8); }
 
  private:

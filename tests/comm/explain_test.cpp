@@ -2,6 +2,7 @@
 #include "comm/group/measured_times.hpp"
 #include "comm/json.hpp"
 #include "comm/transports.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -59,8 +60,7 @@ answer hold_to_account(const rank_of_group& me, const planned& what, const std::
              gets_part = is.find("scatter") != std::string::npos;
   std::vector<float> in(static_cast<std::size_t>(whole), 1), out(in);
   const std::int64_t gives = gives_part ? part : whole, gets = gets_part ? part : whole;
-  const velo_tensor x{in.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &gives, nullptr, 0},
-      y{out.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &gets, nullptr, 0};
+  const velo_tensor x = view_of(in.data(), f32, gives), y = view_of(out.data(), f32, gets);
   velo_collective_desc desc = collective_of(what.kind, &x, &y);
   desc.in_counts = desc.out_counts = counts.data();
   if (what.kind == VELO_COLLECTIVE_BARRIER) desc.in = desc.out = nullptr;
@@ -124,7 +124,7 @@ TEST_CASE("a way is chosen over every transport, with reasons, and times once th
           }
           for (const std::int64_t count : {10, 5000, 4000000}) {
             std::vector<float> x(static_cast<std::size_t>(count));
-            const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+            const velo_tensor view = view_of(x.data(), f32, count);
             const velo_collective_desc desc =
                 collective_of(VELO_COLLECTIVE_ALL_REDUCE, &view, &view);
             velo_collective one = nullptr;
@@ -184,7 +184,7 @@ TEST_CASE("large operations go by way of hosts if there are two, and never if th
       const std::vector<outcome> all =
           over_hosts(two ? "0011" : "0000", 20000, [&](const rank_of_group& me) -> answer {
             std::vector<float> x(static_cast<std::size_t>(count));
-            const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+            const velo_tensor view = view_of(x.data(), f32, count);
             const velo_collective_desc desc =
                 collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr);
             velo_collective one = nullptr;
@@ -201,7 +201,7 @@ TEST_CASE("a message to itself is a copy, others go through slots; a plan outliv
   const local_ranks ranks(2);
   std::vector<float> x(100);
   const std::int64_t hundred = 100;
-  const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, hundred);
   for (const int to : {0, 1}) {
     const velo_collective_desc desc = collective_of(VELO_COLLECTIVE_SEND, &view, nullptr, to);
     velo_collective one = nullptr;

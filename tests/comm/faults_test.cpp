@@ -9,6 +9,8 @@
 #include "comm/transport/shm/shm.hpp"
 #include "core/context.hpp"
 #include "core/stream/stream.hpp"
+#include "tests/stream_work.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -28,8 +30,7 @@ velo_status barrier(const local_ranks& ranks, int rank) {
 velo_status reduce(const local_ranks& ranks, int rank, std::vector<float>& x,
                    velo_reduce_op op = VELO_REDUCE_SUM) {
   const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, size);
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = op;
   return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
@@ -123,8 +124,7 @@ TEST_CASE("deadlines of 20 ms are kept by collectives and by messages") {
     const auto begin = clock_type::now();
     std::vector<float> x(1000, 1.0f);
     const std::int64_t size = 1000;
-    const velo_tensor view{
-        x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+    const velo_tensor view = view_of(x.data(), f32, size);
     const call_record one =
         record_of(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &view)
                         : reduce(ranks, 0, x));
@@ -200,13 +200,7 @@ TEST_CASE("ranks that call something else are found, the few among the many") {
        [&](const local_ranks& all, int rank) {
          memory[rank].assign(100, 1.0f);
          const std::int64_t size = 100;
-         const velo_tensor view{memory[rank].data(),
-                                {VELO_DEVICE_CPU, 0},
-                                1,
-                                {VELO_DTYPE_INT, 32, 1},
-                                &size,
-                                nullptr,
-                                0};
+         const velo_tensor view = view_of(memory[rank].data(), i32, size);
          return velo_group_all_reduce(all.stream(rank), all.group(rank), nullptr, &view, &view);
        },
        "all_reduce of 100 int32, sum"},
@@ -214,13 +208,7 @@ TEST_CASE("ranks that call something else are found, the few among the many") {
        [&](const local_ranks& all, int rank) {
          memory[rank].assign(100, 1.0f);
          const std::int64_t size = 100;
-         const velo_tensor view{memory[rank].data(),
-                                {VELO_DEVICE_CPU, 0},
-                                1,
-                                {VELO_DTYPE_FLOAT, 32, 1},
-                                &size,
-                                nullptr,
-                                0};
+         const velo_tensor view = view_of(memory[rank].data(), f32, size);
          velo_reduction how = VELO_REDUCTION_INIT;
          how.scale = 0.5;
          return velo_group_all_reduce(all.stream(rank), all.group(rank), &how, &view, &view);
@@ -270,16 +258,8 @@ TEST_CASE("a call that its stream drops after a failure fails on the ranks that 
   const local_ranks ranks(3);
   velo_stream queue = ranks.context(1).new_stream();
   std::atomic<bool> go{false};
-  struct fails final : velo::core::work {
-    explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
-    void run(velo::core::execution&) override {
-      while (!go_) std::this_thread::yield();
-      velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
-    }
-    std::atomic<bool>& go_;
-  };
-  velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
-  behind.enqueue(behind.make<fails>(go));
+  hold(queue, go);
+  queue_failure(queue);
   REQUIRE(velo_group_barrier(queue, ranks.group(1)) == VELO_OK);
   const lateness late_by;
   const auto begin = clock_type::now();
@@ -303,26 +283,10 @@ TEST_CASE("in a group of one rank a dropped call leaves those that were called b
   const local_ranks ranks(1);
   const velo_group alone = ranks.group(0);
   velo_stream early = ranks.context(0).new_stream(), late = ranks.context(0).new_stream();
-  struct fails final : velo::core::work {
-    explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
-    void run(velo::core::execution&) override {
-      while (!go_) std::this_thread::yield();
-      velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
-    }
-    std::atomic<bool>& go_;
-  };
   std::atomic<bool> called{false}, go{false};
-  struct waits final : velo::core::work {
-    explicit waits(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
-    void run(velo::core::execution&) override {
-      while (!go_) std::this_thread::yield();
-    }
-    std::atomic<bool>& go_;
-  };
-  auto& first = velo::core::resolve<velo::core::stream>(early, "stream");
-  auto& second = velo::core::resolve<velo::core::stream>(late, "stream");
-  first.enqueue(first.make<waits>(go));
-  second.enqueue(second.make<fails>(called));
+  hold(early, go);
+  hold(late, called);
+  queue_failure(late);
   for (int round = 0; round < 2; ++round) {
     CHECK(velo_group_barrier(early, alone) == VELO_OK);
     CHECK(velo_group_barrier(late, alone) == VELO_OK);
@@ -357,8 +321,7 @@ TEST_CASE("results that differ are found, named by rank, operation and sequence"
       };
       std::vector<float> x(10, 1.0f);
       const std::int64_t size = 10;
-      const velo_tensor view{
-          x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+      const velo_tensor view = view_of(x.data(), f32, size);
       int value = 3;
       velo_reduction how = VELO_REDUCTION_INIT;
       how.op = VELO_REDUCE_CUSTOM, how.fn = fold, how.user = &value;
@@ -422,9 +385,8 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
         const auto of = static_cast<std::size_t>(rank);
         std::vector<float> own(4, 1.0f), whole(10, 1.0f);
         const std::int64_t ten = 10;
-        const velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
-        const velo_tensor mine{own.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &counts[rank], nullptr, 0},
-            result{whole.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &ten, nullptr, 0};
+        const velo_tensor mine = view_of(own.data(), f32, counts[rank]),
+                          result = view_of(whole.data(), f32, ten);
         velo_status done = velo_group_barrier(ranks.stream(rank), groups[of]);
         if (done == VELO_OK) done = v.run(ranks.stream(rank), groups[of], mine, result);
         return done;
@@ -484,9 +446,7 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
               comm::group_settings{"spoiled", 20000000000, verifies}));
           std::vector<float> x(1250, 1.0f), y(5000, 1.0f);
           const std::int64_t part = 1250, whole = 5000;
-          const velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
-          const velo_tensor own{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &part, nullptr, 0},
-              all{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &whole, nullptr, 0};
+          const velo_tensor own = view_of(x.data(), f32, part), all = view_of(y.data(), f32, whole);
           done = velo_group_barrier(stream, group);
           if (done == VELO_OK) done = v.run(stream, group, own, all);
           const ending report = ending_of(done);

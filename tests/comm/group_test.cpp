@@ -1,13 +1,14 @@
 // Groups: how they are made, the order of their calls beside streams, and what is refused.
 #include "comm/ranks.hpp"
-#include "tests/memory/held_stream.hpp"
+#include "tests/stream_work.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
 velo_tensor floats(float* data, const std::int64_t& size) {
-  return {data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  return view_of(data, f32, size);
 }
 
 velo_group_info info_of(velo_group group) {
@@ -117,8 +118,7 @@ TEST_CASE("collectives of a group keep the order of their calls across streams")
   const std::int64_t one = 1;
   std::atomic<bool> open{false};
   velo_stream held = ranks.context(0).new_stream(), free = ranks.context(0).new_stream();
-  velo::core::stream& slow = stream_of(held);
-  slow.enqueue(slow.make<held_work>(open));
+  hold(held, open);
   REQUIRE(sum(held, ranks.group(0), first[0], ten) == VELO_OK);
   REQUIRE(sum(free, ranks.group(0), second[0], one) == VELO_OK);  // called later: waits
   std::thread other([&] {
@@ -187,40 +187,37 @@ TEST_CASE("groups that make no sense are refused, with the argument named") {
   const live_context a(one), b(one);
   velo_group group = nullptr, groups[3] = {};
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
-  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
-    CHECK(got == code);
-    CHECK(last_record().argument == argument);
-  };
   SECTION("a context twice") {
     const velo_context twice[] = {a, b, a};
-    refused(VELO_ERR_ARGUMENT, "contexts[2]", velo_group_create_local(twice, 3, nullptr, groups));
+    CHECK_REFUSED(velo_group_create_local(twice, 3, nullptr, groups), VELO_ERR_ARGUMENT,
+                  "contexts[2]");
     CHECK(last_record().got == "contexts[0] again");
   }
   SECTION("no ranks, and too many") {
     const velo_context both[] = {a, b};
-    refused(VELO_ERR_ARGUMENT, "count", velo_group_create_local(both, 0, nullptr, groups));
-    refused(VELO_ERR_ARGUMENT, "count", velo_group_create_local(both, 1025, nullptr, groups));
+    CHECK_REFUSED(velo_group_create_local(both, 0, nullptr, groups), VELO_ERR_ARGUMENT, "count");
+    CHECK_REFUSED(velo_group_create_local(both, 1025, nullptr, groups), VELO_ERR_ARGUMENT, "count");
   }
   SECTION("a context that is none") {
     const velo_context some[] = {a, nullptr};
-    refused(VELO_ERR_NULL, "contexts[1]", velo_group_create_local(some, 2, nullptr, groups));
+    CHECK_REFUSED(velo_group_create_local(some, 2, nullptr, groups), VELO_ERR_NULL, "contexts[1]");
   }
   SECTION("transports") {
     desc.transport = VELO_TRANSPORT_LOCAL;
-    refused(VELO_ERR_UNSUPPORTED, "desc.transport", velo_group_create(a, &desc, &group));
+    CHECK_REFUSED(velo_group_create(a, &desc, &group), VELO_ERR_UNSUPPORTED, "desc.transport");
     desc.transport = 99;
-    refused(VELO_ERR_ARGUMENT, "desc.transport", velo_group_create(a, &desc, &group));
+    CHECK_REFUSED(velo_group_create(a, &desc, &group), VELO_ERR_ARGUMENT, "desc.transport");
     desc.transport = VELO_TRANSPORT_SELF;
     const velo_context both[] = {a, b};
-    refused(VELO_ERR_UNSUPPORTED, "desc.transport",
-            velo_group_create_local(both, 2, &desc, groups));
+    CHECK_REFUSED(velo_group_create_local(both, 2, &desc, groups), VELO_ERR_UNSUPPORTED,
+                  "desc.transport");
   }
   SECTION("numbers") {
     desc.timeout_ns = 0;
-    refused(VELO_ERR_ARGUMENT, "desc.timeout_ns", velo_group_create(a, &desc, &group));
+    CHECK_REFUSED(velo_group_create(a, &desc, &group), VELO_ERR_ARGUMENT, "desc.timeout_ns");
     desc.timeout_ns = 1;
     desc.buffer = 4096;
-    refused(VELO_ERR_ARGUMENT, "desc.buffer", velo_group_create(a, &desc, &group));
+    CHECK_REFUSED(velo_group_create(a, &desc, &group), VELO_ERR_ARGUMENT, "desc.buffer");
   }
   CHECK(group == nullptr);
   CHECK(groups[0] == nullptr);
@@ -233,8 +230,8 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
   velo_tensor in = floats(x, size), out = floats(y, size);
   velo_reduction how = VELO_REDUCTION_INIT;
   const auto refused = [&](velo_status code, const char* argument) {
-    CHECK(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &in, &out) == code);
-    CHECK(last_record().argument == argument);
+    CHECK_REFUSED(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &in, &out), code,
+                  argument);
   };
   SECTION("sizes") {
     const std::int64_t nine = 9;
@@ -259,10 +256,10 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
   SECTION("dtypes") {
     in.dtype = out.dtype = {VELO_DTYPE_INT, 16, 1};
     refused(VELO_ERR_DTYPE, "in");
-    in.dtype = {VELO_DTYPE_INT, 4, 1};
+    in.dtype = i4;
     refused(VELO_ERR_DTYPE, "in");
-    in.dtype = {VELO_DTYPE_FLOAT, 32, 1};
-    out.dtype = {VELO_DTYPE_INT, 32, 1};
+    in.dtype = f32;
+    out.dtype = i32;
     refused(VELO_ERR_DTYPE, "out");
     CHECK(last_record().expected == "float32");
     CHECK(last_record().got == "int32");
@@ -296,8 +293,7 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
     refused(VELO_ERR_ARGUMENT, "reduction.scale");
   }
   SECTION("a stream of another context") {
-    CHECK(velo_group_barrier(ranks.stream(1), ranks.group(0)) == VELO_ERR_ARGUMENT);
-    CHECK(last_record().argument == "stream");
+    CHECK_REFUSED(velo_group_barrier(ranks.stream(1), ranks.group(0)), VELO_ERR_ARGUMENT, "stream");
   }
   CHECK(info_of(ranks.group(0)).called == 0);
   ranks.require(

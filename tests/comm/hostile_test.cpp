@@ -11,13 +11,13 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <random>
 
 #include "comm/board.hpp"
 #include "comm/every_call.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 namespace comm = velo::comm;
@@ -153,23 +153,24 @@ class scribbler {
         control_(comm::shared_area::needed_for(ranks, comm::shared_area::slot_for(0, ranks)) / 8) {}
 
   void write() {
-    const std::size_t words = random_() % 4 != 0 ? control_ : area_.bytes / 8;
-    const std::size_t at = random_() % 2 != 0 ? random_() % (control_ / 8) : random_() % words;
+    const std::size_t words = random_.below(4) != 0 ? control_ : area_.bytes / 8;
+    const std::size_t at =
+        random_.below(2) != 0 ? random_() % (control_ / 8) : random_.below(words);
     const std::uint64_t values[] = {0,
                                     ~std::uint64_t{0},
-                                    random_() % 16,
-                                    std::uint64_t{1} << random_() % 64,
+                                    random_.below(16),
+                                    std::uint64_t{1} << random_.below(64),
                                     std::uint64_t{random_()} << 32 | random_(),
-                                    random_() % 100000,
+                                    random_.below(100000),
                                     INT64_MAX,
-                                    0x0101010101010101u * (random_() % 256)};
+                                    0x0101010101010101u * random_.below(256)};
     const std::uint64_t value = values[random_() % std::size(values)];
-    std::memcpy(area_.begin + at * 8 + (random_() % 4 == 0 ? random_() % 8 : 0), &value,
+    std::memcpy(area_.begin + at * 8 + (random_.one_in(4) ? random_.below(8) : 0), &value,
                 at * 8 + 16 <= area_.bytes ? 8 : 1);
   }
 
  private:
-  std::mt19937 random_;
+  thread_random32 random_;
   const shared_memory area_;
   const std::size_t control_;
 };
@@ -438,9 +439,9 @@ TEST_CASE("a rank that writes anything into shared memory crashes and holds no o
         return ending_of(done);
       }
       if (me.rank == culprit) writes = std::thread(scribble);
-      std::mt19937 random(seed);  // the same calls on all ranks
+      thread_random32 random(seed);  // the same calls on all ranks
       for (int i = 0; i < 2000 && done == VELO_OK; ++i)
-        done = calls[random() % calls.size()].call({me.stream, me.group, me.rank}, v);
+        done = calls[random.below(calls.size())].call({me.stream, me.group, me.rank}, v);
       const ending all = ending_of(done);
       over = true;
       if (writes.joinable()) writes.join();

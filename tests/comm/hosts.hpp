@@ -22,9 +22,7 @@ inline std::size_t at(std::int64_t i) {
 using numbers = std::vector<std::int64_t>;
 
 inline velo_tensor tensor_of(void* data, velo_dtype dtype, const numbers& shape) {
-  return {data,  {VELO_DEVICE_CPU, 0}, static_cast<std::int32_t>(shape.size()),
-          dtype, shape.data(),         nullptr,
-          0};
+  return view_of(data, dtype, shape.data(), static_cast<std::int32_t>(shape.size()));
 }
 
 inline std::int64_t sum_of(const numbers& all) {

@@ -1,15 +1,14 @@
 // Messages: in order, of any size, many at the same time, and what ends them.
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1};
-
 velo_tensor ints(std::vector<std::int32_t>& data, const std::int64_t& size) {
-  return {data.data(), {VELO_DEVICE_CPU, 0}, 1, i32, &size, nullptr, 0};
+  return view_of(data.data(), i32, size);
 }
 
 std::int32_t word(int from, int to, std::size_t i) {
@@ -263,24 +262,21 @@ TEST_CASE("messages that make no sense are refused by name") {
   const velo_tensor all = ints(x, hundred), few = ints(x, ten);
   const velo_stream stream = ranks.stream(1);
   const velo_group group = ranks.group(1);
-  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
-    CHECK(got == code);
-    CHECK(last_record().argument == argument);
-  };
-  refused(VELO_ERR_ARGUMENT, "to", velo_group_send(stream, group, 3, &all));
-  refused(VELO_ERR_ARGUMENT, "from", velo_group_receive(stream, group, -1, &all));
-  refused(VELO_ERR_NULL, "x", velo_group_receive(stream, group, 0, nullptr));
+  CHECK_REFUSED(velo_group_send(stream, group, 3, &all), VELO_ERR_ARGUMENT, "to");
+  CHECK_REFUSED(velo_group_receive(stream, group, -1, &all), VELO_ERR_ARGUMENT, "from");
+  CHECK_REFUSED(velo_group_receive(stream, group, 0, nullptr), VELO_ERR_NULL, "x");
   velo_group_message some[] = {{&few, 0, VELO_MESSAGE_SEND}, {&all, 2, VELO_MESSAGE_RECEIVE}};
-  refused(VELO_ERR_OVERLAP, "messages[1].x", velo_group_exchange(stream, group, some, 2));
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, 2), VELO_ERR_OVERLAP, "messages[1].x");
   some[1].x = nullptr;
-  refused(VELO_ERR_NULL, "messages[1].x", velo_group_exchange(stream, group, some, 2));
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, 2), VELO_ERR_NULL, "messages[1].x");
   some[0].rank = 3;
-  refused(VELO_ERR_ARGUMENT, "messages[0].rank", velo_group_exchange(stream, group, some, 2));
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, 2), VELO_ERR_ARGUMENT, "messages[0].rank");
   some[0].direction = 2;
-  refused(VELO_ERR_ARGUMENT, "messages[0].direction", velo_group_exchange(stream, group, some, 2));
-  refused(VELO_ERR_ARGUMENT, "count", velo_group_exchange(stream, group, some, -1));
-  refused(VELO_ERR_ARGUMENT, "count", velo_group_exchange(stream, group, some, 4097));
-  refused(VELO_ERR_NULL, "messages", velo_group_exchange(stream, group, nullptr, 1));
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, 2), VELO_ERR_ARGUMENT,
+                "messages[0].direction");
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, -1), VELO_ERR_ARGUMENT, "count");
+  CHECK_REFUSED(velo_group_exchange(stream, group, some, 4097), VELO_ERR_ARGUMENT, "count");
+  CHECK_REFUSED(velo_group_exchange(stream, group, nullptr, 1), VELO_ERR_NULL, "messages");
   CHECK(velo_group_exchange(stream, group, nullptr, 0) == VELO_OK);
   ranks.require(
       [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });

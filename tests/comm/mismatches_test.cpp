@@ -2,10 +2,10 @@
 // reduction, or the next call first. All ranks get a record that names it. VELO_MISMATCHES: how
 // many are tried.
 #include <cstdlib>
-#include <random>
 
 #include "comm/every_collective.hpp"
 #include "comm/ranks.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -86,7 +86,7 @@ class drawn {
   int below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
 
  private:
-  std::mt19937 random_{13};
+  thread_random32 random_{13};
 };
 
 int tries() {

@@ -1,9 +1,10 @@
 // A random program of collectives and messages over groups that overlap, on queues and inline, each
 // result against what plain loops say. VELO_MIXED_OPERATIONS: how many.
 #include <cstdlib>
-#include <random>
 
 #include "comm/processes.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -49,8 +50,8 @@ struct step {
   bool queued = false;
 };
 
-step draw(std::mt19937& random, int number) {
-  const auto below = [&](std::uint32_t n) { return static_cast<int>(random() % n); };
+step draw(thread_random32& random, int number) {
+  const auto below = [&](std::uint32_t n) { return static_cast<int>(random.below(n)); };
   step one;
   one.number = number;
   one.group = static_cast<std::size_t>(below(static_cast<std::uint32_t>(lists.size())));
@@ -135,7 +136,7 @@ class taken {
     return (from * 3 + to + is_.number) % 5 * is_.size / 3;
   }
   static velo_tensor view(std::vector<std::int32_t>& data, const std::int64_t& count) {
-    return {data.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_INT, 32, 1}, &count, nullptr, 0};
+    return view_of(data.data(), i32, count);
   }
   std::int32_t has(int member, std::int64_t i) const { return element(is_.number, member, i); }
   std::int32_t combined(std::int64_t i) const {
@@ -205,7 +206,7 @@ std::int64_t run(velo_context context, velo_stream stream, velo_group all, int r
                                nullptr, &groups[g]) != VELO_OK)
       return -1;
   }
-  std::mt19937 random(20261122);
+  thread_random32 random(20261122);
   std::vector<std::unique_ptr<taken>> open;
   std::int64_t wrong = 0;
   for (int i = 0; i < count; ++i) {

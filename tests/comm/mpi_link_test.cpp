@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "comm/mpi_threads.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 namespace comm = velo::comm;
@@ -14,8 +15,7 @@ constexpr int notice_tag = 0;  // of the hub
 
 velo_status sum(const rank_over_mpi& by, std::vector<float>& x) {
   const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, size);
   return velo_group_all_reduce(by.stream, by.group, nullptr, &view, &view);
 }
 

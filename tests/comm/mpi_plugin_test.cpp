@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <fstream>
 
-#include "capi/live.hpp"
 #include "comm/ranks.hpp"
+#include "tests/context.hpp"
 
 using namespace velo::testing;
 
@@ -14,7 +14,7 @@ namespace {
 
 const std::string folders = VELO_TEST_MPI_PLUGINS;
 
-record query(const std::string& path) {
+call_record query(const std::string& path) {
   const live_context context(("{\"plugin_path\": \"" + path + "\"}").c_str());
   velo_group_desc desc = group_desc();
   desc.transport = VELO_TRANSPORT_MPI;
@@ -28,13 +28,13 @@ record query(const std::string& path) {
 }  // namespace
 
 TEST_CASE("a plugin that is not there is looked for where it may be") {
-  const record answer = query("/nowhere::/usr/nothing");
+  const call_record answer = query("/nowhere::/usr/nothing");
   CHECK(answer.code == VELO_ERR_UNSUPPORTED);
   CHECK(answer.got.rfind("none in /nowhere:/usr/nothing:/", 0) == 0);  // and beside the library
 }
 
 TEST_CASE("a plugin of another release is named") {
-  const record answer = query("/nowhere:" + folders + "/old");
+  const call_record answer = query("/nowhere:" + folders + "/old");
   CHECK(answer.code == VELO_ERR_ABI);
   CHECK(answer.got == "velo 0.9.7");
   CHECK(answer.cause == folders + "/old/libvelo_mpi.so");
@@ -46,7 +46,7 @@ TEST_CASE("a library that is no plugin, and a file that is no library") {
   REQUIRE(mkdtemp(folder) != nullptr);
   const std::string file = std::string(folder) + "/libvelo_mpi.so";
   std::ofstream(file) << "no library\n";
-  const record answer = query(folder);
+  const call_record answer = query(folder);
   CHECK(answer.code == VELO_ERR_IO);
   CHECK(answer.got == "\"" + file + "\"");
   std::remove(file.c_str());
@@ -58,6 +58,5 @@ TEST_CASE("everything works that needs no plugin") {
   for (const velo_transport one :
        {VELO_TRANSPORT_AUTO, VELO_TRANSPORT_SELF, VELO_TRANSPORT_LOCAL, VELO_TRANSPORT_SHM})
     CHECK(velo_transport_query(context, one) == VELO_OK);
-  CHECK(velo_transport_query(context, 99) == VELO_ERR_ARGUMENT);
-  CHECK(last_record().argument == "transport");
+  CHECK_REFUSED(velo_transport_query(context, 99), VELO_ERR_ARGUMENT, "transport");
 }

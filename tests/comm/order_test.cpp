@@ -3,6 +3,7 @@
 // host for that.
 #include "comm/mpi_threads.hpp"
 #include "comm/sweep.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -14,7 +15,7 @@ constexpr float large = 1 << 24;
 
 std::vector<float> sum(const rank_of_group& me, float mine, std::int64_t count, velo_status& done) {
   std::vector<float> x(static_cast<std::size_t>(count), mine);
-  const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, count);
   done = velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
   return x;
 }
@@ -100,8 +101,7 @@ TEST_CASE("reductions leave a host once") {
       const std::int64_t before = ranks.data_left(), all_before = ranks.left();
       ranks.require([&](const rank_of_group& me) {
         std::vector<float> x(static_cast<std::size_t>(whole), 1), y(static_cast<std::size_t>(part));
-        const velo_tensor in{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &whole, nullptr, 0},
-            out{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &part, nullptr, 0};
+        const velo_tensor in = view_of(x.data(), f32, whole), out = view_of(y.data(), f32, part);
         return uneven ? velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &in, counts, &out)
                       : velo_group_reduce_scatter(me.stream, me.group, nullptr, &in, &out);
       });

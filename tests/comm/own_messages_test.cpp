@@ -1,20 +1,19 @@
 // Messages of a rank to itself, over every transport: alone, in order, beside those of others, and
 // what ends the group.
 #include "comm/transports.hpp"
-#include "core/stream/stream.hpp"
+#include "tests/stream_work.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
 
 namespace {
 
-constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1};
-
 struct ints {
   explicit ints(std::int64_t count, std::int32_t value = 0)
       : count(count), data(static_cast<std::size_t>(count) + 1, value) {}
   ints(const ints&) = delete;
-  velo_tensor view() { return {data.data(), {VELO_DEVICE_CPU, 0}, 1, i32, &count, nullptr, 0}; }
+  velo_tensor view() { return view_of(data.data(), i32, count); }
   std::int64_t wrong(std::int32_t value) const {
     return count - std::count(data.begin(), data.begin() + count, value);
   }
@@ -187,21 +186,9 @@ TEST_CASE("a message to itself that is dropped with its stream ends no group") {
   const velo_stream queue = ranks.context(0).new_stream();
   ints x(9), y(9);
   const velo_tensor out = x.view(), in = y.view();
-  auto& on = core::resolve<core::stream>(queue, "stream");
-  struct fails final : core::work {
-    fails() : work(core::demand::waits) {}
-    void run(core::execution&) override { core::fail(VELO_ERR_IO, "", "a disk", "none"); }
-  };
   std::atomic<bool> go{false};
-  struct waits final : core::work {
-    explicit waits(std::atomic<bool>& go) : work(core::demand::waits), go(go) {}
-    void run(core::execution&) override {
-      while (!go) std::this_thread::yield();
-    }
-    std::atomic<bool>& go;
-  };
-  on.enqueue(on.make<waits>(go));
-  on.enqueue(on.make<fails>());
+  hold(queue, go);
+  queue_failure(queue);
   REQUIRE(velo_group_send(queue, ranks.group(0), 0, &out) == VELO_OK);
   go = true;
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);

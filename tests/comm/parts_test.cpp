@@ -3,6 +3,7 @@
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "core/host/clock.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -10,7 +11,7 @@ namespace {
 
 velo_status sum(velo_stream stream, velo_group group, std::int64_t& value) {
   const std::int64_t one = 1;
-  const velo_tensor x{&value, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_INT, 64, 1}, &one, nullptr, 0};
+  const velo_tensor x = view_of(&value, i64, one);
   return velo_group_all_reduce(stream, group, nullptr, &x, &x);
 }
 
@@ -212,8 +213,7 @@ TEST_CASE("parts that make no sense are refused by name") {
   const local_ranks ranks(3);
   velo_group part = nullptr;
   const auto refused = [&](velo_status code, const char* argument, velo_status got) {
-    CHECK(got == code);
-    CHECK(last_record().argument == argument);
+    CHECK_REFUSED(got, code, argument);
     CHECK(part == nullptr);
   };
   const velo_group parent = ranks.group(1);
@@ -250,7 +250,7 @@ TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   const velo_stream queue = ranks.context(0).new_stream();
   const std::int64_t four = 4;
   float data[4] = {};
-  const velo_tensor x{data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &four, nullptr, 0};
+  const velo_tensor x = view_of(data, f32, four);
   REQUIRE(velo_group_receive(queue, ranks.group(0), 1, &x) == VELO_OK);
   REQUIRE(velo_group_barrier(queue, ranks.group(0)) == VELO_OK);
   {

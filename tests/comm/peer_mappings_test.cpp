@@ -9,12 +9,11 @@
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/peer_mappings.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
 namespace {
-
-constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 
 // Memory of a pool that does not begin at a cache line.
 class block {
@@ -39,7 +38,7 @@ class block {
 
 struct view {
   view(unsigned char* data, std::int64_t count, velo_dtype dtype = f32)
-      : count(count), tensor{data, {VELO_DEVICE_CPU, 0}, 1, dtype, &this->count, nullptr, 0} {}
+      : count(count), tensor(view_of(data, dtype, this->count)) {}
   view(const view&) = delete;
   const std::int64_t count;
   const velo_tensor tensor;

@@ -4,6 +4,7 @@
 
 #include "comm/every_collective.hpp"
 #include "comm/processes.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -14,7 +15,7 @@ std::size_t at(std::int64_t i) {
 }
 
 velo_tensor floats(std::vector<float>& of, const std::int64_t& count) {
-  return {of.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+  return view_of(of.data(), f32, count);
 }
 
 // A plan of one rank for the sum of x in place.

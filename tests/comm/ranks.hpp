@@ -13,26 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "capi/live.hpp"
 #include "core/simd/scalar.hpp"
+#include "tests/context.hpp"
+#include "tests/record.hpp"
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
-
-// The status of a call, and its record on the thread.
-struct call_record {
-  velo_status code = VELO_OK;
-  std::int32_t rank = -1;
-  std::string argument, expected, got, cause;
-};
-
-inline call_record record_of(velo_status code) {
-  call_record all;
-  all.code = code;
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  if (code == VELO_OK || velo_last_error(&info) != VELO_OK) return all;
-  return {code, info.rank, info.argument, info.expected, info.got, info.cause};
-}
 
 inline velo_group_desc group_desc(std::int64_t timeout_ms = 20000) {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
@@ -93,10 +80,8 @@ struct dtype_case {
   const char* name;
 };
 inline constexpr dtype_case reduced_dtypes[] = {
-    {{VELO_DTYPE_FLOAT, 32, 1}, "float32"}, {{VELO_DTYPE_FLOAT, 64, 1}, "float64"},
-    {{VELO_DTYPE_FLOAT, 16, 1}, "float16"}, {{VELO_DTYPE_BFLOAT, 16, 1}, "bfloat16"},
-    {{VELO_DTYPE_INT, 8, 1}, "int8"},       {{VELO_DTYPE_INT, 32, 1}, "int32"},
-    {{VELO_DTYPE_INT, 64, 1}, "int64"},     {{VELO_DTYPE_UINT, 8, 1}, "uint8"}};
+    {f32, "float32"}, {f64, "float64"}, {f16, "float16"}, {bf16, "bfloat16"},
+    {i8, "int8"},     {i32, "int32"},   {i64, "int64"},   {u8, "uint8"}};
 
 inline bool is_float(velo_dtype t) {
   return t.code == VELO_DTYPE_FLOAT || t.code == VELO_DTYPE_BFLOAT;
@@ -115,10 +100,7 @@ class elements {
   }
   elements(const elements& other) = delete;
 
-  velo_tensor view() const {
-    return {
-        const_cast<unsigned char*>(at(0)), {VELO_DEVICE_CPU, 0}, 1, dtype_, &count_, nullptr, 0};
-  }
+  velo_tensor view() const { return view_of(at(0), dtype_, count_); }
   unsigned char* at(std::int64_t i) const {
     return const_cast<unsigned char*>(bytes_.data()) + base_ + first_ + i * (dtype_.bits / 8);
   }

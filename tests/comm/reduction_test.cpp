@@ -5,6 +5,7 @@
 #include "comm/ranks.hpp"
 
 #include "core/host/cpu.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 namespace comm = velo::comm;
@@ -16,9 +17,9 @@ namespace {
 // some of them subnormal.
 std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uint32_t seed) {
   elements all(dtype, static_cast<std::int64_t>(bytes / (dtype.bits / 8)));
-  std::uint32_t state = seed * 2654435761u + 1;
+  cheap_random draw(seed * 2654435761u + 1);
   for (std::int64_t i = 0; i < all.count(); ++i) {
-    state = state * 1664525u + 1013904223u;
+    const std::uint32_t state = draw();
     const double unit = static_cast<double>(state >> 8) / (1 << 24);
     const double least = dtype.bits == 64                  ? 0x1p-1030
                          : dtype.code == VELO_DTYPE_BFLOAT ? 0x1p-128

@@ -11,6 +11,7 @@
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -22,8 +23,7 @@ std::string folder() {
 
 velo_status sum(const member& me, std::vector<float>& x) {
   const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view{
-      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  const velo_tensor view = view_of(x.data(), f32, size);
   return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
 }
 
@@ -133,11 +133,10 @@ TEST_CASE("every collective gives processes what it gives threads") {
     constexpr std::int64_t part = 5000, whole = 3 * part;
     std::vector<std::int64_t> in(whole), out(whole);
     for (std::int64_t i = 0; i < whole; ++i) in[static_cast<std::size_t>(i)] = me.rank * 100000 + i;
-    const velo_dtype i64{VELO_DTYPE_INT, 64, 1};
-    const velo_tensor all_in{in.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &whole, nullptr, 0};
-    const velo_tensor all_out{out.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &whole, nullptr, 0};
-    const velo_tensor in_part{in.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &part, nullptr, 0};
-    const velo_tensor out_part{out.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &part, nullptr, 0};
+    const velo_tensor all_in = view_of(in.data(), i64, whole);
+    const velo_tensor all_out = view_of(out.data(), i64, whole);
+    const velo_tensor in_part = view_of(in.data(), i64, part);
+    const velo_tensor out_part = view_of(out.data(), i64, part);
     ending all;
     const auto at = [&](std::int64_t i) { return out[static_cast<std::size_t>(i)]; };
     velo_status done = velo_group_all_gather(me.stream, me.group, &in_part, &all_out);

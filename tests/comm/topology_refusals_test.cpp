@@ -7,26 +7,23 @@
 #include <string>
 
 #include "comm/topologies.hpp"
+#include "tests/record.hpp"
 
+using velo::testing::call_record;
+using velo::testing::last_record;
 using velo::testing::sizes;
 using velo::testing::topology;
 
 namespace {
-
-velo_error_info last() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info;
-}
 
 void refused(const velo_topology_desc& desc, const std::string& argument,
              const std::string& expected, const std::string& got) {
   velo_topology made = nullptr;
   CHECK(velo_topology_create(&desc, &made) == VELO_ERR_ARGUMENT);
   CHECK(made == nullptr);
-  const velo_error_info info = last();
+  const call_record info = last_record();
   CHECK(info.argument == argument);
-  CHECK(std::string(info.expected).find(expected) != std::string::npos);
+  CHECK(info.expected.find(expected) != std::string::npos);
   CHECK(info.got == got);
 }
 
@@ -159,15 +156,13 @@ TEST_CASE("families, groups and ranks that are not there are refused, and nothin
   for (const char* name : {"", "xp", "tp-", "tp-tp", "tp-ep-cp", "gtp-egtp", "cp-level-1",
                            "gtp_remat", "TP", "-", long_name.c_str()}) {
     INFO(std::string(name).substr(0, 20));
-    CHECK(velo_topology_get_family(t, name, &info) == VELO_ERR_ARGUMENT);
-    CHECK(std::string(last().argument) == "family");
+    CHECK_REFUSED(velo_topology_get_family(t, name, &info), VELO_ERR_ARGUMENT, "family");
     CHECK(velo_topology_get_place(t, name, 0, &place) == VELO_ERR_ARGUMENT);
   }
   for (const std::int64_t rank : {INT64_MIN, std::int64_t{-1}, std::int64_t{12}, INT64_MAX}) {
-    CHECK(velo_topology_get_place(t, "tp", rank, &place) == VELO_ERR_ARGUMENT);
-    CHECK(std::string(last().argument) == "rank");
-    CHECK(std::string(last().expected) == "0 to 11");
-    CHECK(std::string(last().got) == std::to_string(rank));
+    CHECK_REFUSED(velo_topology_get_place(t, "tp", rank, &place), VELO_ERR_ARGUMENT, "rank");
+    CHECK(last_record().expected == "0 to 11");
+    CHECK(last_record().got == std::to_string(rank));
     const char* name = "untouched";
     CHECK(velo_topology_family_name(t, rank == 12 ? 16 : rank, &name) == VELO_ERR_ARGUMENT);
     CHECK(std::string(name) == "untouched");

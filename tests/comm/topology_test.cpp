@@ -5,12 +5,13 @@
 #include <chrono>
 #include <map>
 #include <numeric>
-#include <random>
 #include <set>
 
 #include "comm/topologies.hpp"
+#include "tests/random.hpp"
 
 using velo::testing::groups;
+using velo::testing::random_source32;
 using velo::testing::sizes;
 using velo::testing::topology;
 
@@ -210,13 +211,13 @@ groups by_counting(const std::vector<std::pair<std::string, std::int64_t>>& axes
   return all;
 }
 
-std::int64_t draw(std::mt19937& random, std::initializer_list<std::int64_t> from) {
-  return *(from.begin() + random() % from.size());
+std::int64_t draw(random_source32& random, std::initializer_list<std::int64_t> from) {
+  return random.pick(from);
 }
 
-std::int64_t divisor(std::mt19937& random, std::int64_t of) {
+std::int64_t divisor(random_source32& random, std::int64_t of) {
   for (;;) {
-    const auto d = static_cast<std::int64_t>(random() % of) + 1;
+    const auto d = static_cast<std::int64_t>(random.below(of)) + 1;
     if (of % d == 0) return d;
   }
 }
@@ -224,7 +225,7 @@ std::int64_t divisor(std::mt19937& random, std::int64_t of) {
 }  // namespace
 
 TEST_CASE("random jobs in random orders follow the rule") {
-  std::mt19937 random(14);
+  random_source32 random(14);
   int tried = 0;
   for (int round = 0; round < 400; ++round) {
     velo_topology_desc desc = sizes(draw(random, {1, 2, 3, 4}), draw(random, {1, 2, 3}), 1,
@@ -289,7 +290,7 @@ TEST_CASE("random jobs in random orders follow the rule") {
 }
 
 TEST_CASE("every family puts each rank into one group, where its place says") {
-  std::mt19937 random(15);
+  random_source32 random(15);
   for (int round = 0; round < 200; ++round) {
     velo_topology_desc desc = sizes(draw(random, {1, 2, 4, 6}), draw(random, {1, 2, 4, 6, 8}), 1,
                                     draw(random, {1, 2, 3, 4}), draw(random, {1, 2, 3}));

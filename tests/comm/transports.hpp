@@ -47,7 +47,7 @@ inline std::vector<outcome> over_processes(int size, std::int64_t timeout_ms,
   });
   std::vector<outcome> all;
   for (const ending& one : ranks.wait())
-    all.push_back({{one.code, one.rank, "", one.expected, one.got, one.cause}, one.value});
+    all.push_back({{one.code, one.rank, "", "", one.expected, one.got, one.cause}, one.value});
   return all;
 }
 

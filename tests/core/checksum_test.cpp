@@ -1,5 +1,6 @@
 // The checksum is the CRC-32 of zip, of any length and place, by the definition: one bit at a time.
 #include "core/checksum.hpp"
+#include "tests/random.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -21,8 +22,8 @@ std::uint32_t by_definition(const char* bytes, std::size_t count) {
 
 std::string random_bytes(std::size_t count) {
   std::string all;
-  std::uint32_t state = 1;
-  while (all.size() < count) all += static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  velo::testing::cheap_random draw(1);
+  while (all.size() < count) all += static_cast<char>(draw() >> 24);
   return all;
 }
 

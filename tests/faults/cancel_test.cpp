@@ -12,6 +12,7 @@
 #include "core/stream/event.hpp"
 #include "core/stream/stream.hpp"
 #include "tests/calls/rows.hpp"
+#include "tests/stream_work.hpp"
 
 namespace {
 
@@ -120,13 +121,7 @@ TEST_CASE("a thread cancelled while it waits for a stream returns from the call 
   REQUIRE(velo_stream_create(w.context, &first) == VELO_OK);
   REQUIRE(velo_stream_create(w.context, &second) == VELO_OK);
   velo::core::point go;
-  struct block final : velo::core::work {
-    explicit block(velo::core::point& until) : work(velo::core::demand::waits), until_(until) {}
-    void run(velo::core::execution&) override { until_.wait(-1); }
-    velo::core::point& until_;
-  };
-  velo::core::stream& queue = velo::core::resolve<velo::core::stream>(first, "stream");
-  queue.enqueue(queue.make<block>(go));
+  velo::testing::queue_work(first, [&] { go.wait(-1); });
   struct waiter {
     velo_stream stream;
     std::atomic<bool> begun{false}, returned{false};

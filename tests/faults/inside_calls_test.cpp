@@ -6,29 +6,24 @@
 #include <cstring>
 
 #include "tests/faults/inside_parts.hpp"
+#include "tests/record.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-struct said {
-  velo_status status = VELO_OK;
-  std::string argument;
-};
-
-// A row's call, in whose function inner() is made; what that said.
+// Runs a row whose function of the host calls inner(), and returns inner's status and record.
 template <class Inner>
-said within(const char* callback, const char* how, Inner&& inner) {
+call_record within(const char* callback, const char* how, Inner&& inner) {
   for (const inside_row& row : inside_rows()) {
     if (row.callback != callback || row.how != how) continue;
     scene all;
-    said heard;
+    call_record heard;
     bool ran = false;
     meddling = [&] {
-      heard.status = inner(all);
-      velo_error_info record = VELO_ERROR_INFO_INIT;
-      velo_last_error(&record);
-      heard.argument = record.argument;
+      const velo_status code = inner(all);
+      heard = last_record();
+      heard.code = code;
       ran = true;
     };
     CHECK(row.run(all) == row.status);
@@ -55,34 +50,33 @@ TEST_CASE("a pressure function is not called by its own requests, which may find
     return within("velo_pool_pressure_fn", "by a pool",
                   [bytes](scene& s) { return allocate(s.pool, bytes); });
   };
-  CHECK(inner(64).status == VELO_OK);
-  CHECK(inner(too_much).status == VELO_ERR_STATE);
+  CHECK(inner(64).code == VELO_OK);
+  CHECK(inner(too_much).code == VELO_ERR_STATE);
   CHECK(inner(too_much).argument == "pool");
 }
 
 TEST_CASE("an event's function allocates from elsewhere, and may free") {
-  const said heard = within("velo_memory_event_fn", "of an adaptor", [](scene& s) -> velo_status {
-    velo_allocator through = VELO_ALLOCATOR_INIT;
-    must(velo_adaptor_allocator(s.adaptor, &through));
-    const velo_device cpu = {VELO_DEVICE_CPU, 0};
-    through.deallocate(through.user, std::aligned_alloc(64, 64), 64, &cpu, nullptr);
-    CHECK(through.allocate(through.user, 64, 64, &cpu, nullptr) == nullptr);
-    velo_error_info record = VELO_ERROR_INFO_INIT;
-    velo_last_error(&record);
-    return record.code;
-  });
-  CHECK(heard.status == VELO_ERR_STATE);
+  const call_record heard =
+      within("velo_memory_event_fn", "of an adaptor", [](scene& s) -> velo_status {
+        velo_allocator through = VELO_ALLOCATOR_INIT;
+        must(velo_adaptor_allocator(s.adaptor, &through));
+        const velo_device cpu = {VELO_DEVICE_CPU, 0};
+        through.deallocate(through.user, std::aligned_alloc(64, 64), 64, &cpu, nullptr);
+        CHECK(through.allocate(through.user, 64, 64, &cpu, nullptr) == nullptr);
+        return last_record().code;
+      });
+  CHECK(heard.code == VELO_ERR_STATE);
 }
 
 TEST_CASE("a pool's log function makes no calls of the pool that need its lock") {
-  const said heard =
+  const call_record heard =
       within("velo_log_fn", "of a pool", [](scene& s) { return velo_pool_check(s.pool); });
-  CHECK(heard.status == VELO_ERR_STATE);
+  CHECK(heard.code == VELO_ERR_STATE);
   CHECK(heard.argument == "pool");
 }
 
 TEST_CASE("a log function that causes a line is not called again for it") {
-  const said heard = within("velo_log_fn", "of a context", [](scene& s) -> velo_status {
+  const call_record heard = within("velo_log_fn", "of a context", [](scene& s) -> velo_status {
     meddling = [] { FAIL("called for its own line"); };
     velo_context_destroy(s.context);
     meddling = nullptr;
@@ -94,20 +88,20 @@ TEST_CASE("a log function that causes a line is not called again for it") {
 TEST_CASE("a reduction calls no collective of its group that would wait for its own") {
   for (const char* how : {"inline", "queued", "planned"}) {
     INFO(how);
-    const said heard = within("velo_reduce_fn", how,
-                              [](scene& s) { return velo_group_barrier(s.now, s.groups[0]); });
-    CHECK(heard.status == VELO_ERR_STATE);
+    const call_record heard = within(
+        "velo_reduce_fn", how, [](scene& s) { return velo_group_barrier(s.now, s.groups[0]); });
+    CHECK(heard.code == VELO_ERR_STATE);
   }
 }
 
 TEST_CASE("work that has the context's turn waits for no queued work") {
-  const said heard = within("a foreign kernel", "inline", [](scene& s) -> velo_status {
+  const call_record heard = within("a foreign kernel", "inline", [](scene& s) -> velo_status {
     must(call_kernel(s.queue, 1));  // waits for the turn
     must(velo_event_record(s.event, s.queue));
     CHECK(velo_event_synchronize(s.event, -1) == VELO_ERR_STATE);
     return velo_stream_synchronize(s.queue);
   });
-  CHECK(heard.status == VELO_ERR_STATE);
+  CHECK(heard.code == VELO_ERR_STATE);
 }
 
 TEST_CASE("an allocator's functions make no calls of the recompute that allocates") {

@@ -3,6 +3,7 @@
 
 #include "tests/comm/fake_host.hpp"
 #include "tests/faults/inside_parts.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
@@ -17,10 +18,6 @@ constexpr std::int64_t deadline = std::int64_t{20} * 1000000000;
 constexpr std::int64_t short_deadline = 100000000;  // for a word to a rank that is in no call
 float from[2][64] = {}, to[2][64] = {};
 const std::int64_t all[] = {64}, half[] = {32};
-
-velo_tensor tensor(float* data, const std::int64_t* count) {
-  return {data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, count, nullptr, 0};
-}
 
 void open_peer(scene& s) {
   must(velo_context_create(nullptr, &s.peer));
@@ -49,7 +46,7 @@ velo_reduction sum_of(int rank) {
 }
 velo_status reduce(velo_stream on, velo_group group, int rank) {
   const velo_reduction how = sum_of(rank);
-  const velo_tensor x = tensor(from[rank], all);
+  const velo_tensor x = view_of(from[rank], f32, all);
   return velo_group_all_reduce(on, group, &how, &x, &x);
 }
 velo_status reduce_inline(scene& s) {
@@ -66,7 +63,7 @@ velo_status reduce_queued(scene& s) {
 velo_status reduce_planned(scene& s) {
   open_local(s);
   const velo_reduction how = sum_of(0);
-  const velo_tensor x = tensor(from[0], all);
+  const velo_tensor x = view_of(from[0], f32, all);
   velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
   desc.kind = VELO_COLLECTIVE_ALL_REDUCE;
   desc.reduction = &how;
@@ -136,27 +133,27 @@ velo_status by_host(scene& s, const char* functions, const char* function) {
 }
 
 velo_status gather(velo_stream on, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], all);
+  const velo_tensor in = view_of(from[rank], f32, half), out = view_of(to[rank], f32, all);
   return velo_group_all_gather(on, group, &in, &out);
 }
 velo_status trade(velo_stream on, velo_group group, int rank) {
-  const velo_tensor in = tensor(from[rank], all), out = tensor(to[rank], all);
+  const velo_tensor in = view_of(from[rank], f32, all), out = view_of(to[rank], f32, all);
   return velo_group_all_to_all(on, group, &in, &out);
 }
 velo_status spread(velo_stream on, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], all);
+  const velo_tensor x = view_of(from[rank], f32, all);
   return velo_group_broadcast(on, group, 0, &x);
 }
 velo_status sum(velo_stream on, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], all);
+  const velo_tensor x = view_of(from[rank], f32, all);
   return velo_group_all_reduce(on, group, nullptr, &x, &x);
 }
 velo_status send(velo_stream on, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], all);
+  const velo_tensor x = view_of(from[rank], f32, all);
   return rank == 0 ? velo_group_send(on, group, 1, &x) : velo_group_receive(on, group, 0, &x);
 }
 velo_status receive(velo_stream on, velo_group group, int rank) {
-  const velo_tensor x = tensor(from[rank], all);
+  const velo_tensor x = view_of(from[rank], f32, all);
   return rank == 1 ? velo_group_send(on, group, 0, &x) : velo_group_receive(on, group, 1, &x);
 }
 velo_status part(velo_stream, velo_group group, int) {

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "tests/faults/inside_parts.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
@@ -22,8 +23,7 @@ float values[elements] = {};
 velo_status act(void* user, velo_executor_call* call) {
   static const std::int64_t shape[] = {elements};
   if (user != nullptr) meddle_in(call->action.kind == VELO_ACTION_F ? "forward" : "backward");
-  call->outputs[0] = {values, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, shape, nullptr,
-                      0};
+  call->outputs[0] = view_of(values, f32, shape);
   call->output_count = 1;
   return VELO_OK;
 }

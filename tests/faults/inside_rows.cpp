@@ -5,6 +5,7 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "tests/capi/values.hpp"
 #include "tests/faults/inside_parts.hpp"
 
 namespace velo::testing {
@@ -22,14 +23,7 @@ float numbers[3][side * side] = {};
 const std::int64_t square[] = {side, side};
 
 velo_tensor matrix(int i) {
-  return {numbers[i], {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, square, nullptr, 0};
-}
-velo_named_value named(const char* name, const velo_tensor& x) {
-  velo_named_value v{};
-  v.name = name;
-  v.value.kind = VELO_VALUE_TENSOR;
-  v.value.as.tensor = &x;
-  return v;
+  return view_of(numbers[i], f32, square);
 }
 
 velo_status load_asking(scene& s) {
@@ -45,7 +39,7 @@ velo_status load_asking(scene& s) {
 }
 
 velo_status create_tensor(scene& s, velo_managed_tensor*& made) {
-  const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  const velo_dtype dtype = f32;
   return velo_tensor_create(s.context, &dtype, 2, square, &made);
 }
 
@@ -187,7 +181,7 @@ velo_status call_closure(scene& s) {
 velo_status call_kernel(velo_stream on, float first) {
   numbers[0][0] = first;
   const velo_tensor y = matrix(0);
-  const velo_named_value value = named("y", y);
+  const velo_named_value value = {"y", of(y)};
   return velo_op_call(on, "of_host", &value, 1);
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "core/handle/handle_kinds.hpp"
+#include "tests/record.hpp"
 
 using namespace velo::testing;
 
@@ -81,11 +82,11 @@ TEST_CASE("what a call works with outlives the function of the host that it runs
       INFO(row.callback << ", " << row.how << ": destroys a " << kind);
       scene all;
       bool ran = false, survived = false;
-      velo_error_info record = VELO_ERROR_INFO_INIT;
+      call_record record;
       meddling = [&] {
         const void* victim = all.handle_of(kind);
         all.destroy(kind);
-        velo_last_error(&record);
+        record = last_record();
         survived = lives(victim);
         ran = true;
       };
@@ -96,7 +97,7 @@ TEST_CASE("what a call works with outlives the function of the host that it runs
       if (row.kept.count(kind) == 0) continue;
       CHECK(status == row.status);
       CHECK((record.code == VELO_ERR_STATE || record.code == VELO_ERR_HANDLE));
-      CHECK(std::string(record.function) == kind + "_destroy");
+      CHECK(record.function == kind + "_destroy");
     }
   }
 }

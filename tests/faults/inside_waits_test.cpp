@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "tests/faults/inside_parts.hpp"
+#include "tests/record.hpp"
 
 using namespace velo::testing;
 
@@ -53,13 +54,6 @@ struct waiting {
   char memory[object_bytes] = {};
 };
 
-// Of a destroy call, which returns nothing: what its record says.
-velo_status recorded() {
-  velo_error_info record = VELO_ERROR_INFO_INIT;
-  velo_last_error(&record);
-  return record.code;
-}
-
 struct waiting_call {
   const char* name;
   velo_status (*make)(waiting&);
@@ -72,7 +66,7 @@ const waiting_call calls[] = {
     {"velo_stream_destroy",
      [](waiting& w) {
        velo_stream_destroy(w.other);
-       return recorded();
+       return last_record().code;
      }},
     {"velo_swap_wait", [](waiting& w) { return velo_swap_wait(w.swap, w.leaving, w.s.now); }},
     {"velo_swap_drop", [](waiting& w) { return velo_swap_drop(w.swap, w.leaving, nullptr); }},
@@ -86,12 +80,12 @@ const waiting_call calls[] = {
     {"velo_swap_destroy",
      [](waiting& w) {
        velo_swap_destroy(w.swap);
-       return recorded();
+       return last_record().code;
      }},
     {"velo_kernel_destroy",
      [](waiting& w) {
        velo_kernel_destroy(w.s.kernel);
-       return recorded();
+       return last_record().code;
      }},
     {"velo_group_barrier", [](waiting& w) { return velo_group_barrier(w.s.now, w.alone); }},
     {"velo_group_create_part",
@@ -103,7 +97,7 @@ const waiting_call calls[] = {
     {"velo_group_destroy",
      [](waiting& w) {
        velo_group_destroy(w.alone);
-       return recorded();
+       return last_record().code;
      }},
     {"velo_buckets_finish", [](waiting& w) { return velo_buckets_finish(w.s.buckets, w.s.now); }},
     {"velo_executor_run", [](waiting& w) { return velo_executor_run(w.other, w.s.executor); }},

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/capi/values.hpp"
 #include "tests/faults/inside_parts.hpp"
 
 using namespace velo::testing;
@@ -17,12 +18,8 @@ constexpr std::uint64_t block = 4096;
 float values[side * side] = {};
 const std::int64_t square[] = {side, side}, some[] = {16};
 
-velo_tensor tensor(std::int32_t ndim, const std::int64_t* shape) {
-  return {values, {VELO_DEVICE_CPU, 0}, ndim, {VELO_DTYPE_FLOAT, 32, 1}, shape, nullptr, 0};
-}
-
 velo_status act(void*, velo_executor_call* call) {
-  call->outputs[0] = tensor(1, some);
+  call->outputs[0] = view_of(values, f32, some);
   call->output_count = 1;
   return VELO_OK;
 }
@@ -87,7 +84,7 @@ velo_status outlive(const velo_allocator& from, End&& end) {
   velo_context made = nullptr;
   must(velo_context_create(&desc, &made));
   end();
-  const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  const velo_dtype dtype = f32;
   velo_managed_tensor* tensor = nullptr;
   const velo_status status = velo_tensor_create(made, &dtype, 1, some, &tensor);
   velo_context_destroy(made);
@@ -119,11 +116,8 @@ velo_status queued_behind(scene& s, velo_status (*queue)(scene&)) {
   __atomic_store_n(&waits, true, __ATOMIC_RELEASE);
   velo_kernel kernel = nullptr;
   must(velo_kernel_register(s.context, &desc, &kernel));
-  const velo_tensor y = tensor(1, some);
-  velo_named_value value{};
-  value.name = "y";
-  value.value.kind = VELO_VALUE_TENSOR;
-  value.value.as.tensor = &y;
+  const velo_tensor y = view_of(values, f32, some);
+  const velo_named_value value = {"y", of(y)};
   must(velo_op_call(s.queue, desc.op, &value, 1));
   must(queue(s));
   velo_pack_destroy(s.pack);
@@ -273,7 +267,7 @@ const row rows[] = {
      VELO_ERR_MEMORY},
     {"a context", "a tensor of it",
      [](scene& s) {
-       const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+       const velo_dtype dtype = f32;
        velo_managed_tensor* made = nullptr;
        must(velo_tensor_create(s.context, &dtype, 1, some, &made));
        velo_context_destroy(s.context);
@@ -330,7 +324,7 @@ const row rows[] = {
        velo_closure_destroy(s.closure);
        must(velo_closure_create(s.queue, "of_host", "y", &function, &s.closure));
        velo_stream_destroy(s.queue);
-       const velo_tensor y = tensor(1, some);
+       const velo_tensor y = view_of(values, f32, some);
        return reinterpret_cast<velo_status (*)(const velo_tensor*)>(function)(&y);
      },
      VELO_ERR_HANDLE},
@@ -340,14 +334,15 @@ const row rows[] = {
        velo_closure_destroy(s.closure);
        must(velo_closure_create(s.now, "of_host", "y", &function, &s.closure));
        velo_kernel_destroy(s.kernel);
-       const velo_tensor y = tensor(1, some);
+       const velo_tensor y = view_of(values, f32, some);
        return reinterpret_cast<velo_status (*)(const velo_tensor*)>(function)(&y);
      },
      VELO_ERR_NOT_FOUND},
     {"a pack", "a queued product",
      [](scene& s) {
        return queued_behind(s, [](scene& in) {
-         static const velo_tensor a = tensor(2, square), c = tensor(2, square);
+         static const velo_tensor a = view_of(values, f32, square),
+                                  c = view_of(values, f32, square);
          velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
          static float sums[side * side];
          velo_tensor to = c;
@@ -362,7 +357,7 @@ const row rows[] = {
     {"a pack", "a queued update",
      [](scene& s) {
        return queued_behind(s, [](scene& in) {
-         const velo_tensor weight = tensor(2, square);
+         const velo_tensor weight = view_of(values, f32, square);
          return velo_pack_update(in.queue, in.pack, &weight);
        });
      },

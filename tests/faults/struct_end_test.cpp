@@ -16,6 +16,7 @@
 #include "capi/src/api_table.hpp"
 #include "ops/call/call.hpp"
 #include "ops/operator/registry.hpp"
+#include "tests/capi/values.hpp"
 #include "tests/faults/inside_parts.hpp"
 
 using namespace velo::testing;
@@ -281,14 +282,8 @@ TEST_CASE("a shape that is to be filled is not read behind its end") {
   scene all;
   static float numbers[4] = {};
   static const std::int64_t four[] = {4};
-  const velo_tensor x = {numbers, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, four, nullptr,
-                         0};
-  velo_named_value inputs[2] = {};
-  for (int i = 0; i < 2; ++i) {
-    inputs[i].name = i == 0 ? "a" : "b";
-    inputs[i].value.kind = VELO_VALUE_TENSOR;
-    inputs[i].value.as.tensor = &x;
-  }
+  const velo_tensor x = view_of(numbers, f32, four);
+  const velo_named_value inputs[2] = {{"a", of(x)}, {"b", of(x)}};
   for_sizes(sizeof(velo_shape), [&](std::uint32_t size) {
     INFO("size " << size);
     std::int64_t count = 0;

@@ -8,11 +8,13 @@
 #include <string>
 
 #include "tests/calls/rows.hpp"
+#include "tests/record.hpp"
 
 namespace {
 
 using velo::testing::call_row;
 using velo::testing::every_call_row;
+using velo::testing::last_record;
 using velo::testing::world;
 
 enum class thrown { nothing, number, exception, memory };
@@ -40,12 +42,6 @@ const velo_allocator host = {
       --live;
       std::free(block);
     }};
-
-std::string cause() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info.cause;
-}
 
 }  // namespace
 
@@ -77,7 +73,7 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
         more = threw;
         failures += more;
         CHECK(status == (more ? expected.status : VELO_OK));
-        if (more) CHECK(cause() == expected.cause);
+        if (more) CHECK(last_record().cause == expected.cause);
         if (more) CHECK(row.call(w) == VELO_OK);
         row.end(w);
         CHECK(live == before);
@@ -110,7 +106,7 @@ TEST_CASE("a parallel_for that throws is the host's failure, and the context goe
     next = thrown::nothing;
     failures += threw;
     CHECK(status == (threw ? VELO_ERR_FOREIGN : VELO_OK));
-    if (threw) CHECK(cause() == "of the host");
+    if (threw) CHECK(last_record().cause == "of the host");
     CHECK(row.call(w) == VELO_OK);
     w.close();
   }

@@ -133,7 +133,7 @@ inline double element(const hosts::array& a, std::size_t i) {
   const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
   return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
-                            : value_of(*reinterpret_cast<const bf16*>(at));
+                            : value_of(*reinterpret_cast<const simd::bf16*>(at));
 }
 
 inline void set_element(hosts::array& a, std::size_t i, double value) {
@@ -143,7 +143,7 @@ inline void set_element(hosts::array& a, std::size_t i, double value) {
   else if (a.dtype.bits == 32)
     *reinterpret_cast<float*>(at) = static_cast<float>(value);
   else
-    simd::assign(*reinterpret_cast<bf16*>(at), value);
+    simd::assign(*reinterpret_cast<simd::bf16*>(at), value);
 }
 
 // How far from the exact value an output may be whose largest magnitude is this.

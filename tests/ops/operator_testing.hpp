@@ -18,12 +18,12 @@
 #include "core/simd/scalar.hpp"
 #include "core/stream/stream.hpp"
 #include "ops/operator/registry.hpp"
+#include "tests/context.hpp"
 #include "tests/ops/compared_rows.hpp"
+#include "tests/record.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
-
-using bf16 = simd::bf16;
 
 template <class T>
 constexpr velo_dtype dtype_of();
@@ -36,7 +36,7 @@ constexpr velo_dtype dtype_of<double>() {
   return {VELO_DTYPE_FLOAT, 64, 1};
 }
 template <>
-constexpr velo_dtype dtype_of<bf16>() {
+constexpr velo_dtype dtype_of<simd::bf16>() {
   return {VELO_DTYPE_BFLOAT, 16, 1};
 }
 template <>
@@ -54,7 +54,7 @@ inline double value_of(float x) {
 inline double value_of(double x) {
   return x;
 }
-inline double value_of(bf16 x) {
+inline double value_of(simd::bf16 x) {
   return static_cast<double>(simd::to_float(x));
 }
 
@@ -121,23 +121,22 @@ class array {
 // A context with its inline stream, closed at the end of its scope.
 class session {
  public:
-  explicit session(int threads = 1, const std::string& config_json = "") {
+  explicit session(int threads = 1, const std::string& config_json = "")
+      : context_(desc_of(threads, config_json)) {}
+  velo_context context() const { return context_; }
+  velo_stream stream() const { return context_.inline_stream(); }
+  // The ISA of this machine, or the lower one of VELO_ISA.
+  core::isa isa() const { return core::resolve<core::stream>(stream(), "stream").owner().isa(); }
+
+ private:
+  static velo_context_desc desc_of(int threads, const std::string& config_json) {
     velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
     desc.threads = threads;
     desc.config_json = config_json.empty() ? nullptr : config_json.c_str();
-    REQUIRE(velo_context_create(&desc, &context_) == VELO_OK);
-    REQUIRE(velo_context_stream(context_, &stream_) == VELO_OK);
+    return desc;
   }
-  ~session() { velo_context_destroy(context_); }
-  session(const session&) = delete;
-  velo_context context() const { return context_; }
-  velo_stream stream() const { return stream_; }
-  // The ISA of this machine, or the lower one of VELO_ISA.
-  core::isa isa() const { return core::resolve<core::stream>(stream_, "stream").owner().isa(); }
 
- private:
-  velo_context context_ = nullptr;
-  velo_stream stream_ = nullptr;
+  live_context context_;
 };
 
 // Runs check(session) with every candidate of `op` that this machine and VELO_ISA allow, each
@@ -164,16 +163,6 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
     velo_error_text(run_text, sizeof run_text, nullptr); \
     INFO((run_status == VELO_OK ? "" : run_text));       \
     REQUIRE(run_status == VELO_OK);                      \
-  } while (false)
-
-// Requires a refusal with this code, naming this argument.
-#define VELO_REFUSED(call, wanted_code, wanted_argument)            \
-  do {                                                              \
-    CHECK((call) == (wanted_code));                                 \
-    velo_error_info refused_info = VELO_ERROR_INFO_INIT;            \
-    REQUIRE(velo_last_error(&refused_info) == VELO_OK);             \
-    CHECK(refused_info.code == (wanted_code));                      \
-    CHECK(std::string(refused_info.argument) == (wanted_argument)); \
   } while (false)
 
 // |got - truth| <= absolute + relative * |truth| everywhere; names the first place where it is not,

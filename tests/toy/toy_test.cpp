@@ -11,14 +11,14 @@
 #include "tests/hosts/torch/host.hpp"
 #include "tests/hosts/tvm_host.hpp"
 #include "tests/hosts/xla_host.hpp"
+#include "tests/record.hpp"
+#include "tests/tensors.hpp"
+
+using velo::testing::f32;
+using velo::testing::last_record;
+using velo::testing::view_of;
 
 namespace {
-
-velo_error_info last() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info;
-}
 
 // Two pairs of tensors, and the toy of a context.
 struct fixture {
@@ -36,8 +36,7 @@ struct fixture {
     REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
     REQUIRE(velo_toy_create(context, &toy) == VELO_OK);
     for (int i = 0; i < 2; ++i) {
-      xs[i] = {
-          x[i].data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &sizes[i], nullptr, 0};
+      xs[i] = view_of(x[i].data(), f32, sizes[i]);
       ys[i] = xs[i];
       ys[i].data = y[i].data();
     }
@@ -46,8 +45,7 @@ struct fixture {
   ~fixture() { velo_context_destroy(context); }
 
   void expect(velo_status code, const std::string& argument) {
-    CHECK(velo_toy_scale(stream, &args) == code);
-    CHECK(last().argument == argument);
+    CHECK_REFUSED(velo_toy_scale(stream, &args), code, argument);
     CHECK(y[0][0] == 10);
   }
   void scaled(float factor) {
@@ -103,7 +101,7 @@ TEST_CASE_METHOD(fixture, "every tensor of a list is checked, and named with its
   SECTION("outputs that share memory") {
     ys[1].data = &y[0][2];
     expect(VELO_ERR_OVERLAP, "args.ys[0]");
-    CHECK(std::string(last().got) == "memory shared with args.ys[1]");
+    CHECK(last_record().got == "memory shared with args.ys[1]");
   }
   SECTION("an output on an input at another place") {
     ys[1].data = &x[0][2];
@@ -112,7 +110,7 @@ TEST_CASE_METHOD(fixture, "every tensor of a list is checked, and named with its
   SECTION("the toy") {
     args.toy = reinterpret_cast<velo_toy>(stream);
     expect(VELO_ERR_HANDLE, "args.toy");
-    CHECK(std::string(last().expected) == "a toy");
+    CHECK(last_record().expected == "a toy");
   }
   SECTION("no toy") {
     args.toy = nullptr;
@@ -154,7 +152,7 @@ TEST_CASE_METHOD(fixture, "by name, a list is one value and a handle of another 
   scaled(-2);
   all[1].value.kind = VELO_VALUE_TENSOR;
   CHECK(velo_op_call(stream, "toy_scale", all.data(), 4) == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last().expected) == "a list of tensors");
+  CHECK(last_record().expected == "a list of tensors");
   all = values();
   all[0].value.as.p = stream;
   CHECK(velo_op_call(stream, "toy_scale", all.data(), 4) == VELO_ERR_HANDLE);
@@ -201,7 +199,7 @@ TEST_CASE_METHOD(fixture, "from tvm-ffi, a list is an Array of tensors") {
 TEST_CASE_METHOD(fixture, "from XLA, a list has its length in `fields`") {
   const hosts::xla_handler call(VELO_ADAPTERS, "velo_xla_toy_scale");
   const auto made = [&](const char* name, const std::vector<float>& from) {
-    hosts::array a{{VELO_DTYPE_FLOAT, 32, 1}, {static_cast<std::int64_t>(from.size())}, {}};
+    hosts::array a{f32, {static_cast<std::int64_t>(from.size())}, {}};
     const auto* bytes = reinterpret_cast<const unsigned char*>(from.data());
     a.bytes.assign(bytes, bytes + 4 * from.size());
     return hosts::named_array{name, a};
@@ -232,7 +230,7 @@ TEST_CASE_METHOD(fixture, "from torch, lists of tensors and a text are what they
   CHECK(torch::schema_of("toy_scale.out").text ==
         "toy_scale.out(int toy, Tensor[] xs, Tensor(a!)[] ys, str? sign=None) -> ()");
   const auto made = [](const std::vector<float>& from) {
-    hosts::array a{{VELO_DTYPE_FLOAT, 32, 1}, {static_cast<std::int64_t>(from.size())}, {}};
+    hosts::array a{f32, {static_cast<std::int64_t>(from.size())}, {}};
     const auto* bytes = reinterpret_cast<const unsigned char*>(from.data());
     a.bytes.assign(bytes, bytes + 4 * from.size());
     return a;

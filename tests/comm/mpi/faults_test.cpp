@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "comm/mpi/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -15,13 +16,13 @@ TEST_CASE("a rank that does not come is named at the deadline", "[faults]") {
   } else {
     const auto begun = std::chrono::steady_clock::now();
     CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
-    CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
+    CHECK(last_record().got == "rank " + std::to_string(missing) + " not there");
     const auto took = std::chrono::steady_clock::now() - begun;
     CHECK(took > std::chrono::milliseconds(990));
     CHECK(took < std::chrono::milliseconds(2500));
   }
   CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);  // for good, on all
-  CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
+  CHECK(last_record().got == "rank " + std::to_string(missing) + " not there");
 }
 
 TEST_CASE("an abort on any rank ends the calls of all", "[faults]") {
@@ -34,7 +35,7 @@ TEST_CASE("an abort on any rank ends the calls of all", "[faults]") {
   }
   const auto begun = std::chrono::steady_clock::now();
   CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
-  CHECK(last_got() == "an abort by rank 1");
+  CHECK(last_record().got == "an abort by rank 1");
   CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
 }
 
@@ -42,7 +43,7 @@ TEST_CASE("ranks that disagree fail with the terms of the majority", "[faults]")
   {
     joined all;
     CHECK(sum_of(all.me, all.me.rank == 1 ? 1001 : 1000) == VELO_ERR_PEER);
-    CHECK(last_got() == "rank 1 with all_reduce of 1001 float32, sum");
+    CHECK(last_record().got == "rank 1 with all_reduce of 1001 float32, sum");
   }
   joined all;  // what terms do not show: a rank gives another than that expects
   const std::int64_t mine = all.me.rank == 1 ? 5 : 4;
@@ -68,22 +69,20 @@ TEST_CASE("a count of rows that its rank does not give is named, with the call",
     std::vector<float> x(at(4 * size)), y(at(4 * size + 4));
     std::vector<std::int32_t> names;
     for (int rank = 0; rank < all.me.size; ++rank) names.push_back(rank);
-    const velo_tensor in{x.data(), {VELO_DEVICE_CPU, 0}, 2, f32, rows, nullptr, 0},
-        out{y.data(), {VELO_DEVICE_CPU, 0}, 2, f32, gets, nullptr, 0},
-        to{names.data(), {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, one_each, nullptr, 0};
+    const velo_tensor in = view_of(x.data(), f32, rows), out = view_of(y.data(), f32, gets),
+                      to = view_of(names.data(), i32, one_each);
     const velo_status done =
         velo_group_dispatch(all.me.stream, all.me.group, alone, &in, &to, counts.data(), &out);
-    velo_error_info why = VELO_ERROR_INFO_INIT;
-    velo_last_error(&why);
+    const call_record why = last_record();
     INFO("rank " << all.me.rank << ", " << from << ": " << why.argument << ": expected "
                  << why.expected << ", got " << why.got << " " << why.cause);
     if (all.me.rank == 1) {
       CHECK(done == (from == 1 ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
-      CHECK(std::string(why.argument) == "out_counts[" + std::to_string(from) + "]");
-      CHECK(std::string(why.got) == "2");
+      CHECK(why.argument == "out_counts[" + std::to_string(from) + "]");
+      CHECK(why.got == "2");
     } else if (done != VELO_OK) {  // unless its part was done before
       CHECK(done == VELO_ERR_PEER);
-      CHECK(std::string(why.cause) == "out_counts[" + std::to_string(from) + "] of rank 1");
+      CHECK(why.cause == "out_counts[" + std::to_string(from) + "] of rank 1");
     }
     CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
   }
@@ -97,7 +96,7 @@ TEST_CASE("a group that has lost a rank cannot go on with the others, and says s
   CHECK(done == VELO_ERR_PEER);
   velo_group survivors = nullptr;
   CHECK(velo_group_shrink(all.me.group, nullptr, &survivors) == VELO_ERR_UNSUPPORTED);
-  CHECK(last_got() == "mpi");
+  CHECK(last_record().got == "mpi");
   CHECK(survivors == nullptr);
 }
 
@@ -111,7 +110,7 @@ TEST_CASE("a message that is not what was expected, and one that never comes", "
       CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
     } else if (all.me.rank == 1) {
       CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
-      CHECK(last_got() == "rank 0 with send of 5 float32 to rank 1");
+      CHECK(last_record().got == "rank 0 with send of 5 float32 to rank 1");
     } else {
       CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
     }
@@ -121,7 +120,7 @@ TEST_CASE("a message that is not what was expected, and one that never comes", "
   const velo_tensor view = x.view();
   if (all.me.rank == 1) {
     CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
-    CHECK(last_got() == "rank 0 not there");
+    CHECK(last_record().got == "rank 0 not there");
   } else {
     std::this_thread::sleep_for(std::chrono::milliseconds(3000));
     CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
@@ -133,7 +132,7 @@ TEST_CASE("a rank that leaves in good order is named as such", "[faults]") {
   CHECK(sum_of(all.me, 20000) == VELO_OK);
   if (all.me.rank == 1) return;
   CHECK(sum_of(all.me, 20000) == VELO_ERR_PEER);
-  CHECK(last_got() == "rank 1 that left the group");
+  CHECK(last_record().got == "rank 1 that left the group");
 }
 
 TEST_CASE("a rank whose result differs is named with the call", "[faults]") {
@@ -151,9 +150,8 @@ TEST_CASE("a rank whose result differs is named with the call", "[faults]") {
   const numbers x(f32, 10, all.me.rank);
   const velo_tensor view = x.view();
   CHECK(velo_group_all_reduce(all.me.stream, all.me.group, &how, &view, &view) == VELO_ERR_PEER);
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  velo_last_error(&info);
+  const call_record info = last_record();
   CHECK(info.rank == 1);
-  CHECK(std::string(info.got) == "rank 1 with another result");
-  CHECK(std::string(info.expected).find("all_reduce of 10 float32, custom") == 0);
+  CHECK(info.got == "rank 1 with another result");
+  CHECK(info.expected.find("all_reduce of 10 float32, custom") == 0);
 }

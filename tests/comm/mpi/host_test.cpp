@@ -59,9 +59,8 @@ TEST_CASE("MPI that is not for all threads is refused", "[single]") {
   velo_group group = nullptr;
   const velo_group_desc desc = over_mpi();
   CHECK(velo_group_create(context, &desc, &group) == VELO_ERR_UNSUPPORTED);
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  velo_last_error(&info);
-  CHECK(std::string(info.cause) == "MPI initialized without MPI_THREAD_MULTIPLE");
+  const call_record info = last_record();
+  CHECK(info.cause == "MPI initialized without MPI_THREAD_MULTIPLE");
   velo_context_destroy(context);
   MPI_Finalize();
 }
@@ -77,11 +76,10 @@ TEST_CASE("MPI_Init for which others do not come ends at the deadline, and goes 
     const velo_group_desc desc = over_mpi(500);
     for (int round = 0; round < 2; ++round) {
       CHECK(velo_group_create(context, &desc, &group) == VELO_ERR_PEER);
-      CHECK(last_got() == "not all within 500 ms");
+      CHECK(last_record().got == "not all within 500 ms");
     }
-    velo_error_info info = VELO_ERROR_INFO_INIT;
-    velo_last_error(&info);
-    CHECK(std::string(info.expected) == "all processes of the job in MPI_Init");
+    const call_record info = last_record();
+    CHECK(info.expected == "all processes of the job in MPI_Init");
     velo_context_destroy(context);
   }
   const joined all(over_mpi(60000));

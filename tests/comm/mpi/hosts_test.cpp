@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "comm/mpi/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -36,13 +37,8 @@ TEST_CASE("operations by way of hosts have the results of threads", "[hosts]") {
       for (std::size_t i = 0; i < sums.size(); ++i)
         sums[i] = static_cast<float>((me.rank + 1) * (i % 9));
       const bool narrow = dtype.bits == 16;
-      const velo_tensor x{narrow ? static_cast<void*>(half.data()) : sums.data(),
-                          {VELO_DEVICE_CPU, 0},
-                          1,
-                          dtype,
-                          &count,
-                          nullptr,
-                          0};
+      const velo_tensor x =
+          view_of(narrow ? static_cast<void*>(half.data()) : sums.data(), dtype, count);
       velo_reduction how = VELO_REDUCTION_INIT;
       how.op = op;
       REQUIRE(velo_group_all_reduce(me.stream, me.group, &how, &x, &x) == VELO_OK);
@@ -93,11 +89,11 @@ class experts {
     for (std::int64_t i = 0; i < rows * width; ++i) x_[at(i)] = value(me_.rank, i, round);
     const std::int64_t shape[] = {rows, width}, gets[] = {3 * rows, width}, each[] = {rows, 4};
     const auto tensor = [](void* data, velo_dtype dtype, const std::int64_t* of) {
-      return velo_tensor{data, {VELO_DEVICE_CPU, 0}, 2, dtype, of, nullptr, 0};
+      return view_of(data, dtype, of, 2);
     };
     const velo_tensor x = tensor(x_.data(), f32, shape), there = tensor(there_.data(), f32, gets),
                       back = tensor(back_.data(), f32, shape),
-                      to = tensor(targets_.data(), {VELO_DTYPE_INT, 32, 1}, each),
+                      to = tensor(targets_.data(), i32, each),
                       by = tensor(weights_.data(), f32, each);
     std::int64_t counts[4];
     for (int from = 0; from < 4; ++from) counts[from] = from / 2 == me_.rank / 2 ? rows / 2 : rows;
@@ -180,7 +176,7 @@ TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
   const std::int64_t part = large / 4;
   experts tokens(me);
   for (int round = std::atoi(std::getenv("VELO_TEST_ROUNDS")); round > 0; --round) {
-    const velo_tensor whole{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &large, nullptr, 0};
+    const velo_tensor whole = view_of(x.data(), f32, large);
     velo_tensor gathered = whole, mine = whole;
     gathered.data = parts.data();
     mine.shape = &part;

@@ -30,8 +30,7 @@ struct joined {
     me.context = new_context();
     REQUIRE(velo_context_stream(me.context, &me.stream) == VELO_OK);
     const velo_status done = velo_group_create(me.context, &desc, &me.group);
-    velo_error_info why = VELO_ERROR_INFO_INIT;
-    velo_last_error(&why);
+    const call_record why = last_record();
     INFO(why.argument << ": expected " << why.expected << ", got " << why.got << " " << why.cause);
     REQUIRE(done == VELO_OK);
     velo_group_info info = VELO_GROUP_INFO_INIT;
@@ -42,12 +41,6 @@ struct joined {
   ~joined() { velo_context_destroy(me.context); }
   joined(const joined&) = delete;
 };
-
-inline std::string last_got() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  velo_last_error(&info);
-  return info.got;
-}
 
 inline velo_status sum_of(const rank_of_group& me, std::int64_t count) {
   const numbers x(f32, count, me.rank);

@@ -3,6 +3,7 @@
 #include "comm/mpi/ranks.hpp"
 
 #include "tests/sched/executor/rank_model.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -120,8 +121,7 @@ velo_status append(const rank_of_group& me, velo_collective_kind kind, appending
   const velo_dtype u16{VELO_DTYPE_UINT, 16, 1};
   const auto gives = static_cast<std::int64_t>(in.size()),
              gets = static_cast<std::int64_t>(out.size());
-  const velo_tensor x{in.data(), {VELO_DEVICE_CPU, 0}, 1, u16, &gives, nullptr, 0},
-      y{out.data(), {VELO_DEVICE_CPU, 0}, 1, u16, &gets, nullptr, 0};
+  const velo_tensor x = view_of(in.data(), u16, gives), y = view_of(out.data(), u16, gets);
   velo_reduction custom = VELO_REDUCTION_INIT;
   custom.op = VELO_REDUCE_CUSTOM, custom.fn = appending::fold, custom.user = &how;
   velo_collective_desc desc = collective_of(kind, &x, &y, me.size - 1);
@@ -152,7 +152,7 @@ void append_all(const rank_of_group& me) {
       std::int64_t combined = how.elements;  // here, and then anywhere
       if (scatters) CHECK(combined == (me.size - 1) * part);
       const std::int64_t one = 1;
-      const velo_tensor sum{&combined, {VELO_DEVICE_CPU, 0}, 1, i64, &one, nullptr, 0};
+      const velo_tensor sum = view_of(&combined, i64, one);
       REQUIRE(velo_group_all_reduce(me.stream, me.group, nullptr, &sum, &sum) == VELO_OK);
       CHECK(combined >= (me.size - 1) * static_cast<std::int64_t>(in.size()));
     }
@@ -184,7 +184,7 @@ TEST_CASE("a caller's function that cannot go on ends the group for all", "[toge
   for (int round = 0; round < 1000 && done == VELO_OK; ++round)
     done = append(all.me, VELO_COLLECTIVE_ALL_REDUCE, how, in, out);
   CHECK(done == VELO_ERR_PEER);
-  CHECK(last_got() == "an abort by rank 1");
+  CHECK(last_record().got == "an abort by rank 1");
 }
 
 TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
@@ -215,7 +215,7 @@ TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
   soon.timeout_ns = 100000000;
   if (me.rank < me.size - 1) {
     CHECK(velo_group_create_part(me.group, ranks.data(), me.size, &soon, &none) == VELO_ERR_PEER);
-    CHECK(last_got() == "rank " + std::to_string(me.size - 1) + " not there");
+    CHECK(last_record().got == "rank " + std::to_string(me.size - 1) + " not there");
   }
   CHECK(sum_of(me, 1000) == VELO_OK);  // which ended nothing
   CHECK(velo_group_shrink(me.group, nullptr, &none) == VELO_ERR_STATE);
@@ -239,10 +239,9 @@ TEST_CASE("a schedule is carried out, and its first failure is that of all ranks
     return all.me.rank == 0 && call.action.microbatch == 5 ? VELO_ERR_IO : VELO_OK;
   };
   const velo_status done = velo_executor_run(all.me.stream, mine.executor);
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  velo_last_error(&info);
+  const call_record info = last_record();
   CHECK(done == (all.me.rank == 0 ? VELO_ERR_FOREIGN : VELO_ERR_PEER));
-  if (all.me.rank != 0) CHECK(std::string(info.cause).find("of rank 0") != std::string::npos);
+  if (all.me.rank != 0) CHECK(info.cause.find("of rank 0") != std::string::npos);
   velo_schedule_destroy(order);
 }
 

@@ -10,6 +10,7 @@
 #include "comm/every_call.hpp"
 #include "comm/lateness.hpp"
 #include "comm/mpi/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -45,8 +46,7 @@ std::vector<std::int64_t> processes_of(const rank_of_group& me) {
   const std::int64_t one = 1, all = me.size;
   std::int64_t own = getpid();
   std::vector<std::int64_t> each(at(all));
-  const velo_tensor in{&own, {VELO_DEVICE_CPU, 0}, 1, i64, &one, nullptr, 0},
-      out{each.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &all, nullptr, 0};
+  const velo_tensor in = view_of(&own, i64, one), out = view_of(each.data(), i64, all);
   REQUIRE(velo_group_all_gather(me.stream, me.group, &in, &out) == VELO_OK);
   return each;
 }
@@ -86,7 +86,7 @@ TEST_CASE("a rank stopped inside any collective over MPI is named at the deadlin
           kill(process, SIGCONT);
         });
       const velo_status done = repeat(calls[i], all.me, plans);
-      const std::string got = last_got();
+      const std::string got = last_record().got;
       const auto now = clock_type::now();
       over = true;
       if (other.joinable()) {
@@ -115,8 +115,9 @@ TEST_CASE("a rank killed inside any collective over MPI is named by the others",
     });
   const velo_status done = repeat(calls[0], all.me, false);
   CHECK(done == VELO_ERR_PEER);
-  CHECK(last_got() == "rank 1 whose process ended");
-  if (done == VELO_ERR_PEER && last_got() == "rank 1 whose process ended" && all.me.rank == 0)
+  CHECK(last_record().got == "rank 1 whose process ended");
+  if (done == VELO_ERR_PEER && last_record().got == "rank 1 whose process ended" &&
+      all.me.rank == 0)
     std::fprintf(stderr, "the survivors know\n");
   if (other.joinable()) other.join();
 }

@@ -224,8 +224,7 @@ TEST_CASE("a trace has a line for each call, for its owner alone, and follows no
   REQUIRE(symlink(file.path.c_str(), link.c_str()) == 0);
   velo_adaptor none = nullptr;
   const velo_adaptor_desc through_link = desc_of(VELO_ADAPTOR_TRACE, below, link);
-  CHECK(velo_adaptor_create(&through_link, &none) == VELO_ERR_IO);
-  CHECK(last_failure().argument == std::string("desc.path"));
+  CHECK_REFUSED(velo_adaptor_create(&through_link, &none), VELO_ERR_IO, "desc.path");
   unlink(link.c_str());
 }
 
@@ -273,7 +272,7 @@ TEST_CASE("a trace that cannot be written says so, and allocations go on") {
   const velo_status flushed = velo_adaptor_flush(trace.handle);
   calls().write_error = 0;
   CHECK(flushed == VELO_ERR_IO);
-  CHECK(last_failure().cause == std::string("No space left on device"));
+  CHECK(last_record().cause == "No space left on device");
 }
 
 TEST_CASE("a trace takes the place of an ordinary file alone, and fills no other link of it") {
@@ -297,9 +296,8 @@ TEST_CASE("a trace takes the place of an ordinary file alone, and fills no other
     CAPTURE(path);
     const velo_adaptor_desc desc = desc_of(VELO_ADAPTOR_TRACE, below, path);
     velo_adaptor none = nullptr;
-    CHECK(velo_adaptor_create(&desc, &none) == VELO_ERR_IO);
-    CHECK(last_failure().argument == std::string("desc.path"));
-    CHECK(last_failure().expected == std::string("an ordinary file, or none yet"));
+    CHECK_REFUSED(velo_adaptor_create(&desc, &none), VELO_ERR_IO, "desc.path");
+    CHECK(last_record().expected == "an ordinary file, or none yet");
   }
   unlink(pipe.c_str()), unlink(other.c_str());
 }
@@ -382,9 +380,9 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
     const bool counts = kind == VELO_ADAPTOR_LIMIT || kind == VELO_ADAPTOR_STATISTICS;
     h.throws = true;
     CHECK(take(a, 1000) == nullptr);
-    CHECK(last_failure().code == VELO_ERR_FOREIGN);
-    CHECK(last_failure().argument == std::string("upstream.allocate"));
-    CHECK(last_failure().cause == std::string("of the host"));
+    CHECK(last_record().code == VELO_ERR_FOREIGN);
+    CHECK(last_record().argument == "upstream.allocate");
+    CHECK(last_record().cause == "of the host");
     if (counts) CHECK(through.stats().failures == 1);
     h.throws = false;
     void* block = take(a, 1000);
@@ -397,8 +395,8 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
     if (kind != VELO_ADAPTOR_CALLBACK) continue;
     h.at = VELO_MEMORY_ALLOCATED;
     CHECK(take(a, 1000) == nullptr);
-    CHECK(last_failure().code == VELO_ERR_FOREIGN);
-    CHECK(last_failure().argument == std::string("desc.event"));
+    CHECK(last_record().code == VELO_ERR_FOREIGN);
+    CHECK(last_record().argument == "desc.event");
     CHECK(h.live == 0);
     h.at = VELO_MEMORY_FREED;
     give(a, take(a, 1000), 1000);
@@ -414,8 +412,7 @@ TEST_CASE("what is no adaptor is named; after its end nothing goes through") {
   const velo_allocator below = of_pool(pool);
   velo_adaptor none = nullptr;
   const auto refused = [&](const velo_adaptor_desc& desc, velo_status code, const char* argument) {
-    CHECK(velo_adaptor_create(&desc, &none) == code);
-    CHECK(last_failure().argument == std::string(argument));
+    CHECK_REFUSED(velo_adaptor_create(&desc, &none), code, argument);
     CHECK(none == nullptr);
   };
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;

@@ -19,7 +19,7 @@ void keep_events(velo_pool pool, std::uint64_t events) {
   REQUIRE(velo_pool_record(pool, events) == VELO_OK);
 }
 void note(velo_pool pool, const char* text, const void* memory = nullptr) {
-  if (velo_pool_note(pool, memory, text) != VELO_OK) FAIL(last_failure().expected);
+  if (velo_pool_note(pool, memory, text) != VELO_OK) FAIL(last_record().expected);
 }
 
 // Checks a trace by itself: each address is allocated once before it is freed, times rise.

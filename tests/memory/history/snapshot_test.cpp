@@ -97,10 +97,10 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
   const auto refused = [&](const std::string& path, const char* cause) {
     CAPTURE(path);
     CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, path.c_str()) == VELO_ERR_IO);
-    const velo_error_info info = last_failure();
-    CHECK(std::string(info.argument) == "path");
-    CHECK(std::string(info.got) == path.substr(0, sizeof info.got - 1));
-    CHECK(std::string(info.cause) == cause);
+    const call_record info = last_record();
+    CHECK(info.argument == "path");
+    CHECK(info.got == path.substr(0, sizeof(velo_error_info::got) - 1));
+    CHECK(info.cause == cause);
   };
   refused(here.at("none/snapshot.json"), "No such file or directory");
   refused(here.path.string(), "something else");
@@ -110,7 +110,7 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
   CHECK(here.files() == 1);
   CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, nullptr) == VELO_ERR_NULL);
   CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, "") == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().got) == "an empty one");
+  CHECK(last_record().got == "an empty one");
 }
 
 TEST_CASE("a file may have the longest name that its folder takes, and no longer one") {
@@ -125,8 +125,8 @@ TEST_CASE("a file may have the longest name that its folder takes, and no longer
   CHECK(here.files() == 3);
   const std::string longer = here.at(std::string(256, 'n').c_str());
   CHECK(velo_pool_save(pool, VELO_SNAPSHOT_JSON, longer.c_str()) == VELO_ERR_IO);
-  CHECK(std::string(last_failure().expected) == "a file to write");
-  CHECK(std::string(last_failure().cause) == "File name too long");
+  CHECK(last_record().expected == "a file to write");
+  CHECK(last_record().cause == "File name too long");
   CHECK(here.files() == 3);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a full disk, a failing close and a failing rename leave the older fil
       *fault = ENOSPC;
       CHECK(velo_pool_save(f.pool, format, path.c_str()) == VELO_ERR_IO);
       *fault = 0;
-      CHECK(std::string(last_failure().cause) == "No space left on device");
+      CHECK(last_record().cause == "No space left on device");
       CHECK(contents(path) == "older");
       CHECK(here.files() == 1);
     }

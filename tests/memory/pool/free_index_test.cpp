@@ -1,13 +1,15 @@
 // The index of free blocks against a sorted set: after every step of a long random sequence it
 // finds a block where there is one, hardly larger than it has to be, and knows the largest.
 #include "memory/pool/heap/free_index.hpp"
+#include "tests/random.hpp"
 
 #include <catch2/catch.hpp>
 #include <memory>
-#include <random>
 #include <set>
 #include <utility>
 #include <vector>
+
+using velo::testing::random_source;
 
 using namespace velo::memory;
 
@@ -32,21 +34,21 @@ std::vector<std::unique_ptr<block>> make_blocks(std::uint64_t count) {
 
 TEST_CASE(
     "a block is found where one is large enough, and is at most a 16th larger than the best") {
-  std::mt19937_64 random(7);
+  random_source random(7);
   free_index index;
   std::set<block*, by_size> expected;
   const auto blocks = make_blocks(600);
   const auto any_size = [&] {
-    const int power = static_cast<int>(random() % 38);
-    return ((random() & ((std::uint64_t{1} << power) - 1)) % (random() % 3 == 0 ? 5 : ~0u) + 1) *
+    const int power = static_cast<int>(random.below(38));
+    return ((random() & ((std::uint64_t{1} << power) - 1)) % (random.one_in(3) ? 5 : ~0u) + 1) *
            unit;
   };
   std::uint64_t bytes = 0;
   for (int step = 0; step < 40000; ++step) {
-    block& b = *blocks[random() % blocks.size()];
+    block& b = *blocks[random.below(blocks.size())];
     const bool present = expected.erase(&b) > 0;
     if (present) bytes -= b.size;
-    if (present && random() % 2 == 0) {
+    if (present && random.one_in(2)) {
       index.remove(b);
     } else {
       if (present) index.remove(b);

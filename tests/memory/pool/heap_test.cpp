@@ -4,13 +4,14 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "tests/memory/system.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::memory;
 using velo::testing::calls;
+using velo::testing::random_source;
 
 namespace {
 
@@ -44,15 +45,15 @@ block* taken(heap& h, std::uint64_t size, std::uint64_t alignment) {
 }
 
 void exercise(velo_pool_kind kind, unsigned seed, int steps) {
-  std::mt19937_64 random(seed);
+  random_source random(seed);
   heap h(kind, 0, 256 * mib);
   std::vector<block*> live;
   for (int step = 0; step < steps; ++step) {
-    const auto choice = random() % 16;
+    const auto choice = random.below(16);
     if (choice < 8) {
       const std::uint64_t size =
-          (random() % (std::uint64_t{1} << (6 + random() % 14)) / unit + 1) * unit;
-      const std::uint64_t alignment = unit << random() % 8;
+          (random() % (std::uint64_t{1} << (6 + random.below(14))) / unit + 1) * unit;
+      const std::uint64_t alignment = unit << random.below(8);
       block* b = taken(h, size, alignment);
       REQUIRE(b != nullptr);
       REQUIRE(b->size == size);
@@ -68,7 +69,7 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       std::memset(memory, static_cast<int>(b->start / unit), size);
       live.push_back(b);
     } else if (choice < 15 && !live.empty()) {
-      const std::size_t i = random() % live.size();
+      const std::size_t i = random.below(live.size());
       block* b = live[i];
       const char* memory = h.memory_of(*b);
       REQUIRE(h.find(memory) == b);  // trims let tables of other blocks go alone
@@ -80,7 +81,7 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       h.give(*b);
     } else {
       const std::uint64_t before = h.reserved();
-      const std::uint64_t let_go = h.trim(random() % mib, nullptr, ignored);
+      const std::uint64_t let_go = h.trim(random.below(mib), nullptr, ignored);
       REQUIRE(h.reserved() == before - let_go);
     }
     check(h);

@@ -33,8 +33,8 @@ velo_pool_desc logged(log_lines& to, bool checked) {
 
 std::string refused(velo_pool pool, void* memory, std::uint64_t bytes) {
   REQUIRE(velo_pool_free(pool, memory, bytes, nullptr) == VELO_ERR_ARGUMENT);
-  const velo_error_info info = last_failure();
-  return std::string(info.argument) + ": " + info.got;
+  const call_record info = last_record();
+  return info.argument + ": " + info.got;
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ TEST_CASE("a wrong size at free is named in the checked mode, and has no effect 
   const live_pool checked(checked_pool()), fast;
   char* block = checked.take(1000);
   CHECK(refused(checked, block, 1001) == "bytes: 1001");
-  CHECK(std::string(last_failure().expected) == "1000, as allocated");
+  CHECK(last_record().expected == "1000, as allocated");
   checked.give(block, 1000);
   block = fast.take(1000);
   fast.give(block, 5);
@@ -95,7 +95,7 @@ TEST_CASE("a write beside a block is found at its free and by a check") {
                                              " bytes behind the block's last byte";
       CHECK(refused(pool, block, bytes) == "memory: a write " + where);
       CHECK(velo_pool_check(pool) == VELO_ERR_ARGUMENT);
-      CHECK(std::string(last_failure().got) == "a write " + where);
+      CHECK(last_record().got == "a write " + where);
       block[at] = before;
       pool.give(block, bytes);
     }
@@ -110,7 +110,7 @@ TEST_CASE("a write after the free is found by a check and when the block leaves 
   block[123] = 1;
   const std::string how = "a write to byte 123 of a block of 5000 bytes after its free";
   CHECK(velo_pool_check(pool) == VELO_ERR_ARGUMENT);
-  CHECK(last_failure().got == how);
+  CHECK(last_record().got == how);
   CHECK(log.all.empty());
   for (int i = 0; i < 40; ++i) pool.give(pool.take(mib), mib);  // more than the quarantine holds
   CHECK(log.has(how));
@@ -151,7 +151,7 @@ TEST_CASE("calls on a destroyed pool are refused; blocks in use stay mapped and 
     CHECK(log.has("destroyed with 1 blocks, 3145728 bytes, in use"));
     static_cast<char*>(memory)[3 * mib - 1] = 1;
     CHECK(velo_pool_free(pool, memory, 3 * mib, nullptr) == VELO_ERR_HANDLE);
-    CHECK(std::string(last_failure().got) == "a destroyed pool");
+    CHECK(last_record().got == "a destroyed pool");
     CHECK(velo_pool_allocate(pool, &request, &memory) == VELO_ERR_HANDLE);
     velo_pool_destroy(pool);
   }
@@ -173,8 +173,8 @@ TEST_CASE("the two functions of a destroyed pool take back what is in use, and e
     void* second = allocate(3 << 20, 0, nullptr);
     velo_pool_destroy(pool);
     CHECK(allocate(100, 0, nullptr) == nullptr);
-    CHECK(last_failure().code == VELO_ERR_HANDLE);
-    CHECK(std::string(last_failure().got) == "a destroyed pool");
+    CHECK(last_record().code == VELO_ERR_HANDLE);
+    CHECK(last_record().got == "a destroyed pool");
     deallocate(first, 100, 0, nullptr);
     CHECK(calls().mapped > mapped + 3 * static_cast<std::int64_t>(mib));
     deallocate(second, 3 << 20, 0, nullptr);

@@ -137,7 +137,7 @@ TEST_CASE("where the system has no more, a request fails and the pressure callba
   calls().remaining = 0;
   void* none = nullptr;
   CHECK(pool.allocate(900 * mib, &none) == VELO_ERR_MEMORY);
-  CHECK(last_failure().cause == std::string("out of memory"));
+  CHECK(last_record().cause == "out of memory");
   calls() = {};
   pool.give(block, 300 * mib);
 }
@@ -243,8 +243,7 @@ TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and
       allocator.deallocate(allocator.user, block, 100, &cpu, nullptr);
       if (take(64, 0, nullptr) != nullptr || take(300 << 20, 0, nullptr) != nullptr) return false;
       give(block, 100, 0, nullptr);
-      velo_error_info why = VELO_ERROR_INFO_INIT;
-      if (velo_last_error(&why) != VELO_OK || why.code != VELO_ERR_STATE) return false;
+      if (velo::testing::last_record().code != VELO_ERR_STATE) return false;
       velo_pool_destroy(pool);
       if (block[0] != 'p') return false;
       block[0] = 'c';
@@ -394,8 +393,8 @@ TEST_CASE("where no addresses are left a pool says what takes them") {
   const velo_status status = velo_pool_create(nullptr, &pool);
   calls() = {};
   REQUIRE(status == VELO_ERR_MEMORY);
-  const velo_error_info record = last_failure();
-  CHECK(std::string(record.expected) == "67108864 bytes of addresses in one piece");
-  CHECK(std::string(record.got) == "none left to this process");
-  CHECK(std::string(record.cause).find("four times the machine's memory") != std::string::npos);
+  const call_record record = last_record();
+  CHECK(record.expected == "67108864 bytes of addresses in one piece");
+  CHECK(record.got == "none left to this process");
+  CHECK(record.cause.find("four times the machine's memory") != std::string::npos);
 }

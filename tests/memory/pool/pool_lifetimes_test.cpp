@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "tests/memory/held_stream.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -50,23 +50,23 @@ TEST_CASE("blocks of different lifetimes share no stretch of addresses, however 
   desc.checked = checked;
   desc.limit = limit;
   const live_pool pool(desc);
-  std::mt19937 random(44);
+  random_source32 random(44);
   span spans[2];
   std::vector<kept_block> blocks;
   for (int i = 0; i < 600; ++i) {
-    const auto lifetime = static_cast<velo_lifetime>(random() % 2);
-    const std::uint64_t bytes = sizes[random() % 6];
-    const velo_stream on = random() % 4 == 0 ? stream.handle : nullptr;
+    const auto lifetime = static_cast<velo_lifetime>(random.below(2));
+    const std::uint64_t bytes = random.pick(sizes);
+    const velo_stream on = random.one_in(4) ? stream.handle : nullptr;
     void* memory = nullptr;
     if (pool.stats().bytes_live < 60 * mib &&
         pool.allocate(bytes, &memory, on, lifetime) == VELO_OK) {
       blocks.push_back({static_cast<char*>(memory), bytes, lifetime});
       spans[lifetime].add(blocks.back().memory, bytes);
     }
-    while (blocks.size() > 40 || (!blocks.empty() && random() % 3 == 0)) {
-      std::swap(blocks[random() % blocks.size()], blocks.back());
+    while (blocks.size() > 40 || (!blocks.empty() && random.one_in(3))) {
+      std::swap(blocks[random.below(blocks.size())], blocks.back());
       pool.give(blocks.back().memory, blocks.back().bytes,
-                random() % 8 == 0 ? stream.handle : nullptr);
+                random.one_in(8) ? stream.handle : nullptr);
       blocks.pop_back();
     }
     if (i == 300) stream.release();

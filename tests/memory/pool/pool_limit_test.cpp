@@ -9,12 +9,12 @@
 #include <cstring>
 #include <fstream>
 #include <mutex>
-#include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -30,9 +30,9 @@ struct held_block {
 
 // Sizes of a mixed workload: many small, few large, so that the pool is full of holes when it
 // refuses.
-std::uint64_t random_size(std::mt19937_64& random) {
-  const auto up_to = [&](std::uint64_t most) { return 1 + random() % most; };
-  const std::uint64_t kind = random() % 100;
+std::uint64_t random_size(random_source& random) {
+  const auto up_to = [&](std::uint64_t most) { return 1 + random.below(most); };
+  const std::uint64_t kind = random.below(100);
   if (kind < 60) return up_to(4 * kib);
   return kind < 85 ? up_to(256 * kib) : up_to(4 * mib);
 }
@@ -96,7 +96,7 @@ struct workload {
 template <class Step>
 std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t seed,
                       Step&& step) {
-  std::mt19937_64 random(seed);
+  random_source random(seed);
   std::vector<held_block> held;
   std::uint64_t bytes_held = 0;
   const auto free_one = [&](std::size_t at) {
@@ -107,13 +107,13 @@ std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t
   };
   std::string broken;
   for (int i = 0; i < work.requests && broken.empty(); ++i) {
-    if (!held.empty() && random() % 100 < 45) {
-      free_one(random() % held.size());
+    if (!held.empty() && random.below(100) < 45) {
+      free_one(random.below(held.size()));
     } else {
       velo_pool_request request = VELO_POOL_REQUEST_INIT;
       request.bytes = random_size(random);
-      request.alignment = random() % 16 == 0 ? std::uint64_t{64} << random() % 16 : 64;
-      request.purpose = static_cast<velo_purpose>(random() % 8);
+      request.alignment = random.one_in(16) ? std::uint64_t{64} << random.below(16) : 64;
+      request.purpose = static_cast<velo_purpose>(random.below(8));
       request.lifetime = static_cast<velo_lifetime>(random() % (work.longest + 1));
       request.zero = work.zero;
       void* memory = nullptr;
@@ -124,7 +124,7 @@ std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t
         bytes_held += request.bytes;
       }
     }
-    if (work.trims && random() % 50 == 0) velo_pool_trim(pool, random() % limit, nullptr);
+    if (work.trims && random.one_in(50)) velo_pool_trim(pool, random.below(limit), nullptr);
     broken = step(bytes_held);
     if (!broken.empty()) broken += " after step " + std::to_string(i);
   }
@@ -246,12 +246,12 @@ TEST_CASE("a pool below adaptors stays within its limit, and their counters foll
   REQUIRE(velo_adaptor_create(&desc, &outer) == VELO_OK);
   REQUIRE(velo_adaptor_allocator(outer, &top) == VELO_OK);
 
-  std::mt19937_64 random(20);
+  random_source random(20);
   std::vector<held_block> held;
   std::uint64_t bytes_held = 0, failures = 0;
   for (int i = 0; i < 5000; ++i) {
-    if (!held.empty() && random() % 100 < 45) {
-      const std::size_t at = random() % held.size();
+    if (!held.empty() && random.below(100) < 45) {
+      const std::size_t at = random.below(held.size());
       top.deallocate(top.user, held[at].memory, held[at].bytes, &cpu, nullptr);
       bytes_held -= held[at].bytes;
       held[at] = held.back();

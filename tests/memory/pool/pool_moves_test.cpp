@@ -11,13 +11,13 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -236,13 +236,13 @@ TEST_CASE("at its limit a pool gives whole pages as long as it has so many, wher
   constexpr std::uint64_t page = 4096, limit = 24 * mib;
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
     const live_pool pool(limited(kind, limit));
-    std::mt19937_64 random(kind + 5u);
+    random_source random(kind + 5u);
     std::vector<std::pair<char*, std::uint64_t>> live;
     std::uint64_t bytes = 0;
     for (int step = 0; step < 4000; ++step) {
-      const std::uint64_t size = (random() % (1u << random() % 11) + 1) * page;
+      const std::uint64_t size = (random() % (1u << random.below(11)) + 1) * page;
       while (bytes + size > limit) {
-        const std::size_t i = random() % live.size();
+        const std::size_t i = random.below(live.size());
         REQUIRE(live[i].first[0] == static_cast<char>(live[i].second / page));
         pool.give(live[i].first, live[i].second);
         bytes -= live[i].second;

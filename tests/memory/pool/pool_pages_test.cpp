@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -45,7 +45,7 @@ bool has_huge_pages() {
 TEST_CASE("a byte touched in each large block costs no huge page") {
   const live_pool pool;
   constexpr std::uint64_t count = 40, turns = 5;
-  std::mt19937_64 random(1);
+  random_source random(1);
   const std::uint64_t before = resident_bytes();
   for (std::uint64_t turn = 0; turn < turns; ++turn) {
     std::vector<std::pair<char*, std::uint64_t>> blocks;

@@ -6,22 +6,11 @@
 #include <thread>
 #include <vector>
 
-#include "capi/live.hpp"
-#include "core/stream/stream.hpp"
+#include "tests/context.hpp"
 #include "tests/memory/held_stream.hpp"
 #include "tests/memory/pool/pools.hpp"
 
 using namespace velo::testing;
-namespace core = velo::core;
-
-namespace {
-
-struct failing_work final : core::work {
-  failing_work() : work(core::demand::waits) {}
-  void run(core::execution&) override { core::fail(VELO_ERR_IO, "", "", "planted"); }
-};
-
-}  // namespace
 
 TEST_CASE("freed on a stream: its own again at once, others' when the work is done") {
   for (const velo_lifetime lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
@@ -111,10 +100,9 @@ TEST_CASE("a stream that has failed or is gone holds nothing back") {
   const live_pool pool;
   {
     held_stream busy;
-    core::stream& s = stream_of(busy.handle);
     char* before = pool.take(mib, busy.handle);
     pool.give(before, mib, busy.handle);
-    s.enqueue(s.make<failing_work>());
+    queue_failure(busy.handle);
     busy.open = true;
     CHECK(velo_stream_synchronize(busy.handle) == VELO_ERR_IO);
     char* after = pool.take(mib, busy.handle);
@@ -158,9 +146,8 @@ TEST_CASE("where the stream's queue is full, nothing is freed and the caller hea
   REQUIRE(velo_config_set(context, "queue", "2") == VELO_OK);
   const velo_stream queue = context.new_stream();
   std::atomic<bool> open{false};
-  core::stream& s = stream_of(queue);
-  s.enqueue(s.make<held_work>(open));
-  s.enqueue(s.make<held_work>(open));
+  hold(queue, open);
+  hold(queue, open);
   char* block = pool.take(mib, queue);
   CHECK(velo_pool_free(pool, block, mib, queue) == VELO_ERR_FULL);
   CHECK(pool.stats().bytes_live == mib);
@@ -176,10 +163,8 @@ TEST_CASE("a destroyed stream is refused by the name of the argument") {
   char* block = pool.take(64, queue);
   velo_stream_destroy(queue);
   void* none = nullptr;
-  CHECK(pool.allocate(64, &none, queue) == VELO_ERR_HANDLE);
-  CHECK(last_record().argument == "request.stream");
-  CHECK(velo_pool_free(pool, block, 64, queue) == VELO_ERR_HANDLE);
-  CHECK(last_record().argument == "stream");
+  CHECK_REFUSED(pool.allocate(64, &none, queue), VELO_ERR_HANDLE, "request.stream");
+  CHECK_REFUSED(velo_pool_free(pool, block, 64, queue), VELO_ERR_HANDLE, "stream");
   pool.give(block, 64);
 }
 

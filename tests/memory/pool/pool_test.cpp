@@ -5,12 +5,12 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -143,8 +143,8 @@ TEST_CASE("a limit holds, says what there is, and lets free memory serve elsewhe
   void* none = &none;
   CHECK(pool.allocate(1, &none) == VELO_ERR_MEMORY);
   CHECK(none == &none);
-  CHECK(last_failure().argument == std::string("request.bytes"));
-  CHECK(last_failure().cause == std::string("the pool's limit is 8388608 bytes"));
+  CHECK(last_record().argument == "request.bytes");
+  CHECK(last_record().cause == "the pool's limit is 8388608 bytes");
   for (int i = 0; i < 8; i += 2) pool.give(blocks[static_cast<std::size_t>(i)], mib);
   char* whole = pool.take(4 * mib);  // no hole is as large: their memory is
   whole[0] = whole[4 * mib - 1] = 1;
@@ -253,9 +253,8 @@ TEST_CASE("answers under pressure that are none of the documented ones are VELO_
     desc.pressure = [](void*, std::uint64_t) { return std::exchange(answer, 0); };
     const live_pool pool(desc);
     void* none = nullptr;
-    CHECK(pool.allocate(2 * mib, &none) == VELO_ERR_FOREIGN);
-    CHECK(last_failure().argument == std::string("desc.pressure"));
-    CHECK(last_failure().got == std::to_string(wrong));
+    CHECK_REFUSED(pool.allocate(2 * mib, &none), VELO_ERR_FOREIGN, "desc.pressure");
+    CHECK(last_record().got == std::to_string(wrong));
     CHECK(none == nullptr);
     pool.give(pool.take(mib), mib);
   }
@@ -290,42 +289,36 @@ TEST_CASE("the record of a request without memory names the hole that the counte
   CHECK(pool.allocate(4 * mib, &none) == VELO_ERR_MEMORY);
   const std::uint64_t hole = pool.stats().bytes_largest_hole;
   REQUIRE(hole > 0);
-  CHECK_THAT(last_failure().got, Catch::EndsWith("largest hole " + std::to_string(hole)));
+  CHECK_THAT(last_record().got, Catch::EndsWith("largest hole " + std::to_string(hole)));
   pool.give(static_cast<char*>(kept), mib / 4);
 }
 
 TEST_CASE("what is no request is named") {
   const live_pool pool;
-  void* memory = nullptr;
-  const auto refused = [&](velo_pool_request request, velo_status code, const char* argument) {
-    CHECK(velo_pool_allocate(pool, &request, &memory) == code);
-    CHECK(last_failure().argument == std::string(argument));
-    CHECK(memory == nullptr);
+  const struct {
+    void (*change)(velo_pool_request&);
+    velo_status code;
+    const char* argument;
+  } rows[] = {
+      {[](velo_pool_request& r) { r.alignment = 96; }, VELO_ERR_ARGUMENT, "request.alignment"},
+      {[](velo_pool_request& r) { r.alignment = 4 * mib; }, VELO_ERR_ARGUMENT, "request.alignment"},
+      {[](velo_pool_request& r) { r.lifetime = 2; }, VELO_ERR_ARGUMENT, "request.lifetime"},
+      {[](velo_pool_request& r) { r.purpose = -1; }, VELO_ERR_ARGUMENT, "request.purpose"},
+      {[](velo_pool_request& r) { r.zero = 2; }, VELO_ERR_ARGUMENT, "request.zero"},
+      {[](velo_pool_request& r) { r.bytes = ~std::uint64_t{0}; }, VELO_ERR_MEMORY, "request.bytes"},
+      {[](velo_pool_request& r) { r.bytes = 1ull << 46; }, VELO_ERR_MEMORY, "request.bytes"},
   };
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.alignment = 96;
-  refused(request, VELO_ERR_ARGUMENT, "request.alignment");
-  request.alignment = 4 * mib;
-  refused(request, VELO_ERR_ARGUMENT, "request.alignment");
-  request = VELO_POOL_REQUEST_INIT;
-  request.lifetime = 2;
-  refused(request, VELO_ERR_ARGUMENT, "request.lifetime");
-  request = VELO_POOL_REQUEST_INIT;
-  request.purpose = -1;
-  refused(request, VELO_ERR_ARGUMENT, "request.purpose");
-  request = VELO_POOL_REQUEST_INIT;
-  request.zero = 2;
-  refused(request, VELO_ERR_ARGUMENT, "request.zero");
-  request = VELO_POOL_REQUEST_INIT;
-  request.bytes = ~std::uint64_t{0};
-  refused(request, VELO_ERR_MEMORY, "request.bytes");
-  request.bytes = std::uint64_t{1} << 46;
-  refused(request, VELO_ERR_MEMORY, "request.bytes");
+  for (const auto& row : rows) {
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    row.change(request);
+    void* memory = nullptr;
+    CHECK_REFUSED(velo_pool_allocate(pool, &request, &memory), row.code, row.argument);
+    CHECK(memory == nullptr);
+  }
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
   desc.kind = 4;
   velo_pool none = nullptr;
-  CHECK(velo_pool_create(&desc, &none) == VELO_ERR_ARGUMENT);
-  CHECK(last_failure().argument == std::string("desc.kind"));
+  CHECK_REFUSED(velo_pool_create(&desc, &none), VELO_ERR_ARGUMENT, "desc.kind");
 }
 
 TEST_CASE("a context's memory comes from a pool, and goes back to it") {
@@ -367,7 +360,7 @@ TEST_CASE("memory of a shared pool lies in a file where the pool says") {
 
 TEST_CASE("random sizes: blocks never overlap and counters agree") {
   const live_pool pool;
-  std::mt19937_64 random(3);
+  random_source random(3);
   struct one {
     char* memory;
     std::uint64_t bytes;
@@ -376,16 +369,16 @@ TEST_CASE("random sizes: blocks never overlap and counters agree") {
   std::vector<one> live;
   std::uint64_t bytes = 0;
   for (int step = 0; step < 20000; ++step) {
-    if (live.size() < 200 && random() % 2 == 0) {
-      const std::uint64_t size = random() % (std::uint64_t{1} << random() % 21) + 1;
+    if (live.size() < 200 && random.one_in(2)) {
+      const std::uint64_t size = random() % (std::uint64_t{1} << random.below(21)) + 1;
       one made{
-          pool.take(size, nullptr, random() % 8 == 0 ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT),
+          pool.take(size, nullptr, random.one_in(8) ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT),
           size, static_cast<char>(step)};
       made.memory[0] = made.memory[size - 1] = made.mark;
       bytes += size;
       live.push_back(made);
     } else if (!live.empty()) {
-      const std::size_t i = random() % live.size();
+      const std::size_t i = random.below(live.size());
       const one gone = live[i];
       REQUIRE(gone.memory[0] == gone.mark);
       REQUIRE(gone.memory[gone.bytes - 1] == gone.mark);

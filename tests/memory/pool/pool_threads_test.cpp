@@ -5,11 +5,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -55,7 +55,7 @@ bool is_marked(const exchange::handed_block& p) {
 
 void work(const live_pool& pool, exchange& others, unsigned seed, const std::atomic<bool>& stop,
           counts& done, std::atomic<int>& damaged) {
-  std::mt19937_64 random(seed);
+  thread_random random(seed);
   std::vector<exchange::handed_block> mine;
   const auto give = [&](exchange::handed_block p) {
     if (p.memory == nullptr) return;
@@ -64,12 +64,12 @@ void work(const live_pool& pool, exchange& others, unsigned seed, const std::ato
     ++done.frees;
   };
   while (!stop) {
-    const auto choice = random() % 100;
+    const auto choice = random.below(100);
     if (choice < 45) {
       exchange::handed_block p;
-      p.bytes = random() % (std::uint64_t{1} << (4 + random() % 17)) + 1;
+      p.bytes = random() % (std::uint64_t{1} << (4 + random.below(17))) + 1;
       void* memory = nullptr;
-      if (pool.allocate(p.bytes, &memory, nullptr, random() % 10 == 0 ? 1 : 0) != VELO_OK) {
+      if (pool.allocate(p.bytes, &memory, nullptr, random.one_in(10) ? 1 : 0) != VELO_OK) {
         ++damaged;
         continue;
       }
@@ -84,7 +84,7 @@ void work(const live_pool& pool, exchange& others, unsigned seed, const std::ato
       const exchange::handed_block from = others.swap(mine.back(), random());
       mine.pop_back();
       give(from);
-    } else if (choice == 99 && random() % 20 == 0) {
+    } else if (choice == 99 && random.one_in(20)) {
       velo_pool_trim(pool, random() % (8 * mib), nullptr);
     }
     while (mine.size() > 100) give(mine.back()), mine.pop_back();

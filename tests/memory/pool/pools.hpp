@@ -1,20 +1,14 @@
-// Shared by the tests of pools: a pool that cleans up, requests in one line, the record of the
-// last failure.
+// Shared by the tests of pools: a pool that cleans up, and requests in one line.
 #pragma once
 
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 
+#include "tests/record.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
-
-inline velo_error_info last_failure() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info;
-}
 
 struct live_pool {
   velo_pool handle = nullptr;
@@ -42,12 +36,12 @@ struct live_pool {
              velo_lifetime lifetime = VELO_LIFETIME_DEFAULT) const {
     void* memory = nullptr;
     if (allocate(bytes, &memory, stream, lifetime) != VELO_OK)
-      FAIL("no memory: " << last_failure().expected);
+      FAIL("no memory: " << last_record().expected);
     return static_cast<char*>(memory);
   }
   void give(void* memory, std::uint64_t bytes, velo_stream stream = nullptr) const {
     if (velo_pool_free(handle, memory, bytes, stream) != VELO_OK)
-      FAIL("not freed: " << last_failure().expected);
+      FAIL("not freed: " << last_record().expected);
   }
   velo_pool_stats stats() const {
     velo_pool_stats now = VELO_POOL_STATS_INIT;

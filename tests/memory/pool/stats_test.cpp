@@ -1,12 +1,12 @@
 // A pool's counters in each of its modes, held against what its blocks say in a snapshot, and what
 // it holds for each stream.
-#include <random>
 #include <vector>
 
 #include "tests/memory/held_stream.hpp"
 #include "tests/memory/history/snapshots.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::testing;
 
@@ -69,19 +69,19 @@ void compare(const live_pool& pool, const std::vector<held>& blocks) {
 
 void exercise(const velo_pool_desc& desc) {
   const live_pool pool(desc);
-  std::mt19937 random(7);
+  random_source32 random(7);
   std::vector<held> blocks;
   for (int i = 0; i < 2000; ++i) {
-    if (blocks.size() < 60 || (blocks.size() < 200 && random() % 2 == 0)) {
+    if (blocks.size() < 60 || (blocks.size() < 200 && random.one_in(2))) {
       velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = random() % (random() % 8 == 0 ? mib : 4096);
-      request.purpose = static_cast<velo_purpose>(random() % 8);
-      request.lifetime = random() % 4 == 0 ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT;
+      request.bytes = random() % (random.one_in(8) ? mib : 4096);
+      request.purpose = static_cast<velo_purpose>(random.below(8));
+      request.lifetime = random.one_in(4) ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT;
       void* memory = nullptr;
       REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
       blocks.push_back({memory, request.bytes, request.purpose});
     } else {
-      const std::size_t at = random() % blocks.size();
+      const std::size_t at = random.below(blocks.size());
       pool.give(blocks[at].memory, blocks[at].bytes);
       blocks.erase(blocks.begin() + static_cast<std::ptrdiff_t>(at));
     }

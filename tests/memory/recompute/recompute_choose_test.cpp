@@ -3,7 +3,6 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "memory/recompute/exact_sum.hpp"
 #include "memory/recompute/knapsack.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
 #include "velo/velo.h"
 
 namespace {
@@ -19,7 +19,9 @@ using velo::memory::choose;
 using velo::memory::find_exact_sum;
 using velo::memory::knapsack_choice;
 using velo::memory::knapsack_class;
-using velo::testing::last_failure;
+using velo::testing::last_record;
+using velo::testing::random_source;
+using velo::testing::random_source32;
 
 velo_recompute_rule adaptive(std::int32_t layers, std::int32_t size = 1, std::int32_t rank = 0) {
   velo_recompute_rule r = VELO_RECOMPUTE_RULE_INIT;
@@ -80,29 +82,29 @@ outcome play(const std::vector<velo_recompute_module>& modules, std::uint64_t se
   return o;
 }
 
-std::vector<velo_recompute_module> random_modules(std::mt19937& random, int count, int layers) {
+std::vector<velo_recompute_module> random_modules(random_source32& random, int count, int layers) {
   std::vector<velo_recompute_module> all;
   std::vector<std::uint64_t> left;
   for (int i = 0; i < count; ++i) {
     velo_recompute_module m{};
-    m.layer = static_cast<std::int32_t>(random() % layers);
+    m.layer = static_cast<std::int32_t>(random.below(layers));
     m.parent = -1;
     for (int j = 0; j < i; ++j)
-      if (all[j].layer == m.layer && random() % 2 == 0) m.parent = j;
-    m.bytes = random() % 1000;
+      if (all[j].layer == m.layer && random.one_in(2)) m.parent = j;
+    m.bytes = random.below(1000);
     if (m.parent >= 0) {
       m.bytes = std::min(m.bytes, left[m.parent] / 2);
       left[m.parent] -= m.bytes;
     }
-    m.bytes_input = random() % 100;
-    m.seconds = static_cast<double>(random() % 64) / 64;
+    m.bytes_input = random.below(100);
+    m.seconds = static_cast<double>(random.below(64)) / 64;
     all.push_back(m);
     left.push_back(m.bytes);
   }
   return all;
 }
 
-std::vector<knapsack_class> random_classes(std::mt19937_64& random, int count, int options,
+std::vector<knapsack_class> random_classes(random_source& random, int count, int options,
                                            std::int64_t most) {
   std::vector<knapsack_class> all(count);
   for (knapsack_class& c : all) {
@@ -112,7 +114,7 @@ std::vector<knapsack_class> random_classes(std::mt19937_64& random, int count, i
     double seconds = 1;
     for (const std::int64_t b : bytes) {
       c.push_back({b, seconds});
-      seconds *= 0.5 + 0.4 * static_cast<double>(random() % 1024) / 1024;
+      seconds *= 0.5 + 0.4 * static_cast<double>(random.below(1024)) / 1024;
     }
   }
   return all;
@@ -144,10 +146,10 @@ double exhaustive(const std::vector<knapsack_class>& classes, std::int64_t budge
 }  // namespace
 
 TEST_CASE("the knapsack is as good as trying every combination") {
-  std::mt19937_64 random(7);
+  random_source random(7);
   for (int round = 0; round < 300; ++round) {
-    const auto classes = random_classes(random, 1 + static_cast<int>(random() % 6),
-                                        1 + static_cast<int>(random() % 5), 1 << 20);
+    const auto classes = random_classes(random, 1 + static_cast<int>(random.below(6)),
+                                        1 + static_cast<int>(random.below(5)), 1 << 20);
     std::int64_t least = 0, most = 0;
     for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
     const std::int64_t budget =
@@ -161,11 +163,11 @@ TEST_CASE("the knapsack is as good as trying every combination") {
 }
 
 TEST_CASE("layers alike are chosen as well as by trying every combination") {
-  std::mt19937_64 random(13);
+  random_source random(13);
   for (int round = 0; round < 200; ++round) {
     auto classes = random_classes(random, 7, 4, 1 << 20);
     for (std::size_t k = 1; k < classes.size(); ++k)
-      if (random() % 8 != 0) classes[k] = classes[0];
+      if (random.below(8) != 0) classes[k] = classes[0];
     std::int64_t least = 0, most = 0;
     for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
     const std::int64_t budget =
@@ -181,8 +183,7 @@ namespace {
 
 // 128 classes of 16 options whose seconds fall as bytes grow, but for a share of them left to
 // chance; bytes in pieces of a size.
-std::vector<knapsack_class> proportional(std::mt19937_64& random, double chance,
-                                         std::int64_t piece) {
+std::vector<knapsack_class> proportional(random_source& random, double chance, std::int64_t piece) {
   std::vector<knapsack_class> classes(128);
   for (knapsack_class& c : classes) {
     std::set<std::int64_t> bytes;
@@ -200,7 +201,7 @@ std::vector<knapsack_class> proportional(std::mt19937_64& random, double chance,
 }  // namespace
 
 TEST_CASE("where seconds go with bytes the budget is met to the byte, and nothing takes less") {
-  std::mt19937_64 random(17);
+  random_source random(17);
   for (const std::int64_t piece : {1, 4096, 1 << 21}) {
     const auto classes = proportional(random, 0, piece);
     std::int64_t least = 0, most = 0;
@@ -218,7 +219,7 @@ TEST_CASE("where seconds go with bytes the budget is met to the byte, and nothin
 
 TEST_CASE(
     "where seconds nearly go with bytes the choice may stop short, and says by how much at most") {
-  std::mt19937_64 random(19);
+  random_source random(19);
   const auto classes = proportional(random, 1e-3, 1);
   const knapsack_choice made = choose(classes, std::int64_t{64} << 30);
   CHECK(made.bound <= made.seconds);
@@ -227,7 +228,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a sum that is one of many is found, and one that is none is not") {
-  std::mt19937_64 random(23);
+  random_source random(23);
   std::vector<std::vector<std::int64_t>> lists(16);
   for (auto& list : lists) {
     list.push_back(0);
@@ -249,7 +250,7 @@ TEST_CASE("a sum that is one of many is found, and one that is none is not") {
 }
 
 TEST_CASE("128 layers of 16 options within 80 GiB are chosen exactly, at every budget") {
-  std::mt19937_64 random(11);
+  random_source random(11);
   for (const bool alike : {false, true}) {
     auto classes = random_classes(random, 128, 16, std::int64_t{1} << 30);
     if (alike)
@@ -265,11 +266,11 @@ TEST_CASE("128 layers of 16 options within 80 GiB are chosen exactly, at every b
 }
 
 TEST_CASE("modules are chosen as well as by trying every set of them") {
-  std::mt19937 random(3);
+  random_source32 random(3);
   for (int round = 0; round < 200; ++round) {
-    const std::int32_t size = 1 + static_cast<std::int32_t>(random() % 4);
-    const std::int32_t rank = static_cast<std::int32_t>(random() % size);
-    const auto modules = random_modules(random, 1 + static_cast<int>(random() % 9), 2);
+    const std::int32_t size = 1 + static_cast<std::int32_t>(random.below(4));
+    const std::int32_t rank = static_cast<std::int32_t>(random.below(size));
+    const auto modules = random_modules(random, 1 + static_cast<int>(random.below(9)), 2);
     const auto flying = static_cast<std::uint64_t>(size - rank);
     std::uint64_t least = ~std::uint64_t{0};
     for (std::uint64_t set = 0; set < std::uint64_t{1} << modules.size(); ++set) {
@@ -308,7 +309,7 @@ TEST_CASE("bytes count as often as micro-batches are in flight") {
 }
 
 TEST_CASE("the bisection ends with the best choice that the device has room for") {
-  std::mt19937 random(5);
+  random_source32 random(5);
   for (int round = 0; round < 100; ++round) {
     const auto modules = random_modules(random, 10, 2);
     const answer whole = ask(adaptive(2), budget_of(1 << 20), modules);
@@ -336,17 +337,15 @@ TEST_CASE("the bisection ends with the best choice that the device has room for"
 TEST_CASE("a budget below the least that works is refused with that least") {
   const std::vector<velo_recompute_module> modules = {{0, -1, 1000, 300, 1.0}};
   answer a = ask(adaptive(1), budget_of(299), modules);
-  CHECK(a.status == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "budget.bytes");
-  CHECK(std::string(last_failure().expected).find("at least the least that works: 300 bytes") == 0);
+  CHECK_REFUSED(a.status, VELO_ERR_ARGUMENT, "budget.bytes");
+  CHECK(last_record().expected.find("at least the least that works: 300 bytes") == 0);
   CHECK(a.chosen[0] == -1);
   CHECK(a.choice.budget == 0);
   CHECK(ask(adaptive(1), budget_of(300), modules).status == VELO_OK);
   velo_recompute_budget budget = budget_of(5000);
   budget.fails = 300;
-  CHECK(ask(adaptive(1), budget, modules).status == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "budget.fails");
-  CHECK(std::string(last_failure().expected).find("more than the least") == 0);
+  CHECK_REFUSED(ask(adaptive(1), budget, modules).status, VELO_ERR_ARGUMENT, "budget.fails");
+  CHECK(last_record().expected.find("more than the least") == 0);
 }
 
 TEST_CASE("modules and budgets that make no sense are refused by name") {
@@ -355,8 +354,7 @@ TEST_CASE("modules and budgets that make no sense are refused by name") {
                            const char* argument) {
     INFO(argument);
     const answer a = ask(adaptive(2), budget_of(1 << 20), modules);
-    CHECK(a.status == VELO_ERR_ARGUMENT);
-    CHECK(std::string(last_failure().argument) == argument);
+    CHECK_REFUSED(a.status, VELO_ERR_ARGUMENT, argument);
     CHECK(a.chosen[0] == -1);
   };
   refused({good, {2, -1, 1, 1, 1}}, "modules[1].layer");
@@ -381,12 +379,10 @@ TEST_CASE("modules and budgets that make no sense are refused by name") {
   velo_recompute_budget budget = budget_of(1 << 20);
   budget.fits = 2000;
   budget.fails = 2000;
-  CHECK(ask(adaptive(1), budget, {good}).status == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "budget.fits");
+  CHECK_REFUSED(ask(adaptive(1), budget, {good}).status, VELO_ERR_ARGUMENT, "budget.fits");
   budget = budget_of(std::uint64_t{1} << 63);
   CHECK(ask(adaptive(1), budget, {good}).status == VELO_ERR_ARGUMENT);
   velo_recompute_rule plain = adaptive(1);
   plain.method = VELO_RECOMPUTE_METHOD_BLOCK;
-  CHECK(ask(plain, budget_of(1), {good}).status == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "rule.method");
+  CHECK_REFUSED(ask(plain, budget_of(1), {good}).status, VELO_ERR_ARGUMENT, "rule.method");
 }

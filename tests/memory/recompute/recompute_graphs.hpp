@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
+
+#include "tests/random.hpp"
 
 namespace velo::testing {
 
@@ -25,15 +26,15 @@ using graph = std::vector<graph_op>;
 // one took and made and the gradients of those that took it. branches: also earlier outputs are
 // taken.
 inline graph training_step(int forward, bool branches, unsigned seed) {
-  std::mt19937 random(seed);
+  random_source32 random(seed);
   graph g;
   for (int i = 0; i < forward; ++i) {
     graph_op op;
-    op.seconds = 1 + static_cast<double>(random() % 9);
-    op.bytes = 20 + static_cast<std::int64_t>(random() % 100);
+    op.seconds = 1 + static_cast<double>(random.below(9));
+    op.bytes = 20 + static_cast<std::int64_t>(random.below(100));
     std::set<std::int64_t> inputs;
     if (i > 0) inputs.insert(i - 1);
-    if (branches && i > 1 && random() % 3 == 0) inputs.insert(random() % static_cast<unsigned>(i));
+    if (branches && i > 1 && random.one_in(3)) inputs.insert(random() % static_cast<unsigned>(i));
     op.inputs.assign(inputs.begin(), inputs.end());
     g.push_back(op);
   }

@@ -9,7 +9,6 @@
 
 namespace {
 
-using velo::testing::last_failure;
 using rule = velo_recompute_rule;
 
 constexpr std::int32_t none = VELO_RECOMPUTE_NONE, full = VELO_RECOMPUTE_FULL,
@@ -59,8 +58,7 @@ void refused(rule r, const std::string& field, Change&& change) {
   std::int64_t count = -7;
   velo_recompute_layer layer{};
   layer.kinds = -7;
-  CHECK(velo_recompute_layers(&r, &layer, 1, &count) == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "rule." + field);
+  CHECK_REFUSED(velo_recompute_layers(&r, &layer, 1, &count), VELO_ERR_ARGUMENT, "rule." + field);
   CHECK(count == -7);
   CHECK(layer.kinds == -7);
 }

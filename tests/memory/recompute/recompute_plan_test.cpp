@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <queue>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/recompute/recompute_graphs.hpp"
+#include "tests/random.hpp"
 #include "velo/velo.h"
 
 namespace {
@@ -19,9 +19,10 @@ namespace {
 using velo::testing::dtr;
 using velo::testing::graph;
 using velo::testing::graph_op;
-using velo::testing::last_failure;
+using velo::testing::last_record;
 using velo::testing::play;
 using velo::testing::played;
+using velo::testing::random_source32;
 using velo::testing::training_step;
 
 class plan {
@@ -83,7 +84,7 @@ std::int64_t largest_of(const graph& g) {
 
 // The least budget that a refusal names.
 std::int64_t named_budget() {
-  return std::stoll(std::string(last_failure().expected).substr(std::string("at least ").size()));
+  return std::stoll(last_record().expected.substr(std::string("at least ").size()));
 }
 
 // Least seconds of a graph of few operations, by trying every sequence of runs and frees: the
@@ -130,16 +131,16 @@ double best_of(const graph& g, std::int64_t budget) {
 }
 
 // Operations with up to three inputs each, some without bytes, some without seconds, some kept.
-graph any_graph(int count, std::mt19937& random) {
+graph any_graph(int count, random_source32& random) {
   graph g;
   for (int i = 0; i < count; ++i) {
     graph_op op;
-    op.seconds = random() % 8 == 0 ? 0 : static_cast<double>(1 + random() % 20);
-    op.bytes = random() % 10 == 0 ? 0 : static_cast<std::int64_t>(1 + random() % 60);
-    op.workspace = random() % 4 == 0 ? static_cast<std::int64_t>(random() % 40) : 0;
-    op.keep = random() % 5 == 0;
+    op.seconds = random.one_in(8) ? 0 : static_cast<double>(1 + random.below(20));
+    op.bytes = random.one_in(10) ? 0 : static_cast<std::int64_t>(1 + random.below(60));
+    op.workspace = random.one_in(4) ? static_cast<std::int64_t>(random.below(40)) : 0;
+    op.keep = random.one_in(5);
     std::set<std::int64_t> inputs;
-    for (unsigned more = i == 0 ? 0 : random() % 4; more > 0; --more)
+    for (unsigned more = i == 0 ? 0 : random.below(4); more > 0; --more)
       inputs.insert(static_cast<std::int64_t>(random() % static_cast<unsigned>(i)));
     op.inputs.assign(inputs.begin(), inputs.end());
     g.push_back(op);
@@ -186,7 +187,7 @@ TEST_CASE("plans stay in their budget, run everything in order, and are never wo
 }
 
 TEST_CASE("plans of up to 16 operations are optimal, and none is found only where none exists") {
-  std::mt19937 random(25);
+  random_source32 random(25);
   int without = 0, longer = 0;
   constexpr int small = 360, large = 30;  // graphs of up to 12 operations, and of 13 to 16
   for (int i = 0; i < small + large; ++i) {
@@ -196,7 +197,7 @@ TEST_CASE("plans of up to 16 operations are optimal, and none is found only wher
     const plan p(g);
     const std::int64_t most = play(g, velo::testing::plain(g)).peak, least = largest_of(g);
     const std::int64_t budget =
-        least + (most - least) * static_cast<std::int64_t>(random() % 70) / 100;
+        least + (most - least) * static_cast<std::int64_t>(random.below(70)) / 100;
     const double best = best_of(g, budget);
     INFO("graph " << i << " of " << count << ", budget " << budget << " of " << most);
     if (p.solve(budget) != VELO_OK) {
@@ -302,9 +303,8 @@ TEST_CASE("a budget that is too small is refused with one that works, and with t
   const plan p(g);
   REQUIRE(p.solve(play(g, velo::testing::plain(g)).peak) == VELO_OK);
   const auto before = p.steps();
-  CHECK(p.solve(largest_of(g) - 1) == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "options.budget");
-  CHECK(std::string(last_failure().cause).find("alone needs") != std::string::npos);
+  CHECK_REFUSED(p.solve(largest_of(g) - 1), VELO_ERR_ARGUMENT, "options.budget");
+  CHECK(last_record().cause.find("alone needs") != std::string::npos);
   const std::int64_t named = named_budget();
   CHECK(p.steps() == before);  // a failure leaves them
   CHECK(p.solve(named) == VELO_OK);
@@ -317,8 +317,7 @@ TEST_CASE("operations that make no sense are refused by the field, and add nothi
   REQUIRE(p.add({1, 10, {0}}) == VELO_OK);
   const auto refused = [&](const graph_op& op, const char* argument) {
     INFO(argument);
-    CHECK(p.add(op) == VELO_ERR_ARGUMENT);
-    CHECK(std::string(last_failure().argument) == argument);
+    CHECK_REFUSED(p.add(op), VELO_ERR_ARGUMENT, argument);
     CHECK(p.stats().ops == 2);
   };
   refused({1, 10, {0, 2}}, "op.inputs[1]");  // itself: a cycle

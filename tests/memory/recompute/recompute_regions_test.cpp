@@ -13,7 +13,7 @@
 
 namespace {
 
-using velo::testing::last_failure;
+using velo::testing::last_record;
 using velo::testing::live_pool;
 
 // Regions over a pool, and a host whose functions count and compute: every output is one more than
@@ -141,7 +141,7 @@ TEST_CASE("outputs are released to the allocator and restored once, seed and off
   CHECK(h.stats().bytes_peak == 12288);
   void* memory = nullptr;
   CHECK(velo_recompute_get_output(h, a, 0, &memory) == VELO_ERR_STATE);
-  CHECK(std::string(last_failure().got).find("'a'") != std::string::npos);
+  CHECK(last_record().got.find("'a'") != std::string::npos);
   CHECK(memory == nullptr);
   for (int again = 0; again < 3; ++again) REQUIRE(velo_recompute_restore(h, a, nullptr) == VELO_OK);
   CHECK(m.calls == 1);
@@ -216,8 +216,7 @@ TEST_CASE("what is inside a region is released and ends with it, and comes back 
   CHECK_FALSE(h.there(deep));
   CHECK(h.pool().stats().bytes_live == 0);
   std::int64_t index = -1;
-  CHECK(h.add(inner, "late", {}, &index, layer) == VELO_ERR_ARGUMENT);
-  CHECK(std::string(last_failure().argument) == "region.parent");
+  CHECK_REFUSED(h.add(inner, "late", {}, &index, layer), VELO_ERR_ARGUMENT, "region.parent");
 }
 
 TEST_CASE("a region's function may call back in, but not undo what is being restored") {
@@ -278,13 +277,13 @@ TEST_CASE("a function that fails or throws is named, and its region can be resto
     return velo_recompute_restore(call.recompute, -5, nullptr);  // leaves a record
   };
   CHECK(velo_recompute_restore(h, second, nullptr) == VELO_ERR_FOREIGN);
-  CHECK(std::string(last_failure().got).find("'layer3.mlp'") != std::string::npos);
-  CHECK(std::string(last_failure().cause).find("velo_recompute_restore") != std::string::npos);
+  CHECK(last_record().got.find("'layer3.mlp'") != std::string::npos);
+  CHECK(last_record().cause.find("velo_recompute_restore") != std::string::npos);
   CHECK(h.stats().bytes == 0);  // nothing of what had been restored before it is left
   a.then = [](const velo_recompute_call&) -> velo_status { throw std::runtime_error("no luck"); };
   CHECK(velo_recompute_restore(h, second, nullptr) == VELO_ERR_FOREIGN);
-  CHECK(std::string(last_failure().got).find("'layer3.mlp'") != std::string::npos);
-  CHECK(std::string(last_failure().cause) == "no luck");
+  CHECK(last_record().got.find("'layer3.mlp'") != std::string::npos);
+  CHECK(last_record().cause == "no luck");
   CHECK(h.stats().bytes == 0);
   a.then = nullptr;
   REQUIRE(velo_recompute_restore(h, second, nullptr) == VELO_OK);
@@ -358,23 +357,20 @@ TEST_CASE("regions that make no sense are refused by the field") {
   std::int64_t index = -1;
   const auto refused = [&](const std::vector<velo_recompute_input>& inputs, std::int64_t parent,
                            const std::vector<std::uint64_t>& outputs, const char* argument) {
-    CHECK(h.add(m, "b", inputs, &index, parent, outputs) == VELO_ERR_ARGUMENT);
-    CHECK(std::string(last_failure().argument) == argument);
+    CHECK_REFUSED(h.add(m, "b", inputs, &index, parent, outputs), VELO_ERR_ARGUMENT, argument);
   };
   refused({from(a), from(a + 1)}, -1, {64}, "region.inputs[1].region");  // itself
   refused({from(-2)}, -1, {64}, "region.inputs[0].region");
   refused({from(a, 2)}, -1, {64}, "region.inputs[0].output");
   refused({from(a, -1)}, -1, {64}, "region.inputs[0].output");
   refused({}, 7, {64}, "region.parent");
-  CHECK(h.add(m, "b", {from_host(&x), from_host(nullptr)}, &index, -1, {64}) == VELO_ERR_NULL);
-  CHECK(std::string(last_failure().argument) == "region.inputs[1].memory");
+  CHECK_REFUSED(h.add(m, "b", {from_host(&x), from_host(nullptr)}, &index, -1, {64}), VELO_ERR_NULL,
+                "region.inputs[1].memory");
   refused({}, -1, {64, 0}, "region.output_bytes[1]");
   velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
-  CHECK(velo_recompute_add(h, &region, nullptr, &index) == VELO_ERR_NULL);
-  CHECK(std::string(last_failure().argument) == "region.name");
+  CHECK_REFUSED(velo_recompute_add(h, &region, nullptr, &index), VELO_ERR_NULL, "region.name");
   region.name = "b";
-  CHECK(velo_recompute_add(h, &region, nullptr, &index) == VELO_ERR_NULL);
-  CHECK(std::string(last_failure().argument) == "region.restore");
+  CHECK_REFUSED(velo_recompute_add(h, &region, nullptr, &index), VELO_ERR_NULL, "region.restore");
   region.restore = &host::restore;
   region.input_count = 1;
   CHECK(velo_recompute_add(h, &region, nullptr, &index) == VELO_ERR_NULL);
@@ -387,6 +383,5 @@ TEST_CASE("regions that make no sense are refused by the field") {
   CHECK(velo_recompute_create(&desc, &none) == VELO_ERR_NULL);
   velo_allocator half = VELO_ALLOCATOR_INIT;
   desc.allocator = &half;
-  CHECK(velo_recompute_create(&desc, &none) == VELO_ERR_NULL);
-  CHECK(std::string(last_failure().argument) == "desc.allocator.allocate");
+  CHECK_REFUSED(velo_recompute_create(&desc, &none), VELO_ERR_NULL, "desc.allocator.allocate");
 }

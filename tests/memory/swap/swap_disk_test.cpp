@@ -134,10 +134,9 @@ TEST_CASE("a folder that is a link, no folder, or not there is refused by name")
     for (const std::string& list : {bad, folder.path() + ":" + bad}) {
       const velo_swap_desc desc = disk_desc(list);
       velo_swap none = nullptr;
-      CHECK(velo_swap_create(context, &desc, &none) == VELO_ERR_IO);
-      CHECK(last_argument() == "desc.directories");
-      CHECK(last_failure().got == bad);
-      CHECK(last_failure().cause[0] != 0);
+      CHECK_REFUSED(velo_swap_create(context, &desc, &none), VELO_ERR_IO, "desc.directories");
+      CHECK(last_record().got == bad);
+      CHECK(last_record().cause[0] != 0);
       CHECK(none == nullptr);
       CHECK(files_in(folder.path()).empty());
     }
@@ -168,7 +167,7 @@ TEST_CASE("where the kernel refuses rings, threads read and write, and it says s
       if (velo_context_stream(context, &stream) != VELO_OK) return 2;
       const velo_status made = velo_swap_create(context, &desc, &swap);
       if (engine == VELO_SWAP_ENGINE_URING) {
-        const velo_error_info why = last_failure();
+        const call_record why = last_record();
         return made == VELO_ERR_UNSUPPORTED && has(why.argument, "desc.engine") &&
                        has(why.cause, "Operation not permitted")
                    ? 42

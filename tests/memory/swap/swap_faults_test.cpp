@@ -61,10 +61,9 @@ TEST_CASE("a write that fails leaves the object in memory, at every page of it")
       disk().number = EIO;
       CHECK(w.try_out(w.id) == VELO_ERR_IO);
       CHECK(disk().struck == 1);
-      CHECK(last_argument() == "object 1");
-      CHECK(std::string(last_failure().expected).find("written") != std::string::npos);
-      CHECK(std::string(last_failure().cause) ==
-            std::strerror(engine == VELO_SWAP_ENGINE_THREADS ? EIO : EBADF));
+      CHECK(last_record().argument == "object 1");
+      CHECK(last_record().expected.find("written") != std::string::npos);
+      CHECK(last_record().cause == std::strerror(engine == VELO_SWAP_ENGINE_THREADS ? EIO : EBADF));
       CHECK(w.state(w.id) == VELO_SWAP_RESIDENT);
       CHECK(w.intact());
       CHECK(w.stats().bytes_stored == 0);
@@ -89,7 +88,7 @@ TEST_CASE("a read that fails leaves the object in the tier, at every page of it"
       disk().number = EIO;
       CHECK(w.try_in(w.id) == VELO_ERR_IO);
       CHECK(disk().struck == 1);
-      CHECK(std::string(last_failure().expected).find("read") != std::string::npos);
+      CHECK(last_record().expected.find("read") != std::string::npos);
       CHECK(w.state(w.id) == VELO_SWAP_OUT);
       CHECK(w.stats().bytes_held == object_bytes);
       CHECK(velo_swap_out(w.swap, w.id, w.stream, nullptr) == VELO_ERR_IO);  // not in memory
@@ -124,7 +123,7 @@ TEST_CASE("a read at whose end nothing comes is no success") {
       if (!writes) w.out(w.id);
       disk() = {fault::nothing, writes, 2, true};
       CHECK((writes ? w.try_out(w.id) : w.try_in(w.id)) == VELO_ERR_IO);
-      CHECK(std::string(last_failure().cause) == "the end of the file");
+      CHECK(last_record().cause == "the end of the file");
       disk() = {};
       if (writes) w.out(w.id);
       w.wipe();
@@ -153,9 +152,9 @@ TEST_CASE("a full disk is found before anything is written, and room is used whe
   disk_world w(disk_desc(folder.path()));
   disk().no_space = ENOSPC;
   CHECK(w.try_out(w.id) == VELO_ERR_IO);
-  CHECK(std::string(last_failure().got) == "no space");
-  CHECK(std::string(last_failure().cause) == std::strerror(ENOSPC));
-  CHECK(std::string(last_failure().expected).find(folder.path()) != std::string::npos);
+  CHECK(last_record().got == "no space");
+  CHECK(last_record().cause == std::strerror(ENOSPC));
+  CHECK(last_record().expected.find(folder.path()) != std::string::npos);
   CHECK(w.state(w.id) == VELO_SWAP_RESIDENT);
   CHECK(w.stats().bytes_stored == 0);
   disk().no_space = 0;
@@ -203,11 +202,11 @@ TEST_CASE("a page that was changed on disk is named, and the object never comes 
     };
     damage();
     CHECK(w.try_in(id) == VELO_ERR_IO);
-    const velo_error_info why = last_failure();
-    CHECK(std::string(why.argument) == "object 1");
-    CHECK(std::string(why.expected).find("page 2") == 0);
-    CHECK(std::string(why.expected).find(folder.path()) != std::string::npos);
-    CHECK(std::string(why.got) == "a damaged page");
+    const call_record why = last_record();
+    CHECK(why.argument == "object 1");
+    CHECK(why.expected.find("page 2") == 0);
+    CHECK(why.expected.find(folder.path()) != std::string::npos);
+    CHECK(why.got == "a damaged page");
     CHECK(w.state(id) == VELO_SWAP_OUT);
     damage();  // repaired
     w.in(id);
@@ -247,8 +246,8 @@ TEST_CASE(
   queue.open();
   REQUIRE(velo_event_synchronize(end, -1) == VELO_OK);  // it passes all the same
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
-  CHECK(std::string(last_failure().function) == "velo_swap_in");
-  CHECK(last_argument() == "object 1");
+  CHECK(last_record().function == "velo_swap_in");
+  CHECK(last_record().argument == "object 1");
   CHECK_FALSE(ran);
 }
 
@@ -305,8 +304,8 @@ TEST_CASE("an update whose write fails says where, and every page is old or new"
             static_cast<unsigned char*>(slices[0])[i] ^= 255;
           return 0;
         };
-        CHECK(velo_swap_update(w.swap, &w.id, 1, 8, flip, nullptr) == VELO_ERR_IO);
-        CHECK(last_argument() == "object 1, slice " + std::to_string(page));
+        CHECK_REFUSED(velo_swap_update(w.swap, &w.id, 1, 8, flip, nullptr), VELO_ERR_IO,
+                      "object 1, slice " + std::to_string(page));
         CHECK(w.state(w.id) == VELO_SWAP_OUT);
         w.in(w.id);
         const std::vector<unsigned char> before = pattern(object_bytes, 3);

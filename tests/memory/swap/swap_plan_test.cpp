@@ -321,9 +321,9 @@ TEST_CASE(
   s.solve(s.options(250, 100));
   velo_swap_options o = s.options(249, 100);
   CHECK(velo_plan_solve_swaps(s.plan, &o) == VELO_ERR_ARGUMENT);
-  const velo_error_info why = velo::testing::last_failure();
-  CHECK(std::string(why.argument) == "options.budget");
-  CHECK(std::string(why.expected) == "at least 250 bytes, needed at once at time 29");
+  const velo::testing::call_record why = velo::testing::last_record();
+  CHECK(why.argument == "options.budget");
+  CHECK(why.expected == "at least 250 bytes, needed at once at time 29");
   velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
   REQUIRE(velo_plan_get_swap_stats(s.plan, &stats) == VELO_OK);
   CHECK(stats.solved == 1);
@@ -407,7 +407,7 @@ TEST_CASE("swap options that make no sense are named") {
     velo_swap_options o = s.options(100, 100);
     change(o);
     REQUIRE(velo_plan_solve_swaps(s.plan, &o) == VELO_ERR_ARGUMENT);
-    return std::string(velo::testing::last_failure().argument);
+    return velo::testing::last_record().argument;
   };
   CHECK(refused([](auto& o) { o.policy = 3; }) == "options.policy");
   CHECK(refused([](auto& o) { o.budget = 0; }) == "options.budget");

@@ -297,7 +297,7 @@ TEST_CASE("a transfer that fails names its buffer, ends the step alone, and is f
           status = velo_swap_begin_stage(w.swap, nullptr);
         if (status == VELO_OK) status = velo_stream_synchronize(queue);
         CHECK(status == VELO_ERR_IO);
-        CHECK(last_argument().rfind("buffer ", 0) == 0);
+        CHECK(last_record().argument.rfind("buffer ", 0) == 0);
         REQUIRE(velo_swap_end_step(w.swap) == VELO_OK);
         disk() = disk_calls{};
         velo_stream_clear(queue);
@@ -351,8 +351,8 @@ TEST_CASE("what makes no sense is refused by name, and changes nothing") {
   const live_pool pool;
   velo_swap_desc desc = host_desc();
   const swap_world bare(desc);
-  CHECK(velo_swap_begin_step(bare.swap, r.of.plan, nullptr, bare.stream) == VELO_ERR_STATE);
-  CHECK(last_argument() == "memory");
+  CHECK_REFUSED(velo_swap_begin_step(bare.swap, r.of.plan, nullptr, bare.stream), VELO_ERR_STATE,
+                "memory");
   desc.memory = pool;
   const swap_world w(desc);
   void* memory = &memory;
@@ -369,7 +369,7 @@ TEST_CASE("what makes no sense is refused by name, and changes nothing") {
   o.budget = 64;
   REQUIRE(velo_plan_solve_swaps(other, &o) == VELO_OK);
   CHECK(velo_swap_begin_step(w.swap, other, nullptr, w.stream) == VELO_ERR_STATE);
-  CHECK(std::string(last_failure().got) == "swaps without places");
+  CHECK(last_record().got == "swaps without places");
   velo_plan_stay stay = VELO_PLAN_STAY_INIT;
   REQUIRE(velo_plan_get_stay(other, 0, &stay) == VELO_OK);
   CHECK((stay.offset == -1 && stay.bytes == 64));
@@ -401,5 +401,5 @@ TEST_CASE("swaps that drop buffers have no places, and say which") {
   o.out_bytes_per_second = o.in_bytes_per_second = 50;
   REQUIRE(velo_plan_solve_swaps(of.plan, &o) == VELO_OK);
   CHECK(velo_plan_place_swaps(of.plan, nullptr) == VELO_ERR_UNSUPPORTED);
-  CHECK(std::string(last_failure().got) == "buffer 0, dropped to be made again");
+  CHECK(last_record().got == "buffer 0, dropped to be made again");
 }

@@ -243,13 +243,12 @@ TEST_CASE("calls that make no sense are refused and change nothing") {
   std::uint64_t id = 77;
   CHECK(velo_swap_add(w.swap, memory.data(), 0, VELO_SWAP_WARM, &id) == VELO_ERR_ARGUMENT);
   CHECK(velo_swap_add(w.swap, memory.data(), 1000, 2, &id) == VELO_ERR_ARGUMENT);
-  CHECK(velo_swap_add(w.swap, nullptr, 1000, VELO_SWAP_WARM, &id) == VELO_ERR_STATE);
-  CHECK(last_argument() == "memory");
+  CHECK_REFUSED(velo_swap_add(w.swap, nullptr, 1000, VELO_SWAP_WARM, &id), VELO_ERR_STATE,
+                "memory");
   CHECK(id == 77);
   id = w.add(memory.data(), 1000);
   CHECK(velo_swap_in(w.swap, id, nullptr, w.stream, nullptr) == VELO_ERR_STATE);
-  CHECK(velo_swap_out(w.swap, id + 1, w.stream, nullptr) == VELO_ERR_ARGUMENT);
-  CHECK(last_argument() == "object");
+  CHECK_REFUSED(velo_swap_out(w.swap, id + 1, w.stream, nullptr), VELO_ERR_ARGUMENT, "object");
   w.out(id);
   CHECK(velo_swap_out(w.swap, id, w.stream, nullptr) == VELO_ERR_STATE);
   CHECK(velo_swap_assign(w.swap, id, -1) == VELO_ERR_ARGUMENT);
@@ -266,7 +265,7 @@ TEST_CASE("a description that makes no sense is refused by its field") {
     velo_swap none = nullptr;
     CHECK(velo_swap_create(context, &desc, &none) == status);
     CHECK(none == nullptr);
-    CHECK(last_argument() == field);
+    CHECK(last_record().argument == field);
   };
   refused([](auto& d) { d.tier = 2; }, VELO_ERR_ARGUMENT, "desc.tier");
   refused([](auto& d) { d.tier = VELO_SWAP_DISK; }, VELO_ERR_NULL, "desc.directories");
@@ -290,8 +289,7 @@ TEST_CASE("no more is out than the limit, and the object that is too much stays"
   const std::uint64_t first = w.add(memory.data(), 100000);
   const std::uint64_t second = w.add(memory.data() + 100000, 100000);
   w.out(first);
-  CHECK(w.try_out(second) == VELO_ERR_MEMORY);
-  CHECK(last_argument() == "object 2");
+  CHECK_REFUSED(w.try_out(second), VELO_ERR_MEMORY, "object 2");
   CHECK(w.state(second) == VELO_SWAP_RESIDENT);
   CHECK(w.stats().failures == 1);
   REQUIRE(velo_swap_drop(w.swap, first, nullptr) == VELO_OK);

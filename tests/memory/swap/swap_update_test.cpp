@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/memory/swap/swaps.hpp"
+#include "tests/tensors.hpp"
 #include "velo/ops_optimizer.h"
 
 using namespace velo::testing;
@@ -25,14 +26,11 @@ struct adam {
       gradient[first + i] = static_cast<float>(
           std::sin(static_cast<double>((first + i) * static_cast<std::uint64_t>(step))));
     const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
-    const auto tensor = [&](void* data, unsigned char code, unsigned char bits) {
-      return velo_tensor{data, {VELO_DEVICE_CPU, 0}, 1, {code, bits, 1}, shape, nullptr, 0};
-    };
-    const velo_tensor g = tensor(gradient.data() + first, VELO_DTYPE_FLOAT, 32);
-    const velo_tensor p = tensor(param.data() + first, VELO_DTYPE_BFLOAT, 16);
-    const velo_tensor w = tensor(master, VELO_DTYPE_FLOAT, 32);
-    const velo_tensor m = tensor(mean, VELO_DTYPE_FLOAT, 32);
-    const velo_tensor v = tensor(variance, VELO_DTYPE_FLOAT, 32);
+    const velo_tensor g = view_of(gradient.data() + first, f32, shape);
+    const velo_tensor p = view_of(param.data() + first, bf16, shape);
+    const velo_tensor w = view_of(master, f32, shape);
+    const velo_tensor m = view_of(mean, f32, shape);
+    const velo_tensor v = view_of(variance, f32, shape);
     velo_apply_fused_adamw_args args = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
     args.grad = &g;
     args.param = &p;
@@ -158,8 +156,8 @@ TEST_CASE("an update that the function ends leaves every object out and the rest
     seen.answer_at = 8;
     seen.answer = 5;
     seen.throws = throws;
-    CHECK(velo_swap_update(w.swap, &id, 1, 16, &see_slice, &seen) == VELO_ERR_FOREIGN);
-    CHECK(last_argument() == "update");
+    CHECK_REFUSED(velo_swap_update(w.swap, &id, 1, 16, &see_slice, &seen), VELO_ERR_FOREIGN,
+                  "update");
     CHECK(seen.offsets.size() == 9);
     CHECK(w.state(id) == VELO_SWAP_OUT);
     w.in(id);
@@ -208,9 +206,9 @@ TEST_CASE("updates that make no sense are refused before anything moves") {
   recorder seen;
   const auto refused = [&](std::vector<std::uint64_t> ids, std::int64_t slices, velo_status status,
                            const char* argument) {
-    CHECK(velo_swap_update(w.swap, ids.data(), static_cast<std::int64_t>(ids.size()), slices,
-                           &see_slice, &seen) == status);
-    CHECK(last_argument() == argument);
+    CHECK_REFUSED(velo_swap_update(w.swap, ids.data(), static_cast<std::int64_t>(ids.size()),
+                                   slices, &see_slice, &seen),
+                  status, argument);
   };
   refused({a}, 0, VELO_ERR_ARGUMENT, "slices");
   refused({}, 1, VELO_ERR_NULL, "objects");
@@ -249,7 +247,7 @@ TEST_CASE("a swap is not destroyed while its update runs") {
   w.out(id);
   const auto destroys = [](void* swap, std::uint64_t, std::uint64_t, void* const*) -> std::int32_t {
     velo_swap_destroy(static_cast<velo_swap>(swap));
-    return last_argument() == "swap" ? 0 : 1;
+    return last_record().argument == "swap" ? 0 : 1;
   };
   CHECK(velo_swap_update(w.swap, &id, 1, 2, destroys, w.swap) == VELO_OK);
   w.in(id);

@@ -15,15 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "capi/live.hpp"
-#include "core/stream/stream.hpp"
+#include "tests/context.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/random.hpp"
+#include "tests/stream_work.hpp"
 
 namespace velo::testing {
-
-inline std::string last_argument() {
-  return last_failure().argument;
-}
 
 // A folder that goes with the test; nothing may be left in it.
 class swap_folder {
@@ -60,9 +57,8 @@ inline std::vector<int> files_in(const std::string& folder) {
 // Bytes that are no others'.
 inline std::vector<unsigned char> pattern(std::uint64_t bytes, std::uint32_t seed) {
   std::vector<unsigned char> made(bytes);
-  std::uint32_t state = seed * 2654435761u + 1;
-  for (unsigned char& byte : made)
-    byte = static_cast<unsigned char>((state = state * 1664525u + 1013904223u) >> 24);
+  cheap_random draw(seed * 2654435761u + 1);
+  for (unsigned char& byte : made) byte = static_cast<unsigned char>(draw() >> 24);
   return made;
 }
 
@@ -176,8 +172,7 @@ inline std::vector<tier_case> tier_cases() {
 class held_queue {
  public:
   explicit held_queue(const live_context& context) : handle_(context.new_stream()) {
-    core::stream& s = core::resolve<core::stream>(handle_, "stream");
-    s.enqueue(s.make<held>(open_));
+    hold(handle_, open_);
   }
   ~held_queue() { open_ = true; }
   held_queue(const held_queue&) = delete;
@@ -186,25 +181,11 @@ class held_queue {
 
   // Work of the stream.
   void then(std::function<void()> function) const {
-    core::stream& s = core::resolve<core::stream>(handle_, "stream");
-    s.enqueue(s.make<calls>(std::move(function)));
+    queue_work(handle_, std::move(function), core::demand::computes);
   }
   void open() { open_ = true; }
 
  private:
-  struct held final : core::work {
-    explicit held(std::atomic<bool>& open) : work(core::demand::waits), open(open) {}
-    void run(core::execution&) override {
-      while (!open) std::this_thread::sleep_for(std::chrono::microseconds(50));
-    }
-    std::atomic<bool>& open;
-  };
-  struct calls final : core::work {
-    explicit calls(std::function<void()> function) : function(std::move(function)) {}
-    void run(core::execution&) override { function(); }
-    std::function<void()> function;
-  };
-
   std::atomic<bool> open_{false};
   velo_stream handle_;
 };

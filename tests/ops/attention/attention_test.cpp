@@ -10,6 +10,7 @@
 
 #include "core/simd/scalar.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -34,9 +35,9 @@ struct elements {
 
   elements(element_type t, std::int64_t count, unsigned seed)
       : type(t), bytes(static_cast<std::size_t>(count) * size(), 0xff) {
+    velo::testing::cheap_random draw(seed);
     for (std::size_t i = 0; seed != 0 && i < bytes.size() / size(); ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      const float value = static_cast<float>(seed >> 16) / 32768.0f - 1.0f;
+      const float value = static_cast<float>(draw() >> 16) / 32768.0f - 1.0f;
       const bf16 half = to_bf16(value);
       std::memcpy(&bytes[i * size()],
                   size() == 2 ? static_cast<const void*>(&half) : static_cast<const void*>(&value),

@@ -3,6 +3,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outputs alone") {
   session s;
@@ -12,7 +13,7 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
   const velo_fusion_attention_args good = t.forward;
   velo_fusion_attention_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_fusion_attention(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_fusion_attention(s.stream(), &a), code, argument);
     CHECK(t.out.bytes() == before);
     a = good;
   };
@@ -126,12 +127,12 @@ TEST_CASE("attention refuses outputs whose rows overlap each other") {
     queries.strides = dq.strides = dk.strides = const_cast<std::int64_t*>(strides);
     velo_fusion_attention_args f = t.forward;
     f.attention_out = &queries;
-    VELO_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_LAYOUT,
-                 "args.attention_out.strides");
+    CHECK_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_LAYOUT,
+                  "args.attention_out.strides");
     velo_fusion_attention_backward_args b = t.backward;
     b.dquery = &dq;
-    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_LAYOUT,
-                 "args.dquery.strides");
+    CHECK_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_LAYOUT,
+                  "args.dquery.strides");
   }
   const std::int64_t same_heads[] = {128, 16, 0, 1};
   for (const auto field :
@@ -152,7 +153,7 @@ TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
   const velo_fusion_attention_backward_args good = t.backward;
   velo_fusion_attention_backward_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_fusion_attention_backward(s.stream(), &a), code, argument);
     CHECK(t.dq.bytes() == before);
     a = good;
   };

@@ -2,6 +2,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -40,9 +41,9 @@ TEST_CASE("add refuses what does not fit, by name") {
   array<bf16> half({4});
   velo_add_args args = VELO_ADD_ARGS_INIT;
   args.a = a.tensor(), args.y = y.tensor(), args.b = b.tensor();
-  VELO_REFUSED(velo_add(s.stream(), &args), VELO_ERR_SHAPE, "args.b.shape");
+  CHECK_REFUSED(velo_add(s.stream(), &args), VELO_ERR_SHAPE, "args.b.shape");
   args.b = half.tensor();
-  VELO_REFUSED(velo_add(s.stream(), &args), VELO_ERR_DTYPE, "args.b.dtype");
+  CHECK_REFUSED(velo_add(s.stream(), &args), VELO_ERR_DTYPE, "args.b.dtype");
   args.b = args.a, args.y = half.tensor();
-  VELO_REFUSED(velo_add(s.stream(), &args), VELO_ERR_DTYPE, "args.y.dtype");
+  CHECK_REFUSED(velo_add(s.stream(), &args), VELO_ERR_DTYPE, "args.y.dtype");
 }

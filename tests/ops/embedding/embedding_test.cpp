@@ -3,6 +3,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -67,15 +68,15 @@ TEST_CASE("embedding refuses an index out of range before it writes anything") {
   f.ids = ids.tensor(), f.table = table.tensor(), f.y = y.tensor();
   velo_embedding_backward_args b = VELO_EMBEDDING_BACKWARD_ARGS_INIT;
   b.ids = ids.tensor(), b.dy = table.tensor(), b.dtable = dtable.tensor(), b.rows = 4;
-  VELO_REFUSED(velo_embedding_backward(s.stream(), &b), VELO_ERR_SHAPE, "args.dy.shape");
+  CHECK_REFUSED(velo_embedding_backward(s.stream(), &b), VELO_ERR_SHAPE, "args.dy.shape");
   b.dy = y.tensor();
   for (const std::int64_t bad : {std::int64_t{4}, std::int64_t{-1}, INT64_MAX, INT64_MIN}) {
     ids[2] = bad;
-    VELO_REFUSED(velo_embedding(s.stream(), &f), VELO_ERR_ARGUMENT, "args.ids");
-    VELO_REFUSED(velo_embedding_backward(s.stream(), &b), VELO_ERR_ARGUMENT, "args.ids");
+    CHECK_REFUSED(velo_embedding(s.stream(), &f), VELO_ERR_ARGUMENT, "args.ids");
+    CHECK_REFUSED(velo_embedding_backward(s.stream(), &b), VELO_ERR_ARGUMENT, "args.ids");
   }
   CHECK(y.bytes() == y_before);
   CHECK(dtable.bytes() == dtable_before);
   f.ids = table.tensor();
-  VELO_REFUSED(velo_embedding(s.stream(), &f), VELO_ERR_DTYPE, "args.ids.dtype");
+  CHECK_REFUSED(velo_embedding(s.stream(), &f), VELO_ERR_DTYPE, "args.ids.dtype");
 }

@@ -70,9 +70,7 @@ class huge_call {
     }
     if (empty) REQUIRE(seconds <= 1e-3);
     if (status != VELO_OK) {
-      velo_error_info info = VELO_ERROR_INFO_INIT;
-      velo_last_error(&info);
-      REQUIRE(std::string(info.argument).rfind("args.", 0) == 0);
+      REQUIRE(last_record().argument.rfind("args.", 0) == 0);
       REQUIRE(call_.result() == before);
     }
     require_shapes(s, status);

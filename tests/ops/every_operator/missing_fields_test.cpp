@@ -26,10 +26,9 @@ std::vector<int> given_pointers(const example_call& call) {
 // A refusal names a field or, in a call by name, the named value.
 void require_named(velo_status status) {
   if (status == VELO_OK) return;
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  if (std::string(info.argument).rfind("args.", 0) == 0) return;
-  INFO("status " << status << " names \"" << info.argument << "\"");
+  const std::string argument = last_record().argument;
+  if (argument.rfind("args.", 0) == 0) return;
+  INFO("status " << status << " names \"" << argument << "\"");
   FAIL("no argument is named");
 }
 

@@ -16,6 +16,7 @@
 
 using namespace velo;
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -132,9 +133,7 @@ std::string last_sentence() {
 }
 
 bool names_argument() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  velo_last_error(&info);
-  return std::string(info.argument).rfind("args", 0) == 0;
+  return last_record().argument.rfind("args", 0) == 0;
 }
 
 void require_right(example_call& base, const placed_call& placed) {

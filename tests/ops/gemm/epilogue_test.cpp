@@ -12,6 +12,7 @@
 #include "ops/gemm/pack/panel_matrix.hpp"
 #include "tests/ops/isas.hpp"
 #include "tests/ops/one_by_one.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -37,9 +38,9 @@ class lines {
 template <class T>
 std::vector<T> drawn(std::int64_t count, int seed, float scale) {
   std::vector<T> all(static_cast<std::size_t>(count));
-  auto state = static_cast<std::uint32_t>(seed) * 2654435761u + 1;
+  velo::testing::cheap_random draw(static_cast<std::uint32_t>(seed) * 2654435761u + 1);
   for (T& one : all) {
-    state = state * 1664525u + 1013904223u;
+    const std::uint32_t state = draw();
     velo::simd::assign(one, (static_cast<double>(state >> 8) / (1 << 23) - 1) * scale);
   }
   return all;

@@ -11,6 +11,7 @@
 #include "ops/gemm/overlapped_copy.hpp"
 #include "tests/ops/isas.hpp"
 #include "tests/ops/one_by_one.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -75,9 +76,9 @@ struct product {
   }
   static std::vector<T> drawn(std::int64_t count) {
     std::vector<T> all(static_cast<std::size_t>(count));
-    std::uint32_t state = 1;
+    velo::testing::cheap_random draw(1);
     for (T& one : all) {
-      state = state * 1664525u + 1013904223u;
+      const std::uint32_t state = draw();
       velo::simd::assign(one, static_cast<double>(state >> 8) / (1 << 23) - 1);
     }
     return all;

@@ -10,6 +10,7 @@
 
 #include "core/simd/scalar.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -31,9 +32,9 @@ struct values {
       : columns(columns_), exact(static_cast<std::size_t>(rows * columns_)) {
     const std::size_t bytes = type == element_type::bf16 ? 2 : 4;
     stored.resize(exact.size() * bytes);
+    velo::testing::cheap_random draw(seed);
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      seed = seed * 1664525u + 1013904223u;
-      const bf16 half = to_bf16(static_cast<float>(seed >> 16) / 32768.0f - 1.0f);
+      const bf16 half = to_bf16(static_cast<float>(draw() >> 16) / 32768.0f - 1.0f);
       exact[i] = to_float(half);
       std::memcpy(&stored[i * bytes],
                   bytes == 2 ? static_cast<const void*>(&half) : static_cast<void*>(&exact[i]),

@@ -6,6 +6,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -205,7 +206,7 @@ TEST_CASE("matmul folds the leading dimensions of a") {
   args.a = &view, args.c = &out;
   VELO_RUN(velo_matmul(s.stream(), &args));
   view.strides = jump;
-  VELO_REFUSED(velo_matmul(s.stream(), &args), VELO_ERR_LAYOUT, "args.a.strides");
+  CHECK_REFUSED(velo_matmul(s.stream(), &args), VELO_ERR_LAYOUT, "args.a.strides");
 }
 
 TEST_CASE(
@@ -274,7 +275,7 @@ TEST_CASE("every kernel of matmul serves what velo_op_explain says it serves") {
   args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor();
   VELO_RUN(velo_matmul(s.stream(), &args));
   session forced(1, "{\"kernel.matmul\": \"amx\"}");
-  VELO_REFUSED(velo_matmul(forced.stream(), &args), VELO_ERR_UNSUPPORTED, "args");
+  CHECK_REFUSED(velo_matmul(forced.stream(), &args), VELO_ERR_UNSUPPORTED, "args");
 }
 
 TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
@@ -298,7 +299,7 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   good.a = a.tensor(), good.b = b.tensor(), good.c = c.tensor();
   velo_matmul_args args = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_matmul(s.stream(), &args), code, argument);
+    CHECK_REFUSED(velo_matmul(s.stream(), &args), code, argument);
     CHECK(c.bytes() == before);
     args = good;
   };
@@ -348,7 +349,7 @@ TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
   good.total_input = x.tensor(), good.grad_output = dy.tensor(), good.grad = grad.tensor();
   velo_matmul_add_fp32_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_matmul_add_fp32(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_matmul_add_fp32(s.stream(), &a), code, argument);
     a = good;
   };
   a.grad = nullptr, refused(VELO_ERR_NULL, "args.grad");
@@ -363,32 +364,33 @@ TEST_CASE("packs are made, updated and refused as their header says") {
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = 8, desc.n = 6;
   weight w;
-  VELO_REFUSED(velo_pack_create(nullptr, &desc, &w.pack), VELO_ERR_NULL, "context");
-  VELO_REFUSED(velo_pack_create(s.context(), &desc, nullptr), VELO_ERR_NULL, "pack");
+  CHECK_REFUSED(velo_pack_create(nullptr, &desc, &w.pack), VELO_ERR_NULL, "context");
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, nullptr), VELO_ERR_NULL, "pack");
   desc.k = -1;
-  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_SHAPE, "desc.k");
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_SHAPE, "desc.k");
   desc.k = 8, desc.dtype = dtype_of<double>();
-  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_DTYPE, "desc.dtype");
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_DTYPE, "desc.dtype");
   desc.dtype = dtype_of<float>(), desc.transpose = 3;
-  VELO_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_ARGUMENT, "desc.transpose");
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_ARGUMENT, "desc.transpose");
   desc.transpose = 1;
   VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
 
   array<float> right({6, 8}), wrong({8, 6});
   array<bf16> half({6, 8});
   VELO_RUN(velo_pack_update(s.stream(), w.pack, right.tensor()));
-  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, wrong.tensor()), VELO_ERR_SHAPE,
-               "weight.shape");
-  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, half.tensor()), VELO_ERR_DTYPE, "weight.dtype");
-  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, nullptr), VELO_ERR_NULL, "weight");
-  VELO_REFUSED(velo_pack_update(stranger.stream(), w.pack, right.tensor()), VELO_ERR_ARGUMENT,
-               "stream");
+  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, wrong.tensor()), VELO_ERR_SHAPE,
+                "weight.shape");
+  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, half.tensor()), VELO_ERR_DTYPE,
+                "weight.dtype");
+  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, nullptr), VELO_ERR_NULL, "weight");
+  CHECK_REFUSED(velo_pack_update(stranger.stream(), w.pack, right.tensor()), VELO_ERR_ARGUMENT,
+                "stream");
   velo_tensor odd = *right.tensor();
   const std::int64_t strides[] = {16, 2};
   odd.strides = strides;
-  VELO_REFUSED(velo_pack_update(s.stream(), w.pack, &odd), VELO_ERR_LAYOUT, "weight.strides");
+  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, &odd), VELO_ERR_LAYOUT, "weight.strides");
   const velo_pack gone = w.pack;
   velo_pack_destroy(w.pack);
   w.pack = nullptr;
-  VELO_REFUSED(velo_pack_update(s.stream(), gone, right.tensor()), VELO_ERR_HANDLE, "pack");
+  CHECK_REFUSED(velo_pack_update(s.stream(), gone, right.tensor()), VELO_ERR_HANDLE, "pack");
 }

@@ -2,6 +2,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -172,7 +173,7 @@ TEST_CASE("rms_norm refuses what does not fit, by name, and leaves outputs alone
   good.x = x.tensor(), good.gamma = gamma.tensor(), good.y = y.tensor(), good.rstd = rstd.tensor();
   velo_rms_norm_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_rms_norm(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_rms_norm(s.stream(), &a), code, argument);
     CHECK(y.bytes() == before);
     a = good;
   };
@@ -203,8 +204,8 @@ TEST_CASE("rms_norm refuses what does not fit, by name, and leaves outputs alone
   const std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   odd = *x.tensor(), odd.shape = huge, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
   odd = *y.tensor(), odd.byte_offset = 4, a.x = &odd, refused(VELO_ERR_OVERLAP, "args.y");
-  VELO_REFUSED(velo_rms_norm(nullptr, &a), VELO_ERR_NULL, "stream");
-  VELO_REFUSED(velo_rms_norm(s.stream(), nullptr), VELO_ERR_NULL, "args");
+  CHECK_REFUSED(velo_rms_norm(nullptr, &a), VELO_ERR_NULL, "stream");
+  CHECK_REFUSED(velo_rms_norm(s.stream(), nullptr), VELO_ERR_NULL, "args");
 }
 
 TEST_CASE("rms_norm works in place") {

@@ -5,6 +5,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -99,7 +100,7 @@ TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes not
   good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
   velo_apply_fused_adamw_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
     CHECK(p.bytes() == before);
     a = good;
   };
@@ -179,7 +180,7 @@ TEST_CASE("apply_fused_adamw refuses a step below 1 in a tensor, and changes not
   good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
   velo_apply_fused_adamw_args a = good;
   const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
+    CHECK_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
     CHECK(p.bytes() == before);
     a = good;
   };

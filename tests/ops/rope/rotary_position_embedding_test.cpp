@@ -3,6 +3,7 @@
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
+using velo::simd::bf16;
 
 namespace {
 
@@ -152,7 +153,7 @@ TEST_CASE("rotary_position_embedding refuses what does not fit, by name") {
   good.x = x.tensor(), good.cos = cos.tensor(), good.sin = cos.tensor(), good.y = x.tensor();
   const auto refused = [&](velo_rotary_position_embedding_args f, velo_status code,
                            const char* argument) {
-    VELO_REFUSED(velo_rotary_position_embedding(s.stream(), &f), code, argument);
+    CHECK_REFUSED(velo_rotary_position_embedding(s.stream(), &f), code, argument);
   };
   auto f = good;
   f.cos = odd.tensor(), refused(f, VELO_ERR_SHAPE, "args.cos.shape");

@@ -9,7 +9,10 @@
 #include <sstream>
 
 #include "sched/schedule/csv.hpp"
+#include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
+
+using velo::testing::random_source32;
 
 using namespace velo;
 
@@ -39,7 +42,7 @@ std::string joined(const fields& rows) {
 
 // One change: swaps two actions of a rank, drops one, repeats one, moves one to any place, or gives
 // one another stage or micro-batch. Returns its name.
-std::string mutate(fields& rows, std::mt19937& random) {
+std::string mutate(fields& rows, random_source32& random) {
   const auto below = [&](std::size_t n) {
     return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
   };
@@ -192,7 +195,7 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
                               {VELO_SCHEDULE_DUALPIPEV, {3, 6}},
                               {VELO_SCHEDULE_DUALPIPE, {2, 4}},
                               {VELO_SCHEDULE_DUALPIPE, {4, 8}}};
-  std::mt19937 random(25);
+  random_source32 random(25);
   int accepted = 0, refused = 0;
   for (const subject& one : subjects) {
     const sched::schedule whole = testing::made(one.kind, one.of);

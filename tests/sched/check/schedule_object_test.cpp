@@ -1,9 +1,11 @@
 // Schedules and timelines through their C entries: what they take, give and refuse.
 #include <cmath>
 
+#include "tests/record.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
+using testing::last_record;
 
 namespace {
 
@@ -24,12 +26,6 @@ class schedule {
 
 velo_status read(velo_schedule to, const std::string& text) {
   return velo_schedule_read(to, VELO_SCHEDULE_CSV, text.data(), text.size());
-}
-
-std::string last_argument() {
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&info) == VELO_OK);
-  return info.argument;
 }
 
 }  // namespace
@@ -55,8 +51,7 @@ TEST_CASE("a text that is refused leaves the schedule and its verdict") {
   const schedule order(VELO_SCHEDULE_1F1B, {2, 2});
   std::int64_t count = -1;
   REQUIRE(velo_schedule_check(order, &count) == VELO_OK);
-  CHECK(read(order, "0F0,nonsense\n") == VELO_ERR_ARGUMENT);
-  CHECK(last_argument() == "text, line 1, column 5");
+  CHECK_REFUSED(read(order, "0F0,nonsense\n"), VELO_ERR_ARGUMENT, "text, line 1, column 5");
   velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
   REQUIRE(velo_schedule_get_info(order, &info) == VELO_OK);
   CHECK(info.kind == VELO_SCHEDULE_1F1B);
@@ -96,7 +91,7 @@ TEST_CASE("descriptions and costs that make no sense are refused by name") {
     velo_schedule none = nullptr;
     CHECK(velo_schedule_create(&desc, &none) == VELO_ERR_ARGUMENT);
     CHECK(none == nullptr);
-    return last_argument();
+    return last_record().argument;
   };
   CHECK(refused(testing::desc_of(99, {2, 2})) == "desc.kind");
   CHECK(refused(testing::desc_of(-1, {2, 2})) == "desc.kind");
@@ -113,12 +108,10 @@ TEST_CASE("descriptions and costs that make no sense are refused by name") {
     velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
     costs.weight = cost;
     velo_timeline none = nullptr;
-    CHECK(velo_schedule_simulate(order, &costs, &none) == VELO_ERR_ARGUMENT);
-    CHECK(last_argument() == "costs.weight");
+    CHECK_REFUSED(velo_schedule_simulate(order, &costs, &none), VELO_ERR_ARGUMENT, "costs.weight");
     costs = VELO_SCHEDULE_COSTS_INIT;
     costs.fused = cost == -1 ? -0.5 : cost;
-    CHECK(velo_schedule_simulate(order, &costs, &none) == VELO_ERR_ARGUMENT);
-    CHECK(last_argument() == "costs.fused");
+    CHECK_REFUSED(velo_schedule_simulate(order, &costs, &none), VELO_ERR_ARGUMENT, "costs.fused");
     CHECK(none == nullptr);
   }
 }

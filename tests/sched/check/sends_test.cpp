@@ -11,7 +11,10 @@
 #include "sched/schedule/csv.hpp"
 #include "sched/simulate/lower.hpp"
 #include "tests/core/fails.hpp"
+#include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
+
+using velo::testing::random_source32;
 
 using namespace velo;
 
@@ -415,7 +418,7 @@ bool in_turn(const sched::schedule& pipeline, const rows& all) {
   return ways[0] == ways[1];
 }
 
-void mutate(rows& all, std::mt19937& random) {
+void mutate(rows& all, random_source32& random) {
   const auto below = [&](std::size_t most) {
     return std::uniform_int_distribution<std::size_t>(0, most - 1)(random);
   };
@@ -455,12 +458,12 @@ TEST_CASE("the validator says what trying all interleavings says") {
           sound.push_back(sched::lower(order));
       });
   REQUIRE(sound.size() > 50);
-  std::mt19937 random(14);
+  random_source32 random(14);
   int bad = 0, codes[VELO_VIOLATION_UNSHARD + 1] = {};
   for (int i = 0; i < most; ++i) {
-    const sched::schedule& from = sound[random() % sound.size()];
+    const sched::schedule& from = sound[random.below(sound.size())];
     rows all = rows_of(from);
-    for (auto changes = random() % 3; changes-- > 0;) mutate(all, random);
+    for (auto changes = random.below(3); changes-- > 0;) mutate(all, random);
     const sched::schedule changed = with_rows(from, all);
     const auto found = sched::check(changed);
     for (const sched::violation& v : found) ++codes[v.code];

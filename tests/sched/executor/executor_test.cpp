@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "tests/sched/executor/team.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -92,11 +93,10 @@ TEST_CASE("why a function failed in a call of velo's is told, and nothing that f
   for (const velo_status returned : {velo_status{VELO_ERR_ARGUMENT}, velo_status{-7}}) {
     all.models[0].before = [=](const velo_executor_call&) { return returned; };
     REQUIRE(velo_executor_run(stream, all.executors[0]) == VELO_ERR_FOREIGN);
-    velo_error_info record = VELO_ERROR_INFO_INIT;
-    REQUIRE(velo_last_error(&record) == VELO_OK);
-    CHECK(std::string(record.got) ==
+    const call_record record = last_record();
+    CHECK(record.got ==
           (returned == -7 ? "-7 from 0F0 of rank 0" : "VELO_ERR_ARGUMENT (4) from 0F0 of rank 0"));
-    CHECK(std::string(record.cause).empty());
+    CHECK(record.cause.empty());
   }
 }
 
@@ -223,7 +223,7 @@ TEST_CASE("outputs that cannot cross, or are miscounted, are refused by name") {
                   whole.data = values;
                   whole.device.type = VELO_DEVICE_CPU;
                   whole.ndim = 2;
-                  whole.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+                  whole.dtype = f32;
                   whole.shape = shape;
                   static_cast<odd_outputs*>(user)->change(*call, whole);
                   return VELO_OK;

@@ -65,11 +65,10 @@ TEST_CASE("a link that fails by itself is not told by a failure from before") {
 
   REQUIRE(velo_config_set(context, "threads", "many") == VELO_ERR_ARGUMENT);
   CHECK(velo_executor_run(stream, executor) == VELO_ERR_FOREIGN);
-  velo_error_info record = VELO_ERROR_INFO_INIT;
-  REQUIRE(velo_last_error(&record) == VELO_OK);
-  CHECK(std::string(record.argument) == "link.receive");
-  CHECK(std::string(record.got) == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
-  CHECK(std::string(record.cause).empty());
+  const call_record info = last_record();
+  CHECK(info.argument == "link.receive");
+  CHECK(info.got == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
+  CHECK(info.cause.empty());
 
   velo_executor_destroy(executor);
   velo_schedule_destroy(schedule);

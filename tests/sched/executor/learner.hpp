@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -62,7 +63,7 @@ struct learner {
     made.data = of.data();
     made.device.type = VELO_DEVICE_CPU;
     made.ndim = 1;
-    made.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+    made.dtype = f32;
     made.shape = shape;
     return made;
   }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <vector>
 
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -46,7 +47,7 @@ struct rank_model {
       outputs[i].data = values.back().data();
       outputs[i].device.type = VELO_DEVICE_CPU;
       outputs[i].ndim = 2;
-      outputs[i].dtype = {VELO_DTYPE_FLOAT, 32, 1};
+      outputs[i].dtype = f32;
       outputs[i].shape = shape;
     }
     const bool leaves = forward ? (stage + 1) % chain != 0 : stage % chain != 0;

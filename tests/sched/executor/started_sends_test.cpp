@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/sched/executor/team.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -225,7 +226,7 @@ TEST_CASE("what queued work reads is given back behind it") {
   all.data = x.data();
   all.device.type = VELO_DEVICE_CPU;
   all.ndim = 1;
-  all.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  all.dtype = f32;
   all.shape = &count;
   velo_add_args sum = VELO_ADD_ARGS_INIT;
   sum.a = sum.b = &all;

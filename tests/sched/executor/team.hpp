@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/record.hpp"
 #include "tests/sched/executor/rank_model.hpp"
 #include "tests/sched/schedules.hpp"
 
@@ -114,9 +115,7 @@ class team {
         else
           velo_context_stream(contexts[rank], &stream);
         status[rank] = work(stream, executors[rank]);
-        velo_error_info known = VELO_ERROR_INFO_INIT;
-        velo_last_error(&known);
-        culprits[rank] = known.rank;
+        culprits[rank] = last_record().rank;
         errors[rank] = last_error();
         if (queued) velo_stream_destroy(stream);
       });

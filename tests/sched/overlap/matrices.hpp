@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "comm/dtypes.hpp"
 #include "comm/ranks.hpp"
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
 
 namespace velo::testing {
 
@@ -13,9 +14,9 @@ class matrix {
  public:
   matrix(velo_dtype dtype, std::vector<std::int64_t> shape, int seed = -1)
       : shape_(std::move(shape)), elements_(dtype, count(), 0) {
-    auto state = static_cast<std::uint32_t>(seed) * 2654435761u + 1;
+    cheap_random draw(static_cast<std::uint32_t>(seed) * 2654435761u + 1);
     for (std::int64_t i = 0; seed >= 0 && i < count(); ++i) {
-      state = state * 1664525u + 1013904223u;
+      const std::uint32_t state = draw();
       elements_.set(i, static_cast<double>(state >> 8) / (1 << 23) - 1);
     }
   }

@@ -6,6 +6,7 @@
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
 #include "tests/sched/overlap/matrices.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -23,7 +24,7 @@ class pages {
   }
   ~pages() { munmap(memory_, bytes()); }
   pages(const pages&) = delete;
-  velo_tensor view() const { return {memory_, {VELO_DEVICE_CPU, 0}, 2, f32, shape_, nullptr, 0}; }
+  velo_tensor view() const { return view_of(memory_, f32, shape_, 2); }
 
  private:
   std::size_t bytes() const { return static_cast<std::size_t>(shape_[0] * shape_[1] * 4 + 1); }

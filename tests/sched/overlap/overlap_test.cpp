@@ -5,8 +5,9 @@
 
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
-#include "core/stream/stream.hpp"
 #include "tests/sched/overlap/matrices.hpp"
+#include "tests/stream_work.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -253,7 +254,7 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
   ranks.require([&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
     const std::int64_t size = 5000;
-    const velo_tensor view{sums[at].data(), {VELO_DEVICE_CPU, 0}, 1, f32, &size, nullptr, 0};
+    const velo_tensor view = view_of(sums[at].data(), f32, size);
     velo_reduction mean = VELO_REDUCTION_INIT;
     mean.op = VELO_REDUCE_AVG;
     for (int i = 0; i < rounds; ++i) {
@@ -342,16 +343,8 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
     SECTION(std::string("dropped with its stream, level ") + level) {
       const velo_stream queue = ranks.context(1).new_stream();
       std::atomic<bool> go{false};
-      struct fails final : velo::core::work {
-        explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
-        void run(velo::core::execution&) override {
-          while (!go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-          velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
-        }
-        std::atomic<bool>& go_;
-      };
-      velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
-      behind.enqueue(behind.make<fails>(go));
+      hold(queue, go);
+      queue_failure(queue);
       REQUIRE(of(all, 1).run_fused(queue, ranks.group(1)) == VELO_OK);
       const std::vector<call_record> failures = ranks.run([&](int rank) {
         if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));

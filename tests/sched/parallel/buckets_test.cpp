@@ -5,13 +5,13 @@
 #include <numeric>
 
 #include "tests/comm/ranks.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo;
 using namespace velo::testing;
 
 namespace {
 
-constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 const std::vector<std::int64_t> slices = {700, 3, 1, 300, 1000, 17, 64, 2000, 5};
 
 std::int64_t total(const std::vector<std::int64_t>& of) {
@@ -278,7 +278,7 @@ TEST_CASE("wrong arguments of buckets are refused by name") {
   const live_context context, other;
   velo_group group = nullptr;
   REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);
-  const auto some = make_elements(f32, 10), whole = make_elements({VELO_DTYPE_INT, 32, 1}, 10);
+  const auto some = make_elements(f32, 10), whole = make_elements(i32, 10);
   const velo_tensor all = some->view(), integers = whole->view();
   const auto refused = [&](const char* argument, velo_stream on, const velo_tensor& gradients,
                            std::vector<std::int64_t> counts, const velo_buckets_desc& desc) {

@@ -1,9 +1,11 @@
 // The search: never longer than what it could have taken, within the cap, and often shorter.
-#include <random>
 
 #include "sched/simulate/lower.hpp"
 #include "tests/core/fails.hpp"
+#include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
+
+using velo::testing::random_source32;
 
 using namespace velo;
 using testing::made;
@@ -34,14 +36,14 @@ double shortest_kind(std::int32_t ranks, std::int32_t microbatches, double cap,
 }  // namespace
 
 TEST_CASE("what is found is never longer than a kind that fits, and often shorter") {
-  std::mt19937 random(3);
+  random_source32 random(3);
   const auto between = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random() % 1000) / 1000;
+    return low + (high - low) * static_cast<double>(random.below(1000)) / 1000;
   };
   int shorter = 0;
   constexpr int cases = 24;
   for (int i = 0; i < cases; ++i) {
-    const auto ranks = static_cast<std::int32_t>(2 + random() % 7);
+    const auto ranks = static_cast<std::int32_t>(2 + random.below(7));
     const auto microbatches = static_cast<std::int32_t>(ranks + random() % (3 * ranks));
     const int least = (ranks + 2) / 3 + 1;
     const double cap = std::floor(between(least, 2 * ranks + 1));

@@ -1,11 +1,13 @@
 // Readers of texts under damaged texts: each is refused by name, or read as a schedule that can be
 // queried, written, and read again. VELO_SCHEDULES_LONG: a hundred times as many.
 #include <cstdlib>
-#include <random>
 
 #include "sched/schedule/csv.hpp"
 #include "sched/schedule/json.hpp"
+#include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
+
+using velo::testing::random_source32;
 
 using namespace velo;
 
@@ -17,25 +19,25 @@ int cases() {
 
 // A text with changes: bytes, numbers, pieces removed, doubled or moved.
 std::string changed(std::string text, const std::vector<std::string>& pieces,
-                    std::mt19937& random) {
-  for (auto changes = random() % 4; changes-- > 0 && !text.empty();) {
-    const std::size_t at = random() % text.size();
-    const std::size_t count = std::min<std::size_t>(random() % 12, text.size() - at);
-    switch (random() % 5) {
+                    random_source32& random) {
+  for (auto changes = random.below(4); changes-- > 0 && !text.empty();) {
+    const std::size_t at = random.below(text.size());
+    const std::size_t count = std::min<std::size_t>(random.below(12), text.size() - at);
+    switch (random.below(5)) {
       case 0:
-        text[at] = static_cast<char>(random() % 256);
+        text[at] = static_cast<char>(random.below(256));
         break;
       case 1:
         text.erase(at, count);
         break;
       case 2:
-        text.insert(random() % text.size(), text.substr(at, count));
+        text.insert(random.below(text.size()), text.substr(at, count));
         break;
       case 3:
-        text.insert(at, pieces[random() % pieces.size()]);
+        text.insert(at, pieces[random.below(pieces.size())]);
         break;
       default:
-        text.replace(at, count, pieces[random() % pieces.size()]);
+        text.replace(at, count, pieces[random.below(pieces.size())]);
     }
   }
   return text;
@@ -45,10 +47,10 @@ std::string changed(std::string text, const std::vector<std::string>& pieces,
 template <class Read, class Write>
 int read_changed(const std::vector<std::string>& texts, const std::vector<std::string>& pieces,
                  Read&& read, Write&& write) {
-  std::mt19937 random(17);
+  random_source32 random(17);
   int taken = 0;
   for (int i = 0; i < cases(); ++i) {
-    const std::string text = changed(texts[random() % texts.size()], pieces, random);
+    const std::string text = changed(texts[random.below(texts.size())], pieces, random);
     try {
       const auto value = read(text);
       ++taken;

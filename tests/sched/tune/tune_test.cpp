@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/comma_locale.hpp"
+#include "tests/random.hpp"
 #include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
@@ -311,10 +312,9 @@ TEST_CASE("what is wrong in a text is named by its place") {
 
 TEST_CASE("texts damaged at random are read or refused, and nothing else") {
   const std::string whole = mixed().text();
-  std::uint32_t state = 17;
+  velo::testing::cheap_random draw(17);
   const auto random = [&](std::size_t below) {
-    state = state * 1664525 + 1013904223;
-    return static_cast<std::size_t>((state >> 8) % below);
+    return static_cast<std::size_t>((draw() >> 8) % below);
   };
   int refused = 0;
   for (int i = 0; i < 2000; ++i) {

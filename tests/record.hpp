@@ -1,0 +1,42 @@
+// The record that a failed call leaves on its thread, as strings, and the check of a refusal.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+
+#include "velo/status.h"
+
+namespace velo::testing {
+
+struct call_record {
+  velo_status code = VELO_OK;
+  std::int32_t rank = -1;
+  std::string function, argument, expected, got, cause;
+};
+
+// The record of the last failure on this thread. It asserts nothing, so any thread may call it.
+inline call_record last_record() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  if (velo_last_error(&info) != VELO_OK) return {};
+  return {info.code, info.rank, info.function, info.argument, info.expected, info.got, info.cause};
+}
+
+// The status of a call, and its record if it failed. Any thread may call it.
+inline call_record record_of(velo_status code) {
+  call_record all;
+  if (code != VELO_OK) all = last_record();
+  all.code = code;
+  return all;
+}
+
+// Checks that a call is refused with this code, and that its record names this argument.
+#define CHECK_REFUSED(call, wanted_code, wanted_argument)                            \
+  do {                                                                               \
+    CHECK((call) == (wanted_code));                                                  \
+    const velo::testing::call_record refused_record_ = velo::testing::last_record(); \
+    CHECK(refused_record_.code == (wanted_code));                                    \
+    CHECK(refused_record_.argument == (wanted_argument));                            \
+  } while (false)
+
+}  // namespace velo::testing
