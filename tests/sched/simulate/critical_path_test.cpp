@@ -19,7 +19,7 @@ namespace {
 std::string text_of(const std::vector<path_step>& path) {
   std::string all;
   for (const path_step& step : path)
-    all += (all.empty() ? "" : " ") + sched::text_of(step.what) + "@" +
+    all += (all.empty() ? "" : " ") + sched::text_of(step.done) + "@" +
            std::to_string(step.when.begin);
   return all;
 }
