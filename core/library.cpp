@@ -1,4 +1,4 @@
-// dlopen and its company, with the loader's messages kept.
+// dlopen, dlsym and dlclose, with the loader's messages kept.
 #include "core/library.hpp"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// A host's allocator as it crosses the boundary, for whoever is told of one.
+// A host's allocator as it crosses the boundary, for every entry that takes one.
 #pragma once
 
 #include "capi/src/boundary.hpp"

@@ -1,4 +1,4 @@
-// The clock that deadlines, waits and measured times are told by.
+// The clock of deadlines, waits and measured times.
 #pragma once
 
 #include <time.h>

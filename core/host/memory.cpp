@@ -49,7 +49,7 @@ void system_deallocate(void*, void* memory, std::uint64_t bytes, const velo_devi
 constexpr velo_allocator system_allocator = {sizeof(velo_allocator), 0, nullptr, system_allocate,
                                              system_deallocate};
 
-// A host's deallocate that throws cannot be told anybody: the memory counts as given back.
+// An exception of a host's deallocate cannot be reported: the memory counts as given back.
 void deallocate(const velo_allocator& to, const void* owner, void* memory,
                 std::uint64_t bytes) noexcept {
   const uncancelled here;

@@ -134,7 +134,7 @@ VELO_INLINE void stream(bf16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), narrow(a));
 }
 
-// Stores around the cache or through it, as the kernel was told.
+// Stores around the cache or through it, as the kernel asks.
 VELO_INLINE __m256i half_precision(vec a) {
   return _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }

@@ -54,7 +54,7 @@ void* lane::serve(void* argument) {
     } catch (...) {
       self.keep_failure(*piece);
     }
-    piece.reset();  // before anybody is told that the work is done
+    piece.reset();  // before anybody is notified that the work is done
     self.finish_piece();
   }
   return nullptr;

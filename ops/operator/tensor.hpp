@@ -28,7 +28,7 @@ core::text dtype_name(velo_dtype type);       // "float32"
 core::text dtype_names(std::uint32_t bits);   // "float32 or bfloat16"
 core::text shape_name(int rank, const std::int64_t* sizes);  // "[2, 3]"
 
-// Of one element; two int4 share a byte, for which `bytes_of` is the one to ask.
+// Bytes of one element; two int4 share a byte, for which `bytes_of` gives the size.
 inline std::int64_t element_bytes(velo_dtype type) {
   return (type.bits + 7) / 8;
 }

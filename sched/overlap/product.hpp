@@ -71,7 +71,7 @@ struct row_source {
   comm::relay* relay = nullptr;  // the matrices may be tensors of its ranks
 };
 
-// Where a sum of products is written: to this rank's rows, and once more for peers.
+// The targets of a sum of products: this rank's rows, and a second output for peers.
 struct sum_target {
   void* c;
   std::int64_t ldc;

@@ -68,7 +68,7 @@ inline void clear(int i) {
   std::memset(tiles.at(i).data, 0, sizeof tiles.at(i).data);
 }
 
-// Of the two halves in a word, in the order of their addresses.
+// One of the two halves of a word, in the order of their addresses.
 inline float half_of(std::uint32_t word, int half) {
   const std::uint32_t bits = half == 0 ? word << 16 : word & 0xffff0000u;
   float value;

@@ -143,7 +143,7 @@ velo_status exchange(velo_stream stream, velo_group group, int rank) {
   return velo_group_exchange(stream, group, both, 2);
 }
 
-// Of one rank: its memory is taken while others would wait, who then cannot go on.
+// With one rank: its memory is taken while others would wait, who then cannot go on.
 velo_status dispatch(world& w) {
   static std::int32_t itself[] = {0, 0, -1, 0};
   const std::int64_t shape[] = {2, 150}, gets[] = {3, 150}, rows[] = {3}, pairs[] = {2, 2};

@@ -11,7 +11,7 @@ namespace comm = velo::comm;
 namespace {
 
 using comm::flow;
-constexpr int notice_tag = 0;  // of the hub
+constexpr int notice_tag = 0;  // of the progress queue
 
 velo_status sum(const rank_over_mpi& by, std::vector<float>& x) {
   const auto size = static_cast<std::int64_t>(x.size());

@@ -1,4 +1,4 @@
-// What the rows of inside.hpp share.
+// Parts that the rows of inside.hpp share.
 #pragma once
 
 #include "tests/faults/inside.hpp"

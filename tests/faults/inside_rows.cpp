@@ -11,7 +11,8 @@
 namespace velo::testing {
 namespace {
 
-// What waits for work of its context as it ends is kept, too, where that work cannot go on.
+// Objects that wait for work of their context as they end are kept, too, where that work cannot
+// go on.
 const std::set<std::string> in_a_turn = {"velo_context", "velo_stream", "velo_swap", "velo_group"};
 
 std::set<std::string> with(std::set<std::string> some, std::initializer_list<const char*> more) {

@@ -122,7 +122,7 @@ velo_status call(const function_info& function, const void* const* a) {
   return entry(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], 0);
 }
 
-// What a function makes is destroyed by the function of its handle's name.
+// Destroys an object by the function of its handle's name.
 void destroy(const parameter_info& made, void* handle) {
   const std::string destroys = sized_structs::pointee(made.type) + "_destroy";
   const function_info* by = velo::capi::find_function(destroys.c_str());

@@ -1,4 +1,4 @@
-/* What the test plugins share: the exported declaration, and kernels to describe. */
+/* Shared by the test plugins: the exported declaration, and kernels to describe. */
 #ifndef VELO_TEST_PLUGIN_H
 #define VELO_TEST_PLUGIN_H
 

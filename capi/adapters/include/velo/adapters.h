@@ -56,7 +56,7 @@ VELO_API velo_status velo_adapters_last_error(char* buffer, uint64_t capacity, u
 VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char* attributes_json,
                                        int32_t* chosen);
 
-/* What the outputs of a bound slot look like for its inputs, both in the order of its `fields`,
+/* Infers the outputs of a bound slot from its inputs, both in the order of its `fields`,
  * which it must have. Of an input only shape and dtype are read; a size below 0 is not known yet,
  * and sizes of outputs that depend on it are -1. outputs: room for capacity. Thread class: no call
  * may bind or free the slot at the same time. Errors: NULL, ARGUMENT (slot, count, capacity), STATE
