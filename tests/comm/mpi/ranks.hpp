@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/every_collective.hpp"
+#include "tests/record.hpp"
 
 namespace velo::testing {
 
