@@ -2,9 +2,9 @@
 // tests whose ranks are threads, on one host or as if on two), and the functions of a host.
 #pragma once
 
-#include "comm/host_ranks.hpp"
-#include "comm/mpi_threads.hpp"
 #include "comm/processes.hpp"
+#include "comm/transport/host/host_ranks.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
 
 namespace velo::testing {
 

@@ -1,7 +1,7 @@
 // The rows of groups: reductions of the host, and a host's own collectives, between two ranks.
 #include <thread>
 
-#include "tests/comm/fake_host.hpp"
+#include "tests/comm/transport/host/fake_host.hpp"
 #include "tests/faults/inside_parts.hpp"
 #include "tests/tensors.hpp"
 

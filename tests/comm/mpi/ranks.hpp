@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "tests/record.hpp"
 
 namespace velo::testing {

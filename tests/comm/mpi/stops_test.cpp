@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "comm/every_call.hpp"
+#include "comm/collective/every_call.hpp"
 #include "comm/lateness.hpp"
 #include "comm/mpi/ranks.hpp"
 #include "tests/tensors.hpp"

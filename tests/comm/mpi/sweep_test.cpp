@@ -1,7 +1,7 @@
 // Over MPI: every collective of every dtype and reduction against plain loops in the order of the
 // group, bit for bit. VELO_SWEEP: of sizes up to 2^20; VELO_SWEEP_HOSTS: a letter for the host that
 // each rank pretends to be of, over and over.
-#include "comm/sweep.hpp"
+#include "comm/collective/sweep.hpp"
 
 #include "comm/mpi/ranks.hpp"
 

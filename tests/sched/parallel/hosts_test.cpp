@@ -3,7 +3,7 @@
 // and collective. Ranks are threads, over MPI by a plugin of the tests.
 #include <numeric>
 
-#include "comm/mpi_threads.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
 #include "tests/sched/overlap/matrices.hpp"
 
 using namespace velo::testing;

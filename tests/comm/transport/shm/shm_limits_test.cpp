@@ -14,7 +14,7 @@
 #include <cstdlib>
 
 #include "comm/board.hpp"
-#include "comm/every_call.hpp"
+#include "comm/collective/every_call.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 

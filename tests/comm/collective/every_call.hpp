@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "comm/board.hpp"
-#include "comm/every_call.hpp"
+#include "comm/collective/every_call.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 

@@ -2,7 +2,7 @@
 // whoever calls; starts in flight; and what becomes of them when their group, or its process, goes.
 #include <cstring>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/processes.hpp"
 #include "tests/tensors.hpp"
 

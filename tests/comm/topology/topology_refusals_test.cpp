@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "comm/topologies.hpp"
+#include "comm/topology/topologies.hpp"
 #include "tests/record.hpp"
 
 using velo::testing::call_record;

@@ -1,6 +1,6 @@
 // Every collective of every dtype and reduction against plain loops, bit for bit: on threads and on
 // processes, one to eight of them. VELO_SWEEP: all numbers of ranks, and sizes up to 2^20.
-#include "comm/sweep.hpp"
+#include "comm/collective/sweep.hpp"
 
 #include "comm/processes.hpp"
 

@@ -13,7 +13,7 @@
 #include <cstring>
 
 #include "comm/board.hpp"
-#include "comm/every_call.hpp"
+#include "comm/collective/every_call.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "comm/topologies.hpp"
+#include "comm/topology/topologies.hpp"
 #include "tests/random.hpp"
 
 using velo::testing::groups;

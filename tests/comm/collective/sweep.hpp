@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <deque>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/ranks.hpp"
 
 namespace velo::testing {

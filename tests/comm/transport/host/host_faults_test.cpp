@@ -4,8 +4,8 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/every_call.hpp"
-#include "comm/host_ranks.hpp"
+#include "comm/collective/every_call.hpp"
+#include "comm/transport/host/host_ranks.hpp"
 
 using namespace velo::testing;
 

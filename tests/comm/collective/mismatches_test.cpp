@@ -3,7 +3,7 @@
 // many are tried.
 #include <cstdlib>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/ranks.hpp"
 #include "tests/random.hpp"
 

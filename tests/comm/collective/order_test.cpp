@@ -1,8 +1,8 @@
 // The order in which groups combine elements, as group.h states it: inside a host by rank, then the
 // hosts, for every size, reduction, collective and placing of the ranks; and how little leaves a
 // host for that.
-#include "comm/mpi_threads.hpp"
-#include "comm/sweep.hpp"
+#include "comm/collective/sweep.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <thread>
 
-#include "comm/host_ranks.hpp"
+#include "comm/transport/host/host_ranks.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;

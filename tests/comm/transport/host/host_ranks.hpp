@@ -3,9 +3,9 @@
 
 #include <thread>
 
-#include "comm/every_collective.hpp"
-#include "comm/fake_host.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/ranks.hpp"
+#include "comm/transport/host/fake_host.hpp"
 
 namespace velo::testing {
 

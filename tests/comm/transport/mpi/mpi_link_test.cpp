@@ -2,7 +2,7 @@
 // the tests. Who is named, and which rank fails, whatever comes first.
 #include <cstdlib>
 
-#include "comm/mpi_threads.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;

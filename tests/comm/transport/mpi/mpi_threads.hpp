@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/every_collective.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/plugins/threads.hpp"
 #include "comm/ranks.hpp"
 #include "comm/transport/mpi/link.hpp"
