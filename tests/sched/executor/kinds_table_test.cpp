@@ -33,9 +33,9 @@ std::map<std::string, words> table() {
   std::ifstream header(VELO_SOURCE_DIR "/capi/include/velo/executor.h");
   std::map<std::string, words> all;
   std::string line;
-  while (std::getline(header, line) && line.find("What the rows of a kind") == std::string::npos) {
+  while (std::getline(header, line) && line.rfind(" *   GPIPE,", 0) != 0) {
   }
-  while (std::getline(header, line) && line.find("*/") == std::string::npos) {
+  for (; header && line.find("*/") == std::string::npos; std::getline(header, line)) {
     const std::size_t between = line.rfind("    ");
     if (line.rfind(" *   ", 0) != 0 || between == std::string::npos) continue;
     const std::string left = line.substr(5, line.find("   ", 5) - 5);
