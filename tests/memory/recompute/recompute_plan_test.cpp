@@ -140,7 +140,7 @@ graph any_graph(int count, random_source32& random) {
     op.workspace = random.one_in(4) ? static_cast<std::int64_t>(random.below(40)) : 0;
     op.keep = random.one_in(5);
     std::set<std::int64_t> inputs;
-    for (unsigned more = i == 0 ? 0 : random.below(4); more > 0; --more)
+    for (auto more = i == 0 ? 0 : random.below(4); more > 0; --more)
       inputs.insert(static_cast<std::int64_t>(random() % static_cast<unsigned>(i)));
     op.inputs.assign(inputs.begin(), inputs.end());
     g.push_back(op);

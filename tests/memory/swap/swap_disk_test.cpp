@@ -168,8 +168,8 @@ TEST_CASE("where the kernel refuses rings, threads read and write, and it says s
       const velo_status made = velo_swap_create(context, &desc, &swap);
       if (engine == VELO_SWAP_ENGINE_URING) {
         const call_record why = last_record();
-        return made == VELO_ERR_UNSUPPORTED && has(why.argument, "desc.engine") &&
-                       has(why.cause, "Operation not permitted")
+        return made == VELO_ERR_UNSUPPORTED && has(why.argument.c_str(), "desc.engine") &&
+                       has(why.cause.c_str(), "Operation not permitted")
                    ? 42
                    : 3;
       }
