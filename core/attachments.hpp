@@ -1,8 +1,8 @@
 // Objects that the layers above core keep in a context: one of each type, made when it is first
 // asked for.
 //
-// Core knows none of these types. The objects live as long as the context, behind everything that
-// has a handle. Thread-safe. Cost: a lock and a walk over a list of a few.
+// Core knows none of these types. The objects live as long as the context and are destroyed after
+// everything that has a handle. Thread-safe. Cost: a lock and a walk over a short list.
 #pragma once
 
 #include <memory>

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t word = 4;
 
-const Bytef* bytes_of(const char* at) {
+const Bytef* as_bytes(const char* at) {
   return reinterpret_cast<const Bytef*>(at);
 }
 
@@ -41,7 +41,7 @@ void unsort_bytes(const char* from, std::size_t count, char* to) noexcept {
 
 z_stream stream_over(const char* from, std::size_t size, char* to, std::size_t room) {
   z_stream z{};
-  z.next_in = bytes_of(from);
+  z.next_in = as_bytes(from);
   z.avail_in = static_cast<uInt>(size);
   z.next_out = reinterpret_cast<Bytef*>(to);
   z.avail_out = static_cast<uInt>(room);
@@ -66,14 +66,16 @@ __attribute__((target("pclmul"))) std::uint32_t folded(const char* bytes, std::s
   __m128i a = _mm_xor_si128(at(0), _mm_cvtsi32_si128(-1)), b = at(16), c = at(32), d = at(48);
   std::size_t done = 64;
   for (; done + 64 <= count; done += 64) {
-    a = fold(a, by_64, at(done)), b = fold(b, by_64, at(done + 16));
-    c = fold(c, by_64, at(done + 32)), d = fold(d, by_64, at(done + 48));
+    a = fold(a, by_64, at(done));
+    b = fold(b, by_64, at(done + 16));
+    c = fold(c, by_64, at(done + 32));
+    d = fold(d, by_64, at(done + 48));
   }
   alignas(16) char rest[16];
   _mm_store_si128(reinterpret_cast<__m128i*>(rest),
                   fold(fold(fold(a, by_16, b), by_16, c), by_16, d));
-  const uLong so_far = crc32_z(0xffffffff, bytes_of(rest), sizeof rest);
-  return static_cast<std::uint32_t>(crc32_z(so_far, bytes_of(bytes + done), count - done));
+  const uLong so_far = crc32_z(0xffffffff, as_bytes(rest), sizeof rest);
+  return static_cast<std::uint32_t>(crc32_z(so_far, as_bytes(bytes + done), count - done));
 }
 
 // Asked once, as a virtual machine takes 50 us for it; in an atomic, because a child of a fork may
@@ -96,7 +98,7 @@ std::uint32_t checksum(const char* bytes, std::size_t count) noexcept {
 }
 
 std::uint32_t checksum_by_tables(const char* bytes, std::size_t count) noexcept {
-  return static_cast<std::uint32_t>(crc32_z(0, bytes_of(bytes), count));
+  return static_cast<std::uint32_t>(crc32_z(0, as_bytes(bytes), count));
 }
 
 std::size_t pack(const char* bytes, std::size_t count, char* scratch, char* packed,

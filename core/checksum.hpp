@@ -1,7 +1,7 @@
 // velo's uses of zlib: checksums that find accidents, and lossless packing of numbers.
 //
-// Packing sorts the bytes of 4-byte words by their place first: exponents of floating-point numbers
-// then lie side by side and deflate finds what they have in common. Cost: a checksum a thirteenth
+// Packing first sorts the bytes of 4-byte words by their place: the exponents of floating-point
+// numbers then lie side by side, where deflate finds repetitions. Cost: a checksum a thirteenth
 // of a nanosecond a byte, packing about 14 ns a byte, unpacking 4.
 #pragma once
 
@@ -13,8 +13,8 @@ namespace velo::core {
 // The CRC-32 of bytes, of zip and Ethernet.
 std::uint32_t checksum(const char* bytes, std::size_t count) noexcept;
 
-// The same as zlib has it, a quarter of a nanosecond a byte: of short ones, and where the processor
-// does not help.
+// The same by zlib, a quarter of a nanosecond a byte: for short inputs and for processors without
+// carry-less multiplication.
 std::uint32_t checksum_by_tables(const char* bytes, std::size_t count) noexcept;
 
 // Packs `count` bytes into at most `capacity`; scratch: `count` bytes. The packed size, or 0 when

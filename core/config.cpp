@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/text/json.hpp"
 #include "core/text/log.hpp"
 #include "core/text/utf8.hpp"
@@ -140,17 +140,11 @@ std::string known_keys() {
   fail(VELO_ERR_NOT_FOUND, argument, known_keys().c_str(), text("\"%s\"", key));
 }
 
-void append_row(std::string& to, const char* key, const std::string& value, origin from,
-                const char* doc) {
-  to += to.size() > 1 ? ",\n {\"key\":" : "{\"key\":";
-  append_json_string(to, key);
-  to += ",\"value\":";
-  append_json_string(to, value.c_str());
-  to += ",\"origin\":";
-  append_json_string(to, origin_name(from));
-  to += ",\"doc\":";
-  append_json_string(to, doc);
-  to += '}';
+void write_row(json_writer& to, const char* key, const std::string& value, origin from,
+               const char* doc) {
+  to.next_line(" ").object();
+  to.member("key", key).member("value", value).member("origin", origin_name(from));
+  to.member("doc", doc).end();
 }
 
 std::string text_of(const json& value, const char* argument) {
@@ -287,12 +281,15 @@ config::value config::get(const char* key) const {
 std::string config::list() const {
   const std::lock_guard<std::mutex> lock(changing_);
   const settings& current = now();
-  std::string all = "[";
+  std::string all;
+  json_writer to(all);
+  to.array();
   for (std::size_t i = 0; i < rows; ++i)
-    append_row(all, table[i].key, table[i].show(current), origins_[i], table[i].doc);
+    write_row(to, table[i].key, table[i].show(current), origins_[i], table[i].doc);
   for (const settings::forced& f : current.kernels)
-    append_row(all, (kernel_prefix + f.op).c_str(), f.kernel, f.from, kernel_doc);
-  return all + "]";
+    write_row(to, (kernel_prefix + f.op).c_str(), f.kernel, f.from, kernel_doc);
+  to.end();
+  return all;
 }
 
 }  // namespace velo::core

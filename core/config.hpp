@@ -1,7 +1,7 @@
 // The configuration of a context: keys with text values, each knowing where its value came from.
 //
-// What kernels ask for is a `settings`, a plain struct. A change makes a new one and publishes it;
-// old ones are kept until the context goes, each once, so reading is a load and never waits. A key
+// Kernels read a `settings`, a plain struct. A change publishes a new struct, and old ones are kept
+// until the context is destroyed, so reading is one load and never waits. A key
 // is one row of the table in config.cpp: name, default, doc, how to read it and how to show it. The
 // environment (VELO_<KEY>, dots as underscores) is read once, when the context is made; it
 // overrides code and cannot be changed after.

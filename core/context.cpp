@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/inside.hpp"
 #include "core/handle/record.hpp"
 #include "core/stream/stream.hpp"

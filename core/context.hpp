@@ -2,9 +2,9 @@
 // turn in which work runs.
 //
 // All work that computes, inline or queued, runs under one turn lock: there is one thread pool and
-// one scratch arena. Work that waits runs beside it. What kernels and checks ask for (isa,
-// forced kernels) is a load from the published settings. Nothing here is shared with another
-// context. Cost of a turn: about 12 ns.
+// one scratch arena. Work that waits runs beside it. Kernels and checks read the isa and forced
+// kernels with a load from the published settings. Contexts share nothing. Cost of a turn: about
+// 12 ns.
 #pragma once
 
 #include <atomic>
@@ -102,20 +102,16 @@ class context : public handle_owner {
     f(state);
   }
 
-  bool working_here() const noexcept;  // the caller is work of ours
-  // The caller is work that other work of ours may wait for: it has the turn, is queued, or
+  bool working_here() const noexcept;  // the caller is work of this context
+  // The caller is work that other work of this context may wait for: it has the turn, is queued, or
   // carries out a call.
   bool holds_up_others() const noexcept;
-  // Throws VELO_ERR_STATE for such a caller: what it would wait for may wait for it.
+  // Throws VELO_ERR_STATE for such a caller: the work it would wait for may wait for it.
   void require_can_wait(const char* argument) const;
 
  private:
   struct memory_release {
     void operator()(memory_source* source) const noexcept { source->release(); }
-  };
-  struct scratch_reset {
-    ~scratch_reset() { scratch.reset(); }
-    arena& scratch;
   };
 
   // Marks the calling thread as inside work that waits.
@@ -169,8 +165,8 @@ struct handle_traits<context> {
 // A context with its inline stream, in its slot.
 context& make_context(const context_options& options);
 
-// Warns that a destroy call was given a handle it cannot destroy, as this thread's record says: the
-// context that the handle belongs to, or to which it belonged, while that lives.
+// Logs a warning, from this thread's record, that a destroy call got a handle it cannot destroy.
+// The log is that of the context which owns or owned the handle, while it lives.
 void log_misuse(const void* handle) noexcept;
 
 }  // namespace velo::core

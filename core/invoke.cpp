@@ -4,7 +4,7 @@
 // read-only and shared by all threads. It points into the array of types beside it, so both live in
 // one node of a list that only grows. libffi widens a result narrower than a register to ffi_arg;
 // call() takes the low bytes back, which is right on little-endian machines, all that velo runs on.
-// Where libffi keeps its closures it has locks of its own, which a fork may find held: closures are
+// libffi guards its closures with locks of its own, which a fork may find held: closures are
 // therefore made and freed under one of ours, and a child that found that one held makes none.
 #include "core/invoke.hpp"
 
@@ -14,7 +14,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/host/memory.hpp"
 #include "core/host/process.hpp"

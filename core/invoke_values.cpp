@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/invoke.hpp"
 
 namespace velo::core {
@@ -80,10 +80,8 @@ struct conversion {
   std::int64_t integer(std::int64_t lowest, std::int64_t highest) const {
     if (from.kind != VELO_VALUE_INT) refuse("VELO_VALUE_INT");
     if (from.as.i < lowest || from.as.i > highest)
-      fail(VELO_ERR_ARGUMENT, to.name,
-           text("an integer in [%lld, %lld]", static_cast<long long>(lowest),
-                static_cast<long long>(highest)),
-           text("%lld", static_cast<long long>(from.as.i)));
+      fail(VELO_ERR_ARGUMENT, to.name, concat("an integer in [", lowest, ", ", highest, "]"),
+           number(from.as.i));
     return from.as.i;
   }
   double real() const {
@@ -172,8 +170,7 @@ velo_status invoke(const function_info& function, any_function address, const ve
                    std::int64_t count, velo_value* result) {
   if (count != function.parameter_count)
     fail(VELO_ERR_ARGUMENT, "count",
-         text("%d, as %s has parameters", function.parameter_count, function.name),
-         text("%lld", static_cast<long long>(count)));
+         text("%d, as %s has parameters", function.parameter_count, function.name), number(count));
   if (values == nullptr && count > 0) fail(VELO_ERR_NULL, "values", "count values", "NULL");
   signature shape;
   shape.result = passing_of(function.result);

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <new>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/memory.hpp"
 
 namespace velo::core {

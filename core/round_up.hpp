@@ -1,9 +1,15 @@
-// Sizes in whole units: of alignments, panels, pages.
+// Sizes in whole units: of alignments, panels, pages, ranks.
 #pragma once
 
 #include <type_traits>
 
 namespace velo::core {
+
+// How many units cover x: x / unit, rounded up.
+template <class X, class Unit>
+constexpr std::common_type_t<X, Unit> ceil_div(X x, Unit unit) {
+  return (x + unit - 1) / unit;
+}
 
 template <class Int>
 constexpr Int round_up(Int x, std::common_type_t<Int> unit) {

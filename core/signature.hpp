@@ -3,8 +3,8 @@
 // (abi/generated/functions.inc).
 //
 // A function's address is found through the function table: `slot` is its byte offset in struct
-// velo_api. So the table is constant-initialized, and a caller through a name takes the same way as
-// one through the table.
+// velo_api. The table is therefore constant-initialized, and calls by name take the same path as
+// calls through the function table.
 #pragma once
 
 #include <cstdint>

@@ -85,12 +85,16 @@ class reader {
     bool valid = end > first && (*first != '0' || end == first + 1), whole = true;
     if (*end == '.') {
       const std::size_t length = digits(end + 1);
-      end += 1 + length, valid = valid && length > 0, whole = false;
+      end += 1 + length;
+      valid = valid && length > 0;
+      whole = false;
     }
     if (*end == 'e' || *end == 'E') {
       end += end[1] == '+' || end[1] == '-' ? 2 : 1;
       const std::size_t length = digits(end);
-      end += length, valid = valid && length > 0, whole = false;
+      end += length;
+      valid = valid && length > 0;
+      whole = false;
     }
     attribute out{};
     out.type = whole ? attribute::kind::integer : attribute::kind::real;

@@ -11,7 +11,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "velo/types.h"
 
 namespace velo::capi {
 
@@ -20,7 +21,9 @@ inline constexpr std::uint32_t max_struct_size = 4096;
 // A pointer the caller must give.
 template <class T>
 T& required(T* pointer, const char* argument) {
-  if (pointer == nullptr) core::fail(VELO_ERR_NULL, argument, "a pointer", "NULL");
+  constexpr bool is_tensor = std::is_same_v<T, const velo_tensor>;
+  if (pointer == nullptr)
+    core::fail(VELO_ERR_NULL, argument, is_tensor ? "a tensor" : "a pointer", "NULL");
   return *pointer;
 }
 

@@ -50,8 +50,7 @@ velo_status velo_buckets_create(velo_stream stream, velo_group group, const velo
     stream_of(here, stream, owner);
     const velo_buckets_desc given = read_desc(desc);
     capi::required(counts, "counts");
-    if (count < 1)
-      fail(VELO_ERR_ARGUMENT, "count", "1 or more", text("%lld", static_cast<long long>(count)));
+    if (count < 1) fail(VELO_ERR_ARGUMENT, "count", "1 or more", core::number(count));
     capi::required(buckets, "buckets");
     *buckets = core::handle_of(
         core::make_object<sched::buckets>(&owner, stream, group, gradients, counts, count, given));

@@ -1,5 +1,5 @@
 // Entries of velo/plugin.h that hand operators out as function pointers.
-#include "ops/call/closure.hpp"
+#include "ops/by_name/closure.hpp"
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"

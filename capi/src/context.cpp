@@ -7,6 +7,7 @@
 #include "core/context.hpp"
 #include "core/handle/guard.hpp"
 #include "core/stream/stream.hpp"
+#include "core/tensor/dtype.hpp"
 #include "ops/operator/registry.hpp"
 
 using namespace velo;
@@ -49,8 +50,8 @@ void create(const velo_context_desc* given, velo_context* made) {
   const velo_context_desc desc =
       given == nullptr ? defaults : capi::read_struct(given, desc_size, "desc", defaults);
   if (desc.device.type != VELO_DEVICE_CPU || desc.device.id != 0) {
-    fail(VELO_ERR_DEVICE, "desc.device", "device {1, 0}, the processor",
-         text("device {%d, %d}", desc.device.type, desc.device.id));
+    fail(VELO_ERR_DEVICE, "desc.device", "device cpu:0, the processor",
+         core::device_name(desc.device));
   }
   core::context_options options;
   velo_allocator allocator;

@@ -34,8 +34,7 @@ velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
     const std::shared_ptr<core::point> last = given.last();
     if (timeout_ns < 0 && !last->passed()) given.owner().require_can_wait("event");
     if (last->wait(timeout_ns)) return;
-    core::fail(VELO_ERR_TIMEOUT, "event",
-               core::text("the event within %lld ns", static_cast<long long>(timeout_ns)),
+    core::fail(VELO_ERR_TIMEOUT, "event", core::concat("the event within ", timeout_ns, " ns"),
                "work that is not done");
   });
 }

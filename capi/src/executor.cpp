@@ -52,9 +52,8 @@ velo_executor_validation read_validation(const velo_executor_validation* given) 
   const auto read = capi::read_struct(given, validation_size, "desc.validation",
                                       velo_executor_validation VELO_EXECUTOR_VALIDATION_INIT);
   if (read.state_size < 1 || read.state_size > most_state)
-    fail(VELO_ERR_ARGUMENT, "desc.validation.state_size",
-         text("1 to %llu", static_cast<unsigned long long>(most_state)),
-         text("%llu", static_cast<unsigned long long>(read.state_size)));
+    fail(VELO_ERR_ARGUMENT, "desc.validation.state_size", core::concat("1 to ", most_state),
+         core::number(read.state_size));
   const std::pair<const char*, bool> needed[] = {
       {"desc.validation.measure", read.measure != nullptr},
       {"desc.validation.decide", read.decide != nullptr},
@@ -97,8 +96,7 @@ velo_status velo_mailbox_create(int32_t ranks, int64_t timeout_ns, velo_mailbox*
       fail(VELO_ERR_ARGUMENT, "ranks", text("1 to %d", sched::mailbox::most_ranks),
            text("%d", ranks));
     if (timeout_ns < 1)
-      fail(VELO_ERR_ARGUMENT, "timeout_ns", "1 or more",
-           text("%lld", static_cast<long long>(timeout_ns)));
+      fail(VELO_ERR_ARGUMENT, "timeout_ns", "1 or more", core::number(timeout_ns));
     *mailbox = core::handle_of(core::make_object<sched::mailbox>(nullptr, ranks, timeout_ns));
   });
 }

@@ -148,11 +148,9 @@ velo_group_desc read_group_desc(const velo_group_desc* given) {
   if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_HOST)
     fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
   if (desc.timeout_ns < 1)
-    fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
-         text("%lld", static_cast<long long>(desc.timeout_ns)));
+    fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more", core::number(desc.timeout_ns));
   if (desc.buffer < least_buffer || desc.buffer > most_buffer)
-    fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
-         text("%llu", static_cast<unsigned long long>(desc.buffer)));
+    fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296", core::number(desc.buffer));
   if (desc.label != nullptr) core::require_text(desc.label, "desc.label");
   if (desc.flags > VELO_GROUP_VERIFY)
     fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_GROUP_VERIFY", text("%u", desc.flags));

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/group/group.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/stream/stream.hpp"
 
 namespace velo::capi {

@@ -32,7 +32,7 @@ void require_text(const char* given) {
   core::require_text(given, "text");
 }
 
-void write(const memory::snapshot& what, velo_snapshot_format format, memory::sink& to) {
+void write(const memory::snapshot& what, velo_snapshot_format format, core::sink& to) {
   switch (format) {
     case VELO_SNAPSHOT_JSON:
       return memory::write_json(what, to);
@@ -51,9 +51,8 @@ velo_status velo_pool_record(velo_pool pool, uint64_t events) {
   return core::guard("velo_pool_record", [&] {
     memory::pool& of = pool_of(pool);
     if (events > most_events)
-      fail(VELO_ERR_ARGUMENT, "events",
-           text("at most %llu", static_cast<unsigned long long>(most_events)),
-           text("%llu", static_cast<unsigned long long>(events)));
+      fail(VELO_ERR_ARGUMENT, "events", core::concat("at most ", most_events),
+           core::number(events));
     of.record(events);
   });
 }
@@ -73,7 +72,7 @@ velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format format, char
     require_format(format);
     if (buffer == nullptr && capacity > 0)
       fail(VELO_ERR_NULL, "buffer", "a buffer of `capacity` bytes", "NULL");
-    memory::buffer_sink to(buffer, capacity);
+    core::buffer_sink to(buffer, capacity);
     write(of.take_snapshot(), format, to);
     const std::uint64_t all = to.finish();
     if (needed != nullptr) *needed = all;
@@ -85,7 +84,7 @@ velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const ch
     memory::pool& of = pool_of(pool);
     require_format(format);
     if (path == nullptr) fail(VELO_ERR_NULL, "path", "a path", "NULL");
-    memory::file_sink to(path);
+    core::file_sink to(path);
     write(of.take_snapshot(), format, to);
     to.finish();
   });

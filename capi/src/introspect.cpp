@@ -8,8 +8,8 @@
 #include "core/handle/guard.hpp"
 #include "core/invoke.hpp"
 #include "core/stream/stream.hpp"
-#include "ops/call/by_name.hpp"
-#include "ops/call/callee.hpp"
+#include "ops/by_name/by_name.hpp"
+#include "ops/by_name/callee.hpp"
 
 using namespace velo;
 using core::fail;
@@ -47,9 +47,7 @@ class shape_writer {
  public:
   shape_writer(velo_shape* shapes, std::int64_t capacity)
       : at_(reinterpret_cast<char*>(shapes)), capacity_(capacity) {
-    if (capacity < 0)
-      fail(VELO_ERR_ARGUMENT, "capacity", "0 or more",
-           text("%lld", static_cast<long long>(capacity)));
+    if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
     if (capacity > 0) stride_ = capi::struct_size(shapes, shape_size, "shapes");
   }
   void operator()(std::int64_t index, const ops::field& f, const ops::output_shape& from) {
@@ -79,8 +77,7 @@ velo_status velo_get_api(uint32_t needed, uint64_t table_size, const struct velo
     if (needed / 100 != abi_offered() / 100 || needed > abi_offered())
       refuse_abi(text("ABI %u.%u", needed / 100, needed % 100));
     if (table_size > sizeof(velo_api))
-      refuse_abi(text("a function table of %llu bytes, from newer headers",
-                      static_cast<unsigned long long>(table_size)));
+      refuse_abi(core::concat("a function table of ", table_size, " bytes, from newer headers"));
     *api = &capi::api_table();
   });
 }
@@ -121,7 +118,7 @@ velo_status velo_op_name(int64_t index, const char** name) {
     capi::required(name, "name");
     if (index < 0 || index >= ops::op_count())
       fail(VELO_ERR_ARGUMENT, "index", text("an index in [0, %d)", ops::op_count()),
-           text("%lld", static_cast<long long>(index)));
+           core::number(index));
     *name = ops::spec_of(static_cast<ops::op_id>(index)).name;
   });
 }
@@ -155,9 +152,8 @@ velo_status velo_op_infer(velo_context context, const char* op, const velo_named
     const auto begin = [&](std::int64_t all) {
       *outputs = all;
       if (capacity < all)
-        fail(VELO_ERR_ARGUMENT, "capacity",
-             text("at least %lld, the outputs", static_cast<long long>(all)),
-             text("%lld", static_cast<long long>(capacity)));
+        fail(VELO_ERR_ARGUMENT, "capacity", core::concat("at least ", all, ", the outputs"),
+             core::number(capacity));
     };
     ops::infer_outputs(found, block, owner, begin, writer);
   });

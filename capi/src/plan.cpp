@@ -48,8 +48,7 @@ velo_plan_desc read_desc(const velo_plan_desc* given) {
   if (given == nullptr) return defaults;
   const velo_plan_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
   if (desc.capacity > most_bytes)
-    fail(VELO_ERR_ARGUMENT, "desc.capacity", "less than 2^63",
-         text("%llu", static_cast<unsigned long long>(desc.capacity)));
+    fail(VELO_ERR_ARGUMENT, "desc.capacity", "less than 2^63", core::number(desc.capacity));
   if (desc.pool != nullptr && core::use<memory::pool>(desc.pool, "desc.pool").is_closed())
     fail(VELO_ERR_HANDLE, "desc.pool", "a pool", "a destroyed pool");
   return desc;
@@ -95,11 +94,9 @@ velo_swap_options read_swap_options(const velo_swap_options* given) {
   const velo_swap_options o = capi::read_struct(given, swap_options_size, "options", defaults);
   capi::require_range(o.policy, VELO_SWAP_JOINT, "options.policy");
   if (o.budget == 0 || o.budget > most_bytes)
-    fail(VELO_ERR_ARGUMENT, "options.budget", "1 to 2^63 - 1",
-         text("%llu", static_cast<unsigned long long>(o.budget)));
+    fail(VELO_ERR_ARGUMENT, "options.budget", "1 to 2^63 - 1", core::number(o.budget));
   if (o.least_bytes > most_bytes)
-    fail(VELO_ERR_ARGUMENT, "options.least_bytes", "less than 2^63",
-         text("%llu", static_cast<unsigned long long>(o.least_bytes)));
+    fail(VELO_ERR_ARGUMENT, "options.least_bytes", "less than 2^63", core::number(o.least_bytes));
   require_rate(o.out_bytes_per_second, "options.out_bytes_per_second");
   require_rate(o.in_bytes_per_second, "options.in_bytes_per_second");
   require_seconds(o.seconds, "options.seconds");
@@ -108,19 +105,7 @@ velo_swap_options read_swap_options(const velo_swap_options* given) {
   return o;
 }
 
-// The functions of velo_plan_allocator. user is the handle.
-void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
-                           void* stream) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = bytes;
-  request.alignment = alignment;
-  request.stream = static_cast<velo_stream>(stream);
-  request.purpose = VELO_PURPOSE_WORKSPACE;
-  void* memory = nullptr;
-  velo_plan_allocate(static_cast<velo_plan>(user), &request, &memory);
-  return memory;
-}
-
+// The deallocate of velo_plan_allocator. user is the handle.
 void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
                             void* stream) {
   velo_plan_free(static_cast<velo_plan>(user), memory, bytes, static_cast<velo_stream>(stream));
@@ -153,15 +138,12 @@ velo_status velo_plan_add(velo_plan plan, int64_t lower, int64_t upper, uint64_t
   return core::guard("velo_plan_add", [&] {
     memory::plan& to = plan_of(plan);
     if (upper <= lower)
-      fail(VELO_ERR_ARGUMENT, "upper", text("above lower, %lld", static_cast<long long>(lower)),
-           text("%lld", static_cast<long long>(upper)));
+      fail(VELO_ERR_ARGUMENT, "upper", core::concat("above lower, ", lower), core::number(upper));
     const auto most = static_cast<std::uint64_t>(to.most());
     if (bytes == 0 || bytes > most)
-      fail(VELO_ERR_ARGUMENT, "bytes", text("1 to %llu", static_cast<unsigned long long>(most)),
-           text("%llu", static_cast<unsigned long long>(bytes)));
+      fail(VELO_ERR_ARGUMENT, "bytes", core::concat("1 to ", most), core::number(bytes));
     if (bytes > most_bytes - static_cast<std::uint64_t>(to.bytes()))
-      fail(VELO_ERR_ARGUMENT, "bytes", "sizes whose sum is less than 2^63",
-           text("%llu", static_cast<unsigned long long>(bytes)));
+      fail(VELO_ERR_ARGUMENT, "bytes", "sizes whose sum is less than 2^63", core::number(bytes));
     const std::int64_t added = to.add(lower, upper, static_cast<std::int64_t>(bytes));
     if (index != nullptr) *index = added;
   });
@@ -293,7 +275,7 @@ velo_status velo_plan_allocator(velo_plan plan, velo_allocator* allocator) {
     plan_of(plan).steps();
     velo_allocator made = VELO_ALLOCATOR_INIT;
     made.user = plan;
-    made.allocate = &allocate_for_context;
+    made.allocate = &capi::allocate_for_context<velo_plan, velo_plan_allocate>;
     made.deallocate = &deallocate_for_context;
     capi::write_struct(allocator, capi::allocator_size, "allocator", made);
   });

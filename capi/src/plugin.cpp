@@ -54,13 +54,12 @@ const velo_plugin_desc* query(core::any_function function, const char* path) {
 // The kernels lie as far apart as the plugin's headers made them: as the first one says.
 std::vector<velo_kernel_desc> read_kernels(const velo_plugin_desc& plugin) {
   if (plugin.kernel_count < 1 || plugin.kernel_count > 4096)
-    fail(VELO_ERR_ARGUMENT, "desc.kernel_count", "1 to 4096",
-         text("%lld", static_cast<long long>(plugin.kernel_count)));
+    fail(VELO_ERR_ARGUMENT, "desc.kernel_count", "1 to 4096", core::number(plugin.kernel_count));
   std::vector<velo_kernel_desc> all;
   const std::uint32_t stride = capi::struct_size(plugin.kernels, kernel_desc_size, "kernels[0]");
   const auto* at = reinterpret_cast<const char*>(plugin.kernels);
   for (std::int64_t i = 0; i < plugin.kernel_count; ++i, at += stride) {
-    const text argument("kernels[%lld]", static_cast<long long>(i));
+    const text argument = core::concat("kernels[", i, "]");
     const auto* given = reinterpret_cast<const velo_kernel_desc*>(at);
     if (capi::struct_size(given, kernel_desc_size, argument) != stride)
       fail(VELO_ERR_STRUCT, text("%s.struct_size", argument.buffer),

@@ -91,20 +91,8 @@ __attribute__((noinline)) velo_status free_generally(velo_pool pool, void* memor
       core::of_operator{});
 }
 
-// The functions of velo_pool_allocator. user is the handle, so that calls after the pool's end are
+// The deallocate of velo_pool_allocator. user is the handle, so that calls after the pool's end are
 // refused.
-void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
-                           void* stream) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = bytes;
-  request.alignment = alignment;
-  request.stream = static_cast<velo_stream>(stream);
-  request.purpose = VELO_PURPOSE_WORKSPACE;
-  void* memory = nullptr;
-  velo_pool_allocate(static_cast<velo_pool>(user), &request, &memory);
-  return memory;
-}
-
 void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
                             void* stream) {
   const auto handle = static_cast<velo_pool>(user);
@@ -122,7 +110,8 @@ void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo
 }  // namespace
 
 bool capi::is_of_pool(const velo_allocator& given) noexcept {
-  return given.allocate == &allocate_for_context && given.deallocate == &deallocate_for_context;
+  return given.allocate == &capi::allocate_for_context<velo_pool, velo_pool_allocate> &&
+         given.deallocate == &deallocate_for_context;
 }
 
 extern "C" {
@@ -179,7 +168,7 @@ velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocator) {
     pool_of(pool);
     velo_allocator made = VELO_ALLOCATOR_INIT;
     made.user = pool;
-    made.allocate = &allocate_for_context;
+    made.allocate = &capi::allocate_for_context<velo_pool, velo_pool_allocate>;
     made.deallocate = &deallocate_for_context;
     capi::write_struct(allocator, allocator_size, "allocator", made);
   });

@@ -1,7 +1,7 @@
 // The pool behind a handle, for the entries of pool.h and history.h.
 #pragma once
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/pool/pool.hpp"
 #include "velo/context.h"
 

@@ -16,8 +16,7 @@ static_assert(sizeof(velo_pool_request) >= request_size);
 
 [[noreturn]] __attribute__((cold, noinline)) inline void refuse_range(std::int64_t value, int last,
                                                                       const char* argument) {
-  core::fail(VELO_ERR_ARGUMENT, argument, core::text("0 to %d", last),
-             core::text("%lld", static_cast<long long>(value)));
+  core::fail(VELO_ERR_ARGUMENT, argument, core::text("0 to %d", last), core::number(value));
 }
 
 inline void require_range(std::int32_t value, int last, const char* argument) {
@@ -26,7 +25,7 @@ inline void require_range(std::int32_t value, int last, const char* argument) {
 
 [[noreturn]] __attribute__((cold, noinline)) inline void refuse_alignment(std::uint64_t alignment) {
   core::fail(VELO_ERR_ARGUMENT, "request.alignment", "a power of two up to 2 MiB, or 0",
-             core::text("%llu", static_cast<unsigned long long>(alignment)));
+             core::number(alignment));
 }
 
 __attribute__((always_inline)) inline memory::pool_request checked_request(
@@ -56,6 +55,21 @@ __attribute__((noinline)) inline memory::pool_request read_completed(
 inline memory::pool_request read_request(const velo_pool_request* given) {
   if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
   return read_completed(given);
+}
+
+// The allocate of a velo_allocator over a pool or a plan. user: the handle, so that calls after its
+// end are refused.
+template <class Handle, velo_status (*Allocate)(Handle, const velo_pool_request*, void**)>
+void* allocate_for_context(void* user, std::uint64_t bytes, std::uint64_t alignment,
+                           const velo_device*, void* stream) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = bytes;
+  request.alignment = alignment;
+  request.stream = static_cast<velo_stream>(stream);
+  request.purpose = VELO_PURPOSE_WORKSPACE;
+  void* memory = nullptr;
+  Allocate(static_cast<Handle>(user), &request, &memory);
+  return memory;
 }
 
 }  // namespace velo::capi

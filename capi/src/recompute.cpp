@@ -48,9 +48,8 @@ void require_stream(velo_stream stream) {
 
 void require_list(const void* list, std::int64_t count, const char* field) {
   if (count < 0 || count > most_values)
-    fail(VELO_ERR_ARGUMENT, text("region.%s_count", field),
-         text("0 to %lld", static_cast<long long>(most_values)),
-         text("%lld", static_cast<long long>(count)));
+    fail(VELO_ERR_ARGUMENT, text("region.%s_count", field), core::concat("0 to ", most_values),
+         core::number(count));
   if (list == nullptr && count > 0)
     fail(VELO_ERR_NULL, text("region.%s", field), text("a list of %s_count", field), "NULL");
 }
@@ -65,8 +64,7 @@ velo_recompute_region read_region(const velo_recompute_region* given) {
   require_list(region.output_bytes, region.output_count, "output");
   for (std::int64_t i = 0; i < region.output_count; ++i)
     if (region.output_bytes[i] == 0)
-      fail(VELO_ERR_ARGUMENT, text("region.output_bytes[%lld]", static_cast<long long>(i)),
-           "1 or more", "0");
+      fail(VELO_ERR_ARGUMENT, core::concat("region.output_bytes[", i, "]"), "1 or more", "0");
   return region;
 }
 
@@ -88,12 +86,10 @@ velo_recompute_budget read_budget(const velo_recompute_budget* given) {
                 {"step", budget.step}};
   for (const auto& f : fields)
     if (f.value >= limit)
-      fail(VELO_ERR_ARGUMENT, text("budget.%s", f.field), "less than 2^63",
-           text("%llu", static_cast<unsigned long long>(f.value)));
+      fail(VELO_ERR_ARGUMENT, text("budget.%s", f.field), "less than 2^63", core::number(f.value));
   if (budget.fails != 0 && budget.fits >= budget.fails)
-    fail(VELO_ERR_ARGUMENT, "budget.fits",
-         text("less than budget.fails, %llu", static_cast<unsigned long long>(budget.fails)),
-         text("%llu", static_cast<unsigned long long>(budget.fits)));
+    fail(VELO_ERR_ARGUMENT, "budget.fits", core::concat("less than budget.fails, ", budget.fails),
+         core::number(budget.fits));
   return budget;
 }
 
@@ -105,9 +101,7 @@ velo_status velo_recompute_layers(const velo_recompute_rule* rule, velo_recomput
                                   int64_t capacity, int64_t* count) {
   return core::guard("velo_recompute_layers", [&] {
     const velo_recompute_rule asked = read_rule(rule);
-    if (capacity < 0)
-      fail(VELO_ERR_ARGUMENT, "capacity", "0 or more",
-           text("%lld", static_cast<long long>(capacity)));
+    if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
     if (layers == nullptr && capacity > 0)
       fail(VELO_ERR_NULL, "layers", "room for `capacity` layers", "NULL");
     const std::vector<velo_recompute_layer> all = memory::layers_of(asked);
@@ -125,8 +119,7 @@ velo_status velo_recompute_choose(const velo_recompute_rule* rule,
     const velo_recompute_rule asked = read_rule(rule);
     const velo_recompute_budget within = read_budget(budget);
     if (count < 0 || count > most_modules)
-      fail(VELO_ERR_ARGUMENT, "count", text("0 to %lld", static_cast<long long>(most_modules)),
-           text("%lld", static_cast<long long>(count)));
+      fail(VELO_ERR_ARGUMENT, "count", core::concat("0 to ", most_modules), core::number(count));
     if (modules == nullptr && count > 0) fail(VELO_ERR_NULL, "modules", "`count` modules", "NULL");
     if (chosen == nullptr && count > 0)
       fail(VELO_ERR_NULL, "chosen", "room for `count` numbers", "NULL");

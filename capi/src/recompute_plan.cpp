@@ -38,9 +38,8 @@ velo_recompute_op read_op(const velo_recompute_op* given) {
     fail(VELO_ERR_ARGUMENT, "op.seconds", text("0 to %g", memory::most_seconds),
          text("%g", op.seconds));
   if (op.input_count < 0 || op.input_count > most_inputs)
-    fail(VELO_ERR_ARGUMENT, "op.input_count",
-         text("0 to %lld", static_cast<long long>(most_inputs)),
-         text("%lld", static_cast<long long>(op.input_count)));
+    fail(VELO_ERR_ARGUMENT, "op.input_count", core::concat("0 to ", most_inputs),
+         core::number(op.input_count));
   if (op.inputs == nullptr && op.input_count > 0)
     fail(VELO_ERR_NULL, "op.inputs", "a list of input_count", "NULL");
   return op;
@@ -78,8 +77,7 @@ velo_status velo_recompute_plan_solve(velo_recompute_plan plan,
     const velo_recompute_plan_options how =
         capi::read_struct(options, options_size, "options", defaults);
     if (how.budget > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      fail(VELO_ERR_ARGUMENT, "options.budget", "less than 2^63",
-           text("%llu", static_cast<unsigned long long>(how.budget)));
+      fail(VELO_ERR_ARGUMENT, "options.budget", "less than 2^63", core::number(how.budget));
     given.solve(static_cast<std::int64_t>(how.budget), how.seed);
   });
 }

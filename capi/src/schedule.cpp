@@ -6,6 +6,7 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/handle/guard.hpp"
+#include "core/index.hpp"
 #include "sched/check/schedule_object.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule/csv.hpp"
@@ -91,19 +92,30 @@ sched::costs read_costs(const velo_schedule_costs* given, const char* argument) 
   require(read.pending, 1, "pending");
   require(read.checkpoint, 1, "checkpoint");
   sched::costs costs;
-  costs.forward = read.forward, costs.input = read.input, costs.weight = read.weight;
-  costs.fused = read.fused, costs.latency = read.latency, costs.transfer = read.transfer;
-  costs.recompute = read.recompute, costs.offload = read.offload, costs.reload = read.reload;
-  costs.gather = read.gather, costs.reduce = read.reduce, costs.optimizer = read.optimizer;
-  costs.pending = read.pending, costs.checkpoint = read.checkpoint;
-  costs.embedding = read.embedding, costs.predictor = read.predictor, costs.loss = read.loss;
+  costs.forward = read.forward;
+  costs.input = read.input;
+  costs.weight = read.weight;
+  costs.fused = read.fused;
+  costs.latency = read.latency;
+  costs.transfer = read.transfer;
+  costs.recompute = read.recompute;
+  costs.offload = read.offload;
+  costs.reload = read.reload;
+  costs.gather = read.gather;
+  costs.reduce = read.reduce;
+  costs.optimizer = read.optimizer;
+  costs.pending = read.pending;
+  costs.checkpoint = read.checkpoint;
+  costs.embedding = read.embedding;
+  costs.predictor = read.predictor;
+  costs.loss = read.loss;
   costs.sizes = {read.weight_size, read.gradient_size, read.optimizer_size, read.activation_size,
                  read.message_size};
   if (read.share_count < 0 || (read.shares == nullptr) != (read.share_count == 0))
     fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), "as many as shares has",
-         text("%lld", static_cast<long long>(read.share_count)));
+         core::number(read.share_count));
   for (std::int64_t i = 0; i < read.share_count; ++i) {
-    require(read.shares[i], most_cost, text("shares[%lld]", static_cast<long long>(i)));
+    require(read.shares[i], most_cost, core::concat("shares[", i, "]"));
     costs.shares.push_back(read.shares[i]);
   }
   return costs;
@@ -191,13 +203,12 @@ velo_status velo_schedule_get_actions(velo_schedule schedule, int32_t rank, int6
     require_rank(rank, from.sizes().ranks);
     const std::int64_t length = from.length(rank);
     if (first < 0 || first > length)
-      fail(VELO_ERR_ARGUMENT, "first",
-           text("a place among %lld actions", static_cast<long long>(length)),
-           text("%lld", static_cast<long long>(first)));
+      fail(VELO_ERR_ARGUMENT, "first", core::concat("a place among ", length, " actions"),
+           core::number(first));
     if (count < 0 || count > length - first)
       fail(VELO_ERR_ARGUMENT, "count",
-           text("at most the %lld actions from there on", static_cast<long long>(length - first)),
-           text("%lld", static_cast<long long>(count)));
+           core::concat("at most the ", length - first, " actions from there on"),
+           core::number(count));
     from.read(rank, first, count, actions);
   });
 }
@@ -237,10 +248,9 @@ velo_status velo_schedule_get_violation(velo_schedule schedule, int64_t index,
     if (!of.checked()) fail(VELO_ERR_STATE, "schedule", "a checked schedule", "one not checked");
     const auto count = static_cast<std::int64_t>(of.found().size());
     if (index < 0 || index >= count)
-      fail(VELO_ERR_ARGUMENT, "index",
-           text("that of one of %lld violations", static_cast<long long>(count)),
-           text("%lld", static_cast<long long>(index)));
-    const sched::violation& from = of.found()[static_cast<std::size_t>(index)];
+      fail(VELO_ERR_ARGUMENT, "index", core::concat("that of one of ", count, " violations"),
+           core::number(index));
+    const sched::violation& from = of.found()[core::at(index)];
     velo_violation found{};
     found.code = from.code;
     found.rank = from.rank;
@@ -283,7 +293,7 @@ velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
   return core::guard("velo_timeline_get_rank", [&] {
     const sched::timeline& from = timeline_of(timeline);
     require_rank(rank, from.of->sizes().ranks);
-    const sched::rank_times& times = from.times.ranks[static_cast<std::size_t>(rank)];
+    const sched::rank_times& times = from.times.ranks[core::at(rank)];
     velo_timeline_rank now{};
     now.first = from.in_units(times.first);
     now.last = from.in_units(times.last);
@@ -319,14 +329,12 @@ velo_status velo_timeline_get_path(velo_timeline timeline, int64_t capacity, vel
   return core::guard("velo_timeline_get_path", [&] {
     const sched::timeline& from = timeline_of(timeline);
     capi::required(count, "count");
-    if (capacity < 0)
-      fail(VELO_ERR_ARGUMENT, "capacity", "0 or more",
-           text("%lld", static_cast<long long>(capacity)));
+    if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
     if (capacity > 0) capi::required(steps, "steps");
     const std::vector<sched::path_step> path = sched::critical_path(from);
     const auto size = static_cast<std::int64_t>(path.size());
     for (std::int64_t i = 0; i < std::min(capacity, size); ++i) {
-      const sched::path_step& step = path[static_cast<std::size_t>(i)];
+      const sched::path_step& step = path[core::at(i)];
       steps[i] = {step.done,
                   step.rank,
                   step.index,

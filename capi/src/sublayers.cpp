@@ -18,8 +18,7 @@ velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers, 
   return core::guard("velo_sublayer_plan", [&] {
     const auto require = [](std::int64_t value, std::int64_t most, const char* argument) {
       if (value < 0 || value > most)
-        fail(VELO_ERR_ARGUMENT, argument, text("0 to %lld", static_cast<long long>(most)),
-             text("%lld", static_cast<long long>(value)));
+        fail(VELO_ERR_ARGUMENT, argument, core::concat("0 to ", most), core::number(value));
     };
     constexpr std::int64_t most_layers = 4096;
     capi::required(count, "count");

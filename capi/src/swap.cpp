@@ -39,13 +39,11 @@ core::event* event_of(velo_event handle) {
 
 void require_range(std::int64_t value, int first, int last, const char* argument) {
   if (value < first || value > last)
-    fail(VELO_ERR_ARGUMENT, argument, text("%d to %d", first, last),
-         text("%lld", static_cast<long long>(value)));
+    fail(VELO_ERR_ARGUMENT, argument, text("%d to %d", first, last), core::number(value));
 }
 
 void require_layer(std::int64_t layer) {
-  if (layer < 0)
-    fail(VELO_ERR_ARGUMENT, "layer", "0 or more", text("%lld", static_cast<long long>(layer)));
+  if (layer < 0) fail(VELO_ERR_ARGUMENT, "layer", "0 or more", core::number(layer));
 }
 
 void require_open(velo_pool pool, const char* argument) {
@@ -65,7 +63,7 @@ velo_swap_desc read_desc(const velo_swap_desc* given) {
   require_range(desc.engine, VELO_SWAP_ENGINE_AUTO, VELO_SWAP_ENGINE_THREADS, "desc.engine");
   if (desc.block < least_block || desc.block > most_block || (desc.block & (desc.block - 1)) != 0)
     fail(VELO_ERR_ARGUMENT, "desc.block", "a power of two from 4096 to 67108864",
-         text("%llu", static_cast<unsigned long long>(desc.block)));
+         core::number(desc.block));
   if (desc.tier == VELO_SWAP_DISK && desc.directories == nullptr)
     fail(VELO_ERR_NULL, "desc.directories", "names of directories, separated by ':'", "NULL");
   require_open(desc.memory, "desc.memory");
@@ -98,8 +96,7 @@ velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes, velo_swa
   return core::guard("velo_swap_add", [&] {
     memory::swap& to = swap_of(swap);
     if (bytes == 0 || bytes > most_bytes)
-      fail(VELO_ERR_ARGUMENT, "bytes", "1 to 2^47",
-           text("%llu", static_cast<unsigned long long>(bytes)));
+      fail(VELO_ERR_ARGUMENT, "bytes", "1 to 2^47", core::number(bytes));
     require_range(use, VELO_SWAP_WARM, VELO_SWAP_COLD, "use");
     capi::required(object, "object");
     *object = to.add(memory, bytes, use == VELO_SWAP_COLD);
@@ -175,10 +172,8 @@ velo_status velo_swap_update(velo_swap swap, const uint64_t* objects, int64_t co
   return core::guard("velo_swap_update", [&] {
     memory::swap& of = swap_of(swap);
     if (objects == nullptr) fail(VELO_ERR_NULL, "objects", "numbers of objects", "NULL");
-    if (count < 1)
-      fail(VELO_ERR_ARGUMENT, "count", "1 or more", text("%lld", static_cast<long long>(count)));
-    if (slices < 1)
-      fail(VELO_ERR_ARGUMENT, "slices", "1 or more", text("%lld", static_cast<long long>(slices)));
+    if (count < 1) fail(VELO_ERR_ARGUMENT, "count", "1 or more", core::number(count));
+    if (slices < 1) fail(VELO_ERR_ARGUMENT, "slices", "1 or more", core::number(slices));
     if (update == nullptr) fail(VELO_ERR_NULL, "update", "a function", "NULL");
     of.update(objects, count, slices, update, user);
   });

@@ -4,7 +4,8 @@
 #include "capi/src/boundary.hpp"
 #include "core/context.hpp"
 #include "core/handle/guard.hpp"
-#include "core/tensor/tensor.hpp"
+#include "core/tensor/check.hpp"
+#include "core/tensor/managed.hpp"
 
 using namespace velo;
 using core::fail;
@@ -31,13 +32,8 @@ velo_status velo_tensor_import(velo_context context, velo_managed_tensor* manage
       fail(VELO_ERR_ABI, "managed.version", "DLPack 1.x",
            text("DLPack %u.%u", given.version.major, given.version.minor));
     }
-    const velo_device device = owner.device(), theirs = given.tensor.device;
-    if (theirs.type != device.type || theirs.id != device.id) {
-      fail(VELO_ERR_DEVICE, "managed.tensor.device",
-           text("device {%d, %d} of the context", device.type, device.id),
-           text("device {%d, %d}", theirs.type, theirs.id));
-    }
-    core::check_tensor(given.tensor, "managed.tensor");
+    core::check_device(given.tensor.device, owner.device(), "managed.tensor");
+    core::check_sizes(given.tensor, "managed.tensor");
     *view = given.tensor;
   });
 }
@@ -52,7 +48,7 @@ velo_status velo_tensor_extent(const velo_tensor* tensor, uint64_t* bytes) {
   return core::guard("velo_tensor_extent", [&] {
     const velo_tensor& given = capi::required(tensor, "tensor");
     capi::required(bytes, "bytes");
-    core::check_tensor(given, "tensor");
+    core::check_sizes(given, "tensor");
     *bytes = core::tensor_extent(given, "tensor");
   });
 }

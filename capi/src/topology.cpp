@@ -5,6 +5,7 @@
 #include "capi/src/destroy.hpp"
 #include "comm/topology/topology.hpp"
 #include "core/handle/guard.hpp"
+#include "core/index.hpp"
 
 using namespace velo;
 using core::fail;
@@ -37,8 +38,7 @@ void require_flag(const char* field, std::int32_t value) {
 
 void require_at_most(const char* argument, std::int64_t value, std::int64_t count) {
   if (value < 0 || value >= count)
-    fail(VELO_ERR_ARGUMENT, argument, text("0 to %lld", static_cast<long long>(count - 1)),
-         text("%lld", static_cast<long long>(value)));
+    fail(VELO_ERR_ARGUMENT, argument, core::concat("0 to ", count - 1), core::number(value));
 }
 
 // Checks a desc field by field; the topology checks how its sizes fit together.
@@ -47,9 +47,8 @@ velo_topology_desc read_desc(const velo_topology_desc* given) {
   if (given == nullptr) return defaults;
   const velo_topology_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
   if (desc.cp_level_count < 0 || desc.cp_level_count > most_levels)
-    fail(VELO_ERR_ARGUMENT, "desc.cp_level_count",
-         text("0 to %lld", static_cast<long long>(most_levels)),
-         text("%lld", static_cast<long long>(desc.cp_level_count)));
+    fail(VELO_ERR_ARGUMENT, "desc.cp_level_count", core::concat("0 to ", most_levels),
+         core::number(desc.cp_level_count));
   if (desc.cp_levels == nullptr && desc.cp_level_count > 0)
     fail(VELO_ERR_NULL, "desc.cp_levels", "a list of cp_level_count", "NULL");
   require_flag("desc.hybrid", desc.hybrid);
@@ -85,7 +84,7 @@ velo_status velo_topology_family_name(velo_topology topology, int64_t index, con
     const std::vector<comm::family>& all = topology_of(topology).families();
     capi::required(name, "name");
     require_at_most("index", index, static_cast<std::int64_t>(all.size()));
-    *name = all[static_cast<std::size_t>(index)].name.c_str();
+    *name = all[core::at(index)].name.c_str();
   });
 }
 
@@ -122,9 +121,7 @@ velo_status velo_topology_get_group(velo_topology topology, const char* family, 
     comm::family made;
     const comm::family& of = family_of(from, family, made);
     require_at_most("group", group, of.groups());
-    if (capacity < 0)
-      fail(VELO_ERR_ARGUMENT, "capacity", "0 or more",
-           text("%lld", static_cast<long long>(capacity)));
+    if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
     if (ranks == nullptr && capacity > 0)
       fail(VELO_ERR_NULL, "ranks", "room for `capacity` ranks", "NULL");
     const std::int64_t size = of.size_of(group);

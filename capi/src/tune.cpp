@@ -6,6 +6,7 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/handle/guard.hpp"
+#include "core/index.hpp"
 #include "sched/tune/tuning_object.hpp"
 
 using namespace velo;
@@ -33,10 +34,9 @@ template <class Row>
 const Row& row_of(const std::vector<Row>& rows, std::int64_t index, const char* noun) {
   const auto count = static_cast<std::int64_t>(rows.size());
   if (index < 0 || index >= count)
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("that of one of %lld %s", static_cast<long long>(count), noun),
-         text("%lld", static_cast<long long>(index)));
-  return rows[static_cast<std::size_t>(index)];
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("that of one of ", count, " ", noun),
+         core::number(index));
+  return rows[core::at(index)];
 }
 
 std::int64_t whole(double bytes) {
@@ -45,8 +45,7 @@ std::int64_t whole(double bytes) {
 
 void require_range(std::int32_t value, std::int64_t most, const char* field) {
   if (value < 0 || value > most)
-    fail(VELO_ERR_ARGUMENT, field, text("0 to %lld", static_cast<long long>(most)),
-         text("%d", value));
+    fail(VELO_ERR_ARGUMENT, field, core::concat("0 to ", most), text("%d", value));
 }
 
 }  // namespace
@@ -108,7 +107,7 @@ velo_status velo_tuning_get_memory(velo_tuning tuning, int64_t index, int32_t ra
     if (rank < 0 || rank >= plan.layout.pp)
       fail(VELO_ERR_ARGUMENT, "rank", text("that of one of %d ranks", plan.layout.pp),
            text("%d", rank));
-    const sched::tune::rank_memory& from = plan.memory[static_cast<std::size_t>(rank)];
+    const sched::tune::rank_memory& from = plan.memory[core::at(rank)];
     velo_tuning_memory now{};
     now.layers = from.layers;
     now.parameters = whole(from.parameters);

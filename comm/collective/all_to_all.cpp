@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "comm/collective/calls.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 namespace {

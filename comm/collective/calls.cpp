@@ -2,6 +2,7 @@
 #include "comm/collective/calls.hpp"
 
 #include "core/context.hpp"
+#include "core/tensor/check.hpp"
 
 namespace velo::comm {
 
@@ -33,8 +34,7 @@ void set_root(operation& what, const caller& by, std::int32_t root) {
 }
 
 void refuse_dtype(const buffer& of, const char* argument, const buffer& other) {
-  core::fail(VELO_ERR_DTYPE, argument, name_of_dtype(other.dtype.code, other.dtype.bits).c_str(),
-             name_of_dtype(of.dtype.code, of.dtype.bits).c_str());
+  core::refuse_dtype(of.dtype, core::dtype_name(other.dtype), argument);
 }
 
 }  // namespace velo::comm

@@ -105,8 +105,8 @@ message_batch exchange_call(const caller& by, const velo_group_message* messages
     for (int k = 0; k < i; ++k) {
       const message& other = what.messages[static_cast<std::size_t>(k)];
       if ((made.receives || other.receives) && share_bytes(made, other))
-        core::fail(VELO_ERR_OVERLAP, core::text("messages[%d].x", i), "memory of its own",
-                   core::text("memory shared with messages[%d].x", k));
+        core::refuse_overlap(core::text("messages[%d].x", i), core::text("messages[%d].x", k),
+                             false);
     }
     what.messages.push_back(made);
   }

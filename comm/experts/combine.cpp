@@ -7,6 +7,7 @@
 
 #include "comm/collective/calls.hpp"
 #include "core/context.hpp"
+#include "core/tensor/check.hpp"
 
 namespace velo::comm {
 
@@ -288,9 +289,8 @@ const float* weights_of(const velo_tensor* given, const combine_request& what, c
   require_rows(*given, "weights", what.to.rows, "as many as out has");
   if (each != what.to.targets_per_row)
     fail(VELO_ERR_SHAPE, "weights",
-         text("rows of %lld elements, as targets has",
-              static_cast<long long>(what.to.targets_per_row)),
-         text("%lld", static_cast<long long>(each)));
+         core::concat("rows of ", what.to.targets_per_row, " elements, as targets has"),
+         core::number(each));
   require_dtype(weights, "weights", {nullptr, 0, float32});
   require_own(out, weights, "weights");
   return reinterpret_cast<const float*>(weights.data);
@@ -310,8 +310,8 @@ combine_request combine_call(group& inside, group& across, const velo_tensor* gi
   what.to.weighted = weights != nullptr;
   what.to.read(*given_out, "out", *targets, names);
   if (!is_summed(in.dtype))
-    fail(VELO_ERR_DTYPE, "in", "float32, float16 or bfloat16",
-         name_of_dtype(in.dtype.code, in.dtype.bits).c_str());
+    core::refuse_dtype(
+        in.dtype, core::dtype_names(core::dtype_f32 | core::dtype_f16 | core::dtype_bf16), "in");
   if (is_wide(in.dtype) || !(out.dtype.code == VELO_DTYPE_FLOAT && is_wide(out.dtype)))
     require_dtype(out, "out", in);
   require_width(*given_in, "in", what.to, "out");

@@ -3,6 +3,7 @@
 
 #include "comm/collective/calls.hpp"
 #include "core/context.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 
@@ -58,11 +59,10 @@ struct miscount {
     f.code = own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER;
     f.rank = own ? -1 : other;
     core::copy_text(f.argument, sizeof f.argument, name(call));
-    core::copy_text(
-        f.expected, sizeof f.expected,
-        text("%lld, the rows that rank %d %s", static_cast<long long>(rows / call.width), other,
-             call.kind == other_call::dispatch ? "gives" : "named"));
-    core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(given / call.width)));
+    core::copy_text(f.expected, sizeof f.expected,
+                    core::concat(rows / call.width, ", the rows that rank ", other, " ",
+                                 call.kind == other_call::dispatch ? "gives" : "named"));
+    core::copy_text(f.got, sizeof f.got, core::number(given / call.width));
     core::copy_text(f.cause, sizeof f.cause, describe(call));
     throw f;
   }
@@ -95,8 +95,8 @@ request routing::whole() const {
 void routing::check_targets() const {
   for (std::int64_t i = 0; i < rows * targets_per_row; ++i)
     if (targets[i] < -1 || targets[i] >= ranks())
-      fail(VELO_ERR_ARGUMENT, text("targets[%lld]", static_cast<long long>(i)),
-           text("-1 to %d", ranks() - 1), text("%d", targets[i]));
+      fail(VELO_ERR_ARGUMENT, core::concat("targets[", i, "]"), text("-1 to %d", ranks() - 1),
+           text("%d", targets[i]));
 }
 
 std::int64_t width_of(const velo_tensor& of, const char* argument) {
@@ -109,8 +109,7 @@ std::int64_t width_of(const velo_tensor& of, const char* argument) {
 
 void require_rows(const velo_tensor& of, const char* argument, std::int64_t rows, const char* why) {
   if (of.shape[0] == rows) return;
-  fail(VELO_ERR_SHAPE, argument, text("%lld rows, %s", static_cast<long long>(rows), why),
-       text("%lld", static_cast<long long>(of.shape[0])));
+  fail(VELO_ERR_SHAPE, argument, core::concat(rows, " rows, ", why), core::number(of.shape[0]));
 }
 
 void require_width(const velo_tensor& of, const char* argument, const routing& as,
@@ -118,14 +117,13 @@ void require_width(const velo_tensor& of, const char* argument, const routing& a
   const std::int64_t width = width_of(of, argument);
   if (width == as.width) return;
   fail(VELO_ERR_SHAPE, argument,
-       text("rows of %lld elements, as %s has", static_cast<long long>(as.width), other),
-       text("%lld", static_cast<long long>(width)));
+       core::concat("rows of ", as.width, " elements, as ", other, " has"), core::number(width));
 }
 
 void require_own(const buffer& out, const buffer& in, const char* name) {
   if (out.count == 0 || in.count == 0) return;
   if (out.data < in.data + in.bytes() && in.data < out.data + out.bytes())
-    fail(VELO_ERR_OVERLAP, "out", "memory of its own", text("memory shared with %s", name));
+    core::refuse_overlap("out", name, false);
 }
 
 blocks blocks_of_rows(const routing& call, const std::int64_t* counts, const char* name,
@@ -136,9 +134,8 @@ blocks blocks_of_rows(const routing& call, const std::int64_t* counts, const cha
   for (int rank = 0; rank < call.ranks(); ++rank) {
     if (counts[rank] < 0 || counts[rank] > of.shape[0] - rows)
       fail(VELO_ERR_ARGUMENT, text("%s[%d]", name, rank),
-           text("0 to the %lld rows of %s that are left",
-                static_cast<long long>(of.shape[0] - rows), argument),
-           text("%lld", static_cast<long long>(counts[rank])));
+           core::concat("0 to the ", of.shape[0] - rows, " rows of ", argument, " that are left"),
+           core::number(counts[rank]));
     all.push_back({rows * call.width, counts[rank] * call.width});
     rows += counts[rank];
   }
@@ -189,7 +186,7 @@ void exchange(transport& link, core::execution& on, const routing& call, const c
   const std::int64_t row = call.row_bytes() + 8 * call.targets_per_row + 8,
                      most = (std::int64_t{1} << 47) / row / link.size();
   for (int rank = 0; rank < link.size(); ++rank) {
-    const std::int64_t rows = out[static_cast<std::size_t>(rank)];
+    const std::int64_t rows = out[core::at(rank)];
     if (rank == link.rank() || (rows >= 0 && rows <= most)) continue;
     fault why;
     why.kind = fault::how::corrupt;
@@ -210,8 +207,8 @@ void exchange(transport& link, core::execution& on, const routing& call, velo_dt
 void exchange_rows(transport& link, core::execution& on, const routing& call, int host,
                    send_parts in, receive_parts out) {
   const int local_rank = link.rank(), rank = call.host() * call.ranks_per_host() + local_rank;
-  std::int64_t& gives = in.parts[static_cast<std::size_t>(local_rank)].count;
-  std::int64_t& gets = out.parts[static_cast<std::size_t>(local_rank)].count;
+  std::int64_t& gives = in.parts[core::at(local_rank)].count;
+  std::int64_t& gets = out.parts[core::at(local_rank)].count;
   miscount own{rank, host * call.ranks_per_host() + local_rank, gets, gives};
   if (call.kind == other_call::combine) std::swap(own.given, own.rows);
   const bool fits = gives == gets;

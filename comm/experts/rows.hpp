@@ -13,6 +13,7 @@
 
 #include "comm/group/buffer.hpp"
 #include "comm/group/group.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 
@@ -101,9 +102,9 @@ void routing::for_each_remote(F&& f) const {
   std::vector<std::int64_t> named(static_cast<std::size_t>(hosts()));
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = row * targets_per_row; i < (row + 1) * targets_per_row; ++i)
-      if (targets[i] >= 0) ++named[static_cast<std::size_t>(targets[i] / ranks_per_host())];
+      if (targets[i] >= 0) ++named[core::at(targets[i] / ranks_per_host())];
     for (int to = 0; to < hosts(); ++to) {
-      const std::int64_t n = std::exchange(named[static_cast<std::size_t>(to)], 0);
+      const std::int64_t n = std::exchange(named[core::at(to)], 0);
       if (n > 0 && to != host()) f(row, to, n);
     }
   }

@@ -5,76 +5,25 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
-#include "core/tensor/tensor.hpp"
+#include "core/failure.hpp"
+#include "core/tensor/check.hpp"
 
 namespace velo::comm {
 
 using core::fail;
 using core::text;
 
-namespace {
-
-bool is_compact(const velo_tensor& t) {
-  if (t.strides == nullptr) return true;
-  std::int64_t next = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    if (t.shape[i] == 0) return true;
-    if (t.shape[i] > 1 && t.strides[i] != next) return false;
-    next *= t.shape[i];
-  }
-  return true;
-}
-
-// Masks take half the time of single comparisons.
-constexpr bool is_whole_bytes(velo_dtype t) {
-  constexpr unsigned codes = 1u << VELO_DTYPE_INT | 1u << VELO_DTYPE_UINT | 1u << VELO_DTYPE_FLOAT |
-                             1u << VELO_DTYPE_BFLOAT | 1u << VELO_DTYPE_BOOL;
-  constexpr std::uint64_t sizes = 1u << 1 | 1u << 2 | 1u << 4 | 1u << 8;  // bytes
-  return t.lanes == 1 && t.bits % 8 == 0 && t.bits <= 64 && (sizes >> t.bits / 8 & 1) != 0 &&
-         t.code < 32 && (codes >> t.code & 1) != 0;
-}
-
-// The number of elements of a tensor that needs no further check; 0: check it in full.
-std::int64_t plain_count(const velo_tensor& t, velo_device on) {
-  constexpr std::int64_t most = std::int64_t{1} << 48;
-  const auto size = static_cast<std::uintptr_t>(t.dtype.bits / 8);
-  const auto at = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  if (t.data == nullptr || !is_whole_bytes(t.dtype) || (at & (size - 1)) != 0 ||
-      t.device.type != on.type || t.device.id != on.id || t.strides != nullptr || t.ndim < 0 ||
-      t.ndim > core::max_tensor_rank || t.shape == nullptr)
-    return 0;
-  std::int64_t count = 1;
-  for (int i = 0; i < t.ndim; ++i) {
-    if (t.shape[i] <= 0 || __builtin_mul_overflow(count, t.shape[i], &count)) return 0;
-  }
-  return count <= most ? count : 0;
-}
-
-}  // namespace
-
 buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument) {
   if (given == nullptr) fail(VELO_ERR_NULL, argument, "a tensor", "NULL");
   const velo_tensor& t = *given;
-  if (const std::int64_t count = plain_count(t, owner.device()); count > 0)
-    return {static_cast<char*>(t.data) + t.byte_offset, count, t.dtype};
-  core::check_tensor(t, argument);
-  if (!is_whole_bytes(t.dtype))
-    fail(VELO_ERR_DTYPE, argument, "elements of 1, 2, 4 or 8 bytes",
-         text("code %d, %d bits, %d lanes", t.dtype.code, t.dtype.bits, t.dtype.lanes));
-  if (t.device.type != owner.device().type || t.device.id != owner.device().id)
-    fail(VELO_ERR_DEVICE, argument, "the device of the group's context",
-         text("device %d:%d", t.device.type, t.device.id));
-  const std::uint64_t extent = core::tensor_extent(t, argument);
-  if (extent == 0) return {nullptr, 0, t.dtype};
-  if (t.data == nullptr) fail(VELO_ERR_NULL, text("%s.data", argument), "elements", "NULL");
-  if (!is_compact(t)) fail(VELO_ERR_LAYOUT, argument, "a compact tensor", "one with strides");
-  const buffer made{static_cast<char*>(t.data) + t.byte_offset,
-                    static_cast<std::int64_t>(extent) / (t.dtype.bits / 8), t.dtype};
-  if (reinterpret_cast<std::uintptr_t>(made.data) % (t.dtype.bits / 8) != 0)
-    fail(VELO_ERR_LAYOUT, argument, text("elements at multiples of %d bytes", t.dtype.bits / 8),
-         "others");
-  return made;
+  core::check_sizes(t, argument);
+  if (core::is_empty(t)) {  // other sizes may be any, and nothing is read
+    core::check_dtype(t.dtype, argument, core::any_whole_bytes);
+    core::check_device(t.device, owner.device(), argument);
+    return {nullptr, 0, t.dtype};
+  }
+  core::check_tensor(t, argument, {owner.device(), core::any_whole_bytes});
+  return {core::data<char>(given), core::numel(t), t.dtype};
 }
 
 blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_t* offsets,
@@ -112,11 +61,6 @@ blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_
            "elements of its own for each rank", text("some of rank %d's", order[i - 1]));
   }
   return all;
-}
-
-void refuse_shared(const char* name, const char* other) {
-  fail(VELO_ERR_OVERLAP, name, text("memory of its own, or exactly that of %s", other),
-       text("memory shared with %s", other));
 }
 
 void refuse_count(const buffer& of, const char* argument, std::int64_t count, const char* why) {

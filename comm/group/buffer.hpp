@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/group/operation.hpp"
+#include "core/tensor/overlap.hpp"
 #include "velo/types.h"
 
 namespace velo::core {
@@ -27,12 +28,11 @@ struct buffer {
 buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument);
 
 // Throws OVERLAP when they share bytes.
-[[noreturn]] void refuse_shared(const char* name, const char* other);
 inline void require_apart(const buffer& out, const char* name, const buffer& in,
                           const char* other) {
   if (out.count != 0 && in.count != 0 && out.data < in.data + in.bytes() &&
       in.data < out.data + out.bytes())
-    refuse_shared(name, other);
+    core::refuse_overlap(name, other, true);
 }
 
 // The calling rank of a group, in its context.

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "comm/group/operation.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 

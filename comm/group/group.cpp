@@ -191,7 +191,7 @@ void group::start(const core::inside_scope& here, core::stream& on,
 
 void group::carry_out_again(const ticket& place, planned_operation& plan, transport& link,
                             core::execution& state) {
-  const scratch_reset after{plan.scratch};
+  const core::scratch_reset after{plan.scratch};
   core::execution own{state.context, state.stream,       state.threads, plan.scratch,
                       state.isa,     state.optimization, state.caches};
   if (const auto* what = std::get_if<operation>(&plan.what))

@@ -118,11 +118,6 @@ class group {
   struct repeated_call;
   struct measuring;
 
-  struct scratch_reset {
-    ~scratch_reset() { scratch.reset(); }
-    core::arena& scratch;
-  };
-
   velo_group handle() const noexcept;
   void raise_if_ended() const;
   // Throws STATE in a function that a call of this group runs.
@@ -212,7 +207,7 @@ __attribute__((always_inline)) inline void group::carry_out_in_turn(const ticket
                                                                     Body&& body) {
   try {
     if (!place.begun) await_turn(place.number);
-    const scratch_reset after{scratch_};
+    const core::scratch_reset after{scratch_};
     body(*link_, scratch_);
   } catch (...) {
     fail(what);

@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
+#include "core/tensor/check.hpp"
 
 namespace velo::comm {
 namespace {
@@ -26,6 +27,10 @@ int element_of(std::uint8_t code, std::uint8_t bits) {
   return -1;
 }
 
+constexpr std::uint32_t reduced_dtypes = core::dtype_f32 | core::dtype_f64 | core::dtype_f16 |
+                                         core::dtype_bf16 | core::dtype_i8 | core::dtype_i32 |
+                                         core::dtype_i64 | core::dtype_u8;
+
 bool is_float(int of) {
   return of >= 0 && of <= static_cast<int>(element::bf16);
 }
@@ -38,8 +43,7 @@ bool is_float(int of) {
 // A custom reduction takes elements of any dtype and keeps it.
 void require_custom(const terms& what) {
   if (what.in_code != what.out_code || what.in_bits != what.out_bits)
-    core::fail(VELO_ERR_DTYPE, "out", name_of_dtype(what.in_code, what.in_bits).c_str(),
-               name_of_dtype(what.out_code, what.out_bits).c_str());
+    core::refuse_dtype(what.out_dtype(), core::dtype_name(what.in_dtype()), "out");
   if (what.scale != 1) refuse_scale(what.scale);
 }
 
@@ -73,17 +77,14 @@ reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels) {
   }
   const int in = element_of(what.in_code, what.in_bits);
   const int out = element_of(what.out_code, what.out_bits);
-  if (in < 0)
-    core::fail(VELO_ERR_DTYPE, "in",
-               "float32, float64, float16, bfloat16, int8, int32, int64 or uint8",
-               name_of_dtype(what.in_code, what.in_bits).c_str());
+  if (in < 0) core::refuse_dtype(what.in_dtype(), core::dtype_names(reduced_dtypes), "in");
   const bool narrow = in == static_cast<int>(element::f16) || in == static_cast<int>(element::bf16);
   const bool widens = narrow && out == static_cast<int>(element::f32);
   if (out != in && !widens)
-    core::fail(VELO_ERR_DTYPE, "out",
-               core::text("%s%s", name_of_dtype(what.in_code, what.in_bits).c_str(),
-                          narrow ? " or float32" : ""),
-               name_of_dtype(what.out_code, what.out_bits).c_str());
+    core::refuse_dtype(
+        what.out_dtype(),
+        core::text("%s%s", core::dtype_name(what.in_dtype()).buffer, narrow ? " or float32" : ""),
+        "out");
   const bool adds = what.reduction == VELO_REDUCE_SUM || what.reduction == VELO_REDUCE_AVG;
   if (what.scale != 1 && !(adds && is_float(in))) refuse_scale(what.scale);
   if (widens) return kernels.wide[what.reduction][in == static_cast<int>(element::bf16) ? 1 : 0];

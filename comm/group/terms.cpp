@@ -4,7 +4,8 @@
 #include <iterator>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/tensor/dtype.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
@@ -45,16 +46,6 @@ std::uint16_t step_of(other_call whole, bool weighted) noexcept {
   return static_cast<std::uint16_t>(call_kind(whole).number() | (weighted ? weighted_step : 0));
 }
 
-std::string name_of_dtype(std::uint8_t code, std::uint8_t bits) {
-  const char* kind = code == VELO_DTYPE_INT      ? "int"
-                     : code == VELO_DTYPE_UINT   ? "uint"
-                     : code == VELO_DTYPE_FLOAT  ? "float"
-                     : code == VELO_DTYPE_BFLOAT ? "bfloat"
-                     : code == VELO_DTYPE_BOOL   ? "bool"
-                                                 : "dtype ";
-  return kind + std::to_string(bits);
-}
-
 std::uint64_t hash_of(const std::vector<block>& blocks) noexcept {
   std::uint64_t all = blocks.size();
   for (const block& one : blocks) all = mixed(all + static_cast<std::uint64_t>(one.count));
@@ -68,8 +59,9 @@ std::string terms::text() const {
   if (kind == other_call::exchange) return all + " of " + std::to_string(count) + " messages";
   if (kind == other_call::create_part || kind == other_call::shrink)
     return all + " of " + std::to_string(count) + " ranks";
-  all += " of " + std::to_string(count) + " " + name_of_dtype(in_code, in_bits);
-  if (out_code != in_code || out_bits != in_bits) all += " to " + name_of_dtype(out_code, out_bits);
+  all += " of " + std::to_string(count) + " " + core::dtype_name(in_dtype()).buffer;
+  if (out_code != in_code || out_bits != in_bits)
+    all += std::string(" to ") + core::dtype_name(out_dtype()).buffer;
   all += text_of_root(kind, root);
   if (kind.is_collective() && kind.traits().reduces) {
     all += std::string(", ") +

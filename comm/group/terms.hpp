@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/pattern/pattern.hpp"
+#include "velo/types.h"
 
 namespace velo::comm {
 
@@ -81,6 +82,8 @@ struct terms {
   bool has_elements_of(const terms& sent) const noexcept {  // the two sides of a message
     return count == sent.count && in_code == sent.in_code && in_bits == sent.in_bits;
   }
+  velo_dtype in_dtype() const noexcept { return {in_code, in_bits, 1}; }
+  velo_dtype out_dtype() const noexcept { return {out_code, out_bits, 1}; }
 };
 static_assert(sizeof(terms) == 32);
 
@@ -95,6 +98,5 @@ inline std::uint64_t terms::signature() const noexcept {
 // The root field of an all_to_all that is a step of a dispatch or combine. Never 0.
 std::uint16_t step_of(other_call whole, bool weighted) noexcept;
 std::uint64_t hash_of(const std::vector<block>& blocks) noexcept;  // of their counts
-std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 
 }  // namespace velo::comm

@@ -160,7 +160,9 @@ void copy_lines(const copy_slice& s) {
   int64_t head = off == 0 ? 0 : static_cast<int64_t>(64 - off);
   head = head < n ? head : n;
   __builtin_memcpy(to, from, static_cast<uint64_t>(head));
-  from += head, to += head, n -= head;
+  from += head;
+  to += head;
+  n -= head;
   constexpr int bytes = v::width * 4;
   using lane = plain<unsigned char>;
   int64_t i = 0;

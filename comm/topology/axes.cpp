@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 

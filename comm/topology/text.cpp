@@ -4,13 +4,15 @@
 #include <charconv>
 
 #include "comm/topology/topology.hpp"
+#include "core/index.hpp"
+#include "core/round_up.hpp"
 #include "core/text/svg.hpp"
 
 namespace velo::comm {
 
 namespace {
 
-using memory::svg::append;
+using core::append;
 
 void append_groups(std::string& out, const family& of) {
   const std::int64_t groups = of.groups();
@@ -47,7 +49,7 @@ std::int64_t columns_of(const layout& dense) {
 void draw_panel(std::string& out, const family& of, const char* name, std::int64_t ranks,
                 std::int64_t columns, double x, double y) {
   append(out, "<g transform=\"translate(%.0f %.0f)\">\n<text x=\"0\" y=\"-8\">", x, y);
-  out += memory::svg::escaped(name);
+  out += core::svg::escaped(name);
   append(out, ": %lld of %lld</text>\n", static_cast<long long>(of.groups()),
          static_cast<long long>(of.size()));
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
@@ -56,7 +58,7 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
     const double left = side * static_cast<double>(rank % columns);
     const double top = side * static_cast<double>(row);
     const std::string fill =
-        at.group < 0 ? "#ccc" : memory::svg::fill(static_cast<std::uint64_t>(at.group));
+        at.group < 0 ? "#ccc" : core::svg::fill(static_cast<std::uint64_t>(at.group));
     append(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"%s\"><title>",
            left, top, side - 1, side - 1, fill.c_str());
     if (at.group < 0)
@@ -89,7 +91,7 @@ std::string topology::json(const family* one) const {
 
 std::string topology::picture(const family* one, const char* name) const {
   const std::int64_t shown = std::min(ranks(), most_shown), columns = columns_of(dense_);
-  const std::int64_t rows = (shown + columns - 1) / columns;
+  const std::int64_t rows = core::ceil_div(shown, columns);
   const double across = std::max(side * static_cast<double>(columns), 160.0) + gap;
   const double down = side * static_cast<double>(rows) + gap;
   const auto panels = one != nullptr ? 1 : static_cast<std::int64_t>(families_.size());
@@ -113,7 +115,7 @@ std::string topology::picture(const family* one, const char* name) const {
          "the ranks of each</text>\n",
          gap, static_cast<long long>(ranks()), shown < ranks() ? ", the first 1024 shown" : "");
   for (std::int64_t i = 0; i < panels; ++i) {
-    const family& of = one != nullptr ? *one : families_[static_cast<std::size_t>(i)];
+    const family& of = one != nullptr ? *one : families_[core::at(i)];
     draw_panel(out, of, one != nullptr ? name : of.name.c_str(), shown, columns,
                gap + across * static_cast<double>(i % beside), heading + gap + down * below(i));
   }

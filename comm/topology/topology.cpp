@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 
@@ -15,10 +15,6 @@ using core::text;
 namespace {
 
 constexpr std::int64_t most_ranks = std::numeric_limits<std::int32_t>::max();
-
-text number(std::int64_t value) {
-  return text("%lld", static_cast<long long>(value));
-}
 
 const char* order_of(const velo_topology_desc& desc) {
   return desc.order != nullptr ? desc.order : "tp-cp-ep-dp-pp";
@@ -34,12 +30,11 @@ std::int64_t product_of(std::initializer_list<named_size> sizes) {
   std::int64_t product = 1;
   for (const named_size& one : sizes) {
     const text field("desc.%s", one.name);
-    if (one.value < 1) fail(VELO_ERR_ARGUMENT, field, "1 or more", number(one.value));
+    if (one.value < 1) fail(VELO_ERR_ARGUMENT, field, "1 or more", core::number(one.value));
     if (one.value > most_ranks / product)
       fail(VELO_ERR_ARGUMENT, field,
-           text("at most %lld: a job has less than 2^31 ranks",
-                static_cast<long long>(most_ranks / product)),
-           number(one.value));
+           core::concat("at most ", most_ranks / product, ": a job has less than 2^31 ranks"),
+           core::number(one.value));
     product *= one.value;
   }
   return product;
@@ -47,8 +42,8 @@ std::int64_t product_of(std::initializer_list<named_size> sizes) {
 
 void require_divisor(const char* name, std::int64_t value, std::int64_t of, const char* of_what) {
   if (value >= 1 && value <= of && of % value == 0) return;
-  fail(VELO_ERR_ARGUMENT, text("desc.%s", name),
-       text("a divisor of %s, %lld", of_what, static_cast<long long>(of)), number(value));
+  fail(VELO_ERR_ARGUMENT, text("desc.%s", name), core::concat("a divisor of ", of_what, ", ", of),
+       core::number(value));
 }
 
 }  // namespace
@@ -59,19 +54,19 @@ topology::topology(const velo_topology_desc& desc) {
   require_divisor("instances", desc.instances, desc.dp * cp, "dp * cp");
   require_divisor("instances", desc.instances, experts_.of("edp").size, "edp");
   if (desc.hybrid != 0 && desc.dp * cp % 2 != 0)
-    fail(VELO_ERR_ARGUMENT, "desc.hybrid", "0, or an even dp * cp", number(desc.dp * cp));
+    fail(VELO_ERR_ARGUMENT, "desc.hybrid", "0, or an even dp * cp", core::number(desc.dp * cp));
   require_levels(desc);
   require_divisor("cp_ulysses", desc.cp_ulysses, cp, "cp");
   if (desc.cp_ulysses > 1 && desc.cp_ulysses == cp)
     fail(VELO_ERR_ARGUMENT, "desc.cp_ulysses", "less than cp: a ring of 2 or more",
-         number(desc.cp_ulysses));
+         core::number(desc.cp_ulysses));
   require_divisor("cp_window", desc.cp_window, cp / desc.cp_ulysses, "the ring, cp / cp_ulysses");
   if (desc.cp_window > 1 && desc.cp_window == cp / desc.cp_ulysses)
     fail(VELO_ERR_ARGUMENT, "desc.cp_window", "less than the ring, cp / cp_ulysses",
-         number(desc.cp_window));
+         core::number(desc.cp_window));
   if (desc.tp_x != 0) require_divisor("tp_x", desc.tp_x, tp, "tp");
   if (desc.tp_y != 0 && desc.tp_x == 0)
-    fail(VELO_ERR_ARGUMENT, "desc.tp_y", "0 where tp_x is 0", number(desc.tp_y));
+    fail(VELO_ERR_ARGUMENT, "desc.tp_y", "0 where tp_x is 0", core::number(desc.tp_y));
   if (desc.tp_y != 0) require_divisor("tp_y", desc.tp_y, tp, "tp");
 
   add_dense();
@@ -122,8 +117,8 @@ void topology::lay_out(const velo_topology_desc& desc) {
     const bool dense = one.dense_size > 1;
     if (dense || one.expert_size > 1)
       fail(VELO_ERR_ARGUMENT, "desc.order",
-           text("%s in it: %s is %lld", one.word, dense ? one.dense : one.expert,
-                static_cast<long long>(dense ? one.dense_size : one.expert_size)),
+           core::concat(one.word, " in it: ", dense ? one.dense : one.expert, " is ",
+                        dense ? one.dense_size : one.expert_size),
            text("%.150s", order_of(desc)));
     put(one);
   }
@@ -139,14 +134,13 @@ void topology::require_one_pipeline(const velo_topology_desc& desc) const {
   const std::int64_t edp = experts_.of("edp").size;
   if (!last && edp != desc.dp)
     fail(VELO_ERR_ARGUMENT, "desc.order",
-         text("pp last, or experts with the dp of dense layers, %lld (edp is %lld)",
-              static_cast<long long>(desc.dp), static_cast<long long>(edp)),
+         core::concat("pp last, or experts with the dp of dense layers, ", desc.dp, " (edp is ",
+                      edp, ")"),
          order);
   if (dense != expert)
     fail(VELO_ERR_ARGUMENT, "desc.order",
-         text("the same stage for a rank's dense and expert layers: they are %lld and %lld ranks "
-              "apart from the next",
-              static_cast<long long>(dense), static_cast<long long>(expert)),
+         core::concat("the same stage for a rank's dense and expert layers: they are ", dense,
+                      " and ", expert, " ranks apart from the next"),
          order);
 }
 
@@ -156,11 +150,10 @@ void topology::require_levels(const velo_topology_desc& desc) const {
     const std::int64_t size = desc.cp_levels[i];
     const bool last = i + 1 == desc.cp_level_count;
     if (size < 1 || rest % size != 0 || (last && size != rest))
-      fail(VELO_ERR_ARGUMENT, text("desc.cp_levels[%lld]", static_cast<long long>(i)),
-           text("%s, %lld: the product is cp, %lld",
-                last ? "what the others leave" : "a divisor of what those before leave",
-                static_cast<long long>(rest), static_cast<long long>(desc.cp)),
-           number(size));
+      fail(VELO_ERR_ARGUMENT, core::concat("desc.cp_levels[", i, "]"),
+           core::concat(last ? "what the others leave" : "a divisor of what those before leave",
+                        ", ", rest, ": the product is cp, ", desc.cp),
+           core::number(size));
     rest /= size;
   }
 }

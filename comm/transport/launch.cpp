@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 namespace {

@@ -1,11 +1,13 @@
-// The slabs (a FIFO of free slots for each kind), the lists of owned objects, and what is said
-// about a handle that is refused.
+// The slabs (a FIFO of free slots for each kind), the lists of owned objects, and the refusal of
+// wrong handles.
 #include "core/handle/handle.hpp"
 
 #include <sched.h>
 
 #include <cstring>
 #include <new>
+
+#include "core/round_up.hpp"
 
 namespace velo::core {
 namespace {
@@ -40,7 +42,7 @@ void handle_kind::append_free(slot_header* slot) noexcept {
 }
 
 void handle_kind::add_slab(std::size_t object_bytes) {
-  const std::size_t stride = sizeof(slot_header) + (object_bytes + 63) / 64 * 64;
+  const std::size_t stride = sizeof(slot_header) + round_up(object_bytes, 64);
   const std::size_t bytes = sizeof(slab) + stride * slots_per_slab;
   char* memory = static_cast<char*>(::operator new (bytes, std::align_val_t{64}));
   if (reinterpret_cast<std::uintptr_t>(memory) >> address_bits != 0) {
@@ -57,8 +59,8 @@ void handle_kind::add_slab(std::size_t object_bytes) {
   }
 }
 
-// In a child of a fork that found the lock held, the free slots of the parent are given up: their
-// list may be half changed.
+// A child whose fork found the lock held gives up the parent's free slots, since their list may be
+// half changed.
 void handle_kind::set_up_after(const process_guard& lock) noexcept {
   if (lock.taken_over()) free_first_ = free_last_ = nullptr;
 }

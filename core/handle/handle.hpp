@@ -1,19 +1,17 @@
-// Handles: what a velo_stream, velo_context .. pointer is, and how a wrong one is told from a right
-// one.
+// Handles: the meaning of a velo_stream, velo_context .. pointer, and how a wrong one is detected.
 //
 // An object lives in a slot of a slab of its kind. A slot is 64-byte aligned and begins with a
 // header: magic, the copy of velo it belongs to (a process may hold several, of several releases),
 // kind, and a tag that counts lives (generation) and says whether the slot is in use. The handle is
 // the slot's address, of 47 bits as all addresses of a Linux process, with the 16-bit generation
-// above them: so it is a positive number, and no pointer to follow. A destroyed handle is refused
-// for ever: its slot has another generation, and a slot whose generations are used up has no tenant
-// any more.
+// above them: a positive number that cannot be dereferenced. A destroyed handle is refused for
+// ever, because its slot has another generation; a slot that has used up its generations is
+// retired.
 //
 // Slabs are the one piece of process-wide mutable state in velo: constant-initialized, grown on
-// demand, never freed, because a stale handle must stay readable to be refused. What a slab costs:
-// 64 bytes, and for each slot 64 bytes and the object. Resolving costs four loads, of two lines,
-// and no call; making and destroying take the lock of the kind and that of the owner, whatever
-// else exists.
+// demand, never freed, because a stale handle must stay readable to be refused. A slab takes 64
+// bytes, and each slot 64 bytes and the object. Resolving costs four loads from two cache lines and
+// no call; making and destroying take the lock of the kind and that of the owner.
 #pragma once
 
 #include <atomic>
@@ -22,7 +20,7 @@
 #include <new>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/process.hpp"
 #include "velo/types.h"
 
@@ -31,12 +29,12 @@ namespace velo::core {
 struct slot_header;
 struct slab;
 
-// One kind of handle, of which there is one object: how messages call it, when a context destroys
-// what is of this kind, and its slabs.
+// One kind of handle, a single object: its name in messages, its turn when a context destroys its
+// objects, and its slabs.
 class handle_kind {
  public:
-  // article: "a stream". order: 1 to last_order, the place in the destruction of an owner; 0 for
-  // what nobody owns.
+  // article: "a stream". order: 1 to last_order, the place in the destruction of an owner; 0:
+  // objects of this kind have no owner.
   constexpr handle_kind(const char* article, int order) noexcept
       : article_(article), order_(order) {}
   handle_kind(const handle_kind&) = delete;
@@ -79,7 +77,7 @@ class handle_owner {
   void add(slot_header* slot) noexcept;
   void remove(slot_header* slot) noexcept;
 
-  // The handle of the owner itself, nullptr when it has none: whom a destroyed handle belonged to.
+  // The handle of the owner itself; nullptr: none. Messages name it for a destroyed handle.
   const void* handle() const noexcept { return handle_; }
 
  protected:
@@ -144,7 +142,7 @@ inline slot_header* find_slot(const void* handle, const handle_kind& wanted, con
   return found;
 }
 
-// Which kind of handle an object of type T has: specialize with `using handle` and `static
+// The kind of handle that an object of type T has: specialize with `using handle` and `static
 // constexpr handle_kind& kind`.
 template <class T>
 struct handle_traits;
@@ -203,8 +201,8 @@ T& make_object(handle_owner* owner, Args&&... args) {
   return *object;
 }
 
-// The right to destroy what a live handle names, which one thread at a time can have: of several
-// that want it the others are refused as if they had come too late. Given back when not used.
+// The right to destroy the object of a live handle. One thread at a time has it; the others are
+// refused as if the object were gone. Given back when not used.
 template <class T>
 class claim {
  public:
@@ -224,7 +222,7 @@ class claim {
   slot_header* slot_;
 };
 
-// Destroys what a handle names; throws as resolve does.
+// Destroys the object of a handle; throws as resolve does.
 template <class T>
 void destroy_handle(typename handle_traits<T>::handle handle, const char* argument) {
   claim<T>(handle, argument).destroy();

@@ -11,7 +11,7 @@
 
 #include <new>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 

@@ -1,10 +1,10 @@
-// Which objects the unfinished calls of a thread use: those the thread is inside of.
+// The objects that unfinished calls of a thread use: the thread is "inside" them.
 //
 // Such a call may run a function of the host (an allocator, a log function, a reduction ..) and
-// goes on with its objects when the function returns. So the function must not destroy them:
-// capi::destroy asks is_inside() and refuses. Entries note the objects that they are given
-// (core::use), lanes the object they belong to, and calls of the host's functions the object that
-// calls. A thread that carries out another thread's call takes over its notes.
+// uses its objects again when the function returns. The function must therefore not destroy them:
+// capi::destroy asks is_inside() and refuses. Entries note their arguments (core::use), lanes note
+// their owner, and calls of the host's functions note the calling object. A thread that carries out
+// another thread's call takes over its notes.
 //
 // Invariant: a note ends with the scope in which it was made. Notes beyond the list's room are
 // counted only, and then every object counts as in use. Cost: a scope or a note, the thread's list
@@ -73,8 +73,8 @@ class inside_scope {
   const std::uint32_t before_;
 };
 
-// Whether an unfinished call of this thread uses the object, or, of a context, an object that it
-// owns.
+// Whether an unfinished call of this thread uses the object or, if it is a context, an object that
+// it owns.
 bool is_inside(const void* handle) noexcept;
 // Whether one has this part in it.
 bool is_inside(const void* handle, part how) noexcept;

@@ -4,7 +4,7 @@
 // dlopen finds room for it. A success never touches it. Cost: nothing until something fails.
 #pragma once
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 

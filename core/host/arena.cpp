@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "core/round_up.hpp"
+
 namespace velo::core {
 namespace {
 
@@ -29,7 +31,7 @@ void* arena::grow(std::size_t bytes) {
   // Whole huge pages, so that none is mapped for a few bytes of it.
   const std::size_t least = std::max(rounded, ahead) + trailer;
   const std::size_t unit = least >= huge ? huge : trailer;
-  const std::size_t size = (least + unit - 1) / unit * unit - trailer;
+  const std::size_t size = round_up(least, unit) - trailer;
   char* memory = static_cast<char*>(source_.take(size + trailer));
   if (memory_ != nullptr) {
     retired_ = new (memory_ + capacity_) chunk{retired_, memory_, capacity_};

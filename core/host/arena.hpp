@@ -13,7 +13,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/memory.hpp"
 
 namespace velo::core {
@@ -63,6 +63,12 @@ class arena {
   std::size_t wanted_ = 0;   // bytes the busiest operator so far needed
   std::size_t earlier_ = 0;  // usable bytes in retired chunks of the running operator
   chunk* retired_ = nullptr;
+};
+
+// Empties an arena at the end of a scope.
+struct scratch_reset {
+  ~scratch_reset() { scratch.reset(); }
+  arena& scratch;
 };
 
 }  // namespace velo::core

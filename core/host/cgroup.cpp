@@ -9,6 +9,8 @@
 #include <new>
 #include <string>
 
+#include "core/round_up.hpp"
+
 namespace velo::core {
 namespace {
 
@@ -69,7 +71,7 @@ int processors_of(const std::string& group) {
                      (read_number(group + "/cpu.cfs_quota_us", quota) &&
                       read_number(group + "/cpu.cfs_period_us", period));
   if (!known || quota <= 0 || period <= 0) return 0;
-  return static_cast<int>(std::min<long long>((quota + period - 1) / period, 1 << 20));
+  return static_cast<int>(std::min<long long>(ceil_div(quota, period), 1 << 20));
 }
 
 // No limit is "max" in version 2, and the largest number in whole pages in version 1.

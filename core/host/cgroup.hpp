@@ -1,7 +1,8 @@
 // Limits that control groups put on this process: processors of a quota, memory below a limit.
 //
-// A group's own bounds hold, and those of every group above it. Versions 1 and 2 of Linux' groups
-// have other files. Nothing is remembered, since groups change. Cost: a few files read, 50 us.
+// The bounds of a group and of every group above it apply. Versions 1 and 2 of Linux's control
+// groups have different files. Nothing is cached, since groups change. Cost: a few file reads, 50
+// us.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ struct cgroup_files {
 // The tightest quota in whole processors, rounded up; 0: none.
 int cgroup_processors(const cgroup_files& files = {});
 
-// Bytes that may stay in memory beside what is there, below the tightest limit; INT64_MAX: none.
-// The system's copies of files give way, and an eighth of a limit is left to all else. 0 where
-// memory is too short to find out.
+// Bytes that the process may still allocate below the tightest limit; INT64_MAX: no limit. The page
+// cache counts as free, and an eighth of the limit is left for other use. 0 when memory is too
+// short to find out.
 std::int64_t cgroup_memory(const cgroup_files& files = {}) noexcept;
 
 }  // namespace velo::core

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/handle/inside.hpp"
 #include "core/round_up.hpp"
@@ -75,8 +75,7 @@ void* ask(const velo_allocator& from, const void* owner, std::uint64_t bytes) {
 
 void* allocate(const velo_allocator& from, const void* owner, std::uint64_t bytes) {
   void* memory = ask(from, owner, bytes);
-  if (memory == nullptr)
-    fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(bytes)), "none");
+  if (memory == nullptr) fail(VELO_ERR_MEMORY, "", concat(bytes, " bytes"), "none");
   if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
     deallocate(from, owner, memory, bytes);
     fail(VELO_ERR_FOREIGN, "allocator.allocate", "memory aligned to 64 bytes", text("%p", memory));

@@ -45,9 +45,9 @@ class memory_source {
   std::atomic<std::uint64_t> live_{0}, peak_{0}, count_{0};
 };
 
-// attempt(), which gives nullptr when it fails, of a library that does not tell whether memory ran
-// out: throws bad_alloc when there is none left, else tries once more, so that a failure for want
-// of memory that has come back is none.
+// Runs attempt(), a call of a library that gives nullptr without telling whether memory ran out.
+// Throws bad_alloc when there is none left; otherwise tries once more, since memory may have been
+// freed meanwhile.
 bool heap_answers() noexcept;
 template <class F>
 auto again_with_memory(F&& attempt) {

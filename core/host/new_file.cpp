@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 namespace {

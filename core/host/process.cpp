@@ -9,35 +9,35 @@
 
 #include <new>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 namespace {
 
-using number = std::atomic<std::uint32_t>;
+using epoch_number = std::atomic<std::uint32_t>;
 
-number none{0};
-number last_epoch{0};  // survives fork: a child's epoch differs from all its ancestors'
+epoch_number none{0};
+epoch_number last_epoch{0};  // survives fork: a child's epoch differs from all its ancestors'
 
 }  // namespace
 
-std::atomic<number*> epoch_word{&none};
+std::atomic<epoch_number*> epoch_word{&none};
 
 namespace {
 
 void wipe() {
-  number* current = epoch_word.load(std::memory_order_acquire);
+  epoch_number* current = epoch_word.load(std::memory_order_acquire);
   if (current != &none) current->store(0);
 }
 
-number& shared_page() {
-  number* known = epoch_word.load(std::memory_order_acquire);
+epoch_number& shared_page() {
+  epoch_number* known = epoch_word.load(std::memory_order_acquire);
   if (known != &none) return *known;
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   const bool wiped = madvise(memory, bytes, MADV_WIPEONFORK) == 0;
-  number* mine = new (memory) number(0);
+  epoch_number* mine = new (memory) epoch_number(0);
   if (!epoch_word.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) {
     munmap(memory, bytes);
     return *known;
@@ -49,7 +49,7 @@ number& shared_page() {
 }  // namespace
 
 std::uint32_t start_process_epoch() {
-  number& current = shared_page();
+  epoch_number& current = shared_page();
   std::uint32_t epoch = current.load(std::memory_order_acquire);
   if (epoch != 0) return epoch;
   const std::uint32_t next = last_epoch.fetch_add(1, std::memory_order_relaxed) + 1;

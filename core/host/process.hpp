@@ -43,7 +43,7 @@ class process_lock {
   std::atomic<std::uint32_t> holder_{0};
 };
 
-// Holds a process_lock.
+// Holds a process_lock for a scope.
 class process_guard {
  public:
   explicit process_guard(process_lock& lock) : lock_(lock), taken_over_(lock.lock()) {}

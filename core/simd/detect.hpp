@@ -17,8 +17,8 @@ machine this_machine();
 isa highest_isa(const machine& m);  // reads nothing else, asks for nothing
 
 // Whether this process may use the registers of AMX. The first call asks Linux, which grants them
-// to the whole process, once and for good, and asks for larger signal stacks of every thread then:
-// so this is for who is about to multiply. The answer is remembered, since kernels depend on it.
+// to the whole process for good and then wants larger signal stacks from every thread; so call it
+// only before a product. The answer is cached.
 bool amx_permitted() noexcept;
 
 // The same for any ISA that the machine has.

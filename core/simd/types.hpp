@@ -16,4 +16,10 @@ struct f16 {
   uint16_t bits;
 };
 
+// Elements of a vector of `width` when `left` are left: all, or the tail.
+template <int width>
+__attribute__((always_inline)) static inline int lanes_left(int64_t left) {
+  return left < width ? static_cast<int>(left) : width;
+}
+
 }  // namespace velo::simd

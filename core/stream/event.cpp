@@ -4,7 +4,7 @@
 #include <climits>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/clock.hpp"
 #include "core/host/futex.hpp"
 

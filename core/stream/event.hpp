@@ -1,9 +1,9 @@
-// Events: named places in the order of streams and lanes that others wait for.
+// Events: points in the order of streams and lanes that other streams and lanes wait for.
 //
-// An event holds the last point recorded on it; a point is passed once, by the lane that reached
-// it, and outlives the event for those that wait. An event uses its points again when nobody else
-// holds them, so that recording in a loop asks for no memory. Cost: a lock; passing a point that
-// nobody sleeps for is one atomic exchange.
+// An event holds the last point recorded on it. The lane that reaches a point passes it once; the
+// point outlives the event for its waiters. An event reuses points that nobody else holds, so that
+// recording in a loop allocates nothing. Cost: a lock; passing a point without sleeping waiters is
+// one atomic exchange.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
 // Resources of work while it runs: threads, scratch, the machine as the configuration lets it be
 // seen, and the stream to call velo with.
 //
-// A context hands one out for the length of one piece of work: under its turn lock with all its
-// threads, or, to work that waits, without the turn and with the calling thread alone. Copying it
-// is not meant; keeping a reference past the work is an error.
+// A context hands one out for the length of one piece of work. Work that computes has the turn and
+// all threads; work that waits has the calling thread alone. Do not copy it or keep a reference
+// past the work.
 #pragma once
 
 #include "core/host/arena.hpp"

@@ -119,7 +119,7 @@ void lane::refuse_when_full() const {
   const std::uint64_t held = submitted_count_ - finished_count_;
   if (held < static_cast<std::uint64_t>(most)) return;
   fail(VELO_ERR_FULL, "stream", text("at most %d pieces of queued work, the key queue", most),
-       text("one more than the %llu it holds", static_cast<unsigned long long>(held)));
+       concat("one more than the ", held, " it holds"));
 }
 
 void lane::submit(work_ptr<work> piece) {

@@ -1,10 +1,10 @@
 // A lane: an ordered queue of work and the one thread that runs it.
 //
-// A queue stream is a lane. What waits beside the streams (a group of ranks, a tier of memory) owns
-// lanes of its own and orders them with streams by points. Work that computes takes the context's
-// turn on the lane's thread; work that waits does not. The first failure is kept, what was queued
-// behind it is dropped, and every later call but clear throws it. Cost of a piece: about 0.12 us of
-// locks that are rarely contended, and a wake of the thread when it sleeps.
+// A queue stream is a lane. Objects whose work waits beside the streams (a group of ranks, a tier
+// of memory) own lanes and order them with streams by points. Work that computes takes the
+// context's turn on the lane's thread; work that waits does not. The first failure is kept, work
+// queued behind it is dropped, and every later call but clear throws it. Cost of a piece of work:
+// about 0.12 us of locks that are rarely contended, and waking the thread when it sleeps.
 #pragma once
 
 #include <condition_variable>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/arena.hpp"
 #include "core/stream/event.hpp"
 #include "core/stream/threads.hpp"
@@ -25,9 +25,9 @@ class stream;
 
 class lane {
  public:
-  // on: what its work is told to call velo with; a lane that is no stream's names the inline
-  // stream. of: the handle of the object that the lane belongs to, which its work cannot destroy.
-  // name: of the thread, at most 15 characters. Starts the thread.
+  // on: the stream with which its work calls velo; a lane without a stream takes the inline stream.
+  // of: the handle of the object that owns the lane, which its work cannot destroy. name: the
+  // thread's, at most 15 characters. Starts the thread.
   lane(context& owner, stream& on, const void* of, const char* name);
   ~lane();  // finishes the queued work
   lane(const lane&) = delete;

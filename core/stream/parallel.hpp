@@ -1,9 +1,9 @@
-// How all kernels use more than one thread: run `tasks` calls of a function and return when all are
-// done. What runs them is velo's own pool or the host's `parallel_for`.
+// The one way in which kernels use more than one thread: run `tasks` calls of a function, in velo's
+// own pool or the host's `parallel_for`, and return when all are done.
 //
-// Invariant: what a task computes never depends on the number of threads, so results are
-// bit-identical for any. Tasks themselves may be cut by it only where no element of a result
-// depends on the cut (products).
+// Invariant: the result of a task never depends on the number of threads, so results are
+// bit-identical for any. Only tasks whose cut changes no element of a result (products) may be cut
+// by the number of threads.
 // `thread` (0 <= thread < threads) is for scratch only. Cost: an indirect call per task; about 0.5
 // us to enter the region when the workers are awake.
 #pragma once

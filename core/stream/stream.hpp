@@ -1,8 +1,8 @@
 // Streams: the order of work in a context.
 //
 // The inline stream runs work on the calling thread; any other is a lane, a queue with a thread.
-// Work that computes takes the context's turn, work that waits does not; on the inline stream the
-// caller then is what waits. Cost: inline, one turn; queued, see lane.hpp.
+// Work that computes takes the context's turn, work that waits does not; on the inline stream it is
+// the caller that waits. Cost: inline, one turn; queued, see lane.hpp.
 #pragma once
 
 #include <optional>

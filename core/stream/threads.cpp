@@ -19,12 +19,13 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/handle/inside.hpp"
 #include "core/host/cpu.hpp"
 #include "core/host/float_mode.hpp"
 #include "core/host/futex.hpp"
+#include "core/index.hpp"
 
 namespace velo::core {
 namespace {
@@ -109,7 +110,7 @@ struct alignas(64) thread_pool::worker {
 };
 
 thread_pool::worker& thread_pool::worker_of(int part) {
-  return workers_[static_cast<std::size_t>(part)];
+  return workers_[at(part)];
 }
 
 thread_pool::thread_pool(int threads)

@@ -7,9 +7,9 @@
 // therefore never waits for a thread that is not running, and more threads than processors are only
 // slow. Workers wait by spinning briefly, then yielding, then sleeping on a futex.
 //
-// Invariant: which part a task belongs to depends on tasks and threads alone, and no result depends
-// on it. One region at a time, from any thread (the context's turn lock sees to that). Cost:
-// 0.2-0.5 us to enter and leave with 2 awake threads.
+// Invariant: the part of a task depends on tasks and threads alone, and no result depends on it.
+// One region at a time, from any thread (the context's turn lock ensures that). Cost: 0.2-0.5 us to
+// enter and leave with 2 awake threads.
 #pragma once
 
 #include <pthread.h>

@@ -2,8 +2,8 @@
 //
 // Fair, because the threads of a busy stream and an inline caller must alternate, where a mutex
 // would let the stream run its whole queue first. Re-entrant, because a foreign kernel is given the
-// stream it runs on and may call velo with it. The word `serving_` is what waiters sleep on. Cost:
-// two atomic additions uncontended.
+// stream it runs on and may call velo with it. Waiters sleep on the word `serving_`. Cost: two
+// atomic additions uncontended.
 #pragma once
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
-// A piece of queued work, and the memory it lies in, which is used again.
+// A piece of queued work and its recycled memory.
 //
-// Work says what it does: it computes, and then has the context's turn, its threads and its
-// scratch; or it waits (for a peer, a file, an event), and then has none of them, so that what
-// computes goes on meanwhile. A pool keeps the memory of pieces that are done for later ones: a
-// stream in its steady state asks nobody for memory. Cost of making a piece: a lock.
+// Work either computes, and then has the context's turn, threads and scratch; or it waits (for a
+// peer, a file, an event) and has none of them, so that computing work goes on meanwhile. A pool
+// keeps the memory of finished work for later work: a stream in its steady state allocates nothing.
+// Cost of making a piece of work: a lock.
 #pragma once
 
 #include <cstddef>
@@ -76,7 +76,7 @@ class work_pool {
       fits ? give(block) : ::operator delete(block);
       throw;
     }
-    work& piece = *made;  // whose members W may hide
+    work& piece = *made;  // W may hide its members
     piece.home_ = fits ? this : nullptr;
     piece.block_ = block;
     return work_ptr<W>(made);

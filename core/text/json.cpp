@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/memory.hpp"
 #include "core/text/json_syntax.hpp"
 #include "core/text/utf8.hpp"
@@ -137,29 +137,6 @@ const char* json::key_of(void* member) {
 }
 json json::value_of(void* member) {
   return json(json_incref(json_object_iter_value(member)));
-}
-
-void append_json_string(std::string& to, const char* source) {
-  to += '"';
-  for (const char* c = source; *c != 0; ++c) {
-    const auto byte = static_cast<unsigned char>(*c);
-    if (byte == '"' || byte == '\\') {
-      to += '\\';
-      to += *c;
-    } else if (byte == '\n') {
-      to += "\\n";
-    } else if (byte < 0x20) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
-      to += escape;
-    } else if (const std::size_t bytes = utf8_character(c); bytes > 0) {
-      to.append(c, bytes);
-      c += bytes - 1;
-    } else {
-      to += '?';
-    }
-  }
-  to += '"';
 }
 
 }  // namespace velo::core

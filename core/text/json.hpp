@@ -1,13 +1,14 @@
 // JSON in and out. json.cpp is the only file of the library that sees jansson.
 //
 // `json` is a shared, read-only view of a parsed document. A malformed text is VELO_ERR_PARSE with
-// line and column; duplicate keys are malformed. Writing needs no tree: append_json_string puts a
-// quoted string at the end of a text. Not hot.
+// line and column; duplicate keys are malformed. Writing needs no tree (json_writer.hpp). Not hot.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+
+#include "core/text/json_writer.hpp"
 
 struct json_t;  // jansson's node
 
@@ -55,8 +56,5 @@ class json {
 
   json_t* node_;
 };
-
-// Appends a text as a JSON string, quoted and escaped; bytes that are not UTF-8 as question marks.
-void append_json_string(std::string& to, const char* text);
 
 }  // namespace velo::core

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace velo::memory {
+namespace velo::core {
 
 void buffer_sink::write(const char* bytes, std::size_t count) {
   if (written_ < capacity_)
@@ -17,4 +17,4 @@ std::uint64_t buffer_sink::finish() {
   return written_ + 1;
 }
 
-}  // namespace velo::memory
+}  // namespace velo::core

@@ -9,7 +9,7 @@
 
 #include "core/host/new_file.hpp"
 
-namespace velo::memory {
+namespace velo::core {
 
 class sink {
  public:
@@ -61,7 +61,7 @@ class buffer_sink final : public sink {
   std::uint64_t written_ = 0;
 };
 
-// To a file that is there whole or not at all (core/host/new_file.hpp). Throws IO.
+// A file that is created whole or not at all (core/host/new_file.hpp). Throws IO.
 class file_sink final : public sink {
  public:
   explicit file_sink(const char* path) : file_(path, "path") {}
@@ -74,7 +74,7 @@ class file_sink final : public sink {
  private:
   void write(const char* bytes, std::size_t count) override { file_.write(bytes, count); }
 
-  core::new_file file_;
+  new_file file_;
 };
 
-}  // namespace velo::memory
+}  // namespace velo::core

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <iterator>
 
-namespace velo::memory::svg {
+namespace velo::core::svg {
 
 std::string escaped(const std::string& name) {
   std::string out;
@@ -59,4 +59,4 @@ std::string fill(std::uint64_t index) {
   return out;
 }
 
-}  // namespace velo::memory::svg
+}  // namespace velo::core::svg

@@ -6,16 +6,14 @@
 
 #include "core/text/print.hpp"
 
-namespace velo::memory::svg {
+namespace velo::core::svg {
 
 inline constexpr const char* fills[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
                                         "#59a14f", "#edc948", "#b07aa1", "#ff9da7",
                                         "#9c755f", "#86bcb6", "#d37295", "#a0cbe8"};
 
-using core::append;
-
-// Names come from files and callers: what XML reserves is written out, what it forbids becomes a
-// point, and only the beginning of a long one is shown.
+// Names come from files and callers: reserved characters of XML are escaped, forbidden ones become
+// a point, and long names are cut.
 std::string escaped(const std::string& name);
 
 std::string bytes(std::int64_t count);  // "512 B", "12.5 MiB"
@@ -23,4 +21,4 @@ std::string bytes(std::int64_t count);  // "512 B", "12.5 MiB"
 // The color of one of many: those of `fills`, then others, of which the first 1024 differ.
 std::string fill(std::uint64_t index);
 
-}  // namespace velo::memory::svg
+}  // namespace velo::core::svg

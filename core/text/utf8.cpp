@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::core {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/guard.hpp"
 #include "core/handle/handle_kinds.hpp"
 #include "velo/adaptor.h"

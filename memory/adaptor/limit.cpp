@@ -10,7 +10,10 @@ class limit final : public adaptor {
   limit(const velo_allocator& upstream, std::uint64_t bytes) : adaptor(upstream), most_(bytes) {}
 
   void* allocate(const memory_request& what) override {
-    if (!claim(what.bytes)) return ++counters_.failures, nullptr;
+    if (!claim(what.bytes)) {
+      ++counters_.failures;
+      return nullptr;
+    }
     void* memory = ask(what);
     if (memory == nullptr) {
       counters_.lower(what.bytes);

@@ -11,7 +11,10 @@ class statistics final : public adaptor {
 
   void* allocate(const memory_request& what) override {
     void* memory = ask(what);
-    if (memory == nullptr) return ++counters_.failures, nullptr;
+    if (memory == nullptr) {
+      ++counters_.failures;
+      return nullptr;
+    }
     ++counters_.allocations;
     counters_.raise_peak(counters_.live += what.bytes);
     return memory;

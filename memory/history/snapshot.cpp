@@ -27,7 +27,7 @@ std::uint64_t number_of(velo_stream on) {
 template <class Form>
 class writer {
  public:
-  writer(const snapshot& what, sink& to) : what_(what), times_(what.times()), form_(to) {
+  writer(const snapshot& what, core::sink& to) : what_(what), times_(what.times()), form_(to) {
     find_texts();
   }
 
@@ -294,7 +294,8 @@ class writer {
     std::size_t length = 0;
     char bytes[2 * 6 * longest_note + 300];
   };
-  static_assert(2 * (sizeof(tail::bytes) + 300) < sink::room);  // an event has up to two entries
+  static_assert(2 * (sizeof(tail::bytes) + 300) <
+                core::sink::room);  // an event has up to two entries
 
   const snapshot& what_;
   const core::tick_scale times_;
@@ -306,11 +307,11 @@ class writer {
 
 }  // namespace
 
-void write_json(const snapshot& what, sink& to) {
+void write_json(const snapshot& what, core::sink& to) {
   writer<json_form>(what, to).write();
 }
 
-void write_pickle(const snapshot& what, sink& to) {
+void write_pickle(const snapshot& what, core::sink& to) {
   writer<pickle_form>(what, to).write();
 }
 

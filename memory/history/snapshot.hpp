@@ -47,8 +47,8 @@ struct snapshot {
   core::tick_scale times() const noexcept { return {events.begin, taken}; }
 };
 
-void write_json(const snapshot& what, sink& to);
-void write_pickle(const snapshot& what, sink& to);
+void write_json(const snapshot& what, core::sink& to);
+void write_pickle(const snapshot& what, core::sink& to);
 std::string draw_timeline(const snapshot& what);
 
 }  // namespace velo::memory

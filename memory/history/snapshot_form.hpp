@@ -56,7 +56,7 @@ constexpr const spelling& spelled(word w) {
 
 class form {
  public:
-  explicit form(sink& to) : to_(to), at_(to.reserve()) {}
+  explicit form(core::sink& to) : to_(to), at_(to.reserve()) {}
 
   // For what comes next, up to sink::room bytes.
   void reserve() {
@@ -76,7 +76,7 @@ class form {
   }
   void put(char c) { *at_++ = c; }
 
-  sink& to_;
+  core::sink& to_;
   char* at_;
 };
 
@@ -130,7 +130,7 @@ class json_form : public form {
 
 class pickle_form : public form {
  public:
-  explicit pickle_form(sink& to) : form(to) { put("\x80\x02", 2); }
+  explicit pickle_form(core::sink& to) : form(to) { put("\x80\x02", 2); }
 
   void begin_dict() { put("}(", 2); }
   void end_dict() { put('u'); }

@@ -13,10 +13,10 @@
 
 namespace velo::memory {
 
-using svg::append;
-using svg::bytes;
-using svg::escaped;
-using svg::fills;
+using core::append;
+using core::svg::bytes;
+using core::svg::escaped;
+using core::svg::fills;
 
 namespace {
 

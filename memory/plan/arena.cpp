@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {
@@ -13,11 +13,10 @@ using core::text;
 
 plan_arena::plan_arena(velo_pool_kind kind, std::uint64_t bytes) : range_(kind, bytes) {
   if (range_.size() < bytes)
-    fail(VELO_ERR_MEMORY, "plan",
-         text("%llu bytes of addresses", static_cast<unsigned long long>(bytes)),
-         text("%llu", static_cast<unsigned long long>(range_.size())));
+    fail(VELO_ERR_MEMORY, "plan", core::concat(bytes, " bytes of addresses"),
+         core::number(range_.size()));
   whole_ = core::round_up(bytes, range_.granule());
-  backed_.resize((whole_ / range_.granule() + 63) / 64);
+  backed_.resize(core::ceil_div(whole_ / range_.granule(), 64));
 }
 
 bool plan_arena::take(std::uint64_t offset, std::uint64_t bytes, std::uint64_t requested,
@@ -52,7 +51,7 @@ std::uint64_t plan_arena::find(const void* memory) const {
   if (found != live_.end() && found->second.shown == at && !found->second.pending)
     return found->first;
   fail(VELO_ERR_ARGUMENT, "memory", "a block of this plan that is in use",
-       text("byte %llu of its addresses, where none begins", static_cast<unsigned long long>(at)));
+       core::concat("byte ", at, " of its addresses, where none begins"));
 }
 
 void plan_arena::give(std::uint64_t offset) noexcept {
@@ -103,7 +102,7 @@ plan_arena::run plan_arena::widest_gap() const noexcept {
   run widest;
   std::uint64_t most = 0, end = 0;
   const auto consider = [&](std::uint64_t until) {
-    const run gap = {(end + granule - 1) / granule, until / granule};
+    const run gap = {core::ceil_div(end, granule), until / granule};
     if (gap.last <= gap.first + most) return;
     const std::uint64_t held = count(gap);
     if (held <= most) return;

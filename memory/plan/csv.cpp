@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/text/utf8.hpp"
 
 namespace velo::memory {
@@ -129,8 +129,8 @@ std::int64_t number(const field& at, std::int64_t least, std::int64_t most) {
   const char* end = at.text.data() + at.text.size();
   const auto [stop, error] = std::from_chars(at.text.data(), end, value);
   if (at.text.empty() || error != std::errc() || stop != end || value < least || value > most)
-    refuse(at, text("an integer from %lld to %lld%s", static_cast<long long>(least),
-                    static_cast<long long>(most), most < highest ? ", the capacity" : ""));
+    refuse(at, core::concat("an integer from ", least, " to ", most,
+                            most < highest ? ", the capacity" : ""));
   return value;
 }
 
@@ -216,8 +216,7 @@ void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
     if (found == live.end()) refuse(name, "a pointer that is allocated");
     lifetime& b = table.buffers[found->second];
     if (b.size != bytes)
-      refuse(columns.of(row, size),
-             core::text("the size allocated, %lld", static_cast<long long>(b.size)));
+      refuse(columns.of(row, size), core::concat("the size allocated, ", b.size));
     b.upper = event;
     live.erase(found);
   }

@@ -9,10 +9,10 @@
 
 namespace velo::memory {
 
-using svg::append;
-using svg::bytes;
-using svg::escaped;
-using svg::fill;
+using core::append;
+using core::svg::bytes;
+using core::svg::escaped;
+using core::svg::fill;
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/stream/threads.hpp"
 #include "memory/plan/solver/component.hpp"
 #include "memory/plan/solver/problem.hpp"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/plan/picture.hpp"
 #include "memory/swap/plan/place_stays.hpp"
 
@@ -65,9 +65,8 @@ void plan::add_use(std::int64_t index, std::int64_t time, velo_access access) {
   const lifetime& b = table_.buffers[index];
   if (time < b.lower || time >= b.upper)
     fail(VELO_ERR_ARGUMENT, "time",
-         text("[%lld, %lld), when the buffer is alive", static_cast<long long>(b.lower),
-              static_cast<long long>(b.upper)),
-         text("%lld", static_cast<long long>(time)));
+         core::concat("[", b.lower, ", ", b.upper, "), when the buffer is alive"),
+         core::number(time));
   uses_.uses.push_back({index, time, access});
   swaps_.reset();
 }
@@ -120,7 +119,7 @@ void plan::place_swaps(plan_limits limits) {
   for (const swap_transfer& t : swaps_->transfers)
     if (t.action == VELO_SWAP_ACTION_DROP)
       fail(VELO_ERR_UNSUPPORTED, "plan", "swaps that keep what they move",
-           text("buffer %lld, dropped to be made again", static_cast<long long>(t.buffer)));
+           core::concat("buffer ", t.buffer, ", dropped to be made again"));
   limits.capacity = static_cast<std::int64_t>(swaps_for_.budget);
   auto placed = std::make_shared<swap_schedule>(*swaps_);
   place_stays(*placed, limits);
@@ -138,9 +137,8 @@ std::shared_ptr<const swap_schedule> plan::placed_swaps() const {
 void plan::fill(std::int64_t index, velo_plan_stay& stay) const {
   const std::int64_t count = swaps_ ? static_cast<std::int64_t>(swaps_->stays.size()) : 0;
   if (index < 0 || index >= count) {
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("the index of one of %lld stays", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("the index of one of ", count, " stays"),
+         core::number(index));
   }
   const swap_stay& s = swaps_->stays[index];
   stay.buffer = s.buffer;
@@ -153,9 +151,8 @@ void plan::fill(std::int64_t index, velo_plan_stay& stay) const {
 void plan::require_buffer(std::int64_t index) const {
   const auto count = static_cast<std::int64_t>(table_.buffers.size());
   if (index < 0 || index >= count) {
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("the index of one of %lld buffers", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("the index of one of ", count, " buffers"),
+         core::number(index));
   }
 }
 
@@ -171,9 +168,8 @@ void plan::fill(std::int64_t index, velo_plan_buffer& buffer) const {
 void plan::fill(std::int64_t index, velo_plan_use_info& use) const {
   const auto count = static_cast<std::int64_t>(uses_.uses.size());
   if (index < 0 || index >= count) {
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("the index of one of %lld uses", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("the index of one of ", count, " uses"),
+         core::number(index));
   }
   const plan_use& u = uses_.uses[index];
   use.access = u.access;
@@ -184,9 +180,8 @@ void plan::fill(std::int64_t index, velo_plan_use_info& use) const {
 void plan::fill(std::int64_t index, velo_plan_swap& swap) const {
   const std::int64_t count = swaps_ ? static_cast<std::int64_t>(swaps_->transfers.size()) : 0;
   if (index < 0 || index >= count) {
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("the index of one of %lld transfers", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("the index of one of ", count, " transfers"),
+         core::number(index));
   }
   const swap_transfer& t = swaps_->transfers[index];
   swap.action = t.action;

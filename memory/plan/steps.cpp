@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::memory {
 

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 #include "memory/pool/heap/block.hpp"
 

@@ -1,7 +1,7 @@
 // The frees that no cache takes, and the refusal of memory that the caller does not own.
 #include "memory/pool/free.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::memory {
 

@@ -1,7 +1,7 @@
 // The life of a pool: its making and closing, its threads' caches, and what else a host may ask.
 #include "memory/pool/pool.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/process.hpp"
 
 namespace velo::memory {

@@ -1,7 +1,7 @@
 // One line at a time, since the pool's lock is held.
 #include "memory/pool/pool_log.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 
 namespace velo::memory {

@@ -1,7 +1,7 @@
 // The counters of a pool, the check of its blocks and its snapshot: walks over all blocks.
 #include <algorithm>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/pool/pool.hpp"
 
 namespace velo::memory {

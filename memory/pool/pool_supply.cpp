@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/handle/inside.hpp"
 

@@ -1,7 +1,7 @@
 // Everything that can fail comes before the block changes hands.
 #include "memory/pool/stream_frees.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::memory {
 

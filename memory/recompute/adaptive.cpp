@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/recompute/graph.hpp"
 #include "memory/recompute/knapsack.hpp"
 #include "memory/recompute/layers.hpp"
@@ -25,8 +25,7 @@ unsigned long long number(std::uint64_t value) {
 
 [[noreturn]] void refuse(std::int64_t module, const char* field, const char* expected,
                          const char* got) {
-  fail(VELO_ERR_ARGUMENT, text("modules[%lld].%s", static_cast<long long>(module), field), expected,
-       got);
+  fail(VELO_ERR_ARGUMENT, core::concat("modules[", module, "].", field), expected, got);
 }
 
 void check_module(const velo_recompute_module* modules, std::int64_t i,
@@ -71,7 +70,7 @@ std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::i
     if (larger > room)
       refuse(i, m.bytes >= m.bytes_input ? "bytes" : "bytes_input",
              "sizes whose sum over micro-batches in flight is less than 2^63",
-             text("%llu, %lld in flight", number(larger), static_cast<long long>(times)));
+             core::concat(number(larger), ", ", times, " in flight"));
     left -= static_cast<std::int64_t>(larger) * times;
   }
   return own;
@@ -239,8 +238,8 @@ class bisection {
   [[noreturn]] void refuse_budget(const char* field, std::uint64_t got) const {
     const bool is_budget = std::strcmp(field, "bytes") == 0;  // which may be the least itself
     fail(VELO_ERR_ARGUMENT, text("budget.%s", field),
-         text("%s the least that works: %lld bytes, with everything recomputed that saves any",
-              is_budget ? "at least" : "more than", static_cast<long long>(least_)),
+         core::concat(is_budget ? "at least" : "more than", " the least that works: ", least_,
+                      " bytes, with everything recomputed that saves any"),
          text("%llu", number(got)));
   }
 

@@ -33,7 +33,10 @@ struct masked_graph {
         least_from(graph.size() + 1) {
     std::int64_t bytes_kept = 0;
     for (int i = 0; i < count; ++i) {
-      if (graph.keep[i] != 0) kept |= bit(i), bytes_kept += graph.bytes[i];
+      if (graph.keep[i] != 0) {
+        kept |= bit(i);
+        bytes_kept += graph.bytes[i];
+      }
       for (const std::int32_t from : graph.inputs[i]) inputs[i] |= bit(from);
     }
     needed_from[count] = kept;

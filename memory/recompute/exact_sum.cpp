@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace velo::memory {
 namespace {
 
@@ -69,11 +71,10 @@ std::int64_t remainder(std::int64_t value, std::int64_t of) {
 choices pairs(const choices& a, const choices& b, std::int64_t of, std::int64_t wanted) {
   std::vector<std::vector<std::uint32_t>> by_remainder(static_cast<std::size_t>(of));
   for (std::uint32_t i = 0; i < a.size(); ++i)
-    by_remainder[static_cast<std::size_t>(remainder(a[i].sum, of))].push_back(i);
+    by_remainder[core::at(remainder(a[i].sum, of))].push_back(i);
   choices found;
   for (std::uint32_t j = 0; j < b.size() && found.size() < 4 * most_sums; ++j)
-    for (const std::uint32_t i :
-         by_remainder[static_cast<std::size_t>(remainder(wanted - b[j].sum, of))])
+    for (const std::uint32_t i : by_remainder[core::at(remainder(wanted - b[j].sum, of))])
       found.push_back({a[i].sum + b[j].sum, i, j});
   keep_different(found);
   return found;
@@ -104,8 +105,10 @@ std::vector<std::int32_t> find_exact_sum(const std::vector<std::vector<std::int6
         --b;
       } else {
         std::vector<std::int32_t> picked(lists.size(), 0);
-        groups[0].tell(a->left, picked), groups[1].tell(a->right, picked);
-        groups[2].tell((b - 1)->left, picked), groups[3].tell((b - 1)->right, picked);
+        groups[0].tell(a->left, picked);
+        groups[1].tell(a->right, picked);
+        groups[2].tell((b - 1)->left, picked);
+        groups[3].tell((b - 1)->right, picked);
         return picked;
       }
     }

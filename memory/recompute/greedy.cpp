@@ -136,7 +136,10 @@ class greedy_run {
       for (const std::int32_t op : present_) {
         if (pins_[op] > 0 || graph_.bytes[op] == 0) continue;
         const double score = score_of(op);
-        if (score < least || (score == least && op < worst)) least = score, worst = op;
+        if (score < least || (score == least && op < worst)) {
+          least = score;
+          worst = op;
+        }
       }
       if (worst < 0) return false;
       free(worst);

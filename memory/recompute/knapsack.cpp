@@ -315,7 +315,11 @@ class search {
             next.change = static_cast<std::int32_t>(changes_.size()) - 1;
           }
           grown.push_back(next);
-          if (better) best_.seconds = next.seconds, best_.bytes = next.bytes, last_ = next.change;
+          if (better) {
+            best_.seconds = next.seconds;
+            best_.bytes = next.bytes;
+            last_ = next.change;
+          }
         }
       }
       work += sorting * grown.size();

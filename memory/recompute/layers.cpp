@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::memory {
 namespace {
@@ -41,8 +41,7 @@ void check_numbers(const velo_recompute_rule& rule) {
   const std::int64_t chunks = std::int64_t{rule.pipeline_size} * rule.chunks;
   if (rule.layers % chunks != 0) {
     fail(VELO_ERR_ARGUMENT, "rule.layers",
-         text("a multiple of pipeline_size * chunks, %lld", static_cast<long long>(chunks)),
-         text("%d", rule.layers));
+         core::concat("a multiple of pipeline_size * chunks, ", chunks), text("%d", rule.layers));
   }
   if (rule.chunks > 1 && rule.micro_batches % rule.pipeline_size != 0) {
     fail(

@@ -6,7 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "memory/recompute/exact.hpp"
 
 namespace velo::memory {
@@ -34,10 +35,9 @@ std::vector<std::int32_t> read_inputs(const velo_recompute_op& op, std::int64_t 
   inputs.reserve(static_cast<std::size_t>(op.input_count));
   for (std::int64_t i = 0; i < op.input_count; ++i) {
     if (op.inputs[i] < 0 || op.inputs[i] >= index)
-      fail(VELO_ERR_ARGUMENT, text("op.inputs[%lld]", static_cast<long long>(i)),
-           text("the index of one of %lld operations before this one",
-                static_cast<long long>(index)),
-           text("%lld", static_cast<long long>(op.inputs[i])));
+      fail(VELO_ERR_ARGUMENT, core::concat("op.inputs[", i, "]"),
+           core::concat("the index of one of ", index, " operations before this one"),
+           core::number(op.inputs[i]));
     inputs.push_back(static_cast<std::int32_t>(op.inputs[i]));
   }
   std::sort(inputs.begin(), inputs.end());
@@ -102,10 +102,9 @@ void recompute_plan::fill(std::int64_t index, velo_recompute_step& step) const {
   if (!is_solved_) fail(VELO_ERR_STATE, "plan", "a solved plan", "one without steps");
   const auto count = static_cast<std::int64_t>(schedule_.steps.size());
   if (index < 0 || index >= count)
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("the index of one of %lld steps", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
-  const op_step& found = schedule_.steps[static_cast<std::size_t>(index)];
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("the index of one of ", count, " steps"),
+         core::number(index));
+  const op_step& found = schedule_.steps[core::at(index)];
   step.kind = found.computes ? VELO_RECOMPUTE_STEP_COMPUTE : VELO_RECOMPUTE_STEP_FREE;
   step.op = found.op;
 }

@@ -5,7 +5,7 @@
 #include <new>
 #include <set>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/handle/record.hpp"
 #include "core/handle/status.hpp"
@@ -324,9 +324,7 @@ void regions::allocate(std::vector<block>& outputs, velo_stream stream) {
           return nullptr;
         }
       });
-      if (b.memory == nullptr)
-        fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(b.bytes)),
-             "none");
+      if (b.memory == nullptr) fail(VELO_ERR_MEMORY, "", core::concat(b.bytes, " bytes"), "none");
     } catch (...) {
       let_go(outputs, stream);
       throw;

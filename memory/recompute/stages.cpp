@@ -251,7 +251,10 @@ bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
     ++seen;
     const double score =
         graph_.seconds[op] / static_cast<double>(graph_.bytes[op]) * (0.25 + random.unit());
-    if (best < 0 || score < least) least = score, best = op;
+    if (best < 0 || score < least) {
+      least = score;
+      best = op;
+    }
   }
   return best >= 0 && drop(has(stage, best) ? stage : stage + 1, best);
 }

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/swap/swap.hpp"
 
 namespace velo::memory {
@@ -207,8 +207,7 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
     core::copy_text(ended.failed.function, sizeof failed.function,
                     leaves ? "velo_swap_out" : "velo_swap_in");
   if (failed.code != VELO_OK && failed.argument[0] == 0)
-    core::copy_text(ended.failed.argument, sizeof failed.argument,
-                    core::text("%s %llu", o.noun, static_cast<unsigned long long>(o.id)));
+    core::copy_text(ended.failed.argument, sizeof failed.argument, core::concat(o.noun, " ", o.id));
   if (failed.code != VELO_OK && !dropped) count_failure();
   {
     const std::lock_guard<std::mutex> lock(o.lock);

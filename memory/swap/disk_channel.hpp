@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/memory.hpp"
 #include "memory/swap/disk_engine.hpp"
 #include "memory/swap/tier.hpp"

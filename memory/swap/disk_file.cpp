@@ -13,7 +13,8 @@
 #include <cstring>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::memory {
 namespace {
@@ -142,12 +143,10 @@ void disk_file::grow(std::uint64_t count) {
       why = ftruncate(descriptor_, begin + bytes) == 0 ? 0 : errno;
     if (why != 0) continue;
     sectors_ += more;
-    used_.resize((sectors_ + word_bits - 1) / word_bits);
+    used_.resize(core::ceil_div(sectors_, word_bits));
     return;
   }
-  core::fail(VELO_ERR_IO, "",
-             core::text("%llu bytes more in %s", static_cast<unsigned long long>(count * sector),
-                        directory_.c_str()),
+  core::fail(VELO_ERR_IO, "", core::concat(count * sector, " bytes more in ", directory_),
              "no space", core::text("%s", std::strerror(why)));
 }
 

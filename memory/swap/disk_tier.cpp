@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/checksum.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {
@@ -43,7 +43,7 @@ class disk_tier::disk_image final : public tier::image {
         bytes(bytes),
         cold(cold),
         first_file(home.images_.fetch_add(1, std::memory_order_relaxed)),
-        pages((bytes + home.block_ - 1) / home.block_) {}
+        pages(core::ceil_div(bytes, home.block_)) {}
   ~disk_image() override {
     for (disk_page& page : pages) give(page);
   }
@@ -88,17 +88,16 @@ class disk_tier::pages : public disk_transfer {
   bool next(disk_copy& one) noexcept override {
     if (!all_.next(one.what)) return false;
     one.next = one.what.offset / tier_.block_;
-    one.end = one.next + (one.what.bytes + tier_.block_ - 1) / tier_.block_;
+    one.end = one.next + core::ceil_div(one.what.bytes, tier_.block_);
     return true;
   }
   void done(const disk_copy& one) noexcept override {
     all_.done(one.what, one.why.code == VELO_OK ? nullptr : &one.why);
   }
   text name(const disk_operation& operation) const override {
-    return text("page %llu, %u bytes at %llu of a file in %s,",
-                static_cast<unsigned long long>(operation.index), operation.page.stored,
-                static_cast<unsigned long long>(operation.page.offset),
-                tier_.files_[operation.page.file]->directory().c_str());
+    return core::concat("page ", operation.index, ", ", operation.page.stored, " bytes at ",
+                        operation.page.offset, " of a file in ",
+                        tier_.files_[operation.page.file]->directory(), ",");
   }
 
  protected:

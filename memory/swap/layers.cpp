@@ -5,7 +5,7 @@
 // layer, are removed when the bucket is next used. Cost: the copies of its objects.
 #include <algorithm>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/swap/swap.hpp"
 
 namespace velo::memory {

@@ -15,7 +15,8 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "memory/swap/host_tier.hpp"
 #include "memory/swap/swap.hpp"
 
@@ -44,7 +45,7 @@ class swap::planned {
   std::uint64_t bytes() const { return static_cast<std::uint64_t>(plan_->height); }
   std::size_t stages() const { return plan_->stage_ends.size(); }
   core::stream& stream() const { return core::resolve<core::stream>(on_, "stream"); }
-  object_ptr& object_of(const swap_stay& s) { return objects_[static_cast<std::size_t>(s.buffer)]; }
+  object_ptr& object_of(const swap_stay& s) { return objects_[core::at(s.buffer)]; }
   void carry(const swap_move& move, const std::shared_ptr<core::point>& over);
   void take(const swap_stay& s);
   void copy(const swap_move& move, direction to, const std::shared_ptr<core::point>& over);
@@ -109,7 +110,7 @@ std::int64_t swap::planned::begin_stage() {
   for (; plan_->moves[next_].what != kind::ends; ++next_) carry(plan_->moves[next_], over);
   ++next_;
   for (const std::int64_t buffer : plan_->used[begun_]) {
-    const object& o = *objects_[static_cast<std::size_t>(buffer)];
+    const object& o = *objects_[core::at(buffer)];
     const std::lock_guard<std::mutex> lock(o.lock);
     if (o.last != nullptr && o.queued > 0) needed_.push_back(o.last);
     if (o.queued == 0 && o.failed.code != VELO_OK) throw core::failure(o.failed);
@@ -122,7 +123,7 @@ std::int64_t swap::planned::begin_stage() {
 
 void swap::planned::carry(const swap_move& move, const std::shared_ptr<core::point>& over) {
   if (move.what == kind::begins) return;
-  const swap_stay& s = plan_->stays[static_cast<std::size_t>(move.stay)];
+  const swap_stay& s = plan_->stays[core::at(move.stay)];
   if (move.what == kind::give) return let_go(object_of(s));
   if (move.what == kind::take) return take(s);
   copy(move, move.what == kind::out ? direction::out : direction::in, over);
@@ -135,12 +136,12 @@ void swap::planned::take(const swap_stay& s) {
   made->noun = "buffer";
   object_of(s) = std::move(made);
   count(1);
-  for (const std::int32_t r : s.room) needed_.push_back(left_[static_cast<std::size_t>(r)]);
+  for (const std::int32_t r : s.room) needed_.push_back(left_[core::at(r)]);
 }
 
 void swap::planned::copy(const swap_move& move, direction to,
                          const std::shared_ptr<core::point>& over) {
-  const swap_stay& s = plan_->stays[static_cast<std::size_t>(move.stay)];
+  const swap_stay& s = plan_->stays[core::at(move.stay)];
   const object_ptr& o = object_of(s);
   auto mine = std::make_shared<job>();
   mine->of = o.get();
@@ -150,13 +151,13 @@ void swap::planned::copy(const swap_move& move, direction to,
   mine->passed = std::make_shared<core::point>();
   mine->after[0] = over;
   if (to == direction::in)
-    for (const std::int32_t r : s.room) mine->room.push_back(left_[static_cast<std::size_t>(r)]);
+    for (const std::int32_t r : s.room) mine->room.push_back(left_[core::at(r)]);
   if (queued_.size() == queued_.capacity()) queued_.reserve(2 * queued_.size() + 16);
   const std::lock_guard<std::mutex> lock(o->lock);
   home_.require(*o, to);
   home_.submit(o, mine, nullptr);  // the last that can fail
   queued_.push_back(mine);
-  if (to == direction::out) left_[static_cast<std::size_t>(move.stay)] = mine;
+  if (to == direction::out) left_[core::at(move.stay)] = mine;
   o->memory = mine->memory;
 }
 
@@ -165,9 +166,8 @@ void* swap::planned::memory_of(std::int64_t buffer) const {
     fail(VELO_ERR_STATE, "swap", "a stage that has begun", failed_ ? "a step that failed" : "none");
   const std::vector<std::int64_t>& used = plan_->used[begun_ - 1];
   if (std::find(used.begin(), used.end(), buffer) == used.end())
-    fail(VELO_ERR_ARGUMENT, "buffer", "a buffer that the stage uses",
-         text("%lld", static_cast<long long>(buffer)));
-  const object& o = *objects_[static_cast<std::size_t>(buffer)];
+    fail(VELO_ERR_ARGUMENT, "buffer", "a buffer that the stage uses", core::number(buffer));
+  const object& o = *objects_[core::at(buffer)];
   const std::lock_guard<std::mutex> lock(o.lock);
   return o.memory;
 }

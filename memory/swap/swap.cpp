@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "memory/swap/disk_tier.hpp"
 #include "memory/swap/host_tier.hpp"
 

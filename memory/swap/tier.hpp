@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "velo/swap.h"
 
 namespace velo::memory {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
 #include "core/round_up.hpp"
 #include "memory/swap/swap.hpp"
@@ -25,7 +25,7 @@ namespace {
 constexpr std::uint64_t page = 4096;  // buffers begin at one, for O_DIRECT
 
 std::uint64_t step_of(std::uint64_t bytes, std::uint64_t slices, std::uint64_t granule) {
-  return core::round_up((bytes - 1) / slices + 1, granule);
+  return core::round_up(core::ceil_div(bytes, slices), granule);
 }
 
 }  // namespace
@@ -92,7 +92,7 @@ swap::sliced::sliced(swap& home, std::vector<object_ptr> objects, std::int64_t s
       objects_(std::move(objects)),
       bytes_(objects_.front()->bytes),
       step_(step_of(bytes_, static_cast<std::uint64_t>(slices), home.tier_->granule())),
-      count_((bytes_ + step_ - 1) / step_) {
+      count_(core::ceil_div(bytes_, step_)) {
   const std::uint64_t room = core::round_up(std::min(step_, bytes_), page);
   for (buffer& one : buffers_) one.slices.resize(objects_.size());
   memory_bytes_ = buffer_count * objects_.size() * room + page;
@@ -144,10 +144,9 @@ class swap::sliced::moves final : public tier::copies {
   void done(const tier::copy& one, const core::failure* why) noexcept override {
     if (why == nullptr || failed_.code != VELO_OK) return;
     failed_ = *why;
-    core::copy_text(failed_.argument, sizeof failed_.argument,
-                    text("object %llu, slice %llu",
-                         static_cast<unsigned long long>(static_cast<const object*>(one.owner)->id),
-                         static_cast<unsigned long long>(slice_)));
+    core::copy_text(
+        failed_.argument, sizeof failed_.argument,
+        core::concat("object ", static_cast<const object*>(one.owner)->id, ", slice ", slice_));
   }
 
  private:
@@ -190,8 +189,7 @@ void swap::sliced::call(velo_swap_update_fn function, void* user, std::uint64_t 
                     reinterpret_cast<void* const*>(buffer_of(slice).slices.data()));
   });
   if (answer != 0)
-    fail(VELO_ERR_FOREIGN, "update", "0",
-         text("%d for slice %llu", answer, static_cast<unsigned long long>(slice)));
+    fail(VELO_ERR_FOREIGN, "update", "0", core::concat(answer, " for slice ", slice));
 }
 
 void swap::sliced::run(velo_swap_update_fn function, void* user) {
@@ -228,7 +226,7 @@ class updating {
       const std::lock_guard<std::mutex> lock(o.lock);
       if (o.queued > 0 || o.updating || o.dropped || o.image == nullptr)
         fail(VELO_ERR_STATE, "objects", "objects that are out",
-             text("object %llu, which is not", static_cast<unsigned long long>(o.id)));
+             core::concat("object ", o.id, ", which is not"));
       o.updating = true;
     }
   }
@@ -259,10 +257,10 @@ void swap::update(const std::uint64_t* ids, std::int64_t count, std::int64_t sli
     objects.push_back(find(ids[i]));
     if (objects.back()->bytes != objects.front()->bytes)
       fail(VELO_ERR_ARGUMENT, "objects", "objects of one size",
-           text("object %llu, of another", static_cast<unsigned long long>(ids[i])));
+           core::concat("object ", ids[i], ", of another"));
     if (std::find(ids, ids + i, ids[i]) != ids + i)
       fail(VELO_ERR_ARGUMENT, "objects", "each object once",
-           text("object %llu twice", static_cast<unsigned long long>(ids[i])));
+           core::concat("object ", ids[i], " twice"));
     wait(ids[i], owner_.inline_stream());  // it may still be leaving
   }
   owner_.require_can_wait("swap");  // slices leave behind copies that may wait for the caller

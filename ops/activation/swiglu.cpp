@@ -22,7 +22,7 @@ int split_of(const velo_tensor& x, std::int64_t wanted) {
   const auto dim = static_cast<int>(wanted < 0 ? wanted + x.ndim : wanted);
   if (dim < 0 || dim >= x.ndim) {
     core::fail(VELO_ERR_ARGUMENT, "args.dim", text("a dimension in [%d, %d]", -x.ndim, x.ndim - 1),
-               text("%lld", static_cast<long long>(wanted)));
+               core::number(wanted));
   }
   if (x.shape[dim] % 2 != 0) {
     core::fail(VELO_ERR_SHAPE, "args.x.shape", text("an even size in dimension %d", dim),

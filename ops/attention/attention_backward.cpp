@@ -33,10 +33,10 @@ struct chunking {
     constexpr std::int64_t wanted_units = 16, fewest_keys = 1024;
     const std::int64_t most = std::max<std::int64_t>(1, problem.skv / fewest_keys);
     const std::int64_t cut = std::clamp<std::int64_t>(
-        blocks_of(wanted_units, std::max<std::int64_t>(pairs, 1)), 1, most);
+        core::ceil_div(wanted_units, std::max<std::int64_t>(pairs, 1)), 1, most);
     keys = std::max<std::int64_t>(largest_key_block,
-                                  round_up(blocks_of(problem.skv, cut), largest_key_block));
-    chunks = std::max<std::int64_t>(1, blocks_of(problem.skv, keys));
+                                  round_up(core::ceil_div(problem.skv, cut), largest_key_block));
+    chunks = std::max<std::int64_t>(1, core::ceil_div(problem.skv, keys));
   }
 };
 
@@ -130,7 +130,7 @@ class backward_pass {
   // Pairs whose chunks are computed in one parallel region: two units a thread balance their
   // lengths.
   static std::int64_t wave_pairs(int threads, const chunking& cut, const attention_shape& shape) {
-    return std::min(shape.pairs, blocks_of(2 * threads, cut.chunks));
+    return std::min(shape.pairs, core::ceil_div(2 * threads, cut.chunks));
   }
 
   static std::int64_t pair_cost(const attention_sequence& s) {
@@ -434,7 +434,7 @@ class backward_pass {
   void write_queries(std::int64_t b, std::int64_t h, const attention_sequence& s, std::int64_t q0,
                      const float* dq, std::int64_t stride) const {
     const std::int64_t rows = queries_at(s, q0);
-    const std::int64_t parts = blocks_of(s.visible(q0 + rows - 1), cut_.keys);
+    const std::int64_t parts = core::ceil_div(s.visible(q0 + rows - 1), cut_.keys);
     const std::int64_t start = offset_of(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
     shape_.steps.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts), stride,
                                   static_cast<int>(rows), static_cast<int>(p_.d), p_.scale,

@@ -114,7 +114,7 @@ class forward_pass {
   static std::int64_t unit_cost(const attention_sequence& s, std::int64_t q0) {
     const std::int64_t rows = std::min<std::int64_t>(query_block, s.sq - q0);
     const std::int64_t first = s.visible(q0), last = s.visible(q0 + rows - 1);
-    return blocks_of(rows, strip) * (1 + blocks_of(first + last, 2 * 32));
+    return core::ceil_div(rows, strip) * (1 + core::ceil_div(first + last, 2 * 32));
   }
   static std::int64_t head_cost(const attention_sequence& s) {
     std::int64_t cost = 0;

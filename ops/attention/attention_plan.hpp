@@ -9,15 +9,12 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/round_up.hpp"
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
 #include "ops/gemm/panel_product.hpp"
 
 namespace velo::ops {
-
-inline std::int64_t blocks_of(std::int64_t x, std::int64_t size) {
-  return (x + size - 1) / size;
-}
 
 // One sequence of the batch: its first elements, and the keys that its rows attend to.
 struct attention_sequence {

@@ -81,16 +81,14 @@ void require_dense_rows(const velo_tensor& t, const char* field) {
 
 void require_size(const char* field, const char* part, std::int64_t got, std::int64_t wanted) {
   if (got == wanted) return;
-  fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-       text("%s %lld", part, static_cast<long long>(wanted)),
-       text("%lld", static_cast<long long>(got)));
+  fail(VELO_ERR_SHAPE, text("args.%s.shape", field), core::concat(part, " ", wanted),
+       core::number(got));
 }
 
 void require_head(const char* field, std::int64_t size) {
   if (size >= 1 && size <= largest_head) return;
   fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-       text("heads of 1 to %lld elements", static_cast<long long>(largest_head)),
-       text("%lld", static_cast<long long>(size)));
+       core::concat("heads of 1 to ", largest_head, " elements"), core::number(size));
 }
 
 // The last dimension divided by `part`, which must divide it.
@@ -98,8 +96,7 @@ std::int64_t heads_of_row(const velo_tensor& t, const char* field, std::int64_t 
   const std::int64_t row = t.shape[t.ndim - 1];
   if (part < 1 || row % part != 0 || row == 0) {
     fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-         text("a last dimension that is a multiple of %lld", static_cast<long long>(part)),
-         text("%lld", static_cast<long long>(row)));
+         core::concat("a last dimension that is a multiple of ", part), core::number(row));
   }
   return row / part;
 }
@@ -112,16 +109,14 @@ void require_ends(const velo_ints* list, const char* field, std::int64_t total) 
   for (std::int64_t i = 0; i < list->count; ++i) {
     if (list->data[i] < before) {
       fail(VELO_ERR_ARGUMENT, text("args.%s", field), "values that never decrease, from 0",
-           text("%lld after %lld", static_cast<long long>(list->data[i]),
-                static_cast<long long>(before)));
+           core::concat(list->data[i], " after ", before));
     }
     before = list->data[i];
   }
   if (before != total) {
     fail(VELO_ERR_ARGUMENT, text("args.%s", field),
-         text("a last value of %lld, the size of the first dimension",
-              static_cast<long long>(total)),
-         text("%lld", static_cast<long long>(before)));
+         core::concat("a last value of ", total, ", the size of the first dimension"),
+         core::number(before));
   }
 }
 
@@ -165,9 +160,8 @@ attention_problem describe(const Args& a) {
   const dimensions k = dimensions_of(key, a.layout, kv_heads);
   const dimensions v = dimensions_of(value, a.layout, kv_heads);
   if (a.head_num != 0 && a.head_num != q.heads) {
-    fail(VELO_ERR_ARGUMENT, "args.head_num",
-         text("%lld, as query has", static_cast<long long>(q.heads)),
-         text("%lld", static_cast<long long>(a.head_num)));
+    fail(VELO_ERR_ARGUMENT, "args.head_num", core::concat(q.heads, ", as query has"),
+         core::number(a.head_num));
   }
   require_head("query", q.head);
   require_head("value", v.head);
@@ -178,15 +172,18 @@ attention_problem describe(const Args& a) {
   require_size("value", "heads:", v.heads, k.heads);
   if (k.heads < 1 || q.heads < 1 || q.heads % k.heads != 0) {
     fail(VELO_ERR_SHAPE, "args.key.shape",
-         text("heads that divide the %lld of query", static_cast<long long>(q.heads)),
-         text("%lld", static_cast<long long>(k.heads)));
+         core::concat("heads that divide the ", q.heads, " of query"), core::number(k.heads));
   }
 
   attention_problem p;
   p.type = query.dtype == f32 ? element_type::f32 : element_type::bf16;
-  p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads;
-  p.d = q.head, p.dv = v.head;
-  p.sq = q.length, p.skv = k.length;
+  p.batch = q.batch;
+  p.heads = q.heads;
+  p.kv_heads = k.heads;
+  p.d = q.head;
+  p.dv = v.head;
+  p.sq = q.length;
+  p.skv = k.length;
   p.causal = mask_of(a.sparse_mode);
   if (std::fabs(a.scale) > static_cast<double>(FLT_MAX)) {
     fail(VELO_ERR_ARGUMENT, "args.scale", "a number that float32 holds", text("%g", a.scale));
@@ -202,8 +199,8 @@ attention_problem describe(const Args& a) {
   require_ends(a.actual_seq_kvlen, "actual_seq_kvlen", k.length);
   if (a.actual_seq_qlen->count != a.actual_seq_kvlen->count) {
     fail(VELO_ERR_ARGUMENT, "args.actual_seq_kvlen",
-         text("%lld values, as actual_seq_qlen", static_cast<long long>(a.actual_seq_qlen->count)),
-         text("%lld", static_cast<long long>(a.actual_seq_kvlen->count)));
+         core::concat(a.actual_seq_qlen->count, " values, as actual_seq_qlen"),
+         core::number(a.actual_seq_kvlen->count));
   }
   p.batch = a.actual_seq_qlen->count;
   p.sq = longest(*a.actual_seq_qlen);

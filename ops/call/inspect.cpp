@@ -1,23 +1,12 @@
 // Adds the kernels, which only the running library knows, to the generated JSON.
 #include "ops/call/inspect.hpp"
 
-#include "core/text/json.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::ops {
 namespace {
 
 #include "abi/generated/describe.inc"
-
-void append_member(std::string& to, const char* name, const char* value) {
-  to += '"';
-  to += name;
-  to += "\":";
-  if (value == nullptr) {
-    to += "null";
-  } else {
-    core::append_json_string(to, value);
-  }
-}
 
 // Placeholders for required outputs that the caller left out. Kernels may read an output's layout
 // to decide whether they serve.
@@ -48,16 +37,15 @@ std::string describe_op(op_id op) {
   std::string all = describe_operators[static_cast<int>(op)];
   const operator_def& def = definition_of(op);
   all.pop_back();
-  all += ",\"kernels\":[";
+  all += ",\"kernels\":";
+  core::json_writer to(all);
+  to.array();
   for (int i = 0; i < def.kernels->count; ++i) {
     const kernel_entry& kernel = def.kernels->entries[i];
-    all += i == 0 ? "{" : ",{";
-    append_member(all, "name", kernel.name);
-    all += ',';
-    append_member(all, "isa", core::isa_name(kernel.isa));
-    all += '}';
+    to.object().member("name", kernel.name).member("isa", core::isa_name(kernel.isa)).end();
   }
-  return all + "]}";
+  to.end();
+  return all + "}";
 }
 
 std::string describe_library() {
@@ -77,19 +65,18 @@ std::string explain(op_id op, const args_block& block, const core::context& cont
   const completed_outputs completed(spec_of(op), block, shapes, context.device());
   const int chosen = choose(op, &completed.block, problem, context);
   const kernel_list& kernels = *definition_of(op).kernels;
-  std::string all = "[";
+  std::string all;
+  core::json_writer to(all);
+  to.array();
   for (int i = 0; i < kernels.count; ++i) {
     const char* reason = refusal(op, i, &completed.block, problem, context);
     if (i != chosen && reason == nullptr) reason = "an earlier kernel in this list is chosen";
-    all += i == 0 ? "{" : ",\n {";
-    append_member(all, "name", kernels.entries[i].name);
-    all += ',';
-    append_member(all, "isa", core::isa_name(kernels.entries[i].isa));
-    all += i == chosen ? ",\"chosen\":true," : ",\"chosen\":false,";
-    append_member(all, "reason", reason);
-    all += '}';
+    to.next_line(" ").object().member("name", kernels.entries[i].name);
+    to.member("isa", core::isa_name(kernels.entries[i].isa)).member("chosen", i == chosen);
+    to.member("reason", reason).end();
   }
-  return all + "]";
+  to.end();
+  return all;
 }
 
 }  // namespace velo::ops

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <vector>
 
+#include "core/tensor/check.hpp"
+#include "core/tensor/overlap.hpp"
 #include "ops/call/call.hpp"
 
 namespace velo::ops {
@@ -20,66 +22,6 @@ struct extent {
   std::uintptr_t begin, end;
 };
 
-std::uintptr_t first_byte(const velo_tensor& t) {
-  return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-}
-
-// The bytes from the first to past the last of `elements` elements, at least one.
-std::uintptr_t bytes_reached(const velo_tensor& t, std::int64_t elements) {
-  std::int64_t last = elements - 1;
-  if (t.strides != nullptr) {
-    last = 0;
-    for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
-  }
-  return static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1));
-}
-
-// Whether both views have the same element at every index.
-bool same_view(const velo_tensor& a, const velo_tensor& b) {
-  if (first_byte(a) != first_byte(b) || a.dtype.bits != b.dtype.bits || !same_shape(a, b))
-    return false;
-  std::int64_t compact = 1;
-  for (int i = a.ndim - 1; i >= 0; --i) {
-    const std::int64_t stride_a = a.strides == nullptr ? compact : a.strides[i];
-    const std::int64_t stride_b = b.strides == nullptr ? compact : b.strides[i];
-    if (a.shape[i] > 1 && stride_a != stride_b) return false;
-    compact *= a.shape[i];
-  }
-  return true;
-}
-
-// Bytes from the first to past the last element that a view reaches inside one period, or 0 where
-// some dimension steps beyond a period without being a multiple of it.
-std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
-  const std::int64_t bytes = element_bytes(t.dtype);
-  std::int64_t reach = bytes, compact = bytes;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    const std::int64_t stride = t.strides == nullptr ? compact : t.strides[i] * bytes;
-    compact *= t.shape[i];
-    if (t.shape[i] == 1 || stride % period == 0) continue;
-    if (stride > period) return 0;
-    reach += stride * (t.shape[i] - 1);
-  }
-  return reach <= period ? reach : 0;
-}
-
-// Whether two views lie side by side in common rows, like queries, keys and values in a fused
-// projection: their extents overlap, their elements do not. Every stride of `a` is tried as the
-// row.
-bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
-  if (a.strides == nullptr || a.dtype.bits < 8 || b.dtype.bits < 8) return false;
-  const std::uintptr_t first_a = first_byte(a), first_b = first_byte(b);
-  for (int i = 0; i < a.ndim; ++i) {
-    const std::int64_t period = a.strides[i] * element_bytes(a.dtype);
-    if (a.shape[i] == 1 || period == 0) continue;
-    const std::int64_t in_a = reach_in_period(a, period), in_b = reach_in_period(b, period);
-    const auto p = static_cast<std::uintptr_t>(period);
-    const auto ahead = static_cast<std::int64_t>(((first_b % p) + p - first_a % p) % p);
-    if (in_a > 0 && in_b > 0 && in_a <= ahead && ahead + in_b <= period) return true;
-  }
-  return false;
-}
-
 // One tensor of a call and the bytes it reaches. index: in a list, else -1.
 struct view {
   const velo_tensor* tensor;
@@ -89,8 +31,7 @@ struct view {
 };
 
 text path_of(const op_spec& spec, const view& v, const char* part = "") {
-  if (v.index < 0) return text("args.%s%s", spec.fields[v.field].name, part);
-  return text("args.%s[%lld]%s", spec.fields[v.field].name, static_cast<long long>(v.index), part);
+  return core::tensor_path("args.", spec.fields[v.field].name, v.index).member(part);
 }
 
 [[noreturn]] void refuse_address(const op_spec& spec, const view& v) {
@@ -105,8 +46,8 @@ text path_of(const op_spec& spec, const view& v, const char* part = "") {
 inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::int64_t elements,
                      int field, std::int64_t index = -1) {
   v.tensor = &t;
-  v.at.begin = first_byte(t);
-  v.at.end = v.at.begin + bytes_reached(t, elements);
+  v.at.begin = core::first_byte(t);
+  v.at.end = v.at.begin + core::bytes_reached(t, elements);
   v.field = field;
   v.index = index;
   if (v.at.begin < reinterpret_cast<std::uintptr_t>(t.data) || v.at.end < v.at.begin)
@@ -117,17 +58,13 @@ inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::in
 // tensor and the spec allows that, in lists at the same index.
 void check_apart(const op_spec& spec, const view& written, const view& other) {
   const velo_tensor &w = *written.tensor, &t = *other.tensor;
-  if (side_by_side(w, t) || side_by_side(t, w)) return;
+  if (core::side_by_side(w, t)) return;
   const field &out = spec.fields[written.field], &in = spec.fields[other.field];
   const bool allowed =
       written.index == other.index && (((out.may_alias >> other.field) & 1) != 0 ||
                                        (in.output && ((in.may_alias >> written.field) & 1) != 0));
-  if (allowed && same_view(w, t)) return;
-  const text shared = path_of(spec, other);
-  fail(VELO_ERR_OVERLAP, path_of(spec, written),
-       allowed ? text("memory of its own, or exactly that of %s", shared.buffer)
-               : text("memory of its own"),
-       text("memory shared with %s", shared.buffer));
+  if (allowed && core::same_view(w, t)) return;
+  core::refuse_overlap(path_of(spec, written), path_of(spec, other), allowed);
 }
 
 bool check_lists(const op_spec& spec, const args_block::field_value* values) {

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
 
@@ -15,7 +17,7 @@ std::size_t bytes_of_tensor(const velo_tensor& t) {
 }
 
 std::size_t in_words(std::size_t bytes) {
-  return (bytes + 7) / 8 * 8;
+  return core::round_up(bytes, 8);
 }
 
 std::size_t bytes_behind(const field& f, const args_block::field_value& value) {

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/round_up.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
@@ -120,7 +121,7 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
   const bool accumulate = a.accumulate != 0;
   const bool bypass =
       !accumulate && bypass_cache(table, a.rows, n * static_cast<std::int64_t>(sizeof(float)), on);
-  on.threads((n + block - 1) / block * parts, [&](std::int64_t task, int) {
+  on.threads(core::ceil_div(n, block) * parts, [&](std::int64_t task, int) {
     const std::int64_t column = task / parts * block;
     const std::int64_t width = std::min(block, n - column);
     const std::int64_t last = tokens.boundary(task % parts + 1, parts);

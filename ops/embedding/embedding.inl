@@ -21,11 +21,14 @@ VELO_INLINE void add_row(const embedding_row<T>& s) {
     if (sizeof(T) == sizeof(float)) v::prefetch(s.next_dy + j);
     if (s.next_table != nullptr) v::prefetch(s.next_table + i), v::prefetch(s.next_table + j);
     v::vec a = v::load(s.dy + i), b = v::load(s.dy + j);
-    if (Add) a = v::load(s.dtable + i) + a, b = v::load(s.dtable + j) + b;
+    if (Add) {
+      a = v::load(s.dtable + i) + a;
+      b = v::load(s.dtable + j) + b;
+    }
     v::put2<Bypass>(s.dtable + i, a, b);
   }
   for (; i < s.n; i += v::width) {  // tail
-    const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
+    const int m = simd::lanes_left<v::width>(s.n - i);
     const v::vec a = v::load(s.dy + i, m);
     v::store(s.dtable + i, Add ? v::load(s.dtable + i, m) + a : a, m);
   }

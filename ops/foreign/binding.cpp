@@ -8,7 +8,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 
 namespace velo::ops {
 
@@ -312,7 +313,7 @@ int binding::attribute_field(const std::string& name, passing to) {
     add_field(name, field_kind::f64);
     at = static_cast<int>(fields_.size()) - 1;
   }
-  field& f = fields_[static_cast<std::size_t>(at)];
+  field& f = fields_[core::at(at)];
   if (takes_integer(to) && f.kind != field_kind::i64) {
     f.kind = field_kind::i64;
     f.minimum = static_cast<double>(INT64_MIN);
@@ -368,8 +369,7 @@ void binding::evaluate(const args_block& block, velo_stream stream, core::word* 
         const std::int64_t value = measure(from, *block.values[at].tensor);
         if (to == passing::i32 && value > INT32_MAX)
           fail(VELO_ERR_SHAPE, text("args.%s", fields_[at].name),
-               text("a size that parameter %zu, an int32, holds", p),
-               text("%lld", static_cast<long long>(value)));
+               text("a size that parameter %zu, an int32, holds", p), core::number(value));
         words[p] = word_of(value, to);
       }
     }

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <optional>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/record.hpp"
 #include "core/handle/status.hpp"
 #include "core/stream/stream.hpp"
-#include "core/text/json.hpp"
+#include "core/text/json_writer.hpp"
 #include "ops/operator/registry.hpp"
 
 namespace velo::ops {
@@ -58,13 +58,6 @@ core::any_function function_of(const velo_kernel_desc& desc, const core::library
 
 std::string text_or_empty(const char* value) {
   return value == nullptr ? "" : value;
-}
-
-void append_member(std::string& to, const char* name, const std::string& value) {
-  to += to.back() == '{' ? "\"" : ",\"";
-  to += name;
-  to += "\":";
-  core::append_json_string(to, value.c_str());
 }
 
 }  // namespace
@@ -129,25 +122,22 @@ foreign_kernel::foreign_kernel(const velo_kernel_desc& desc,
       prepared_(core::prepare(binding_.shape())) {}
 
 std::string foreign_kernel::describe() const {
-  std::string all = "{";
-  append_member(all, "op", name());
-  append_member(all, "library", file_);
-  append_member(all, "symbol", symbol_);
-  append_member(all, "signature", signature_);
-  append_member(all, "binding", expressions_);
-  append_member(all, "tensors", tensors_);
-  append_member(all, "plugin", plugin_);
-  return all + "}";
+  std::string all;
+  core::json_writer to(all);
+  to.object().member("op", name()).member("library", file_).member("symbol", symbol_);
+  to.member("signature", signature_).member("binding", expressions_);
+  to.member("tensors", tensors_).member("plugin", plugin_).end();
+  return all;
 }
 
 std::string foreign_kernel::explain(const args_block& block, const core::context& context) const {
   check_fields(spec(), &block, context, purpose::shapes_only);
-  std::string all = "[{";
-  append_member(all, "name", "foreign");
-  append_member(all, "isa", "unknown");
-  append_member(all, "library", file_);
-  append_member(all, "symbol", symbol_);
-  return all + ",\"chosen\":true,\"reason\":null}]";
+  std::string all;
+  core::json_writer to(all);
+  to.array().object().member("name", "foreign").member("isa", "unknown");
+  to.member("library", file_).member("symbol", symbol_).member("chosen", true);
+  to.key("reason").null().end().end();
+  return all;
 }
 
 void foreign_kernel::run(const core::word* words) const {
@@ -234,12 +224,12 @@ void register_plugin(core::context& context, const std::shared_ptr<const core::l
 }
 
 std::string describe_kernels(const core::context& context) {
-  std::string all = "[";
-  for (const auto& one : foreign_kernels::of(context).all()) {
-    if (all.size() > 1) all += ",\n ";
-    all += one->describe();
-  }
-  return all + "]";
+  std::string all;
+  core::json_writer to(all);
+  to.array();
+  for (const auto& one : foreign_kernels::of(context).all()) to.next_line(" ").raw(one->describe());
+  to.end();
+  return all;
 }
 
 }  // namespace velo::ops

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "ops/foreign/foreign.hpp"
 
 namespace velo::ops {

@@ -79,8 +79,8 @@ weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
            pack.type() == element_type::f32 ? "one of float32" : "one of bfloat16");
     }
     if (pack.k() != k) {
-      fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %lld rows", static_cast<long long>(k)),
-           text("one of %lld", static_cast<long long>(pack.k())));
+      fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
+           core::concat("one of ", pack.k()));
     }
     return {pack.n(), 0};
   }
@@ -95,8 +95,7 @@ weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
 
 void require_below_2_31(std::int64_t size, const char* field) {
   if (size < (std::int64_t{1} << 31)) return;
-  fail(VELO_ERR_SHAPE, text("args.%s.shape", field), "sizes below 2^31",
-       text("%lld", static_cast<long long>(size)));
+  fail(VELO_ERR_SHAPE, text("args.%s.shape", field), "sizes below 2^31", core::number(size));
 }
 
 // The product without its pointers and its bias.
@@ -109,9 +108,12 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   gemm_problem& p = problem.product;
   const bool transposed = a.transpose_a != 0;
   const folded left = fold(*a.a, "a");
-  p.m = transposed ? left.columns : left.rows, p.k = transposed ? left.rows : left.columns;
+  p.m = transposed ? left.columns : left.rows;
+  p.k = transposed ? left.rows : left.columns;
   const weight_shape weight = check_weight(a, p.k);
-  p.n = weight.n, p.lda = left.ld, p.ldb = weight.ld;
+  p.n = weight.n;
+  p.lda = left.ld;
+  p.ldb = weight.ld;
   require_below_2_31(std::max(p.n, p.k), a.packed != nullptr ? "a" : "b");
   if (a.bias != nullptr) {
     require_shape(*a.bias, "bias", 1, &p.n);
@@ -122,12 +124,14 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   if (transposed) shape[0] = p.m;
   shape[a.a->ndim - 1] = p.n;
   p.type = type_of(*a.a);
-  p.transpose_a = transposed, p.transpose_b = a.transpose_b != 0;
+  p.transpose_a = transposed;
+  p.transpose_b = a.transpose_b != 0;
   p.epilogue.accumulate = a.accumulate != 0;
   outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
   if (a.c != nullptr) {
     const folded c = fold(*a.c, "c");
-    p.ldc = c.ld, p.c_type = type_of(*a.c);
+    p.ldc = c.ld;
+    p.c_type = type_of(*a.c);
   }
 }
 
@@ -146,10 +150,14 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   require_below_2_31(std::max(row_count(x), shape[1]), "total_input");
   outputs.set(a.grad, f32, 2, shape);
   gemm_problem& p = problem.product;
-  p.m = shape[0], p.n = shape[1], p.k = row_count(x);
+  p.m = shape[0];
+  p.n = shape[1];
+  p.k = row_count(x);
   p.type = type_of(x);
-  p.lda = p.m, p.transpose_a = true;
-  p.ldb = p.n, p.ldc = p.n;
+  p.lda = p.m;
+  p.transpose_a = true;
+  p.ldb = p.n;
+  p.ldc = p.n;
   p.epilogue.accumulate = true;
 }
 
@@ -164,7 +172,9 @@ const float* bias_of(const velo_tensor* bias, core::execution& on) {
 
 gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, core::execution& on) {
   gemm_problem p = problem.product;
-  p.a = data<const void>(a.a), p.b = data<const void>(a.b), p.c = data<void>(a.c);
+  p.a = data<const void>(a.a);
+  p.b = data<const void>(a.b);
+  p.c = data<void>(a.c);
   p.epilogue.bias = bias_of(a.bias, on);
   return p;
 }
@@ -172,7 +182,8 @@ gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, co
 gemm_problem placed(const velo_matmul_add_fp32_args& a, const matmul_problem& problem,
                     core::execution&) {
   gemm_problem p = problem.product;
-  p.a = data<const void>(a.grad_output), p.b = data<const void>(a.total_input);
+  p.a = data<const void>(a.grad_output);
+  p.b = data<const void>(a.total_input);
   p.c = data<void>(a.grad);
   return p;
 }

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "core/handle/inside.hpp"
-#include "core/tensor/tensor.hpp"
+#include "core/tensor/check.hpp"
 #include "ops/operator/output_shapes.hpp"
 
 namespace velo::ops {
@@ -24,8 +24,7 @@ element_type type_of(velo_dtype dtype) {
 void require_size(std::int64_t size, const char* name) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   if (size >= 0 && size < most) return;
-  fail(VELO_ERR_SHAPE, text("desc.%s", name), "a size in [0, 2^31)",
-       text("%lld", static_cast<long long>(size)));
+  fail(VELO_ERR_SHAPE, text("desc.%s", name), "a size in [0, 2^31)", core::number(size));
 }
 
 }  // namespace
@@ -49,36 +48,22 @@ void weight_pack::check(const velo_tensor& weight) const {
   if (weight.ndim != 2) {
     fail(VELO_ERR_RANK, "weight.ndim", "2 dimensions", text("%d", weight.ndim));
   }
-  if (weight.shape == nullptr) fail(VELO_ERR_NULL, "weight.shape", "2 sizes", "NULL");
+  core::check_sizes(weight, "weight");
   const std::int64_t sizes[] = {transposed_ ? matrix_.n() : matrix_.k(),
                                 transposed_ ? matrix_.k() : matrix_.n()};
   if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
     fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
   }
   const velo_dtype dtype = matrix_.type() == element_type::f32 ? f32 : bf16;
-  if (!(weight.dtype == dtype)) {
-    fail(VELO_ERR_DTYPE, "weight.dtype", dtype_name(dtype), dtype_name(weight.dtype));
-  }
-  const velo_device device = owner_.device();
-  if (weight.device.type != device.type || weight.device.id != device.id) {
-    fail(VELO_ERR_DEVICE, "weight.device",
-         text("device {%d, %d} of the context", device.type, device.id),
-         text("device {%d, %d}", weight.device.type, weight.device.id));
-  }
+  if (weight.dtype != dtype) core::refuse_dtype(weight.dtype, dtype_name(dtype), "weight");
+  core::check_device(weight.device, owner_.device(), "weight");
   const std::int64_t* strides = weight.strides;
   if (strides != nullptr && ((sizes[1] > 1 && strides[1] != 1) || strides[0] < 0)) {
     fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements", shape_name(2, strides));
   }
   if (numel(weight) == 0) return;
   core::tensor_extent(weight, "weight.strides");  // throws when they overflow
-  if (weight.data == nullptr) {
-    fail(VELO_ERR_NULL, "weight.data", "a pointer to the elements", "NULL");
-  }
-  const auto address = reinterpret_cast<std::uintptr_t>(data<char>(&weight));
-  if (address % static_cast<std::uintptr_t>(element_bytes(dtype)) != 0) {
-    fail(VELO_ERR_LAYOUT, "weight.data", "elements aligned to their size",
-         text("address %#llx", static_cast<unsigned long long>(address)));
-  }
+  core::check_data(weight, "weight");
 }
 
 // An update on a queue stream. It fails if the pack was destroyed before it runs.

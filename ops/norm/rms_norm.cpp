@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
@@ -89,7 +90,7 @@ void add_partials(const velo_rms_norm_backward_args& a, const rms_norm_problem& 
                   const rms_norm_kernels& kernels, core::execution& on, const float* partial,
                   std::int64_t partial_rows) {
   constexpr std::int64_t block = 1024;
-  on.threads((p.n + block - 1) / block, [&](std::int64_t task, int) {
+  on.threads(core::ceil_div(p.n, block), [&](std::int64_t task, int) {
     const std::int64_t at = task * block;
     kernels.gain({partial + at, partial_rows, p.n, data<float>(a.dgamma) + at,
                   std::min(block, p.n - at), a.accumulate != 0});

@@ -34,9 +34,7 @@ inline void require_indices(const velo_tensor& t, const char* field, std::int64_
     if ((index >= 0 && index < limit) || (also_allowed != nullptr && index == *also_allowed))
       continue;
     core::fail(VELO_ERR_ARGUMENT, core::text("args.%s", field),
-               core::text("indices in [0, %lld)", static_cast<long long>(limit)),
-               core::text("%lld in element %lld", static_cast<long long>(index),
-                          static_cast<long long>(i)));
+               core::concat("indices in [0, ", limit, ")"), core::concat(index, " in element ", i));
   }
 }
 

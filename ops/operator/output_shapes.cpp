@@ -43,11 +43,6 @@ void output_shapes::set(output field, velo_dtype dtype, int rank, const std::int
   std::copy(sizes, sizes + rank, shape.sizes);
 }
 
-void refuse_sizes(int rank, const std::int64_t* sizes, const char* argument) {
-  fail(VELO_ERR_SHAPE, argument, "sizes of 0 or more, and fewer than 2^57 elements",
-       shape_name(rank, sizes));
-}
-
 void require_given(const velo_tensor* t, const char* field) {
   if (t == nullptr) fail(VELO_ERR_NULL, path_of(field, ""), "a tensor", "NULL");
 }
@@ -62,16 +57,14 @@ void require_like(const velo_tensor& t, const char* field, const velo_tensor& mo
     wrong_shape(t, field, model.ndim,
                 text("%s as args.%s", shape_name(model.ndim, model.shape).buffer, model_field));
   }
-  if (!(t.dtype == model.dtype)) {
-    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"),
-         text("%s as args.%s", dtype_name(model.dtype).buffer, model_field), dtype_name(t.dtype));
+  if (t.dtype != model.dtype) {
+    core::refuse_dtype(t.dtype, text("%s as args.%s", dtype_name(model.dtype).buffer, model_field),
+                       {"args.", field});
   }
 }
 
 void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype) {
-  if (!(t.dtype == dtype)) {
-    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"), dtype_name(dtype), dtype_name(t.dtype));
-  }
+  if (t.dtype != dtype) core::refuse_dtype(t.dtype, dtype_name(dtype), {"args.", field});
 }
 
 void require_rank(const velo_tensor& t, const char* field, int lowest, int highest) {

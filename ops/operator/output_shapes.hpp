@@ -44,8 +44,6 @@ class output_shapes {
   output_shape* kept_;
 };
 
-// Throws VELO_ERR_SHAPE for sizes that are not countable; argument: "args.x.shape".
-[[noreturn]] void refuse_sizes(int rank, const std::int64_t* sizes, const char* argument);
 void require_given(const velo_tensor* t, const char* field);  // an output that others are held to
 void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes);
 void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/round_up.hpp"
 #include "core/stream/execution.hpp"
 
 namespace velo::ops {
@@ -16,7 +17,7 @@ namespace velo::ops {
 struct row_slices {
   std::int64_t rows;      // all of them
   std::int64_t per_task;  // rows of a slice; the last may have fewer
-  std::int64_t tasks() const { return (rows + per_task - 1) / per_task; }
+  std::int64_t tasks() const { return core::ceil_div(rows, per_task); }
   std::int64_t begin(std::int64_t task) const { return task * per_task; }
   std::int64_t count(std::int64_t task) const { return std::min(per_task, rows - begin(task)); }
 };
@@ -30,7 +31,7 @@ inline row_slices slice_rows(std::int64_t rows, std::int64_t row_bytes) {
 // Cuts rows into at most `most` slices of at least `least` rows. Reductions over rows keep one
 // partial result a slice.
 inline row_slices slice_rows_into(std::int64_t rows, std::int64_t most, std::int64_t least) {
-  return {rows, std::max<std::int64_t>({least, (rows + most - 1) / most, 1})};
+  return {rows, std::max<std::int64_t>({least, core::ceil_div(rows, most), 1})};
 }
 
 // Cuts elements into blocks, for operators without rows; a multiple of every vector width.

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/handle/handle.hpp"
+#include "ops/operator/tensor.hpp"
 #include "velo/types.h"
 
 namespace velo::ops {
@@ -23,21 +24,6 @@ enum class field_kind : std::uint8_t {
   enumeration,
   ints,
   text
-};
-
-// Bits of field::dtypes.
-enum dtype_bit : std::uint32_t {
-  dtype_f32 = 1,
-  dtype_bf16 = 2,
-  dtype_f64 = 4,
-  dtype_f16 = 8,
-  dtype_i32 = 16,
-  dtype_i64 = 32,
-  dtype_u8 = 64,
-  dtype_bool = 128,
-  dtype_i8 = 256,
-  dtype_u64 = 512,
-  dtype_i4 = 1024
 };
 
 struct enumerator {
@@ -67,7 +53,7 @@ struct field {
 // The largest error of an output: absolute + relative * |value| + largest * the largest magnitude
 // in the same output. All zero: exact.
 struct error_bound {
-  std::uint32_t dtype;  // of the output, dtype_bit
+  std::uint32_t dtype;  // of the output, core::dtype_bit
   bool mixed;           // of float32 outputs of a call with a narrower floating tensor
   double absolute, relative, largest;
 };

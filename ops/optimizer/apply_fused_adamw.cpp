@@ -54,8 +54,7 @@ double step_of(const args& a) {
   const std::int64_t step = index_reader(*a.step_tensor)[0];
   if (step < 1 || step > last_step) {
     core::fail(VELO_ERR_ARGUMENT, "args.step_tensor",
-               core::text("an integer in [1, %lld]", static_cast<long long>(last_step)),
-               core::text("%lld", static_cast<long long>(step)));
+               core::concat("an integer in [1, ", last_step, "]"), core::number(step));
   }
   return static_cast<double>(step);
 }

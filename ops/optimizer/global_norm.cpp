@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/round_up.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
 #include "velo/ops_optimizer.h"
@@ -33,7 +34,7 @@ double sum(const args& a, const global_norm_problem& p, const global_norm_kernel
   const row_slices slices{p.count, slice_elements_of_a_sum};
   const std::int64_t count = slices.tasks();
   auto* partial = on.scratch.take<double>(static_cast<std::size_t>(count));
-  on.threads((count + slices_per_task - 1) / slices_per_task, [&](std::int64_t task, int) {
+  on.threads(core::ceil_div(count, slices_per_task), [&](std::int64_t task, int) {
     const std::int64_t last = std::min(count, (task + 1) * slices_per_task);
     for (std::int64_t s = task * slices_per_task; s < last; ++s) {
       partial[s] = kernels.sum_of_squares(

@@ -10,14 +10,19 @@ VELO_INLINE float sum_of_squares(const square_slice<T>& s, float unit) {
     v::look_ahead(s.x + i);
     v::look_ahead(s.x + i + 2 * v::width);
     v::vec2 x = v::load_any_order(s.x + i), y = v::load_any_order(s.x + i + 2 * v::width);
-    if (Scaled) x.a = x.a * scale, x.b = x.b * scale, y.a = y.a * scale, y.b = y.b * scale;
+    if (Scaled) {
+      x.a = x.a * scale;
+      x.b = x.b * scale;
+      y.a = y.a * scale;
+      y.b = y.b * scale;
+    }
     s0 = v::fma(x.a, x.a, s0);
     s1 = v::fma(x.b, x.b, s1);
     s2 = v::fma(y.a, y.a, s2);
     s3 = v::fma(y.b, y.b, s3);
   }
   for (; i < s.n; i += v::width) {  // tail
-    v::vec a = v::load(s.x + i, s.n - i < v::width ? static_cast<int>(s.n - i) : v::width);
+    v::vec a = v::load(s.x + i, simd::lanes_left<v::width>(s.n - i));
     if (Scaled) a = a * scale;
     s0 = v::fma(a, a, s0);
   }

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
@@ -66,13 +67,13 @@ void require_tables(const velo_tensor& x, const char* x_field, const velo_tensor
   for (int i = 0; i < 3; ++i) {
     if (cos.shape[i] != 1 && cos.shape[i] != x.shape[i]) {
       core::fail(VELO_ERR_SHAPE, "args.cos.shape",
-                 text("%lld or 1 in dimension %d", static_cast<long long>(x.shape[i]), i),
+                 core::concat(x.shape[i], " or 1 in dimension ", i),
                  shape_name(cos.ndim, cos.shape));
     }
   }
   if (cos.shape[3] % 2 != 0 || cos.shape[3] > x.shape[3]) {
     core::fail(VELO_ERR_SHAPE, "args.cos.shape",
-               text("an even last size of at most %lld", static_cast<long long>(x.shape[3])),
+               core::concat("an even last size of at most ", x.shape[3]),
                shape_name(cos.ndim, cos.shape));
   }
   require_like(sin, "sin", cos, "cos");
@@ -148,7 +149,7 @@ void turn(const rotation& r, const rotary_problem& p,
   const auto half_bytes = p.table.rotated / 2 * static_cast<std::int64_t>(sizeof(T));
   const bool bypass = p.dense && half_bytes % 64 == 0 &&
                       bypass_cache(data<T>(&r.to), size[0] * size[1] * size[2], 2 * half_bytes, on);
-  const std::int64_t chunks = (size[2] + rows_per_slice - 1) / rows_per_slice;
+  const std::int64_t chunks = core::ceil_div(size[2], rows_per_slice);
   const std::int64_t amount = slice_rows(size[0] * size[1] * size[2], 2 * half_bytes).tasks();
   on.threads.slices(amount, size[0] * size[1] * chunks, [&](std::int64_t task, int) {
     const std::int64_t plane = task / chunks;

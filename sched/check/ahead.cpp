@@ -1,6 +1,8 @@
 // Shortens the beginnings of rows until each needs only other beginnings.
 #include "sched/check/ahead.hpp"
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -26,7 +28,7 @@ class beginnings {
 
   ahead of(std::int32_t rank) const {
     ahead result;
-    result.cut = cuts_[static_cast<std::size_t>(rank)];
+    result.cut = cuts_[core::at(rank)];
     for (row_reader row(pipeline_, rank, result.cut); !row.done(); row.pass()) {
       const action& a = row.next();
       const bool takes = has_forward(a.kind) || a.kind == VELO_ACTION_RECV_F;
@@ -39,7 +41,7 @@ class beginnings {
  private:
   template <class Each>
   void each(std::int32_t rank, Each&& use) const {
-    const std::int64_t cut = cuts_[static_cast<std::size_t>(rank)];
+    const std::int64_t cut = cuts_[core::at(rank)];
     for (row_reader row(pipeline_, rank); row.index() < cut; row.pass())
       if (!use(row.next(), row.index())) return;
   }
@@ -57,7 +59,7 @@ class beginnings {
     sent_.assign(sent_.size(), false);
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       const velo_action_kind sends =
-          row_sends_[static_cast<std::size_t>(rank)] ? VELO_ACTION_SEND_F : VELO_ACTION_F;
+          row_sends_[core::at(rank)] ? VELO_ACTION_SEND_F : VELO_ACTION_F;
       each(rank, [&](const action& a, std::int64_t) {
         if (a.kind == sends) sent_[cell(a.stage, a.microbatch)] = true;
         return true;
@@ -70,7 +72,7 @@ class beginnings {
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank)
       each(rank, [&](const action& a, std::int64_t index) {
         if (a.kind == VELO_ACTION_SEND_F || !from_another(a, rank) || sent_[before(a)]) return true;
-        cuts_[static_cast<std::size_t>(rank)] = index;
+        cuts_[core::at(rank)] = index;
         shorter = true;
         return false;
       });

@@ -8,6 +8,7 @@
 #include "core/handle/record.hpp"
 #include "core/handle/status.hpp"
 #include "core/host/clock.hpp"
+#include "core/index.hpp"
 #include "sched/executor/group_link.hpp"
 #include "sched/executor/mailbox.hpp"
 #include "sched/simulate/lower.hpp"
@@ -48,7 +49,7 @@ executor::executor(core::context& owner, std::shared_ptr<const schedule> pipelin
   chunk_of_.assign(static_cast<std::size_t>(shape_.stages), -1);
   std::int32_t chunks = 0;
   for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
-    chunk_of_[static_cast<std::size_t>(stage)] = chunks++;
+    chunk_of_[core::at(stage)] = chunks++;
   units_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
   row_sends_ = says_sends(*schedule_, desc_.rank);
   require_functions();
@@ -83,7 +84,7 @@ void executor::require_functions() {
 }
 
 executor::unit_state& executor::unit_at(std::int32_t stage, std::int32_t unit) {
-  const std::int32_t chunk = chunk_of_[static_cast<std::size_t>(stage)];
+  const std::int32_t chunk = chunk_of_[core::at(stage)];
   return units_[static_cast<std::size_t>(chunk) * static_cast<std::size_t>(units()) +
                 static_cast<std::size_t>(unit)];
 }
@@ -318,8 +319,7 @@ void executor::call(velo_executor_fn function, const char* field, const action& 
 
 void executor::outputs::take(std::int64_t given, const char* named) {
   if (given < 0 || given > VELO_EXECUTOR_TENSORS)
-    fail(VELO_ERR_FOREIGN, named, text("0 to %d", VELO_EXECUTOR_TENSORS),
-         text("%lld", static_cast<long long>(given)));
+    fail(VELO_ERR_FOREIGN, named, text("0 to %d", VELO_EXECUTOR_TENSORS), core::number(given));
   count = given;
   field = named;
 }
@@ -333,8 +333,7 @@ void executor::outputs::require_all_counted() const {
   for (std::int64_t i = 0; i <= count && i < VELO_EXECUTOR_TENSORS; ++i) {
     if (is_filled_in(tensors[i]) == (i < count)) continue;
     fail(VELO_ERR_FOREIGN, field, "the number of outputs that are filled in",
-         text("%lld, with outputs[%lld] %sfilled in", static_cast<long long>(count),
-              static_cast<long long>(i), i < count ? "not " : ""));
+         core::concat(count, ", with outputs[", i, "] ", i < count ? "not " : "", "filled in"));
   }
 }
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/handle/host_call.hpp"
+#include "core/index.hpp"
 #include "sched/executor/executor.hpp"
 
 namespace velo::sched {
@@ -47,8 +48,7 @@ void executor::await(const action& a, std::int32_t maker, const bool& there) {
 void executor::deliver(const message_tag& of, message_ptr given) {
   const bool is_forward = of.toward == direction::forward;
   const std::int32_t stage = is_forward ? of.stage + 1 : of.stage - 1;
-  const bool mine =
-      stage >= 0 && stage < shape_.stages && chunk_of_[static_cast<std::size_t>(stage)] >= 0;
+  const bool mine = stage >= 0 && stage < shape_.stages && chunk_of_[core::at(stage)] >= 0;
   unit_state* to = mine ? &unit_at(stage, of.unit) : nullptr;
   if (to == nullptr || (is_forward ? to->has_input : to->has_gradient)) {
     release(given);

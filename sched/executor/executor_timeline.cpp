@@ -7,6 +7,8 @@
 
 #include "sched/executor/executor.hpp"
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 
 using core::fail;
@@ -50,9 +52,9 @@ timeline executor::gather() {
   const std::int32_t ranks = shape_.ranks;
   spans all(static_cast<std::size_t>(ranks));
   for (std::int32_t rank = 0; rank < ranks; ++rank)
-    all[static_cast<std::size_t>(rank)].resize(static_cast<std::size_t>(schedule_->length(rank)));
+    all[core::at(rank)].resize(static_cast<std::size_t>(schedule_->length(rank)));
   std::int64_t missing = recorded_ ? -1 : desc_.rank;  // the last rank that did not record
-  if (recorded_) all[static_cast<std::size_t>(desc_.rank)] = spans_;
+  if (recorded_) all[core::at(desc_.rank)] = spans_;
   const auto cross = [&](auto&& one, std::int32_t peer, std::vector<span>& row) {
     one(peer, row.data(), row.size() * sizeof(span));
   };
@@ -64,7 +66,7 @@ timeline executor::gather() {
   };
   if (desc_.rank != 0) {
     to(0, &missing, sizeof missing);
-    cross(to, 0, all[static_cast<std::size_t>(desc_.rank)]);
+    cross(to, 0, all[core::at(desc_.rank)]);
     from(0, &missing, sizeof missing);
     for (std::vector<span>& row : all) cross(from, 0, row);
   } else {
@@ -72,7 +74,7 @@ timeline executor::gather() {
       std::int64_t its = -1;
       from(rank, &its, sizeof its);
       missing = std::max(missing, its);
-      cross(from, rank, all[static_cast<std::size_t>(rank)]);
+      cross(from, rank, all[core::at(rank)]);
     }
     for (std::int32_t rank = 1; rank < ranks; ++rank) {
       to(rank, &missing, sizeof missing);
@@ -81,7 +83,7 @@ timeline executor::gather() {
   }
   if (missing >= 0)
     fail(VELO_ERR_STATE, "executor", "a run that all ranks recorded",
-         text("none of rank %lld", static_cast<long long>(missing)));
+         core::concat("none of rank ", missing));
   return timeline_of(schedule_, std::move(all));
 }
 

@@ -13,6 +13,7 @@
 #include "core/handle/guard.hpp"
 #include "core/host/clock.hpp"
 #include "core/host/futex.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 
@@ -184,7 +185,7 @@ void mailbox::send(std::int32_t from, std::int32_t to, const void* bytes, std::u
   if (ended_.load(std::memory_order_acquire)) raise();
   between(from, to).put(bytes,
                         size);  // first the message, then the check whether the reader sleeps
-  sleeper& at = sleepers_[static_cast<std::size_t>(to)];
+  sleeper& at = sleepers_[core::at(to)];
   if (at.sleeps.load(std::memory_order_relaxed) != 0) wake(at);
 }
 
@@ -198,9 +199,8 @@ void mailbox::receive(std::int32_t at, std::int32_t from, void* bytes, std::uint
   if (box.empty()) await(box, at, from);
   entry& found = box.front();
   if (found.size() != size)
-    fail(VELO_ERR_PEER, "link",
-         text("a message of %llu bytes", static_cast<unsigned long long>(size)),
-         text("one of %llu from rank %d", static_cast<unsigned long long>(found.size()), from));
+    fail(VELO_ERR_PEER, "link", core::concat("a message of ", size, " bytes"),
+         core::concat("one of ", found.size(), " from rank ", from));
   if (size > 0) std::memcpy(bytes, size > short_size ? found.memory : found.bytes, size);
   box.drop(found);
 }
@@ -231,7 +231,7 @@ void mailbox::await(queue& box, std::int32_t at, std::int32_t from) {
 }
 
 void mailbox::sleep(queue& box, std::int32_t at, std::int64_t longest_ns) {
-  sleeper& mine = sleepers_[static_cast<std::size_t>(at)];
+  sleeper& mine = sleepers_[core::at(at)];
   const std::uint32_t seen = mine.wakeups.load(std::memory_order_acquire);
   mine.sleeps.store(1, std::memory_order_relaxed);
   box.order();  // first the announcement of sleep, then the check for messages
@@ -251,7 +251,7 @@ void mailbox::end(std::int32_t rank, const char* why) noexcept {
     }
   }
   ended_.store(true, std::memory_order_release);
-  for (std::int32_t i = 0; i < ranks(); ++i) wake(sleepers_[static_cast<std::size_t>(i)]);
+  for (std::int32_t i = 0; i < ranks(); ++i) wake(sleepers_[core::at(i)]);
 }
 
 void mailbox::raise() {

@@ -10,17 +10,16 @@
 #include <memory>
 #include <vector>
 
+#include "core/tensor/shape.hpp"
 #include "sched/schedule/action.hpp"
 #include "velo/executor.h"
 
 namespace velo::sched {
 
-inline constexpr int most_dims = 8;
-
 struct tensor_form {  // as it crosses between ranks
   velo_dtype dtype;
   std::int32_t ndim;
-  std::int64_t shape[most_dims];  // zeros behind ndim
+  std::int64_t shape[core::max_rank];  // zeros behind ndim
 };
 using form = std::vector<tensor_form>;
 
@@ -29,7 +28,7 @@ bool same(const form& a, const form& b);
 // The form of the host's tensors; throws RANK, SHAPE, DTYPE, LAYOUT, DEVICE.
 form form_of(const velo_tensor* tensors, std::int64_t count);
 // The bytes of a tensor; throws PEER for sizes that no velo sender states.
-std::uint64_t bytes_of(const tensor_form& of);
+std::uint64_t form_bytes(const tensor_form& of);
 
 struct message {
   std::shared_ptr<const form> common_form;

@@ -113,7 +113,7 @@ void stage_channel::send(std::int32_t to, const message_tag& of, const message* 
   }
   for (std::size_t i = 0; i < body->tensors.size(); ++i) {
     const velo_tensor& from = body->tensors[i];
-    const std::uint64_t bytes = bytes_of((*body->common_form)[i]);
+    const std::uint64_t bytes = form_bytes((*body->common_form)[i]);
     if (bytes > 0) pass(to, static_cast<const unsigned char*>(from.data) + from.byte_offset, bytes);
   }
 }
@@ -147,7 +147,7 @@ message_tag stage_channel::receive(std::int32_t from, message_ptr& into) {
 
 // Receives a tensor into memory borrowed from the link, or into memory of its own.
 void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t i) {
-  const std::uint64_t bytes = bytes_of((*into.common_form)[i]);
+  const std::uint64_t bytes = form_bytes((*into.common_form)[i]);
   if (bytes == 0) return;
   if (void* const borrowed = borrow(from, bytes); borrowed != nullptr) {
     into.tensors[i].data = borrowed;
@@ -164,7 +164,7 @@ void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t
 void stage_channel::give_back(message& body) noexcept {
   for (std::size_t i = 0; body.owned >> i != 0; ++i)
     if ((body.owned >> i & 1) != 0)
-      memory_.give(body.tensors[i].data, bytes_of((*body.common_form)[i]));
+      memory_.give(body.tensors[i].data, form_bytes((*body.common_form)[i]));
   body.owned = 0;
   for (std::size_t i = 0; body.borrowed >> i != 0; ++i) {
     if ((body.borrowed >> i & 1) == 0) continue;

@@ -7,6 +7,7 @@
 #include "core/handle/host_call.hpp"
 #include "core/handle/record.hpp"
 #include "core/handle/status.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 
@@ -72,7 +73,7 @@ step_validation::step_validation(const velo_executor_validation& desc, void* use
 
 void step_validation::update(const action& a, core::stream& on, stage_channel& by) {
   if (!pending_) measure(on, by);
-  const double factor = taken_[static_cast<std::size_t>(rank_)];
+  const double factor = taken_[core::at(rank_)];
   if (!undecided(factor) && factor != 0) step(a, factor, rank_ == ranks_ - 1, on);
 }
 
@@ -81,7 +82,7 @@ void step_validation::measure(core::stream& on, stage_channel& by) {
   call("desc.validation.measure", rank_,
        [&] { return desc_.measure(user_, core::handle_of(on), mine); });
   if (rank_ > 0) receive(rank_ - 1, rank_, by);
-  taken_[static_cast<std::size_t>(rank_)] = decide(rank_ + 1);
+  taken_[core::at(rank_)] = decide(rank_ + 1);
   if (rank_ < ranks_ - 1) send(rank_ + 1, rank_ + 1, by);
   pending_ = true;
 }
@@ -92,7 +93,7 @@ bool step_validation::settle(core::stream& on, stage_channel& by) {
   const double right = decide(ranks_);
   bool stood = true;
   for (const double each : taken_) stood = stood && same_bits(each, right);
-  if (!same_bits(taken_[static_cast<std::size_t>(rank_)], right)) amend(right, on);
+  if (!same_bits(taken_[core::at(rank_)], right)) amend(right, on);
   pending_ = false;
   ++stats_.steps;
   stats_.repeated += stood ? 0 : 1;
@@ -106,7 +107,7 @@ void step_validation::forget() {
 }
 
 void step_validation::amend(double right, core::stream& on) {
-  const double mine = taken_[static_cast<std::size_t>(rank_)];
+  const double mine = taken_[core::at(rank_)];
   if (undecided(mine)) {
     ++stats_.deferred;
   } else if (mine != 0) {

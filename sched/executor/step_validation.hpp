@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/index.hpp"
 #include "core/stream/stream.hpp"
 #include "sched/check/ahead.hpp"
 #include "sched/executor/stage_channel.hpp"
@@ -36,7 +37,7 @@ class step_validation {
   const ahead& before_it() const { return ahead_; }
   bool pending() const { return pending_; }
   // Whether forwards are void because the step before them is still to be done.
-  bool waits() const { return pending_ && undecided(taken_[static_cast<std::size_t>(rank_)]); }
+  bool waits() const { return pending_ && undecided(taken_[core::at(rank_)]); }
 
   // Carries out an OPTIMIZER of the row.
   void update(const action& a, core::stream& on, stage_channel& by);

@@ -76,7 +76,7 @@ void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   if (f.gathered != nullptr) outputs.set(*f.gathered, p.dtype, f.x->ndim, shape);
   if (shape[0] % ranks != 0)
     fail(VELO_ERR_SHAPE, "args.x.shape", text("a first dimension that divides by %d ranks", ranks),
-         text("%lld", static_cast<long long>(shape[0])));
+         core::number(shape[0]));
   p.product.m *= p.gathering.size();
   shape[0] /= ranks;
   shape[last] = p.product.n;

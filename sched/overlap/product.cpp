@@ -4,6 +4,7 @@
 #include <cassert>
 #include <optional>
 
+#include "core/index.hpp"
 #include "ops/gemm/pack/panel_matrix.hpp"
 #include "ops/operator/output_shapes.hpp"
 
@@ -26,8 +27,8 @@ ops::element_type type_of(velo_dtype dtype) {
   return dtype == ops::f32 ? ops::element_type::f32 : ops::element_type::bf16;
 }
 
-std::int64_t element_bytes(ops::element_type type) {
-  return type == ops::element_type::f32 ? 4 : 2;
+velo_dtype dtype_of(ops::element_type type) {
+  return type == ops::element_type::f32 ? ops::f32 : ops::bf16;
 }
 
 }  // namespace
@@ -166,15 +167,15 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
     const std::int64_t index = row / a.rows_each, first = row % a.rows_each;
     slice.m = std::min(a.rows_each - first, of.row + of.rows - row);
-    slice.a = static_cast<const char*>(a.matrices[static_cast<std::size_t>(index)]) +
-              first * slice.lda * element_bytes(slice.type);
+    slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
+              first * slice.lda * ops::element_bytes(dtype_of(slice.type));
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
     slice.epilogue.panels.first += slice.m;
     const auto skip_rows = [&](void*& rows, std::int64_t ld, ops::matrix_layout layout) {
       if (rows == nullptr || layout == ops::matrix_layout::panels) return;
-      rows = static_cast<char*>(rows) + slice.m * ld * element_bytes(slice.c_type);
+      rows = static_cast<char*>(rows) + slice.m * ld * ops::element_bytes(dtype_of(slice.c_type));
     };
     skip_rows(slice.c, slice.ldc, slice.c_layout);
     ops::second_output& second = slice.epilogue.second;

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -15,10 +17,6 @@ constexpr std::int64_t column_unit = 96;  // every packed form can be split at m
 
 std::int64_t parts(std::int64_t all, std::int64_t most) {
   return (all + most - 1) / most;
-}
-
-std::int64_t element_bytes(const slicing& s) {
-  return s.what.in_size();
 }
 
 // A slice has the rows of a tile of the product, and more of short rows that are summed, since each
@@ -74,7 +72,7 @@ class summed_slices {
       : s_(s),
         a_(a),
         product_(s.product, s.scratch, s.on),
-        y_row_(s.product.ldc * element_bytes(s)),
+        y_row_(s.product.ldc * s.what.in_size()),
         part_(rows_of_part(s.product.m, s.ranks)),
         first_row_(first_row),
         peer_blocks_(static_cast<std::size_t>(s.ranks)) {}
@@ -122,14 +120,14 @@ class summed_slices {
       for (int step = 1; step < s_.ranks && !at_once; ++step)
         copy_block({address_in(s_.product.c, own), y_row_},
                    address_in(s_.link.peer_tensor((s_.rank + step) % s_.ranks), own), y_row_,
-                   own.rows, own.columns * element_bytes(s_), turn);
+                   own.rows, own.columns * s_.what.in_size(), turn);
     });
   }
 
  private:
   void multiply_own(std::int64_t number, const ops::second_output& second, core::execution& turn) {
     for (int r = 0; r < s_.ranks; ++r)
-      peer_blocks_[static_cast<std::size_t>(r)] = s_.link.piece(r) + block_offset(r, s_.rank);
+      peer_blocks_[core::at(r)] = s_.link.piece(r) + block_offset(r, s_.rank);
     const block own = block_of(number, s_.rank);
     product_.multiply_and_sum(own, a_, {peer_blocks_.data(), s_.ranks, s_.rank},
                               {address_in(s_.product.c, own), s_.product.ldc, second}, turn);
@@ -137,7 +135,7 @@ class summed_slices {
   // Whether panels in y begin and end at cache lines.
   bool has_lines(const void* y) const {
     constexpr std::int64_t line = 64;
-    const std::int64_t panel = product_.panel(s_.product, s_.on.isa) * element_bytes(s_);
+    const std::int64_t panel = product_.panel(s_.product, s_.on.isa) * s_.what.in_size();
     return reinterpret_cast<std::uintptr_t>(y) % line == 0 && y_row_ % line == 0 &&
            panel % line == 0;
   }
@@ -149,7 +147,7 @@ class summed_slices {
     return of;
   }
   char* address_in(void* y, const block& of) const {
-    return at_row(y, of.row - first_row_, y_row_) + of.column * element_bytes(s_);
+    return at_row(y, of.row - first_row_, y_row_) + of.column * s_.what.in_size();
   }
   // The offset in a piece of `from` of the block for `to`. The sum follows all blocks.
   std::int64_t block_offset(int from, int to) const {
@@ -205,8 +203,8 @@ class gathered_slices {
         keep_(keep),
         product_(s.product, s.scratch, s.on),
         own_(s.product.m / s.ranks),
-        x_row_(s.product.lda * element_bytes(s)),
-        y_row_(s.product.ldc * element_bytes(s)) {}
+        x_row_(s.product.lda * s.what.in_size()),
+        y_row_(s.product.ldc * s.what.in_size()) {}
 
   // The first slice has no product to overlap with.
   void post_first() {

@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "core/context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "core/round_up.hpp"
+#include "core/tensor/check.hpp"
 
 namespace velo::sched {
 
@@ -49,9 +51,7 @@ buckets::buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
       eager_(owner_.optimization() >= 2),
       before_(owner_) {
   const comm::buffer all = comm::buffer_of(owner_, gradients, "gradients");
-  if (!is_floating(all.dtype))
-    fail(VELO_ERR_DTYPE, "gradients", "floating-point numbers",
-         comm::name_of_dtype(all.dtype.code, all.dtype.bits).c_str());
+  if (!is_floating(all.dtype)) core::refuse_dtype(all.dtype, "floating-point numbers", "gradients");
   cut(all, counts, count, desc);
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = desc.scale == 0 ? VELO_REDUCE_AVG : VELO_REDUCE_SUM;
@@ -62,8 +62,7 @@ buckets::buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
       each.reduce = comm::all_reduce_call(caller(), how, &whole, &whole);
       continue;
     }
-    const velo_tensor own =
-        elements_of(*gradients, each.own, each.parts[static_cast<std::size_t>(rank_)]);
+    const velo_tensor own = elements_of(*gradients, each.own, each.parts[core::at(rank_)]);
     const comm::block_sizes parts{each.parts.data(), nullptr};
     each.reduce = comm::reduce_scatter_call(caller(), how, &whole, &own, &parts);
   }
@@ -86,18 +85,17 @@ void buckets::cut(const comm::buffer& all, const std::int64_t* counts, std::int6
   for (std::int64_t k = 0; k < count; ++k) {
     if (counts[k] < 1 || counts[k] > all.count - begins_.back())
       fail(VELO_ERR_ARGUMENT, "counts",
-           text("slices of 1 or more elements, %lld together", static_cast<long long>(all.count)),
-           text("counts[%lld] = %lld", static_cast<long long>(k),
-                static_cast<long long>(counts[k])));
+           core::concat("slices of 1 or more elements, ", all.count, " together"),
+           core::concat("counts[", k, "] = ", counts[k]));
     begins_.push_back(begins_.back() + counts[k]);
   }
   if (begins_.back() != all.count)
     fail(VELO_ERR_ARGUMENT, "counts",
-         text("slices of 1 or more elements, %lld together", static_cast<long long>(all.count)),
-         text("%lld", static_cast<long long>(begins_.back())));
+         core::concat("slices of 1 or more elements, ", all.count, " together"),
+         core::number(begins_.back()));
   std::int64_t first = 0;
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t begin = begins_[static_cast<std::size_t>(first)],
+    const std::int64_t begin = begins_[core::at(first)],
                        end = begins_[static_cast<std::size_t>(k) + 1];
     const auto bytes = static_cast<std::uint64_t>((end - begin) * all.size());
     if (bytes < desc.bytes && k + 1 < count) continue;
@@ -111,7 +109,7 @@ void buckets::close(std::int64_t first, std::int64_t end, std::int64_t offset,
   bucket one{first,    end - first, offset,
              elements, {},          offset,
              {},       end - first, std::make_unique<core::event>(owner_)};
-  const std::int64_t share = core::round_up((elements + ranks_ - 1) / ranks_, grain);
+  const std::int64_t share = core::round_up(core::ceil_div(elements, ranks_), grain);
   for (int rank = 0; rank < ranks_; ++rank) {
     const std::int64_t begin = std::min(elements, rank * share);
     if (rank == rank_) one.own = offset + begin;
@@ -129,9 +127,8 @@ std::int64_t buckets::bucket_of(std::int64_t slice) const {
 void buckets::require_slice(std::int64_t slice) const {
   const auto count = static_cast<std::int64_t>(ready_.size());
   if (slice < 0 || slice >= count)
-    fail(VELO_ERR_ARGUMENT, "slice",
-         text("that of one of %lld slices", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(slice)));
+    fail(VELO_ERR_ARGUMENT, "slice", core::concat("that of one of ", count, " slices"),
+         core::number(slice));
 }
 
 void buckets::follow(core::stream& from, core::stream& link) {
@@ -141,21 +138,21 @@ void buckets::follow(core::stream& from, core::stream& link) {
 }
 
 void buckets::mark_ready(std::int64_t slice) {
-  ready_[static_cast<std::size_t>(slice)] = true;
+  ready_[core::at(slice)] = true;
   const std::int64_t index = bucket_of(slice);
-  if (--all_[static_cast<std::size_t>(index)].left == 0 && !learned_) seen_.push_back(index);
+  if (--all_[core::at(index)].left == 0 && !learned_) seen_.push_back(index);
 }
 
 void buckets::unmark_ready(std::int64_t slice) noexcept {
-  ready_[static_cast<std::size_t>(slice)] = false;
+  ready_[core::at(slice)] = false;
   const std::int64_t index = bucket_of(slice);
-  if (++all_[static_cast<std::size_t>(index)].left == 1 && !learned_) seen_.pop_back();
+  if (++all_[core::at(index)].left == 1 && !learned_) seen_.pop_back();
 }
 
 void buckets::launch(core::stream& link, comm::group& to, bool all) {
   if (!all && !eager_) return;
   while (launched_ < order_.size()) {
-    const bucket& next = all_[static_cast<std::size_t>(order_[launched_])];
+    const bucket& next = all_[core::at(order_[launched_])];
     if (next.left > 0) return;
     to.submit(link, next.reduce);
     ++launched_;
@@ -166,9 +163,8 @@ void buckets::ready(core::stream& from, std::int64_t slice) {
   require_slice(slice);
   core::stream& on = link();
   comm::group& to = peers();
-  if (ready_[static_cast<std::size_t>(slice)])
-    fail(VELO_ERR_STATE, "slice", "each slice once in a step",
-         text("%lld again", static_cast<long long>(slice)));
+  if (ready_[core::at(slice)])
+    fail(VELO_ERR_STATE, "slice", "each slice once in a step", core::concat(slice, " again"));
   follow(from, on);
   mark_ready(slice);
   try {
@@ -185,7 +181,7 @@ void buckets::finish(core::stream& to) {
   comm::group& among = peers();
   follow(to, on);
   for (std::int64_t slice = 0; slice < static_cast<std::int64_t>(ready_.size()); ++slice)
-    if (!ready_[static_cast<std::size_t>(slice)]) mark_ready(slice);
+    if (!ready_[core::at(slice)]) mark_ready(slice);
   launch(on, among, true);
   if (!learned_) learn(on, among);
   for (bucket& each : all_) each.left = each.slices;
@@ -220,10 +216,9 @@ void buckets::gather(core::stream& from, const velo_tensor* parameters) {
   comm::group& to = peers();
   follow(from, on);
   for (auto next = order_.rbegin(); next != order_.rend(); ++next) {
-    const bucket& of = all_[static_cast<std::size_t>(*next)];
+    const bucket& of = all_[core::at(*next)];
     const velo_tensor whole = elements_of(*parameters, of.offset, of.count),
-                      own = elements_of(*parameters, of.own,
-                                        of.parts[static_cast<std::size_t>(rank_)]);
+                      own = elements_of(*parameters, of.own, of.parts[core::at(rank_)]);
     const comm::block_sizes parts{of.parts.data(), nullptr};
     to.submit(on, comm::all_gather_call(caller(), &own, &whole, &parts));
     on.record(*of.gathered);
@@ -235,7 +230,7 @@ void buckets::wait(core::stream& on, std::int64_t slice) {
   require_slice(slice);
   core::stream& link_now = link();
   if (!gathers_ || &on == &link_now) return;
-  on.wait(*all_[static_cast<std::size_t>(bucket_of(slice))].gathered);
+  on.wait(*all_[core::at(bucket_of(slice))].gathered);
   if (on.is_inline()) link_now.idle();
 }
 
@@ -249,16 +244,15 @@ void buckets::fill(velo_buckets_info& info) const noexcept {
 void buckets::fill(std::int64_t index, velo_bucket& of) const {
   const auto count = static_cast<std::int64_t>(all_.size());
   if (index < 0 || index >= count)
-    fail(VELO_ERR_ARGUMENT, "index",
-         text("that of one of %lld buckets", static_cast<long long>(count)),
-         text("%lld", static_cast<long long>(index)));
-  const bucket& one = all_[static_cast<std::size_t>(index)];
+    fail(VELO_ERR_ARGUMENT, "index", core::concat("that of one of ", count, " buckets"),
+         core::number(index));
+  const bucket& one = all_[core::at(index)];
   of.first = one.first;
   of.slices = one.slices;
   of.offset = one.offset;
   of.count = one.count;
   of.own_offset = one.own;
-  of.own_count = one.parts[static_cast<std::size_t>(rank_)];
+  of.own_count = one.parts[core::at(rank_)];
   const auto place = std::find(order_.begin(), order_.end(), index) - order_.begin();
   of.place = static_cast<std::int32_t>(place);
 }

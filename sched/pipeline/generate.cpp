@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "sched/pipeline/kinds.hpp"
 #include "sched/simulate/simulate.hpp"
 

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "sched/pipeline/request.hpp"
 
 namespace velo::sched {

@@ -8,6 +8,8 @@
 
 #include "sched/render/text.hpp"
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -33,7 +35,7 @@ double scale_of(const timeline& of, const spans& when) {
     std::size_t index = 0;
     for (row_reader row(*of.of, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
-      const span& its = when[static_cast<std::size_t>(rank)][index];
+      const span& its = when[core::at(rank)][index];
       if (!computes(a.kind) || its.end == its.begin) continue;
       longest = std::max(longest, word_of(*of.of, a).size());
       if (shortest == 0 || its.end - its.begin < shortest) shortest = its.end - its.begin;
@@ -71,13 +73,13 @@ std::string draw_grid(const timeline& of) {
     std::string line(columns, '.');
     std::size_t index = 0;
     for (row_reader row(*of.of, rank); !row.done(); row.pass(), ++index) {
-      const span& its = (*when)[static_cast<std::size_t>(rank)][index];
+      const span& its = (*when)[core::at(rank)][index];
       if (computes(row.next().kind))
         put(line, column(its.begin), column(its.end), word_of(*of.of, row.next()));
     }
     const std::string name = std::to_string(rank);
     out += std::string(digits - name.size(), ' ') + name + " |" + line + "| peak ";
-    append_number(out, of.in_microbatches(of.times.ranks[static_cast<std::size_t>(rank)].peak));
+    append_number(out, of.in_microbatches(of.times.ranks[core::at(rank)].peak));
     out += '\n';
   }
   return out;

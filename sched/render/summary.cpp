@@ -6,47 +6,27 @@
 namespace velo::sched {
 namespace {
 
-void append_peaks(std::string& to, const timeline& of, const char* separator) {
-  for (std::size_t rank = 0; rank < of.times.ranks.size(); ++rank) {
-    if (rank > 0) to += separator;
-    append_number(to, of.in_microbatches(of.times.ranks[rank].peak));
-  }
-}
-
-void append_member(std::string& to, const char* name, double value) {
-  to += std::string(", \"") + name + "\": ";
-  append_number(to, value);
-}
-
-void append_path_json(std::string& to, const timeline& of, const spans& when) {
-  to += ", \"critical_path\": [";
-  bool first = true;
+void write_path(core::json_writer& to, const timeline& of, const spans& when) {
+  to.key("critical_path").array();
   for (const path_step& step : critical_path(of, when)) {
-    to += first ? "\n " : ",\n ";
-    first = false;
-    to += "{\"rank\": " + std::to_string(step.rank) + ", \"index\": " + std::to_string(step.index);
-    to += ", \"action\": \"" + text_of(step.done) + '"';
-    append_member(to, "begin", of.in_units(step.when.begin));
-    append_member(to, "length", of.in_units(step.when.end - step.when.begin));
-    append_member(to, "wait", of.in_units(step.wait));
-    to += std::string(", \"cause\": \"") + cause_name(step.cause) + "\"}";
+    to.line(" ").object().member("rank", step.rank).member("index", step.index);
+    to.member("action", text_of(step.done)).member("begin", of.in_units(step.when.begin));
+    to.member("length", of.in_units(step.when.end - step.when.begin));
+    to.member("wait", of.in_units(step.wait)).member("cause", cause_name(step.cause)).end();
   }
-  to += "]";
+  to.end();
 }
 
-void append_memory_json(std::string& to, const timeline& of, const spans& when) {
+void write_memory(core::json_writer& to, const timeline& of, const spans& when) {
   memory_use use(of, when);
-  to += ", \"memory\": [";
+  to.key("memory").array();
   for (std::int32_t rank = 0; rank < of.of->sizes().ranks; ++rank) {
     const memory_amounts most = use.peak(rank);
-    to += rank > 0 ? ",\n " : "\n ";
-    to += "{\"rank\": " + std::to_string(rank);
-    for (std::size_t c = 0; c < categories; ++c) append_member(to, category_names[c], most.of[c]);
-    append_member(to, "total", most.total());
-    append_member(to, "time", of.in_units(most.time));
-    to += "}";
+    to.line(" ").object().member("rank", rank);
+    for (std::size_t c = 0; c < categories; ++c) to.member(category_names[c], most.of[c]);
+    to.member("total", most.total()).member("time", of.in_units(most.time)).end();
   }
-  to += "]";
+  to.end();
 }
 
 // "critical path: 22 actions of 21 in all, between them 1.5 of messages"
@@ -86,20 +66,21 @@ void append_memory(std::string& to, const timeline& of, const spans& when) {
 
 std::string write_summary_json(const timeline& of) {
   const simulation& times = of.times;
-  std::string out = "{\"makespan\": ";
-  append_number(out, of.in_units(times.makespan()));
-  append_member(out, "work", of.in_units(times.work()));
-  append_member(out, "beta", of.in_units(times.makespan() - times.work()));
-  append_member(out, "sigma", of.in_units(times.sigma()));
-  out += ", \"peak_activations\": [";
-  append_peaks(out, of, ", ");
-  out += "]";
+  std::string out;
+  core::json_writer to(out, core::json_writer::spacing::wide);
+  to.object().member("makespan", of.in_units(times.makespan()));
+  to.member("work", of.in_units(times.work()));
+  to.member("beta", of.in_units(times.makespan() - times.work()));
+  to.member("sigma", of.in_units(times.sigma())).key("peak_activations").array();
+  for (const auto& rank : times.ranks) to.value(of.in_microbatches(rank.peak));
+  to.end();
   if (has_details(of)) {
     const auto when = spans_of(of);
-    append_path_json(out, of, *when);
-    append_memory_json(out, of, *when);
+    write_path(to, of, *when);
+    write_memory(to, of, *when);
   }
-  return out += "}\n";
+  to.end();
+  return out += '\n';
 }
 
 std::string write_summary(const timeline& of) {
@@ -118,7 +99,8 @@ std::string write_summary(const timeline& of) {
   line("beta      ", times.makespan() - times.work(), "  makespan - work: the most a rank idles\n");
   line("sigma     ", times.sigma(), "  the same between its own first and last action\n");
   out += "peak activations by rank, in micro-batches of a whole rank:\n ";
-  append_peaks(out, of, " ");
+  for (std::size_t rank = 0; rank < times.ranks.size(); ++rank)
+    append_number(out += rank > 0 ? " " : "", of.in_microbatches(times.ranks[rank].peak));
   out += '\n';
   if (!has_details(of)) return out;
   const auto when = spans_of(of);

@@ -15,7 +15,8 @@
 #include <cstring>
 #include <vector>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "core/text/svg.hpp"
 #include "sched/render/text.hpp"
 #include "sched/simulate/critical_path.hpp"
@@ -23,7 +24,7 @@
 
 namespace velo::sched {
 
-using memory::svg::append;
+using core::append;
 
 namespace {
 
@@ -73,8 +74,7 @@ class picture {
         critical_(spans_->size()) {
     for (std::size_t rank = 0; rank < critical_.size(); ++rank)
       critical_[rank].resize((*spans_)[rank].size());
-    for (const path_step& step : path_)
-      critical_[static_cast<std::size_t>(step.rank)][static_cast<std::size_t>(step.index)] = true;
+    for (const path_step& step : path_) critical_[core::at(step.rank)][core::at(step.index)] = true;
     const std::int64_t makespan = of_.times.makespan();
     width_ = wanted_width(static_cast<double>(makespan));
     per_tick_ = makespan == 0 ? 0 : width_ / static_cast<double>(makespan);
@@ -125,7 +125,7 @@ class picture {
                       least_width, std::clamp(most, screen_width, most_width));
   }
   const std::vector<span>& spans_of_rank(std::int32_t rank) const {
-    return (*spans_)[static_cast<std::size_t>(rank)];
+    return (*spans_)[core::at(rank)];
   }
 
   void begin() {
@@ -145,7 +145,7 @@ class picture {
         ".h{font-size:9px}.c{fill:none;stroke:#111;stroke-width:1.4;pointer-events:none}</"
         "style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
     append(out_, "<text x=\"%.0f\" y=\"24\" font-size=\"16\">", left);
-    out_ += memory::svg::escaped(title_of(of_));
+    out_ += core::svg::escaped(title_of(of_));
     out_ += "</text>\n";
     append(out_, "<text x=\"%.1f\" y=\"%.0f\">%s</text>\n", left + width_ + 10, top - 8,
            has_sizes(of_) ? "most memory" : "peak activations");
@@ -159,15 +159,14 @@ class picture {
   }
 
   void draw_row(std::int32_t rank) {
-    const rank_times& times = of_.times.ranks[static_cast<std::size_t>(rank)];
+    const rank_times& times = of_.times.ranks[core::at(rank)];
     append(out_, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">rank %d</text>\n", left - 8,
            y(rank) + 16, rank);
     rect(x(0), x(of_.times.makespan()), y(rank), bar, "url(#outside)");
     rect(x(times.first), x(times.last), y(rank), bar, "url(#wait)");
     std::size_t index = 0;
     for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index)
-      draw_action(rank, row.next(), spans_of_rank(rank)[index],
-                  critical_[static_cast<std::size_t>(rank)][index]);
+      draw_action(rank, row.next(), spans_of_rank(rank)[index], critical_[core::at(rank)][index]);
     append(out_, "<text x=\"%.1f\" y=\"%.1f\">%.1f %%</text>\n", left + width_ + beside - 60,
            y(rank) + 16, idle_percent(of_, rank));
   }
@@ -233,7 +232,7 @@ class picture {
     for (const rank_times& one : of_.times.ranks) most = std::max(most, one.peak);
     const double from = left + width_ + 10;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
-      const std::int64_t peak = of_.times.ranks[static_cast<std::size_t>(rank)].peak;
+      const std::int64_t peak = of_.times.ranks[core::at(rank)].peak;
       const double wide = peak_width * static_cast<double>(peak) / static_cast<double>(most);
       rect(from, from + wide, y(rank) + 4, bar - 8, "#b0c4d8");
       draw_amount(rank, of_.in_microbatches(peak), "");
@@ -257,7 +256,7 @@ class picture {
     }
     char fill[16];
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
-      const memory_amounts& of_rank = peaks[static_cast<std::size_t>(rank)];
+      const memory_amounts& of_rank = peaks[core::at(rank)];
       double from = left + width_ + 10;
       for (std::size_t c = 0; c < categories && most > 0; ++c) {
         if (c == offloaded && of_rank.of[c] == 0) continue;
@@ -304,7 +303,10 @@ class picture {
     double at = left;
     const auto add = [&](std::uint32_t color, std::string label, bool filled = true) {
       const double wide = 28 + width_of(label);
-      if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
+      if (at > left && at + wide > left + width_ + beside) {
+        at = left;
+        ++legend_lines_;
+      }
       legend_.push_back({at, legend_lines_ - 1, color, std::move(label), filled});
       at += wide + 18;
     };
@@ -316,7 +318,8 @@ class picture {
     }
     add(0x111111, "outlined: the critical path");
     if (!has_sizes(of_)) return;
-    at = left, ++legend_lines_;
+    at = left;
+    ++legend_lines_;
     for (std::size_t c = 0; c < on_device; ++c) add(category_colors[c], category_names[c]);
     if (offloads_) add(0, category_names[offloaded], false);
   }

@@ -4,7 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "core/text/print.hpp"
 #include "sched/schedule/kind_name.hpp"
 
@@ -32,13 +33,6 @@ constexpr look looks[] = {{VELO_ACTION_F, "F", "forward", 0x4e79a7},
 
 }  // namespace
 
-void append_number(std::string& to, double value) {
-  char text[64];
-  const bool plain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e15);
-  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
-  to.append(text, std::to_chars(text, text + sizeof text, value, form).ptr);
-}
-
 const look& look_of(velo_action_kind kind) {
   for (const look& row : looks)
     if (row.kind == kind) return row;
@@ -50,7 +44,7 @@ std::vector<std::int32_t> chunks_of(const schedule& pipeline) {
   for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {
     const std::vector<std::int32_t>& stages = pipeline.stages_of(rank);
     for (std::size_t c = 0; c < stages.size(); ++c)
-      chunks[static_cast<std::size_t>(stages[c])] = static_cast<std::int32_t>(c);
+      chunks[core::at(stages[c])] = static_cast<std::int32_t>(c);
   }
   return chunks;
 }
@@ -79,7 +73,7 @@ std::string title_of(const timeline& of) {
 
 double idle_percent(const timeline& of, std::int32_t rank) {
   const std::int64_t makespan = of.times.makespan();
-  const std::int64_t work = of.times.ranks[static_cast<std::size_t>(rank)].work;
+  const std::int64_t work = of.times.ranks[core::at(rank)].work;
   if (makespan == 0) return 0;
   return 100 * static_cast<double>(makespan - work) / static_cast<double>(makespan);
 }
@@ -107,9 +101,8 @@ void require_drawable(const timeline& of) {
   const std::int64_t actions = of.of->actions();
   if (actions > most_drawn)
     core::fail(VELO_ERR_ARGUMENT, "format",
-               core::text("one without pictures for more than %lld actions",
-                          static_cast<long long>(most_drawn)),
-               core::text("a picture of %lld", static_cast<long long>(actions)));
+               core::concat("one without pictures for more than ", most_drawn, " actions"),
+               core::concat("a picture of ", actions));
 }
 
 }  // namespace velo::sched

@@ -4,13 +4,13 @@
 
 #include <string>
 
+#include "core/text/json_writer.hpp"
 #include "sched/simulate/timeline.hpp"
 #include "velo/timeline.h"
 
 namespace velo::sched {
 
-// Appends a number with the fewest digits that are exact.
-void append_number(std::string& to, double value);
+using core::append_number;
 
 struct look {
   velo_action_kind kind;

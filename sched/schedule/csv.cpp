@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/text/utf8.hpp"
 #include "sched/schedule/assemble.hpp"
 

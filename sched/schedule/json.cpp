@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/text/json.hpp"
 #include "sched/schedule/assemble.hpp"
 #include "sched/schedule/kind_name.hpp"

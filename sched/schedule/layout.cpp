@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::sched {
 namespace {

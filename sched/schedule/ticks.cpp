@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::sched {
 namespace {

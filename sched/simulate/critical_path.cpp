@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 namespace {
@@ -69,7 +70,7 @@ class tracer {
   };
 
   const span& span_of(const action_id& at) const {
-    return when_[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)];
+    return when_[core::at(at.rank)][core::at(at.index)];
   }
   std::size_t cell(std::int32_t stage, std::int32_t unit) const {
     return static_cast<std::size_t>(std::int64_t{stage} * shape_.units() + unit);
@@ -84,11 +85,11 @@ class tracer {
     for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
       const action_id here{rank, index};
-      if (copies(a.kind)) copies_[static_cast<std::size_t>(rank)].push_back(index);
+      if (copies(a.kind)) copies_[core::at(rank)].push_back(index);
       if (a.kind == VELO_ACTION_RELOAD) reloads_[cell(a.stage, a.microbatch)] = index;
       if (is_collective(a.kind)) {
-        collectives_[static_cast<std::size_t>(rank)].push_back(index);
-        of_stage_[static_cast<std::size_t>(a.stage)].push_back(index);
+        collectives_[core::at(rank)].push_back(index);
+        of_stage_[core::at(a.stage)].push_back(index);
       }
       if (has_forward(a.kind) && !shape_.ends_chain(a.stage))
         send(bursts, here, cell(a.stage, a.microbatch), a.stage + 1);
@@ -183,7 +184,7 @@ class tracer {
   void own_things(const action_id& at, std::int32_t stage, std::int32_t unit, After&& after) const {
     if (!reloads_.empty() && unit >= 0)
       after({at.rank, reloads_[cell(stage, unit)]}, VELO_PATH_COPY);
-    after(last_before(at, of_stage_[static_cast<std::size_t>(stage)]), VELO_PATH_COLLECTIVE);
+    after(last_before(at, of_stage_[core::at(stage)]), VELO_PATH_COLLECTIVE);
   }
 
   const timeline& of_;

@@ -1,6 +1,8 @@
 // Keeps the amounts of cells, and the changes whose time has not come.
 #include "sched/simulate/held.hpp"
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -70,7 +72,7 @@ void holdings::hold(std::int32_t rank, std::int32_t stage, std::int32_t unit, st
 
 // Releases sort before acquisitions at the same time.
 void holdings::plan(std::int32_t rank, std::int64_t time, std::int64_t device, std::int64_t host) {
-  std::vector<change>& coming = coming_[static_cast<std::size_t>(rank)];
+  std::vector<change>& coming = coming_[core::at(rank)];
   const auto at = std::upper_bound(
       coming.begin(), coming.end(), change{time, device, host},
       [](const change& a, const change& b) {

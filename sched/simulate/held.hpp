@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/index.hpp"
 #include "sched/schedule/ticks.hpp"
 
 namespace velo::sched {
@@ -37,7 +38,7 @@ class holdings {
       if (computes(a.kind)) apply(rank, when.end, changed);
       return;
     }
-    amounts& now = now_[static_cast<std::size_t>(rank)];
+    amounts& now = now_[core::at(rank)];
     if (has_forward(a.kind)) {
       now.device += scale_.full * scale_.share(a.stage);
       now.peak = std::max(now.peak, now.device);
@@ -59,7 +60,7 @@ class holdings {
   void finish(std::int32_t rank) {
     finish(rank, [](std::int64_t, const amounts&) {});
   }
-  const amounts& of(std::int32_t rank) const { return now_[static_cast<std::size_t>(rank)]; }
+  const amounts& of(std::int32_t rank) const { return now_[core::at(rank)]; }
 
  private:
   struct change {
@@ -77,8 +78,8 @@ class holdings {
 
   template <class Changed>
   void apply(std::int32_t rank, std::int64_t until, Changed&& changed) {
-    amounts& now = now_[static_cast<std::size_t>(rank)];
-    std::vector<change>& coming = coming_[static_cast<std::size_t>(rank)];
+    amounts& now = now_[core::at(rank)];
+    std::vector<change>& coming = coming_[core::at(rank)];
     auto next = coming.begin();
     for (; next != coming.end() && next->time <= until; ++next) {
       now.device += next->device;

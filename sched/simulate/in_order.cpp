@@ -5,6 +5,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -50,7 +52,7 @@ class machines {
     while (!runnable_.empty()) {
       const std::int32_t rank = runnable_.back();
       runnable_.pop_back();
-      machine& me = ranks_[static_cast<std::size_t>(rank)];
+      machine& me = ranks_[core::at(rank)];
       while (!me.row.done()) {
         const outcome now = step(me, rank);
         if (now == outcome::disorder) return false;
@@ -98,7 +100,7 @@ class machines {
     row_reader row;
   };
 
-  stream& forward(std::int32_t stage) { return streams_[static_cast<std::size_t>(stage)]; }
+  stream& forward(std::int32_t stage) { return streams_[core::at(stage)]; }
   stream& gradient(std::int32_t stage) {
     return streams_[stages_ + static_cast<std::size_t>(stage)];
   }

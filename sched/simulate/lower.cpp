@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "sched/simulate/simulate.hpp"
 
 namespace velo::sched {
@@ -48,8 +48,7 @@ class lowering {
     simulate(pipeline_, same, stuck, &spans_);
     if (!stuck.empty())
       fail(VELO_ERR_STATE, "schedule", "one in which no rank waits for ever",
-           text("rank %d at its action %lld", stuck[0].rank,
-                static_cast<long long>(stuck[0].index)));
+           core::concat("rank ", stuck[0].rank, " at its action ", stuck[0].index));
   }
 
   // Finds the messages that a rank's actions cause, on both sides.
@@ -115,9 +114,8 @@ class lowering {
 
 schedule lower(const schedule& pipeline, bool sends_first) {
   if (pipeline.actions() > most_listed)
-    fail(VELO_ERR_ARGUMENT, "schedule",
-         text("at most %lld actions", static_cast<long long>(most_listed)),
-         text("%lld", static_cast<long long>(pipeline.actions())));
+    fail(VELO_ERR_ARGUMENT, "schedule", core::concat("at most ", most_listed, " actions"),
+         core::number(pipeline.actions()));
   std::vector<row> rows = lowering(pipeline, sends_first).run();
   std::vector<std::vector<std::int32_t>> stages;
   for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -44,7 +46,7 @@ void memory_use::note_ends(std::int32_t rank) {
   std::size_t index = 0;
   for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
     const action& a = row.next();
-    const std::int64_t end = when_[static_cast<std::size_t>(rank)][index].end;
+    const std::int64_t end = when_[core::at(rank)][index].end;
     if (has_forward(a.kind)) forward_ends_[cell(a.stage, a.microbatch)] = end;
     if (!has_gradient(a.kind)) continue;
     const bool both = a.kind == VELO_ACTION_FB;
@@ -60,7 +62,7 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
   std::size_t index = 0;
   for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
     const action& a = row.next();
-    const span& when = when_[static_cast<std::size_t>(rank)][index];
+    const span& when = when_[core::at(rank)][index];
     const bool both = a.kind == VELO_ACTION_FB;
     const std::int32_t stage = both ? a.other_stage : a.stage;
     const std::int64_t share = of_.times.scale.share(stage);
@@ -82,7 +84,7 @@ void memory_use::add_stages(std::int32_t rank, std::vector<change>& to) const {
   for (const std::int32_t stage : pipeline_.stages_of(rank)) {
     const std::int64_t share = of_.times.scale.share(stage);
     to.push_back({0, released, optimizer_states, share});
-    if (!gathered[static_cast<std::size_t>(stage)]) to.push_back({0, released, weights, share});
+    if (!gathered[core::at(stage)]) to.push_back({0, released, weights, share});
   }
 }
 
@@ -118,7 +120,7 @@ std::vector<memory_amounts> memory_use::changes(std::int32_t rank) {
   };
   std::size_t index = 0;
   for (row_reader row(pipeline_, rank); !row.done(); row.pass(), ++index) {
-    const span& when = when_[static_cast<std::size_t>(rank)][index];
+    const span& when = when_[core::at(rank)][index];
     held.add(rank, row.next(), when, changed);
     add_messages(rank, row.next(), when, all);
   }

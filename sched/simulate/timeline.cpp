@@ -1,7 +1,7 @@
 // Runs a schedule in the simulator, or refuses it naming the rank that deadlocks.
 #include "sched/simulate/timeline.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::sched {
 
@@ -16,8 +16,8 @@ timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
     action a;
     of->read(stuck[0].rank, stuck[0].index, 1, &a);
     fail(VELO_ERR_STATE, "schedule", "one in which no rank waits for ever",
-         text("%zu that do: rank %d at %s, its action %lld", stuck.size(), stuck[0].rank,
-              text_of(a).c_str(), static_cast<long long>(stuck[0].index)));
+         core::concat(stuck.size(), " that do: rank ", stuck[0].rank, " at ", text_of(a),
+                      ", its action ", stuck[0].index));
   }
   return {std::move(of), std::move(times), nullptr, given.sizes};
 }
@@ -33,9 +33,8 @@ std::shared_ptr<const spans> spans_of(const timeline& of) {
 void require_listed(const timeline& of) {
   const std::int64_t actions = of.of->actions();
   if (actions > most_listed)
-    fail(VELO_ERR_ARGUMENT, "timeline",
-         text("one of at most %lld actions", static_cast<long long>(most_listed)),
-         text("one of %lld", static_cast<long long>(actions)));
+    fail(VELO_ERR_ARGUMENT, "timeline", core::concat("one of at most ", most_listed, " actions"),
+         core::concat("one of ", actions));
 }
 
 }  // namespace velo::sched

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/index.hpp"
 #include "sched/pipeline/kinds.hpp"
 
 namespace velo::sched::tune {
@@ -34,7 +35,7 @@ class caps {
   void add(const std::vector<std::int32_t>& own, double bytes) {
     double cap = std::numeric_limits<double>::max(), all = 0;
     for (const std::int32_t s : own) {
-      const layer_cost& stage = stages_[static_cast<std::size_t>(s)];
+      const layer_cost& stage = stages_[core::at(s)];
       all += stage.seconds() / average_;
       cap = std::min(cap, bytes / stage.kept * stage.seconds() / average_);
     }

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string_view>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/text/json.hpp"
 #include "sched/pipeline/kinds.hpp"
 #include "sched/render/text.hpp"
@@ -167,8 +167,7 @@ class section {
     return std::string(key) + "[" + std::to_string(index) + "]";
   }
   static text range(std::int64_t least, std::int64_t most) {
-    return text("a whole number from %lld to %lld", static_cast<long long>(least),
-                static_cast<long long>(most));
+    return core::concat("a whole number from ", least, " to ", most);
   }
   std::int64_t whole(const char* key, const json& value, std::int64_t least,
                      std::int64_t most) const {
@@ -245,8 +244,7 @@ model read_model(section from) {
   from.count("kv_heads", to.kv_heads, to.heads, 1, to.heads);
   if (to.heads % to.kv_heads != 0)
     fail(VELO_ERR_ARGUMENT, from.named("kv_heads").c_str(),
-         text("a divisor of %lld heads", static_cast<long long>(to.heads)),
-         text("%lld", static_cast<long long>(to.kv_heads)));
+         core::concat("a divisor of ", to.heads, " heads"), core::number(to.kv_heads));
   from.count("head_dim", to.head_dim, std::max<std::int64_t>(to.hidden / to.heads, 1), 1, 1 << 16);
   from.count("ffn_hidden", to.ffn_hidden, required, 1, 1 << 22);
   from.count("vocabulary", to.vocabulary, required, 1, 1 << 24);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/index.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/pipeline/kinds.hpp"
 
@@ -59,9 +60,8 @@ std::shared_ptr<const order> make(const velo_schedule_desc& desc, const costs& g
   try {
     const std::int64_t actions = std::int64_t{3} * desc.ranks * desc.chunks * desc.microbatches;
     if (actions > most)
-      core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
-                 core::text("at most %lld actions", static_cast<long long>(most)),
-                 core::text("%lld", static_cast<long long>(actions)));
+      core::fail(VELO_ERR_ARGUMENT, "desc.microbatches", core::concat("at most ", most, " actions"),
+                 core::number(actions));
     result->rows = std::make_shared<const schedule>(generate(read_request(desc, given)));
     for (std::int32_t rank = 0; rank < desc.ranks; ++rank)
       result->states.push_back(states_of(*result->rows, rank));
@@ -87,7 +87,7 @@ velo_schedule_desc desc_of(velo_schedule_kind kind, std::int32_t ranks, std::int
 
 double order::peak(std::int32_t rank, const std::vector<double>& sizes) const {
   double most = 0;
-  for (const holding& one : states[static_cast<std::size_t>(rank)]) {
+  for (const holding& one : states[core::at(rank)]) {
     double sum = 0;
     for (std::size_t c = 0; c < one.size(); ++c) sum += one[c] * sizes[c];
     most = std::max(most, sum);

@@ -4,7 +4,8 @@
 #include <limits>
 #include <queue>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
 #include "sched/pipeline/kinds.hpp"
 #include "sched/schedule/kind_name.hpp"
 #include "sched/simulate/simulate.hpp"
@@ -317,7 +318,7 @@ class searcher {
 
   static std::vector<double> sizes_of(const case_of& now, const std::vector<std::int32_t>& own) {
     std::vector<double> sizes;
-    for (const std::int32_t s : own) sizes.push_back(now.stages[static_cast<std::size_t>(s)].kept);
+    for (const std::int32_t s : own) sizes.push_back(now.stages[core::at(s)].kept);
     return sizes;
   }
 

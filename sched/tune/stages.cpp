@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/index.hpp"
+#include "core/round_up.hpp"
 #include "sched/pipeline/kinds.hpp"
 #include "sched/schedule/schedule.hpp"
 
@@ -29,7 +31,7 @@ bool fill(const model& of, const layer_costs& costs, double limit,
       ++taken;
     }
     if (sum > limit || (taken == 0 && !ends)) return false;
-    into[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(taken);
+    into[core::at(s)] = static_cast<std::int32_t>(taken);
   }
   return left == 0;
 }
@@ -57,7 +59,10 @@ std::vector<std::int32_t> split_layers(const model& of, const layer_costs& costs
     if (fewer && (of.layers + ends) % stages != 0) return {};
     result.assign(result.size(),
                   static_cast<std::int32_t>((of.layers + (fewer ? ends : 0)) / stages));
-    if (fewer) --result.front(), --result.back();
+    if (fewer) {
+      --result.front();
+      --result.back();
+    }
     return result;
   }
   double low = 0, high = costs.embedding.seconds() + costs.output.seconds();
@@ -108,12 +113,12 @@ double least_seconds(const velo_tuning_layout& layout, const layer_costs& costs,
   // A rank's first stage has the rank's number, whatever the placement.
   for (std::int32_t rank = 0; rank < layout.pp; ++rank) {
     double work = 0;
-    for (const std::int32_t s : of[static_cast<std::size_t>(rank)]) {
-      const layer_cost& one = stages[static_cast<std::size_t>(s)];
+    for (const std::int32_t s : of[core::at(rank)]) {
+      const layer_cost& one = stages[core::at(s)];
       work += one.seconds() - (pairs ? one.hidden : 0);
     }
     least = std::max(least, delay + work * layout.microbatches);
-    const layer_cost& first = stages[static_cast<std::size_t>(rank)];
+    const layer_cost& first = stages[core::at(rank)];
     delay += first.forward + costs.message_seconds;
     if (whole) delay += first.input + first.weight + costs.message_seconds;
   }
@@ -129,7 +134,7 @@ step_end end_of(const job& training_job, const velo_tuning_layout& layout,
   // Under ZeRO stage 2 gradients are reduced whenever a rank switches to another stage: behind pp
   // micro-batches if a rank has several stages, else behind each.
   const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
-  const std::int64_t rounds = t.zero < 2 ? 1 : (layout.microbatches + behind - 1) / behind;
+  const std::int64_t rounds = t.zero < 2 ? 1 : core::ceil_div(layout.microbatches, behind);
   // Gradients are reduced and parameters gathered, or gradients all-reduced.
   const auto synchronize = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
     const auto once = [&](double bytes) {
@@ -147,7 +152,7 @@ step_end end_of(const job& training_job, const velo_tuning_layout& layout,
   step_end longest;
   for (const std::vector<std::int32_t>& own : of) {
     layer_cost sum;
-    for (const std::int32_t s : own) sum += stages[static_cast<std::size_t>(s)];
+    for (const std::int32_t s : own) sum += stages[core::at(s)];
     step_end now;
     now.gradients = synchronize(sharers(layout), layout.tp, sum.parameters);
     if (sum.expert_parameters > 0)
@@ -171,8 +176,8 @@ rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
   rank_memory result;
   layer_cost sum;
   for (const std::int32_t s : own) {
-    sum += stages[static_cast<std::size_t>(s)];
-    result.layers += layers[static_cast<std::size_t>(s)];
+    sum += stages[core::at(s)];
+    result.layers += layers[core::at(s)];
   }
   // A matrix shared by embedding and output is on both of their ranks.
   const bool first = own.front() == 0;
@@ -189,7 +194,7 @@ rank_memory memory_of(const job& training_job, const velo_tuning_layout& layout,
   if (t.zero == 2) {  // the rank's shards, and all of the stage in progress
     double most = 0;
     for (const std::int32_t s : own) {
-      const layer_cost& stage = stages[static_cast<std::size_t>(s)];
+      const layer_cost& stage = stages[core::at(s)];
       most = std::max(most, stage.parameters + stage.expert_parameters);
     }
     summed = std::min(all, shared_part + most);

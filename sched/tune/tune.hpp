@@ -20,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index.hpp"
 #include "sched/tune/job.hpp"
 #include "sched/tune/orders.hpp"
 
@@ -44,7 +45,7 @@ struct plan {
 
   double step() const { return pipeline + gradients + optimizer; }
   std::int32_t fullest() const;  // the rank with most memory
-  double bytes() const { return memory[static_cast<std::size_t>(fullest())].total(); }
+  double bytes() const { return memory[core::at(fullest())].total(); }
 };
 
 struct rejection {

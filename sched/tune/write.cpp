@@ -4,8 +4,9 @@
 #include <charconv>
 #include <map>
 
-#include "core/handle/failure.hpp"
-#include "core/text/json.hpp"
+#include "core/failure.hpp"
+#include "core/index.hpp"
+#include "core/text/json_writer.hpp"
 #include "sched/render/text.hpp"
 #include "sched/schedule/kind_name.hpp"
 #include "sched/tune/stages.hpp"
@@ -233,65 +234,44 @@ std::string rejected_table(const tuning& from) {
   return all;
 }
 
-void append(std::string& to, const char* name, double value) {
-  to += std::string(", \"") + name + "\": ";
-  append_number(to, value);
-}
-
-std::string layout_json(const velo_tuning_layout& layout) {
-  std::string all = "{";
-  for (const field& f : fields)
-    all += std::string(all.size() > 1 ? ", \"" : "\"") + f.name +
-           "\": " + std::to_string(layout.*f.member);
+void write_layout(core::json_writer& to, const velo_tuning_layout& layout) {
+  to.object();
+  for (const field& f : fields) to.member(f.name, layout.*f.member);
   const auto words = words_of(layout);
-  for (std::size_t i = 0; i < words.size(); ++i)
-    all += std::string(", \"") + word_names[i] + "\": \"" + words[i] + "\"";
-  return all + "}";
+  for (std::size_t i = 0; i < words.size(); ++i) to.member(word_names[i], words[i]);
+  to.end();
 }
 
 // The arguments of velo_schedule_create for the same order.
-std::string demand_json(const demand& of) {
-  std::string all = "{\"cap\": ";
-  append_number(all, of.cap);
-  append(all, "forward", of.costs.forward);
-  append(all, "input", of.costs.input);
-  append(all, "weight", of.costs.weight);
-  append(all, "fused", of.costs.fused);
-  append(all, "latency", of.costs.latency);
-  all += ", \"shares\": [";
-  for (std::size_t s = 0; s < of.costs.shares.size(); ++s) {
-    if (s > 0) all += ", ";
-    append_number(all, of.costs.shares[s]);
-  }
-  return all + "]}";
+void write_demand(core::json_writer& to, const demand& of) {
+  to.object().member("cap", of.cap).member("forward", of.costs.forward);
+  to.member("input", of.costs.input).member("weight", of.costs.weight);
+  to.member("fused", of.costs.fused).member("latency", of.costs.latency).key("shares").array();
+  for (const double share : of.costs.shares) to.value(share);
+  to.end().end();
 }
 
-std::string plan_json(const plan& of) {
-  std::string all = "{\"layout\": " + layout_json(of.layout);
-  append(all, "step_seconds", of.step());
-  append(all, "pipeline_seconds", of.pipeline);
-  append(all, "gradient_seconds", of.gradients);
-  append(all, "optimizer_seconds", of.optimizer);
-  append(all, "bubble", of.bubble);
-  append(all, "tokens_per_second", of.tokens_per_second);
-  append(all, "utilization", of.utilization);
-  if (is_searched(of.layout.kind)) all += ", \"order\": " + demand_json(of.searched);
-  all += ", \"stage_layers\": [";
-  for (std::size_t s = 0; s < of.stage_layers.size(); ++s)
-    all += (s > 0 ? ", " : "") + std::to_string(of.stage_layers[s]);
-  all += "], \"memory_bytes\": [";
+void write_plan(core::json_writer& to, const plan& of) {
+  write_layout(to.object().key("layout"), of.layout);
+  to.member("step_seconds", of.step()).member("pipeline_seconds", of.pipeline);
+  to.member("gradient_seconds", of.gradients).member("optimizer_seconds", of.optimizer);
+  to.member("bubble", of.bubble).member("tokens_per_second", of.tokens_per_second);
+  to.member("utilization", of.utilization);
+  if (is_searched(of.layout.kind)) write_demand(to.key("order"), of.searched);
+  to.key("stage_layers").array();
+  for (const auto layers : of.stage_layers) to.value(layers);
+  to.end().key("memory_bytes").array();
   for (std::size_t rank = 0; rank < of.memory.size(); ++rank) {
-    all += std::string(rank > 0 ? ", " : "") + "{\"rank\": " + std::to_string(rank);
-    for (const item& i : items) append(all, i.name, of.memory[rank].*i.member);
-    append(all, "total", of.memory[rank].total());
-    all += "}";
+    to.object().member("rank", rank);
+    for (const item& i : items) to.member(i.name, of.memory[rank].*i.member);
+    to.member("total", of.memory[rank].total()).end();
   }
-  return all + "]}";
+  to.end().end();
 }
 
 std::string nearest_text(const tuning& from) {
   if (from.nearest < 0) return "No layout has a valid shape.\n";
-  const rejection& one = from.rejections[static_cast<std::size_t>(from.nearest)];
+  const rejection& one = from.rejections[core::at(from.nearest)];
   return "Nothing fits. Nearest: " + layout_text(one.layout) + ": " + reason_of(from, one) + "\n";
 }
 
@@ -363,44 +343,32 @@ std::string write_assumptions(const tuning& from) {
 }
 
 std::string write_json(const tuning& from) {
-  std::string all = "{\"model\": ";
-  core::append_json_string(all, from.of.model.name.c_str());
-  append(all, "parameters", parameters_of(from.of.model));
-  append(all, "accelerators", static_cast<double>(from.of.accelerators));
-  append(all, "memory_bytes", from.of.profile.memory_bytes);
-  append(all, "candidates", static_cast<double>(from.plans.size() + from.rejections.size()));
-  append(all, "simulated", static_cast<double>(from.simulated));
-  all += ",\n \"plans\": [";
-  for (std::size_t i = 0; i < from.plans.size(); ++i)
-    all += (i > 0 ? ",\n  " : "\n  ") + plan_json(from.plans[i]);
-  all += "],\n \"rejected\": {";
-  bool first = true;
-  for (const auto& [code, count] : counts_of(from)) {
-    all += std::string(first ? "\"" : ", \"") + reason_names[code] + "\": " + std::to_string(count);
-    first = false;
-  }
-  all += "},\n \"nearest\": ";
+  std::string all;
+  core::json_writer to(all, core::json_writer::spacing::wide);
+  to.object().member("model", from.of.model.name);
+  to.member("parameters", parameters_of(from.of.model));
+  to.member("accelerators", static_cast<double>(from.of.accelerators));
+  to.member("memory_bytes", from.of.profile.memory_bytes);
+  to.member("candidates", static_cast<double>(from.plans.size() + from.rejections.size()));
+  to.member("simulated", static_cast<double>(from.simulated)).line(" ").key("plans").array();
+  for (const plan& one : from.plans) write_plan(to.line("  "), one);
+  to.end().line(" ").key("rejected").object();
+  for (const auto& [code, count] : counts_of(from)) to.member(reason_names[code], count);
+  to.end().line(" ").key("nearest");
   if (from.nearest < 0) {
-    all += "null";
+    to.null();
   } else {
-    const rejection& one = from.rejections[static_cast<std::size_t>(from.nearest)];
-    all += "{\"layout\": " + layout_json(one.layout) + ", \"reason\": ";
-    core::append_json_string(all, reason_of(from, one).c_str());
-    append(all, "memory_bytes", one.value);
-    all += "}";
+    const rejection& one = from.rejections[core::at(from.nearest)];
+    write_layout(to.object().key("layout"), one.layout);
+    to.member("reason", reason_of(from, one)).member("memory_bytes", one.value).end();
   }
-  all += ",\n \"formulas\": [";
-  for (const char* one : formulas) {
-    if (one != formulas[0]) all += ", ";
-    core::append_json_string(all, one);
-  }
-  all += "],\n \"assumptions\": {";
-  for (std::size_t i = 0; i < from.of.assumptions.size(); ++i) {
-    all += i > 0 ? ",\n  " : "\n  ";
-    core::append_json_string(all, from.of.assumptions[i].path.c_str());
-    all += ": " + from.of.assumptions[i].json;
-  }
-  return all + "}}\n";
+  to.line(" ").key("formulas").array();
+  for (const char* one : formulas) to.value(one);
+  to.end().line(" ").key("assumptions").object();
+  for (const assumption& one : from.of.assumptions)
+    to.line("  ").key(one.path.c_str()).raw(one.json);
+  to.end().end();
+  return all + "\n";
 }
 
 std::string write_rejected(const tuning& from) {

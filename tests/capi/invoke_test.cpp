@@ -5,7 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "tests/capi/values.hpp"
 
 using namespace velo::testing;

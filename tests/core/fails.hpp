@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::testing {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "sched/check/check.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/pipeline/kinds.hpp"

@@ -7,6 +7,7 @@
 
 Rules:
     includes    who may include whom
+    rooms       no two folders of the library include each other
     external    which file may know which foreign header
     sizes       line budgets
     share       of generated lines in the tree
@@ -90,6 +91,37 @@ def rule_includes(root):
                                                           "stddef.h") and head != "velo":
                 yield (f"{path}:{number}: public C headers include stdint.h and stddef.h only, not "
                        f"{target}")
+
+
+LIBRARY = ("core", "memory", "ops", "comm", "sched")
+
+# Folders that include each other. A folder and one inside it are one part, so they may.
+TWO_WAY = {
+    ("comm/group", "comm/transport"),
+    ("comm/group", "comm/transport/shared"),
+    ("comm/transport/shared", "comm/transport/shm"),
+    # A handle knows the process it was made in; a host's allocator is called as its functions are.
+    ("core/handle", "core/host"),
+    ("memory/history", "memory/pool"),
+    ("memory/plan", "memory/swap/plan"),
+}
+
+
+def rule_rooms(root):
+    """Two folders of the library include each other only if TWO_WAY says so."""
+    first = {}
+    for path in committed(root):
+        if not SOURCE.search(path) or path.split("/")[0] not in LIBRARY:
+            continue
+        for number, _, target in includes_of(root, path):
+            here, there = os.path.dirname(path), os.path.dirname(target)
+            if here != there and os.path.exists(os.path.join(root, target)):
+                first.setdefault((here, there), f"{path}:{number}: includes {target}")
+    for (here, there), place in sorted(first.items()):
+        nested = there.startswith(here + "/") or here.startswith(there + "/")
+        if (there, here) not in first or nested or tuple(sorted((here, there))) in TWO_WAY:
+            continue
+        yield f"{place}, and {there} includes {here}"
 
 
 def rule_external(root):
@@ -290,6 +322,8 @@ PLANTED = [
     ("includes", "bench/limits/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "capi/include/velo/a.h", "/* a */\n#include <stdio.h>\n"),
     ("includes", "sched/a.cpp", '// a\n#include "../core/host/cpu.hpp"\n'),
+    ("rooms", "core/a/a.hpp", '// a\n#include "core/b/b.hpp"\n', "core/b/b.hpp", "// b\n",
+     "core/b/b.cpp", '// b\n#include "core/a/a.hpp"\n'),
     ("external", "ops/norm/a.cpp", "// a\n#include <jansson.h>\n"),
     ("external", "core/a.cpp", "// a\n#include <ffi.h>\n"),
     ("external", "memory/a.cpp", "// a\n#include <zlib.h>\n"),

@@ -111,7 +111,8 @@ struct view : velo_tensor {
                                           : torch.get_data(of, &data)) == 0;
     if (memory != nullptr) data = const_cast<void*>(memory);
     ndim = static_cast<std::int32_t>(rank);
-    shape = sizes, strides = steps;
+    shape = sizes;
+    strides = steps;
     for (const torch::dtype_pair& known : torch.dtypes) {
       if (known.number == number) dtype = known.dtype;
     }
@@ -258,7 +259,9 @@ class row_numbers {
 
 template <class Args>
 void describe(Args& args, const view& q, const view& k, const view& v, arguments& given) {
-  args.query = &q, args.key = &k, args.value = &v;
+  args.query = &q;
+  args.key = &k;
+  args.value = &v;
   args.layout = VELO_ATTENTION_LAYOUT_BNSD;
   args.head_num = q.shape[1];
   args.scale = given.has_scale ? given.given_scale : 1 / std::sqrt(static_cast<double>(q.shape[3]));
@@ -283,7 +286,9 @@ bool forward_by_velo(const torch::binding& torch, arguments& given, torch::value
                     largest = rows.tensor(rows.largest), sum = rows.tensor(rows.sum);
   velo_fusion_attention_args args = VELO_FUSION_ATTENTION_ARGS_INIT;
   describe(args, q, k, v, given);
-  args.attention_out = &out, args.softmax_max = &largest, args.softmax_sum = &sum;
+  args.attention_out = &out;
+  args.softmax_max = &largest;
+  args.softmax_sum = &sum;
   if (!results.ok || velo_fusion_attention(stream_of(torch_context(torch)), &args) != VELO_OK)
     return false;
   rows.to_torch(static_cast<float*>(lse.data));
@@ -311,8 +316,13 @@ bool backward_by_velo(const torch::binding& torch, arguments& given, torch::valu
                     largest = rows.tensor(rows.largest), sum = rows.tensor(rows.sum);
   velo_fusion_attention_backward_args args = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
   describe(args, q, k, v, given);
-  args.dy = &dy, args.attention_out = &out, args.softmax_max = &largest, args.softmax_sum = &sum;
-  args.dquery = &dq, args.dkey = &dk, args.dvalue = &dv;
+  args.dy = &dy;
+  args.attention_out = &out;
+  args.softmax_max = &largest;
+  args.softmax_sum = &sum;
+  args.dquery = &dq;
+  args.dkey = &dk;
+  args.dvalue = &dv;
   if (!results.ok ||
       velo_fusion_attention_backward(stream_of(torch_context(torch)), &args) != VELO_OK)
     return false;

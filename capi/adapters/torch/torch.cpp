@@ -86,7 +86,10 @@ void register_all() {
   implement(kept, "CPU", torch_key::cpu, cpu);
   implement(kept, "Meta", torch_key::meta, meta);
   implement(kept, "Negative", torch_key::negative, negative);
-  definitions.keep(), cpu.keep(), meta.keep(), negative.keep();
+  definitions.keep();
+  cpu.keep();
+  meta.keep();
+  negative.keep();
   registered = true;
 }
 

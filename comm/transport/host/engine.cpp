@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/transport/shared/rank_context.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {

@@ -7,7 +7,7 @@
 
 #include "comm/pattern/slices.hpp"
 #include "comm/transport/host/round.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/library.hpp"
 
 namespace velo::comm {

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 namespace {

@@ -8,7 +8,7 @@
 #include <new>
 #include <utility>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/handle_kinds.hpp"
 #include "core/round_up.hpp"
 

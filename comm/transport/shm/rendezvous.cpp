@@ -19,7 +19,7 @@
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 #include "comm/transport/shm/rendezvous_socket.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/clock.hpp"
 
 namespace velo::comm {

@@ -11,7 +11,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/host/clock.hpp"
 
 namespace velo::comm {

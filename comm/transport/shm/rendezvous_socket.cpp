@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "comm/transport/shm/rendezvous_folder.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::comm {
 namespace {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/index.hpp"
 #include "memory/plan/solver/greedy.hpp"
 
 namespace velo::memory {
@@ -149,7 +150,7 @@ plan_sweep::plan_sweep(const std::vector<lifetime>& buffers)
 
 std::int64_t plan_sweep::length_of(double fraction) const {
   const auto last = static_cast<double>(lengths_.size() - 1);
-  return lengths_[static_cast<std::size_t>(fraction * last)];
+  return lengths_[core::at(fraction * last)];
 }
 
 std::vector<std::int64_t> plan_sweep::by_best_fit() const {

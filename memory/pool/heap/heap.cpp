@@ -6,7 +6,7 @@
 #include <cassert>
 #include <new>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {

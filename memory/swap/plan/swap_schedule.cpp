@@ -6,25 +6,22 @@
 #include <optional>
 #include <utility>
 
-#include "core/handle/failure.hpp"
-#include "core/text/print.hpp"
+#include "core/failure.hpp"
+#include "core/text/json_writer.hpp"
 #include "memory/swap/plan/simulation.hpp"
 #include "memory/swap/plan/stages.hpp"
 
 namespace velo::memory {
-
-using core::append;
 
 namespace {
 
 void require_budget(const swap_stages& step, std::int64_t budget) {
   const auto most = std::max_element(step.needed.begin(), step.needed.end());
   if (most == step.needed.end() || *most <= budget) return;
-  core::fail(
-      VELO_ERR_ARGUMENT, "options.budget",
-      core::text("at least %lld bytes, needed at once at time %lld", static_cast<long long>(*most),
-                 static_cast<long long>(step.ends[most - step.needed.begin()])),
-      core::text("%lld", static_cast<long long>(budget)));
+  core::fail(VELO_ERR_ARGUMENT, "options.budget",
+             core::concat("at least ", *most, " bytes, needed at once at time ",
+                          step.ends[most - step.needed.begin()]),
+             core::number(budget));
 }
 
 // The simulation with the least stall of all variants; the first, without drops, always succeeds.
@@ -71,36 +68,33 @@ swap_schedule plan_swaps(const std::vector<lifetime>& buffers, const plan_uses& 
 }
 
 std::string write_swaps(const swap_schedule& schedule, const velo_swap_options& options) {
+  constexpr int digits = 9;
   std::string all;
-  append(all, "{\"policy\":\"%s\",\"budget\":%llu,\"bytes_live\":%lld,\"bytes_peak\":%lld,",
-         name_of(options.policy), static_cast<unsigned long long>(options.budget),
-         static_cast<long long>(schedule.peak_live), static_cast<long long>(schedule.peak));
-  append(all, "\"bytes_out\":%lld,\"bytes_in\":%lld,", static_cast<long long>(schedule.bytes_out),
-         static_cast<long long>(schedule.bytes_in));
-  append(all, "\"compute_seconds\":%.9g,\"stall_seconds\":%.9g,\"bound_seconds\":%.9g,",
-         schedule.compute, schedule.stall, schedule.bound);
-  all += "\"transfers\":[";
+  core::json_writer to(all);
+  to.object().member("policy", name_of(options.policy)).member("budget", options.budget);
+  to.member("bytes_live", schedule.peak_live).member("bytes_peak", schedule.peak);
+  to.member("bytes_out", schedule.bytes_out).member("bytes_in", schedule.bytes_in);
+  to.key("compute_seconds").value(schedule.compute, digits);
+  to.key("stall_seconds").value(schedule.stall, digits);
+  to.key("bound_seconds").value(schedule.bound, digits);
+  to.key("transfers").array();
   for (const swap_transfer& t : schedule.transfers) {
-    append(all, "%s\n{\"action\":\"%s\",\"buffer\":%lld,\"after\":%lld,\"before\":%lld,",
-           &t == schedule.transfers.data() ? "" : ",", name_of_action(t.action),
-           static_cast<long long>(t.buffer), static_cast<long long>(t.after),
-           static_cast<long long>(t.before));
-    append(all, "\"begin\":%.9g,\"end\":%.9g,\"stay\":%lld}", t.begin, t.end,
-           static_cast<long long>(t.stay));
+    to.line().object().member("action", name_of_action(t.action)).member("buffer", t.buffer);
+    to.member("after", t.after).member("before", t.before);
+    to.key("begin").value(t.begin, digits).key("end").value(t.end, digits);
+    to.member("stay", t.stay).end();
   }
-  all += "\n]";
+  to.line().end();
   if (schedule.placed) {
-    append(all, ",\"bytes_planned\":%lld,\"stays\":[", static_cast<long long>(schedule.height));
+    to.member("bytes_planned", schedule.height).key("stays").array();
     for (const swap_stay& s : schedule.stays) {
-      append(all, "%s\n{\"buffer\":%lld,\"bytes\":%lld,\"begin\":%lld,\"end\":%lld,",
-             &s == schedule.stays.data() ? "" : ",", static_cast<long long>(s.buffer),
-             static_cast<long long>(s.bytes), static_cast<long long>(s.begin),
-             static_cast<long long>(s.end));
-      append(all, "\"offset\":%lld}", static_cast<long long>(s.offset));
+      to.line().object().member("buffer", s.buffer).member("bytes", s.bytes);
+      to.member("begin", s.begin).member("end", s.end).member("offset", s.offset).end();
     }
-    all += "\n]";
+    to.line().end();
   }
-  return all + "}\n";
+  to.end();
+  return all + "\n";
 }
 
 }  // namespace velo::memory

@@ -166,8 +166,8 @@ TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name
   SECTION("dtypes") {
     velo_tensor ints = y;
     ints.dtype = i32;
-    CHECK_REFUSED(velo_group_all_gather(stream, group, &small, &ints), VELO_ERR_DTYPE, "out");
-    CHECK_REFUSED(velo_group_all_to_all(stream, group, &x, &ints), VELO_ERR_DTYPE, "out");
+    CHECK_REFUSED(velo_group_all_gather(stream, group, &small, &ints), VELO_ERR_DTYPE, "out.dtype");
+    CHECK_REFUSED(velo_group_all_to_all(stream, group, &x, &ints), VELO_ERR_DTYPE, "out.dtype");
   }
   ranks.require(
       [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });

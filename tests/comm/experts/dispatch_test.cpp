@@ -197,8 +197,8 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   refused(VELO_ERR_ARGUMENT, "across", call(inside, inside, in, to, right, out));
   refused(VELO_ERR_RANK, "in", call(inside, across, scalar, to, right, out));
   refused(VELO_ERR_SHAPE, "targets", call(inside, across, in, long_to, right, out));
-  refused(VELO_ERR_DTYPE, "targets", call(inside, across, in, wide, right, out));
-  refused(VELO_ERR_DTYPE, "out",
+  refused(VELO_ERR_DTYPE, "targets.dtype", call(inside, across, in, wide, right, out));
+  refused(VELO_ERR_DTYPE, "out.dtype",
           call(inside, across, in, to, right, tensor_of(y.data(), i32, three)));
   refused(VELO_ERR_SHAPE, "out", call(inside, across, in, to, right, odd));
   refused(VELO_ERR_NULL, "out_counts", call(inside, across, in, to, nullptr, out));

@@ -247,7 +247,7 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
     const std::int64_t huge[] = {1 << 30, 1 << 30, 1 << 10};
     in.ndim = 3;
     in.shape = huge;
-    refused(VELO_ERR_SHAPE, "in");
+    refused(VELO_ERR_SHAPE, "in.shape");
   }
   SECTION("no elements") {
     in.data = nullptr;
@@ -255,12 +255,12 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
   }
   SECTION("dtypes") {
     in.dtype = out.dtype = {VELO_DTYPE_INT, 16, 1};
-    refused(VELO_ERR_DTYPE, "in");
+    refused(VELO_ERR_DTYPE, "in.dtype");
     in.dtype = i4;
-    refused(VELO_ERR_DTYPE, "in");
+    refused(VELO_ERR_DTYPE, "in.dtype");
     in.dtype = f32;
     out.dtype = i32;
-    refused(VELO_ERR_DTYPE, "out");
+    refused(VELO_ERR_DTYPE, "out.dtype");
     CHECK(last_record().expected == "float32");
     CHECK(last_record().got == "int32");
   }
@@ -268,14 +268,14 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
     const std::int64_t stride = 2, five = 5;
     in.shape = out.shape = &five;
     in.strides = &stride;
-    refused(VELO_ERR_LAYOUT, "in");
+    refused(VELO_ERR_LAYOUT, "in.strides");
     in.strides = nullptr;
     in.byte_offset = 2;
-    refused(VELO_ERR_LAYOUT, "in");
+    refused(VELO_ERR_LAYOUT, "in.data");
   }
   SECTION("another device") {
     in.device.type = 2;
-    refused(VELO_ERR_DEVICE, "in");
+    refused(VELO_ERR_DEVICE, "in.device");
   }
   SECTION("overlap") {
     const std::int64_t nine = 9;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/transport/launch.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 using namespace velo;
 

@@ -200,7 +200,7 @@ TEST_CASE("rms_norm refuses what does not fit, by name, and leaves outputs alone
   odd = *x.tensor(), odd.byte_offset = 2, a.x = &odd, refused(VELO_ERR_LAYOUT, "args.x.data");
   odd = *x.tensor(), odd.ndim = 9, a.x = &odd, refused(VELO_ERR_RANK, "args.x.ndim");
   const std::int64_t negative[] = {4, -8};
-  odd = *x.tensor(), odd.shape = negative, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
+  odd = *x.tensor(), odd.shape = negative, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape[1]");
   const std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
   odd = *x.tensor(), odd.shape = huge, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
   odd = *y.tensor(), odd.byte_offset = 4, a.x = &odd, refused(VELO_ERR_OVERLAP, "args.y");

@@ -171,7 +171,7 @@ const odd_outputs odd[] = {
        whole.strides = across;
        call.outputs[call.output_count++] = whole;
      }},
-    {VELO_ERR_SHAPE, "outputs[0]: expected a tensor of at most 2^40 bytes",
+    {VELO_ERR_SHAPE, "outputs[0].shape: expected a tensor of at most 2^40 bytes",
      [](velo_executor_call& call, velo_tensor& whole) {
        whole.shape = endless;
        call.outputs[call.output_count++] = whole;

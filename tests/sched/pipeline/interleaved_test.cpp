@@ -1,5 +1,5 @@
 // Interleaved 1F1B: the order of a worked example, its formulas for many sizes, what it refuses.
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

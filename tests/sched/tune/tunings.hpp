@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "sched/tune/stages.hpp"
 
 namespace velo::testing {

@@ -19,7 +19,7 @@
 #include "comm/transport/shm/rendezvous.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 #include "comm/transport/shm/rendezvous_socket.hpp"
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace {
 

@@ -1,11 +1,10 @@
 // Failures: thrown with their facts, and any exception in flight turned into one.
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 #include <cstring>
 #include <exception>
 #include <new>
 
-#include "core/text/print.hpp"
 #include "core/text/utf8.hpp"
 
 namespace velo::core {
@@ -16,9 +15,10 @@ void copy_text(char* buffer, std::size_t capacity, const char* source) noexcept 
   for (const char* at = source == nullptr ? "" : source; *at != 0;) {
     const std::size_t bytes = utf8_character(at);
     if (length + (bytes == 0 ? 1 : bytes) >= capacity) break;
-    if (bytes == 0)
-      buffer[length++] = '?', ++at;
-    else
+    if (bytes == 0) {
+      buffer[length++] = '?';
+      ++at;
+    } else
       for (std::size_t i = 0; i < bytes; ++i) buffer[length++] = *at++;
   }
   buffer[length] = 0;
@@ -52,13 +52,6 @@ failure current_failure() noexcept {
     copy_text(f.cause, sizeof f.cause, "an exception of unknown type");
   }
   return f;
-}
-
-text::text(const char* format, ...) {
-  va_list values;
-  va_start(values, format);
-  print(buffer, sizeof buffer, format, values);
-  va_end(values);
 }
 
 }  // namespace velo::core

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "core/invoke.hpp"
-#include "ops/call/callee.hpp"
+#include "ops/by_name/callee.hpp"
 
 namespace velo::ops {
 

@@ -1,7 +1,7 @@
 // Lookup by name. velo's operators come first, so that no foreign kernel can replace one.
-#include "ops/call/callee.hpp"
+#include "ops/by_name/callee.hpp"
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::ops {
 

@@ -1,10 +1,10 @@
 // One setter per field kind; every failure names the field as a typed call would: "args.gamma".
-#include "ops/call/by_name.hpp"
+#include "ops/by_name/by_name.hpp"
 
 #include <cstdio>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 
 namespace velo::ops {
 namespace {
@@ -49,7 +49,7 @@ double real_value(const field& f, const velo_value& value) {
   constexpr std::int64_t exact = std::int64_t{1} << 53;
   if (value.as.i < -exact || value.as.i > exact) {
     fail(VELO_ERR_ARGUMENT, path_of(f), "a real number, or an integer that a double holds exactly",
-         text("%lld", static_cast<long long>(value.as.i)));
+         core::number(value.as.i));
   }
   return static_cast<double>(value.as.i);
 }
@@ -136,8 +136,7 @@ int find_field(const op_spec& spec, const char* name, std::size_t length) {
 field_set assign(const op_spec& spec, const velo_named_value* values, std::int64_t count,
                  args_block& block) {
   if (count < 0 || count > max_fields) {
-    fail(VELO_ERR_ARGUMENT, "count", text("0 to %d values", max_fields),
-         text("%lld", static_cast<long long>(count)));
+    fail(VELO_ERR_ARGUMENT, "count", text("0 to %d values", max_fields), core::number(count));
   }
   if (values == nullptr && count > 0) fail(VELO_ERR_NULL, "values", "count named values", "NULL");
   set_defaults(spec, block);

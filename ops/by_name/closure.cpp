@@ -1,12 +1,12 @@
 // The function's signature from a list of field names, and the call from its parameters.
-#include "ops/call/closure.hpp"
+#include "ops/by_name/closure.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/handle/failure.hpp"
+#include "core/failure.hpp"
 #include "core/handle/guard.hpp"
-#include "ops/call/by_name.hpp"
+#include "ops/by_name/by_name.hpp"
 
 namespace velo::ops {
 

@@ -1,0 +1,58 @@
+// The checks of a caller's tensor. The same mistake gives the same code and the same words from an
+// operator, a collective, a pack of weights and a bucket of gradients.
+//
+// A failure names the argument's member at fault, "args.gamma.strides": a tensor_path knows the
+// argument and puts the name together for a failure alone, since that takes longer than the checks.
+// Nothing here reads an element.
+#pragma once
+
+#include <cstdint>
+
+#include "core/failure.hpp"
+#include "core/tensor/dtype.hpp"
+#include "core/tensor/shape.hpp"
+#include "velo/types.h"
+
+namespace velo::core {
+
+// The argument as the caller spells it: "in", "args.gamma", one tensor of a list, "args.params[3]",
+// or "", where the members are arguments of their own, "ndim".
+struct tensor_path {
+  tensor_path(const char* name) : name(name) {}
+  tensor_path(const char* prefix, const char* name, std::int64_t index = -1)
+      : prefix(prefix), name(name), index(index) {}
+  text member(const char* part) const;  // ".dtype"
+
+  const char* prefix = "";
+  const char* name;
+  std::int64_t index = -1;
+};
+
+// Accepted by dtypes of a tensor_rule: any type whose elements are of 1, 2, 4 or 8 bytes.
+inline constexpr std::uint32_t any_whole_bytes = ~std::uint32_t{0};
+
+struct tensor_rule {
+  velo_device device;        // of the context
+  std::uint32_t dtypes = 0;  // dtype_bit; 0: all that an operator takes
+  bool strided = false;      // strides other than compact ones are accepted
+  bool apart = false;        // strides must give each element a place of its own
+  bool has_elements = true;  // data are read or written, so the pointer is checked
+};
+
+// Rank, dtype, device, sizes, strides, data. Throws VELO_ERR_RANK, NULL, DTYPE, DEVICE, SHAPE or
+// LAYOUT.
+void check_tensor(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule);
+
+// Parts of it, for callers with rules of their own.
+void check_rank(int ndim, const tensor_path& path);
+void check_sizes(const velo_tensor& t, const tensor_path& path);  // rank and no size below 0
+void check_dtype(velo_dtype given, const tensor_path& path, std::uint32_t accepted);
+void check_device(velo_device given, velo_device wanted, const tensor_path& path);
+void check_compact(const velo_tensor& t, const tensor_path& path);
+void check_data(const velo_tensor& t, const tensor_path& path);  // of a tensor with elements
+
+// Throws SHAPE for sizes that are not `countable`. argument: "args.x.shape".
+[[noreturn]] void refuse_sizes(int rank, const std::int64_t* sizes, const char* argument);
+[[noreturn]] void refuse_dtype(velo_dtype given, const char* expected, const tensor_path& path);
+
+}  // namespace velo::core
