@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/text/utf8.hpp"
+#include "tests/abi/sweep_facts.hpp"
 #include "tests/abi/sweep_world.hpp"
 #include "velo/velo.h"
 
@@ -28,6 +29,7 @@ namespace {
 using namespace velo::testing;
 
 constexpr unsigned deadline_seconds = 30;
+constexpr const char* facts_file = VELO_SWEEP_FACTS_FILE;
 const char* volatile current = "";
 
 void overdue(int) {
@@ -97,6 +99,7 @@ velo_status swept(const function_info& f, const std::vector<velo_value>& values)
   if (status != VELO_OK) {
     INFO("status " << status);
     CHECK(is_listed(f, status));
+    if (f.result != value_type::nothing) sweep_facts::note();
   }
   if (status == VELO_OK) give_back(f, values);
   return status;
@@ -151,6 +154,7 @@ struct watchdog {
 }  // namespace
 
 TEST_CASE("every function survives all its arguments being NULL or zero") {
+  sweep_facts facts("zero");
   for (const function_info& f : functions) {
     std::vector<velo_value> values;
     bool needs = false;
@@ -163,6 +167,7 @@ TEST_CASE("every function survives all its arguments being NULL or zero") {
     INFO(f.name);
     if (needs) CHECK(status == VELO_ERR_NULL);
   }
+  facts.check(facts_file);
 }
 
 TEST_CASE("every function answers a plausible call") {
@@ -175,6 +180,7 @@ TEST_CASE("every function answers a plausible call") {
 }
 
 TEST_CASE("every pointer may be NULL in turn") {
+  sweep_facts facts("NULL");
   int calls = 0;
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
@@ -192,9 +198,11 @@ TEST_CASE("every pointer may be NULL in turn") {
     }
   }
   CHECK(calls > 60);
+  facts.check(facts_file);
 }
 
 TEST_CASE("every string may be bytes that are not UTF-8, which no record shows") {
+  sweep_facts facts("string");
   int refused = 0;
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
@@ -219,9 +227,11 @@ TEST_CASE("every string may be bytes that are not UTF-8, which no record shows")
     }
   }
   CHECK(refused > 10);
+  facts.check(facts_file);
 }
 
 TEST_CASE("every integer may be at the ends of its type") {
+  sweep_facts facts("integer");
   int calls = 0;
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
@@ -235,6 +245,7 @@ TEST_CASE("every integer may be at the ends of its type") {
     }
   }
   CHECK(calls > 40);
+  facts.check(facts_file);
 }
 
 TEST_CASE("every handle of another kind is refused by the name of the parameter") {
@@ -276,6 +287,7 @@ TEST_CASE("every destroyed handle is refused by the name of the parameter") {
 }
 
 TEST_CASE("every operator survives an args struct whose fields are all the same tensor") {
+  sweep_facts facts("tensor");
   int calls = 0;
   for (const function_info& f : functions) {
     if (f.parameter_count != 2 || std::strstr(f.parameters[1].type, "_args*") == nullptr) continue;
@@ -302,6 +314,7 @@ TEST_CASE("every operator survives an args struct whose fields are all the same 
   std::int64_t operators = 0;
   REQUIRE(velo_op_count(&operators) == VELO_OK);
   CHECK(calls == operators);
+  facts.check(facts_file);
 }
 
 TEST_CASE("what destroys is what the table says, and was swept like the rest") {
