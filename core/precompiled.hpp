@@ -1,9 +1,9 @@
-// The functions that stand in for made ones: 64 places, each with an entry compiled beforehand.
+// 64 precompiled trampolines, for processes in which libffi may not generate closures.
 //
-// An entry knows its place by its template argument and hands the words it received to the place's
-// body. Two entries a place: one takes six words, which the calling conventions of x86-64 and
-// AArch64 pass in registers, one takes eight. A caller that passes fewer leaves the others unread.
-// Taking and giving back a place is one atomic exchange.
+// Each trampoline knows its index by its template argument and passes the words that it received to
+// the body stored there. Every index has two trampolines: one takes six words, which the calling
+// conventions of x86-64 and AArch64 pass in registers, one takes eight. A caller that passes fewer
+// leaves the others unread. Taking and giving back an index is one atomic exchange.
 #pragma once
 
 #include <atomic>

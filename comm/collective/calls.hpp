@@ -10,7 +10,7 @@
 
 namespace velo::comm {
 
-// how: checked before. A tensor that only the root has is nullptr on all other ranks.
+// The caller has checked `how`. A tensor that only the root has is nullptr on all other ranks.
 operation barrier_call();
 operation all_reduce_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
                           const velo_tensor* out);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* function = "velo_group_measure";
 
-// A barrier with terms that no caller can ask for.
+// The barrier that begins a measurement. No caller's barrier has its terms, so a mismatch is found.
 operation measure_call() {
   operation what;
   what.function = function;

@@ -121,7 +121,8 @@ void group::raise_if_ended() const {
   known.raise();
 }
 
-// An inline call would wait for the call around it, which waits for it to return.
+// An inline call made inside another call of the group, as from a custom reduction, would deadlock:
+// it would wait for the outer call, which waits for it.
 void group::require_not_carrying(const core::inside_scope& here) const {
   if (here.has(handle(), core::part::carries))
     core::fail(VELO_ERR_STATE, "group", "a call from outside of the group's calls",
@@ -133,7 +134,8 @@ void group::require_can_wait_for_queued() const {
   if (!queues_.empty()) owner_.require_can_wait("group");
 }
 
-// Enters and serves in one, for a scope that has found the thread's list of objects in use.
+// Does enter() and serve() in one step, for a caller whose inside_scope has already found the
+// thread's list of objects in use.
 template <class Count, class Body>
 void group::carry_out_inline(const core::inside_scope& here, core::stream& on, const request& what,
                              Count&& count, Body&& body) {

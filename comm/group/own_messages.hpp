@@ -1,10 +1,10 @@
 // Messages of a rank to itself, which no transport carries.
 //
 // Messages keep their order, as those between two ranks do. A receive takes the first message that
-// was sent and not yet received: of an earlier call, or of the same exchange. Calls of a group are
-// carried out in order, so that a receive without such a send could never end, and fails at once. A
-// message costs a copy within an exchange, and two copies and its memory between calls. Used by one
-// call at a time.
+// was sent and not yet received, by an earlier call or in the same exchange. The calls of a group
+// run in order, so a receive without such a send could never end, and fails at once. A message
+// within an exchange costs one copy. A message that a later call receives is buffered: two copies.
+// Used by one call at a time.
 #pragma once
 
 #include <deque>

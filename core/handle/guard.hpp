@@ -34,7 +34,8 @@ velo_status guard(const char* function, F&& body, of_operator) noexcept {
   }
 }
 
-// body(), or body(scope) where entries are short enough that finding the thread's list again shows.
+// Calls body(), or body(scope) if it takes the scope, which spares very short entries a second
+// look-up of the thread's list of objects in use.
 template <class F>
 velo_status guard(const char* function, F&& body) noexcept {
   const uncancelled here;

@@ -31,7 +31,8 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
 }
-// Rounded by the plain code where that differs: for what other code rounds elsewhere.
+// The conversion instruction flushes denormals. Vectors with a denormal are therefore rounded in
+// software, so that the bits equal those of code without this instruction.
 VELO_INLINE void store_exact(float* p, vec a) {
   avx512::store(p, a);
 }

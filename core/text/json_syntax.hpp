@@ -1,6 +1,6 @@
-// Whether a text is well-formed JSON, found without memory: tells a wrong text from a reader that
-// ran out of memory. Of the grammar alone: neither UTF-8, sizes of numbers nor repeated keys are
-// looked at. Not hot.
+// Checks the JSON grammar without allocating. When jansson fails without a clear error, this tells
+// malformed text from a lack of memory. It checks neither UTF-8, the size of numbers nor repeated
+// keys. Not hot.
 #pragma once
 
 namespace velo::core {

@@ -42,7 +42,8 @@ class adaptor {
   virtual void flush() {}  // throws IO
 
  protected:
-  // An exception from below is no memory, with FOREIGN in the record, and is counted as such.
+  // Allocates from upstream. If upstream throws, the result is nullptr and the error record says
+  // FOREIGN.
   void* ask(const memory_request& what) {
     void* memory = nullptr;
     of_host("upstream.allocate", [&] {

@@ -89,7 +89,8 @@ std::uint64_t hex_digits(std::uint64_t n) noexcept {
   return __builtin_bswap64(n + ones * '0' + above_9 * ('a' - '0' - 10));
 }
 
-// One behind the other, without a look at the locale; there is room for the longest lines.
+// Appends the fields of a line without printf, so that the locale does not matter. The buffer has
+// room for the longest line.
 class line_writer {
  public:
   explicit line_writer(char* to) : at_(to) {}

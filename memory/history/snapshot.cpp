@@ -146,7 +146,7 @@ class writer {
     say(what_.events.note_before);
     for (std::size_t i = 0; i < what_.events.order.size(); ++i) write_event(what_.events.at(i));
     form_.reserve();
-    // Not of any purpose: the viewer wants one such entry where others have a category.
+    // The viewer expects one entry without a category.
     begin_entry(word::snapshot_, 0, 0, 0, what_.taken.ns, 0);
     form_.template key<word::category_>();
     form_.value(word::unknown_);

@@ -27,7 +27,7 @@ struct field {
   std::size_t line, column;
 };
 
-// The beginning of a field for a message, where bytes that nobody sees, or that end it, are \x0d.
+// The first characters of a field, for an error message. Control characters are escaped as \x0d.
 std::string shown(string_view field) {
   std::string all;
   for (const char c : field.substr(0, 80)) {
@@ -143,7 +143,7 @@ void require_name(const field& at, const char* expected) {
   if (odd || at.text.empty()) refuse(at, expected);
 }
 
-// Sizes so far; what they come to must stay a number.
+// The sum of the sizes so far, which must not overflow 63 bits.
 class sum {
  public:
   explicit sum(const plan_table& table) {

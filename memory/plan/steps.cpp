@@ -28,7 +28,7 @@ std::uint64_t size_of(const pool_request& request, std::uint64_t granularity) no
   return core::round_up(std::max<std::uint64_t>(request.bytes, 1), granularity) + slack;
 }
 
-// A number that another thread does not have, not even a later one; asked of the system once.
+// The id of this thread; one system call a thread.
 pid_t this_thread() noexcept {
   static thread_local pid_t number = 0;
   if (number == 0) number = gettid();
@@ -259,7 +259,9 @@ void* plan_steps::take_matched(pool& from, const pool_request& request) {
     ++(buffer < 0 ? counted_.outliving : memory != nullptr ? counted_.matched : counted_.displaced);
     return memory;
   }
-  // A tensor that changed its size is likelier than a new one, but for many in a row.
+  // An unmatched request is probably the next recorded one with another size, so it takes that
+  // buffer's memory if it fits. After `ahead` unmatched requests in a row this is no longer
+  // assumed.
   void* memory = nullptr;
   if (at.recorded != nobody && at.next < threads_[at.recorded].size() && at.lost < ahead) {
     ++at.lost;

@@ -38,8 +38,8 @@ core::word allocate(void* of, const core::word* words) noexcept {
   return result;
 }
 
-// The last block of a closed pool ends the pool, and this function with it: neither is touched
-// afterwards.
+// The free of a closed pool's last block destroys the pool and this function object. Neither may be
+// touched afterwards.
 core::word deallocate(void* of, const core::word* words) noexcept {
   core::guard("deallocate", [&] {
     if (words[0].pointer == nullptr) return;

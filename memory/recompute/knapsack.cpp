@@ -104,7 +104,8 @@ class search {
   }
 
  private:
-  // Searches from the start for a choice below some seconds, with so much work; else the start.
+  // Searches from `start` for a choice that takes less than `below` seconds, within `most` steps.
+  // Returns `start` if there is none.
   knapsack_choice refined(const knapsack_choice& start, double below, std::size_t most) {
     best_ = start;
     best_.seconds = std::min(start.seconds, below);

@@ -126,8 +126,9 @@ void swap::require_droppable(const object& o) const {
   if (o.updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
 }
 
-// An object without queued copies is dropped at once, else after its last copy and the stream. No
-// copy may touch the caller's memory once it is his again: without a queue, the call waits here.
+// Drops an object without queued copies at once; any other object is dropped after its last copy
+// and the stream. No copy may touch the caller's memory after the call gives it back, so on an
+// inline stream the call waits.
 void swap::drop(std::uint64_t id, velo_stream stream) {
   const object_ptr o = find(id);
   const bool waits_here =

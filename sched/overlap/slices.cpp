@@ -149,7 +149,8 @@ class summed_slices {
   char* address_in(void* y, const block& of) const {
     return at_row(y, of.row - first_row_, y_row_) + of.column * s_.what.in_size();
   }
-  // The offset in a piece of `from` of the block for `to`. The sum follows all blocks.
+  // Where, in a piece posted by `from`, the block for `to` begins. The sum follows the ranks - 1
+  // blocks.
   std::int64_t block_offset(int from, int to) const {
     return (to - from - 1 + s_.ranks) % s_.ranks * s_.in.bytes();
   }
@@ -180,7 +181,8 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   }
 }
 
-// The same where sums reach peers through slots: each in the piece of the next slice.
+// The same where peers cannot read this rank's y. The sum of slice i is posted in a slot together
+// with the blocks of slice i + 1, so the loop has one more round.
 void sum_through_slots(const slicing& s, summed_slices& slices) {
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i <= count + 1; ++i) {

@@ -3,8 +3,9 @@
 //
 // The pipeline fills and drains by chunks, which are V times shorter: bubble (P - 1)(F + B) / V,
 // for V times the communication. Groups of N micro-batches go through chunk 0, then through chunk
-// 1, and so on; backward in the opposite order. The last group may be shorter, but not shorter than
-// P: the last rank must be done with a chunk when the next one begins.
+// 1, and so on; backward in the opposite order. The last group may have fewer than N micro-batches
+// but not fewer than P: its first micro-batch must have left the last rank before rank 0 begins the
+// next chunk.
 //
 // With one forward more in the warm-up, a forward and the backward behind it belong to different
 // micro-batches and do not wait for each other. `overlap` fuses them into one FB, so that the

@@ -70,7 +70,7 @@ void holdings::hold(std::int32_t rank, std::int32_t stage, std::int32_t unit, st
   held = part;
 }
 
-// Releases sort before acquisitions at the same time.
+// At equal times releases come first, so that the peak does not count memory that is freed then.
 void holdings::plan(std::int32_t rank, std::int64_t time, std::int64_t device, std::int64_t host) {
   std::vector<change>& coming = coming_[core::at(rank)];
   const auto at = std::upper_bound(

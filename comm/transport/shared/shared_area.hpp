@@ -8,8 +8,9 @@
 // different ranks write lie in separate cache lines.
 //
 // A wait spins where each rank has a processor of its own, then yields, then sleeps on the awaited
-// word. It checks at least every 50 ms for whatever ends a group: a recorded fault, a peer that is
-// gone, the deadline. A post costs one more load to wake sleepers only where there are any.
+// word. It checks at least every 50 ms whether the group has ended: by a recorded fault, a peer
+// that is gone, or the deadline. A post loads the count of sleepers and calls futex_wake only if
+// there are any.
 #pragma once
 
 #include <atomic>

@@ -35,7 +35,8 @@ void shared_relay::end_access() noexcept {
     self_.area.state(self_.rank).in_peer_tensors.store(0, std::memory_order_release);
 }
 
-// The wait is late, so that the first piece is computed while peers arrive.
+// The first call that needs the peers' posts awaits them, so that the first piece is computed while
+// the peers arrive.
 void shared_relay::wait_all() {
   if (!waited_) round_.wait_all();
   waited_ = true;

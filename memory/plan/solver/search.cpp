@@ -336,7 +336,8 @@ double plan_search::moment_score(std::int32_t m) const {
   return low + tight * 0.01;
 }
 
-// How gladly a buffer is placed now. Waste: the room lost under it, by how much can be lost there.
+// The priority of placing buffer i now. Waste: the gap left below it, relative to the largest gap
+// possible there.
 double plan_search::preference(std::int32_t i) const {
   const std::int32_t duplicate = problem_.duplicate[i];
   if (duplicate >= 0 && !placed(duplicate) && low_[duplicate] <= low_[i])

@@ -75,7 +75,7 @@ class holes {
   std::int64_t top_ = 0;
 };
 
-// As long as a number can say.
+// The length of a lifetime, at most the largest std::int64_t.
 std::int64_t length(const lifetime& b) {
   const auto span = static_cast<std::uint64_t>(b.upper) - static_cast<std::uint64_t>(b.lower);
   return static_cast<std::int64_t>(

@@ -253,9 +253,9 @@ class alignas(64) thread_cache {
     return last / coarse + (fine_lists - fine / coarse);
   }
 
-  // Bytes that the lists have room for. A free fills them and an allocation empties them, except
-  // for those counted outside of the lists: so the lists are full at a certain level of use, and no
-  // counter of their bytes is needed.
+  // Bytes for which the lists still have room. The lists grow by what frees lower the bytes in use,
+  // so they are full when the bytes in use have sunk to full_at_, and need no counter of their own.
+  // Blocks that bypass the lists shift full_at_.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
   std::int64_t most_ = most_listed;

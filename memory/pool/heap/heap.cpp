@@ -217,8 +217,8 @@ block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcep
   return taken;
 }
 
-// Which of the neighbors are free is as good as random: what would be done to one that is not is
-// done to a block that is none, without a branch.
+// Whether a neighbor is free is unpredictable, so there is no branch: for a neighbor that is not
+// free the same steps are done to a dummy block, free_.none().
 block& heap::give(block& freed) noexcept {
   block& none = free_.none();
   block* before = freed.before != nullptr ? freed.before : &none;
