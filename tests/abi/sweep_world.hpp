@@ -51,7 +51,10 @@ class sweep_world : public scene {
  public:
   sweep_world() {
     must(velo_event_record(event, queue));
-    for (int k = 0; k < kind_count; ++k) handles[k] = handle_of(kinds[k]);
+    for (int k = 0; k < kind_count; ++k) {
+      handles[k] = handle_of(kinds[k]);
+      if (handles[k] == nullptr) handles[k] = create(kinds[k]);  // a module beyond the tree's
+    }
     std::memset(memory_, 0, sizeof memory_);
     elements_ = reinterpret_cast<float*>(memory_ + 1024);
     const std::int64_t shape[2] = {4, 4};
@@ -75,6 +78,13 @@ class sweep_world : public scene {
   }
 
  private:
+  void* create(const std::string& kind) const {
+    void* made = nullptr;
+    const velo_value values[2] = {testing::handle(context), testing::pointer(&made)};
+    must(velo_invoke((kind + "_create").c_str(), values, 2, nullptr));
+    return made;
+  }
+
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
   float* elements_;

@@ -42,10 +42,10 @@ const kind kinds[] = {KIND(context),
                       KIND(tuning)};
 #undef KIND
 
-const kind& kind_named(const std::string& name) {
+const kind* find_kind(const std::string& name) {
   for (const kind& one : kinds)
-    if (one.name == name) return one;
-  throw std::runtime_error("a kind of handle without a row: " + name);
+    if (one.name == name) return &one;
+  return nullptr;
 }
 
 // Destroys and forgets.
@@ -107,10 +107,13 @@ void world::close() {
 }
 
 void* world::handle_of(const std::string& kind) const {
-  return kind_named(kind).handle(*this);
+  const auto* known = find_kind(kind);
+  return known == nullptr ? nullptr : known->handle(*this);
 }
 void world::destroy(const std::string& kind) {
-  kind_named(kind).destroy(*this);
+  const auto* known = find_kind(kind);
+  if (known == nullptr) throw std::runtime_error("a kind of handle without a row: " + kind);
+  known->destroy(*this);
 }
 
 const std::vector<std::string>& handle_kinds() {

@@ -13,7 +13,7 @@ mode=$1 source=$2 build=$3 work=$4 generator=$5 test_main=$6
 tree=$work/tree
 flags=(-std=c++17 -O0 -Wall -Wextra -Wpedantic -Werror -I"$tree/capi/include" \
   -I"$tree/cpp/include" -I"$tree" -I"$source"
-  -I"$source/tests" -I"$source/capi/adapters/include" \
+  -I"$source/tests" -I"$source/tests/hosts" -I"$source/capi/adapters/include" \
     -DVELO_ADAPTERS="\"$work/lib/libvelo_adapters.so.1\"")
 
 case $mode in
@@ -29,13 +29,13 @@ build)
   libraries=("$work/lib/libvelo.so.1" "-Wl,-rpath,$work/lib" -ljansson -ldl -lpthread)
   hosts=("$source"/tests/hosts/{tvm_host,xla_host,samples}.cpp)
   c++ "${flags[@]}" -shared -fPIC -Wl,-soname,libtorch_cpu.so \
-    "$source"/tests/hosts/torch_host{,_schema}.cpp \
+    "$source"/tests/hosts/torch/torch_host{,_schema}.cpp \
     -o "$work/lib/libtorch_cpu.so" -lpthread
   libraries+=("$work/lib/libtorch_cpu.so")
   c++ "${flags[@]}" -rdynamic "$source/tests/toy/toy_test.cpp" "${hosts[@]}" "$test_main" \
     "${libraries[@]}" -o "$work/toy_test"
-  c++ "${flags[@]}" "$source/tests/abi/sweep_test.cpp" "$test_main" "${libraries[@]}" \
-    -o "$work/sweep_test"
+  c++ "${flags[@]}" "$source/tests/abi/sweep_test.cpp" "$source"/tests/calls/{world,scene}.cpp \
+    "$test_main" "${libraries[@]}" -o "$work/sweep_test"
   ;;
 test) "$work/toy_test" ;;
 sweep) "$work/sweep_test" ;;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/hosts/library.hpp"
-#include "tests/hosts/torch/host.hpp"
+#include "tests/hosts/torch/torch_host.hpp"
 #include "tests/hosts/tvm_host.hpp"
 #include "tests/hosts/xla_host.hpp"
 #include "tests/record.hpp"
