@@ -19,11 +19,13 @@ namespace {
 
 std::atomic<int> caught{0};  // read by the threads of several ranks
 std::atomic<bool> ends{false};
+std::atomic<bool> is_explained{false};  // by the rank that ended first, or by the launcher
 std::atomic<pid_t> launcher{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
               std::atomic<pid_t>::is_always_lock_free);
 
 void end(int signal) {
+  if (is_explained.load(std::memory_order_relaxed)) ::_exit(128 + signal);
   constexpr char words[] = ": interrupted while it waited for the other ranks\n";
   const iovec parts[] = {{const_cast<char*>(program_name), std::strlen(program_name)},
                          {const_cast<char*>(words), sizeof words - 1}};
@@ -34,6 +36,11 @@ void end(int signal) {
 void take(int signal) {
   if (ends.load(std::memory_order_relaxed)) end(signal);
   caught.store(signal, std::memory_order_relaxed);
+}
+
+// The kernel, shells and other launchers do not send signals by sigqueue.
+bool is_from_end_rank(const siginfo_t& from) {
+  return from.si_code == SI_QUEUE && from.si_pid == ::getppid();
 }
 
 // Reads /proc/PID/stat, whose second field is a name that may hold parentheses; 0: unknown.
@@ -87,13 +94,20 @@ ended_by_signals::~ended_by_signals() {
 void catch_interrupts() {
   catch_warning_of_mpirun();
   struct sigaction action {};
-  action.sa_handler = take;
-  action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
+  action.sa_sigaction = [](int signal, siginfo_t* from, void*) {
+    if (is_from_end_rank(*from)) is_explained.store(true, std::memory_order_relaxed);
+    take(signal);
+  };
+  action.sa_flags = SA_RESTART | SA_SIGINFO | static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   struct sigaction hangup {};
   ::sigaction(SIGHUP, nullptr, &hangup);
   if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores SIGHUP
+}
+
+void end_rank(pid_t rank, int signal) {
+  ::sigqueue(rank, signal, {});
 }
 
 int interrupt() {

@@ -116,8 +116,14 @@ class rank_processes {
 
   void end_all(int signal, sigset_t& sent) {
     ::sigaddset(&sent, signal);
-    for (const pid_t each : processes_)
-      if (each != 0) ::kill(each, signal);
+    for (const pid_t each : processes_) {
+      if (each == 0) continue;
+      if (&sent == &own_) {
+        end_rank(each, signal);
+      } else {
+        ::kill(each, signal);
+      }
+    }
   }
 
   void collect() {
