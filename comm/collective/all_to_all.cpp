@@ -38,7 +38,7 @@ operation all_to_all_call(const caller& by, const velo_tensor* given_in,
     what.out_blocks = blocks_of(by, out_sizes->counts, out_sizes->offsets,
                                 {"out_counts", "out_offsets"}, out, true);
     what.set_count(what.in_block(by.rank).count);
-    what.terms.counts = 1;  // not what the other call does
+    what.terms.counts = 1;  // tells this call from the one without sizes
     if (what.count != what.out_block(by.rank).count)
       core::fail(VELO_ERR_ARGUMENT, core::text("out_counts[%d]", by.rank),
                  core::text("%lld, as in_counts says", static_cast<long long>(what.count)),

@@ -1,5 +1,4 @@
-// The checks of each call: of a collective's arguments, which become an operation, and of messages,
-// which become a batch.
+// The checks of each call. A collective's arguments become an operation, messages become a batch.
 //
 // There is one function for each call. It throws as the C function says, before any other rank
 // learns of the call.
@@ -18,12 +17,13 @@ operation reduce_call(const caller& by, std::int32_t root, const velo_reduction&
                       const velo_tensor* in, const velo_tensor* out);
 operation broadcast_call(const caller& by, std::int32_t root, const velo_tensor* x);
 
-// The sizes of the blocks of each rank. offsets: where each begins; nullptr: one behind the other.
+// The sizes of the blocks of each rank. offsets: where each block begins; nullptr: each follows the
+// one before it.
 struct block_sizes {
   const std::int64_t* counts = nullptr;
   const std::int64_t* offsets = nullptr;
 };
-// sizes: nullptr where all blocks have as many elements.
+// sizes: nullptr if all blocks have the same number of elements.
 operation all_gather_call(const caller& by, const velo_tensor* in, const velo_tensor* out,
                           const block_sizes* sizes);
 operation reduce_scatter_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
@@ -40,8 +40,8 @@ message_batch send_call(const caller& by, std::int32_t to, const velo_tensor* x)
 message_batch receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
 message_batch exchange_call(const caller& by, const velo_group_message* messages,
                             std::int64_t count);
-// For a transport that starts messages. start: the message goes on after the call. finish: waits
-// for all messages that were started. borrow: receives a message in place if it lies in its
+// For a transport that can start messages. start: the call returns before the message has moved.
+// finish: waits for all started messages. borrow: receives a message in place if it lies in its
 // sender's message heap (message_heap.hpp).
 message_batch start_call(const caller& by, std::int32_t to, const velo_tensor* x);
 message_batch finish_call();

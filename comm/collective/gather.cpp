@@ -13,7 +13,7 @@ operation gather_call(const caller& by, std::int32_t root, const velo_tensor* gi
   set_root(what, by, root);
   what.set_count(in.count);
   what.terms.count = sizes == nullptr ? in.count : 0;
-  what.terms.counts = sizes == nullptr ? 0 : 1;  // not what the other call does
+  what.terms.counts = sizes == nullptr ? 0 : 1;  // tells this call from the one without sizes
   if (by.rank != root) return what;
   require_dtype(out, "out", in);
   if (sizes == nullptr) {

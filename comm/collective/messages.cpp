@@ -23,7 +23,7 @@ message message_of(const caller& by, const velo_tensor* given, std::int32_t peer
   return made;
 }
 
-// Fills what the group knows of the batch.
+// Sets the bytes of the batch, and marks one whose messages all go to this rank itself.
 void describe(message_batch& what, const caller& by) {
   bool is_own = !what.messages.empty();
   for (const message& one : what.messages) {
@@ -73,7 +73,7 @@ message_batch finish_call() {
 
 message_batch borrow_call(const caller& by, std::int32_t from, std::int64_t bytes) {
   velo_tensor all{};
-  all.data = const_cast<std::int64_t*>(&bytes);  // nothing is written there
+  all.data = const_cast<std::int64_t*>(&bytes);  // never written: the message is borrowed
   all.device = by.owner.device();
   all.ndim = 1;
   all.dtype = {VELO_DTYPE_UINT, 8, 1};

@@ -1,5 +1,5 @@
-// Checks of reduce_scatter: the elements of all ranks combined in rank order, and of the result a
-// block for each rank.
+// Checks of reduce_scatter: the elements of all ranks are combined in rank order, and each rank
+// gets one block of the result.
 #include "comm/collective/calls.hpp"
 
 namespace velo::comm {

@@ -14,7 +14,7 @@ operation scatter_call(const caller& by, std::int32_t root, const velo_tensor* g
   set_root(what, by, root);
   what.set_count(out.count);
   what.terms.count = sizes == nullptr ? out.count : 0;
-  what.terms.counts = sizes == nullptr ? 0 : 1;  // not what the other call does
+  what.terms.counts = sizes == nullptr ? 0 : 1;  // tells this call from the one without sizes
   if (by.rank != root) return what;
   require_dtype(out, "out", in);
   if (sizes == nullptr) {

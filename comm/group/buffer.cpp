@@ -17,7 +17,7 @@ buffer buffer_of(const core::context& owner, const velo_tensor* given, const cha
   if (given == nullptr) fail(VELO_ERR_NULL, argument, "a tensor", "NULL");
   const velo_tensor& t = *given;
   core::check_sizes(t, argument);
-  if (core::is_empty(t)) {  // other sizes may be any, and nothing is read
+  if (core::is_empty(t)) {  // an empty tensor may have any other sizes, and its data is not read
     core::check_dtype(t.dtype, argument, core::any_whole_bytes);
     core::check_device(t.device, owner.device(), argument);
     return {nullptr, 0, t.dtype};

@@ -41,8 +41,8 @@ struct caller {
   int rank, size;
 };
 
-// The blocks of a tensor. counts: one for each rank. offsets: where each begins; nullptr: one
-// behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
+// The blocks of a tensor. counts: one for each rank. offsets: where each block begins; nullptr:
+// each follows the one before it. apart: no two blocks may share elements. Throws NULL, ARGUMENT.
 struct block_names {
   const char* counts;
   const char* offsets;
@@ -50,7 +50,7 @@ struct block_names {
 blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_t* offsets,
                  const block_names& names, const buffer& of, bool apart);
 
-// Throws SHAPE unless `out` has so many elements.
+// Throws SHAPE unless `of` has `count` elements.
 [[noreturn]] void refuse_count(const buffer& of, const char* argument, std::int64_t count,
                                const char* why);
 inline void require_count(const buffer& of, const char* argument, std::int64_t count,

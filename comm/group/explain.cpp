@@ -1,5 +1,5 @@
-// The explanation of a call before it is made: the algorithm that it will use, and the time that it
-// should take by what was measured.
+// The explanation of a call before it is made: the algorithm that it will use, and its time
+// predicted from the last measurement.
 #include <algorithm>
 #include <memory>
 #include <variant>
@@ -25,8 +25,9 @@ operation measure_call() {
 
 using kinds = measured_times;
 
-// Calls of every kind and size, and the memory that they need. It is made before the call takes its
-// place in the group's order, since running out of memory later ends the group.
+// The calls to measure, of every kind and size, and the memory that they need. All memory is
+// allocated before the first call enters the group's order, since a later failure would end the
+// group.
 class measurement {
  public:
   measurement(core::context& owner, const transport& link)
@@ -89,7 +90,7 @@ class measurement {
 
  private:
   using measured_call = std::variant<operation, message_batch>;
-  static constexpr int short_calls = 15, long_calls = 5;  // the median holds
+  static constexpr int short_calls = 15, long_calls = 5;  // calls for each median
 
   std::int64_t part_of(std::int64_t bytes) const {
     return std::max<std::int64_t>(bytes / 4 / ranks_, 1);
@@ -115,7 +116,7 @@ class measurement {
     if (traits.reduces) what.reducer.kernel = kernel_for(what.terms, reductions_for(isa_));
     return what;
   }
-  // One message to the rank after this one, and one from the rank before it.
+  // One message to the next rank, and one from the previous rank.
   message_batch messages_of(std::int64_t count) {
     message_batch what;
     what.function = function;
@@ -137,7 +138,7 @@ class measurement {
     }
     return what;
   }
-  // One rank alone has no peer for messages, and a host may lack send and receive.
+  // A single rank has no peer for messages, and a host transport may lack send and receive.
   static bool has_messages(const transport& link) {
     if (link.size() == 1) return false;
     try {
@@ -198,7 +199,7 @@ void group::measure(core::stream& on) {
       },
       [&] { return on.make<measuring>(*this); },
       [&](measuring& piece, auto&& enqueue) {
-        const request what = piece.what;  // the piece may be gone once it is in the queue
+        const request what = piece.what;  // a copy: the queue may free `piece` at once
         enter(on, piece.place, what, enqueue);
       });
 }

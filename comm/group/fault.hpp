@@ -1,7 +1,7 @@
 // A fault: how, by which ranks and during which operation a group ended.
 //
-// A fault is plain data of fixed size, since ranks hand it to each other through shared memory. A
-// group has at most one, the first. Every later call of every rank fails with it.
+// A fault is plain data of fixed size, since ranks pass it to each other through shared memory. A
+// group has at most one fault, the first. Every later call of every rank fails with it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct fault {
   rank_set culprits;
   std::int32_t found_by = -1;  // the rank that expected another count from the culprit; -1: none
   char cause[128] = "";
-  // Handed down from the group that a subgroup belongs to; the culprits are numbered as in that
+  // The fault of the group that this subgroup belongs to. The culprits are numbered as in that
   // group.
   bool is_outer = false;
 
@@ -56,8 +56,8 @@ struct fault {
   std::string got() const;
   [[noreturn]] void raise() const;  // VELO_ERR_PEER
 
-  // The terms of the majority count as right; on a tie, those of the lowest rank. Without culprits
-  // all terms have become equal.
+  // The majority's terms count as correct; on a tie, those of the lowest rank. No culprits remain
+  // if all terms have become equal meanwhile.
   template <class TermsOf>
   void set_disagreement(int ranks, TermsOf&& terms_of);
 };

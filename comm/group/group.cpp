@@ -15,19 +15,19 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::chrono::milliseconds poll_interval{50};  // of checks whether the group has ended
+constexpr std::chrono::milliseconds poll_interval{50};  // between checks for the group's end
 
 constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi", "host"};
 constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",   "aborted",
                                           "disagree", "dropped", "host",  "differ", "corrupt"};
 
-// Whether all ranks must have the same bits afterwards.
+// Whether the operation gives all ranks the same bits.
 bool leaves_the_same(const collective_traits& traits) {
   const bool is_for_all = traits.root == root_role::none || traits.root == root_role::gives;
   return traits.in == layout::whole && is_for_all;
 }
 
-// A checksum of what all ranks have alike, without the gaps between blocks.
+// A checksum of the bits that are equal on all ranks, without the gaps between blocks.
 std::uint64_t result_of(const operation& what) {
   const char* out = static_cast<const char*>(what.out);
   const auto size = static_cast<std::size_t>(what.out_size());
@@ -103,7 +103,7 @@ group::~group() {
   }
   try {
     link_->conclude();
-  } catch (...) {  // the other ranks learn of it; here no call is left that could fail
+  } catch (...) {  // other ranks get the fault; here no caller is left to receive it
     const core::failure why = core::current_failure();
     owner_.log().write(VELO_LOG_WARN, "group", "ended as it was destroyed: expected %s, got %s",
                        why.expected, why.got);
@@ -214,7 +214,7 @@ void group::carry_out(const ticket& place, const operation& what, transport& lin
     verify(place, what, link, state);
 }
 
-// First the messages of this rank to itself, which wait for nobody, then those of other ranks.
+// The messages of this rank to itself come first, since they wait for no peer.
 void group::carry_out(const ticket&, const message_batch& what, transport& link,
                       core::execution& state) {
   if (!own_messages::has(what, rank())) return link.run_messages(what, state);
@@ -233,7 +233,7 @@ void group::carry_out(const ticket&, const message_batch& what, transport& link,
   link.run_messages(others, state);
 }
 
-// The majority's bits count as right; on a tie, the group that contains the lowest rank.
+// The majority's bits count as correct; on a tie, those of the lowest rank.
 void group::verify(const ticket& place, const operation& what, transport& link,
                    core::execution& state) {
   fault why;
@@ -356,7 +356,7 @@ void group::await_turn(std::uint64_t number) {
   past_.begin(number);
 }
 
-// Calls have their turns in order, but are dropped in any order.
+// Calls begin in order, but may be dropped in any order.
 void group::pass(std::uint64_t number) noexcept {
   if (number != passed_ + 1) return early_.push_back(number);
   ++passed_;
@@ -376,8 +376,8 @@ void group::finish(const ticket& place, ending how) noexcept {
   if (awaiting_ > 0) moved_.notify_all();
 }
 
-// Ends the group, unless it has ended, because this rank does not take part in a call. A call that
-// concerns no other rank ends nothing.
+// Ends the group, unless it has ended, because this rank does not take part in a call. If the call
+// concerns no other rank, the group goes on.
 void group::tell_peers(const request& what, const char* cause) noexcept {
   if (size() == 1 || what.is_local()) return;
   fault why;

@@ -1,15 +1,15 @@
 // The object behind velo_group: one rank of a group, in one context.
 //
 // A collective is work of the stream on which it is called. The caller of an inline stream, or the
-// worker of a queue, carries it out as work that waits and never has the context's turn. The group
-// adds the order: calls are numbered when they are made and carried out in that order, whatever
-// their streams, so that ranks that make the same calls carry them out together. Every wait is for
-// an earlier call, so that waits form no cycle.
+// worker of a queue, runs it as work that waits and never occupies the context's threads. The group
+// adds the order: calls are numbered when they are made and run in that order, whatever their
+// streams, so that ranks that make the same calls run them together. Every call waits only for
+// earlier calls, so waits form no cycle.
 //
-// A failure ends the group. A call that is dropped because its stream has failed ends it, too,
-// since the other ranks would wait for it. A group of one rank goes on with its other calls in
-// order; a dropped call does not wait for earlier ones. Thread-safe. A call costs two locks, which
-// are rarely contended, and the transport.
+// A failure ends the group. A call that is dropped because its stream has failed also ends it,
+// since the other ranks would wait for the call. A group of one rank goes on with its other calls
+// in order; a dropped call does not wait for earlier ones. Thread-safe. A call costs the
+// transport's time and two locks, which are rarely contended.
 #pragma once
 
 #include <condition_variable>
@@ -52,7 +52,7 @@ class group {
   // Throws UNSUPPORTED for messages that the transport cannot carry.
   void admit(const operation&) const noexcept {}
   void admit(const message_batch& what) const;
-  // Throw PEER when the group has ended, and what the stream throws. start: of a planned call that
+  // Throw PEER if the group has ended, and what the stream throws. start: runs a planned call that
   // was admitted (planned.hpp). here: the innermost scope of the calling thread.
   void submit(const core::inside_scope& here, core::stream& on, const operation& what);
   void submit(const core::inside_scope& here, core::stream& on, const message_batch& what);
@@ -63,34 +63,34 @@ class group {
   void start(const core::inside_scope& here, core::stream& on,
              const std::shared_ptr<planned_operation>& what);
 
-  // The transport of a part of this group, which is made in its turn among the calls, or of the
-  // survivors of this group after its end. Both throw as the transport does; part throws STATE when
-  // work that computes calls it.
+  // part: the transport of a subgroup, created in order with the group's calls; throws STATE if
+  // work that computes calls it. shrink: the transport of the survivors, after the group has ended.
+  // Both throw as the transport does.
   std::unique_ptr<transport> part(const subgroup_terms& of);
   std::unique_ptr<transport> shrink(const subgroup_terms& of);
 
-  // The position in the order of calls of work that is more than a collective (an operator that
-  // communicates), from its call until it is served or dropped. A ticket is plain data.
+  // A position in the order of calls, for work that is more than one collective (an operator that
+  // communicates). It is held from the operator's call until the work is served or dropped. A
+  // ticket is plain data.
   struct ticket {
     std::uint64_t number = 0;
     const core::stream* queue = nullptr;  // nullptr: an inline stream
-    bool begun = false;                   // its turn came when it was entered
+    bool begun = false;                   // its turn had come already on entry
   };
-  // Fills a ticket, and then calls queue(), which puts the work into the stream and may throw; on
-  // an inline stream it does nothing. Throws PEER when the group has ended.
+  // Fills a ticket, and then calls queue(), which puts the work into the stream and may throw. On
+  // an inline stream queue() does nothing. Throws PEER if the group has ended.
   template <class Queue>
   void enter(const core::stream& on, ticket& place, const request& what, Queue&& queue);
-  // Calls body(transport&, arena&) when the ticket's turn has come. The arena belongs to the group
-  // and is emptied afterwards. A failure of body ends the group, as dropping a ticket does.
+  // Calls body(transport&, arena&) in the ticket's turn. The arena belongs to the group and is
+  // emptied afterwards. A failure of body ends the group, as dropping a ticket does.
   template <class Body>
   void serve(const ticket& place, const request& what, Body&& body);
   void drop(const ticket& place, const request& what) noexcept;
   // In a catch block: drops a ticket, with the caught failure as the cause.
   void drop_failed(const ticket& place, const request& what) noexcept;
   // In a catch block of a call that should have entered two groups at once. If one group has ended,
-  // this ends the other, whose ranks wait for a call that does not come. Throws the fault of the
-  // first of the two that has ended, or what was caught if that is another failure. in: may be
-  // nullptr.
+  // this ends the other, whose ranks would wait for the call forever. Throws the fault of the first
+  // of the two that has ended; if none has, rethrows the caught exception. in: may be nullptr.
   struct side {
     group* in;
     const request& what;
@@ -101,13 +101,14 @@ class group {
   bool starts_messages() const noexcept { return link_->starts_messages(); }
 
   void abort(const char* why = "") noexcept;  // why: for the records of the other ranks
-  bool is_waited_for_here() const;  // the caller is work of a stream with calls of this group
+  // Whether this thread runs work of a stream with calls of this group.
+  bool is_waited_for_here() const;
   void fill(velo_group_info& info) const noexcept;
   std::string describe() const;  // JSON
   std::string history() const;   // JSON
 
-  // measure: measures the time of collectives; all ranks call it. explain: the algorithm of an
-  // admitted call, and its time by the last measurement, as JSON.
+  // measure: measures the times of collectives; all ranks call it. explain: returns the algorithm
+  // of an admitted call, and its predicted time if one was measured, as JSON.
   void measure(core::stream& on);
   std::string explain(const operation& what) const;
   std::string explain(const message_batch& what) const;
@@ -154,16 +155,16 @@ class group {
   core::context& owner_;
   const std::unique_ptr<transport> link_;
   const group_settings set_;
-  core::arena scratch_;  // of the call that is served, as is
+  core::arena scratch_;  // memory of the running call
   own_messages own_;
 
-  mutable std::mutex lock_;  // guards what follows
+  mutable std::mutex lock_;  // guards the following members
   std::condition_variable moved_;
-  int awaiting_ = 0;                  // threads that wait for moved_
-  std::uint64_t called_ = 0;          // the number of the last call
-  std::uint64_t passed_ = 0;          // all calls up to this number have ended
-  std::vector<std::uint64_t> early_;  // later calls that have ended; its memory suffices for all
-  std::vector<const core::stream*> queues_;  // one for each call that is queued or under way there
+  int awaiting_ = 0;                         // threads that wait for moved_
+  std::uint64_t called_ = 0;                 // the number of the last call
+  std::uint64_t passed_ = 0;                 // all calls up to this number have ended
+  std::vector<std::uint64_t> early_;         // later calls that have ended; reserved by make_room()
+  std::vector<const core::stream*> queues_;  // one for each call that is queued or running there
   comm::history past_;
   measured_times measured_;
   bool is_measured_ = false;
@@ -179,7 +180,8 @@ template <class Queue>
 void group::number_in_order(const core::stream& on, ticket& place, const request& what,
                             Queue&& queue) {
   raise_if_ended();
-  const std::lock_guard<std::mutex> lock(lock_);  // the queue has the order of the numbers
+  // Held while queueing, so that the stream keeps the order of the numbers.
+  const std::lock_guard<std::mutex> lock(lock_);
   if (on.is_inline() && passed_ != called_) require_can_wait_for_queued();
   make_room();
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
@@ -200,7 +202,7 @@ void group::serve(const ticket& place, const request& what, Body&& body) {
   carry_out_in_turn(place, what, body);
 }
 
-// As a call it would cost an inline collective 4 of 80 ns.
+// Inlined: a function call would cost an inline collective 4 of 80 ns.
 template <class Body>
 __attribute__((always_inline)) inline void group::carry_out_in_turn(const ticket& place,
                                                                     const request& what,

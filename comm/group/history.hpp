@@ -1,9 +1,9 @@
-// The last calls of a group, as one rank made them.
+// The last calls of a group, as this rank made them.
 //
-// The records are a ring whose memory is reserved at the beginning, so that writing one cannot
-// fail. Times stay ticks (core/host/ticks.hpp) until they are read; the clock that converts them
-// was read before the oldest record. Not thread-safe. A call costs three accesses to a line and two
-// readings of the tick counter.
+// The records are a ring whose memory is reserved at the beginning, so writing one cannot fail.
+// Times are kept as ticks (core/host/ticks.hpp) and converted when they are read; the clock for the
+// conversion was read before the oldest record. Not thread-safe. A call costs three accesses to a
+// cache line and two reads of the tick counter.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class history {
 
   void call(std::uint64_t number, const request& what) noexcept;
   void begin(std::uint64_t number) noexcept;
-  // sequence_of: of a call that has begun, or 0. count_another: counts a collective of all ranks
-  // that no caller has asked for.
+  // sequence_of: the sequence number of a call that has begun, or 0. count_another: counts a
+  // collective that the group itself runs on all ranks, without a caller.
   std::uint64_t sequence_of(std::uint64_t number) noexcept;
   void count_another() noexcept { ++sequence_; }
   void end(std::uint64_t number, ending how) noexcept;
@@ -44,7 +44,7 @@ class history {
     ending how = ending::none;
   };
 
-  record* find(std::uint64_t number) noexcept;  // nullptr: overwritten
+  record* find(std::uint64_t number) noexcept;  // nullptr: already overwritten
 
   std::vector<record> records_;  // number n at (n - 1) % most
   core::instant earlier_,

@@ -7,7 +7,7 @@ namespace velo::comm {
 
 namespace {
 
-// The measured kind that moves the same bytes in the same way.
+// The measured kind that moves the same bytes in the same pattern.
 call_kind measured_like(call_kind kind) noexcept {
   if (!kind.is_collective()) return other_call::exchange;
   const collective_traits& traits = kind.traits();
@@ -56,7 +56,7 @@ double measured_times::bandwidth(call_kind kind) const noexcept {
 std::int64_t whole_bytes(const operation& what, int ranks) noexcept {
   const collective_traits& traits = what.traits();
   const std::int64_t even = what.count * ranks;
-  if (has_root_blocks(traits))  // uneven blocks count as if all had this rank's size
+  if (has_root_blocks(traits))  // uneven blocks are treated as if all had this rank's size
     return even * std::max(what.in_size(), what.out_size());
   const auto sum_of = [even](const blocks& all) {
     std::int64_t sum = 0;

@@ -1,9 +1,9 @@
-// The measured times of a group's calls: for each kind, the seconds of the slowest rank for some
-// numbers of bytes, with linear interpolation between them.
+// The measured times of a group's calls. For each kind of call: the seconds of the slowest rank at
+// several sizes, with linear interpolation between them.
 //
-// Other work on the machine can only lengthen a measurement, so that no number of bytes takes
-// longer than a larger one. Fewer bytes than the first point take the latency of that point; more
-// than the last take the bandwidth of the last two.
+// Other work on the machine can only lengthen a measurement, so no size is recorded as slower than
+// a larger one. Sizes below the first point take the latency of that point; sizes above the last
+// take the bandwidth of the last two.
 #pragma once
 
 #include <array>
@@ -29,9 +29,9 @@ class measured_times {
   static constexpr std::size_t count = kind_count * points;
   double& at(std::size_t kind, std::size_t point) noexcept { return seconds_[kind][point]; }
 
-  void settle() noexcept;  // removes times that larger sizes show to be too long
+  void settle() noexcept;  // lowers each time to the least of the larger sizes
 
-  // bytes: of the largest tensor of a call. Negative: not measured.
+  // bytes: the size of a call's largest tensor. Returns a negative number if nothing was measured.
   double predict(call_kind kind, std::int64_t bytes) const noexcept;
   double latency(call_kind kind) const noexcept;    // seconds
   double bandwidth(call_kind kind) const noexcept;  // bytes a second of the largest sizes

@@ -1,4 +1,4 @@
-// Messages between two ranks: those of one call, which move together.
+// The messages of one call, between pairs of ranks, which progress together.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,30 @@
 
 namespace velo::comm {
 
-// Elements that one rank sends another, or expects from it.
+// Elements that this rank sends to a peer or expects from it.
 struct message {
   char* data = nullptr;
   std::int64_t bytes = 0;
   int peer = 0;
   bool receives = false;
-  // The receiver takes `block` instead of a copy. nullptr: the message is in no block and stays.
+  // If set, the receiver takes `block` in place of a copy. `block` stays nullptr if the message
+  // does not lie in the sender's heap; the message is then still to be received.
   bool borrows = false;
   comm::terms terms;
-  mutable std::int64_t moved = -1;  // bytes so far, -1: none; here, so that run needs no memory
-  mutable char* block = nullptr;    // in the sender's message heap
+  // Bytes moved so far; -1: not begun. It is a member so that a run allocates nothing.
+  mutable std::int64_t moved = -1;
+  mutable char* block = nullptr;  // in the sender's message heap
 };
 
-// The messages that a call waits for: its own; none, when its message goes on with later calls; or
-// all that were started.
+// The messages that a call waits for: its own; none, if its message continues during later calls;
+// or all started ones.
 enum class awaited : std::uint8_t { own, nothing, all };
 
 struct message_batch : request {
   std::vector<message> messages;
   comm::awaited awaited = comm::awaited::own;
 
-  // Begins again with nothing moved, for a batch that is carried out more than once.
+  // Marks all messages as not begun, for a batch that runs more than once.
   void restart() const noexcept {
     for (const message& one : messages) one.moved = -1;
   }

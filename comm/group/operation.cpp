@@ -11,7 +11,7 @@
 namespace velo::comm {
 namespace {
 
-// -1: there is no reduction of this dtype.
+// Returns -1 if no kernel reduces this dtype.
 int element_of(std::uint8_t code, std::uint8_t bits) {
   struct known {
     std::uint8_t code, bits;
@@ -40,7 +40,7 @@ bool is_float(int of) {
              core::text("%g", scale));
 }
 
-// A custom reduction takes elements of any dtype and keeps it.
+// A custom reduction takes elements of any dtype; its output has the same dtype.
 void require_custom(const terms& what) {
   if (what.in_code != what.out_code || what.in_bits != what.out_bits)
     core::refuse_dtype(what.out_dtype(), core::dtype_name(what.in_dtype()), "out");
@@ -49,7 +49,7 @@ void require_custom(const terms& what) {
 
 }  // namespace
 
-// A custom function combines in a buffer, since out may be one of the sources.
+// A custom function combines in a separate buffer, since `out` may be one of the sources.
 void operation::combine(const reduction_slice& slice) const {
   if (reducer.custom == nullptr) return reducer.kernel(slice);
   alignas(64) char total[4096];

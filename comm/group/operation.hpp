@@ -1,4 +1,4 @@
-// An operation: one collective as plain data, checked, as a transport is given it.
+// An operation: one collective as plain data, after its checks, in the form that transports take.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace velo::comm {
 
-// The part of every call that the group uses: for its order, its history and its faults.
+// The part that every call has, for the group's order, its history and its faults.
 struct request {
   comm::terms terms;
-  const char* function = "";  // static: the C function that was called
-  std::int64_t bytes = 0;     // that this rank moves, as histories show them
+  const char* function = "";  // static: the name of the C function that was called
+  std::int64_t bytes = 0;     // moved by this rank, for the history
 
-  // Whether it concerns no other rank, as messages to itself.
+  // Whether the call concerns no other rank: messages to itself.
   bool is_local() const noexcept {
     return !terms.kind.is_collective() && terms.counts == terms::of_own_messages;
   }
@@ -32,8 +32,8 @@ struct reducer {
   bool reduces() const noexcept { return kernel != nullptr || custom != nullptr; }
 };
 
-// Its members lie so that pairs that are written together share 16 aligned bytes: where a pair
-// crosses a cache line, an all_reduce of 8 bytes takes 8 ns more.
+// The order of the members matters: pairs that are written together share 16 aligned bytes. If a
+// pair crosses a cache line, an all_reduce of 8 bytes takes 8 ns more.
 struct operation : request {
   const void* in = nullptr;
   void* out = nullptr;
@@ -51,7 +51,7 @@ struct operation : request {
     count = elements;
     bytes = in_bytes();
   }
-  // The block for a rank, and the block from a rank.
+  // The input block for a rank, and the output block from a rank.
   block in_block(int rank) const noexcept {
     return in_blocks.empty() ? block{rank * count, count}
                              : in_blocks[static_cast<std::size_t>(rank)];
@@ -63,7 +63,7 @@ struct operation : request {
   bool is_large(std::int64_t cache) const noexcept { return out_count * out_size() > cache; }
 
   const collective_traits& traits() const noexcept { return terms.kind.traits(); }
-  // The pattern of the given rank of `size` ranks.
+  // The pattern of `rank` in a group of `size` ranks.
   comm::pattern pattern(int rank, int size) const noexcept {
     return {traits(),
             rank,
@@ -76,9 +76,9 @@ struct operation : request {
   void combine(const reduction_slice& slice) const;
 };
 
-// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, and
-// VELO_ERR_ARGUMENT for a scale other than 1 where elements are no floating-point numbers or where
-// nothing is added.
+// The kernel for a reduction's dtypes; nullptr for a custom reduction. Throws VELO_ERR_DTYPE, and
+// VELO_ERR_ARGUMENT for a scale other than 1 if the elements are not floating-point or the
+// reduction is no sum.
 reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels);
 
 }  // namespace velo::comm

@@ -51,7 +51,7 @@ void own_messages::run(const message_batch& what, int rank) {
                                                  : nullptr;
     require_sent(one, sent, rank);
     one.moved = one.bytes;
-    if (one.borrows) continue;  // it is in no block, and stays to be received
+    if (one.borrows) continue;  // it lies in no block, and stays until it is received
     copy(is_kept ? sent_.front().bytes.data() : given->data, one.data, one.bytes);
     if (is_kept) sent_.pop_front();
     if (!is_kept) given->moved = given->bytes, ++next;

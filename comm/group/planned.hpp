@@ -1,9 +1,9 @@
 // A planned collective: a call that is checked and made once, and started again and again.
 //
 // All starts share the operation and its scratch memory, and keep both alive, so that they finish
-// even if the plan is destroyed. They take turns like all calls of the group, and so one operation
-// and one scratch suffice. A start costs what the group and the transport cost, and no memory after
-// the first.
+// even if the plan is destroyed. One operation and one scratch memory suffice because starts run
+// one after another, as all calls of the group do. A start costs what the group and the transport
+// cost; only the first allocates memory.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ struct planned_operation {
 
   const planned_call what;
   const request& about;
-  core::arena scratch;                    // of the call that has its turn
+  core::arena scratch;                    // of the running start
   std::atomic<std::uint64_t> started{0};  // written under the group's lock
 };
 
@@ -50,7 +50,7 @@ class planned {
   std::string explain() const;   // JSON; throws HANDLE once the group is destroyed
 
  private:
-  const velo_group home_;  // which may go before this
+  const velo_group home_;  // the group may be destroyed before this object
   core::context& owner_;
   const std::shared_ptr<planned_operation> all_;
 };

@@ -1,7 +1,7 @@
-// Copies of data that is usually a few bytes: the payload of a short collective.
+// Copies data that is usually a few bytes: the payload of a short collective.
 //
-// Up to 16 bytes are copied as two words that may overlap. That takes 1 ns, less than a call of
-// memcpy, which copies longer data.
+// Up to 16 bytes are copied as two words, which may overlap. That takes 1 ns, less than a call of
+// memcpy; longer data is copied by memcpy.
 #pragma once
 
 #include <cstdint>

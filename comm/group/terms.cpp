@@ -24,7 +24,7 @@ std::string text_of_step(terms step) {
   return ((of & weighted_step) != 0 ? "weighted " : "") + whole + " (" + step.text() + ")";
 }
 
-// " to rank 2", " from rank 0"; empty: no rank stands out.
+// " to rank 2", " from rank 0"; empty if the call has no root.
 std::string text_of_root(call_kind kind, int root) {
   const root_role role = kind.is_collective() ? kind.traits().root : root_role::none;
   if (kind == other_call::send || role == root_role::takes)

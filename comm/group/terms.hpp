@@ -1,8 +1,7 @@
 // The terms of a call: everything that must be the same on all ranks that take part.
 //
-// They are 32 bytes of plain data, which ranks compare by their signature and show when they
-// differ. Two ranks whose terms have the same signature are about to do the same, but for one
-// chance in 2^64.
+// Terms are 32 bytes of plain data. Ranks compare their signatures and report the terms if they
+// differ. Two different terms have the same signature with probability 2^-64.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +14,8 @@
 
 namespace velo::comm {
 
-// Calls of a group that are no collectives: messages, which need not concern all ranks; groups made
-// of a group; and operators over two groups, whose steps are collectives.
+// Calls of a group that are not collectives: messages, which need not concern all ranks; the
+// creation of subgroups; and operators over two groups, whose steps are collectives.
 enum class other_call : std::uint8_t {
   send,
   receive,
@@ -27,7 +26,7 @@ enum class other_call : std::uint8_t {
   combine
 };
 
-// One byte that names a collective or another call. A byte from a peer may name neither.
+// One byte that names a collective or another call. A byte received from a peer may be invalid.
 class call_kind {
  public:
   constexpr call_kind() noexcept = default;
@@ -42,7 +41,7 @@ class call_kind {
 
   constexpr int number() const noexcept { return number_; }
   constexpr bool is_collective() const noexcept { return number_ < collective_count; }
-  // Only of a collective.
+  // Valid only for a collective.
   constexpr const collective_traits& traits() const noexcept { return collectives[number_]; }
   const char* name() const noexcept;
 
@@ -55,24 +54,25 @@ class call_kind {
   std::uint8_t number_ = 0;
 };
 
-// Spreads every bit of a word over the result (the end of splitmix64).
+// Spreads every input bit over the whole result (the last steps of splitmix64).
 inline std::uint64_t mixed(std::uint64_t x) noexcept {
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
   x = (x ^ x >> 27) * 0x94d049bb133111ebu;
   return x ^ x >> 31;
 }
 
-// Fields that a kind does not use are 0.
+// A kind leaves the fields that it does not use 0.
 struct terms {
   call_kind kind;
   std::uint8_t reduction = 0;                                         // velo_reduce_op
   std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
-  // The root; of a message the peer; of an all_to_all that is a step of another call: step_of.
+  // The root of a collective, the peer of a message, or step_of() for an all_to_all that is a step
+  // of another call.
   std::uint16_t root = 0;
   std::int64_t count = 0;  // elements
   double scale = 0;        // of a reduction
-  // If blocks differ in size: the hash of the counts that all ranks know, or 1 where only the
-  // two ranks of a block know its count. Of a step of another call: rows.cpp.
+  // The hash of the block sizes if they differ and all ranks know them; 1 if only the two ranks of
+  // a block know its size. A step of another call uses it as rows.cpp says.
   std::uint64_t counts = 0;
   static constexpr std::uint64_t of_measure = 2;       // in the barrier that begins a measurement
   static constexpr std::uint64_t of_own_messages = 1;  // in a call of messages to the rank itself

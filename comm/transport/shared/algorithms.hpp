@@ -1,5 +1,5 @@
-// The algorithms of a collective in shared memory: the decisions that a round makes while it runs,
-// and that explain() states in advance.
+// The choice of a collective's algorithm in shared memory, shared by the round that runs it and by
+// explain(), which states it in advance.
 #pragma once
 
 #include "comm/pattern/slices.hpp"
@@ -7,13 +7,13 @@
 
 namespace velo::comm {
 
-// Whether all blocks have as many elements, which all ranks know.
+// Whether all blocks have the same number of elements, as all ranks know from the terms.
 inline bool is_even(const operation& op) noexcept {
   if (has_root_blocks(op.traits())) return op.terms.counts == 0;
   return op.in_blocks.empty() && op.out_blocks.empty();
 }
 
-// The bytes that each rank posts with its mailbox if they fit; -1: the collective never uses
+// The bytes that each rank posts in its mailbox, if they fit there; -1 if the collective never uses
 // mailboxes.
 inline std::int64_t mailbox_bytes(const operation& op, int ranks) noexcept {
   const collective_traits& traits = op.traits();
@@ -21,9 +21,9 @@ inline std::int64_t mailbox_bytes(const operation& op, int ranks) noexcept {
   return (traits.in == layout::blocks ? ranks : 1) * op.in_bytes();
 }
 
-// The bytes of the longest block that peers may read where it lies, equal on every rank; 0: the
-// collective never does so. A peer cannot find its block in an input whose blocks differ in size,
-// unless the terms tell it where.
+// The bytes of the longest block that peers may read in place, equal on every rank; 0 if the
+// collective never reads in place. If blocks differ in size, a peer finds its block in an input
+// only if the terms give its offset.
 inline std::int64_t in_place_bytes(const operation& op, const pattern& pattern) noexcept {
   const collective_traits& traits = pattern.traits;
   if (traits.reduces ? traits.root != root_role::none : !all_take_alike(traits)) return 0;
@@ -31,7 +31,8 @@ inline std::int64_t in_place_bytes(const operation& op, const pattern& pattern) 
   return pattern.longest() * op.in_size();
 }
 
-// Whether the output replaces the blocks of the input, which peers then cannot read in place.
+// Whether the blocks of the output overwrite those of the input, so that peers cannot read the
+// input in place.
 inline bool is_overwritten_by_blocks(const operation& op) noexcept {
   return op.traits().in == layout::blocks && !op.reduces() && op.in == op.out;
 }
@@ -44,15 +45,15 @@ inline shared_round::tensor_bytes read_by_peers(const operation& op,
   return {op.in, (last.begin + last.count) * op.in_size()};
 }
 
-// Whether every rank stages all its elements, and each rank that gets the result combines them all:
-// among two ranks, or when that is short.
+// Whether every rank stages all its elements and each rank that gets the result combines them all.
+// That is used between two ranks and for short data.
 inline bool reduces_unshared(int ranks, std::int64_t bytes) {
   constexpr std::int64_t most = 16 << 10;
   return ranks <= 2 || bytes <= most;
 }
 
-// Otherwise each rank combines its share of a chunk. Shares begin at whole cache lines for any
-// dtype.
+// For longer data, each rank combines its share of a chunk. Shares begin at whole cache lines for
+// any dtype.
 inline constexpr std::int64_t share_unit = 128;
 inline std::int64_t chunk_elements(std::int64_t slot_bytes, int ranks, std::int64_t in_size,
                                    std::int64_t out_size) {

@@ -1,15 +1,15 @@
-// The ranks at fault when a deadline has passed: the ends of the wait-for graph, not the ranks that
-// are awaited but themselves wait for others. Each transport has its own record of who waits for
-// whom. Not hot: it runs once, when the group ends.
+// The ranks at fault after a timeout: the ends of the wait-for graph, rather than ranks that are
+// awaited but themselves wait for others. Each transport keeps its own record of waits. Not hot: it
+// runs once, when the group ends.
 #pragma once
 
 #include "comm/group/fault.hpp"
 
 namespace velo::comm {
 
-// The ranks to blame after `rank`, of `ranks`, has waited too long for the awaited ones; these
-// themselves if all wait for each other. is_blocked(peer, by): whether the peer waits; it adds the
-// ranks for which that peer waits to `by`.
+// The ranks to blame after `rank`, of `ranks`, has waited too long for `awaited`; `awaited` itself
+// if all of these wait for each other. is_blocked(peer, by): returns whether the peer waits, and
+// adds the ranks that it waits for to `by`.
 template <class IsBlocked>
 rank_set to_blame(int ranks, int rank, const rank_set& awaited, IsBlocked&& is_blocked) {
   rank_set seen = awaited, blamed;

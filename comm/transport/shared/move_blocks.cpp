@@ -1,9 +1,9 @@
 // Moving blocks in shared memory.
 //
-// Short blocks travel in the mailboxes, and blocks in registered memory are read where they lie.
-// Any other block goes through the slots, a slice in each step: a tensor that all peers get whole
-// fills the slot, and blocks for different peers each have a section of it. If only the two ranks
-// of a block know its size, the giver writes it beside the first slice, and the taker compares it.
+// Short blocks travel in the mailboxes, and blocks in registered memory are read in place. Any
+// other block goes through the slots, one slice a step: a tensor that all peers get whole fills the
+// slot, and blocks for different peers each have a section of it. If only the two ranks of a block
+// know its size, the sender writes the size beside the first slice, and the receiver compares it.
 #include <cstring>
 
 #include "comm/group/short_copy.hpp"
@@ -12,8 +12,8 @@
 namespace velo::comm {
 namespace {
 
-// A giver need not wait for a single peer. Of several peers one might not learn that another has
-// other terms.
+// A sender need not wait for a single peer. It waits for several peers, since one of them might not
+// learn that another has different terms.
 void spread_by_mailbox(shared_round& round) {
   const int root = round.op.terms.root;
   const std::int64_t bytes = round.op.in_bytes();

@@ -1,4 +1,4 @@
-// Locations as words, and mappings that grow.
+// Encoding locations as words, and growing the mappings.
 #include "comm/transport/shared/peer_mappings.hpp"
 
 #include <sys/mman.h>
@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::uint64_t least_mapping = std::uint64_t{2} << 20;
 
-// A location holds the offset, the index of the file, and a bit that unmapped and unread lack.
+// A location holds the offset, the index of the file, and a bit that `unmapped` and `unread` do not
+// have.
 constexpr int offset_shift = 2;
 
 }  // namespace

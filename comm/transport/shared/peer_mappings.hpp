@@ -22,7 +22,8 @@ struct registered_file {
   descriptor file;
   const char* begin;
   std::uint64_t bytes;
-  // The pool's handle: once the pool is destroyed, its bytes belong to others. nullptr: they stay.
+  // The pool's handle: once the pool is destroyed, its memory may be reused. nullptr: the memory
+  // stays valid.
   const void* pool = nullptr;
 };
 using registered_files = std::vector<registered_file>;  // at most max_registered_files
@@ -52,7 +53,7 @@ class peer_mappings {
     descriptor file;
     char* begin = nullptr;
     std::uint64_t bytes = 0;
-    std::uint64_t file_bytes = 0;  // when last checked
+    std::uint64_t file_bytes = 0;  // as of the last check
   };
 
   const std::shared_ptr<const registered_files> own_;

@@ -24,7 +24,7 @@ void peer_wait::wait_all() {
   end_group(self_, why);
 }
 
-// The terms agree although their signatures differ: somebody wrote a wrong signature.
+// The terms agree but their signatures differ, so some rank wrote a wrong signature.
 void peer_wait::blame_signatures(fault& why) const noexcept {
   why.kind = fault::how::corrupt;
   rank_set others;
@@ -80,8 +80,8 @@ void peer_wait::wait_slowly(int peer, word by, std::uint64_t wanted) {
              [&](std::int64_t ns) { self_.area.sleep(peer, awaited, wanted, ns); });
 }
 
-// Returns the ranks that are furthest behind, since those in between wait for them; none if all
-// have posted meanwhile.
+// Returns the ranks that are furthest behind, since the ranks in between wait for these. Returns
+// none if all have posted meanwhile.
 rank_set peer_wait::late_ranks(word by, std::uint64_t wanted) const noexcept {
   rank_set late;
   std::uint64_t least = wanted;

@@ -3,9 +3,9 @@
 //
 // A rank that needs nothing from its peers may return before they have posted (defer_wait). Its
 // next operation, or its destruction of the group, then waits for them and compares their terms, so
-// that every rank checks every operation. Invariant: a rank that posts to an operation knows that
-// all peers have posted to the operation before the last and have finished those before that;
-// nobody reads the one of its four mailboxes that it writes. Cost: a cache line from each peer.
+// that every rank checks every operation. Invariant: when a rank posts to operation n, all peers
+// have posted to operation n - 2 and finished operation n - 3, so no rank reads the one of its four
+// mailboxes that it writes. Cost: a cache line from each peer.
 #pragma once
 
 #include "comm/transport/shared/rank_context.hpp"
@@ -20,7 +20,7 @@ class peer_wait {
 
   const int rank, size;
 
-  // One of these follows this rank's post. Both throw PEER.
+  // Each operation calls one of these after this rank's post. Both throw PEER.
   void wait_all();
   void defer_wait();
 
@@ -51,7 +51,7 @@ class peer_wait {
   const comm::terms& terms_;
 };
 
-// Waits for the peers of an operation that deferred it, if there is one. Throws PEER.
+// Waits for the peers of a deferred operation, if there is one. Throws PEER.
 void wait_deferred(rank_context& self);
 
 }  // namespace velo::comm

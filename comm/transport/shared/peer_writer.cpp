@@ -1,4 +1,4 @@
-// The sizes from which each way pays (peer_writer.hpp).
+// The sizes from which each kind of store pays off (peer_writer.hpp).
 #include "comm/transport/shared/peer_writer.hpp"
 
 #include <cstring>

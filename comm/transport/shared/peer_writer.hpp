@@ -1,12 +1,12 @@
-// The way in which a rank writes what its peers read: through the cache or around it.
+// Chooses how a rank writes data for its peers: through the cache or around it.
 //
-// Non-temporal stores put bytes into memory, where all peers read them equally fast. Stores through
+// Non-temporal stores put bytes into memory, from which all peers read equally fast. Stores through
 // the cache make writing and reading twice as fast among ranks that share an L3, but ten times
-// slower among those that do not, since each line has to come from another complex. The topology
-// does not tell: the system migrates threads, and a hypervisor its processors. So a rank
-// periodically times the read of a line that a peer has just written. A probe costs two reads of
-// the clock and a line from each peer. A single copy out of the peer's memory (process_vm_readv) is
-// slower in both cases, since the kernel pins pages one by one.
+// slower among ranks that do not, since each line has to come from another core complex. The
+// topology cannot tell, since the system migrates threads and a hypervisor migrates its processors.
+// So a rank periodically times the read of a line that a peer has just written. A probe costs two
+// reads of the clock and a line from each peer. A single copy out of the peer's memory
+// (process_vm_readv) is slower in both cases, since the kernel pins pages one by one.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@
 
 namespace velo::comm {
 
-// Whether peers share a cache with this rank, by the latency of lines. On Zen 4 a line takes 30 to
-// 60 ns within a complex and 170 ns or more from another, the clock included. A single probe can be
-// disturbed: only several in a row change the answer.
+// Whether peers share a cache with this rank, judged by the latency of cache lines. On Zen 4 a line
+// takes 30 to 60 ns within a complex and at least 170 ns from another, the clock included. A single
+// probe can be disturbed, so only several in a row change the answer.
 class cache_probe {
  public:
   static constexpr std::int64_t remote_line_ns = 100;
   static constexpr int probes_to_switch = 3;
-  static constexpr int probe_interval = 8;  // between probes that agree
+  static constexpr int probe_interval = 8;  // operations between probes, while they agree
 
   bool shares_cache() const noexcept { return shares_cache_; }
   // Counts an operation and tells whether it should probe.
@@ -41,7 +41,8 @@ class cache_probe {
 
 class peer_writer {
  public:
-  static constexpr std::int64_t least_probed_bytes = 4096;  // less always goes through the cache
+  // Shorter data always goes through the cache.
+  static constexpr std::int64_t least_probed_bytes = 4096;
 
   explicit peer_writer(const cache_probe& known = {}) : probe_(known) {}
 

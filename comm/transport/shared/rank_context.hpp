@@ -1,7 +1,7 @@
 // A rank's private state in a shared area, and how the rank waits for its peers there.
 //
 // A wait spins where each rank has a processor of its own, then yields, then sleeps. Between yields
-// and sleeps it checks for whatever ends the group.
+// and sleeps it checks whether the group has ended.
 #pragma once
 
 #include <sched.h>
@@ -18,14 +18,15 @@
 
 namespace velo::comm {
 
-// Progress of a group that contains this one. A rank that waits in this group calls it.
+// Progress of another group, whose ranks include those of this one. A rank that waits in this group
+// polls it.
 class progress_hook {
  public:
   virtual ~progress_hook() = default;
   virtual void poll(std::int64_t waited_ns, const rank_set& awaited) = 0;  // throws PEER
 };
 
-// The area as one rank sees it, and what the rank keeps from one operation to the next.
+// The area as one rank sees it, and the rank's state between operations.
 struct rank_context {
   shared_area area;
   int rank;
@@ -79,7 +80,7 @@ void wait_until(const rank_context& self, IsReady&& is_ready, Check&& check, Sle
   }
 }
 
-// Ends the group with this fault unless an earlier one was recorded; raises the recorded one.
+// Ends the group with `why`, or keeps an earlier recorded fault; raises the recorded one.
 [[noreturn]] void end_group(const rank_context& self, fault why);
 
 // Ends the group because a word of `peer` in shared memory has a value that no rank writes.

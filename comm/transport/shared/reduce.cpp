@@ -1,14 +1,14 @@
 // Reductions in shared memory.
 //
-// A short operation travels in the mailboxes. Among two ranks, or up to 16 KiB, every rank stages
-// its elements, and each rank that gets the result combines those of all. A longer one goes in
-// chunks: each rank combines its share of a chunk and stages the result, while the next chunk is
-// staged, so that 2 (ranks - 1) / ranks of the data come from peers whatever their number. Every
+// A short operation travels in the mailboxes. Between two ranks, or up to 16 KiB, every rank stages
+// its elements, and each rank that gets the result combines those of all. A longer operation is
+// split into chunks: each rank combines its share of a chunk and stages the result, while the next
+// chunk is staged. Peers then send 2 (ranks - 1) / ranks of the data, whatever their number. Every
 // algorithm combines each element from the same operands in the same order, and so gives the same
 // bits.
 //
-// An all_reduce whose tensors all lie in registered memory stages nothing: a rank combines its
-// share of a chunk from its peers' inputs into its own output, from which they copy it.
+// An all_reduce whose tensors all lie in registered memory stages nothing. Each rank combines its
+// share of a chunk from its peers' inputs into its own output, and its peers copy it from there.
 #include <algorithm>
 
 #include "comm/transport/shared/algorithms.hpp"
@@ -136,12 +136,12 @@ class shared_chunks {
   const operands t_;
   const bool gets_;
   const std::int64_t most_, chunks_;
-  char* own_ = nullptr;  // the share of a rank that does not get the result
+  char* own_ = nullptr;  // holds the share of a rank that does not get the result
 };
 
-// A share is written where only its own rank reads, also if the output replaces the input. If each
-// of two ranks combined all instead, with one wait less, it took 1.3 to 1.6 times as long (64 KiB,
-// 1 MiB).
+// Only a share's own rank reads the input bytes that the share overwrites, so the output may
+// replace the input. Having each of two ranks combine everything, with one wait less, took 1.3 to
+// 1.6 times as long (64 KiB, 1 MiB).
 void in_place(shared_round& round) {
   const operands t(round.op);
   const std::int64_t whole_in = t.count * t.in_size, whole_out = t.count * t.out_size,
@@ -206,7 +206,7 @@ void shared_round::reduce_whole() {
   }
 }
 
-// Each rank stages a section for each peer in each step, and combines the sections for itself.
+// In each step each rank stages a section for every peer and combines the sections addressed to it.
 void shared_round::reduce_blocks() {
   const comm::pattern pattern = op.pattern(rank, size);
   const char* in = static_cast<const char*>(op.in);

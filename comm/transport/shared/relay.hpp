@@ -1,12 +1,12 @@
 // A relay: a pipelined all-gather, in which every rank posts a sequence of pieces for all ranks and
 // computes in between.
 //
-// A rank writes a piece into its next slot and posts it; once all ranks have posted a piece, it
-// reads them all and releases them. Up to `slots` pieces may be posted and not released, so that a
-// rank waits only for a peer that is so many pieces behind. Ranks of one process also see each
-// other's tensors; a piece may then be rows of these, and its slot stays empty. Nothing is copied
-// here. A relay is one operation of its group; its maker defines the meaning of terms and pieces. A
-// piece costs two lines from each peer.
+// A rank writes a piece into its next slot and posts it. Once all ranks have posted a piece, the
+// rank reads them all and releases them. Up to `slots` pieces may be posted and not released, so a
+// rank waits only for a peer that is that many pieces behind. Ranks of one process also see each
+// other's tensors; a piece may then consist of rows of these, and its slot stays empty. The relay
+// copies nothing. A relay is one operation of its group; its user defines the meaning of terms and
+// pieces. A piece costs two lines from each peer.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,16 @@ class relay {
   relay(const relay&) = delete;
   relay& operator=(const relay&) = delete;
 
-  // The `in` tensor of a rank's operation, known after the first wait; nullptr where ranks do not
-  // see each other's tensors. It may be read, or written where ranks agreed on that, during a
-  // tensor_access for a piece that is not released yet. An operation that fails waits for the end
+  // The `in` tensor of a rank's operation, known after the first wait; nullptr if ranks do not see
+  // each other's tensors. It may be read, or by agreement of the ranks written, during a
+  // tensor_access for a piece that is not yet released. An operation that fails waits for the end
   // of all accesses.
   virtual void* peer_tensor(int rank) const noexcept = 0;
 
   // These wait for peers and throw PEER.
   virtual void wait_slot() = 0;     // until the next slot may be written
   virtual void wait_piece() = 0;    // until all ranks have posted the oldest unreleased piece
-  virtual void wait_readers() = 0;  // until no rank uses a tensor of this one any more
+  virtual void wait_readers() = 0;  // until no rank uses this rank's tensors any more
 
   virtual char* slot() noexcept = 0;                       // for the next piece
   virtual void post() noexcept = 0;                        // the next piece is complete

@@ -36,7 +36,8 @@ std::size_t channels_bytes(int ranks, std::size_t slot_bytes) {
          pairs(ranks) * shared_area::channel_slots * channel_slot_bytes(ranks, slot_bytes);
 }
 
-// A relay slot holds some whole rows of a product. Four slots each of two ranks fit an L3.
+// A relay slot holds several whole rows of a product. The four slots of each of two ranks fit in an
+// L3.
 std::size_t relay_slot_bytes(std::size_t slot_bytes) {
   return std::min(16 * slot_bytes, std::size_t{4} << 20);
 }
@@ -55,7 +56,7 @@ std::size_t states_bytes(int ranks) {
   return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
 }
 
-// The payloads follow the states.
+// The mailbox payloads follow the rank states.
 std::size_t control_bytes(int ranks) {
   static_assert(mailbox::room <= page);
   return states_bytes(ranks) + static_cast<std::size_t>(ranks) * mailbox::count * page;
@@ -69,7 +70,7 @@ std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
 
 }  // namespace
 
-// A slot holds 128 elements of 8 bytes for each rank, and as many results.
+// The smallest slot holds 128 elements of 8 bytes for each rank, and as many results.
 std::size_t shared_area::least_slot(int ranks) noexcept {
   return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
 }
@@ -143,8 +144,8 @@ void shared_area::wake_all() const noexcept {
 void shared_area::record_fault(int rank, const fault& why) const noexcept {
   fault_record& own = state(rank).note;
   if (own.taken.exchange(1, std::memory_order_acquire) != 0) {
-    // Another thread of this rank is writing a fault, which takes microseconds, or the word is
-    // corrupt.
+    // Either another thread of this rank is writing a fault, which takes microseconds, or the word
+    // is corrupt.
     const std::int64_t until = core::now_ns() + 1000000000;
     while (!has_fault() && core::now_ns() < until) sched_yield();
     if (has_fault()) return;
@@ -156,7 +157,7 @@ void shared_area::record_fault(int rank, const fault& why) const noexcept {
     wake_all();
 }
 
-// Every field of a note is checked. If no rank can be blamed, all other ranks are.
+// Every field is checked, since a peer wrote it. If no rank can be blamed, all other ranks are.
 bool shared_area::read_fault(int rank, fault& why) const noexcept {
   const std::uint64_t first = head_->first_fault.load(std::memory_order_seq_cst);
   if (first == 0) return false;

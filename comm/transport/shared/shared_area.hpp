@@ -39,9 +39,9 @@ struct alignas(line) mailbox {
 };
 static_assert(sizeof(mailbox) == line && offsetof(mailbox, payload) + mailbox::inlined == 64);
 
-// A rank's fault. It is the one that ended the group if area_head::first_fault names this rank.
+// A fault that this rank found. It ended the group if area_head::first_fault names this rank.
 struct alignas(line) fault_record {
-  std::atomic<std::uint32_t> taken;  // 1: a thread writes it or has written it
+  std::atomic<std::uint32_t> taken;  // 1: a thread is writing or has written it
   fault what;
 };
 
@@ -87,8 +87,8 @@ struct alignas(64) message_head {
 };
 
 struct area_head {
-  // 1 + the rank whose fault ended the group; 0: none did. A fault is complete before this names
-  // its rank, so that a rank that dies while it writes one hides no other.
+  // 1 + the rank whose fault ended the group; 0: no fault. A fault is complete before this word
+  // names its rank, so a rank that dies while writing its fault hides no other fault.
   alignas(line) std::atomic<std::uint64_t> first_fault;
   alignas(
       line) std::atomic<std::uint64_t> decided;  // attempt, and 1 + the rank whose proposal holds
@@ -104,24 +104,26 @@ class liveness_watch {
 
 // A view of the area: its address differs between processes, its contents do not.
 //
-// A faulty rank may write anything anywhere in it. So a number from the area is copied and checked
-// before it serves as an index, an offset, a count or a loop bound; an impossible value ends the
-// group as a fault of the rank that owns the word (fault::how::corrupt).
+// A faulty rank may write anything anywhere in the area. So a number from the area is copied and
+// checked before it serves as an index, an offset, a count or a loop bound. An impossible value
+// ends the group as a fault of the rank that owns the word (fault::how::corrupt).
 class shared_area {
  public:
-  static constexpr int slots = 2;          // staging slots of a rank, used in turn
-  static constexpr int channel_slots = 4;  // a started message that fits needs no receiver
+  static constexpr int slots = 2;  // staging slots of a rank, used in turn
+  // A started message that fits in these slots does not wait for its receiver.
+  static constexpr int channel_slots = 4;
 
-  // Slot sizes are multiples of 4096 bytes. least_slot: the smallest with which every algorithm
-  // works; slot_for: the one for a rank's staging buffer; bytes_for: the size of the whole area.
+  // Slot sizes are multiples of 4096 bytes. least_slot: the smallest size with which every
+  // algorithm works. slot_for: the size for a rank's staging buffer. bytes_for: the size of the
+  // whole area.
   static std::size_t least_slot(int ranks) noexcept;
   static std::size_t slot_for(std::size_t buffer, int ranks) noexcept;
   static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
-  // The leading bytes, which every collective needs. Message channels, relay slots and message
-  // heaps follow them.
+  // The bytes at the beginning that every collective needs. Message channels, relay slots and
+  // message heaps follow them.
   static std::size_t needed_for(int ranks, std::size_t slot_bytes) noexcept;
 
-  // memory: zeros when the first rank joins.
+  // memory: must be zeroed before the first rank joins.
   shared_area(void* memory, int ranks, std::size_t slot_bytes, core::sleepers who) noexcept;
 
   int ranks() const noexcept { return ranks_; }
@@ -138,11 +140,11 @@ class shared_area {
                      (static_cast<std::size_t>(rank) * mailbox::count + sequence % mailbox::count) *
                          page;
   }
-  // The shift of the `span` bytes that a step uses of a slot, where they are written through the
-  // cache. It grows from step to step, so that the lines have left their readers' L2, but not the
-  // L3, before they are written again. A span below a page is not shifted and stays in L1; a span
-  // that fills the slot is not either: slots of twice the size took half as long again. Bytes that
-  // are written around the cache have shift 0, so that their pages stay in the TLB.
+  // The offset of the `span` bytes that a step uses within its slot, if they are written through
+  // the cache. It grows from step to step, so that the lines have left their readers' L2, but not
+  // the L3, before they are written again. A span below a page is not shifted and stays in L1. A
+  // span that fills the slot is not shifted either: slots of twice the size took 1.5 times as long.
+  // Bytes that are written around the cache are not shifted, so that their pages stay in the TLB.
   std::size_t slot_shift(std::uint64_t step, std::size_t span) const noexcept {
     return span < page ? 0 : step / slots % (slot_bytes_ / span) * span;
   }
@@ -181,7 +183,7 @@ class shared_area {
   void sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
              std::int64_t timeout_ns) const noexcept;
 
-  // rank: the caller. The first fault is kept; after the call some fault is recorded.
+  // rank: the caller. Only the first fault is kept. After the call a fault is recorded.
   void record_fault(int rank, const fault& why) const noexcept;
   bool read_fault(int rank, fault& why) const noexcept;
   bool has_fault() const noexcept {

@@ -1,5 +1,5 @@
 // The algorithm that an operation will use in shared memory (algorithms.hpp), stated in advance. A
-// test compares the steps with those that were taken.
+// test compares the predicted number of steps with the actual one.
 #include <algorithm>
 
 #include "comm/transport/shared/algorithms.hpp"

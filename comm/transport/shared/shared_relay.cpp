@@ -49,7 +49,7 @@ void shared_relay::wait_slot() {
 
 void shared_relay::wait_readers() {
   wait_all();
-  if (one_process_) wait_released(posted_);  // otherwise nobody reads outside of the slots
+  if (one_process_) wait_released(posted_);  // otherwise no rank reads outside the slots
 }
 
 void shared_relay::wait_released(std::uint64_t pieces) {

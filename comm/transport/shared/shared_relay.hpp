@@ -1,13 +1,13 @@
-// A relay in shared memory. Each rank has four slots for pieces, larger than its staging slots.
-// They stay untouched, and take no memory, until the first relay.
+// A relay in shared memory. Each rank has four slots for pieces, larger than its staging slots. The
+// slots stay untouched, and take no memory, until the first relay.
 //
 // A rank sets a flag before it checks whether the group has ended and uses a peer's tensor. A rank
-// whose operation fails ends the group before it waits for these flags (shared_transport::settle),
-// so that nobody uses its tensors after its call.
+// whose operation fails ends the group and then waits for these flags (shared_transport::settle),
+// so no peer uses its tensors after its call.
 //
-// A relay begins and ends as any operation does: all ranks post their terms before the first slot
-// is written, so that nobody reads older contents, and a step that is posted after the last release
-// lets the next operation begin. The step counter counts pieces; a counter of its own counts
+// A relay begins and ends as any operation does. All ranks post their terms before the first slot
+// is written, so no rank reads older contents. A step that is posted after the last release lets
+// the next operation begin. The step counter counts posted pieces; a separate counter counts
 // released ones.
 #pragma once
 

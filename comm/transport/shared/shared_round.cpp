@@ -15,8 +15,8 @@ namespace velo::comm {
 shared_round::shared_round(rank_context& self, const operation& op, core::execution& state)
     : peer_wait(self, ++self.operations, op.terms), op(op), state(state) {}
 
-// The line that peers poll is written last and at once: it moves to their caches as soon as they
-// read it.
+// The line that peers poll is written last and all at once, since it moves to their caches when
+// they read it.
 void shared_round::post(const void* payload, std::int64_t bytes) {
   mailbox& mine = box(rank);
   copy_short(self_.area.payload(rank, sequence_, bytes), payload, bytes);
@@ -32,7 +32,8 @@ shared_round::opening shared_round::opening_of(int peer) const noexcept {
   return theirs;
 }
 
-// The post of the mailbox announces the first step, too: nobody sleeps on the step counter before.
+// The post of the mailbox also announces the first step, so no rank sleeps on the step counter
+// before it.
 std::int64_t shared_round::open_steps(std::int64_t steps, std::int64_t number) {
   const opening ours{number, 2 * steps + (shifts_ ? 1 : 0)};
   steps_of(rank).store(self_.steps + 1, std::memory_order_release);
@@ -51,8 +52,8 @@ std::int64_t shared_round::open_steps(std::int64_t steps, std::int64_t number) {
 
 namespace {
 
-// The system is asked once. A constant initializer needs no guard, which another thread could hold
-// at a fork.
+// The size is read from the system once. A constant initializer needs no guard, which another
+// thread could hold during a fork.
 std::int64_t bytes_of_machine() noexcept {
   static std::atomic<std::int64_t> known{0};
   if (known.load(std::memory_order_relaxed) == 0)
@@ -62,15 +63,15 @@ std::int64_t bytes_of_machine() noexcept {
 
 }  // namespace
 
-// Equal counts mean equal numbers of steps. Otherwise no rank needs more steps than move four times
-// the machine's memory; a rank may map memory more than once.
+// Ranks with equal counts need equal numbers of steps. Otherwise a number of steps is plausible up
+// to four times the machine's memory, since a rank may map memory more than once.
 bool shared_round::may_take(std::int64_t theirs, std::int64_t ours) const noexcept {
   if (op.terms.counts == 0) return theirs == ours;
   return theirs >= 0 && theirs <= 4 * bytes_of_machine() / (slot_bytes() / size) + 1;
 }
 
 // Times the read of each peer's step counter, which the peer wrote right before its post. Each rank
-// begins with the rank after it: a line that a third rank has read already may be nearer.
+// begins with the next rank, since a line that a third rank has already read may be nearer.
 void shared_round::probe_peers() noexcept {
   std::int64_t longest = 0;
   for (int i = 1; i < size; ++i) {
@@ -137,8 +138,8 @@ void shared_round::raise_mismatch(int peer, std::int64_t wanted, std::int64_t go
   end_group(self_, why);
 }
 
-// Returns at once for steps that all ranks are known to have posted. Only a relay posts its last
-// step while others still read.
+// Returns at once for steps that all ranks are known to have posted. Only in a relay may peers
+// still read when the last step is posted.
 void shared_round::await_steps(std::uint64_t posted) {
   if (self_.steps_posted >= posted) return;
   for (int peer = 0; peer < size; ++peer) wait(peer, &shared_round::steps_of, posted);

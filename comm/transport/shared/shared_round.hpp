@@ -3,11 +3,11 @@
 // post() publishes this rank's terms and a short payload in its mailbox; wait_all() waits for all
 // peers and compares their terms. A longer payload goes through staging slots in steps that all
 // ranks take together: in each step a rank writes own_slot() and reads peer_slot(rank). The first
-// step is written before the post, which announces it, so that it costs no wait of its own.
-// Invariant: a rank that begins a step knows that all ranks have finished the step before the last,
-// whose slot it overwrites; all ranks take the same number of steps in an operation. A rank that
-// writes through the cache (peer_writer.hpp) shifts its slots from step to step and announces that
-// with its post. A step costs a cache line from each peer.
+// step is written before the post, which announces it, and so needs no wait of its own. Invariant:
+// when a rank begins step n, all ranks have finished step n - 2, whose slot it overwrites; all
+// ranks take the same number of steps in an operation. A rank that writes through the cache
+// (peer_writer.hpp) shifts its slots from step to step and announces that with its post. A step
+// costs a cache line from each peer.
 //
 // If all tensors of an operation lie in registered memory (peer_mappings.hpp), peers read them in
 // place: ranks post where their tensors lie, and finish_reads() is the closing barrier. If one
@@ -24,7 +24,7 @@ namespace velo::comm {
 
 class shared_round : public peer_wait {
  public:
-  // A shorter part is staged while the rank waits for its peers.
+  // A shorter part is staged, which costs no time beside the wait for the peers.
   static constexpr std::int64_t least_in_place_bytes = 16 << 10;
 
   shared_round(rank_context& self, const operation& op, core::execution& state);
@@ -45,7 +45,7 @@ class shared_round : public peer_wait {
   }
 
   void post(const void* payload = nullptr, std::int64_t bytes = 0);  // at most mailbox::room
-  // bytes: the payload's whole size, as that rank posted it.
+  // bytes: the whole size of the payload that the rank posted.
   const char* payload(int of, std::int64_t bytes) const noexcept {
     return self_.area.payload(of, sequence_, bytes);
   }
@@ -54,8 +54,8 @@ class shared_round : public peer_wait {
   bool may_read_in_place(std::int64_t bytes) const noexcept {
     return self_.mappings != nullptr && bytes >= least_in_place_bytes;
   }
-  // Posts where the tensors lie that peers read (0 bytes: nothing is read) and waits for all peers.
-  // False: some tensor is not in registered memory, on which all ranks agree; take the steps.
+  // Posts where the tensors lie that peers read (0 bytes: none) and waits for all peers. Returns
+  // false on all ranks if some tensor is not in registered memory; the ranks then take the steps.
   struct tensor_bytes {
     const void* data;
     std::int64_t bytes;
@@ -67,13 +67,13 @@ class shared_round : public peer_wait {
   const char* peer_out(int peer, std::int64_t bytes) const {
     return mapped(peer, locations_of(peer).out, bytes);
   }
-  // The barrier after reads in place. Throws PEER if the group had ended before, since a peer may
-  // then have changed the bytes while they were read.
+  // The barrier after reads in place. Throws PEER if the group has already ended, since a peer may
+  // then have changed the bytes during the reads.
   void finish_reads();
 
-  // Posts a number, waits for all peers, and takes the steps: as many as the rank that needs most
-  // asks for, and at least one. write(step) runs before the step is posted, read(step) after all
-  // ranks have posted it. span: the bytes of a slot that a step uses, equal on every rank.
+  // Posts a number, waits for all peers, and takes the steps: the most that any rank asks for, at
+  // least one. write(step) runs before the step is posted, read(step) after all ranks have posted
+  // it. span: the bytes of a slot that a step uses, equal on every rank.
   struct step_plan {
     std::int64_t steps, span, number = 0;
   };
@@ -106,7 +106,7 @@ class shared_round : public peer_wait {
     return self_.area.slot(peer, self_.steps, shifts ? shift_ : 0);
   }
 
-  // The first copies into a slot, for peers to read; the second copies out of one.
+  // stage() copies into a slot, for peers to read; fetch() copies out of a slot.
   void stage(const void* from, char* to, std::int64_t bytes) const {
     self_.writer.copy(kernels(), from, to, bytes);
   }
@@ -120,12 +120,13 @@ class shared_round : public peer_wait {
     if (op.reducer.custom != nullptr) raise_recorded_fault(self_);
   }
 
-  // Prefetches for writing the mailbox lines of the next operation, as many as this one used. Peers
-  // finished reading them four operations ago but still hold them in their caches. It saves a
-  // quarter of the time of a 512-byte operation between two complexes of a Zen 4.
+  // Prefetches the mailbox lines of the next operation for writing, as many as this one used. Peers
+  // finished reading them four operations ago but still hold them in their caches. The prefetch
+  // saves a quarter of a 512-byte operation's time between two complexes of a Zen 4.
   void prefetch_next_mailbox() const noexcept;
 
-  // Ends the group: `peer` has another count than this rank expects, which the terms do not show.
+  // Ends the group because the counts of `peer` and of this rank differ, which the terms do not
+  // show.
   [[noreturn]] void raise_mismatch(int peer, std::int64_t wanted, std::int64_t got);
 
  private:

@@ -1,9 +1,9 @@
 // Subgroups in shared memory: of listed ranks, or of the ranks that survive a fault.
 //
-// Survivors agree through one word of the area. Each rank that calls shrink proposes the ranks that
-// have called it, once no other rank can be expected. The first rank to write its number into the
-// word decides for all, so that no rank has to survive for long. A rank that calls later and is not
-// in the decided set is out.
+// Survivors agree through one word of the area. Each rank that calls shrink proposes the set of
+// ranks that have called it, once no other rank can be expected. The first rank that writes its
+// number into the word decides for all; it need not survive afterwards. A rank that calls later and
+// is not in the decided set is excluded.
 #include <ctime>
 
 #include "comm/transport/self/self.hpp"
@@ -15,7 +15,7 @@ namespace {
 constexpr timespec pause{0, 500000};
 constexpr int rank_bits = 16;
 
-// The ranks that may survive, as one rank sees it.
+// One rank's view of the ranks that may survive.
 struct survey {
   rank_set present;
   bool is_complete = true;

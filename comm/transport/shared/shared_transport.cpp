@@ -40,7 +40,7 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
   self_.progress = set.progress;
 }
 
-// Peers that wait for this rank learn of it at once.
+// Wakes all peers, so that those that wait for this rank learn at once that it has left.
 shared_transport::~shared_transport() {
   self_.area.state(self_.rank).left.store(1, std::memory_order_seq_cst);
   self_.area.wake_all();
@@ -68,8 +68,8 @@ std::unique_ptr<relay> shared_transport::begin_relay(const operation& op, core::
   return std::make_unique<shared_relay>(self_, op, state, kind_ == VELO_TRANSPORT_LOCAL);
 }
 
-// Peers use this rank's tensors for at most the time of a slice of a product, or of a copy of a
-// rank's rows. A single rank has no peers and records no fault.
+// The wait is short: a peer uses this rank's tensors for one slice of a product or one copy of its
+// rows. A single rank has no peers and records no fault.
 void shared_transport::settle() noexcept {
   if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
   for (int peer = 0; peer < size(); ++peer)

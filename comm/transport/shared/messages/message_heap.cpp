@@ -1,4 +1,4 @@
-// First fit over blocks that are freed in any order.
+// A first-fit allocator whose blocks are freed in any order.
 #include "comm/transport/shared/messages/message_heap.hpp"
 
 #include <algorithm>

@@ -21,7 +21,7 @@ class message_heap {
 
   // memory: `size` bytes that all ranks see. nullptr: there is no room.
   char* allocate(char* memory, std::size_t size, std::size_t bytes);
-  // Whether a block of so many bytes may begin at this offset in a heap of `size` bytes.
+  // Whether a block of `bytes` bytes may begin at `offset` in a heap of `size` bytes.
   static bool is_block(std::uint64_t offset, std::int64_t bytes, std::size_t size) noexcept {
     return offset >= alignment && offset % alignment == 0 && offset <= size &&
            static_cast<std::uint64_t>(bytes) <= size - offset;

@@ -6,9 +6,9 @@
 // begins with its terms, which must match the receiver's. A rank that cannot make progress sleeps
 // on its doorbell, which peers ring. A full slot costs a line in each direction.
 //
-// A started message moves as far as it can, and further with every later call, before that call's
-// messages. A long one is copied at once into a block of the sender's message heap; a receiver that
-// borrows it uses the block, others copy it.
+// A started message moves as far as it can. Every later call first continues the started messages,
+// then moves its own. A long message is copied at once into a block of the sender's message heap; a
+// receiver either borrows the block or copies from it.
 #include <algorithm>
 #include <cstring>
 
@@ -21,7 +21,7 @@ namespace velo::comm {
 namespace {
 
 constexpr std::int64_t head_bytes = sizeof(message_head);
-constexpr std::int64_t least_heap_bytes = 16384;  // as velo/executor.h says: chosen, not measured
+constexpr std::int64_t least_heap_bytes = 16384;  // chosen, not measured (velo/executor.h)
 
 class message_progress {
  public:
@@ -52,14 +52,15 @@ class message_progress {
   }
 
  private:
-  // Started messages come first, then those of the call, which waits for all from first_ on.
+  // Started messages come first, then those of the call. The call waits for the messages from
+  // first_ on.
   std::size_t count() const { return self_.started.size() + own_; }
   const message& one(std::size_t i) const {
     return i < self_.started.size() ? self_.started[i] : messages_[i - self_.started.size()];
   }
   bool is_started(std::size_t i) const { return i < self_.started.size(); }
 
-  // A message without bytes has a slot, too.
+  // A message without bytes occupies a slot, too.
   bool is_done(std::size_t i) const { return one(i).moved == one(i).bytes; }
   bool all_done() const {
     for (std::size_t i = first_; i < count(); ++i)
@@ -67,7 +68,7 @@ class message_progress {
     return true;
   }
 
-  // Moves all messages that can move: in each channel the first that is not complete.
+  // Advances the first incomplete message of each channel.
   bool move() {
     bool any = false;
     std::fill(self_.blocked.begin(), self_.blocked.end(), char{0});
@@ -82,8 +83,8 @@ class message_progress {
     return any;
   }
 
-  // A counter that the receiver has changed since the last read lies in the receiver's cache: the
-  // latency of the read tells whether the two share a cache.
+  // If the receiver has changed the counter since the last read, the counter lies in the receiver's
+  // cache. The latency of this read then tells whether the two ranks share a cache.
   std::uint64_t taken_of(const message& m) {
     const channel& c = self_.area.channel_from(self_.rank, m.peer);
     std::uint64_t& seen = self_.seen_taken[static_cast<std::size_t>(m.peer)];
@@ -132,7 +133,7 @@ class message_progress {
     const char* slot = self_.area.channel_slot(m.peer, self_.rank, number);
     char* block = m.moved < 0 ? begin(m, slot) : nullptr;
     m.block = m.borrows ? block : nullptr;
-    if (m.borrows && block == nullptr) {  // it stays in the channel, to be received
+    if (m.borrows && block == nullptr) {  // it stays in the channel until it is received
       m.moved = m.bytes;
       return true;
     }
@@ -172,7 +173,8 @@ class message_progress {
     return why;
   }
 
-  // A peer may have sent everything before it left, so that `left` is read before its messages.
+  // `left` is read before the peer's messages, since a peer may have sent everything before it
+  // left.
   void check(std::int64_t waited) {
     raise_recorded_fault(self_);
     const message* gone = nullptr;

@@ -1,4 +1,4 @@
-// Records of waits, and whether the channels agree with them.
+// Recording waits, and checking the records against the channels.
 #include "comm/transport/shared/messages/message_waits.hpp"
 
 #include "comm/transport/shared/blame.hpp"
@@ -21,7 +21,7 @@ bool is_full(const channel& c) noexcept {
   return c.put.load(std::memory_order_acquire) - taken == shared_area::channel_slots;
 }
 
-// Whether a rank waits: it recorded a wait, and nothing that it waits for has happened.
+// Whether a rank waits: it has recorded a wait, and none of the awaited events has happened.
 bool is_blocked(const shared_area& area, int rank, rank_set& by) noexcept {
   const message_wait& note = area.state(rank).waits;
   bool waits = false;

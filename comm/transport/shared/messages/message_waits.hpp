@@ -1,10 +1,10 @@
 // The peers for whose messages a rank waits, recorded in shared memory.
 //
 // A rank that goes to sleep records which peers have to send and which have to empty a slot. A rank
-// that reaches its deadline follows these records through the wait-for graph (blame.hpp), and
-// believes one only if the channels agree: a rank that could continue and does not is at fault. A
-// record costs one word for each message, before a system call. Limitation: a rank that is stopped
-// between taking what it waited for and clearing its record is believed to wait.
+// that reaches its deadline follows these records through the wait-for graph (blame.hpp). It
+// ignores a record that the channels contradict: that rank could continue and does not, so it is at
+// fault. A record costs one word for each message, before a system call. Limitation: a rank that
+// stops between taking what it waited for and clearing its record counts as waiting.
 #pragma once
 
 #include "comm/transport/shared/shared_area.hpp"
