@@ -1,4 +1,4 @@
-// The variables of each launcher, in one table.
+// The environment variables of each launcher, in one table.
 #include "comm/transport/launch.hpp"
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct launcher {
   const char* rank;
   const char* size;
   const char* here;
-  const char* job[4];  // what tells jobs apart
+  const char* job[4];  // variables that identify the job
 };
 
 constexpr launcher launchers[] = {
@@ -30,7 +30,7 @@ constexpr launcher launchers[] = {
      "WORLD_SIZE",
      "LOCAL_WORLD_SIZE",
      {"MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"}},
-    // SLURM_NTASKS is also set in a batch script; only srun sets the count of a step.
+    // A batch script has SLURM_NTASKS, too; only srun sets the number of tasks of a step.
     {"srun",
      "SLURM_PROCID",
      "SLURM_STEP_NUM_TASKS",
@@ -56,7 +56,7 @@ int number_of(const char* variable, int least, int greatest) {
   return static_cast<int>(number);
 }
 
-// Whether a launcher has set its variables: all that are needed, or none.
+// Whether a launcher has set its variables. It sets all the required ones, or none.
 bool has_started(const launcher& one) {
   const bool rank = is_set(one.rank), size = is_set(one.size);
   if (&one == &srun) {
@@ -75,8 +75,8 @@ bool has_started(const launcher& one) {
   return rank;
 }
 
-// The count of one node in Slurm's list, as in "2(x3),1". 0: the node is not in it, or it is
-// malformed.
+// The tasks of one node, from Slurm's list, as in "2(x3),1". Returns 0 if the list lacks the node
+// or is malformed.
 int tasks_of(const char* list, int node) {
   while (*list != 0) {
     char* end = nullptr;
@@ -109,7 +109,8 @@ int ranks_here(const launcher& one, int size) {
   return here;
 }
 
-// srun starts processes of MPI if it was given an interface for them.
+// Whether the launcher starts MPI processes. srun does if it was given a process management
+// interface.
 bool is_of_mpi(const launcher& one) {
   return &one == &mpirun || (&one == &srun && (is_set("PMIX_RANK") || is_set("PMI_RANK")));
 }

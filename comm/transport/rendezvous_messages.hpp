@@ -10,8 +10,8 @@
 
 namespace velo::comm {
 
-// A rank's greeting. New fields go to the end. The fields before `layout` keep their offsets, as do
-// those of a welcome up to `got`, so that any two releases can tell each other apart.
+// A rank's greeting. New fields go to the end. The fields before `layout`, and those of a welcome
+// up to `got`, keep their offsets, so that any two releases can tell each other apart.
 struct hello {
   char magic[8];
   char release[24];
@@ -22,7 +22,7 @@ struct hello {
 inline constexpr std::size_t least_hello = offsetof(hello, layout);
 
 enum : std::int32_t {
-  has_terms = 0,   // the terms of the area, or rank 0 gave up
+  has_terms = 0,   // the terms of the area, unless rank 0 has given up
   is_refusal = 1,  // with a text
   is_receipt = 2   // the greeting was read; the terms follow
 };

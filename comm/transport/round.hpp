@@ -1,9 +1,8 @@
 // A round: one collective of a group, as one rank carries it out over a transport.
 //
-// A transport implements four kinds of rounds, and no collective by its name. Which one a
-// collective needs follows from its traits (collective.hpp), and what each rank gives and takes in
-// it from its pattern (pattern.hpp). So a collective that only moves data is written once, as a row
-// of traits.
+// A transport implements four kinds of rounds rather than each collective. The collective's traits
+// (collective.hpp) decide which kind it needs, and its pattern (pattern.hpp) says what each rank
+// sends and receives. So a collective that only moves data is added by one row of traits.
 #pragma once
 
 #include "comm/group/operation.hpp"
@@ -12,7 +11,7 @@ namespace velo::comm {
 
 // Round has:
 //   synchronize()    returns when all ranks have called it
-//   move_blocks()    gives each rank its block, and takes a block from each, as the pattern says
+//   move_blocks()    sends each rank its block and receives one from each, as the pattern says
 //   reduce_whole()   combines the same elements of all ranks, for all ranks or for the root
 //   reduce_blocks()  combines the blocks that all ranks have for this one
 // Each begins by waiting for all ranks and comparing their terms. Each throws VELO_ERR_PEER once

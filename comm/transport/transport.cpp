@@ -1,4 +1,4 @@
-// The defaults of transports without subgroups.
+// Default implementations for transports without subgroups.
 #include "comm/transport/transport.hpp"
 
 #include "comm/group/group.hpp"

@@ -1,8 +1,9 @@
 // A transport: the way in which one rank of a group reaches the others.
 //
-// run carries out one operation: it returns when the outputs are complete and the inputs may
-// change, or throws VELO_ERR_PEER once anything has ended the group. The group runs one operation
-// at a time, in the same order on every rank. fail may be called from any thread at any time.
+// run() carries out one operation. It returns when the outputs are complete and the inputs may
+// change, or throws VELO_ERR_PEER once the group has ended for any reason. The group runs one
+// operation at a time, in the same order on every rank. fail() may be called from any thread at any
+// time.
 #pragma once
 
 #include <cstdint>
@@ -26,13 +27,13 @@ struct subgroup_terms {
   int rank = 0;                               // this one in the subgroup
   std::size_t slot_bytes = 0;
   std::int64_t timeout_ns = 0;
-  std::uint64_t round = 0;  // of a shrink: which attempt of the group
+  std::uint64_t round = 0;  // number of the shrink attempt in the group
 
-  // Throws VELO_ERR_PEER: these ranks do not join.
+  // Throws VELO_ERR_PEER: the culprits do not join.
   [[noreturn]] void raise(fault::how how, const rank_set& culprits, const char* cause) const;
 };
 
-// Ranks of a new group, as it numbers them, that did not join before the deadline.
+// Ranks of a new group, in its numbering, that did not join before the deadline.
 struct missing_ranks {
   rank_set ranks;
 };
@@ -50,8 +51,8 @@ class transport {
 
   virtual void run(const operation& op, core::execution& state) = 0;
   virtual void run_messages(const message_batch& batch, core::execution& state) = 0;
-  // Throws UNSUPPORTED if it carries no messages. A call of messages for other ranks checks this
-  // first.
+  // Throws UNSUPPORTED if the transport carries no messages. Calls that send messages to other
+  // ranks check this first.
   virtual void require_messages() const {}
 
   // Lists the algorithms for a call and the chosen one, without running it.
@@ -61,15 +62,15 @@ class transport {
   // Whether start_call, finish_call and borrow_call (calls.hpp) are supported.
   virtual bool starts_messages() const noexcept { return false; }
 
-  // begin_relay runs one operation in pieces (relay.hpp) instead of run; a piece has at most
-  // relay_slot_bytes. nullptr and 0: ranks do not see each other's memory.
+  // begin_relay runs one operation in pieces (relay.hpp) instead of run(); a piece has at most
+  // relay_slot_bytes. The defaults stand for ranks that do not see each other's memory.
   virtual std::int64_t relay_slot_bytes() const noexcept { return 0; }
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
-  // Follows the last operation and waits for the peers for which that did not wait. Throws PEER.
+  // Follows the last operation: waits for the peers that it did not wait for. Throws PEER.
   virtual void conclude() {}
 
-  // Follows fail after an operation of this rank: waits until no other rank uses its tensors.
+  // Follows fail() after an operation of this rank: waits until no other rank uses its tensors.
   virtual void settle() noexcept {}
 
   // Ends the group on every rank unless it has ended, and wakes all waiting ranks.
@@ -80,16 +81,16 @@ class transport {
     return failed(why);
   }
 
-  // Makes a transport of the listed ranks alone. Each of them calls it, none while it runs an
-  // operation. Throws PEER when some do not join, which does not end this group, and UNSUPPORTED.
+  // Makes a transport of the listed ranks alone. Each of them calls it, and none during an
+  // operation. Throws PEER if some do not join, which does not end this group, and UNSUPPORTED.
   virtual std::unique_ptr<transport> subgroup(const subgroup_terms& of);
 
-  // Once the group has ended: makes a transport of the surviving ranks that call it, in rank order.
-  // `of` gives the timeout and the size of a staging slot. Throws PEER when the others went on
-  // without this rank, and UNSUPPORTED.
+  // After the group has ended: makes a transport of the surviving ranks that call it, in rank
+  // order. `of` gives the timeout and the size of a staging slot. Throws PEER if the others
+  // continued without this rank, and UNSUPPORTED.
   virtual std::unique_ptr<transport> shrink(const subgroup_terms& of);
 
-  // The number of operations so far whose tensors peers read in place.
+  // The number of operations in which peers have read tensors in place.
   virtual std::uint64_t in_place() const noexcept { return 0; }
 
   // Appends the state of each rank as a JSON array of objects.

@@ -1,4 +1,4 @@
-// Handing work to the thread of a host's functions, also after a timeout or the end of the group.
+// Running the host's functions on a thread of their own, also after a timeout or the group's end.
 #include <chrono>
 #include <utility>
 
@@ -9,7 +9,8 @@
 namespace velo::comm {
 namespace {
 
-// A function that respects its timeout knows better than this code which rank is late.
+// A host function that respects the timeout gets this much longer, since it knows better which rank
+// is late.
 constexpr std::int64_t grace_ns = 100000000;
 
 [[noreturn]] void fail_with(const char* why) {
@@ -31,7 +32,7 @@ struct host_caller::state {
   explicit state(std::shared_ptr<host_engine> engine) : engine(std::move(engine)) {}
 
   const std::shared_ptr<host_engine> engine;
-  std::mutex lock;  // guards what follows
+  std::mutex lock;  // guards the following members
   std::condition_variable moved;
   work next;
   core::inside_scope::list notes{};  // of the calling thread
@@ -90,7 +91,7 @@ void* host_caller::serve(void* kept) {
       failed = true;
       core::copy_text(report.text, sizeof report.text, core::current_failure().cause);
     }
-    what = nullptr;  // frees what it keeps before the caller learns that it is done
+    what = nullptr;  // frees its captures before the caller learns that the work is done
     lock.lock();
     with.failed = failed, with.report = report;
     if (with.aborts) with.abort(lock, group_ended);

@@ -1,4 +1,4 @@
-// Collectives of bytes, composed of the functions that a host has.
+// Collectives of bytes, composed of the functions that the host provides.
 #include "comm/transport/host/engine.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ host_table::~host_table() {
   if (!is_used || functions.release == nullptr) return;
   try {
     functions.release(functions.user);
-  } catch (...) {  // no caller is left for the failure
+  } catch (...) {  // no caller is left to receive the failure
   }
 }
 
@@ -56,7 +56,7 @@ host_engine::host_engine(std::shared_ptr<host_table> owner, int rank, int size,
       size(size),
       owned(std::move(owner)),
       table(owned->functions),
-      timeout_ns(std::min(timeout_ns, std::int64_t{1} << 60)),  // so that sums fit
+      timeout_ns(std::min(timeout_ns, std::int64_t{1} << 60)),  // so that sums do not overflow
       gives(static_cast<std::size_t>(size)),
       takes(static_cast<std::size_t>(size)),
       late_(static_cast<std::size_t>(size)) {}
@@ -70,7 +70,7 @@ fault host_failure::as_fault(int rank) const {
   return why;
 }
 
-// A rank does not wait for itself.
+// The host may report this rank itself as late; it is left out.
 void host_engine::fail_call(const char* name, const char* what, const char* why) const {
   host_failure report;
   std::snprintf(report.text, sizeof report.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "",
@@ -88,7 +88,7 @@ void host_engine::stage(std::size_t bytes) {
   room_ = room;
 }
 
-// Calls a function. False: it declined, as all_reduce may.
+// Calls a function of the host. Returns false if the function declined, as all_reduce may.
 template <class Function>
 bool host_engine::answer(const char* name, std::int64_t wanted, bool may_decline,
                          Function&& function) {
@@ -185,7 +185,8 @@ void host_engine::trade(std::int64_t most) {
           });
         });
   }
-  // Every rank shares all its blocks, padded to one size, and takes those for it.
+  // Every rank sends all its blocks to all ranks, padded to one size, and each takes the blocks
+  // addressed to it.
   for (int peer = size; peer-- > 0;)
     copy(in() + from[at(peer)], in() + peer * most, gives[at(peer)]);
   share(size * most);

@@ -1,10 +1,10 @@
-// A host's functions, the thread on which they are called, and the memory that they see.
+// A host's functions, the thread that calls them, and the memory that they access.
 //
-// The group's thread hands a piece of work to the functions' thread and waits for it, at most for
-// the timeout. A function that hangs keeps its thread and the engine, which both sides own, and
-// nothing else; so no function ever sees memory of a caller. Invariant: while work is under way,
-// only its thread uses the functions, the staged data and the sizes; otherwise only the group's
-// thread does. A piece of work costs two wake-ups.
+// The group's thread hands each piece of work to the engine's thread and waits for it, at most for
+// the timeout. A function that hangs keeps only its thread and the engine, which both sides own, so
+// no function ever accesses a caller's memory. Invariant: while work is running, only the engine's
+// thread uses the functions, the staged data and the sizes; otherwise only the group's thread does.
+// A piece of work costs two wake-ups.
 #pragma once
 
 #include <condition_variable>
@@ -20,12 +20,12 @@
 
 namespace velo::comm {
 
-// The report of a function of the host that failed.
+// The failure of a host's function, as it reported it.
 struct host_failure {
   char text[128] = "";
   rank_set late;  // the ranks that it reports as late
 
-  fault as_fault(int rank) const;  // of the rank whose function failed
+  fault as_fault(int rank) const;  // rank: whose function failed
 };
 
 class host_engine {
@@ -45,19 +45,19 @@ class host_engine {
   char* out() const noexcept { return memory_.get() + room_; }
   std::int64_t room() const noexcept { return static_cast<std::int64_t>(room_); }
 
-  // The bytes of each rank that fit in a step: of a share, of a spread, or of a block to trade.
+  // The bytes of each rank that fit in one step of share(), of spread(), or of trade() for one
+  // block.
   std::int64_t share_room() const noexcept { return room() / size; }
   std::int64_t spread_room() const noexcept { return spreads() ? room() : share_room(); }
   std::int64_t piece_room() const noexcept { return trades() ? share_room() : share_room() / size; }
 
-  // Calls give(peer) and take(peer) for every peer. Each pair of ranks exchanges at the same
-  // position of an order that all ranks know, and the lower rank gives first, so that no ranks wait
-  // in a cycle.
+  // Calls give(peer) and take(peer) for every peer. Pairs of ranks exchange in an order that all
+  // ranks know, and the lower rank of a pair sends first, so that ranks never wait in a cycle.
   template <class Give, class Take>
   void by_pairs(Give&& give, Take&& take) const;
 
-  // Pieces of work. They throw host_failure.
-  void share(std::int64_t bytes);             // of every rank, to all, in rank order
+  // Pieces of work; they throw host_failure.
+  void share(std::int64_t bytes);  // gathers the bytes of every rank for all, in rank order
   void spread(int root, std::int64_t bytes);  // from the root's in() to every out()
   void trade(std::int64_t most);  // blocks of the sizes in gives and takes; most: the largest
   void send(int to, std::int64_t bytes);
@@ -81,7 +81,7 @@ class host_engine {
   std::size_t room_ = 0;
   std::unique_ptr<char[]> memory_;
   std::vector<std::uint8_t> late_;  // of each rank
-  std::int64_t until_ns_ = 0;       // of the work under way
+  std::int64_t until_ns_ = 0;       // deadline of the running work
 };
 
 template <class Give, class Take>
@@ -95,7 +95,7 @@ void host_engine::by_pairs(Give&& give, Take&& take) const {
   }
 }
 
-// The group's side of the thread.
+// The group's side of the engine's thread.
 class host_caller {
  public:
   explicit host_caller(std::shared_ptr<host_engine> engine);  // throws VELO_ERR_MEMORY
@@ -106,8 +106,8 @@ class host_caller {
   using work = std::function<void(host_engine&)>;
   // Waits for the work. Throws host_failure, also on a timeout and after `end`.
   void run(work what);
-  // The group has ended, and no call waits any more. Runs `last` if no work is under way. Calls the
-  // host's abort afterwards, or at once.
+  // After the group has ended, when no call waits any more: runs `last` unless work is running,
+  // then calls the host's abort.
   void end(work last, const char* why) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// A group over one table of functions: its first agreement, its faults and its messages.
+// A group over one table of host functions: its handshake, its faults and its messages.
 #include "comm/transport/host/host.hpp"
 
 #include <atomic>
@@ -12,7 +12,8 @@
 namespace velo::comm {
 namespace {
 
-// The first message of a rank. All but `buffer` must be equal on all ranks; rank 0's buffer holds.
+// A rank's first message. All fields but `buffer` must be equal on all ranks; rank 0's buffer size
+// counts.
 struct handshake {
   char release[16] = VELO_RELEASE;
   std::int64_t size = 0, functions = 0, buffer = 0;
@@ -81,7 +82,7 @@ class host_transport final : public transport {
     to.take_steps(slices_in(what.longest(), engine_->room()), engine_->room());
   }
 
-  // In the middle of an operation the other ranks do not expect an opening.
+  // Announces the fault unless an operation is running, in which the other ranks expect no opening.
   void fail(const fault& why) noexcept override { end(why, !carrying_); }
   bool failed(fault& why) const noexcept override {
     if (!failed_.load(std::memory_order_acquire)) return false;
@@ -109,7 +110,7 @@ class host_transport final : public transport {
         {made, of.rank, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
   }
 
-  // The transport knows of other ranks only that they exist.
+  // The transport knows nothing about the other ranks.
   void describe(std::string& json) const override {
     json += '[';
     for (int one = 0; one < size(); ++one) {
@@ -172,7 +173,8 @@ void host_transport::connect(std::size_t buffer) {
   engine_->owned->is_used = true;
 }
 
-// body(): the operation. between(): whether the other ranks, too, are about to share an opening.
+// body(): runs the operation. between(): whether the other ranks are also about to share an
+// opening.
 template <class Body, class Between>
 void host_transport::carry_out(const request& what, std::uint64_t sequence, Body&& body,
                                Between&& between) {
@@ -192,7 +194,7 @@ void host_transport::carry_out(const request& what, std::uint64_t sequence, Body
   raise_if_failed();
 }
 
-// The first of several faults holds.
+// Only the first of several faults counts.
 void host_transport::end(const fault& why, bool announces) noexcept {
   host_opening last;
   {
@@ -228,7 +230,7 @@ void host_transport::exchange(const message_batch& what) {
   carry_out(what, 0, all, [] { return false; });
 }
 
-// Sends or receives one message: first its terms, which the receiver compares.
+// Sends or receives one message. Its terms come first, and the receiver compares them.
 void host_transport::carry(const message& one) {
   constexpr std::int64_t head = sizeof(terms);
   if (!one.receives) {

@@ -1,4 +1,4 @@
-// The transport of ranks that a host has connected, over the host's own collectives.
+// The transport of ranks that a host has already connected, over the host's own collectives.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace velo::comm {
 
-// The functions of one rank. They are released with the last owner that could call them: the group,
-// the functions' thread, or a call that waits for a part.
+// The functions of one rank. They are released with their last owner: the group, the engine's
+// thread, or a call that waits for a subgroup.
 class host_table {
  public:
   explicit host_table(const velo_host_collectives& functions) noexcept : functions(functions) {}
@@ -18,17 +18,18 @@ class host_table {
   host_table& operator=(const host_table&) = delete;
 
   velo_host_collectives functions;
-  bool is_used = false;  // called, owned by a group, or made for a part: then they are released
+  // Called, owned by a group, or made for a subgroup. Only then are the functions released.
+  bool is_used = false;
 };
 
 struct host_job {
   std::shared_ptr<host_table> table;
   int rank, size;
   std::int64_t timeout_ns;
-  std::size_t buffer;  // bytes of staging; those of rank 0 hold
+  std::size_t buffer;  // bytes of staging; rank 0's value counts
 };
 
-// Throws VELO_ERR_NULL for a table of which no collective can be composed.
+// Throws VELO_ERR_NULL if the table lacks the functions from which collectives are composed.
 void require_functions(const velo_host_collectives& table, const char* argument);
 
 // Connects to the other ranks. Throws PEER, MEMORY.

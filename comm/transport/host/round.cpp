@@ -19,8 +19,8 @@ std::size_t at(int rank) {
   return static_cast<std::size_t>(rank);
 }
 
-// How the host carries the data of a collective: as what all ranks share, as what the root spreads,
-// or as blocks that each rank trades with each.
+// How the host moves the data of a collective: an all-gather (share), a broadcast from the root
+// (spread), or an all-to-all of blocks (trade).
 enum class carriage { share, spread, trade };
 
 carriage carriage_of(const collective_traits& traits) {
@@ -87,7 +87,7 @@ void host_round::open(std::int64_t longest, const void* payload, std::int64_t by
   compare();
 }
 
-// A rank that has ended the group shares the fault in place of its opening.
+// A rank that has ended the group sends its fault in place of its opening.
 void host_round::compare() const {
   fault why;
   why.sequence = sequence_;
@@ -109,7 +109,7 @@ void host_round::compare() const {
   throw why;
 }
 
-// Compares what terms do not show: all ranks learn of the lowest rank that found a mismatch.
+// Compares what the terms do not show. All ranks learn of the lowest rank that found a mismatch.
 void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t got) {
   struct finding {
     std::int64_t wrong, with, wanted, got;
@@ -167,7 +167,7 @@ bool host_round::host_may_combine(const host_engine& by, const terms& what) {
          what.scale == 1 && what.in_code == what.out_code && what.in_bits == what.out_bits;
 }
 
-// False: the host declines, or has no function for it.
+// Returns false if the host declines, or has no function for this reduction.
 bool host_round::combined_by_host() {
   const terms t = what_.terms;
   if (!host_may_combine(engine_, t)) return false;
@@ -186,7 +186,7 @@ bool host_round::combined_by_host() {
   return true;
 }
 
-// Puts a slice of each rank's block into the engine, one behind the other.
+// Copies a slice of each rank's block into the engine's memory, one after the other.
 void host_round::stage_gives(std::int64_t unit, std::int64_t step) {
   char* place = engine_.in();
   const char* in = static_cast<const char*>(what_.in);
@@ -200,7 +200,7 @@ void host_round::stage_gives(std::int64_t unit, std::int64_t step) {
   }
 }
 
-// Every rank gets all ranks' elements of its block, slice by slice.
+// Every rank gets all ranks' elements of its block, slice by slice, and combines them.
 void host_round::reduce_blocks() {
   const std::int64_t size = what_.in_size(), unit = engine_.piece_room() / size * size;
   open(0, nullptr, 0);
@@ -229,7 +229,7 @@ void host_round::move_blocks() {
   }
 }
 
-// The root gives every rank the same elements.
+// The root sends every rank the same elements.
 void host_round::spread_from_root() {
   const int root = what_.terms.root;
   const bool gives = engine_.rank == root;
@@ -244,8 +244,8 @@ void host_round::spread_from_root() {
   }
 }
 
-// Every rank gives all ranks the same elements. A rank with fewer than the longest block shares
-// them with zeros behind.
+// Every rank sends all ranks the same elements. A rank whose block is shorter than the longest pads
+// it with zeros.
 void host_round::share_with_all() {
   const std::int64_t own = what_.in_bytes(), unit = engine_.share_room();
   const char* in = static_cast<const char*>(what_.in);
@@ -268,8 +268,8 @@ void host_round::share_with_all() {
   }
 }
 
-// Opens a round whose blocks only the two ranks know between which they move: compares what each is
-// given with what it takes. Returns the bytes of the longest block of all ranks.
+// Opens a round in which only the two ranks of a block know its size. Compares the sizes that peers
+// send with those that this rank expects. Returns the bytes of the longest block of all ranks.
 std::int64_t host_round::agree_on_blocks() {
   std::int64_t longest = 0;
   for (int rank = 0; rank < size_; ++rank) longest = std::max(longest, bytes_to(rank));

@@ -1,9 +1,9 @@
 // A round over a host's functions (comm/transport/round.hpp).
 //
-// It begins with an opening that all ranks share: terms, the largest block that a rank gives
-// another, what has ended the group, if anything has, and a small payload. When all agree, larger
-// data goes through the engine's memory in steps, of which all ranks make the same number. Cost: a
-// call of the host, and the time of its calls for the data.
+// It begins with an opening that all ranks share: the terms, the size of the largest block that a
+// rank sends, the fault that has ended the group, if any, and a small payload. If all terms agree,
+// larger data goes through the engine's memory in steps, the same number on all ranks. Cost: one
+// call of the host's functions, and the time of its calls for the data.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace velo::comm {
 
-// The first words of a rank in a round.
+// A rank's first message in a round.
 struct host_opening {
   static constexpr std::int64_t room = 672;
 
@@ -22,7 +22,7 @@ struct host_opening {
   std::int64_t longest = 0;  // bytes of the longest block
   fault::how ended = fault::how::none;
   char cause[128] = "";
-  rank_set culprits;  // of what has ended the group, as are the next three
+  rank_set culprits;  // of the fault that ended the group, as are the next three fields
   comm::terms other;
   std::uint64_t sequence = 0;
   std::int64_t timeout_ns = 0;
@@ -45,7 +45,8 @@ class host_round {
   bool opened() const noexcept { return opened_; }  // all ranks have shared their openings
   static void explain(const host_engine& by, const operation& what, explanation& to);
 
-  // Work on the engine's thread: shares this rank's opening with all. opening_from reads one.
+  // Runs on the engine's thread: sends this rank's opening to all ranks. opening_from() reads a
+  // received one.
   static void share_opening(host_engine& with, const host_opening& mine);
   static host_opening opening_from(const host_engine& by, int rank);
 

@@ -1,4 +1,4 @@
-// Anonymous memory that is freed with the last rank, and the rendezvous of subgroups.
+// The shared memory, which is freed with the last rank, and the rendezvous of subgroups.
 #include "comm/transport/local/local.hpp"
 
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ namespace {
 using links = std::vector<std::unique_ptr<transport>>;
 
 // The last rank that joins makes the subgroup for all. At most one subgroup of the same ranks, or
-// of the same attempt to shrink, forms at a time, since no rank returns before all have joined.
+// of the same shrink attempt, forms at a time, since no rank returns before all have joined.
 class thread_subgroups final : public subgroup_rendezvous {
  public:
   std::unique_ptr<transport> join(const subgroup_terms& of,
@@ -87,7 +87,7 @@ class thread_subgroups final : public subgroup_rendezvous {
     joined_.notify_all();
   }
 
-  // Ends the wait of all joined ranks, so that they name the same missing ones.
+  // Ends the wait of all joined ranks, so that they all report the same missing ranks.
   void give_up(forming& group, const subgroup_terms& of) {
     group.late = group.missing();
     forming_.erase(key_of(of));

@@ -1,4 +1,4 @@
-// Splitting a reduction, and carrying out both parts on elements that one rank has.
+// Splitting a reduction into two, and running both on elements that one rank holds.
 #include "comm/transport/mpi/host_order.hpp"
 
 #include <algorithm>

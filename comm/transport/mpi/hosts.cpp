@@ -1,4 +1,4 @@
-// Hierarchical operations: inside hosts, between them, and inside again.
+// Hierarchical operations: a part inside hosts, one between hosts, and one inside hosts again.
 #include "comm/transport/mpi/hosts.hpp"
 
 #include <algorithm>
@@ -11,7 +11,8 @@
 namespace velo::comm {
 namespace {
 
-// The timeout inside a host is longer than the link's, which knows which rank is late.
+// The timeout inside a host is longer than the link's, so that the link, which knows which rank is
+// late, reports it.
 constexpr std::int64_t timeout_factor = 2;
 
 std::vector<std::string> names_of(const mpi_link& link) {
@@ -45,7 +46,8 @@ int mpi_hosts::local_rank(int rank) const {
   return at == all.end() ? 0 : static_cast<int>(at - all.begin());
 }
 
-// The leader of each host: the root on its own host, so that its data is not moved twice.
+// The leader of each host. On the root's host it is the root itself, so that its data is not moved
+// twice.
 std::vector<int> mpi_hosts::leaders(int root) const {
   std::vector<int> all;
   for (const host_order::host& one : hosts()) {
@@ -55,8 +57,8 @@ std::vector<int> mpi_hosts::leaders(int root) const {
   return all;
 }
 
-// Data that differs from rank to rank crosses between hosts once anyway. Of an all_gather with
-// blocks of different sizes no rank knows where another puts them.
+// Data that differs from rank to rank crosses between hosts once in any case. In an all_gather with
+// blocks of different sizes no rank knows where another puts the blocks.
 bool mpi_hosts::serves(const operation& what) const {
   const collective_traits& traits = what.traits();
   const std::int64_t bytes = what.pattern(link_.rank(), link_.size()).longest() * what.in_size();
@@ -94,8 +96,8 @@ bool mpi_hosts::carry_out(mpi_round& r) {
   return true;
 }
 
-// Ends the group for a fault that the link knows, or that was found inside, among ranks of this
-// host. A fault that another rank handed on inside may arrive before its notice reaches the link.
+// Ends the group for a fault that the link knows or that the ranks of this host found inside. A
+// fault that arrives inside from another rank may precede its notice on the link.
 void mpi_hosts::end_all() {
   fault why;
   if (inside_ != nullptr && !link_.failed(why) && inside_->failed(why)) {
@@ -130,7 +132,7 @@ void mpi_hosts::end_wait() noexcept {
 }
 
 void mpi_hosts::poll(std::int64_t waited_ns, const rank_set& awaited) {
-  if (waited_ns < waited_) end_wait();  // this is another wait
+  if (waited_ns < waited_) end_wait();  // a new wait has begun
   waited_ = waited_ns;
   link_.check_faults(doing_, ranks_of(awaited), waited_ns, notified_ns_);
 }
@@ -172,11 +174,11 @@ void mpi_hosts::reduce_whole(mpi_round& r) {
   if (root < 0) share(r, all[own_host_]);
 }
 
-// Payloads that fit a mailbox go from rank to rank, so that no rank defers a wait inside a host
+// A payload that fits a mailbox goes from rank to rank, so that no rank defers a wait inside a host
 // (peer_wait.hpp).
 static_assert(mpi_round::room >= mailbox::room);
 
-// Broadcasts the output of one rank of this host to the others on it.
+// Broadcasts one rank's output to the other ranks of this host.
 void mpi_hosts::share(mpi_round& r, int from) {
   operation all = r.what;
   all.terms.kind = collective::broadcast;
@@ -191,12 +193,12 @@ void mpi_hosts::share(mpi_round& r, int from) {
   run_inside(r, all);
 }
 
-// A hierarchical reduce_scatter, in slices of each rank's block. The ranks of a host combine what
-// they have for the ranks of each other host, each of them for some of those ranks, directly in the
-// slots for sending; the receiver combines the results of all hosts. So a host sends each rank
-// elsewhere its block once, and all its ranks take part in sending. The messages of a slice are
-// under way while the next slice is combined: a rank that waits inside its host has sent what the
-// other ranks need.
+// A hierarchical reduce_scatter, in slices of each rank's block. For each other host, the ranks of
+// this host combine their elements for that host's ranks, directly in the send slots, and share
+// this work; the receiver combines the results of all hosts. So a host sends each remote rank its
+// block once, and all its ranks take part in sending. The messages of a slice are under way while
+// the next slice is combined: a rank that waits inside its host has already sent what other hosts
+// need.
 class mpi_hosts::scattering {
  public:
   scattering(mpi_hosts& hosts, mpi_round& r)
@@ -225,7 +227,7 @@ class mpi_hosts::scattering {
     const slice s = slice_of(whole.count, unit_, step);
     return {whole.begin + s.begin, s.bytes};
   }
-  // The rank of another host that sends that host's result for this rank.
+  // The rank of the host `of` that sends that host's result to this rank.
   int giver(const host& of) const { return of.ranks[place_ % of.ranks.size()]; }
 
   void write(std::int64_t step) {
@@ -234,13 +236,13 @@ class mpi_hosts::scattering {
     for (std::size_t h = 0; h < all.size(); ++h)
       if (h != hosts_.own_host_) r_.expect(giver(all[h]), comes);
     for (std::size_t i = 1; i <= all.size();
-         ++i) {  // its own host comes last: no other rank waits for that
+         ++i) {  // its own host comes last, since no other rank waits for that result
       const host& of = all[(hosts_.own_host_ + i) % all.size()];
       for (std::size_t first = 0; first < of.ranks.size(); first += hosts_.local_ranks().size())
         combine_inside(of, first, step);
     }
   }
-  // Combines blocks for as many ranks of a host as this host has.
+  // Combines blocks for as many ranks of another host as this host has.
   void combine_inside(const host& of, std::size_t first, std::int64_t step) {
     operation& inside = both_.inside;
     std::int64_t all = 0;

@@ -1,11 +1,11 @@
-// Hierarchical collectives of ranks on several hosts: large data goes through shared memory inside
-// a host, and crosses between hosts once, through one leader on each host.
+// Hierarchical collectives for ranks on several hosts: large data goes through shared memory inside
+// a host, and crosses between hosts once, through one leader of each host.
 //
-// Small data goes from rank to rank, and so does data that differs for each rank (all_to_all),
-// which gains nothing; the bits are the same (host_order.hpp). Invariant: all ranks choose alike
-// whether an operation is hierarchical, and it begins after all ranks have agreed on its terms. A
-// rank that waits inside a host also checks the link for faults. Only the link has a timeout, so
-// that a rank of this host that waits for another host is not blamed.
+// Small data goes from rank to rank, and so does data that differs for each rank (all_to_all) and
+// would gain nothing; the bits are the same (host_order.hpp). Invariant: all ranks make the same
+// choice whether an operation is hierarchical, and it begins after all ranks have agreed on its
+// terms. A rank that waits inside a host also checks the link for faults. Only the link has a
+// timeout, so a rank of this host that waits for another host is not blamed.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,8 @@ class mpi_hosts final : progress_hook {
   // make_shm does.
   mpi_hosts(mpi_link& link, std::size_t buffer);  // bytes, of each rank
 
-  // False: the operation goes from rank to rank, and its openings are still to be exchanged.
+  // Returns false if the operation goes from rank to rank; its openings are then still to be
+  // exchanged.
   bool carry_out(mpi_round& r);
   void explain(const operation& what, explanation& to) const;
   const host_order& order() const noexcept { return order_; }
@@ -45,15 +46,16 @@ class mpi_hosts final : progress_hook {
   void run_inside(const mpi_round& r, const operation& what);
   void poll(std::int64_t waited_ns, const rank_set& awaited) override;
   void end_wait() noexcept;
-  rank_set ranks_of(const rank_set& places) const;  // of the group
+  rank_set ranks_of(const rank_set& places) const;  // converts local ranks to ranks of the group
   void end_all();
 
   mpi_link& link_;
   const host_order order_;
-  const std::size_t own_host_;                 // index of this rank's host
-  std::unique_ptr<transport> inside_;          // nullptr: this rank is alone on its host
-  fault doing_;                                // inside
-  std::int64_t waited_ = 0, notified_ns_ = 0;  // there: how long, and when others were notified
+  const std::size_t own_host_;         // index of this rank's host
+  std::unique_ptr<transport> inside_;  // nullptr: this rank is alone on its host
+  fault doing_;                        // the operation that runs inside
+  // The length of the wait inside, and when others were notified of it.
+  std::int64_t waited_ = 0, notified_ns_ = 0;
 };
 
 }  // namespace velo::comm

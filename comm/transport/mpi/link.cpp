@@ -1,4 +1,4 @@
-// Connecting, waiting, and what ends a group over MPI.
+// Connecting, waiting, and the faults that end a group over MPI.
 #include "comm/transport/mpi/link.hpp"
 
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ constexpr std::int64_t default_spin_ns = 20000;
 constexpr std::int64_t first_pause = 20000, longest_pause = 1000000;  // between polls
 constexpr std::size_t least_slot = 8192, most_slot = std::size_t{1} << 30;
 
-// Processes of one host and one PID namespace get the same name.
+// The name is equal for processes of one host and one PID namespace.
 void name_host(char (&name)[128]) {
   char host[65] = "", boot[40] = "", space[24] = "";
   gethostname(host, sizeof host - 1);
@@ -53,8 +53,8 @@ std::vector<int> ranks_of(int size) {
 // The first message between two ranks.
 struct mpi_link::hello {
   char release[24];
-  char host[128];   // as its processes see it
-  char place[128];  // the same, unless a test has it otherwise
+  char host[128];   // as its processes report it
+  char place[128];  // equal to `host`, unless a test sets it
   std::uint64_t buffer, token;
   std::int64_t process;
 };
@@ -90,7 +90,7 @@ mpi_link::~mpi_link() {
   progress_->remove(number_);
 }
 
-// The system provides pages only when they are used.
+// The system allocates pages only when they are touched.
 void mpi_link::map(std::size_t buffer) {
   const auto peers = static_cast<std::size_t>(std::max(1, size_ - 1));
   slot_ = core::round_up(std::clamp(buffer / peers, least_slot, most_slot), 4096);
@@ -106,7 +106,8 @@ void mpi_link::meet(const setting& set, bool whole) {
   hello mine{};
   std::snprintf(mine.release, sizeof mine.release, "%s", VELO_RELEASE);
   name_host(mine.host);
-  const char* place = std::getenv("VELO_MPI_HOST");  // one host's ranks as if of several
+  // A test sets this to treat ranks of one host as if they were on several.
+  const char* place = std::getenv("VELO_MPI_HOST");
   if (!whole) place = set.place.c_str();
   std::snprintf(mine.place, sizeof mine.place, "%s", place != nullptr ? place : mine.host);
   while (getrandom(&mine.token, sizeof mine.token, 0) < 0 && errno == EINTR) {
@@ -152,9 +153,9 @@ void mpi_link::meet(const setting& set, bool whole) {
   if (mine.buffer != set.buffer) map(mine.buffer);
 }
 
-// A call that failed has sent its number all the same, and the next call reads a number that came
-// too late for it. That is harmless unless other parts were made in between: then ranks may take
-// different numbers, and do not connect before the timeout.
+// A failed call has sent its number all the same, and the next call reads the number that arrived
+// too late. That is harmless unless other subgroups were made in between: ranks may then use
+// different numbers and fail to connect before the timeout.
 mpi_link::setting mpi_link::part(const subgroup_terms& of) {
   setting made{progress_, of.timeout_ns,          of.slot_bytes * 2,
                {},        progress_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
@@ -265,9 +266,9 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
   }
 }
 
-// Checks for ranks that left or are gone, and for the timeout. A rank sends all that it owes before
-// it leaves, and its opening arrives before its notice. Another thread may have read a notice since
-// the requests were tested: then they are tested again first.
+// Checks for ranks that left or are gone, and for the timeout. A rank sends everything it owes
+// before it leaves, and its opening arrives before its notice. If another thread has read a notice
+// since the requests were tested, they are tested again first.
 void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   const awaited& all = now.all;
   fault why = now.doing;
@@ -280,7 +281,7 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   rank_set gone;
   why.kind = fault::how::ended;
   if (progress_->find_gone(gone)) {
-    progress_->poll();  // a rank may have left before its process ended
+    progress_->poll();  // reads the notices of ranks that left before their processes ended
     for (const std::vector<int>* some : {&all.comes, &all.goes})
       for (const int peer : *some)
         if (gone.has(members_[static_cast<std::size_t>(peer)]) && !has_left(peer))
@@ -303,7 +304,8 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   end_and_raise(why);
 }
 
-// If no rank ran for a whole timeout, all ranks first hear for whom the others wait.
+// When a whole timeout has passed, the rank first waits until all ranks know for whom the others
+// wait.
 void mpi_link::check_faults(const wait_state& now, std::int64_t& notified_ns) {
   if (notified_ns == 0 && is_connected_ && now.waited >= timeout_ns_ / 2) {
     notified_ns = now_ns();
@@ -356,7 +358,7 @@ void mpi_link::abandon(mpi_request& one) noexcept {
   if (progress_->mpi().cancel(&one)) return;
   try {
     progress_->adopt({{one}, memory_});
-  } catch (const std::bad_alloc&) {  // MPI may use it for ever
+  } catch (const std::bad_alloc&) {  // MPI may use the memory for ever
     static_cast<void>(new (std::nothrow) std::shared_ptr<char>(memory_));
   }
   one = mpi_request();
@@ -378,7 +380,7 @@ void mpi_link::end(const fault& why) noexcept {
 
 void mpi_link::end_and_raise(const fault& why) {
   end(why);
-  raise_if_failed();  // another fault, if it came first
+  raise_if_failed();  // raises another fault, if that came first
   why.raise();
 }
 
@@ -387,7 +389,8 @@ void mpi_link::read(const notice& one) noexcept {
   if (one.from < 0 || one.from >= size_) return;
   if (one.kind != notice::what::left) {
     const std::lock_guard<std::mutex> lock(lock_);
-    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;  // none: it has resumed
+    // The culprits are empty once the rank has resumed.
+    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;
     return;
   }
   departures_.fetch_add(1, std::memory_order_release);
@@ -402,8 +405,8 @@ bool mpi_link::failed(fault& why) const noexcept {
   return true;
 }
 
-// While ranks connect, a fault of a rank that has connected to all is left to the first call: every
-// rank has sent what the others need to connect.
+// While ranks connect, a fault of a rank that has already connected to all is left to the first
+// call, since that rank has sent everything that the others need to connect.
 void mpi_link::raise_if_unconnected() const {
   fault known;
   if (!failed(known)) return;

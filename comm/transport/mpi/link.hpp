@@ -4,8 +4,8 @@
 // way, because a rank is gone; the progress engine then keeps their requests and memory. Messages
 // of one flow between two ranks arrive in the order in which they were sent. No rank waits longer
 // than its timeout for a rank that sends nothing. A rank that has waited for half of its timeout
-// announces for whom it waits, so that it is not blamed by a rank that waits for it. Only the
-// group's thread sends and waits; a fault may come from any thread.
+// announces for whom it waits, so that the ranks that wait for it do not blame it. Only the group's
+// thread sends and waits; a fault may come from any thread.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace velo::comm {
 
-inline constexpr std::int64_t notice_ns = 5000000;  // after which a notice has reached all ranks
+inline constexpr std::int64_t notice_ns = 5000000;  // time within which a notice reaches all ranks
 
 // Kinds of messages. Only messages of one kind keep their order.
 enum class flow : int { opening, data, message, part };
@@ -30,7 +30,7 @@ class mpi_link final : public notice_reader {
   struct setting {
     std::shared_ptr<mpi_progress> progress;
     std::int64_t timeout_ns;
-    std::size_t buffer;        // bytes; those of rank 0 hold
+    std::size_t buffer;        // bytes; rank 0's value counts
     std::vector<int> members;  // ranks of the communicator; empty: all
     std::uint64_t number = 0;  // of a part
     std::string place{};       // of a part: the name of this rank's host
@@ -43,19 +43,19 @@ class mpi_link final : public notice_reader {
   int size() const noexcept { return size_; }
   std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
 
-  // The setting for a part of the group. Its ranks all call this and agree on a number. Throws PEER
-  // if some do not, which does not end this group.
+  // The setting for a subgroup. All its ranks call this and agree on a number. Throws PEER if some
+  // ranks do not call it, which does not end this group.
   setting part(const subgroup_terms& of);
 
-  // The name of a rank's host, equal for ranks that share memory, and a random number.
+  // A random number, and the name of the rank's host, equal for ranks that share memory.
   struct rank_host {
     std::string host;
     std::uint64_t token;
   };
   const std::vector<rank_host>& ranks() const noexcept { return ranks_; }
 
-  // The memory of messages to and from each rank: an opening; two slots for data, used in turn; and
-  // two for point-to-point messages (way 2).
+  // The memory for messages to and from each rank: an opening, two slots for data, used in turn,
+  // and two for point-to-point messages in each direction.
   static constexpr int opening_bytes = 2048;
   std::int64_t slot_bytes() const noexcept { return static_cast<std::int64_t>(slot_); }
   char* opening_to(int peer) const noexcept { return place(peer); }
@@ -67,7 +67,7 @@ class mpi_link final : public notice_reader {
     return slot(2 * turn + 2 * way + 1, peer);
   }
 
-  // Requests that are under way and waited for together.
+  // Requests under way that are awaited together.
   class batch {
    public:
     void opens() noexcept { opens_ = true; }  // every rank needs them to go on
@@ -86,29 +86,30 @@ class mpi_link final : public notice_reader {
   void begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes);
   bool is_done(mpi_request& one, int peer, const fault& doing);
 
-  // Repeats move() until it returns all, and checks for faults meanwhile. awaited_now(): the ranks
-  // that it waits for.
+  // Repeats move() until it returns `all`, and checks for faults meanwhile. awaited_now(): returns
+  // the awaited ranks.
   enum class motion { none, some, all };
   struct awaited {
     std::vector<int> comes, goes;  // ranks to receive from, and to send to
-    bool begins = false;           // messages to receive were sent before a rank left, or never
-    rank_set ranks() const;        // to wait for
+    bool begins = false;  // each message to receive was sent before its rank left, or never will be
+    rank_set ranks() const;  // the ranks to blame: those to receive from, else those to send to
   };
   template <class Move, class AwaitedNow>
   void wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now);
 
-  // Checks for faults on behalf of a wait for some of the ranks that happens elsewhere. Throws PEER
-  // if the group has ended, or ends now because of the wait. notified_ns: when the other ranks were
-  // notified of the wait, 0: not yet; the caller calls notify_resumed when a notified wait is over.
+  // Checks for faults on behalf of a wait outside the link for some of its ranks. Throws PEER if
+  // the group has ended, or ends now because of the wait. notified_ns: when the other ranks were
+  // notified of the wait; 0: not yet. The caller calls notify_resumed() after a wait of which
+  // others were notified.
   void check_faults(const fault& doing, const rank_set& waits_for, std::int64_t waited,
                     std::int64_t& notified_ns);
   void notify_resumed() noexcept;
 
   void send(batch& with, flow on, int to, const char* from, std::int64_t bytes);
   void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
-  // doing: the operation, for a fault that is found meanwhile. Throws PEER.
+  // doing: the operation, to describe a fault that is found meanwhile. Throws PEER.
   void finish(batch& all, const fault& doing);
-  // After a failure: cancels a request, or hands it to the progress engine.
+  // After a failure: cancels a request, or leaves it to the progress engine.
   void abandon(batch& all) noexcept;
   void abandon(mpi_request& one) noexcept;
 
@@ -161,7 +162,7 @@ class mpi_link final : public notice_reader {
   std::shared_ptr<char> memory_;
   mutable std::mutex lock_;  // guards the next two
   fault fault_;
-  std::vector<rank_set> waits_;  // of each rank: for whom it waits, by its last notice
+  std::vector<rank_set> waits_;  // each rank's awaited ranks, from its last notice
   std::atomic<bool> failed_{false};
 };
 

@@ -1,4 +1,4 @@
-// Finding the plugin for MPI and making sure that it is one of this release.
+// Finding the MPI plugin and checking that it belongs to this release.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct loaded_plugin {
 };
 
 // folders: separated by ':', searched before the folder of libvelo.so. Throws UNSUPPORTED (not
-// found), IO (the loader cannot open it), NOT_FOUND (no plugin of velo), ABI (of another release).
+// found), IO (the loader cannot open it), NOT_FOUND (not a velo plugin), ABI (of another release).
 loaded_plugin load_mpi(const std::string& folders);
 
 }  // namespace velo::comm

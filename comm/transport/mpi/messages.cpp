@@ -41,7 +41,7 @@ void mpi_messages::run(const message_batch& what) {
 mpi_link::motion mpi_messages::move(const message_batch& what) {
   bool any = free_sent(), all = true;
   std::fill(blocked_.begin(), blocked_.end(), char{0});
-  for (const message& m : what.messages) {  // to each rank the first that is not done
+  for (const message& m : what.messages) {  // for each rank, the first message that is not done
     char& blocked = blocked_[static_cast<std::size_t>(m.peer)];
     if (m.receives || is_done(m) || blocked != 0) continue;
     while (!is_done(m) && put(m)) any = true;
@@ -60,7 +60,7 @@ mpi_link::motion mpi_messages::move(const message_batch& what) {
   return any ? mpi_link::motion::some : mpi_link::motion::none;
 }
 
-// Frees the slots that have been sent.
+// Frees the slots whose contents have been sent.
 bool mpi_messages::free_sent() {
   bool any = false;
   for (int peer = 0; peer < link_.size(); ++peer) {
@@ -73,7 +73,7 @@ bool mpi_messages::free_sent() {
   return any;
 }
 
-// A message without bytes has a slot, too.
+// A message without bytes occupies a slot, too.
 bool mpi_messages::put(const message& m) {
   lane& l = out_[static_cast<std::size_t>(m.peer)];
   if (l.is_full()) return false;

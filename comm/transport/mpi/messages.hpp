@@ -1,9 +1,9 @@
 // Point-to-point messages over MPI, several at once, in any direction.
 //
-// As in shared memory (shared/messages/message_progress.cpp) a message begins with its terms, and a
+// A message begins with its terms, as in shared memory (shared/messages/message_progress.cpp). A
 // send ends when its last bytes are in a slot, though MPI may not have sent them yet. Each pair of
-// ranks has two slots in either direction. No message is started or borrowed. Slots that one call
-// leaves under way are completed by the next calls, or when the rank leaves the group.
+// ranks has two slots in either direction. No message can be started or borrowed. The next calls
+// complete the slots that a call leaves under way; leaving the group completes the last ones.
 #pragma once
 
 #include <array>
@@ -33,7 +33,7 @@ class mpi_messages {
     std::array<chunk, slots> chunks;     // to receive
     std::uint64_t begun = 0, ended = 0;  // slots in use: from `ended` on
     std::size_t next = 0;                // the message to receive that still needs slots
-    std::int64_t wanted = 0;             // its bytes that have a slot, -1: none
+    std::int64_t wanted = 0;             // bytes of message `next` that have a slot; -1: none
     bool is_full() const noexcept { return begun - ended == slots; }
   };
 

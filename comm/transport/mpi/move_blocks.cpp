@@ -1,7 +1,7 @@
 // Rounds that move blocks over MPI.
 //
-// The opening to a rank carries the number of elements of the block that it gets, and the block if
-// it fits; longer blocks follow in slices.
+// The opening to a rank carries the size of that rank's block, and the block itself if it fits.
+// Longer blocks follow in slices.
 #include <algorithm>
 #include <cstring>
 
@@ -36,7 +36,7 @@ class block_moves {
     copy(from(pattern_.gives(r_.rank)), to(own), own.count * element_);
     run_large();
   }
-  // Moves what fits no opening.
+  // Moves the data that did not fit in the openings.
   void run_large() {
     std::int64_t longest = 0;
     for (int peer = 0; peer < r_.size; ++peer)
@@ -59,8 +59,8 @@ class block_moves {
     return slice_of(b.count * element_, r_.slot_bytes(), step);
   }
 
-  // Each rank begins with the rank after it, so that not all send to the same one first. A slice
-  // that many ranks get is staged once.
+  // Each rank begins with the next rank, so that not all send to the same one first. A slice for
+  // several ranks is staged once.
   void write(std::int64_t step) {
     const char *staged = nullptr, *source = nullptr;
     std::int64_t size = 0;
@@ -93,8 +93,8 @@ class block_moves {
   const std::int64_t element_;
 };
 
-// The root gives every rank the same large tensor: each gets a share of it from the root, and
-// passes it on to the others. So the root sends the tensor once, not once for each rank.
+// The root's large tensor for all ranks: the root sends each rank a share, which that rank forwards
+// to the others. So the root sends the tensor once rather than once for each rank.
 class root_spread {
  public:
   explicit root_spread(mpi_round& r)
@@ -104,8 +104,8 @@ class root_spread {
         root_(r.what.terms.root),
         unit_(r.slot_bytes() / 2) {}
 
-  // In each step the root sends every rank a slice of its share, and every rank passes on the slice
-  // that it got two steps before.
+  // In each step the root sends every rank a slice of its share, and every rank forwards the slice
+  // that it received two steps before.
   void run() {
     const std::int64_t count = slices_in(own_bytes(0), unit_);
     r_.steps(
@@ -120,7 +120,8 @@ class root_spread {
   slice passed(int of, std::int64_t step) const {
     return step < 2 ? slice{0, 0} : slice_of(own_bytes(of), unit_, step - 2);
   }
-  // `giver` sends `taker` in a step: first a slice of the taker's share, then one of its own.
+  // `giver` sends `taker` two slices in a step: first one of the taker's share, then one of its
+  // own.
   slice first(int giver, int taker, std::int64_t step) const {
     return giver == root_ ? fresh(taker, step) : slice{0, 0};
   }

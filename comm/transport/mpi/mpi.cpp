@@ -61,7 +61,7 @@ class mpi_transport final : public transport {
     if (!to.is_chosen("opening")) to.take_steps((most + slot - 1) / slot, slot);
   }
   void fail(const fault& why) noexcept override {
-    fault first = why;  // unless another came before it
+    fault first = why;  // replaced by an earlier fault, if there is one
     link_.end(why);
     link_.failed(first);
     hosts_.fail(first);
@@ -72,7 +72,7 @@ class mpi_transport final : public transport {
     return std::make_unique<mpi_transport>(link_.part(of));
   }
 
-  // The transport knows of other ranks only which have left.
+  // The transport knows only which other ranks have left.
   void describe(std::string& json) const override {
     json += '[';
     for (int one = 0; one < size(); ++one) {

@@ -1,4 +1,4 @@
-// The transport of ranks that are processes of MPI, on one host or on many.
+// The transport of ranks that are MPI processes, on one host or on several.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace velo::comm {
 
 struct mpi_job {
-  std::string folders;        // to search for the plugin: the key plugin_path
+  std::string folders;        // where to search for the plugin: the key plugin_path
   std::int64_t communicator;  // mpi_world, or an MPI_Fint
   std::int64_t timeout_ns;
   std::size_t buffer;  // bytes of staging

@@ -1,8 +1,8 @@
 // libvelo_mpi.so: the table of plugin.hpp over MPI 3.
 //
-// A duplicate is an attribute of the host's communicator: when the host frees that, the duplicate
-// ends with the last group that uses it, or soon after. If velo has initialized MPI, it finalizes
-// MPI when the process exits. After MPI_Finalize every call fails.
+// A duplicate is an attribute of the host's communicator. When the host frees that communicator,
+// the duplicate ends with the last group that uses it, or soon after. If velo has initialized MPI,
+// it finalizes MPI when the process exits. After MPI_Finalize every call fails.
 #include "comm/transport/mpi/plugin.hpp"
 
 #include <mpi.h>
@@ -31,7 +31,7 @@ struct duplicate final : mpi_duplicate {
 
 enum class initializing { no, under_way, over };
 
-// MPI has one state for a process, and so has this.
+// The plugin's state; there is one in a process, as in MPI.
 struct world {
   std::mutex lock;  // guards the duplicates and their users
   std::vector<duplicate*> duplicates;
@@ -43,7 +43,7 @@ struct world {
   pid_t initialized_by = 0;
 };
 world& all() {
-  // Never destroyed: the process may end in the middle of a call.
+  // The state is never destroyed, since the process may end in the middle of a call.
   static world* const one = new world;
   return *one;
 }
@@ -66,8 +66,8 @@ bool is_running(char* why) {
   return !all().over || refuse(why, "MPI has been finalized");
 }
 
-// Frees unused duplicates, but not their communicators: another rank's last notice may be under
-// way, and would reach the next communicator with the same number.
+// Frees unused duplicates, but not their communicators, since another rank's last notice may still
+// be under way and would reach the next communicator with the same number.
 void free_unused() {
   std::vector<duplicate*>& duplicates = all().duplicates;
   for (std::size_t i = 0; i < duplicates.size();) {
@@ -83,20 +83,20 @@ void free_unused() {
   }
 }
 
-// MPI calls this when a host's communicator is freed, and holds locks of its own meanwhile.
+// MPI calls this when the host frees a communicator, and holds its own locks meanwhile.
 int forget_duplicate(MPI_Comm, int, void* value, void*) {
   static_cast<duplicate*>(value)->orphan = true;
   return MPI_SUCCESS;
 }
 
-// MPI calls this for an attribute of MPI_COMM_SELF, which MPI_Finalize frees first.
+// MPI calls this for an attribute of MPI_COMM_SELF, which MPI_Finalize frees before anything else.
 int end_all(MPI_Comm, int, void*, void*) {
   all().over = true;
   return MPI_SUCCESS;
 }
 
-// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process exits without
-// it.
+// A rank that is gone can block MPI_Finalize for ever, so after three seconds the process exits
+// without it.
 void* end_anyway(void* status) {
   sleep(3);
   _exit(*static_cast<int*>(status));
@@ -111,8 +111,8 @@ void finalize(int status, void*) {
   MPI_Finalize();
 }
 
-// MPI_Init waits for every process of the job and cannot be canceled, so that it has a thread of
-// its own.
+// MPI_Init waits for every process of the job and cannot be canceled, so it runs on a thread of its
+// own.
 void* initialize(void*) {
   world& of = all();
   of.code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &of.level);
@@ -120,7 +120,7 @@ void* initialize(void*) {
   return nullptr;
 }
 
-// Whether MPI is initialized, or `*done` stays 0.
+// Whether MPI is initialized. While it is not, `*done` stays 0.
 bool await_initialized(int* done, char* why) {
   world& of = all();
   int begun = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int notice_tag = 0, first_tag = 1, tags_of_group = 4;
 
-// Numbers from here on are for parts of groups: half of the tags.
+// Numbers of subgroups begin here, in the upper half of the tags.
 std::uint64_t first_part(int most_tag) noexcept {
   return static_cast<std::uint64_t>(most_tag / tags_of_group / 2);
 }
@@ -41,10 +41,10 @@ mpi_progress::mpi_progress(loaded_plugin plugin, mpi_duplicate* duplicate)
       duplicate_(duplicate),
       next_part_(first_part(duplicate->most_tag)) {}
 
-// Runs when nobody uses the duplicate any more.
+// Runs once nothing uses the duplicate any more.
 mpi_progress::~mpi_progress() {
   if (!mpi().cancel(&receiving_))
-    static_cast<void>(incoming_.release());  // MPI may use it for ever
+    static_cast<void>(incoming_.release());  // MPI may use the memory for ever
   free_completed();
   for (orphan& one : orphans_) static_cast<void>(new (std::nothrow) orphan(std::move(one)));
 }
@@ -136,7 +136,7 @@ int mpi_progress::tag(std::uint64_t group, int kind) noexcept {
 
 void mpi_progress::poll() noexcept {
   const std::unique_lock<std::mutex> lock(lock_, std::try_to_lock);
-  if (!lock.owns_lock()) return;  // another thread reads them
+  if (!lock.owns_lock()) return;  // another thread is reading the notices
   int done = 1;
   char why[128];
   while (receiving_.word != 0 && mpi().test(&receiving_, &done, why) && done != 0) {
@@ -176,7 +176,7 @@ void mpi_progress::notify(const notice& one, const std::vector<int>& ranks) noex
         mpi().send(duplicate_, kept.get(), sizeof *kept, ranks[i], notice_tag, &sent.requests[i],
                    why);
     adopt(std::move(sent));
-  } catch (const std::bad_alloc&) {  // their waits end with their timeout
+  } catch (const std::bad_alloc&) {  // the other ranks' waits end with their timeout
   }
 }
 
@@ -185,7 +185,8 @@ void mpi_progress::adopt(orphan all) noexcept {
   try {
     orphans_.push_back(std::move(all));
   } catch (const std::bad_alloc&) {
-    static_cast<void>(new (std::nothrow) orphan(std::move(all)));  // MPI may use it for ever
+    // MPI may use the memory for ever.
+    static_cast<void>(new (std::nothrow) orphan(std::move(all)));
   }
   free_completed();
 }

@@ -1,12 +1,11 @@
-// The progress engine of one communicator of MPI, which all its groups share: it receives the
-// notices by which ranks announce faults and departures, and keeps requests that outlive their
-// group.
+// The progress engine of one MPI communicator, which all its groups share. It receives the notices
+// by which ranks announce faults and departures, and keeps requests that outlive their group.
 //
-// There is one for each communicator that a host has named. It is made with the first group and
-// kept until MPI or the communicator ends. Groups are numbered in the order in which they are made,
+// Each communicator that a host passes has one engine. It is made with the first group and kept
+// until MPI or the communicator ends. Groups are numbered in the order in which they are made,
 // which is the same on all ranks, and each group's messages have tags of their own. One receive for
-// notices is always posted: a thread that waits in any group reads the notices that arrive, and
-// hands each to its group or keeps it for a group that is not made yet. Thread-safe.
+// notices is always posted. A thread that waits in any group reads the notices that arrive, and
+// passes each to its group or keeps it for a group that is not made yet. Thread-safe.
 #pragma once
 
 #include <map>
@@ -24,8 +23,8 @@ namespace velo::comm {
 struct notice {
   enum class what : std::int32_t {
     left,
-    ended,   // the group, for `why`
-    waits,   // for half of its timeout, for why.culprits
+    ended,   // the group has ended because of `why`
+    waits,   // has waited for half of its timeout for why.culprits
     resumed  // the wait is over
   };
   std::uint64_t group = 0;
@@ -42,8 +41,8 @@ class notice_reader {
 
 class mpi_progress {
  public:
-  // Waits for other ranks only while MPI is initialized and the communicator duplicated. Throws
-  // PEER if some did not come, UNSUPPORTED, IO, and as load_mpi does.
+  // Waits for other ranks only to initialize MPI and to duplicate the communicator. Throws PEER if
+  // some do not take part, UNSUPPORTED, IO, and as load_mpi does.
   static std::shared_ptr<mpi_progress> open(const std::string& folders, std::int64_t communicator,
                                             std::int64_t timeout_ns);
   ~mpi_progress();
@@ -55,10 +54,10 @@ class mpi_progress {
   const mpi_plugin& mpi() const noexcept { return *plugin_.table; }
   mpi_duplicate* duplicate() const noexcept { return duplicate_; }
 
-  // Numbers a group that is being made, and reads the notices that came for it early. Throws
-  // UNSUPPORTED when no number is left.
+  // Returns the number of a new group, and reads the notices that arrived early for it. Throws
+  // UNSUPPORTED if no number is left.
   std::uint64_t add(notice_reader& reader);
-  // For a part of a group, whose ranks alone agree on a number: the largest next_part of them all.
+  // For a subgroup, whose ranks alone agree on a number: the largest next_part() among them.
   std::uint64_t next_part() const;
   void add_part(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;
@@ -67,14 +66,14 @@ class mpi_progress {
   void poll() noexcept;  // reads the notices that have arrived
   void notify(const notice& one, const std::vector<int>& ranks) noexcept;
 
-  // Requests without an owner, and the memory that MPI may still read or write for them.
+  // Requests whose group is gone, and the memory that MPI may still read or write for them.
   struct orphan {
     std::vector<mpi_request> requests;
     std::shared_ptr<void> memory;
   };
   void adopt(orphan all) noexcept;
 
-  // Descriptors of the ranks' processes on this host, for all groups; -1: on another host.
+  // Stores the pidfds of the ranks on this host, for all groups; -1: a rank on another host.
   void watch(const std::vector<int>& processes);
   bool find_gone(rank_set& gone) const noexcept;
 

@@ -1,7 +1,7 @@
 // Rounds that combine elements over MPI.
 //
-// Each rank gathers what belongs to an element from all ranks, and combines it in the order of the
-// group (host_order.hpp): MPI's own reductions promise no order.
+// Each rank gathers from all ranks the operands of its elements and combines them in the order of
+// the group (host_order.hpp). MPI's own reductions promise no order.
 #include <algorithm>
 
 #include "comm/pattern/slices.hpp"
@@ -21,8 +21,8 @@ struct operands {
   std::int64_t in_size, out_size;
 };
 
-// all_reduce and reduce of more than fits an opening: each rank combines its share of each chunk,
-// and sends the result to the ranks that get it, two steps later.
+// all_reduce and reduce of data that does not fit in an opening: each rank combines its share of
+// each chunk, and sends the result two steps later to the ranks that get it.
 class chunked_reduction {
  public:
   explicit chunked_reduction(mpi_round& r)
@@ -47,7 +47,7 @@ class chunked_reduction {
   bool gets(int rank) const {
     return traits_.root != root_role::takes || rank == r_.what.terms.root;
   }
-  // Elements of a rank's share of a chunk.
+  // The elements of rank `of`'s share of chunk `number`.
   block own(int of, std::int64_t number) const {
     if (number < 0 || number >= chunks_) return {};
     const std::int64_t first = number * share_ * r_.size,
@@ -93,8 +93,8 @@ class chunked_reduction {
   const operands t_;
   const std::int64_t count_;
   const collective_traits& traits_;
-  const std::int64_t share_, chunks_;  // elements; their number
-  char* results_[2] = {};              // of a rank that does not get them, in turn
+  const std::int64_t share_, chunks_;  // elements of a share; number of chunks
+  char* results_[2] = {};              // used in turn by a rank that does not get the result
 };
 
 }  // namespace
@@ -120,7 +120,8 @@ void mpi_round::reduce_large() {
   chunked_reduction(*this).run();
 }
 
-// Each rank sends every other one that one's block, and combines what it gets of its own.
+// Each rank sends every other rank that rank's block, and combines the blocks it receives for
+// itself.
 void mpi_round::reduce_blocks() {
   const operands t(what);
   const comm::pattern pattern = what.pattern(rank, size);

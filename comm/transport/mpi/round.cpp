@@ -1,4 +1,4 @@
-// Openings, and whether ranks agree.
+// Exchanging openings, and checking that ranks agree.
 #include "comm/transport/mpi/round.hpp"
 
 #include <algorithm>
@@ -53,7 +53,7 @@ mpi_round::mpi_round(mpi_round& outer, const operation& what, const std::vector<
       doing_(outer.doing_),
       sources_(members.size()) {}
 
-// Requests that are still under way belong to an operation that failed.
+// Requests still under way belong to an operation that failed.
 mpi_round::~mpi_round() {
   link_.abandon(openings_);
   link_.abandon(under_way_[0]);

@@ -1,10 +1,10 @@
 // A round over MPI (comm/transport/round.hpp).
 //
-// It begins with an opening from each rank to each: its terms, a number for the reader, and a small
-// payload for it. When all openings are there and their terms agree, larger data goes through slots
-// in steps; the messages of one step are under way while the data of the step before is worked on.
-// Both sides know how many bytes a step carries between them, and no message is sent for none.
-// Cost: a message in each direction, and the time of the data.
+// It begins with an opening from each rank to every other: its terms, a number for the receiver,
+// and a small payload. When all openings have arrived and their terms agree, larger data goes
+// through slots in steps; the messages of one step are under way while the data of the previous
+// step is processed. Both sides know how many bytes a step carries between them, and send no empty
+// message. Cost: a message in each direction, and the time of the data.
 #pragma once
 
 #include "comm/transport/mpi/host_order.hpp"
@@ -21,8 +21,8 @@ class mpi_round {
 
   mpi_round(mpi_link& by, const host_order& order, const operation& what, core::execution& state,
             std::uint64_t sequence);
-  // A round inside another whose openings are exchanged: between some of its ranks, in the order of
-  // `members`.
+  // A round inside another round whose openings have been exchanged: between some of its ranks, in
+  // the order of `members`.
   mpi_round(mpi_round& outer, const operation& what, const std::vector<int>& members);
   ~mpi_round();
   mpi_round(const mpi_round&) = delete;
@@ -36,7 +36,7 @@ class mpi_round {
   void move_blocks();
   void reduce_whole();
   void reduce_blocks();
-  // The same of data that fits no opening, after exchange_openings.
+  // The same for data that fits in no opening, after exchange_openings().
   void move_large();
   void spread_large();  // all of the root's tensor, to every rank
   void reduce_large();
@@ -47,8 +47,9 @@ class mpi_round {
   std::int64_t announced_by(int peer) const noexcept;
   const char* payload(int of) const noexcept;
 
-  // For the write of a step: to() is the slot for a rank, give() sends `bytes` that were staged
-  // there or in another rank's slot, expect() receives as many. For its read: from() is what came.
+  // During the write of a step: to() is the slot for a rank, give() sends `bytes` that were staged
+  // there or in another rank's slot, and expect() receives that many. During the read: from() is
+  // the data that arrived.
   char* to(int peer) const noexcept { return link_.slot_to(rank_of(peer), turn_); }
   void give(int peer, const char* staged, std::int64_t bytes);
   void expect(int peer, std::int64_t bytes);
@@ -70,10 +71,10 @@ class mpi_round {
   }
 
   const void** sources() noexcept { return sources_.data(); }
-  // Combines sources(), one of each rank, in the order of the group (host_order.hpp). Throws PEER
-  // when the caller's function has ended the group.
+  // Combines sources(), one from each rank, in the order of the group (host_order.hpp). Throws PEER
+  // if the caller's function has ended the group.
   void combine(void* out, std::int64_t n);
-  // Ends the group: a rank announced another number of elements than this one expects.
+  // Ends the group because a rank announced another number of elements than this rank expects.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
  private:
@@ -85,7 +86,7 @@ class mpi_round {
   [[noreturn]] void end(const fault& why);
 
   mpi_link& link_;
-  const host_order* const order_;  // nullptr: that of the ranks
+  const host_order* const order_;  // nullptr: the ranks' order
   const bool inner_ = false;
   const std::vector<int> members_;
   fault doing_;

@@ -20,7 +20,7 @@ void self_transport::run(const operation& what, core::execution& state) {
   done_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The group itself moves messages of a rank to itself: none is left.
+// The group itself moves a rank's messages to itself, so none is left here.
 void self_transport::run_messages(const message_batch&, core::execution&) {
   fault known;
   if (failed(known)) known.raise();

@@ -1,4 +1,4 @@
-// The system calls, which are repeated when a signal interrupts them.
+// The system calls of packet.hpp, repeated when a signal interrupts them.
 #include "comm/transport/shm/packet.hpp"
 
 #include <fcntl.h>
@@ -97,7 +97,7 @@ int await_readable(pollfd* lines, std::size_t count, const deadline& until) {
   try {
     until.check();
   } catch (...) {
-    // A peer may have sent something and gone: the failure counts only if nothing can be read.
+    // A peer may have sent something and gone, so the failure counts only if nothing can be read.
     const int late = poll(lines, count, 0);
     if (late > 0) return late;
     throw;

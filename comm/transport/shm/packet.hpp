@@ -28,8 +28,8 @@ class descriptor {
   int number_;
 };
 
-// The time at which a wait ends. check: called periodically until then; throws when there is
-// nothing left to wait for.
+// The time at which a wait ends. check: called periodically during the wait; throws to end it
+// early.
 class deadline {
  public:
   static deadline after(std::int64_t ns, std::function<void()> check = nullptr);
@@ -48,7 +48,7 @@ class deadline {
 inline constexpr std::size_t most_descriptors = 128;  // in one packet
 
 descriptor listen_at(const std::string& path) noexcept;  // empty: errno says why
-// Waits for readable sockets, at most for the poll interval; returns how many there are.
+// Waits for readable sockets, at most for the poll interval; returns their number.
 int await_readable(pollfd* lines, std::size_t count, const deadline& until);
 descriptor accept_now(int listening) noexcept;  // empty: errno says why
 // The file of a connected socket.
@@ -66,9 +66,9 @@ bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;
-// Receives a packet of at least `least` bytes (0: of `size`), and the first `size` bytes of a
-// longer one. False: the peer is gone, sent less, or the deadline came first. lost: whether the
-// process had no room for some passed descriptors.
+// Receives a packet. Accepts `least` bytes or more (0: `size`), and drops bytes beyond `size`.
+// Returns false if the peer is gone or sent less, or if the deadline came first. lost: whether some
+// passed descriptors did not fit in this process.
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& passed,
              const deadline& until, std::size_t least = 0, bool* lost = nullptr);
 

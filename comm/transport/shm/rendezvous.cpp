@@ -32,8 +32,8 @@ namespace {
 constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
 constexpr char release[] = VELO_RELEASE;
 
-// The extra time after its own deadline for which a rank that has reached rank 0 waits to hear
-// which ranks are missing: both began to wait at about the same time.
+// A rank that has reached rank 0 waits this much beyond its own deadline to hear which ranks are
+// missing, since both began to wait at about the same time.
 constexpr std::int64_t answer_margin_ns = 100000000;
 
 constexpr std::uint64_t layout =
@@ -49,8 +49,8 @@ constexpr std::uint64_t layout =
   throw f;
 }
 
-// Terminates a text that another process sent, and replaces control characters, which a terminal
-// would obey: those of ASCII, and U+0080 to U+009F.
+// Terminates a text that another process sent. Replaces the control characters of ASCII and U+0080
+// to U+009F, which a terminal would obey.
 template <std::size_t size>
 void make_printable(char (&text)[size]) {
   text[size - 1] = 0;
@@ -122,7 +122,7 @@ class server {
       wait_all();
       return finish();
     } catch (const missing_ranks& gave_up) {
-      welcome answer{};  // no refusal: rank 0 may call again before the deadline of the others
+      welcome answer{};  // not a refusal: rank 0 may call again before the deadline of the others
       answer.missing = gave_up.ranks;
       for (const joined_rank& one : joined_)
         if (one.line) send_packet(one.line.get(), &answer, sizeof answer, nullptr, 0);
@@ -153,7 +153,8 @@ class server {
     bool has_gone() const { return line && is_closed(line.get()); }
   };
 
-  // A connection without a greeting so far. A rank that was stopped for too long connects again.
+  // A connection that has not sent a greeting yet. A rank that was stopped for too long connects
+  // again.
   struct pending_connection {
     descriptor line;
     std::int64_t until_ns;
@@ -177,7 +178,7 @@ class server {
     pending_.clear();
   }
 
-  // The oldest silent connection is dropped when descriptors run out.
+  // If descriptors run out, the oldest silent connection is dropped.
   void accept_next() {
     descriptor accepted = accept_now(socket_->listening());
     const bool full = !accepted && (errno == EMFILE || errno == ENFILE);
@@ -195,8 +196,8 @@ class server {
     return line;
   }
 
-  // Ranks that have not joined, or have given up since. A process that ended counts as joined: its
-  // peers notice that sooner in the group.
+  // Ranks that have not joined, or that gave up afterwards. A process that ended counts as joined,
+  // since its peers find that out sooner in the group.
   rank_set find_missing() const {
     rank_set missing;
     for (int rank = 0; rank < at_.size; ++rank) {
@@ -206,8 +207,8 @@ class server {
     return missing;
   }
 
-  // A process without a rank's greeting is disconnected; a rank of this group with other terms ends
-  // the rendezvous for all. No number is passed on before it is known to be a rank.
+  // Disconnects a process that does not greet as a rank. A rank of this group with different terms
+  // ends the rendezvous for all. A number is used as a rank only after a check.
   void admit(descriptor line) {
     hello theirs{};
     std::vector<descriptor> passed;
@@ -259,8 +260,8 @@ class server {
     fail_peer(rank, expected, got);
   }
 
-  // All ranks have joined: later callers by this name are at another rendezvous. The others notice
-  // in the group if a rank is gone again.
+  // All ranks have joined, so later callers with this name belong to another rendezvous. If a rank
+  // is gone again, its peers notice in the group.
   rendezvous_result finish() {
     socket_.reset();
     rendezvous_result all;
@@ -293,8 +294,8 @@ class server {
 
   bool has_files() const { return at_.files != nullptr && !at_.files->empty(); }
 
-  // Sends a rank the files of each other one, then a header without files that counts the owners.
-  // The others notice in the group if the rank is gone.
+  // Sends one rank the files of every other rank, then a header without files that counts their
+  // owners. If the rank is gone, its peers notice in the group.
   void send_files(int to, int line) const {
     std::int32_t owners = 0;
     const auto send = [&](const files_header& header, const std::vector<int>& files) {
@@ -315,8 +316,8 @@ class server {
     send({-1, owners}, {});
   }
 
-  // The file's size is sealed, and its pages are allocated now: a page that could not be allocated
-  // later would kill the process that touches it.
+  // The file's size is sealed, and its pages are allocated now, since a page that cannot be
+  // allocated later would kill the process that touches it.
   descriptor make_memory() const {
     descriptor memory(memfd_create("velo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!memory) fail_io("a file in memory", errno);
@@ -340,7 +341,7 @@ class server {
   std::vector<pending_connection> pending_;  // in order of connection
 };
 
-// The side of any other rank.
+// The side of the ranks other than 0.
 class client {
  public:
   explicit client(const rendezvous_options& at)
@@ -427,9 +428,9 @@ class client {
     }
   }
 
-  // Whether the listener answers. Another process may have listened before rank 0 took the path, so
-  // that a rank without an answer gives up when another socket replaces it. A rank that rank 0 has
-  // admitted has its receipt by then: rank 0 sends it before it removes the socket.
+  // Waits for the listener's receipt. Another process may have listened before rank 0 took the
+  // path, so a rank without a receipt gives up when another socket replaces the path. Rank 0 sends
+  // every admitted rank its receipt before it removes the socket.
   bool is_answered() {
     pollfd line{line_.get(), POLLIN, 0};
     while (await_readable(&line, 1, answer_deadline_) == 0) {
@@ -477,8 +478,8 @@ class client {
 
   const rendezvous_options& at_;
   reminder reminder_;
-  // Once rank 0 is reached, only its answer counts: other ranks may already have joined the group,
-  // and left it, before rank 0's answer arrives here.
+  // Once rank 0 is reached, only its answer counts: before it arrives here, other ranks may already
+  // have joined the group and left it.
   const deadline until_, answer_deadline_;
   const descriptor process_;
   rendezvous_folders folders_;

@@ -1,15 +1,15 @@
-// A rendezvous: ranks that are processes of one host find each other by a name. Each leaves with
-// the shared memory, a pidfd of every rank's process, and the files that ranks registered.
+// A rendezvous: ranks that are processes of one host find each other by a name. Each rank leaves it
+// with the shared memory, a pidfd of every rank's process, and the files that ranks registered.
 //
-// Rank 0 listens on a socket in a folder of this user alone (rendezvous_folder.hpp). The other
-// ranks connect, say who they are and pass a pidfd. When all have joined, rank 0 makes an anonymous
-// file in memory and passes its descriptor to all. The socket is removed before any rank leaves;
-// the next rank 0 removes what a killed one has left (rendezvous_socket.hpp).
+// Rank 0 listens on a socket in a folder that belongs to this user alone (rendezvous_folder.hpp).
+// The other ranks connect and send their numbers and pidfds. When all have joined, rank 0 makes an
+// anonymous file in memory and passes its descriptor to all. The socket is removed before any rank
+// leaves; the next rank 0 removes what a killed one has left (rendezvous_socket.hpp).
 //
-// Rank 0 reads greetings concurrently, each within a second, so that a silent process blocks
-// nobody. It answers each greeting at once with a receipt; a rank without one disconnects when
-// another socket replaces the path. Nobody waits beyond the deadline. A rank that does not join, or
-// gives up before all have, is named; it may call again.
+// Rank 0 reads greetings concurrently and allows each one second, so that a silent process blocks
+// nobody. It answers each greeting at once with a receipt. A rank without a receipt disconnects if
+// another socket replaces the path. Nobody waits beyond the deadline. The failure names the ranks
+// that did not join or that gave up before all had; these may call again.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct rendezvous_options {
   std::function<void()> check = {};  // as deadline's
   std::shared_ptr<const registered_files> files = {};
   // Called while ranks are missing, 5 s after the wait began and every 30 s from then on. A rank
-  // that rank 0 has answered stops calling it: rank 0 then reports the others.
+  // stops calling it once rank 0 has answered, since rank 0 then reports the missing ranks.
   std::function<void(const rank_set& missing, std::int64_t waited_ns)> remind = {};
 };
 

@@ -17,7 +17,8 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::size_t longest = 35;  // with the longest name it fits a socket address
+// With the longest group name the path then still fits in a socket address.
+constexpr std::size_t longest = 35;
 constexpr char shared_folder[] = "/tmp";
 constexpr std::int64_t scan_rarity = 20;  // scans of /tmp take a twentieth of the time
 
@@ -46,7 +47,7 @@ std::string own_name() {
   return "velo-" + std::to_string(geteuid());
 }
 
-// The folders that the system makes for a user's sockets.
+// The runtime folders that the system creates for each user.
 std::vector<std::string> runtime_folders() {
   std::vector<std::string> all;
   const char* given = secure_getenv("XDG_RUNTIME_DIR");
@@ -61,7 +62,7 @@ std::vector<std::string> runtime_folders() {
   return all;
 }
 
-// Folders in /tmp whose names begin with the usual one.
+// Folders in /tmp whose names begin with the usual folder's name.
 std::vector<std::string> other_folders() {
   std::vector<std::string> all;
   const std::string begin = own_name() + "-";

@@ -1,4 +1,4 @@
-// The lock of the name, then the socket.
+// Locking the name, then listening.
 #include "comm/transport/shm/rendezvous_socket.hpp"
 
 #include <dirent.h>
@@ -20,8 +20,8 @@
 namespace velo::comm {
 namespace {
 
-// Removes the locks of this folder that no process holds, with their sockets. Killed rank 0s left
-// them, and their names may never be used again.
+// Removes the locks of this folder that no process holds, with their sockets. Ranks 0 that were
+// killed left them, and their names may never be used again.
 void remove_abandoned(const std::string& folder) {
   const std::unique_ptr<DIR, int (*)(DIR*)> all(opendir(folder.c_str()), &closedir);
   if (all == nullptr) return;
@@ -48,9 +48,9 @@ void fail_io(const char* expected, int error) {
              std::strerror(error));
 }
 
-// A lock on a file that another process has removed since is void. After a failed call the file is
-// removed if this object locked or made it; another rank 0 may hold any other file.
-// remove_abandoned holds a lock for a moment, so that the lock is tried for 20 ms.
+// A lock does not count if another process has removed its file meanwhile. After a failure the file
+// is removed only if this object locked or made it, since another rank 0 may hold it. The lock is
+// tried for 20 ms, since remove_abandoned() holds locks briefly.
 rendezvous_socket::name_lock::name_lock(const std::string& folder, const std::string& name)
     : file_(folder + "/" + name + ".lock") {
   for (int tries = 0; !lock_; ++tries) {

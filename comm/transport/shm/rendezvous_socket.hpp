@@ -1,7 +1,7 @@
 // The socket at which rank 0 listens for the ranks of a group. It has the group's name and lies in
 // the rendezvous folder.
 //
-// A locked file beside the socket claims the name. The next rank 0 of any group removes the files
+// A locked file beside the socket reserves the name. The next rank 0 of any group removes the files
 // of killed ones, which it recognizes by their free locks. Both files are removed with this object.
 // Not hot.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace velo::comm {
 
-// Throws IO for a system call that failed at a rendezvous.
+// Throws IO for a system call of the rendezvous that failed.
 [[noreturn]] void fail_io(const char* expected, int error);
 
 class rendezvous_socket {

@@ -46,7 +46,7 @@ class process_watch final : public liveness_watch {
   const int rank_;
 };
 
-// The ranks of a subgroup rendezvous at a name that follows from the group and the ranks.
+// The ranks of a subgroup meet at a rendezvous whose name is derived from the group and the ranks.
 class named_subgroups final : public subgroup_rendezvous {
  public:
   named_subgroups(std::uint64_t identity, std::shared_ptr<const registered_files> files)
@@ -65,7 +65,7 @@ class named_subgroups final : public subgroup_rendezvous {
 
  private:
   const std::uint64_t identity_;
-  const std::shared_ptr<const registered_files> files_;  // registered with subgroups, too
+  const std::shared_ptr<const registered_files> files_;  // registered also with subgroups
 };
 
 std::unique_ptr<transport> join_group(const rendezvous_options& at, progress_hook* progress) {
@@ -77,7 +77,7 @@ std::unique_ptr<transport> join_group(const rendezvous_options& at, progress_hoo
   std::shared_ptr<void> kept(memory, [bytes](void* p) { munmap(p, bytes); });
   madvise(memory, bytes, MADV_DONTFORK);  // a forked child is no rank
 #ifdef MADV_POPULATE_WRITE
-  // Page faults on a first write would look like ranks that share no cache (peer_writer.hpp).
+  // A page fault on a first write would look like a rank that shares no cache (peer_writer.hpp).
   const std::size_t needed = shared_area::needed_for(at.size, slot);
   if (needed <= most_populated) madvise(memory, needed, MADV_POPULATE_WRITE);
 #endif

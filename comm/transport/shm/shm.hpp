@@ -1,5 +1,4 @@
-// The transport of ranks that are processes of one host. Their shared memory comes from a
-// rendezvous.
+// The transport of ranks that are processes of one host. A rendezvous provides their shared memory.
 #pragma once
 
 #include <memory>
