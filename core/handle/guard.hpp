@@ -1,9 +1,9 @@
-// The C boundary: no exception leaves. Every exported function runs its body inside guard(), which
-// turns whatever is thrown (a failure, bad_alloc, any std::exception, an int from a host callback)
+// The C boundary, which no exception crosses. Every exported function runs its body inside guard(),
+// which turns any exception (a failure, bad_alloc, any std::exception, an int from a host callback)
 // into a status and the thread's error record.
 //
-// A success leaves the record alone. What an entry is given is in use until its guard ends
-// (inside.hpp). Cost on success: that of `uncancelled` and of a scope.
+// A success leaves the record alone. The objects that an entry is given count as in use until its
+// guard ends (inside.hpp). Cost on success: an `uncancelled` and a scope.
 #pragma once
 
 #include <type_traits>
@@ -15,14 +15,14 @@
 
 namespace velo::core {
 
-// Records the exception in flight under a function's name and returns its code.
+// Records the exception in flight under the function's name and returns its code.
 inline velo_status record_current(const char* function) noexcept {
   const failure what = current_failure();
   write_record(function, what);
   return what.code;
 }
 
-// of_operator: see host_call.hpp for what it leaves out.
+// of_operator: without an `uncancelled` and a scope, for the reason in host_call.hpp.
 struct of_operator {};
 template <class F>
 velo_status guard(const char* function, F&& body, of_operator) noexcept {

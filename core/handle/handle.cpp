@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::uint32_t magic = 0x76656c6f;  // "velo"
 constexpr std::size_t slots_per_slab = 16;
-const char this_library = 0;  // its address tells this copy of velo from others
+const char this_library = 0;  // its address identifies this copy of velo
 constexpr std::uint32_t live = 1, claimed = 2;
 
-// Whether the slot was in use, unclaimed, with the tag it was seen with; claimed from here on.
+// Claims the slot if it is live, unclaimed and still has the tag `seen`. Returns whether it did.
 bool claim_live(slot_header& slot, std::uint32_t seen) noexcept {
   return (seen & (live | claimed)) == live &&
          slot.tag.compare_exchange_strong(seen, seen | claimed, std::memory_order_acq_rel);
@@ -25,8 +25,8 @@ bool claim_live(slot_header& slot, std::uint32_t seen) noexcept {
 
 }  // namespace
 
-// The first 64 bytes of a slab; slots follow. Every kind can reach its slabs, so a leak checker
-// sees them held.
+// The first 64 bytes of a slab; the slots follow. Slabs are linked from their kind, so that a leak
+// checker finds them reachable.
 struct alignas(64) slab {
   slab* before;
 };
@@ -59,8 +59,8 @@ void handle_kind::add_slab(std::size_t object_bytes) {
   }
 }
 
-// A child whose fork found the lock held gives up the parent's free slots, since their list may be
-// half changed.
+// If the lock was held at the fork, the child drops the parent's free slots, since their list may
+// be half changed.
 void handle_kind::set_up_after(const process_guard& lock) noexcept {
   if (lock.taken_over()) free_first_ = free_last_ = nullptr;
 }
@@ -98,7 +98,7 @@ void handle_owner::remove(slot_header* slot) noexcept {
   slot->before.store(const_cast<void*>(handle_), std::memory_order_relaxed);
 }
 
-// An object that another thread is destroying leaves the list when that thread reaches it.
+// If another thread is destroying an object, that thread removes it from the list.
 void handle_owner::destroy_owned() noexcept {
   for (slot_header*& first : first_) {
     while (true) {
@@ -135,7 +135,7 @@ void unclaim_slot(slot_header* slot) noexcept {
   slot->tag.fetch_and(~claimed, std::memory_order_release);
 }
 
-// The slot is claimed: live and claimed go, the generation goes up by one.
+// The caller has claimed the slot. This clears live and claimed and increments the generation.
 void retire_slot(slot_header* slot) noexcept {
   if (slot->owner != nullptr) slot->owner->remove(slot);
   slot->tag.fetch_add(4 - live - claimed, std::memory_order_acq_rel);

@@ -1,17 +1,17 @@
-// Handles: the meaning of a velo_stream, velo_context .. pointer, and how a wrong one is detected.
+// Handles: what a velo_stream or velo_context pointer means, and how an invalid one is detected.
 //
 // An object lives in a slot of a slab of its kind. A slot is 64-byte aligned and begins with a
-// header: magic, the copy of velo it belongs to (a process may hold several, of several releases),
-// kind, and a tag that counts lives (generation) and says whether the slot is in use. The handle is
-// the slot's address, of 47 bits as all addresses of a Linux process, with the 16-bit generation
-// above them: a positive number that cannot be dereferenced. A destroyed handle is refused for
-// ever, because its slot has another generation; a slot that has used up its generations is
-// retired.
+// header: a magic number, the copy of velo that it belongs to (a process may hold several, of
+// several releases), the kind, and a tag with a generation and whether the slot is in use. The
+// handle is the slot's address, of 47 bits as all addresses of a Linux process, with the 16-bit
+// generation above them: a positive number that cannot be dereferenced. The handle of a destroyed
+// object is refused for ever, because its slot has another generation; a slot that has used up its
+// generations is retired.
 //
-// Slabs are the one piece of process-wide mutable state in velo: constant-initialized, grown on
-// demand, never freed, because a stale handle must stay readable to be refused. A slab takes 64
-// bytes, and each slot 64 bytes and the object. Resolving costs four loads from two cache lines and
-// no call; making and destroying take the lock of the kind and that of the owner.
+// Slabs are the only process-wide mutable state in velo. They are constant-initialized, grown on
+// demand and never freed, because a stale handle must stay readable to be refused. A slab takes 64
+// bytes, and each slot 64 bytes and the object. Resolving a handle costs four loads from two cache
+// lines and no call; making and destroying take the locks of the kind and of the owner.
 #pragma once
 
 #include <atomic>
@@ -29,12 +29,12 @@ namespace velo::core {
 struct slot_header;
 struct slab;
 
-// One kind of handle, a single object: its name in messages, its turn when a context destroys its
-// objects, and its slabs.
+// One kind of handle, a single object. It holds the kind's name in messages, its place in the
+// destruction order of a context, and its slabs.
 class handle_kind {
  public:
-  // article: "a stream". order: 1 to last_order, the place in the destruction of an owner; 0:
-  // objects of this kind have no owner.
+  // article: "a stream". order: the place in an owner's destruction order, 1 to last_order; 0 for
+  // objects without an owner.
   constexpr handle_kind(const char* article, int order) noexcept
       : article_(article), order_(order) {}
   handle_kind(const handle_kind&) = delete;
@@ -46,8 +46,9 @@ class handle_kind {
   text destroyed() const;  // "a destroyed stream"
   int order() const noexcept { return order_; }
 
-  slot_header* take_slot(std::size_t object_bytes);  // throws bad_alloc; the same bytes each time
-  void give_slot(slot_header* slot) noexcept;        // the object is gone; the slot may be reused
+  // Throws bad_alloc. Every call has the same object_bytes.
+  slot_header* take_slot(std::size_t object_bytes);
+  void give_slot(slot_header* slot) noexcept;  // after the object's destruction
 
  private:
   void add_slab(std::size_t object_bytes);
@@ -77,7 +78,7 @@ class handle_owner {
   void add(slot_header* slot) noexcept;
   void remove(slot_header* slot) noexcept;
 
-  // The handle of the owner itself; nullptr: none. Messages name it for a destroyed handle.
+  // The handle of the owner itself, which messages about a destroyed handle name; nullptr: none.
   const void* handle() const noexcept { return handle_; }
 
  protected:
@@ -92,17 +93,18 @@ class handle_owner {
 struct alignas(64) slot_header {
   std::uint32_t magic;
   std::atomic<std::uint32_t> tag;  // generation << 2 | claimed << 1 | live
-  const void* library;  // magic and this keep their places: another release reads no further
+  const void* library;             // other releases read magic and this, so both keep their offsets
   handle_kind* kind;
-  std::atomic<std::uint32_t> epoch;  // of the process it was made in: another one after fork
+  std::atomic<std::uint32_t> epoch;  // of the process that made the object; differs after fork
   handle_owner* owner;               // nullptr: none
-  slot_header* next;                 // among the free slots, or among its owner's of this kind
-  std::atomic<void*> before;         // among its owner's; when not in use, the owner's handle
+  slot_header* next;          // in the list of free slots, or of the owner's objects of this kind
+  std::atomic<void*> before;  // in the owner's list; the owner's handle once the slot is not in use
   void (*destroy)(slot_header*) noexcept;
 };
 static_assert(sizeof(slot_header) == 64);
 
-// The two parts of a handle. The address part is what every copy of velo in the process agrees on.
+// The address part and the generation of a handle. All copies of velo in a process agree on the
+// address part.
 inline constexpr int address_bits = 47;
 inline constexpr std::uint32_t last_generation = 0xffff;
 inline slot_header* slot_named(const void* handle) noexcept {
@@ -113,19 +115,19 @@ inline std::uint32_t generation_named(const void* handle) noexcept {
   return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle) >> address_bits);
 }
 
-// The untyped half, handle.cpp.
+// The untyped functions, in handle.cpp.
 void publish_slot(slot_header* slot, handle_owner* owner, void (*destroy)(slot_header*) noexcept);
-void retire_slot(slot_header* slot) noexcept;  // handles to it are refused from here on
+void retire_slot(slot_header* slot) noexcept;  // from here on handles to the slot are refused
 slot_header* claim_slot(const void* handle, const handle_kind& wanted, const char* argument);
 void unclaim_slot(slot_header* slot) noexcept;
-// For a handle that was given to a wrong call or just after its object went: the owner's handle,
-// which need not be live. nullptr: unknown, or the slot has a new tenant.
+// The owner's handle, for a handle that was passed to a wrong call or whose object was just
+// destroyed. The owner need not be live. nullptr: unknown, or another object has the slot.
 const void* owner_of_misused(const void* handle) noexcept;
 [[noreturn]] void refuse_handle(const void* handle, const handle_kind& wanted,
                                 const char* argument);  // throws NULL, HANDLE, STATE
 
-// The slot a handle names, or nullptr when it is not a live handle of that kind made in this
-// process. A kind's address is that of this copy of velo: a slot of another copy never has it.
+// The slot of a handle, or nullptr unless it is a live handle of that kind made in this process.
+// The address of a kind is unique to this copy of velo, so slots of another copy never match.
 inline slot_header* live_slot(const void* handle, const handle_kind& wanted) noexcept {
   if (handle == nullptr) return nullptr;
   slot_header* slot = slot_named(handle);
@@ -142,8 +144,8 @@ inline slot_header* find_slot(const void* handle, const handle_kind& wanted, con
   return found;
 }
 
-// The kind of handle that an object of type T has: specialize with `using handle` and `static
-// constexpr handle_kind& kind`.
+// The kind of the handles of T. Specializations have `using handle` and `static constexpr
+// handle_kind& kind`.
 template <class T>
 struct handle_traits;
 
@@ -164,7 +166,7 @@ T& resolve(typename handle_traits<T>::handle handle, const char* argument) {
   return *object_in<T>(find_slot(handle, handle_traits<T>::kind, argument));
 }
 
-// The object behind a handle that was checked and cannot have been destroyed since.
+// The object behind a handle that was checked and whose object cannot have been destroyed since.
 template <class T>
 T& object_of(typename handle_traits<T>::handle handle) {
   return *object_in<T>(slot_named(handle));
@@ -184,7 +186,8 @@ void destroy_object(slot_header* slot) noexcept {
   slot->kind->give_slot(slot);
 }
 
-// Makes an object in a slot. owner: destroys it at the latest when it goes itself; may be nullptr.
+// Makes an object in a slot. owner: destroys the object at the latest in its own destruction; may
+// be nullptr.
 template <class T, class... Args>
 T& make_object(handle_owner* owner, Args&&... args) {
   static_assert(alignof(T) <= 64);
@@ -201,8 +204,8 @@ T& make_object(handle_owner* owner, Args&&... args) {
   return *object;
 }
 
-// The right to destroy the object of a live handle. One thread at a time has it; the others are
-// refused as if the object were gone. Given back when not used.
+// The right to destroy the object of a live handle. Only one thread at a time has it; other threads
+// are refused as if the object were destroyed. The right is given back if it was not used.
 template <class T>
 class claim {
  public:

@@ -1,8 +1,8 @@
-// The kinds of handles of all modules, as the spec declares them: one object of `handle_kind` each,
-// `kinds::stream` for velo_stream.
+// The kinds of handles of all modules, as the spec declares them: one `handle_kind` object each,
+// such as `kinds::stream` for velo_stream.
 //
-// The names come from abi/spec alone, so a module gets a kind by declaring it there. What a layer
-// does with its kind is its own: it specializes handle_traits for the type of its objects.
+// The names come only from abi/spec, so a module gets a kind by declaring it there. The layer that
+// owns a kind specializes handle_traits for the type of its objects.
 #pragma once
 
 #include "core/handle/handle.hpp"

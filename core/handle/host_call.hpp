@@ -1,10 +1,11 @@
-// Calls into the host's functions - its allocator, its parallel_for, its log sink - and what must
-// not come out of them: an exception, or the end of the thread.
+// Calls of the host's functions (its allocator, its parallel_for, its log sink). Neither an
+// exception nor a cancellation of the thread may come out of them.
 //
-// velo's frames cannot be unwound by a cancelled thread: no entry is a cancellation point. Entries
-// hold an `uncancelled`, but for those of operators and of memory, whose cost it would be a tenth
-// of or more; they meet cancellation points in the host's functions alone, which one is held
-// around. A request that comes meanwhile takes effect after the call. Cost: 3 to 10 ns.
+// velo's frames cannot be unwound by a cancelled thread, so no entry is a cancellation point.
+// Entries hold an `uncancelled`, except those of operators and of memory, for which it would cost a
+// tenth of their time or more. Such an entry meets cancellation points only in the host's
+// functions, and holds an `uncancelled` around each of those calls. A request that arrives
+// meanwhile takes effect after the call. Cost: 3 to 10 ns.
 #pragma once
 
 #include <pthread.h>
@@ -26,15 +27,15 @@ class uncancelled {
   int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-// Throws VELO_ERR_FOREIGN for the exception in flight. argument: of the record, "" for none.
+// Throws VELO_ERR_FOREIGN for the exception in flight. argument: the record's argument; "": none.
 [[noreturn]] inline void fail_foreign(const char* argument, const char* who) {
   const failure thrown = current_failure();
   fail(VELO_ERR_FOREIGN, argument, "a function that returns", text("an exception from %s", who),
        thrown.cause);
 }
 
-// function(): a call of a function of the host, `name` in a record: "allocator.allocate". Throws
-// VELO_ERR_FOREIGN.
+// Calls function(), which calls a function of the host. name: that function in a record,
+// "allocator.allocate". Throws VELO_ERR_FOREIGN.
 template <class F>
 auto call_host(const char* name, F&& function) {
   const uncancelled here;

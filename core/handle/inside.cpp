@@ -1,4 +1,4 @@
-// The notes of a thread, and the one refusal that they are for.
+// The list of objects in use by a thread, and the refusal to destroy them.
 #include "core/handle/inside.hpp"
 
 #include <algorithm>

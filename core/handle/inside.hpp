@@ -1,14 +1,14 @@
 // The objects that unfinished calls of a thread use: the thread is "inside" them.
 //
-// Such a call may run a function of the host (an allocator, a log function, a reduction ..) and
-// uses its objects again when the function returns. The function must therefore not destroy them:
+// Such a call may run a function of the host (an allocator, a log function, a reduction ..) and use
+// its objects again when that function returns. The function must therefore not destroy them:
 // capi::destroy asks is_inside() and refuses. Entries note their arguments (core::use), lanes note
-// their owner, and calls of the host's functions note the calling object. A thread that carries out
-// another thread's call takes over its notes.
+// their owner, and calls of the host's functions note the calling object. A thread that runs
+// another thread's call takes over that thread's notes.
 //
-// Invariant: a note ends with the scope in which it was made. Notes beyond the list's room are
-// counted only, and then every object counts as in use. Cost: a scope or a note, the thread's list
-// and a store.
+// Invariant: a note ends with the scope in which it was made. Notes beyond the list's capacity are
+// only counted, and then every object counts as in use. A scope or a note costs the look-up of the
+// thread's list and a store.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace velo::core {
 
 // A call's use of an object while the host's function runs.
 enum class part : std::uintptr_t {
-  given,    // the call goes on with it
-  carries,  // carries out its work, which a call that waits for its end would wait for
-  logs      // writes a log line of it
+  given,    // the call uses it again afterwards
+  carries,  // the thread runs work of the object; waiting for that work here would deadlock
+  logs      // the thread writes a log line of the object
 };
 
 class inside_scope {
@@ -35,14 +35,14 @@ class inside_scope {
   inside_scope(const inside_scope&) = delete;
   inside_scope& operator=(const inside_scope&) = delete;
 
-  // For this scope, the innermost one: without another look for the thread's list.
+  // For this scope, if it is the innermost one: needs no look-up of the thread's list.
   void add(const void* handle, part how) const noexcept { note(of_, handle, how); }
   bool has(const void* handle, part how) const noexcept;
 
-  // For the innermost scope; nothing where none is open or the handle is nullptr.
+  // For the innermost scope. Does nothing if no scope is open or the handle is nullptr.
   static void note(const void* handle, part how) noexcept { note(here, handle, how); }
 
-  // The notes of a thread, for another one that carries out its call.
+  // The notes of a thread, to be taken over by another thread that runs its call.
   static constexpr std::uint32_t most = 32;
   struct list {
     std::uint32_t open, count;
@@ -69,17 +69,17 @@ class inside_scope {
 
   static __thread list here;
 
-  list& of_;  // the thread's, found once
+  list& of_;  // the thread's list, looked up once
   const std::uint32_t before_;
 };
 
 // Whether an unfinished call of this thread uses the object or, if it is a context, an object that
 // it owns.
 bool is_inside(const void* handle) noexcept;
-// Whether one has this part in it.
+// Whether an unfinished call of this thread has a note of this part.
 bool is_inside(const void* handle, part how) noexcept;
 
-// Whether one carries out work of an object of this owner.
+// Whether this thread runs work of an object of this owner.
 bool carries_for(const void* owner) noexcept;
 
 // Throws STATE when an unfinished call of this thread uses the object of a live handle.

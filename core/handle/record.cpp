@@ -14,8 +14,8 @@ thread_local std::uint32_t written = 0;
 static_assert(std::is_trivially_destructible_v<velo_error_info>);
 static_assert(sizeof(velo_error_info) <= 2048);
 
-// Control characters become question marks: records end on terminals, and hold texts of files and
-// peers.
+// Control characters become question marks, since records are shown on terminals and contain texts
+// from files and peers.
 template <std::size_t capacity>
 void copy_line(char (&to)[capacity], const char* source) noexcept {
   copy_text(to, capacity, source);
@@ -55,7 +55,7 @@ std::size_t record_text(const velo_error_info& r, char* buffer, std::size_t capa
   }
   char rank[32] = "";
   if (r.rank >= 0) std::snprintf(rank, sizeof rank, " (rank %d)", r.rank);
-  // Each part brings the punctuation that joins it to what stands before it.
+  // Each part includes the punctuation that joins it to the previous part.
   const bool facts = r.expected[0] != 0 || r.got[0] != 0;
   const int length =
       std::snprintf(buffer, capacity, "%s%s%s%s%s%s%s%s%s%s", r.function, r.argument[0] ? ": " : "",

@@ -1,4 +1,4 @@
-// Names of codes, and the failure of a function that returned one.
+// Names of status codes, and the failure of a host function that returned one.
 #include "core/handle/status.hpp"
 
 #include "core/handle/record.hpp"

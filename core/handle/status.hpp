@@ -1,6 +1,5 @@
-// The codes of velo/status.h: what each is called and means, from the spec. And statuses that
-// functions of the host return, in the texts of records: a host reads a name, not a number. Not
-// hot.
+// The names and meanings of the codes of velo/status.h, from the spec. Also the texts of statuses
+// that host functions return: a record shows the name, not a number. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +14,16 @@ struct status_row {
   const char* meaning;
 };
 
-// nullptr: no status of velo's.
+// nullptr: not a status of velo.
 const status_row* find_status(velo_status code) noexcept;
 
-// "VELO_ERR_IO (33)"; of a number that is no status "7".
+// "VELO_ERR_IO (33)"; "7" for a number that is not a status.
 text status_text(velo_status code);
 
-// A function of the host returned `status` instead of VELO_OK: throws VELO_ERR_FOREIGN. argument:
-// the function, as a record spells it. who: what called it did, "1B2 of rank 1". before:
-// records_written() before the call: of a function that failed in a call of velo's that failure is
-// the cause.
+// Throws VELO_ERR_FOREIGN because a host function returned `status` instead of VELO_OK. argument:
+// the function, as a record spells it. who: the work that called it, "1B2 of rank 1". before:
+// records_written() before the call; if a call of velo failed inside the function, that failure
+// becomes the cause.
 [[noreturn]] void fail_returned(const char* argument, velo_status status, const char* who,
                                 std::uint32_t before);
 

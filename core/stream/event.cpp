@@ -40,8 +40,8 @@ std::shared_ptr<point> event::last() const {
   return last_;
 }
 
-// A kept point is free when no queue, no waiter and not last_ holds it: then nobody can get hold of
-// it but through this lock.
+// If no queue, no waiter and not last_ holds a kept point, it is free: it can then be reached only
+// under this lock.
 std::shared_ptr<point> event::next() {
   const std::lock_guard<std::mutex> lock(lock_);
   for (std::shared_ptr<point>& kept : kept_) {

@@ -1,7 +1,7 @@
 // Events: points in the order of streams and lanes that other streams and lanes wait for.
 //
-// An event holds the last point recorded on it. The lane that reaches a point passes it once; the
-// point outlives the event for its waiters. An event reuses points that nobody else holds, so that
+// An event holds the last point recorded on it. A lane that reaches a point passes it, once;
+// waiters keep the point alive beyond its event. An event reuses points that nobody else holds, so
 // recording in a loop allocates nothing. Cost: a lock; passing a point without sleeping waiters is
 // one atomic exchange.
 #pragma once
@@ -19,9 +19,10 @@ class point {
  public:
   bool passed() const noexcept { return state_.load(std::memory_order_acquire) == reached; }
   void pass() noexcept;
-  bool wait(std::int64_t timeout_ns) noexcept;  // < 0: for ever; false when the time is up
+  bool wait(std::int64_t timeout_ns) noexcept;  // < 0: for ever; false: the time is up
 
-  void reopen() noexcept { state_.store(open, std::memory_order_release); }  // by its only holder
+  // For the sole holder only.
+  void reopen() noexcept { state_.store(open, std::memory_order_release); }
 
  private:
   enum state : std::uint32_t { open, awaited, reached };
@@ -33,9 +34,9 @@ class event {
   explicit event(context& owner) : owner_(owner) {}
 
   context& owner() const noexcept { return owner_; }
-  std::shared_ptr<point> last() const;  // throws VELO_ERR_STATE when never recorded
+  std::shared_ptr<point> last() const;  // throws VELO_ERR_STATE if never recorded
 
-  // Recording: a point not yet passed, to be queued, and then set.
+  // To record: queue the open point that next() returns, then set() it.
   std::shared_ptr<point> next();
   void set(std::shared_ptr<point> recorded);
 

@@ -1,9 +1,9 @@
-// Resources of work while it runs: threads, scratch, the machine as the configuration lets it be
-// seen, and the stream to call velo with.
+// The resources of work while it runs: threads, scratch memory, the machine's features as the
+// configuration allows them, and the stream for its own calls of velo.
 //
-// A context hands one out for the length of one piece of work. Work that computes has the turn and
-// all threads; work that waits has the calling thread alone. Do not copy it or keep a reference
-// past the work.
+// A context provides one for the duration of one piece of work. Work that computes holds the
+// context's turn and all threads; work that waits has only the calling thread. Do not copy it or
+// keep a reference to it after the work.
 #pragma once
 
 #include "core/host/arena.hpp"
@@ -17,7 +17,7 @@ class stream;
 
 struct execution {
   core::context& context;
-  core::stream& stream;  // the one the work was submitted to
+  core::stream& stream;  // the stream to which the work was submitted
   const parallel& threads;
   arena& scratch;
   core::isa isa;     // highest instruction set kernels may use

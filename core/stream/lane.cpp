@@ -1,4 +1,4 @@
-// The thread's loop, the kept failure, and the two markers that points put into a queue.
+// The thread's loop, the kept failure, and the two markers by which points enter a queue.
 #include "core/stream/lane.hpp"
 
 #include <utility>
@@ -18,8 +18,8 @@ struct wait_marker final : work {
   std::shared_ptr<point> until_;
 };
 
-// Passes a point; also when dropped, since a point that is never reached would hang whoever waits
-// for it.
+// Passes a point. It does so also when it is dropped, since the waiters of a point that is never
+// passed would hang.
 struct pass_marker final : work {
   explicit pass_marker(std::shared_ptr<point> here) : work(demand::waits), here_(std::move(here)) {}
   void run(execution&) override { here_->pass(); }
@@ -54,7 +54,7 @@ void* lane::serve(void* argument) {
     } catch (...) {
       self.keep_failure(*piece);
     }
-    piece.reset();  // before anybody is notified that the work is done
+    piece.reset();  // before waiters learn that the work is done
     self.finish_piece();
   }
   return nullptr;
@@ -84,8 +84,8 @@ void lane::finish_piece() noexcept {
   finished_.notify_all();
 }
 
-// Called in the catch block. What is queued behind the failure is dropped at once, so that a clear
-// lets nothing of it run.
+// Called in the catch block. Drops the work queued behind the failure at once, so that it does not
+// run after a clear.
 void lane::keep_failure(const work& failed) noexcept {
   failure what = current_failure();
   if (what.function[0] == 0) copy_text(what.function, sizeof what.function, failed.function);
@@ -113,7 +113,7 @@ void lane::throw_kept() const {
   if (kept_.code != VELO_OK) throw failure(kept_);
 }
 
-// Refuses and does not wait: the work ahead may wait for what its caller does next.
+// Refuses instead of waiting, since the queued work may wait for the caller's next action.
 void lane::refuse_when_full() const {
   const int most = owner_.configuration().now().queue;
   const std::uint64_t held = submitted_count_ - finished_count_;

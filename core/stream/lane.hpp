@@ -1,10 +1,10 @@
 // A lane: an ordered queue of work and the one thread that runs it.
 //
 // A queue stream is a lane. Objects whose work waits beside the streams (a group of ranks, a tier
-// of memory) own lanes and order them with streams by points. Work that computes takes the
-// context's turn on the lane's thread; work that waits does not. The first failure is kept, work
-// queued behind it is dropped, and every later call but clear throws it. Cost of a piece of work:
-// about 0.12 us of locks that are rarely contended, and waking the thread when it sleeps.
+// of memory) own lanes and order them with streams by points. Work that computes holds the
+// context's turn on the lane's thread; work that waits does not. The first failure is kept, the
+// work queued behind it is dropped, and every later call except clear throws it. A piece of work
+// costs about 0.12 us for locks that are rarely contended, and waking the thread if it sleeps.
 #pragma once
 
 #include <condition_variable>
@@ -25,17 +25,18 @@ class stream;
 
 class lane {
  public:
-  // on: the stream with which its work calls velo; a lane without a stream takes the inline stream.
-  // of: the handle of the object that owns the lane, which its work cannot destroy. name: the
-  // thread's, at most 15 characters. Starts the thread.
+  // Starts the thread. on: the stream with which the work calls velo; a lane without a stream takes
+  // the inline stream. of: the handle of the object that owns the lane, which the work cannot
+  // destroy. name: the thread's name, at most 15 characters.
   lane(context& owner, stream& on, const void* of, const char* name);
   ~lane();  // finishes the queued work
   lane(const lane&) = delete;
   lane& operator=(const lane&) = delete;
 
-  bool is_current() const noexcept { return thread_.is_current(); }  // the caller is its work
+  // Whether the caller is work of this lane.
+  bool is_current() const noexcept { return thread_.is_current(); }
 
-  // In recycled memory; make_before: with bytes of the work's own behind it (work.hpp).
+  // The memory is recycled. make_before adds bytes behind the work for its own use (work.hpp).
   template <class W, class... Args>
   work_ptr<W> make(Args&&... args) {
     return pool_.make<W>(std::forward<Args>(args)...);
@@ -59,8 +60,8 @@ class lane {
   void process(work& piece);
   void finish_piece() noexcept;
   void keep_failure(const work& failed) noexcept;
-  void throw_kept() const;        // with the lock held
-  void refuse_when_full() const;  // the same
+  void throw_kept() const;  // with the lock held, as the next one
+  void refuse_when_full() const;
 
   context& owner_;
   stream& on_;

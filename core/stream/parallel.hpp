@@ -1,11 +1,11 @@
-// The one way in which kernels use more than one thread: run `tasks` calls of a function, in velo's
-// own pool or the host's `parallel_for`, and return when all are done.
+// The one way in which kernels use several threads: run `tasks` calls of a function, in velo's own
+// pool or the host's `parallel_for`, and return when all are done.
 //
 // Invariant: the result of a task never depends on the number of threads, so results are
-// bit-identical for any. Only tasks whose cut changes no element of a result (products) may be cut
-// by the number of threads.
-// `thread` (0 <= thread < threads) is for scratch only. Cost: an indirect call per task; about 0.5
-// us to enter the region when the workers are awake.
+// bit-identical for any number. The number of threads may decide the division into tasks only if no
+// division changes an element of the result (products). `thread` (0 <= thread < threads) is for
+// scratch memory only. Cost: an indirect call for each task; about 0.5 us to enter the region when
+// the workers are awake.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ class parallel {
   using task_fn = void (*)(void* user, std::int64_t task, int thread);
   using run_fn = void (*)(void* self, std::int64_t tasks, task_fn fn, void* user);
 
-  // slices: how many a thread is worth, see below.
+  // slices: the least number that justifies another thread; see slices().
   constexpr parallel(void* self, run_fn run, int threads, int slices = 1)
       : self_(self), run_(run), threads_(threads), slices_(slices) {}
 
@@ -37,8 +37,9 @@ class parallel {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
-  // The same for light work that amounts to so many slices of some 5 us (rows.hpp; the tasks
-  // themselves, where nothing is said). Too few of them for two threads run here: no region.
+  // The same for light work. amount: how many slices of some 5 us the work is worth (rows.hpp); by
+  // default the number of tasks. Too little work for two threads runs on the caller, without a
+  // region.
   template <class Body>
   void slices(std::int64_t tasks, Body&& body) const {
     slices(tasks, tasks, body);

@@ -1,4 +1,4 @@
-// Streams that are no lanes: nothing is ever queued on them, so nothing is ever kept.
+// Inline streams, on which nothing is queued and no failure is kept.
 #include "core/stream/stream.hpp"
 
 namespace velo::core {

@@ -1,8 +1,8 @@
 // Streams: the order of work in a context.
 //
-// The inline stream runs work on the calling thread; any other is a lane, a queue with a thread.
-// Work that computes takes the context's turn, work that waits does not; on the inline stream it is
-// the caller that waits. Cost: inline, one turn; queued, see lane.hpp.
+// The inline stream runs work on the calling thread; any other stream is a lane, a queue with a
+// thread. Work that computes takes the context's turn; work that waits does not, and on the inline
+// stream blocks the caller. Cost: inline, one turn; queued, see lane.hpp.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,8 @@ class stream {
  public:
   enum class mode { immediate, queued };
 
-  stream(context& owner, mode how);  // a queue stream starts its thread and ends when its work has
+  // A queue stream starts its thread, and ends after its queued work.
+  stream(context& owner, mode how);
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
 
@@ -28,20 +29,20 @@ class stream {
     return queue_.has_value() && queue_->is_current();
   }
 
-  // For inline streams: f(execution&) now, in the context's turn.
+  // For inline streams: runs f(execution&) in the context's turn.
   template <class F>
   void run_inline(F&& f) {
     owner_.take_turn(*this, std::forward<F>(f));
   }
-  // For inline streams: f(execution&) now, without the turn. Throws VELO_ERR_STATE when the caller
-  // is work that computes: it has the turn, and all others would wait with it.
+  // For inline streams: runs f(execution&) without the turn. Throws VELO_ERR_STATE if the caller is
+  // work that computes, which holds the turn, so that all other work would wait, too.
   template <class F>
   void run_waiting(F&& f, bool numbers = true) {
     arena scratch(owner_.memory());
     owner_.run_waiting(*this, scratch, std::forward<F>(f), numbers);
   }
 
-  // For queue streams. What is made must be submitted or dropped before the stream is destroyed.
+  // For queue streams. The caller submits or drops the result before the stream is destroyed.
   template <class W, class... Args>
   work_ptr<W> make(Args&&... args) {
     return queue_->make<W>(std::forward<Args>(args)...);
@@ -52,12 +53,12 @@ class stream {
   }
   void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
 
-  // Carries out a call of a C function: on an inline stream now(execution&), before this returns;
-  // on a queue the piece of work that make() returns. put(piece, enqueue) may take the call's place
-  // in some order first, and calls enqueue(), after which the piece may be gone.
+  // Runs a call of a C function. An inline stream runs now(execution&) before this returns; a queue
+  // runs the piece of work that make() returns. put(piece, enqueue) may first reserve the call's
+  // position in some order, and then calls enqueue(), after which the piece may be gone.
   struct call_mode {
     demand what = demand::computes;
-    bool numbers = true;  // of work that waits: as for run_waiting
+    bool numbers = true;  // for work that waits, as for run_waiting
   };
   template <class Now, class Make, class Put>
   void call(call_mode how, Now&& now, Make&& make, Put&& put) {
@@ -78,11 +79,11 @@ class stream {
   bool idle() const;   // throws the kept failure
   void clear() noexcept;
 
-  void pass(std::shared_ptr<point> here);  // when all work so far is done
+  void pass(std::shared_ptr<point> here);  // when all work submitted so far is done
   void record(event& on);
   void wait(const event& on);
-  // For inline streams: the caller waits for the point, which a lane of `of` passes. Throws
-  // VELO_ERR_STATE in work of either context that others may wait for, unless it has passed.
+  // For inline streams: the caller waits for the point, which a lane of `of` passes. Unless the
+  // point has passed, throws VELO_ERR_STATE in work of either context that others may wait for.
   void await(point& until, const context& of, const char* argument) const;
 
  private:

@@ -5,10 +5,10 @@
 //                                   \--caller, tired of waiting--> watched --worker--> done,
 //                                      and wakes the caller
 //
-// The region's description is written before a part is offered and not again until every part is
-// done, so whoever took one may read it. Workers that sleep count themselves in asleep_; the
-// caller adds zero to that counter after offering, which orders the two: either the caller sees the
-// sleeper, or the sleeper sees the offer.
+// The region's description is written before a part is offered and stays unchanged until every part
+// is done, so a thread that has taken a part may read it. Sleeping workers count themselves in
+// asleep_. The caller adds zero to that counter after offering, which orders the two: either the
+// caller sees the sleeper, or the sleeper sees the offer.
 #include "core/stream/threads.hpp"
 
 #include <sched.h>
@@ -43,7 +43,7 @@ void pause() {
 }
 
 // About 50 us of spinning and 100 us of yielding: longer than the gaps between the operators of a
-// training step, far shorter than what anybody would notice on an idle machine.
+// training step, and too short to matter on an idle machine.
 constexpr int spins = 1000;
 constexpr int yields = 200;
 
@@ -51,7 +51,7 @@ class backoff {
  public:
   explicit backoff(int pauses) : pauses_(pauses) {}
 
-  bool wait() {  // false when it is time to sleep
+  bool wait() {  // false: it is time to sleep
     if (round_ < pauses_) {
       pause();
     } else if (round_ < pauses_ + yields) {
@@ -253,8 +253,8 @@ void run_on_host(void* self, std::int64_t tasks, parallel::task_fn fn, void* use
 
 }  // namespace
 
-// A host's loop costs what slices of 5 us gain: with two threads of torch 4 of them are even, and
-// on a busy machine the wait for the other thread is much longer than they are.
+// A host's loop costs as much as slices of 5 us gain: with two threads of torch four slices break
+// even. On a busy machine the wait for the other thread is much longer than that.
 parallel host_threads::as_parallel() {
   constexpr int slices_a_thread = 3;
   return parallel(this, &run_on_host, threads, slices_a_thread);

@@ -1,15 +1,15 @@
 // The fork-join pool of a context: a fixed set of workers that run one parallel region at a time
 // together with the caller.
 //
-// A region's tasks are cut into one contiguous part per thread. Each worker has a word on a cache
-// line of its own; the caller offers a part by writing the word, the worker takes it by
-// compare-and-swap, and so does the caller for parts whose worker has not come yet. A region
-// therefore never waits for a thread that is not running, and more threads than processors are only
-// slow. Workers wait by spinning briefly, then yielding, then sleeping on a futex.
+// A region's tasks are divided into one contiguous part for each thread. Each worker has a word on
+// a cache line of its own. The caller offers a part by writing the word; the worker takes it by
+// compare-and-swap, and so does the caller if the worker has not come yet. A region therefore never
+// waits for a thread that is not running, and more threads than processors only cost time. Idle
+// workers spin briefly, then yield, then sleep on a futex.
 //
-// Invariant: the part of a task depends on tasks and threads alone, and no result depends on it.
-// One region at a time, from any thread (the context's turn lock ensures that). Cost: 0.2-0.5 us to
-// enter and leave with 2 awake threads.
+// Invariant: a task's part depends only on the numbers of tasks and threads, and no result depends
+// on it. One region runs at a time, from any thread (the context's turn ensures that). Cost: 0.2 to
+// 0.5 us to enter and leave with 2 awake threads.
 #pragma once
 
 #include <pthread.h>
@@ -65,10 +65,9 @@ class thread_pool {
   void stop() noexcept;
 
   int threads_;
-  int pauses_;  // how long to spin before yielding; none when there are more threads than
-                // processors
+  int pauses_;  // spins before yielding; 0 if there are more threads than processors
   region region_;
-  bool inside_ = false;  // a region entered from inside another one runs on its thread alone
+  bool inside_ = false;  // a region entered from inside another runs on the calling thread alone
   std::uint32_t ticket_ = 0;
   std::unique_ptr<worker[]> workers_;
   alignas(64) std::atomic<std::uint32_t> asleep_{0};
@@ -76,7 +75,7 @@ class thread_pool {
   std::atomic<bool> stopping_{false};
 };
 
-// The host's parallel_for in the place of a pool; threads: how many parts a region is cut into.
+// The host's parallel_for in place of a pool. threads: the number of parts of a region.
 struct host_threads {
   velo_parallel_for callback;
   int threads;

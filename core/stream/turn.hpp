@@ -1,9 +1,10 @@
-// The lock under which a context's work runs: first come, first served, and open to its holder.
+// The lock under which a context's work runs. It is fair (first come, first served)
+// and re-entrant.
 //
-// Fair, because the threads of a busy stream and an inline caller must alternate, where a mutex
-// would let the stream run its whole queue first. Re-entrant, because a foreign kernel is given the
-// stream it runs on and may call velo with it. Waiters sleep on the word `serving_`. Cost: two
-// atomic additions uncontended.
+// It is fair because the thread of a busy stream and an inline caller must alternate; with a mutex
+// the stream could run its whole queue first. It is re-entrant because a foreign kernel is given
+// the stream it runs on and may call velo with it. Waiters sleep on the word `serving_`. Cost: two
+// atomic additions without contention.
 #pragma once
 
 #include <pthread.h>

@@ -1,9 +1,9 @@
 // A piece of queued work and its recycled memory.
 //
-// Work either computes, and then has the context's turn, threads and scratch; or it waits (for a
-// peer, a file, an event) and has none of them, so that computing work goes on meanwhile. A pool
-// keeps the memory of finished work for later work: a stream in its steady state allocates nothing.
-// Cost of making a piece of work: a lock.
+// Work that computes holds the context's turn, threads and scratch memory. Work that waits (for a
+// peer, a file, an event) holds none of them, so that computing work continues meanwhile. A pool
+// reuses the memory of finished work, so a stream in its steady state allocates nothing. Making a
+// piece of work costs a lock.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,9 @@ struct work {
   work& operator=(const work&) = delete;
   virtual ~work() = default;
 
-  virtual void run(execution& state) = 0;  // work that waits: threads is one, scratch the lane's
-  virtual void skip() noexcept {}  // called instead of run when an earlier failure drops this
+  // Work that waits gets one thread and the lane's scratch memory.
+  virtual void run(execution& state) = 0;
+  virtual void skip() noexcept {}  // called instead of run() after an earlier failure of the lane
 
   const demand what;
   const char* function = "";  // static: the C function that queued it, for the record of a failure
@@ -47,11 +48,11 @@ struct work_deleter {
 template <class W>
 using work_ptr = std::unique_ptr<W, work_deleter>;
 
-// Blocks of one size. Thread-safe; must outlive the work made from it.
+// A pool of blocks of one size. Thread-safe; must outlive the work made from it.
 class work_pool {
  public:
   static constexpr std::size_t block_bytes = 4096;
-  static constexpr int most_kept = 1024;  // free blocks beyond these are given back
+  static constexpr int most_kept = 1024;  // more free blocks than this are freed
 
   work_pool() = default;
   ~work_pool();
@@ -63,7 +64,7 @@ class work_pool {
     return make_before<W>(0, std::forward<Args>(args)...);
   }
 
-  // A W with `bytes` of its own behind it, which its constructor finds at this + 1.
+  // Makes a W with `bytes` more bytes behind it, which its constructor finds at this + 1.
   template <class W, class... Args>
   work_ptr<W> make_before(std::size_t bytes, Args&&... args) {
     static_assert(alignof(W) <= alignof(std::max_align_t));
@@ -76,7 +77,7 @@ class work_pool {
       fits ? give(block) : ::operator delete(block);
       throw;
     }
-    work& piece = *made;  // W may hide its members
+    work& piece = *made;  // since W may hide members of work
     piece.home_ = fits ? this : nullptr;
     piece.block_ = block;
     return work_ptr<W>(made);
