@@ -46,8 +46,8 @@ void check_module(const velo_recompute_module* modules, std::int64_t i,
   }
 }
 
-// The bytes of a module that belong to none of its submodules. All roots together, times the number
-// of micro-batches in flight, fit 63 bits.
+// The bytes of each module that belong to none of its submodules. The sum over all roots, times the
+// number of micro-batches in flight, fits 63 bits.
 std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::int64_t count,
                                     const std::vector<velo_recompute_layer>& layers) {
   std::vector<std::int64_t> own(count);
@@ -76,15 +76,16 @@ std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::i
   return own;
 }
 
-// A useful combination of a tree: its module recomputed as a whole, or two combinations of parts.
+// A useful combination for a tree: its root is recomputed as a whole, or two combinations of its
+// parts are joined.
 struct combination {
   std::int64_t bytes;
   double seconds;
-  std::int32_t how;  // an index of `origins`; -1 = nothing recomputed
+  std::int32_t how;  // index of `origins`; -1: nothing is recomputed
 };
 
 struct origin {
-  std::int32_t module;  // recomputed; -1 = the two others hold
+  std::int32_t module;  // the recomputed module; -1: `left` and `right` are joined
   std::int32_t left;
   std::int32_t right;
 };
@@ -96,7 +97,7 @@ class forest {
     const std::vector<std::int64_t> own = own_bytes(modules, count, layers);
     std::vector<std::vector<combination>> fates(count);
     for (std::int64_t i = 0; i < count; ++i) fates[i] = {{own[i], 0, -1}};
-    for (std::int64_t i = count; i-- > 0;) {  // parts come behind what they are parts of
+    for (std::int64_t i = count; i-- > 0;) {  // parts come after the modules that contain them
       const velo_recompute_module& m = modules[i];
       origins_.push_back({static_cast<std::int32_t>(i), -1, -1});
       fates[i].push_back({static_cast<std::int64_t>(m.bytes_input), m.seconds, last_origin()});
@@ -190,7 +191,8 @@ class forest {
   std::vector<std::vector<std::int32_t>> hows_;  // by class and option
 };
 
-// The trial that tells most: budgets between the largest that fits and the smallest that does not.
+// Bisects between the largest budget that fits and the smallest that fails, and chooses the next
+// trial.
 class bisection {
  public:
   bisection(const forest& from, const velo_recompute_budget& budget)
@@ -215,7 +217,7 @@ class bisection {
     while (at(high).bytes > low && high - low > step) {
       const std::int64_t middle = low + (high - low) / 2;
       if (at(middle).bytes > low) return take(middle, false);
-      low = middle;  // nothing new to try below it
+      low = middle;  // all budgets up to this one give the known choice
     }
     budget = low;
     choice = known;

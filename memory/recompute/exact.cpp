@@ -1,4 +1,4 @@
-// One A* over states for both measures: seconds of repeated runs, and the peak of bytes.
+// An A* search that minimizes either of two costs: seconds of repeated runs, or the peak of bytes.
 #include "memory/recompute/exact.hpp"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace velo::memory {
 namespace {
 
-// A number for each state: bit `next`, and the set of outputs below it.
+// A state as a number: bit `next`, and below it the set of outputs in memory.
 using state = std::uint64_t;
 using outputs = std::uint64_t;
 
@@ -24,7 +24,7 @@ constexpr outputs bit(int op) {
   return outputs{1} << op;
 }
 
-// Sets of outputs instead of lists, and the sums that bounds need.
+// The graph with sets of outputs in place of lists, and the sums that the bounds need.
 struct masked_graph {
   explicit masked_graph(const op_graph& graph)
       : count(graph.size()),
@@ -52,11 +52,12 @@ struct masked_graph {
   const int count;
   outputs kept = 0;
   std::vector<outputs> inputs;
-  std::vector<outputs> needed_from;      // by the operations from one on, and kept
-  std::vector<std::int64_t> least_from;  // bytes that one of these operations needs
+  // Outputs that the operations from `next` on take, or that are to be kept.
+  std::vector<outputs> needed_from;
+  std::vector<std::int64_t> least_from;  // bytes that some operation from `next` on needs
 };
 
-// Seconds of runs beyond the first ones; no run goes beyond the budget.
+// The cost: seconds of runs beyond the first ones. No run may exceed the budget.
 class by_seconds {
  public:
   using value = double;
@@ -69,7 +70,8 @@ class by_seconds {
   double after(double spent, int op, bool is_first, std::int64_t) const {
     return is_first ? spent : spent + graph_.seconds[op];
   }
-  // Missing outputs that are needed take their own missing inputs, which come before them.
+  // A lower bound: a missing output that is needed must be computed again, and so must its missing
+  // inputs, which come before it.
   double at_least(double spent, int next, outputs there) const {
     const outputs missing = (bit(next) - 1) & ~there;
     outputs open = masks_.needed_from[next] & missing;
@@ -87,7 +89,7 @@ class by_seconds {
   const std::int64_t budget_;
 };
 
-// Most bytes at any moment so far.
+// The cost: the peak of bytes so far.
 class by_bytes {
  public:
   using value = std::int64_t;
@@ -115,14 +117,14 @@ class state_search {
                value below)
       : graph_(graph), masks_(masks), measure_(measure), below_(below) {}
 
-  // Whether a path was found; ended() tells whether the search came to its end.
+  // Returns whether a path was found. ended() tells whether the search was complete.
   bool run() {
     reach(1, 0, -1);
     while (!open_.empty()) {
       const waiting now = open_.top();
       open_.pop();
       const node from = nodes_[now.which];
-      if (from.spent < now.spent) continue;  // was reached again for less
+      if (from.spent < now.spent) continue;  // outdated: reached again at a lower cost
       const int next = highest(from.at);
       const outputs there = from.at ^ bit(next);
       if (next == masks_.count && (masks_.kept & ~there) == 0) {
@@ -139,7 +141,7 @@ class state_search {
   bool ended() const { return ended_; }
   value spent() const { return nodes_[last_].spent; }
 
-  // The operations that the path computes, in order.
+  // The operations that the found path computes, in order.
   std::vector<std::int32_t> computed() const {
     std::vector<std::int32_t> ops;
     for (std::int32_t n = last_; nodes_[n].from >= 0; n = nodes_[n].from) {
@@ -161,7 +163,7 @@ class state_search {
   struct waiting {
     value bound, spent;
     std::int32_t which;
-    // The lowest bound first; of equal ones the state that came last, which is farthest as a rule.
+    // The lowest bound first. On a tie, the state added last, which is usually the farthest.
     bool operator<(const waiting& other) const {
       return bound != other.bound ? bound > other.bound : which < other.which;
     }
@@ -226,8 +228,8 @@ class state_search {
   bool ended_ = false;
 };
 
-// Each output freed right after its last use before it is computed again; outputs that nothing
-// takes any more at once.
+// Frees each output right after its last use before it is computed again. An output without further
+// uses is freed at once.
 std::vector<op_step> with_frees(const op_graph& graph, const std::vector<std::int32_t>& computed) {
   const std::size_t count = computed.size();
   std::vector<std::size_t> last_use(count), run_of(graph.size(), count);

@@ -1,4 +1,4 @@
-// Groups of lists, and the four of them met.
+// Joining lists into groups, and matching the four groups.
 #include "memory/recompute/exact_sum.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ constexpr int most_tries = 8;
 
 struct choice {
   std::int64_t sum;
-  std::uint32_t left, right;  // that made it: of the group before and of a list, or of two groups
+  // Its origin: a sum of the previous step and a list's value, or sums of two groups.
+  std::uint32_t left, right;
 };
 using choices = std::vector<choice>;
 
@@ -26,12 +27,12 @@ void keep_different(choices& all) {
             all.end());
 }
 
-// Lists joined one after another, until there are sums enough.
+// Joins lists one after another until there are enough sums.
 class group {
  public:
   explicit group(std::size_t first) : first_(first), steps_{{{0, 0, 0}}} {}
 
-  // Enough, or dense: another list adds few.
+  // There are enough sums, or they are so dense that another list adds few.
   bool is_full() const {
     return sums().size() >= most_sums ||
            (sums().size() > 64 && 2 * sums().size() < 3 * steps_[steps_.size() - 2].size());
@@ -42,14 +43,15 @@ class group {
     choices next;
     const choices& now = sums();
     const auto values = static_cast<std::uint32_t>(
-        std::min(list.size(), 1 + 2 * most_sums / now.size()));  // enough of them
+        // As many values as most_sums needs.
+        std::min(list.size(), 1 + 2 * most_sums / now.size()));
     for (std::uint32_t i = 0; i < now.size(); ++i)
       for (std::uint32_t j = 0; j < values; ++j) next.push_back({now[i].sum + list[j], i, j});
     keep_different(next);
     steps_.push_back(std::move(next));
   }
 
-  // Writes down which value of each list made a sum.
+  // Stores which value of each list contributed to a sum.
   void tell(std::uint32_t which, std::vector<std::int32_t>& picked) const {
     for (std::size_t k = steps_.size() - 1; k > 0; --k) {
       picked[first_ + k - 1] = static_cast<std::int32_t>(steps_[k][which].right);
@@ -58,7 +60,7 @@ class group {
   }
 
  private:
-  std::size_t first_;  // of the lists
+  std::size_t first_;  // index of the group's first list
   std::vector<choices> steps_;
 };
 
@@ -67,7 +69,7 @@ std::int64_t remainder(std::int64_t value, std::int64_t of) {
   return r < 0 ? r + of : r;
 }
 
-// Pairs whose sum has a remainder.
+// Pairs whose sum has the wanted remainder modulo `of`.
 choices pairs(const choices& a, const choices& b, std::int64_t of, std::int64_t wanted) {
   std::vector<std::vector<std::uint32_t>> by_remainder(static_cast<std::size_t>(of));
   for (std::uint32_t i = 0; i < a.size(); ++i)

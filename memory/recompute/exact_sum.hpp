@@ -1,9 +1,9 @@
-// A choice of one value from each list whose sum is exactly a target, where there are many.
+// Chooses one value from each list so that the sum is exactly a target, if many such choices exist.
 //
-// Lists with many different sums reach nearly every target in many ways, and one of them is found
-// at once by Wagner's tree for the generalized birthday problem (CRYPTO'02): the lists join into
-// four groups; two groups contribute only pairs with a certain remainder, and these are matched
-// with pairs of the other two. Finding none proves nothing. Cost: 1 to 3 ms at most.
+// Lists with many different sums reach nearly every target in many ways, and Wagner's tree for the
+// generalized birthday problem (CRYPTO'02) finds one of these ways quickly. The lists are joined
+// into four groups; two groups contribute only pairs with a certain remainder, which are matched
+// with pairs of the other two. Finding no sum proves nothing. Cost: 1 to 3 ms at most.
 #pragma once
 
 #include <cstdint>

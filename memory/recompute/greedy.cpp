@@ -1,4 +1,4 @@
-// The greedy schedule: one pass in which outputs are freed when room is needed.
+// The greedy schedule: one pass that frees outputs when it needs memory.
 #include <algorithm>
 #include <limits>
 
@@ -36,7 +36,7 @@ std::int64_t least_for_one(const op_graph& graph) {
 
 namespace {
 
-constexpr std::size_t most_freed = 32;  // that a rule which looks ahead counts
+constexpr std::size_t most_freed = 32;  // freed neighbors that a rule which looks ahead counts
 
 class greedy_run {
  public:
@@ -63,7 +63,7 @@ class greedy_run {
       free_if_done(i);
     }
     now_ = graph_.size();
-    for (std::int32_t i = 0; i < graph_.size(); ++i) {  // what is to stay may have been freed
+    for (std::int32_t i = 0; i < graph_.size(); ++i) {  // outputs to keep may have been freed
       if (graph_.keep[i] == 0) continue;
       if (there_[i] == 0 && !make(i)) return std::nullopt;
       pin(i, 1);
@@ -74,12 +74,12 @@ class greedy_run {
   }
 
  private:
-  // Computes an output, and before it what is missing of its inputs.
+  // Computes an output after its missing inputs.
   bool make(std::int32_t wanted) {
     open_ = {wanted};
     while (!open_.empty()) {
       const std::int32_t op = open_.back();
-      if (there_[op] != 0 && op != wanted) {  // was made for another meanwhile
+      if (there_[op] != 0 && op != wanted) {  // computed meanwhile for another operation
         open_.pop_back();
         continue;
       }
@@ -150,7 +150,7 @@ class greedy_run {
   double score_of(std::int32_t op) {
     if (cost_[op] < 0) cost_[op] = graph_.seconds[op] + freed_around(op);
     const auto bytes = static_cast<double>(graph_.bytes[op]);
-    constexpr double moment = 1e-30;  // used just now
+    constexpr double moment = 1e-30;  // the time since the last use, if that was just now
     if (rule_ == eviction::past)
       return cost_[op] / (bytes * std::max(clock_ - used_at_[op], moment));
     const std::int32_t next = next_use(op);
@@ -159,7 +159,7 @@ class greedy_run {
     return cost_[op] / (bytes * (rule_ == eviction::far ? away * away : away));
   }
 
-  // The first operation to come that takes an output; the number of operations if none does.
+  // The first coming operation that takes an output; the number of operations if there is none.
   std::int32_t next_use(std::int32_t op) {
     const auto takers = graph_.takers[op];
     std::int32_t& at = next_taker_[op];
@@ -185,7 +185,7 @@ class greedy_run {
 
   bool is_freed(std::int32_t op) const { return ran_[op] != 0 && there_[op] == 0; }
 
-  // Seconds of the freed operations before this one and, of the rule that looks back, after it.
+  // Seconds of the freed operations before this one and, with the rule `past`, after it.
   double freed_around(std::int32_t op) {
     const std::size_t most = rule_ == eviction::past ? steps_.size() + 1 : most_freed;
     double sum = 0;
@@ -200,8 +200,8 @@ class greedy_run {
     return sum;
   }
 
-  // The costs of all that may count this operation among their neighbors. Who counts no more than
-  // some does not come farther than these are in a row.
+  // Forgets the costs of all operations that may count this one among their neighbors. A rule that
+  // counts at most most_freed operations looks no farther than that many steps.
   void forget_costs(std::int32_t op) {
     cost_[op] = -1;
     const auto forget = [&](std::int32_t neighbor) {
@@ -216,8 +216,8 @@ class greedy_run {
     }
   }
 
-  // Over freed operations in one direction; visit(op) of every one, and of what stands at the ends,
-  // until it says no.
+  // Walks over freed operations in one direction and calls visit(op) for each of them and for the
+  // operations at their ends, until it returns false.
   template <class F>
   void walk(std::int32_t from, const number_lists& neighbors, F&& visit) {
     ++walks_;
@@ -229,13 +229,14 @@ class greedy_run {
     }
   }
 
-  // The same, nearest first, of those at most so many steps away.
+  // The same, nearest first, up to `most` steps away.
   template <class F>
   void walk_neighbors(std::int32_t from, const number_lists& neighbors, std::size_t most,
                       F&& visit) {
     ++walks_;
     walk_ = {from};
-    std::size_t away = 0, begin = 0, end = 1;  // of the walk, those so far away
+    // [begin, end): the operations of the walk `away` steps away.
+    std::size_t away = 0, begin = 0, end = 1;
     for (; begin < end && away < most; ++away, begin = end, end = walk_.size())
       for (std::size_t i = begin; i < end; ++i) step(walk_[i], neighbors, visit);
   }
@@ -261,15 +262,15 @@ class greedy_run {
   std::vector<double> used_at_;
   std::vector<std::int32_t> next_taker_;
   std::vector<std::int32_t> place_;  // in `present_`
-  std::vector<double> cost_;         // -1 = not known
-  std::vector<std::int64_t> seen_;   // the last walk that came by
+  std::vector<double> cost_;         // -1: unknown
+  std::vector<std::int64_t> seen_;   // the last walk that visited the operation
   std::vector<std::int32_t> present_, open_, pinned_for_, walk_;
   std::vector<op_step> steps_;
   std::int64_t walks_ = 0, work_ = 0;
   std::int64_t live_ = 0;
   std::int32_t now_ = 0;
   double clock_ = 0;
-  double to_come_;  // seconds of first runs
+  double to_come_;  // seconds of the first runs to come
 };
 
 }  // namespace

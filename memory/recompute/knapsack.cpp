@@ -1,4 +1,5 @@
-// The exact choice: relaxation, then partial choices by the classes closest to the relaxed rate.
+// The exact choice: the relaxed solution, then partial choices over the classes closest to its
+// rate.
 #include "memory/recompute/knapsack.hpp"
 
 #include <algorithm>
@@ -12,13 +13,13 @@ namespace velo::memory {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-// Limits on partial choices examined, where sorting one counts as several: 5 ms.
+// Limits on the examined partial choices, about 5 ms. Sorting one counts as several.
 constexpr std::size_t quick_work = std::size_t{1} << 16, most_work = std::size_t{3} << 18;
 constexpr std::size_t sorting = 4;
 constexpr int many_alike = 4;
 constexpr double last_bits = 1e-13;
-constexpr double close_enough = 1e-6;  // below the precision of any measurement of a layer
-constexpr int many_free = 64;          // options, for their sums to be dense
+constexpr double close_enough = 1e-6;  // less than the precision of any measurement of a layer
+constexpr int many_free = 64;          // options, enough for their sums to be dense
 
 // A step down the lower hull of a class: fewer bytes for more seconds, at `rate` seconds a byte.
 struct hull_step {
@@ -31,7 +32,7 @@ double rate_between(const knapsack_option& small, const knapsack_option& large) 
   return (small.seconds - large.seconds) / static_cast<double>(large.bytes - small.bytes);
 }
 
-// Steps of one class from its largest option down, rates ascending.
+// Appends the steps of one class from its largest option down, with ascending rates.
 void add_steps(const knapsack_class& options, std::int32_t which, std::vector<hull_step>& steps) {
   const std::size_t first = steps.size();
   const auto rate = [&](std::int32_t small, std::int32_t large) {
@@ -47,11 +48,11 @@ void add_steps(const knapsack_class& options, std::int32_t which, std::vector<hu
   }
   for (std::size_t i = 1; i < corners.size(); ++i)
     steps.push_back({rate(corners[i], corners[i - 1]), which, corners[i]});
-  for (std::size_t i = first + 1; i < steps.size(); ++i)  // rounding may not turn them round
+  for (std::size_t i = first + 1; i < steps.size(); ++i)  // rounding must not reverse the order
     steps[i].rate = std::max(steps[i].rate, steps[i - 1].rate);
 }
 
-// A partial choice: what it makes of the start, and the last change that led to it.
+// A partial choice: its bytes and seconds, and the last change from the start that led to it.
 struct partial {
   std::int64_t bytes;
   double seconds;
@@ -64,8 +65,9 @@ struct change {
   std::int32_t option;
 };
 
-// A class around its option in the start: seconds a byte that the best smaller option costs and the
-// best larger one saves, and the least that any other option costs beyond the going rate.
+// A class seen from its option in the start. down: seconds a byte that the best smaller option
+// costs; up: those that the best larger one saves; least: the least reduced cost of any other
+// option.
 struct around {
   double down = infinite;
   double up = 0;
@@ -73,12 +75,12 @@ struct around {
   std::int32_t which = 0;
 };
 
-// The step at which the relaxed solution breaks, as far as classes can take it down from their
-// option in the start, or have taken it.
+// The step at which the relaxed solution breaks off, and the classes that can take this step down
+// from their option in the start, or have taken it.
 struct swap {
   std::int64_t bytes = 0;
   double seconds = 0;
-  std::vector<std::int32_t> down, up;  // by class: the other option, -1 = none
+  std::vector<std::int32_t> down, up;  // by class: the option after the step; -1: none
   int classes = 0;
 };
 
@@ -139,7 +141,7 @@ class search {
       best_.picked[step->which] = step->option;
       rate_ = step->rate;
     }
-    // Sums of bytes have what all differences can be divided by in common.
+    // Sums of bytes differ only by multiples of the greatest common divisor of all differences.
     for (const knapsack_class& options : classes_)
       for (const knapsack_option& o : options)
         common_ = std::gcd(common_, o.bytes - options.front().bytes);
@@ -148,8 +150,8 @@ class search {
     start_seconds_ = best_.seconds;
   }
 
-  // The relaxed solution with the budget met to the byte, by options that cost least beyond the
-  // going rate. Where bytes and seconds go together in many classes no choice takes less.
+  // Meets the budget to the byte with options of the least reduced cost, starting from the relaxed
+  // solution. If bytes and seconds are proportional in many classes, no choice takes less.
   knapsack_choice hit(const knapsack_choice& start) {
     best_ = start;
     const std::vector<free_class> free = free_classes();
@@ -174,16 +176,15 @@ class search {
     return met;
   }
 
-  // A class with what it has beside its option in the start, which comes first, for least seconds
-  // beyond the going rate.
+  // A class, its option in the start, and then its options of small reduced cost.
   struct free_class {
     std::int32_t which;
     std::vector<std::int32_t> options;
-    double mean;  // of bytes, against the start
+    double mean;  // of the options' bytes, minus those of the option in the start
   };
 
-  // Enough of them for their sums to be dense around nothing: those that add bytes and those that
-  // free some take turns.
+  // Enough classes for their sums to be dense around zero. Classes that add bytes and classes that
+  // free bytes alternate.
   std::vector<free_class> free_classes() const {
     std::vector<double> all;
     for (std::size_t k = 0; k < classes_.size(); ++k)
@@ -213,14 +214,15 @@ class search {
     return taken;
   }
 
-  // Seconds that an option costs beyond the going rate for the bytes it frees.
+  // The reduced cost of an option: its additional seconds minus the relaxed rate for the bytes it
+  // frees.
   double beyond(std::size_t which, std::size_t option) const {
     const knapsack_option& here = classes_[which][best_.picked[which]];
     const knapsack_option& other = classes_[which][option];
     return other.seconds - here.seconds + rate_ * static_cast<double>(other.bytes - here.bytes);
   }
 
-  // A choice must be below this to count as better: sums of seconds differ in their last bits.
+  // A choice counts as better only below this, since sums of seconds differ in their last bits.
   double wanted() const { return best_.seconds * (1 - last_bits); }
 
   double bound_of(std::int64_t bytes, double seconds, double down, double up) const {
@@ -233,7 +235,7 @@ class search {
       return std::min(a.down - rate_, rate_ - a.up) < std::min(b.down - rate_, rate_ - b.up);
     });
     const std::size_t count = order.size();
-    std::vector<double> down(count + 1, infinite), up(count + 1, 0);  // of the classes to come
+    std::vector<double> down(count + 1, infinite), up(count + 1, 0);  // of the remaining classes
     for (std::size_t i = count; i-- > 0;) {
       down[i] = std::min(down[i + 1], order[i].down);
       up[i] = std::max(up[i + 1], order[i].up);
@@ -258,8 +260,8 @@ class search {
     restore(start, best_.seconds);
   }
 
-  // Classes that can take the last step of the relaxed solution down, or take it back. Layers are
-  // often alike, and then nearly all can.
+  // Finds the classes that can take the last step of the relaxed solution, or take it back. If
+  // layers are alike, nearly all classes can.
   swap swaps() const {
     swap s = last_step_;
     s.down.assign(classes_.size(), -1);
@@ -278,10 +280,10 @@ class search {
     return s;
   }
 
-  // As refine, where many classes have the same step: which of them take it does not matter, so
-  // partial choices that differ by such steps alone are one, with the steps that bring it nearest
-  // below the budget. That more steps may be needed than there are classes left for is looked at in
-  // the end; false then, and nothing has changed.
+  // As refine(), for many classes with the same step. It does not matter which of them take the
+  // step, so partial choices that differ only by such steps are merged and hold the number of steps
+  // that brings them nearest below the budget. At the end the steps are assigned to classes; if too
+  // few classes are left, the call returns false and has changed nothing.
   bool refine_alike(const swap& s, std::size_t most) {
     const std::vector<around> order =
         sorted([](const around& a, const around& b) { return a.least < b.least; }, &s);
@@ -343,7 +345,7 @@ class search {
     return p;
   }
 
-  // Takes the steps that the best choice counts on, in classes that still have their first option.
+  // Assigns the steps of the best choice to classes that still have their first option.
   bool take_steps(const swap& s) {
     std::int64_t bytes = 0;
     for (std::size_t k = 0; k < classes_.size(); ++k) bytes += classes_[k][best_.picked[k]].bytes;
@@ -390,7 +392,7 @@ class search {
       if (sorting * grown.size() > most) return;
       const std::int64_t bytes = options[j].bytes - options[here].bytes;
       const double seconds = options[j].seconds - options[here].seconds;
-      // The option's cost beyond the current rate adds to the relaxed solution.
+      // The relaxed solution plus the option's reduced cost is a lower bound.
       if (j != here && relaxed + seconds + rate_ * static_cast<double>(bytes) >= wanted()) continue;
       for (const partial& p : kept) {
         const partial next{p.bytes + bytes, p.seconds + seconds, p.change};
@@ -410,14 +412,14 @@ class search {
     }
   }
 
-  // Drops every entry that another one beats. Entries are runs in the order of bytes, or unordered.
+  // Drops every dominated entry. The entries are runs sorted by bytes, or unordered.
   template <class Useful>
   void drop_beaten(std::vector<partial>& all, Useful&& useful) {
     const auto before = [](const partial& a, const partial& b) {
       return a.bytes != b.bytes ? a.bytes < b.bytes : a.seconds < b.seconds;
     };
     if (runs_.empty()) std::sort(all.begin(), all.end(), before);
-    while (runs_.size() > 1) {  // two become one
+    while (runs_.size() > 1) {  // merges pairs of runs
       merged_.resize(all.size());
       std::size_t begin = 0, count = 0;
       for (std::size_t r = 0; r < runs_.size(); r += 2) {
@@ -440,7 +442,7 @@ class search {
     all.resize(kept);
   }
 
-  // The options of the best choice, by the changes that led to it.
+  // Sets the options of the best choice from its list of changes.
   void restore(const std::vector<std::int32_t>& start, double bound) {
     best_.picked = start;
     best_.bound = std::min(bound, best_.seconds);
@@ -452,12 +454,12 @@ class search {
   std::int64_t budget_;
   double rate_ = 0;
   double start_seconds_ = 0;
-  std::int64_t common_ = 0;  // divides all differences of bytes in a class
+  std::int64_t common_ = 0;  // divides all differences of bytes within a class
   swap last_step_;
   knapsack_choice best_;
   std::int32_t last_ = -1;
   std::vector<change> changes_;
-  std::vector<std::size_t> runs_;  // where those of the grown end
+  std::vector<std::size_t> runs_;  // ends of the runs of the grown choices
   std::vector<partial> merged_;
 };
 

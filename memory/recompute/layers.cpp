@@ -1,4 +1,4 @@
-// Rules for layers, and which of them exclude each other.
+// Rules for layers, and the rules that exclude each other.
 #include "memory/recompute/layers.hpp"
 
 #include <algorithm>
@@ -12,7 +12,8 @@ namespace {
 using core::fail;
 using core::text;
 
-constexpr std::int32_t most_layers = 1 << 20;  // of a model, and of anything that is counted
+// Limit of a model's layers, and of every other count.
+constexpr std::int32_t most_layers = 1 << 20;
 
 void require_range(std::int32_t value, std::int32_t least, std::int32_t most, const char* field) {
   if (value >= least && value <= most) return;
@@ -64,7 +65,8 @@ bool swaps_attention(const velo_recompute_rule& rule) {
   return (rule.beside & VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION) != 0;
 }
 
-// Activations and norms are recomputed in layers that are not recomputed otherwise.
+// Checks the recomputation of activations and norms, which applies to layers that are not
+// recomputed otherwise.
 void check_finer_ways(const velo_recompute_rule& rule) {
   if (rule.method == VELO_RECOMPUTE_METHOD_NONE || rule.method == VELO_RECOMPUTE_METHOD_BLOCK)
     return;
@@ -120,8 +122,8 @@ void check_balance(const velo_recompute_rule& rule) {
                   name_of(rule.method));
 }
 
-// Micro-batches whose forward pass through a chunk has run and whose backward pass has not, when
-// these are most: after the warm-up and one forward pass more.
+// The largest number of micro-batches in flight in a chunk: their forward pass has run and their
+// backward pass has not. It is reached after the warm-up and one more forward pass.
 std::int32_t in_flight(const velo_recompute_rule& rule, std::int32_t chunk) {
   const std::int64_t size = rule.pipeline_size, rank = rule.pipeline_rank, chunks = rule.chunks;
   const std::int64_t batches =
@@ -135,13 +137,14 @@ std::int32_t in_flight(const velo_recompute_rule& rule, std::int32_t chunk) {
       passes / round * size + std::clamp<std::int64_t>(passes % round - chunk * size, 0, size));
 }
 
-// `from` whole layers are followed by `count` more, -1 = by all others.
+// Whether a layer is among the `count` layers from priority `from` on; count -1: among all of
+// those.
 bool is_next(std::int64_t priority, std::int64_t from, std::int32_t count) {
   return priority >= from && (count < 0 || priority < from + count);
 }
 
-// With swapped attention, `block` is the number of layers that swap it, and no layer is recomputed
-// whole.
+// With swapped attention, the method `block` counts the layers that swap it, and no layer is
+// recomputed whole.
 void give_kinds(const velo_recompute_rule& rule, std::int64_t priority,
                 velo_recompute_layer& layer) {
   const bool block = rule.method == VELO_RECOMPUTE_METHOD_BLOCK, swaps = swaps_attention(rule);

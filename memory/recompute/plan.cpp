@@ -1,4 +1,4 @@
-// How operations are added, and steps are found and read.
+// Adding operations, and finding and reading steps.
 #include "memory/recompute/plan.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void make_room(std::vector<T>& list, std::size_t more) {
   if (list.capacity() - list.size() < more) list.reserve(2 * list.size() + more + 16);
 }
 
-// Inputs sorted, each once.
+// Returns the inputs sorted and without repetitions.
 std::vector<std::int32_t> read_inputs(const velo_recompute_op& op, std::int64_t index) {
   std::vector<std::int32_t> inputs;
   inputs.reserve(static_cast<std::size_t>(op.input_count));
@@ -63,7 +63,7 @@ std::int64_t recompute_plan::add(const velo_recompute_op& op) {
   make_room(graph_.workspace, 1);
   make_room(graph_.keep, 1);
   make_room(graph_.inputs.begins, 1);
-  make_room(graph_.inputs.numbers, inputs.size());  // the last that can fail
+  make_room(graph_.inputs.numbers, inputs.size());  // the last statement that can fail
   graph_.seconds.push_back(op.seconds);
   graph_.bytes.push_back(static_cast<std::int64_t>(op.bytes));
   graph_.workspace.push_back(static_cast<std::int64_t>(op.workspace));

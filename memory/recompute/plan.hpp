@@ -23,7 +23,7 @@ class recompute_plan {
   [[noreturn]] void refuse(std::int64_t budget, std::uint64_t seed) const;
 
   op_graph graph_;
-  std::int64_t bytes_ = 0;  // what all outputs and workspaces add up to
+  std::int64_t bytes_ = 0;  // sum of all outputs and workspaces
   op_schedule schedule_;
   bool is_solved_ = false;
 };

@@ -1,4 +1,4 @@
-// The life of a region: declared, released, restored from what it takes, ended.
+// The life of a region: it is declared, released, restored from its inputs, and ended.
 #include "memory/recompute/regions.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ long long number(std::int64_t value) {
   return value;
 }
 
-// Counts a call of the allocator for as long as it lives.
+// Counts a call of the allocator while the call runs.
 class asking {
  public:
   explicit asking(int& count) noexcept : count_(count) { ++count_; }
@@ -117,8 +117,8 @@ std::int64_t regions::add(const velo_recompute_region& given, velo_stream stream
   return next_++;
 }
 
-// The region and those declared inside it that have not ended; ascending, so that what is inside
-// comes after.
+// The region and the regions declared inside it that have not ended, in ascending order, so that a
+// region precedes those inside it.
 std::vector<std::int64_t> regions::inside(std::int64_t index) const {
   std::vector<std::int64_t> found = {index};
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -153,8 +153,8 @@ void regions::release(std::int64_t index, velo_stream stream) {
   }
 }
 
-// The region and what it takes from, directly or not, as far as it is released; ascending, so that
-// each comes after what it takes from.
+// The region and the released regions that it needs, directly or indirectly, in ascending order, so
+// that each follows the ones it needs.
 std::vector<std::int64_t> regions::needed_for(std::int64_t index) const {
   std::set<std::int64_t> found = {index};
   std::vector<std::int64_t> open = {index};
@@ -262,13 +262,13 @@ void regions::end(std::int64_t index, velo_stream stream) {
     r.ended = true;
     --counted_.regions;
   }
-  for (const std::int64_t i : all) {  // each is taken from by later ones alone
+  for (const std::int64_t i : all) {  // only later regions take from a region
     const auto there = all_.find(i);
     if (there != all_.end() && there->second->takers == 0) forget(there->second.get());
   }
 }
 
-// Takes a region out that has ended and nobody takes from, and then those it alone kept.
+// Removes an ended region from which no region takes, and then the regions that only it kept.
 void regions::forget(region* ended) noexcept {
   ended->next = nullptr;
   for (region* open = ended; open != nullptr;) {
@@ -312,7 +312,7 @@ void regions::require_not_asking() const {
          "one from within");
 }
 
-// All outputs or none.
+// Allocates all outputs or none.
 void regions::allocate(std::vector<block>& outputs, velo_stream stream) {
   for (block& b : outputs) {
     try {
@@ -341,7 +341,7 @@ void regions::let_go(std::vector<block>& outputs, velo_stream stream) noexcept {
     if (b.memory == nullptr) continue;
     try {
       from_.deallocate(from_.user, b.memory, b.bytes, &cpu, stream);
-    } catch (...) {  // the memory counts as given back
+    } catch (...) {  // the memory counts as freed
     }
     b.memory = nullptr;
     counted_.bytes -= b.bytes;

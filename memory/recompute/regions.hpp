@@ -1,14 +1,14 @@
 // The regions behind velo_recompute, whose outputs are released and restored.
 //
-// A region takes inputs from earlier regions: a walk back finds those that must be restored first,
-// and they are restored in the order in which they were declared. State: its outputs are present,
-// released, or being restored; present ones have memory, all others none. A region that has ended
-// stays, hidden, until all regions that take from it have ended: its outputs are restored for those
-// and released again. A host's function may call back in while it runs: outputs that a restore in
-// progress needs are held, and refuse to be released or ended.
-//
-// Not for two threads at once. Not hot: a region costs a map entry, a call a walk over what it
-// restores.
+//// A region takes inputs from earlier regions. A walk back finds those that must be restored first;
+//// they are restored in the order in which they were declared. A region's outputs are present,
+//// released, or being restored; only present outputs have memory. A region that has ended stays,
+//// hidden, until all regions that take from it have ended: its outputs are restored for those and
+//// released again. A host's function may call back in while it runs; outputs that a restore in
+//// progress needs are held, and refuse to be released or ended.
+////
+//// Not for two threads at once. Not hot: a region costs a map entry, a call a walk over the regions
+//// that it restores.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class regions {
   regions(const regions&) = delete;
   regions& operator=(const regions&) = delete;
 
-  // Declares a region, its outputs allocated; gives its index. region: its struct checked. Throws
-  // NULL, ARGUMENT, STATE, MEMORY, FOREIGN; nothing is declared then.
+  // Declares a region, allocates its outputs and returns its index. region: its struct is checked.
+  // If it throws NULL, ARGUMENT, STATE, MEMORY or FOREIGN, nothing is declared.
   std::int64_t add(const velo_recompute_region& region, velo_stream stream);
 
   void release(std::int64_t index, velo_stream stream);
@@ -42,7 +42,7 @@ class regions {
 
   // Throws STATE while a host's function runs.
   void require_idle() const;
-  void require_not_asking() const;  // throws STATE in a function of the allocator that we call
+  void require_not_asking() const;  // throws STATE in an allocator function called from here
 
  private:
   enum class state { present, released, restoring };
@@ -61,15 +61,15 @@ class regions {
     std::uint64_t seed, offset;
     std::vector<velo_recompute_input> inputs;
     std::vector<block> outputs;
-    std::vector<std::int64_t> nested;  // declared inside it; some may be gone
+    std::vector<std::int64_t> nested;  // regions declared inside it; some may be gone
     state now = state::present;
     bool ended = false;
-    int takers = 0;          // inputs of regions that are there
-    int holds = 0;           // of restores in progress
-    region* next = nullptr;  // of those about to be forgotten
+    int takers = 0;          // inputs of existing regions that take from it
+    int holds = 0;           // restores in progress that need it
+    region* next = nullptr;  // in the list of regions to forget
   };
 
-  // Regions held until a restore is done.
+  // Holds regions until a restore is done.
   class hold;
 
   region& live(std::int64_t index, const char* argument = "region") const;

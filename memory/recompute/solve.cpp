@@ -1,4 +1,4 @@
-// Candidates, and the best of them.
+// Candidate schedules, and the choice of the best one.
 #include "memory/recompute/solve.hpp"
 
 #include <algorithm>
@@ -10,16 +10,16 @@
 namespace velo::memory {
 namespace {
 
-constexpr int few_ops = 1024;   // whose tables are cheap
-constexpr int tight_ops = 256;  // for which there is time to try again what fails
+constexpr int few_ops = 1024;   // operations of a graph whose tables are cheap
+constexpr int tight_ops = 256;  // operations of a graph small enough to try a failed budget again
 
-// Runs of operations that annealing works out: 60 ms.
+// The operations that annealing may evaluate: about 60 ms.
 std::int64_t anneal_work(const op_graph& graph) {
   return graph.size() <= tight_ops ? 4'000'000 : 1'000'000;
 }
 
-// Beyond this a greedy schedule makes the same outputs over and over. The work is half more than
-// what schedules that come through take: 25 and 50 ms for 3,000 operations.
+// Beyond these limits a greedy schedule makes the same outputs over and over. The work is 1.5 times
+// the work of schedules that succeed: 25 and 50 ms for 3,000 operations.
 greedy_limits limits_of(const op_graph& graph, eviction rule) {
   const std::int64_t count = graph.size();
   greedy_limits limits;
@@ -31,10 +31,10 @@ greedy_limits limits_of(const op_graph& graph, eviction rule) {
   return limits;
 }
 
-// Rules that know the operations to come are first: they reach lower budgets.
+// Rules that know the coming operations come first, since they reach lower budgets.
 constexpr eviction rules[] = {eviction::next, eviction::past, eviction::far};
 
-// The least budget found that a greedy schedule keeps to.
+// The least budget, as far as it is found, that a greedy schedule keeps.
 std::int64_t least_greedy(const op_graph& graph) {
   const auto works = [&](std::int64_t budget) {
     return std::any_of(std::begin(rules), std::end(rules), [&](eviction rule) {
@@ -45,15 +45,15 @@ std::int64_t least_greedy(const op_graph& graph) {
   std::int64_t low = least_for_one(graph), high = peak_of_all(graph);
   if (works(low)) return low;
   const int close = graph.size() > tight_ops ? 16 : 65536;
-  while (high - low > 1 + low / close) {  // low does not work, high does
+  while (high - low > 1 + low / close) {  // `low` does not work, `high` does
     const std::int64_t middle = low + (high - low) / 2;
     (works(middle) ? high : low) = middle;
   }
   return high;
 }
 
-// The best tables repaired from a schedule for a larger budget, where no greedy schedule reaches
-// the budget or has stages.
+// The best table repaired from a schedule for a larger budget, if no greedy schedule reaches the
+// budget or has stages.
 std::vector<stage_table> below_greedy(const op_graph& graph, std::int64_t budget,
                                       plan_random& random) {
   std::vector<stage_table> best;
@@ -114,12 +114,12 @@ std::int64_t peak_of_all(const op_graph& graph) {
 
 namespace {
 
-// The best of greedy schedules and tables of stages.
+// The best of the greedy schedules and of the tables of stages.
 op_schedule searched(const op_graph& graph, std::int64_t budget, std::uint64_t seed) {
   op_schedule best;
   best.seconds = std::numeric_limits<double>::infinity();
   plan_random random(seed);
-  std::vector<stage_table> tables;  // none or one, the best
+  std::vector<stage_table> tables;  // empty, or the best one
   const auto offer = [&](op_schedule found) {
     if (found.seconds < best.seconds && found.peak <= budget) best = std::move(found);
   };
@@ -131,7 +131,7 @@ op_schedule searched(const op_graph& graph, std::int64_t budget, std::uint64_t s
     tables.clear();
     tables.push_back(std::move(table));
   };
-  const bool small = graph.size() <= few_ops;  // in which tables are cheap
+  const bool small = graph.size() <= few_ops;  // then tables are cheap
   for (const eviction rule : rules) {
     if (rule == eviction::far && !small) continue;
     greedy_limits limits = limits_of(graph, rule);
@@ -151,7 +151,7 @@ op_schedule searched(const op_graph& graph, std::int64_t budget, std::uint64_t s
   return best;
 }
 
-// One of the greedy schedules, from which an exact search starts.
+// One of the greedy schedules, the start of an exact search.
 op_schedule greedy(const op_graph& graph, std::int64_t budget) {
   op_schedule best;
   best.seconds = std::numeric_limits<double>::infinity();
@@ -182,7 +182,7 @@ std::int64_t least_budget(const op_graph& graph, std::uint64_t seed) {
   if (graph.size() <= always_exact) return least_bytes_exactly(graph);
   const std::int64_t greedy = least_greedy(graph);
   if (graph.size() > tight_ops) return greedy;
-  std::int64_t low = least_for_one(graph) - 1, high = greedy;  // the first too small, the last not
+  std::int64_t low = least_for_one(graph) - 1, high = greedy;  // `low` is too small, `high` is not
   while (high - low > 1 + low / 256) {
     const std::int64_t middle = low + (high - low) / 2;
     plan_random random(seed);

@@ -1,4 +1,4 @@
-// Tables of stages: worked out, changed, taken back.
+// Computing, changing and reverting tables of stages.
 #include "memory/recompute/stages.hpp"
 
 #include <algorithm>
@@ -38,7 +38,7 @@ stage_table::stage_table(const op_graph& graph, std::int64_t budget,
 }
 
 void stage_table::rebuild() {
-  for (std::int32_t t = 0; t <= count_; ++t) {  // what is there ran before
+  for (std::int32_t t = 0; t <= count_; ++t) {  // an output in memory was computed before
     live_[t] = 0;
     if (t > 0) starts_[t - 1].clear();
     if (t < count_) runs_[t].clear();
@@ -76,7 +76,7 @@ std::vector<op_step> stage_table::steps() const {
   return all;
 }
 
-// Works out the operations and uses of a stage, its seconds and its most bytes.
+// Computes the operations and uses of a stage, its seconds and its peak of bytes.
 void stage_table::work_out(std::int32_t t) {
   std::uint8_t* marks = &marks_[at(t, 0)];
   for (const std::int32_t op : runs_[t]) {
@@ -131,7 +131,7 @@ void stage_table::work_out(std::int32_t t) {
   worked_ += 4 + static_cast<std::int64_t>(runs.size());
 }
 
-// Sets an output's presence in a run of stages in which it is the opposite.
+// Inverts an output's presence in a run of stages in which it is equal.
 void stage_table::change(const edit& e) {
   const std::int64_t bytes = e.there ? graph_.bytes[e.op] : -graph_.bytes[e.op];
   const auto starts_at = [&](std::int32_t stage, bool yes) {
@@ -143,7 +143,8 @@ void stage_table::change(const edit& e) {
       list.erase(std::find(list.begin(), list.end(), e.op));
     }
   };
-  // Before the run it was absent or is now; behind it likewise.
+  // The output becomes present or absent at the beginning of the run, and the opposite after its
+  // end.
   if (!has(e.first - 1, e.op)) starts_at(e.first - 1, e.there);
   if (e.last < count_ && has(e.last + 1, e.op)) starts_at(e.last, !e.there);
   for (std::int32_t u = e.first; u <= e.last; ++u) {
@@ -173,14 +174,14 @@ void stage_table::undo(std::size_t from) {
   }
 }
 
-// The last stage before this one in which an output was there or made.
+// The last stage before this one in which an output was in memory or computed.
 std::int32_t stage_table::last_seen(std::int32_t stage, std::int32_t op) const {
   std::int32_t s = stage - 1;
   while ((marks_[at(s, op)] & (runs_here | is_there)) == 0) --s;
   return s;
 }
 
-// An output that a stage makes again stays until then instead.
+// Keeps an output in memory until this stage, which would otherwise recompute it.
 bool stage_table::stay(std::int32_t stage, std::int32_t op) {
   if (op >= stage || has(stage, op)) return false;
   const edit e{op, last_seen(stage, op) + 1, stage, true};
@@ -190,15 +191,15 @@ bool stage_table::stay(std::int32_t stage, std::int32_t op) {
   return true;
 }
 
-// An output freed in a stage that does not use it may be freed after its previous use.
+// Frees an output after its previous use if this stage frees it without using it.
 void stage_table::trim(std::int32_t stage, std::int32_t op) {
   if (has(stage, op) && !uses(stage, op) && !has(stage + 1, op)) drop(stage, op);
 }
 
-// Trims what a stage had for making an output that it does not make any more.
+// Trims the inputs of an output that a stage no longer computes.
 void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
   if (runs(stage, op)) return;
-  const std::size_t first = gone_.size();  // trimming may come back here
+  const std::size_t first = gone_.size();  // trimming may recurse into this function
   gone_.push_back(op);
   ++visits_;
   while (gone_.size() > first) {
@@ -215,13 +216,13 @@ void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
   }
 }
 
-// An output that is there when a stage begins is freed after its use before that, and made again at
-// the next.
+// Frees an output that is in memory at the beginning of a stage after its use before that, so that
+// it is recomputed for its next use.
 bool stage_table::drop(std::int32_t stage, std::int32_t op) {
   if (!has(stage, op)) return false;
   std::int32_t last = stage, first = stage;
   while (last < count_ && !uses(last, op) && has(last + 1, op)) ++last;
-  if (last == count_) return false;  // to be kept
+  if (last == count_) return false;  // the output is to be kept
   while (first > op + 1 && has(first - 1, op) && !uses(first - 1, op)) --first;
   const edit e{op, first, last, false};
   edits_.push_back(e);
@@ -237,8 +238,8 @@ std::int32_t stage_table::worst_stage() const {
   return worst;
 }
 
-// Frees one of the outputs there when a stage begins or ends: of a few the one of least seconds a
-// byte.
+// Frees one of the outputs in memory at the beginning or end of a stage: the one with the least
+// seconds a byte among a random few.
 bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   std::int32_t best = -1;
   double least = 0;
@@ -246,7 +247,7 @@ bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   int seen = 0;
   for (std::int32_t k = 0; k < count_ && seen < 6; ++k) {
     const std::int32_t op = (offset + k) % count_;
-    const bool found = has(stage, op);  // else made here for later
+    const bool found = has(stage, op);  // otherwise computed in this stage for later ones
     if ((!found && !has(stage + 1, op)) || graph_.bytes[op] == 0) continue;
     ++seen;
     const double score =
@@ -285,7 +286,7 @@ void stage_table::fill() {
   std::stable_sort(all.begin(), all.end(),
                    [](const again& a, const again& b) { return a.worth > b.worth; });
   for (const again& a : all) {
-    if (!runs(a.stage, a.op)) continue;  // gone with another
+    if (!runs(a.stage, a.op)) continue;  // removed together with another
     bool room = true;
     const std::int32_t seen = last_seen(a.stage, a.op);
     for (std::int32_t u = seen + 1; u < a.stage && room; ++u)

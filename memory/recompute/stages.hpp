@@ -1,11 +1,11 @@
 // A schedule by stages: stage t ends with the first run of operation t, and a table says which
-// outputs are there when a stage begins (after Checkmate, MLSys'20). The table decides everything:
-// a stage runs what it needs and does not find, in the order of the operations, and frees each
-// output after its last use unless the next stage finds it.
+// outputs are in memory when a stage begins (as in Checkmate, MLSys'20). The table determines the
+// schedule: a stage computes the missing outputs it needs, in the order of the operations, and
+// frees each output after its last use unless the table has it in the next stage.
 //
-// Search changes a table by runs of stages: an output stays between two uses, or is freed and made
-// again. Only the stages at the two ends are worked out anew; between them the bytes change by
-// those of the output. A table costs size * size bytes.
+// The search changes a table over runs of stages: an output stays in memory between two uses, or is
+// freed and recomputed. Only the stages at the two ends are evaluated again; between them the bytes
+// change by the output's size. A table costs size * size bytes.
 #pragma once
 
 #include <cstdint>
@@ -27,19 +27,19 @@ class stage_table {
   double seconds() const { return seconds_; }
   std::vector<op_step> steps() const;
 
-  // Lets outputs stay that are made again although there is room for them; most seconds a byte
-  // first.
+  // Keeps outputs in memory that are recomputed although there is room for them, those with the
+  // most seconds a byte first.
   void fill();
 
-  // Frees outputs until every stage fits the budget; false when that goes in circles.
+  // Frees outputs until every stage fits the budget; returns false if that does not converge.
   bool repair(plan_random& random);
 
-  // Simulated annealing for about so many stages worked out; ends with the best table that fits.
+  // Simulated annealing for about `work` evaluated operations; ends with the best table that fits.
   void anneal(plan_random& random, std::int64_t work);
 
  private:
-  // The marks of an output in a stage: it is in memory when the stage begins, it is made in it, it
-  // is used in it. The first decides the others.
+  // The marks of an output in a stage: it is in memory when the stage begins, the stage computes
+  // it, the stage uses it. The first mark determines the others.
   static constexpr std::uint8_t is_there = 1, runs_here = 2, is_used = 4;
 
   struct edit {
@@ -63,7 +63,7 @@ class stage_table {
   std::int64_t excess(std::int32_t stage) const {
     return peak_[stage] > budget_ ? peak_[stage] - budget_ : 0;
   }
-  void rebuild();  // everything, from there_
+  void rebuild();  // evaluates everything again, from there_
   void work_out(std::int32_t stage);
   void change(const edit& e);
   void undo(std::size_t from);
@@ -79,10 +79,11 @@ class stage_table {
   const op_graph& graph_;
   const std::int64_t budget_;
   const std::int32_t count_;
-  std::vector<std::uint8_t> marks_;  // by stage and operation, one stage more than there are
+  // By stage and operation; one stage more than there are operations.
+  std::vector<std::uint8_t> marks_;
   std::vector<std::vector<std::int32_t>> runs_;  // of each stage, ascending
   std::vector<std::vector<std::int32_t>>
-      starts_;  // outputs that the next stage finds and it does not
+      starts_;  // outputs that are in memory in the next stage and not in this one
   std::vector<std::int64_t> live_, peak_;
   std::vector<double> cost_;
   double seconds_ = 0;
