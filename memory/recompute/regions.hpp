@@ -1,14 +1,14 @@
 // The regions behind velo_recompute, whose outputs are released and restored.
 //
-//// A region takes inputs from earlier regions. A walk back finds those that must be restored first;
-//// they are restored in the order in which they were declared. A region's outputs are present,
-//// released, or being restored; only present outputs have memory. A region that has ended stays,
-//// hidden, until all regions that take from it have ended: its outputs are restored for those and
-//// released again. A host's function may call back in while it runs; outputs that a restore in
-//// progress needs are held, and refuse to be released or ended.
-////
-//// Not for two threads at once. Not hot: a region costs a map entry, a call a walk over the regions
-//// that it restores.
+// A region takes inputs from earlier regions. A walk back finds those that must be restored first;
+// they are restored in the order in which they were declared. A region's outputs are present,
+// released, or being restored; only present outputs have memory. A region that has ended stays,
+// hidden, until all regions that take from it have ended: its outputs are restored for those and
+// released again. A host's function may call back in while it runs; outputs that a restore in
+// progress needs are held, and refuse to be released or ended.
+//
+// Not for two threads at once. Not hot: a region costs a map entry, a call a walk over the regions
+// that it restores.
 #pragma once
 
 #include <cstdint>
