@@ -1,9 +1,9 @@
-// Copies: how they are queued, and how a lane carries them out.
+// Copies: how they are queued, and how a lane runs them.
 //
-// A piece of work on a lane carries out its own copy and, while the tier has room, those queued
-// behind it whose waits are over, so that small objects keep as many requests under way as a large
-// one. A piece whose copy was already carried out does nothing. A job is taken from the queue
-// exactly once, under the lock of the jobs.
+// A piece of work on a lane runs its own copy and, while the tier has room, the ready copies queued
+// behind it, so that small objects keep as many requests under way as a large one. A piece whose
+// copy has already been run does nothing. A job is taken from the queue exactly once, under the
+// lock of the jobs.
 #include <algorithm>
 #include <chrono>
 #include <new>
@@ -25,11 +25,11 @@ struct swap::copy final : core::work {
   void run(core::execution&) override { home.serve(*mine); }
 
   swap& home;
-  const object_ptr of;  // which may have been dropped meanwhile
+  const object_ptr of;  // may have been dropped meanwhile
   const std::shared_ptr<job> mine;
 };
 
-// The copies that a tier receives: a first one, then those that are ready.
+// The copies that a tier receives: one given copy, then those that are ready.
 class swap::ready final : public tier::copies {
  public:
   ready(swap& home, job& first) : home_(home), to_(first.to), first_(&first) {}
@@ -66,7 +66,7 @@ void swap::job::await() const noexcept {
   for (const auto& one : room) one->passed->wait(-1);
 }
 
-// With the object's lock.
+// The caller holds the object's lock.
 void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& after,
                  core::event* event) {
   auto mine = std::make_shared<job>();
@@ -79,9 +79,9 @@ void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& 
   if (event != nullptr) event->set(mine->passed);
 }
 
-// With the object's lock. All that can fail comes before the object changes; a marker left in the
-// stream by then harms nobody. after: which passes the job's first point; nullptr: it is on its
-// way.
+// The caller holds the object's lock. Everything that can fail comes before the object changes; a
+// marker left in the stream by then is harmless. after: the stream that passes the job's first
+// point; nullptr: that point is already queued.
 void swap::submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* after) {
   if (o->queued > 0) mine->after[1] = o->last->passed;
   core::lane& lane = lane_of(mine->to);
@@ -95,7 +95,7 @@ void swap::submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* 
   o->last = std::move(mine);
 }
 
-// A job that could not be added to the queue, for lack of memory, is carried out by its own piece.
+// If memory is lacking to add a job to the queue, its own piece of work runs it.
 void swap::offer(job& added) noexcept {
   const std::lock_guard<std::mutex> lock(jobs_lock_);
   if (added.taken) return;
@@ -116,7 +116,7 @@ void swap::serve(job& first) {
   first.to == direction::out ? tier_->write(all) : tier_->read(all);
 }
 
-// The first copy if there is one, else the oldest whose waits are over; nullptr: none.
+// Takes `first` if it is not nullptr, else the oldest job whose waits are over; nullptr: none.
 swap::job* swap::take_ready(direction to, job* first) noexcept {
   const std::lock_guard<std::mutex> lock(jobs_lock_);
   std::vector<job*>& queued = jobs_[static_cast<int>(to)];
@@ -132,8 +132,8 @@ swap::job* swap::take_ready(direction to, job* first) noexcept {
   return taken;
 }
 
-// False: the copy ended at once. A copy behind a failed one is dropped and gets the same failure;
-// so does a copy to memory whose earlier contents could not leave.
+// Returns false if the copy ended at once. A copy queued behind a failed one is dropped and gets
+// the same failure. So does a copy to memory whose earlier contents could not be copied out.
 bool swap::begin(job& taken, tier::copy& one) noexcept {
   object& o = *taken.of;
   core::failure failed;
@@ -148,7 +148,7 @@ bool swap::begin(job& taken, tier::copy& one) noexcept {
   }
   for (const auto& one : taken.room)
     if (failed.code == VELO_OK) failed = one->failed;
-  taken.room.clear();  // else jobs would own one another in a chain as long as a step
+  taken.room.clear();  // otherwise the jobs of a step would own one another in one long chain
   if (failed.code != VELO_OK) {
     end(taken, failed, true);
     return false;
@@ -192,13 +192,14 @@ void swap::finish(job& carried, const core::failure* why) noexcept {
     if (leaves) o.image = std::move(carried.made);
     if (leaves && o.owned) {
       release(o, carried.memory, nullptr);
-      if (o.memory == carried.memory) o.memory = nullptr;  // else a return is queued, elsewhere
+      // Otherwise a copy in is queued, to other memory.
+      if (o.memory == carried.memory) o.memory = nullptr;
     }
   }
   end(carried, {}, false);
 }
 
-// dropped: behind one that failed.
+// dropped: the copy did not run because an earlier one failed.
 void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
   object& o = *ended.of;
   const bool leaves = ended.to == direction::out;
@@ -214,7 +215,7 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
     --o.queued;
     if (failed.code != VELO_OK) {
       o.failed = ended.failed;
-      // It is where it was: the memory of a return that did not happen is nobody's.
+      // The object stays where it was. Memory allocated for a failed copy in is released.
       o.resident_later = o.image == nullptr || o.stored;
       if (leaves && !dropped) o.memory = ended.memory;
       if (!leaves && o.owned) {

@@ -1,4 +1,4 @@
-// The loop that keeps requests under way, and the handling of short and failed ones.
+// The loop that keeps requests under way, and the handling of short and failed requests.
 #include "memory/swap/disk_channel.hpp"
 
 #include <cstring>
@@ -36,7 +36,7 @@ void disk_channel::run(disk_transfer& transfer) noexcept {
   while (true) {
     start_some(transfer);
     if (idle_.size() == operations_.size()) return;
-    // The request is the operation's first member, so that its address is the operation's.
+    // The request is the operation's first member, so both have the same address.
     auto& operation = reinterpret_cast<disk_operation&>(engine_->finish());
     if (goes_on(operation)) continue;
     idle_.push_back(&operation);
@@ -44,7 +44,7 @@ void disk_channel::run(disk_transfer& transfer) noexcept {
   }
 }
 
-// Whether the current copy has a page to begin with; it may be the next one that is ready.
+// Whether a page of the current copy, or of the next ready one, is to begin.
 bool disk_channel::has_page(disk_transfer& transfer) noexcept {
   if (current_ != nullptr && current_->why.code == VELO_OK && current_->next < current_->end)
     return true;
@@ -77,7 +77,7 @@ void disk_channel::start_some(disk_transfer& transfer) noexcept {
   }
 }
 
-// The system may transfer fewer bytes than requested: the rest is requested again.
+// The system may transfer fewer bytes than requested; the rest is then requested again.
 bool disk_channel::goes_on(disk_operation& operation) noexcept {
   disk_request& r = operation.request;
   if (r.result <= 0 || r.result >= r.bytes) return false;

@@ -1,8 +1,8 @@
 // How the disk tier reads and writes files: several requests under way at a time.
 //
-// One thread starts requests and collects those that are complete, in any order. A request and its
-// memory stay in place until it is complete; an engine is destroyed after all are. There are two
-// engines: io_uring, where the system allows it, and threads that read and write.
+// One thread starts requests and collects completed ones in any order. A request and its memory
+// stay in place until it is complete; an engine is destroyed after all are complete. There are two
+// engines: io_uring, if the system allows it, and threads that read and write.
 #pragma once
 
 #include <cstdint>
@@ -27,16 +27,17 @@ class disk_engine {
   disk_engine(const disk_engine&) = delete;
   disk_engine& operator=(const disk_engine&) = delete;
 
-  virtual void start(disk_request& request) noexcept = 0;  // fewer than `depth` are under way
-  virtual disk_request& finish() noexcept = 0;             // waits for one; some are under way
+  // The caller keeps fewer than `depth` requests under way.
+  virtual void start(disk_request& request) noexcept = 0;
+  virtual disk_request& finish() noexcept = 0;  // waits for one of the requests under way
 };
 
-// nullptr where the system refuses, and then `why` says which call, with what error.
+// nullptr: the system refuses, and `why` gives the failed call and its error.
 std::unique_ptr<disk_engine> make_uring_engine(int depth, std::string& why);
 
 std::unique_ptr<disk_engine> make_thread_engine(int depth);  // throws VELO_ERR_MEMORY
 
-// The request done by the calling thread.
+// Runs the request on the calling thread.
 std::int64_t read_or_write(const disk_request& request) noexcept;
 
 }  // namespace velo::memory

@@ -1,5 +1,5 @@
-// The file is made inside a directory that was opened first, so that the checks and the file refer
-// to the same directory.
+// The directory is opened first and the file is made inside it, so that the checks and the file
+// refer to the same directory.
 #include "memory/swap/disk_file.hpp"
 
 #include <fcntl.h>
@@ -44,12 +44,13 @@ class opened_directory {
   int opened_;
 };
 
-// A file that never has a name; O_EXCL keeps it from being given one.
+// Makes a file without a name; O_EXCL prevents that it gets one later.
 int open_nameless(int directory, int extra) {
   return openat(directory, ".", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC | extra, owner_alone);
 }
 
-// For file systems without nameless files: an unguessable name that is removed at once.
+// For file systems without nameless files: makes a file with a random name and removes the name at
+// once.
 int open_unlinked(int directory, int extra) {
   for (int tries = 0; tries < 16; ++tries) {
     std::uint64_t random = 0;
@@ -64,7 +65,7 @@ int open_unlinked(int directory, int extra) {
       errno = why;
       return -1;
     }
-    // A file system that refuses `extra` may have made the file before it did.
+    // A file system that refuses `extra` may have made the file before it refused.
     if (opened < 0 && errno == EINVAL) {
       unlinkat(directory, name, 0);
       errno = EINVAL;
@@ -127,8 +128,8 @@ void disk_file::mark(std::uint64_t first, std::uint64_t count, bool used) noexce
   }
 }
 
-// Adds room for `count` sectors at least, more where there is more. A file system that cannot have
-// space ready grows a file with holes; a full disk is then found by the write.
+// Grows the file by at least `count` sectors, usually by more. If the file system cannot
+// preallocate, the file grows with holes, and the writes detect a full disk.
 void disk_file::grow(std::uint64_t count) {
   const std::uint64_t step = std::clamp(sectors_ / 8, first_step, largest_step);
   used_.reserve((sectors_ + std::max(count, step)) / word_bits + 1);

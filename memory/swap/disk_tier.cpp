@@ -1,4 +1,4 @@
-// A page on its way to the file and back.
+// Writing pages to the file and reading them back.
 #include "memory/swap/disk_tier.hpp"
 
 #include <algorithm>
@@ -18,9 +18,9 @@ using core::text;
 namespace {
 
 constexpr int tries_apart =
-    16;  // pages from one that was not worth packing to the next that is tried
+    16;  // a page that was not worth packing ends packing for this many pages
 
-// "/a:/b" as directories.
+// Splits a list of directories, "/a:/b".
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> all;
   for (std::size_t begin = 0; begin <= list.size();) {
@@ -50,7 +50,7 @@ class disk_tier::disk_image final : public tier::image {
 
   std::uint64_t stored() const noexcept override { return stored_.load(std::memory_order_relaxed); }
 
-  // Room for a page of `stored` bytes.
+  // Reserves file space for a page of `stored` bytes.
   disk_page take(std::uint64_t index, std::uint32_t stored) {
     disk_page taken;
     taken.file = static_cast<std::uint16_t>((first_file + index) % home.files_.size());
@@ -80,7 +80,7 @@ class disk_tier::disk_image final : public tier::image {
   std::atomic<std::uint64_t> stored_{0};
 };
 
-// The part that both directions share.
+// The base of both directions.
 class disk_tier::pages : public disk_transfer {
  public:
   pages(disk_tier& tier, copies& all) : tier_(tier), all_(all) {}
@@ -112,7 +112,8 @@ class disk_tier::pages : public disk_transfer {
     operation.memory = what.memory + begin;
     operation.bytes = static_cast<std::uint32_t>(std::min(tier_.block_, what.bytes - begin));
   }
-  // The request between the page and its own memory, or staging memory where that has to be.
+  // Sets the request between the file and the page's own memory, or staging memory if O_DIRECT
+  // needs it.
   void set_request(disk_operation& operation, bool writes, bool staged) const {
     const disk_file& file = *tier_.files_[operation.page.file];
     const bool whole = operation.bytes % disk_file::sector == 0 &&
@@ -163,7 +164,7 @@ class disk_tier::writing final : public disk_tier::pages {
   }
 
  private:
-  // The packed size, in staging memory; 0: not worth it.
+  // Packs a page into staging memory and returns its packed size; 0: packing does not pay.
   std::uint32_t pack(disk_operation& operation) {
     int& untried = operation.of->untried;
     if (!image_of(operation).cold || (untried > 0 && untried-- > 0)) return 0;

@@ -1,4 +1,4 @@
-// Blocks are allocated and freed without a stream: only the swap's threads use them.
+// Blocks are allocated and freed without a stream, since only the swap's threads use them.
 #include "memory/swap/host_tier.hpp"
 
 #include <cstring>
@@ -8,7 +8,7 @@
 namespace velo::memory {
 namespace {
 
-constexpr std::uint64_t page = 4096;  // where memory begins that files are read into directly
+constexpr std::uint64_t page = 4096;  // alignment of memory into which files are read directly
 
 class host_image final : public tier::image {
  public:
@@ -21,7 +21,7 @@ class host_image final : public tier::image {
     try {
       own_ != nullptr ? static_cast<void>(own_->free(memory_, bytes_, nullptr))
                       : free_to(from_, memory_, bytes_, nullptr);
-    } catch (...) {  // the block is not the pool's any more: somebody freed it
+    } catch (...) {  // the block is no longer the pool's, since someone else freed it
       return;
     }
   }
@@ -37,7 +37,7 @@ class host_image final : public tier::image {
   velo_pool from_;
   pool* own_;
   std::uint64_t bytes_;
-  std::atomic<std::uint64_t>& stored_;  // of the tier
+  std::atomic<std::uint64_t>& stored_;  // the tier's counter
   void* memory_;
 };
 

@@ -1,7 +1,7 @@
 // The host tier: an image is a block of a pool, a copy is one memcpy.
 //
-// The pool is the caller's, or the tier's own, which keeps the pages of ended images for new ones:
-// touching pages for the first time costs more than the copy. Cost: the copy.
+// The pool is the caller's or the tier's own. The tier's own pool keeps the pages of ended images
+// for new ones, since touching pages for the first time costs more than the copy. Cost: the copy.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace velo::memory {
 
 class host_tier final : public tier {
  public:
-  explicit host_tier(velo_pool from);  // NULL: one of its own; throws MEMORY
+  explicit host_tier(velo_pool from);  // nullptr: a pool of its own; throws MEMORY
 
   std::uint64_t granule() const noexcept override { return unit; }
   std::unique_ptr<image> make(std::uint64_t bytes, bool cold) override;
@@ -28,7 +28,7 @@ class host_tier final : public tier {
   std::atomic<std::uint64_t> stored_{0};
 };
 
-// Memory of a pool that was given as a handle, where closing the pool waits for the last block.
+// Memory of a pool that was given as a handle. Closing that pool waits for the last block.
 void* allocate_from(velo_pool from, std::uint64_t bytes);  // throws HANDLE, MEMORY, FOREIGN
 void free_to(velo_pool to, void* memory, std::uint64_t bytes,
              velo_stream stream);  // throws as pool::free does

@@ -1,7 +1,7 @@
-// Buckets of layers: the objects that a layer's forward pass keeps are swapped out after it, and
-// return during the backward pass of the next layer.
+// Buckets of layers: the objects that a layer's forward pass keeps are swapped out after that pass,
+// and swapped in during the backward pass of the next layer.
 //
-// A bucket is a list of object numbers; those of objects that were dropped, or moved to a later
+// A bucket is a list of object numbers. Numbers of objects that were dropped, or moved to a later
 // layer, are removed when the bucket is next used. Cost: the copies of its objects.
 #include <algorithm>
 

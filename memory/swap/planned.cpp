@@ -1,16 +1,15 @@
-// A step of planned swaps: the moves of a schedule carried out in one arena, each buffer at the
-// address that its stay has there.
+// A step of planned swaps: runs the moves of a schedule in one arena, with each buffer at the
+// address of its stay.
 //
-// The host says when a stage begins. All moves of the stage are queued then: its copies wait for
-// the stage before to be over, for the copy of the same buffer before them, and for the copies out
-// that their addresses still wait for (swap_stay::room). The stage's stream waits for the contents
-// that the stage needs and the room for those that it makes. Every wait is for an earlier move of
-// the schedule, so that waits form no cycle, and however long the copies take, two buffers never
-// share an address: the plan's seconds decide only when buffers move. After a failure the step can
-// only be ended. The arena, where it is the pool's, stays with the swap for the next step of its
-// size on the same stream.
+// The host says when a stage begins. All moves of the stage are queued then. Its copies wait for
+// the end of the previous stage, for the same buffer's previous copy, and for the copies out of
+// their addresses (swap_stay::room). The stage's stream waits for the contents that the stage needs
+// and for the room of those that it makes. Every wait is for an earlier move of the schedule, so
+// waits form no cycle. Two buffers never share an address, however long the copies take: the plan's
+// seconds decide only when buffers move. After a failure the step can only be ended. An arena from
+// the pool stays with the swap for the next step of that size on the same stream.
 //
-// Cost of a stage: a copy for each move that copies, and O(its buffers).
+// Cost of a stage: a copy for each move that copies, and O(buffers of the stage).
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +26,7 @@ using core::text;
 
 class swap::planned {
  public:
-  // before: the last step, which has ended, or nullptr.
+  // before: the previous step, which has ended, or nullptr.
   planned(swap& home, std::shared_ptr<const swap_schedule> of, void* memory, velo_stream on,
           planned* before);
   ~planned() { give_memory(); }
@@ -59,12 +58,13 @@ class swap::planned {
   const bool owned_;
   const velo_stream on_;
   char* memory_ = nullptr;
-  std::vector<object_ptr> objects_;                 // by buffer; nullptr: not alive
-  std::vector<std::shared_ptr<const job>> left_;    // by stay: its copy out
-  std::vector<std::shared_ptr<const job>> queued_;  // all copies, of the step before the unfinished
-  std::vector<std::shared_ptr<const job>> needed_;  // that the stage waits for
-  std::size_t next_ = 0;                            // move
-  std::size_t begun_ = 0;                           // stages
+  std::vector<object_ptr> objects_;               // by buffer; nullptr: not alive
+  std::vector<std::shared_ptr<const job>> left_;  // by stay: its copy out
+  // All copies; before the first, the previous step's unfinished ones.
+  std::vector<std::shared_ptr<const job>> queued_;
+  std::vector<std::shared_ptr<const job>> needed_;  // copies that the stage waits for
+  std::size_t next_ = 0;                            // next move
+  std::size_t begun_ = 0;                           // stages begun
   bool open_ = true, failed_ = false;
 };
 
@@ -100,7 +100,7 @@ std::int64_t swap::planned::begin_stage() {
     fail(VELO_ERR_STATE, "swap", text("one of the %zu stages of the step", stages()),
          "one more stage");
   core::stream& on = stream();
-  failed_ = true;  // unless all that follows goes well
+  failed_ = true;  // until everything below has succeeded
   const auto over = std::make_shared<core::point>();
   on.pass(over);
   if (begun_ == 0)
@@ -155,7 +155,7 @@ void swap::planned::copy(const swap_move& move, direction to,
   if (queued_.size() == queued_.capacity()) queued_.reserve(2 * queued_.size() + 16);
   const std::lock_guard<std::mutex> lock(o->lock);
   home_.require(*o, to);
-  home_.submit(o, mine, nullptr);  // the last that can fail
+  home_.submit(o, mine, nullptr);  // the last statement that can fail
   queued_.push_back(mine);
   if (to == direction::out) left_[core::at(move.stay)] = mine;
   o->memory = mine->memory;
@@ -172,7 +172,7 @@ void* swap::planned::memory_of(std::int64_t buffer) const {
   return o.memory;
 }
 
-// The tier's copy of the object is dropped when its copies are done.
+// Drops the tier's copy of the object after the object's copies are done.
 void swap::planned::let_go(object_ptr& of) {
   if (of == nullptr) return;
   {
@@ -187,8 +187,8 @@ void swap::planned::let_go(object_ptr& of) {
   count(-1);
 }
 
-// The stream waits for all copies of a whole step; for those of one that ends early the caller
-// does.
+// The stream waits for all copies of a complete step. If the step ends early, the caller waits for
+// them.
 void swap::planned::end() {
   if (failed_ || begun_ < stages()) wait_here();
   for (object_ptr& o : objects_) let_go(o);
@@ -205,7 +205,7 @@ void swap::planned::give_memory() noexcept {
   for (const velo_stream on : {on_, velo_stream{}}) try {
       free_to(home_.memory_, memory_, bytes(), on);
       break;
-    } catch (...) {  // the stream has ended: nothing of it runs any more; or the pool has
+    } catch (...) {  // the stream or the pool has ended, so nothing uses the memory any more
       continue;
     }
   memory_ = nullptr;

@@ -1,4 +1,4 @@
-// Objects: the checks and changes of each call. The copies that calls queue are in copies.cpp.
+// Objects: the checks and state changes of each call. copies.cpp queues and runs the copies.
 #include "memory/swap/swap.hpp"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::unique_ptr<tier> make_tier(core::context& owner, const velo_swap_desc& desc
 
 }  // namespace
 
-// The end of an object that copies are queued for.
+// Ends an object after its queued copies.
 struct swap::discard final : core::work {
   discard(swap& home, object_ptr of) : work(core::demand::waits), home(home), of(std::move(of)) {}
 
@@ -48,7 +48,7 @@ struct swap::discard final : core::work {
   std::shared_ptr<core::point> after[2];  // or nullptr
 };
 
-// A stream's wait for a copy; with `contents` a failed copy fails the stream.
+// A stream's wait for a copy. With `contents` a failed copy fails the stream.
 struct swap::awaited final : core::work {
   explicit awaited(std::shared_ptr<const job> of, bool contents = true)
       : work(core::demand::waits), of(std::move(of)), contents(contents) {}
@@ -72,7 +72,7 @@ swap::swap(core::context& owner, const velo_swap_desc& desc)
 }
 
 swap::~swap() {
-  out_.reset();  // its work may wait for that of the other lane, which is still there
+  out_.reset();  // first, since its work may wait for work of the other lane
   in_.reset();
   step_.reset();
   for (const auto& [id, o] : objects_) {
@@ -81,7 +81,7 @@ swap::~swap() {
   }
 }
 
-// Memory that was already freed elsewhere is not freed again.
+// Frees an object's memory, unless it was already freed elsewhere.
 void swap::release(const object& o, char* memory, velo_stream stream) noexcept {
   if (memory == nullptr) return;
   try {
@@ -100,7 +100,7 @@ swap::object_ptr swap::find(std::uint64_t id) const {
   return found->second;
 }
 
-// One that was found may have been dropped by another thread since.
+// Another thread may have dropped an object since it was found.
 void swap::require_known(const object& o) const {
   if (o.dropped) refuse_number(o.id);
 }
@@ -154,7 +154,7 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
   objects_.erase(id);
 }
 
-// With the object's lock. reached: waited for as well, or nullptr.
+// The caller holds the object's lock. reached: awaited as well, or nullptr.
 core::work_ptr<swap::discard> swap::discarded(const object_ptr& o,
                                               std::shared_ptr<core::point> reached) {
   core::work_ptr<discard> piece = in_->make<discard>(*this, o);
@@ -163,12 +163,12 @@ core::work_ptr<swap::discard> swap::discarded(const object_ptr& o,
   return piece;
 }
 
-// With the object's lock: the tier's copy is dropped when its copies are done.
+// The caller holds the object's lock. Drops the tier's copy after the object's copies are done.
 void swap::discard_behind(const object_ptr& o) {
   in_->submit(discarded(o, nullptr));
 }
 
-// With the object's lock.
+// The caller holds the object's lock.
 void swap::drop_behind(const object_ptr& o, velo_stream stream) {
   auto reached = std::make_shared<core::point>();
   core::work_ptr<discard> piece = discarded(o, reached);
@@ -186,7 +186,7 @@ void swap::drop_behind(const object_ptr& o, velo_stream stream) {
   in_->submit(std::move(piece));
 }
 
-// An object's failure refuses every call except the same copy again.
+// A failed object refuses every call except the same copy again.
 void swap::require(const object& o, direction to) const {
   const bool leaves = to == direction::out;
   require_known(o);
@@ -223,7 +223,7 @@ void swap::in(std::uint64_t id, void* memory, core::stream& after, core::event* 
   }
 }
 
-// With the object's lock.
+// The caller holds the object's lock.
 void swap::give_up(object& o) noexcept {
   if (o.image == nullptr) return;
   o.image.reset();
@@ -231,7 +231,7 @@ void swap::give_up(object& o) noexcept {
   let_go(o);
 }
 
-// Counts an object as held by the tier, from when its copy begins.
+// Counts an object as held by the tier from the beginning of its copy out.
 void swap::hold(const object& o) {
   const std::lock_guard<std::mutex> lock(lock_);
   if (limit_ != 0 && counted_.held + o.bytes > limit_)
@@ -271,7 +271,7 @@ void swap::wait(std::uint64_t id, core::stream& waiting) {
     require_known(*o);
     if (o->queued == 0 && o->failed.code != VELO_OK) throw core::failure(o->failed);
     if (o->queued == 0) return;
-    end = o->last;  // dropped behind one that fails, it holds the same failure
+    end = o->last;  // a copy dropped behind a failed one has the same failure
   }
   await(std::move(end), waiting, "velo_swap_wait", true);
 }

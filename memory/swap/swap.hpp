@@ -1,19 +1,19 @@
 // The swap manager behind velo_swap, from large to small:
 //
-// - a swap has objects, known by numbers, a tier (tier.hpp) that keeps their contents while they
-//   are out, and a lane for each direction, whose work waits: it never has a context's turn;
+// - a swap has objects, known by numbers; a tier (tier.hpp) that keeps their contents while they
+//   are out; and a lane for each direction, whose work waits and never holds a context's turn;
 // - a copy is a piece of work on a lane. It waits for the stream it was ordered behind and for the
-//   copy of the same object before it, which may be on the other lane, and then hands itself to the
-//   tier, with those queued behind it whose waits are over (copies.cpp);
+//   same object's previous copy, which may be on the other lane. Then it passes itself to the tier,
+//   together with the ready copies queued behind it (copies.cpp);
 // - the result of a copy is stored with the point that it passed, so that a waiter learns of that
-//   copy's failure, whatever happened to the object since;
+//   copy's failure, whatever has happened to the object since;
 // - on top are buckets of layers (layers.cpp), the update in slices (update.cpp) and steps of
 //   planned swaps (planned.cpp).
 //
-// Every wait is for work queued by an earlier call, so that waits form no cycle. A lane's work
-// never throws: a failure is the object's. An object's lock guards its state, the swap's its
-// tables; neither is held while something is copied, allocated or waited for. Thread-safe. Cost of
-// a call: two allocations, two markers in queues.
+// Every wait is for work queued by an earlier call, so waits form no cycle. A lane's work never
+// throws: a failure belongs to the object. An object's lock guards the object's state, the swap's
+// lock its tables; neither is held during a copy, an allocation or a wait. Thread-safe. Cost of a
+// call: two allocations, two markers in queues.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class swap {
  public:
   // desc: checked. Throws HANDLE, UNSUPPORTED, MEMORY, IO.
   swap(core::context& owner, const velo_swap_desc& desc);
-  ~swap();  // finishes what is queued
+  ~swap();  // finishes the queued work
   swap(const swap&) = delete;
   swap& operator=(const swap&) = delete;
 
@@ -61,7 +61,7 @@ class swap {
   // A step of planned swaps. Not for two threads at once.
   void begin_step(std::shared_ptr<const swap_schedule> of, void* memory, velo_stream on);
   std::int64_t begin_stage();                       // the time at which the stage ends
-  void* buffer_of_step(std::int64_t buffer) const;  // where a buffer of the stage is
+  void* buffer_of_step(std::int64_t buffer) const;  // where a buffer of the current stage is
   void end_step();
 
  private:
@@ -69,19 +69,18 @@ class swap {
 
   struct object;
 
-  // A copy that was asked for. How it ended, `failed`, is written before `passed` passes, and never
-  // again.
+  // A queued copy. Its result, `failed`, is written before `passed` passes, and never afterwards.
   struct job {
     object* of = nullptr;
     direction to = direction::out;
     char* memory = nullptr;
     std::shared_ptr<core::point> after[2];         // or nullptr
-    std::vector<std::shared_ptr<const job>> room;  // that have to have left this memory
+    std::vector<std::shared_ptr<const job>> room;  // copies out that must have left this memory
     std::shared_ptr<core::point> passed;
     core::failure failed;
-    bool stored = false;                // out: the image is there already; in: it stays
-    bool taken = false;                 // by its lane; with the lock of the jobs
-    std::unique_ptr<tier::image> made;  // on its way out
+    bool stored = false;  // out: the image is already up to date; in: the image is kept
+    bool taken = false;   // by its lane, under the lock of the jobs
+    std::unique_ptr<tier::image> made;  // the new image of a copy out
 
     bool may_begin() const noexcept;
     void await() const noexcept;
@@ -93,16 +92,16 @@ class swap {
 
     const std::uint64_t id, bytes;
     const bool owned, cold;
-    const char* noun = "object";  // what `id` is the number of, in failures
+    const char* noun = "object";  // names the object in failures
 
-    mutable std::mutex lock;             // guards what follows
-    char* memory;                        // nullptr: owned and out
-    std::unique_ptr<tier::image> image;  // while it is out, or stored
-    bool stored = false;                 // the image is what is in memory
-    bool resident_later = true;          // when all that is queued has been done
+    mutable std::mutex lock;             // guards the following members
+    char* memory;                        // nullptr: owned by the swap and out
+    std::unique_ptr<tier::image> image;  // while the object is out or stored
+    bool stored = false;                 // the image equals the memory
+    bool resident_later = true;          // after everything queued is done
     int queued = 0;                      // copies
-    bool updating = false;               // its image is an update's
-    bool dropped = false;                // nothing is queued for it any more
+    bool updating = false;               // an update uses its image
+    bool dropped = false;                // nothing more is queued for it
     core::failure failed;                // of the last copy; code VELO_OK: none
     std::shared_ptr<const job> last;     // nullptr: no copy so far
     std::int64_t layer = -1;
@@ -134,7 +133,7 @@ class swap {
 
   void offer(job& added) noexcept;
 
-  // On the lanes.
+  // Called on the lanes.
   void serve(job& first);
   job* take_ready(direction to, job* first) noexcept;
   bool begin(job& taken, tier::copy& one) noexcept;
@@ -158,24 +157,24 @@ class swap {
   void count_failure() noexcept;
 
   core::context& owner_;
-  std::atomic<int> updates_{0};  // that run
+  std::atomic<int> updates_{0};  // running updates
   const velo_pool memory_;
   const std::uint64_t limit_, minimum_;
   std::unique_ptr<tier> tier_;
 
-  mutable std::mutex lock_;  // guards what follows
+  mutable std::mutex lock_;  // guards the following members
   std::unordered_map<std::uint64_t, object_ptr> objects_;
   std::unordered_map<std::int64_t, std::vector<std::uint64_t>> layers_;
   std::uint64_t next_id_ = 1;
   counters counted_;
 
-  std::mutex jobs_lock_;  // guards what follows
+  std::mutex jobs_lock_;  // guards the following member
   std::vector<job*>
-      jobs_[2];  // queued and not taken, by direction; their work on the lane owns them
+      jobs_[2];  // queued and not taken, by direction; owned by their work on the lane
 
-  std::shared_ptr<planned> step_;  // the last; or nullptr
+  std::shared_ptr<planned> step_;  // the last step, or nullptr
 
-  std::optional<core::lane> out_, in_;  // after all that their work uses
+  std::optional<core::lane> out_, in_;  // declared after everything that their work uses
 };
 
 }  // namespace velo::memory

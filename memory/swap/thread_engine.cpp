@@ -1,4 +1,4 @@
-// Threads that read and write: as many as requests may be under way, asleep between them.
+// Threads that read and write: one for each request that may be under way. They sleep when idle.
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,7 +24,7 @@ class thread_engine final : public disk_engine {
   static void* serve(void* self);
   void stop() noexcept;
 
-  std::mutex lock_;  // guards what follows
+  std::mutex lock_;  // guards the following members
   std::condition_variable started_, done_;
   std::vector<disk_request*> waiting_, finished_;  // of capacity `depth`: adding allocates nothing
   bool stopping_ = false;

@@ -1,10 +1,10 @@
-// The update in slices: states of an optimizer wait in the tier, and of each a slice at a time
+// The update in slices: an optimizer's states are in the tier. One slice of each state at a time
 // comes in, is updated by the caller's function, and goes out again.
 //
-// Three buffers go round: while the function has one, the next slice comes into the second and the
-// one before leaves the third. So a slice comes in when the slice three before it has left. The
-// copies are pieces of work on the swap's lanes; everything they use lives in the `sliced` on the
-// caller's stack, which waits for the last of them in every case.
+// Three buffers rotate: while the function uses one, the next slice comes into the second and the
+// previous slice leaves the third. So a slice comes in after the slice three before it has left.
+// The copies are pieces of work on the swap's lanes. Everything they use is in the `sliced` object
+// on the caller's stack, and the caller always waits for the last of them.
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -22,7 +22,7 @@ using core::text;
 
 namespace {
 
-constexpr std::uint64_t page = 4096;  // buffers begin at one, for O_DIRECT
+constexpr std::uint64_t page = 4096;  // alignment of the buffers, for O_DIRECT
 
 std::uint64_t step_of(std::uint64_t bytes, std::uint64_t slices, std::uint64_t granule) {
   return core::round_up(core::ceil_div(bytes, slices), granule);
@@ -38,16 +38,16 @@ class swap::sliced {
   sliced& operator=(const sliced&) = delete;
 
   void run(velo_swap_update_fn function, void* user);
-  void carry(std::uint64_t slice, direction to) noexcept;  // on a lane
+  void carry(std::uint64_t slice, direction to) noexcept;  // called on a lane
 
  private:
   class moves;
   static constexpr std::size_t buffer_count = 3;
 
-  // The way of a slice in one direction.
+  // The copy of a slice in one direction.
   struct leg {
     std::shared_ptr<core::point> passed;  // nullptr: not begun
-    core::failure failed;                 // written before that passes
+    core::failure failed;                 // written before `passed` passes
   };
   struct buffer {
     std::vector<char*> slices;  // one of each object
@@ -70,7 +70,7 @@ class swap::sliced {
   buffer buffers_[buffer_count];
 };
 
-// A slice of every object, in one direction.
+// Copies a slice of every object in one direction.
 struct swap::slice_copy final : core::work {
   slice_copy(sliced& of, std::uint64_t slice, direction to)
       : work(core::demand::waits), of(of), slice(slice), to(to) {}
@@ -86,7 +86,7 @@ struct swap::slice_copy final : core::work {
   std::shared_ptr<core::point> after;  // or nullptr
 };
 
-// Slices of one size but the last, whole granules of the tier.
+// Slices have equal sizes, whole granules of the tier; the last may be smaller.
 swap::sliced::sliced(swap& home, std::vector<object_ptr> objects, std::int64_t slices)
     : home_(home),
       objects_(std::move(objects)),
@@ -110,7 +110,7 @@ swap::sliced::~sliced() {
   home_.owner_.memory().give(memory_, memory_bytes_);
 }
 
-// Into a buffer when what was in it has left.
+// A slice comes into a buffer after the buffer's previous slice has left.
 void swap::sliced::begin(std::uint64_t slice, direction to) {
   buffer& at = buffer_of(slice);
   core::lane& lane = home_.lane_of(to);
@@ -128,7 +128,7 @@ void swap::sliced::begin(std::uint64_t slice, direction to) {
   }
 }
 
-// A slice's copies, one of each object, until one fails.
+// A slice's copies, one for each object, until one fails.
 class swap::sliced::moves final : public tier::copies {
  public:
   moves(sliced& of, std::uint64_t slice, buffer& at, core::failure& failed)
@@ -160,9 +160,9 @@ class swap::sliced::moves final : public tier::copies {
 void swap::sliced::carry(std::uint64_t slice, direction to) noexcept {
   buffer& at = buffer_of(slice);
   leg& mine = to == direction::in ? at.in : at.out;
-  const std::shared_ptr<core::point> passed = mine.passed;  // which may outlive this
+  const std::shared_ptr<core::point> passed = mine.passed;  // which may outlive `mine`
   if (to == direction::in && at.out.failed.code != VELO_OK) {
-    mine.failed = at.out.failed;  // what was there before has not left
+    mine.failed = at.out.failed;  // the buffer's previous slice has not left
   } else {
     const auto begin = std::chrono::steady_clock::now();
     moves all(*this, slice, at, mine.failed);
@@ -206,7 +206,7 @@ void swap::sliced::run(velo_swap_update_fn function, void* user) {
 
 namespace {
 
-// Marks objects as in an update for as long as it lives.
+// Marks objects as in an update during its lifetime.
 template <class Object>
 class updating {
  public:
@@ -236,7 +236,7 @@ class updating {
   std::size_t marked_ = 0;
 };
 
-// Counts an update for as long as it lives.
+// Counts an update during its lifetime.
 class running {
  public:
   explicit running(std::atomic<int>& updates) : updates_(updates) { ++updates_; }
@@ -261,9 +261,9 @@ void swap::update(const std::uint64_t* ids, std::int64_t count, std::int64_t sli
     if (std::find(ids, ids + i, ids[i]) != ids + i)
       fail(VELO_ERR_ARGUMENT, "objects", "each object once",
            core::concat("object ", ids[i], " twice"));
-    wait(ids[i], owner_.inline_stream());  // it may still be leaving
+    wait(ids[i], owner_.inline_stream());  // its copy out may not be done
   }
-  owner_.require_can_wait("swap");  // slices leave behind copies that may wait for the caller
+  owner_.require_can_wait("swap");  // copies out of slices may wait for the caller
   updating<object_ptr> marked(objects);
   marked.mark();
   const running counted(updates_);

@@ -1,6 +1,6 @@
 // io_uring through liburing, which is linked into the library: a ring of `depth` entries for each
-// direction of a swap. A container or a kernel may refuse rings, and an old kernel may lack
-// reads and writes: both are detected when the ring is made.
+// direction of a swap. A container or a kernel may refuse rings, and an old kernel may lack reads
+// and writes; both are detected when the ring is made.
 #include <liburing.h>
 
 #include <cerrno>
@@ -25,11 +25,11 @@ class uring_engine final : public disk_engine {
 
  private:
   io_uring ring_;
-  std::vector<disk_request*> done_here_;  // that the ring did not take; adding allocates nothing
+  std::vector<disk_request*> done_here_;  // refused by the ring; adding allocates nothing
 };
 
-// A ring that takes no more requests (the system is short of memory) leaves an entry that must not
-// go out later: it becomes one that does nothing, and the request is done here.
+// If the ring refuses requests (the system is short of memory), its entry must not be submitted
+// later: it is replaced by a no-op, and the request runs here.
 void uring_engine::start(disk_request& request) noexcept {
   io_uring_sqe* entry = io_uring_get_sqe(&ring_);
   if (entry != nullptr) {

@@ -1,4 +1,4 @@
-// The placement of stays, and the copies that each stay's addresses wait for.
+// Placing stays, and finding the copies out that each stay must wait for.
 #include "memory/swap/plan/place_stays.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 namespace velo::memory {
 namespace {
 
-// The stays that last left each address by a copy.
+// For each address, the last stay that left it by a copy.
 class traces {
  public:
   void leave(const swap_stay& stay, std::int32_t number) {
@@ -40,7 +40,7 @@ class traces {
   std::map<std::int64_t, trace> left_;  // by begin; they do not overlap
 };
 
-// Moments are counted from 0, and at each one a stay begins or ends.
+// Moments are counted from 0; one stay begins or ends at each.
 void find_room(std::vector<swap_stay>& stays) {
   std::vector<std::int32_t> at(2 * stays.size());
   for (std::size_t i = 0; i < stays.size(); ++i)

@@ -1,10 +1,10 @@
-// Addresses for planned swaps: one offset for each stay of a buffer in memory, in one arena.
+// Addresses for planned swaps: in one arena, an offset for each stay of a buffer in memory.
 //
-// Stays are lifetimes counted in moments of the plan, so that static placement (plan/placement.hpp)
-// places them like buffers: the lower bound is the peak of the swaps. The addresses of a stay are
-// free once the stays that left them by a copy are out: `room` lists those. Stays that ended with
-// their buffer's life are not listed: the stages that used them are over before the next stay
-// begins.
+// Stays are lifetimes counted in moments of the plan, so static placement (plan/placement.hpp)
+// places them like buffers. The lower bound is the peak of the swaps. A stay's addresses are free
+// once the earlier stays there have been copied out; `room` lists those stays. It does not list
+// stays that ended with their buffer's life, because the stages that used them are over before the
+// next stay begins.
 //
 // Cost: that of the placement, and O(log n) for each stay.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace velo::memory {
 
-// Gives every stay an offset and its `room`. Limits are the planner's. The schedule drops nothing.
+// Gives every stay an offset and its `room`. Limits are the planner's. The schedule has no drops.
 void place_stays(swap_schedule& schedule, const plan_limits& limits);
 
 }  // namespace velo::memory

@@ -15,8 +15,8 @@ swap_remake::swap_remake(const swap_stages& step)
   }
 }
 
-// Whether no stage from `used` to before `now` writes the buffer; the stage in which its life
-// begins makes it.
+// Whether no stage in [used, now) writes the buffer, apart from the stage in which its life begins
+// and which makes it.
 bool swap_remake::is_as_used(std::int32_t buffer, std::int32_t used, std::int32_t now) const {
   const swap_stages::buffer& b = step_.buffers[buffer];
   return std::none_of(b.visits.begin(), b.visits.end(), [&](const swap_stages::visit& v) {

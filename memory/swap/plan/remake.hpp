@@ -1,9 +1,9 @@
-// The cost of recomputing a dropped buffer: the computing of the stage in which its life began, and
-// before it, recursively, that of the stage's inputs that are no longer in memory.
+// The cost of recomputing a dropped buffer: the time of the stage in which its life began and,
+// recursively, of the stages that make the inputs that are no longer in memory.
 //
-// A buffer that was written later cannot be recomputed, nor one that depends on such a buffer.
-// Buffers made on the way, other outputs of the same stages too, count as memory until the end.
-// Cost: a step for each buffer on the way, whose number is limited.
+// A buffer that was written after that stage cannot be recomputed, nor can one that depends on it.
+// Buffers made on the way, including other outputs of the same stages, take memory until the end.
+// Cost: a step for each buffer on the way, up to a limit.
 #pragma once
 
 #include <algorithm>
@@ -19,14 +19,14 @@ class swap_remake {
  public:
   struct cost {
     double seconds = 0;
-    std::int64_t bytes = 0;  // made on the way
+    std::int64_t bytes = 0;  // of buffers made on the way
   };
   static constexpr cost impossible = {std::numeric_limits<double>::infinity(), 0};
 
   explicit swap_remake(const swap_stages& step);
 
-  // The cost for a buffer at the beginning of a stage, by so many stages at most. is_here(j):
-  // whether buffer j is in memory.
+  // The cost of recomputing a buffer at the beginning of a stage, by at most `most` stages.
+  // is_here(j): whether buffer j is in memory.
   template <class F>
   cost of(std::int32_t buffer, std::int32_t stage, std::size_t most, F&& is_here) const;
 

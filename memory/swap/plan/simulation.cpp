@@ -12,8 +12,8 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// The most stages of a recomputation, when a buffer is dropped and when it is recomputed: in
-// between more of its inputs may be dropped.
+// The most stages of a recomputation. The limit is lower when a buffer is dropped, since more of
+// its inputs may be dropped before it is recomputed.
 constexpr std::size_t most_dropping = 6, most_making = 64;
 constexpr int most_tries = 12;
 
@@ -36,8 +36,8 @@ class simulation {
     for (std::int32_t s = 0; s < step.count(); ++s) clock_[s + 1] = clock_[s] + step.seconds[s];
   }
 
-  // Buffers that are not to be dropped, since they could not be made again in another run; and
-  // those of this one.
+  // Buffers that must not be dropped, since another run found that they could not be recomputed.
+  // lost() returns such buffers of this run.
   void spare(const std::vector<std::int32_t>& buffers) {
     for (const std::int32_t i : buffers) of_[i].spared = true;
   }
@@ -59,12 +59,13 @@ class simulation {
  private:
   struct state {
     where at = where::here;
-    bool spared = false;         // not to be dropped
-    bool stored = false;         // the other tier's copy of it is up to date
-    std::int32_t visit = 0;      // the last one that has begun
-    std::int32_t absent_to = 0;  // while it is not here: its absence relieves stages up to this one
-    std::int32_t stay = -1;      // the last
-    std::size_t came = 0;        // the move that began it
+    bool spared = false;     // must not be dropped
+    bool stored = false;     // the copy in the other tier is up to date
+    std::int32_t visit = 0;  // the last visit that has begun
+    // While absent: the buffer is not counted in crowd_ up to this stage.
+    std::int32_t absent_to = 0;
+    std::int32_t stay = -1;  // the last stay
+    std::size_t came = 0;    // index of the move that began the stay
   };
   struct link {
     std::int32_t buffer = -1;
@@ -78,7 +79,8 @@ class simulation {
     return next < visits.size() ? visits[next].stage : std::numeric_limits<std::int32_t>::max();
   }
 
-  // Waits until the stage's buffers are here and all live ones fit. False: they never do.
+  // Waits until the stage's buffers are in memory and all live ones fit. Returns false if they
+  // never do.
   bool begin_stage() {
     for (const std::int32_t i : step_.present[stage_])
       if (buffer(i).first == stage_) coming_now_ += buffer(i).size;
@@ -149,7 +151,8 @@ class simulation {
   }
   void end_stay(std::int32_t i) { plan_.stays[of_[i].stay].end = moment_++; }
 
-  // Buffers that stay while the stage runs: used in it, too small to move, or past their last use.
+  // Notes the buffers that stay in memory during the stage: used in it, too small to move, or past
+  // their last use.
   void note_used() {
     plan_.stage_ends.push_back(step_.ends[stage_]);
     std::vector<std::int64_t> used;
@@ -182,7 +185,7 @@ class simulation {
     }
   }
 
-  // Frees the memory of buffers that have been stored.
+  // Frees the memory of buffers whose copy out is done.
   void release(bool all) {
     const auto may = [&](std::int32_t i) {
       const state& s = of_[i];
@@ -203,13 +206,13 @@ class simulation {
     }
     if (in_.buffer < 0) {
       const std::int32_t first = first_wanted();
-      // A buffer needed later must not fill the room that is being made now.
+      // A buffer needed later must not take the memory that is being freed now.
       const bool early = first >= 0 && next_use(first) > stage_;
       if (first >= 0 && !(lacking_ > 0 && early) && has_room(first)) fetch(first);
     }
   }
 
-  // The first stage from this one on that will not fit.
+  // The first stage, from the current one on, whose buffers exceed the budget.
   std::int32_t first_crowded() const {
     for (std::int32_t s = stage_; s < step_.count(); ++s)
       if (crowd_[s] > budget_) return s;
@@ -250,7 +253,7 @@ class simulation {
     return relieved / crowded + 2 * std::cbrt(share);
   }
 
-  // Whether a buffer can be out and back before its next use if no stage stalls until then.
+  // Whether a buffer can be moved out and back before its next use, if no stage stalls until then.
   bool is_punctual(std::int32_t i, std::int32_t back) const {
     return out_seconds(i) + in_seconds(i) <= clock_[back] - clock_[stage_ + 1];
   }
@@ -262,7 +265,7 @@ class simulation {
     return static_cast<double>(buffer(i).size) / options_.in_bytes_per_second;
   }
 
-  // Counts a buffer as out until stage `back`.
+  // Subtracts an absent buffer from the stages before `back`.
   void relieve(std::int32_t i, std::int32_t back) {
     of_[i].absent_to = back;
     for (std::int32_t x = stage_; x < back; ++x) crowd_[x] -= buffer(i).size;
@@ -293,7 +296,7 @@ class simulation {
     return first;
   }
 
-  // Nothing misses the room until the next use.
+  // Whether a buffer fits now and in every stage up to its next use.
   bool has_room(std::int32_t i) const {
     const std::int32_t back = next_use(i);
     const std::int64_t size = buffer(i).size;
@@ -321,7 +324,7 @@ class simulation {
     plan_.transfers.push_back({action, i, after, before, now_, end, of_[i].stay});
   }
 
-  // Both links are idle and the stage cannot begin: room is made at any cost.
+  // Makes room regardless of the cost, when both links are idle and the stage cannot begin.
   bool force_out() {
     if (!ways_.links) return false;
     if (lacking_ <= 0 && resident_ + coming_now_ <= budget_ && !waits_for_room()) return false;
@@ -350,8 +353,8 @@ class simulation {
     return true;
   }
 
-  // Makes again a buffer that the stage waits for, or drops one for room, where that costs less
-  // than the transfers would. False: neither does.
+  // Recomputes a buffer for which the stage waits, or drops one to make room, if that costs less
+  // than the transfers. Returns false if neither does.
   bool remake_or_drop() {
     lacking_ = resident_ + coming_now_ - budget_;
     for (const std::int32_t i : step_.present[stage_]) {
@@ -398,7 +401,7 @@ class simulation {
     const std::int32_t back = next_use(i);
     return !of_[i].spared && back > stage_ && back < step_.count();
   }
-  // Seconds for a byte of recomputing a buffer: computed now with `now`, else the last estimate.
+  // Seconds a byte for recomputing a buffer: computed again if `now`, else the last estimate.
   double price(std::int32_t i, bool now) {
     const auto size = static_cast<double>(buffer(i).size);
     if (now) {
@@ -412,8 +415,8 @@ class simulation {
     return std::max(prices_[i], step_.seconds[buffer(i).first] / size);
   }
 
-  // The buffer that is recomputed in the least time for its size. Only the best by the earlier
-  // estimate are examined.
+  // Drops the buffer with the least recomputation time for its size. It computes the price only of
+  // the buffers with the best earlier estimates.
   bool drop_one() {
     for (;;) {
       std::int32_t best = -1;
@@ -447,19 +450,20 @@ class simulation {
   const swap_remake remake_;
   const std::int64_t budget_;
   std::vector<state> of_;
-  std::vector<double> prices_;  // by buffer, as found in stage priced_; `never`: not to be dropped
+  // By buffer, as computed in stage priced_; `never`: must not be dropped.
+  std::vector<double> prices_;
   std::vector<std::int32_t> priced_;
-  std::vector<std::int64_t> crowd_;    // by stage: bytes in memory then
+  std::vector<std::int64_t> crowd_;    // by stage: bytes in memory
   std::vector<std::int32_t> crowded_;  // crowded stages from this one to before a stage
   std::vector<double> clock_;          // by stage: seconds of those before it
   std::int32_t stage_ = 0;
   double now_ = 0, total_ = 0;
   std::int64_t resident_ = 0, coming_now_ = 0;
-  std::int64_t lacking_ = 0;  // bytes to be dropped or sent away before the stage can go on
+  std::int64_t lacking_ = 0;  // bytes to free before the stage can begin
   link out_, in_;
-  std::vector<std::int32_t> lagging_;  // stored, but their memory is not free yet
-  std::vector<std::int32_t> lost_;     // dropped, and cannot be made again
-  std::int64_t moment_ = 0;            // of stays
+  std::vector<std::int32_t> lagging_;  // stored, but their memory is not yet free
+  std::vector<std::int32_t> lost_;     // dropped and impossible to recompute
+  std::int64_t moment_ = 0;            // of the next begin or end of a stay
   swap_schedule plan_;
 };
 

@@ -1,4 +1,4 @@
-// Stages from times, and the bound by a longest path.
+// Making stages from times, and the bound as a longest path.
 #include "memory/swap/plan/stages.hpp"
 
 #include <algorithm>
@@ -52,7 +52,7 @@ void visit_stages(swap_stages& step, const std::vector<lifetime>& buffers, const
   }
 }
 
-// The last visit before or at a stage; -1: none.
+// The last visit at or before a stage; -1: none.
 std::int32_t visit_at(const swap_stages::buffer& b, std::int32_t stage) {
   const auto after =
       std::upper_bound(b.visits.begin(), b.visits.end(), stage,
@@ -60,15 +60,15 @@ std::int32_t visit_at(const swap_stages::buffer& b, std::int32_t stage) {
   return static_cast<std::int32_t>(after - b.visits.begin()) - 1;
 }
 
-// A buffer by the stage of its next use or last write.
+// A buffer and the stage of its next use or last write.
 struct distant {
   std::int32_t stage;
   std::int64_t size;
-  bool here;  // it cannot be away now
+  bool here;  // it cannot be out in this stage
 };
 
-// Buffers alive at the end of a stage that are used again, sorted by their next use. `stay`: bytes
-// of the others, which would never be brought back.
+// Buffers alive at the end of a stage that are used again, sorted by next use. `stay`: bytes of the
+// other buffers, which would never be brought back.
 std::vector<distant> coming(const swap_stages& step, std::int32_t stage, std::int64_t& stay) {
   std::vector<distant> all;
   stay = 0;
@@ -92,8 +92,8 @@ std::int32_t write_before(const swap_stages::buffer& b, std::int32_t at) {
   return at;
 }
 
-// Buffers that may be out in a stage, sorted by their last write, latest first: they cannot have
-// been stored before it. `stay`: bytes of the buffers that cannot be out.
+// Buffers that may be out in a stage, sorted by last write, latest first; they cannot have been
+// stored before that write. `stay`: bytes of the buffers that cannot be out.
 std::vector<distant> gone(const swap_stages& step, std::int32_t stage, std::int64_t& stay) {
   std::vector<distant> all;
   stay = 0;

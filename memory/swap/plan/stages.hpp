@@ -1,9 +1,9 @@
-// A step as a sequence of stages, and each buffer's uses by stage: the input of the swap planner
-// and its bound.
+// A step as a sequence of stages, and each buffer's uses by stage. It is the input of the swap
+// planner and of its bound.
 //
 // A stage ends where computing ends (or, in a plan without computing, at every time with an event)
-// and needs all buffers used in it at once. A buffer is used where its life
-// begins, where a use says so, and, when none does, where its life ends.
+// and needs all buffers used in it at once. A buffer is used where its life begins, at each of its
+// listed uses and, if there are none, where its life ends.
 #pragma once
 
 #include <cstdint>
@@ -36,12 +36,12 @@ struct swap_stages {
   std::int32_t count() const { return static_cast<std::int32_t>(ends.size()); }
 };
 
-// seconds: of computing, spread over all stages where the uses have none. Buffers of less than
-// `least` bytes are fixed.
+// seconds: the computing time of the step, spread over all stages if the uses have no times.
+// Buffers smaller than `least` bytes are fixed.
 swap_stages make_stages(const std::vector<lifetime>& buffers, const plan_uses& uses, double seconds,
                         std::int64_t least);
 
-// Seconds that any plan stalls; rates in bytes a second.
+// A lower bound of the seconds that any plan stalls. Rates are in bytes a second.
 double swap_bound(const swap_stages& step, std::int64_t budget, double out_rate, double in_rate);
 
 }  // namespace velo::memory

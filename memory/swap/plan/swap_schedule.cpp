@@ -24,7 +24,8 @@ void require_budget(const swap_stages& step, std::int64_t budget) {
              core::number(budget));
 }
 
-// The simulation with the least stall of all variants; the first, without drops, always succeeds.
+// The simulation with the least stall among all variants. The first variant, without drops, always
+// succeeds.
 swap_schedule best_of(const swap_stages& step, const velo_swap_options& options) {
   std::vector<swap_ways> ways = {{options.policy, true, 0}};
   if (options.policy == VELO_SWAP_JOINT) {
