@@ -34,7 +34,7 @@ class combine_run {
         sources_(at(std::max<std::int64_t>(to_.targets_per_row, to_.hosts()))),
         factors_(at(to_.targets_per_row)) {}
 
-  // Sends the peers the targets and weights of the rows that went to their hosts.
+  // Sends the other hosts the targets and weights of this rank's rows that went there.
   void request(transport& link) {
     to_.check_targets();
     batches_[at(to_.host())] = {to_.targets, what_.weights, to_.rows};
@@ -58,7 +58,7 @@ class combine_run {
     }
   }
 
-  // Receives the rows of this host for all batches, and sums those of other hosts.
+  // Receives the rows of this host for all batches, and sums those that belong to other hosts.
   void collect(transport& link) {
     std::vector<counts> take;
     std::int64_t most = 0, words = 0;
@@ -82,7 +82,7 @@ class combine_run {
     }
   }
 
-  // Sends the peers their sums.
+  // Sends each host its sums.
   void send_sums(transport& link) {
     part_ = reinterpret_cast<float*>(bytes(4 * to_.width * to_.hosts()));
     got_.assign(batches_.size(), nullptr);
@@ -99,7 +99,7 @@ class combine_run {
     }
   }
 
-  // Adds the sums of all hosts.
+  // Adds the sums of all hosts and rounds the result.
   void finish() {
     const reduction_kernels& kernels = reductions_for(on_.isa);
     const bool bf16 = what_.out_dtype.code == VELO_DTYPE_BFLOAT;
@@ -126,7 +126,7 @@ class combine_run {
     float weight(std::int64_t target) const { return weights != nullptr ? weights[target] : 1; }
     const float* weights = nullptr;
   };
-  // Rows from each local rank, in the order of the targets.
+  // The rows received from each local rank, in the order of the targets.
   struct arrivals {
     arrivals() = default;
     arrivals(const char* rows, const counts& each, std::int64_t row_bytes) : row_bytes(row_bytes) {
@@ -144,7 +144,7 @@ class combine_run {
   bool is_at(std::int32_t target, int host) const {
     return target >= 0 && target / to_.ranks_per_host() == host;
   }
-  // The 4-byte words that a host sends for a row with n targets there.
+  // The 4-byte words that a host sends for a row with n targets on it.
   std::int64_t words_of(std::int64_t n) const {
     return n == 1 ? (to_.row_bytes() + 3) / 4 : to_.width;
   }
@@ -170,7 +170,7 @@ class combine_run {
     });
   }
 
-  // Counts the rows of a host's batch from each local rank, and the words of its sums.
+  // Counts the rows of a host's batch that each local rank sends, and the words of its sums.
   counts count(int host) {
     const rows_to_sum& of = batches_[at(host)];
     counts take(at(to_.ranks_per_host()));
@@ -197,15 +197,15 @@ class combine_run {
     return sums;
   }
 
-  // Copies whole words and clears the padding after an odd number of 16-bit elements, which is
-  // sent.
+  // Copies whole words. An odd number of 16-bit elements leaves padding, which is sent and
+  // therefore cleared.
   void copy_row(const void* row, float* to) const {
     const std::size_t bytes = at(to_.row_bytes());
     std::memcpy(to, row, bytes);
     std::memset(reinterpret_cast<char*>(to) + bytes, 0, at(4 * words_of(1)) - bytes);
   }
 
-  // Collects the rows of this host for a row of a batch, and their weights.
+  // Finds this host's rows and weights for one row of a batch.
   std::int64_t find(int host, std::int64_t row) {
     const rows_to_sum& of = batches_[at(host)];
     std::int64_t n = 0;
@@ -217,7 +217,7 @@ class combine_run {
     return n;
   }
 
-  // A host's sum for a row of this rank; nullptr: the host has none of its targets.
+  // A host's sum for a row of this rank; nullptr if the row has no target on that host.
   const float* part_of(std::int64_t row, int host) {
     float* part = part_ + host * to_.width;
     std::int64_t n = 0;
@@ -255,8 +255,8 @@ class combine_run {
   float* part_ = nullptr;          // one row for each host
 };
 
-// `inside` is served during the turn in `across`; the call has the same position among other calls
-// in both groups. A failure before that also drops the ticket of `inside`.
+// Serves `inside` during the turn in `across`, so the call has the same position among the calls of
+// both groups. An earlier failure also drops the ticket of `inside`.
 void carry_out(const combine_request& what, const ticket_pair& in, core::execution& on) {
   const request all = what.to.whole();
   std::optional<combine_run> run;

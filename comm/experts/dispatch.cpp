@@ -94,8 +94,8 @@ class dispatch_run {
   std::vector<const char*> rows_;  // of each batch
 };
 
-// The turn in `across` ends before `inside` is served, so that two dispatches with swapped groups
-// never wait for each other. A failure before that also drops the ticket of `inside`.
+// Ends the turn in `across` before it serves `inside`, so that two dispatches with swapped groups
+// never wait for each other. An earlier failure also drops the ticket of `inside`.
 void carry_out(const dispatch_request& what, const ticket_pair& in, core::execution& on) {
   const request all = what.to.whole();
   std::optional<dispatch_run> run;

@@ -1,11 +1,12 @@
-// Dispatch: rows go to their target ranks, and each row crosses to another host once (rows.hpp).
+// Dispatch: rows go to their target ranks, and each row crosses to another host at most once
+// (rows.hpp).
 //
-// First the ranks with one local rank exchange across hosts the counts of rows for each host, and
+// First, ranks with the same local rank exchange across hosts the counts of rows for each host, and
 // the rows with their targets. Then the ranks of a host exchange the received rows, host by host. A
-// rank receives rows in the order of rank, row and target, as from one exchange of all ranks.
+// rank receives rows in the order of rank, row and target, as from one all-to-all of all ranks.
 //
 // Cost between hosts: 8 bytes for each host, and the bytes and targets of each row that crosses.
-// Memory: the rows that are sent, those that are received, and those forwarded from one host.
+// Memory: the rows sent, the rows received, and the rows forwarded from one host.
 #pragma once
 
 #include "comm/experts/rows.hpp"

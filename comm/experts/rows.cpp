@@ -1,4 +1,4 @@
-// Checks of rows and targets, exchanges, and the order of calls in two groups.
+// Checks of rows and targets, the exchanges, and the order of calls in two groups.
 #include "comm/experts/rows.hpp"
 
 #include "comm/collective/calls.hpp"
@@ -14,7 +14,8 @@ namespace {
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
 
-// A step's terms.counts: 2 + the host whose rows move. 0 and 1 tell whether parts differ.
+// The terms.counts of a step: 2 + the host whose rows move. 0 and 1 are taken: they tell whether
+// parts differ.
 constexpr std::uint64_t of_host(int host) {
   return 2 + static_cast<std::uint64_t>(host);
 }
@@ -42,7 +43,7 @@ operation exchange_of(const routing& call, velo_dtype dtype, send_parts in, rece
   return what;
 }
 
-// A count of a rank's caller that differs from the rows that another rank sends or has named.
+// A count passed on rank `rank` that differs from the rows that rank `other` sends or has named.
 struct miscount {
   int rank, other;           // numbered host by host
   std::int64_t given, rows;  // elements
@@ -68,9 +69,8 @@ struct miscount {
   }
 };
 
-// The wrong count that ended a step, in which the rank `found_by` expects another count than the
-// culprit sends. The caller's wrong count is the expected one in a dispatch, the sent one in a
-// combine.
+// The wrong count that ended a step: the rank `found_by` expects another count than the culprit
+// sends. In a dispatch the caller's wrong count is the expected one, in a combine the sent one.
 miscount miscount_of(const routing& call, const fault& why) {
   const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.ranks_per_host(),
             here = call.host() * call.ranks_per_host(), giver = why.culprits.lowest();
@@ -182,7 +182,7 @@ void exchange(transport& link, core::execution& on, const routing& call, const c
   what.count = what.terms.count = 1;
   what.out_count = link.size();
   link.run(what, on);
-  // Peers' counts become sizes here, so that none may exceed an address space.
+  // Peers' counts become sizes here, so a count whose bytes exceed an address space is refused.
   const std::int64_t row = call.row_bytes() + 8 * call.targets_per_row + 8,
                      most = (std::int64_t{1} << 47) / row / link.size();
   for (int rank = 0; rank < link.size(); ++rank) {
@@ -202,8 +202,8 @@ void exchange(transport& link, core::execution& on, const routing& call, velo_dt
   link.run(exchange_of(call, dtype, std::move(in), std::move(out), link.rank()), on);
 }
 
-// The rank's own part is compared here, since no other rank sees both sides of it. The exchange
-// runs even if it fails, so that no peer waits for this rank.
+// Compares the rank's own part here, since no other rank sees both sides of it. The exchange runs
+// even after a mismatch, so that no peer waits for this rank.
 void exchange_rows(transport& link, core::execution& on, const routing& call, int host,
                    send_parts in, receive_parts out) {
   const int local_rank = link.rank(), rank = call.host() * call.ranks_per_host() + local_rank;

@@ -1,9 +1,9 @@
-// The exchange of rows through two groups, which dispatch and combine share and which keeps the
-// traffic between hosts low.
+// The exchange of rows through two groups, shared by dispatch and combine. It keeps the traffic
+// between hosts low.
 //
-// Ranks are numbered host by host: `inside` is the group of the ranks of a host, `across` the group
-// of the ranks with one local rank on all hosts. Each row names ranks, its targets. A call takes
-// its tickets in both groups at once, so that ranks agree on the order of all calls in the groups.
+// Ranks are numbered host by host: `inside` is the group of a host's ranks, `across` the group of
+// the ranks with the same local rank on all hosts. Each row names target ranks. A call takes its
+// tickets in both groups at once, so that ranks agree on the order of all calls in the groups.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace velo::comm {
 
-// The routing of a call: the rows of a rank, and the target ranks that each of them names.
+// The routing of a call: this rank's rows, and the target ranks of each row.
 struct routing {
   group* inside = nullptr;
   group* across = nullptr;
@@ -29,7 +29,8 @@ struct routing {
   std::int64_t targets_per_row = 0;
   bool weighted = false;  // each target has a weight
 
-  // rows: the tensor whose rows name ranks; `name` is its argument. Throws as the C functions do.
+  // rows: the tensor whose rows name target ranks; `name` is its argument. Throws as the C
+  // functions do.
   void read(const velo_tensor& rows, const char* name, const velo_tensor& targets,
             const buffer& names);
 
@@ -38,21 +39,21 @@ struct routing {
   int host() const noexcept { return across->rank(); }  // of this rank
   int ranks() const noexcept { return ranks_per_host() * hosts(); }
   std::int64_t row_bytes() const noexcept { return width * (dtype.bits / 8); }
-  request whole() const;       // the call as the history and an early failure show it
+  request whole() const;       // the call as the history and an early failure describe it
   void check_targets() const;  // throws ARGUMENT
 
-  // Calls f(row, host, n) for each other host with n > 0 targets of a row, in order of rows and
-  // hosts.
+  // Calls f(row, host, n) for each row and each other host with n > 0 of its targets, in order of
+  // rows and hosts.
   template <class F>
   void for_each_remote(F&& f) const;
 };
 
-// The targets of rows that came from one host to this rank, or of the rank's own rows.
+// The targets of the rows that one host sent to this rank, or of the rank's own rows.
 struct batch {
   const std::int32_t* targets = nullptr;
   std::int64_t rows = 0;
 
-  // Calls f(row, index, local_rank) for each target on this host; `index` is that of the target.
+  // Calls f(row, index, local_rank) for each target on this host. index: that of the target.
   template <class F>
   void for_each_local(const routing& of, F&& f) const;
 };
@@ -64,7 +65,7 @@ void require_rows(const velo_tensor& of, const char* argument, std::int64_t rows
 void require_width(const velo_tensor& of, const char* argument, const routing& as,
                    const char* other);
 void require_own(const buffer& out, const buffer& in, const char* name);
-// The parts of `of` that belong to each rank: counts[rank] rows, one rank after the other.
+// The part of `of` for each rank: counts[rank] rows, one rank after the other.
 blocks blocks_of_rows(const routing& call, const std::int64_t* counts, const char* name,
                       const velo_tensor& of, const char* argument);
 
@@ -72,8 +73,8 @@ using counts = std::vector<std::int64_t>;
 std::int64_t sum_of(const counts& all);
 blocks side_by_side(const counts& each, std::int64_t elements);
 
-// all_to_all of one number for each rank, and of parts in elements. The terms of these steps name
-// their call, so that they never match steps of another call.
+// An all_to_all of one number for each rank, and one of parts counted in elements. The terms of
+// these steps name their call, so they never match steps of another call.
 void exchange(transport& link, core::execution& on, const routing& call, const counts& in,
               counts& out);
 struct send_parts {
@@ -86,9 +87,9 @@ struct receive_parts {
 };
 void exchange(transport& link, core::execution& on, const routing& call, velo_dtype dtype,
               send_parts in, receive_parts out);
-// The same inside a host for rows that come from the ranks of `host` or go back to them. If a
-// caller's count differs from the number of rows, the failure names the count: out_counts of a
-// dispatch, in_counts of a combine. On the other ranks its cause does.
+// The same inside a host, for rows that come from the ranks of `host` or return to them. If a
+// caller's count differs from the number of rows, the failure names that count: out_counts of a
+// dispatch, in_counts of a combine. On the other ranks the failure's cause names it.
 void exchange_rows(transport& link, core::execution& on, const routing& call, int host,
                    send_parts in, receive_parts out);
 
@@ -140,7 +141,7 @@ struct call_of_both final : core::work {
 void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
                 const std::function<void()>& queue);
 
-// call.to: the routing. carry_out serves both groups or drops their tickets.
+// Call.to: the routing. carry_out: serves both groups or drops their tickets.
 template <class Call>
 void submit_to_both(core::stream& on, const Call& call,
                     void (*carry_out)(const Call&, const ticket_pair&, core::execution&)) {

@@ -1,4 +1,4 @@
-// The list of families with their axes and parts. The names are Megatron-LM's tokens.
+// The list of families with their axes and parts. Their names are those of Megatron-LM.
 #include <algorithm>
 #include <utility>
 
@@ -39,8 +39,8 @@ void topology::add_dense() {
   add("mp", dense_.over({"tp", "pp"}));
   if (dense_.of("gtp").size > 1) add("gtp", dense_.over({"gtp"}));
 
-  // The embedding family has the first and the last stage of a pipeline, the position embedding the
-  // first alone.
+  // The embedding family has the first and the last stage of a pipeline; the position embedding
+  // family has only the first.
   digit stages = dense_.of("pp");
   family ends = dense_.over({"pp"});
   stages.size = std::min<std::int64_t>(stages.extent, 2);

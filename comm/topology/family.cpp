@@ -1,5 +1,5 @@
-// Conversions between ranks and mixed-radix digits. A part of a whole group has the positions
-// first, first + inner, ..; parts are counted with the inner index fastest.
+// Conversions between ranks and mixed-radix digits. A part has the positions first, first + inner,
+// .. of the whole group. Parts are counted with the inner index fastest.
 #include "comm/topology/family.hpp"
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 // A family: a set of disjoint groups of a job's ranks, as arithmetic on the ranks' numbers.
 //
 // A rank's number is a sum of digits, one for each axis of the layout. Some digits of a family
-// count the ranks inside a group, the first of them fastest; the others count the groups in the
-// same way. A family may split each such whole group again into parts: positions with equal inner
-// and outer index in first + inner * (i + length * outer). This gives levels, slices and windows.
+// count the ranks inside a group, the first digit fastest; the others count the groups in the same
+// way. A family may split each such whole group into parts: positions with equal inner and outer
+// index in first + inner * (i + length * outer). These parts are levels, slices and windows.
 //
-// Nothing is stored for a rank or a group: each is computed from its number, in time proportional
+// Nothing is stored for a rank or a group. Each is computed from its number in time proportional to
+// the number of digits, and a group's ranks in time proportional to their number.
 // to the number of digits, and a group's ranks in time proportional to their number.
 #pragma once
 
@@ -16,7 +17,7 @@
 namespace velo::comm {
 
 // One digit of a rank: (rank / stride) % extent. A digit with fewer values than its extent takes
-// only the values 0, step, 2 step ..; ranks with other values belong to no group of the family.
+// only the values 0, step, 2 step ..; ranks with other values are in no group of the family.
 struct digit {
   std::int64_t stride = 1;
   std::int64_t extent = 1;
@@ -24,7 +25,7 @@ struct digit {
   std::int64_t step = 1;
 };
 
-// Digits, the fastest first. A layout has at most seven axes, one of which may be split.
+// Digits, with the fastest first. A layout has at most seven axes, and one of them may be split.
 class digits {
  public:
   void add(const digit& one) { all_[count_++] = one; }
@@ -33,7 +34,8 @@ class digits {
 
   std::int64_t size() const;                        // the product of their sizes
   std::int64_t rank_of(std::int64_t number) const;  // the contribution to a rank's number
-  std::int64_t number_of(std::int64_t rank) const;  // the inverse; -1: a digit has no such value
+  // The inverse; -1: a digit does not take that value.
+  std::int64_t number_of(std::int64_t rank) const;
 
  private:
   std::array<digit, 8> all_;
@@ -48,12 +50,12 @@ struct membership {
 
 struct family {
   std::string name;
-  // The family with the same groups, for which this one is a second communicator.
+  // The family with the same groups, of which this family is a second communicator.
   std::string twin_of = "";
 
   digits members;           // count the ranks of a whole group
   digits others;            // count the whole groups
-  std::int64_t inner = 1;   // distance of a part's positions in the whole group
+  std::int64_t inner = 1;   // distance between the positions of a part
   std::int64_t length = 0;  // positions of a part; 0: the part is the whole group
 
   std::int64_t groups() const;

@@ -31,7 +31,7 @@ void append_groups(std::string& out, const family& of) {
   out += ']';
 }
 
-// The picture has one panel for each family; a row of ranks spans the layout's first axes.
+// The picture has one panel for each family. A row of ranks spans the layout's first axes.
 constexpr std::int64_t most_shown = 1024;
 constexpr std::int64_t widest = 32;
 constexpr double side = 20, gap = 36, heading = 40, page = 1400;
@@ -97,7 +97,7 @@ std::string topology::picture(const family* one, const char* name) const {
   const auto panels = one != nullptr ? 1 : static_cast<std::int64_t>(families_.size());
   const std::int64_t beside =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(page / across), 1, panels);
-  const auto below = [&](std::int64_t panel) {  // rows of panels above it
+  const auto below = [&](std::int64_t panel) {  // rows of the panels above it
     const std::int64_t above = panel / beside;
     return static_cast<double>(above);
   };

@@ -1,5 +1,5 @@
 // Layouts from sizes, and families from layouts. All fields are checked, in their order, before the
-// first family is made, so that no later arithmetic overflows or divides by zero.
+// first family is made, so no later arithmetic overflows or divides by zero.
 #include "comm/topology/topology.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ struct named_size {
   std::int64_t value;
 };
 
-// Returns the product. Requires that each size is 1 or more and the product less than 2^31.
+// Returns the product. Requires that each size is at least 1 and the product less than 2^31.
 std::int64_t product_of(std::initializer_list<named_size> sizes) {
   std::int64_t product = 1;
   for (const named_size& one : sizes) {
@@ -125,7 +125,7 @@ void topology::lay_out(const velo_topology_desc& desc) {
   require_one_pipeline(desc);
 }
 
-// The dense and the expert layers of a rank must belong to one stage, with the same neighbors.
+// Requires that a rank's dense and expert layers belong to the same stage, with the same neighbors.
 void topology::require_one_pipeline(const velo_topology_desc& desc) const {
   const std::int64_t dense = dense_.of("pp").stride, expert = experts_.of("pp").stride;
   if (desc.pp == 1) return;

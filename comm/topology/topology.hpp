@@ -1,11 +1,11 @@
-// The object behind velo_topology: all families of groups of a job of given sizes.
+// The object behind velo_topology: all families of groups of a job with given sizes.
 //
-// It is made once from sizes and an order, checked as a whole and never changed, so that calls may
-// overlap. It keeps a few dozen families of constant size (family.hpp), whatever the number of
-// ranks; ranks and groups are computed on demand. Nothing communicates.
+// It is made once from sizes and an order, checked as a whole and never changed, so calls may
+// overlap. It holds a few dozen families of constant size (family.hpp), whatever the number of
+// ranks; ranks and groups are computed on demand. It communicates nothing.
 //
-// The families and their order are those of Megatron-LM's parallel state, with MindSpeed's
-// additions; groups and ranks are numbered as these number them.
+// The families, their order and the numbering of groups and ranks are those of Megatron-LM's
+// parallel state, with MindSpeed's additions.
 #pragma once
 
 #include <cstdint>
@@ -27,23 +27,25 @@ class topology {
   std::int64_t ranks() const { return dense_.ranks(); }
   const std::vector<family>& families() const { return families_; }
 
-  // Finds a family by its name, or by a set of axes of one layout ("tp-pp", "ep-edp"), for which
-  // `combined` then holds the family. Throws ARGUMENT.
+  // Finds a family by its name, or by a set of axes of one layout ("tp-pp", "ep-edp"). In the
+  // second case the result is stored in `combined`. Throws ARGUMENT.
   const family& find(const char* name, family& combined) const;
 
   void fill(velo_topology_info& info) const;
   void fill(const family& of, velo_topology_family& info) const;
 
-  // All groups as JSON: a list of lists for one family, an object for all (nullptr).
+  // The groups as JSON: a list of lists for one family, an object of all families for nullptr.
   std::string json(const family* one) const;
-  // The ranks as squares, colored by group: a panel for one family, called `name`, or for each.
+  // The ranks as squares, colored by group: one panel for the family `one`, called `name`, or one
+  // for each family.
   std::string picture(const family* one, const char* name) const;
 
  private:
   void lay_out(const velo_topology_desc& desc);
   void require_one_pipeline(const velo_topology_desc& desc) const;
   family& add(std::string name, family made);
-  // Adds a family of parts of the groups of some axes; see family::inner and family::length.
+  // Adds a family whose groups are parts of the groups over some axes; see family::inner and
+  // family::length.
   void add_part(std::string name, const layout& of, const std::vector<std::string_view>& axes,
                 std::int64_t inner, std::int64_t length);
   void add_twin(const char* name, const char* of);

@@ -1,4 +1,4 @@
-// Runs a row: waits for an action's inputs, calls the host, passes results on.
+// Runs a row: waits for an action's inputs, calls the host, and delivers the results.
 #include "sched/executor/executor.hpp"
 
 #include <utility>
@@ -21,8 +21,8 @@ using core::text;
 
 namespace {
 
-// Adds the sends and receives that a blocking link needs, unless some rank's row states its own.
-// All ranks must decide alike, so the decision depends on the schedule and not on their rows.
+// Adds the sends and receives that a blocking link needs, unless some rank's row lists its own. All
+// ranks must decide the same, so the decision depends on the schedule instead of their rows.
 std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> pipeline,
                                     const velo_link& link) {
   const bool sends = pipeline->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
@@ -30,7 +30,7 @@ std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> pipeline,
   return std::make_shared<const schedule>(lower(*pipeline, link.start_send != nullptr));
 }
 
-// Sends are started if the row states them and the link's sends may block.
+// Sends are started if the row lists them and the link's sends may block.
 bool starts_sends(const schedule& pipeline, const velo_link& link, std::int32_t rank) {
   return link.start_send != nullptr && (link.flags & VELO_LINK_WAITS) != 0 &&
          says_sends(pipeline, rank);
@@ -134,7 +134,7 @@ const velo_executor_stats& executor::stats() const {
   return validation_ == nullptr ? none : validation_->stats();
 }
 
-// Runs the work; a failure also fails the other ranks.
+// Runs `work`. A failure also fails the other ranks.
 template <class Work>
 void executor::guarded(Work&& work) {
   require_idle();
@@ -145,18 +145,18 @@ void executor::guarded(Work&& work) {
   } catch (...) {
     const core::failure why = core::current_failure();
     running_ = false;
-    if (shape_.ranks > 1) {  // messages that others sent or wait for are lost
+    if (shape_.ranks > 1) {  // messages under way are lost
       failed_ = true;
       channel_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
     }
-    forget_all();  // after abort: until then the link may read started sends
+    forget_all();  // after abort, since until then the link may read started sends
     throw why;
   }
   running_ = false;
 }
 
-// Runs the forwards that precede the outcome of the last step, then settles that step. Returns how
-// much of the row is done: nothing if the step was wrong.
+// Runs the forwards that precede the result of the previous step, then settles that step. Returns
+// how many actions of the row are done; 0 if the step was wrong.
 std::int64_t executor::run_ahead(core::stream& on) {
   const ahead& row = validation_->before_it();
   run_actions(0, row.cut, on);
@@ -207,7 +207,7 @@ void executor::step(const action& a, core::stream& on) {
   spans_.push_back({begin, now_ns()});
 }
 
-// Waits for the inputs of an action, or for the message that it receives.
+// Waits for an action's inputs, or for the message that it receives.
 void executor::prepare(const action& a) {
   switch (a.kind) {
     case VELO_ACTION_F:
@@ -259,8 +259,8 @@ void executor::forward(const action& a, core::stream& on) {
   pass_on_result(a, direction::forward, a.stage, a.microbatch, out, on);
 }
 
-// Whether a forward is void: the step before is not done yet, or its input is void. The next stage
-// is sent a void message.
+// Whether a forward is void, because the previous step is not done or the input is void. A void
+// message then goes to the next stage.
 bool executor::forward_is_void(const action& a, core::stream& on) {
   unit_state& of = unit_at(a.stage, a.microbatch);
   if (!of.void_input && !validation_->waits()) return false;
@@ -324,8 +324,8 @@ void executor::outputs::take(std::int64_t given, const char* named) {
   field = named;
 }
 
-// Refuses outputs that are filled in but not counted, or the reverse: the receiving host would read
-// tensors that do not exist.
+// Refuses outputs that are filled in but not counted, and outputs that are counted but not filled
+// in, since the receiving host would read tensors that do not exist.
 void executor::outputs::require_all_counted() const {
   const auto is_filled_in = [](const velo_tensor& one) {
     return one.data != nullptr || one.shape != nullptr || one.dtype.bits != 0;

@@ -1,17 +1,17 @@
-// One rank's part of a schedule, carried out: the object behind velo_executor.
+// Runs one rank's part of a schedule: the object behind velo_executor.
 //
-// Every unit of each of the rank's stages has a unit_state: the messages that its F and its
-// backward were given, and those that it made and that were not yet received. Actions fill and
-// empty these states. A message from the link goes into the state that its header names, whichever
-// state is waited for. A state is empty again when B or W is done, so memory follows the schedule's
-// own peak. Cost beside the host's functions and the link: a constant for each action, which
-// bench/bench_sched measures.
+// Every unit of each of the rank's stages has a unit_state: the messages that its forward and
+// backward received, and those that they made and that are not yet sent. Actions fill and empty
+// these states. A message from the link goes into the state that its header names, whichever
+// message is awaited. A state is empty again after B or W, so memory follows the schedule's own
+// peak. Cost beside the host's functions and the link: a constant for each action, measured by
+// bench/bench_sched.
 //
-// Over a link that starts sends, the sends between two actions that compute proceed while the row
-// receives, and end before the next action that computes.
+// If the link starts sends, the sends between two computing actions proceed while the row receives,
+// and end before the next computing action.
 //
-// With step_validation a run begins with forwards that may turn out to be void; then the row begins
-// anew.
+// With step_validation a run begins with forwards that may turn out to be void; the row then begins
+// again.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,7 @@ namespace velo::sched {
 
 class executor {
  public:
-  // Throws NULL for a function that the row needs and desc lacks. validation may be null.
+  // Throws NULL for a function that the row needs and that desc lacks. validation may be null.
   executor(core::context& owner, std::shared_ptr<const schedule> pipeline,
            const velo_executor_desc& desc, const velo_link& link,
            const velo_executor_validation* validation);
@@ -42,21 +42,21 @@ class executor {
   void settle(core::stream& on);    // the last run's step; throws STATE if none is validated
   void cancel() noexcept;           // from any thread
   void note_link() const noexcept;  // marks velo's own link as used by the calling entry
-  timeline gather();                // of all ranks; collective
+  timeline gather();                // of all ranks; a collective call
   void require_idle() const;        // throws STATE while it runs
   const velo_executor_stats& stats() const;
 
  private:
   struct unit_state {
-    message_ptr input, gradient;         // received; null also if they have no tensors
-    message_ptr output, input_gradient;  // made; a SEND sends them
+    message_ptr input, gradient;         // received; null also for a message without tensors
+    message_ptr output, input_gradient;  // made, and to be sent by a SEND
     bool has_input = false, has_gradient = false;
     bool void_input = false, void_output = false;
   };
   struct outputs {  // outputs of a function of the host
     velo_tensor tensors[VELO_EXECUTOR_TENSORS] = {};
     velo_tensor
-        beyond[VELO_EXECUTOR_TENSORS];  // room for a host that fills in more, which is refused
+        beyond[VELO_EXECUTOR_TENSORS];  // room for a host that fills in too many, which is refused
     std::int64_t count = 0;
     const char* field = nullptr;  // the member that states the count
     void take(std::int64_t given, const char* named);
@@ -104,9 +104,9 @@ class executor {
   const velo_executor_desc desc_;
   stage_channel channel_;
   std::unique_ptr<step_validation> validation_;  // or nullptr
-  std::vector<std::int32_t> chunk_of_;           // by stage; -1: another rank's
+  std::vector<std::int32_t> chunk_of_;           // by stage; -1: on another rank
   std::vector<unit_state> units_;                // by chunk and unit
-  std::vector<message_ptr> leaving_;             // started sends; null: without tensors
+  std::vector<message_ptr> leaving_;  // started sends; null for a message without tensors
   bool row_sends_ = false;
   bool running_ = false, failed_ = false, recorded_ = false;
   std::atomic<bool> cancelled_{false};

@@ -18,7 +18,7 @@ void executor::await_gradient(const action& a, std::int32_t stage, std::int32_t 
   if (!shape_.ends_chain(stage)) await(a, stage + 1, unit_at(stage, unit).has_gradient);
 }
 
-// Receives from the maker's rank until the message that is waited for is there.
+// Receives from the maker's rank until the awaited message has arrived.
 void executor::await(const action& a, std::int32_t maker, const bool& there) {
   const std::int32_t from = schedule_->rank_of(maker);
   while (!there) {
@@ -44,7 +44,7 @@ void executor::await(const action& a, std::int32_t maker, const bool& there) {
   }
 }
 
-// Puts a message into the state of the unit that it is for, on the stage behind or before.
+// Stores a message in the state of its unit, on the next or the previous stage.
 void executor::deliver(const message_tag& of, message_ptr given) {
   const bool is_forward = of.toward == direction::forward;
   const std::int32_t stage = is_forward ? of.stage + 1 : of.stage - 1;
@@ -107,7 +107,7 @@ void executor::release(message_ptr& body) {
   body = nullptr;
 }
 
-// Work that the host queued may still read the inputs, so the stream is synchronized first.
+// Work that the host has queued may still read the inputs, so the stream is synchronized first.
 void executor::clear(unit_state& done, core::stream& on) {
   if (!on.is_inline() && (done.input != nullptr || done.gradient != nullptr)) on.synchronize();
   release(done.input);
@@ -116,7 +116,7 @@ void executor::clear(unit_state& done, core::stream& on) {
 }
 
 // Drops all messages: after a failure, after void forwards, and at the end of a run those that no B
-// or W released. The host frees its own.
+// or W has released. The host frees its own messages.
 void executor::forget_all() noexcept {
   leaving_.clear();
   for (unit_state& one : units_) {

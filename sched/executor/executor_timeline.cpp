@@ -1,7 +1,7 @@
-// The measured timeline of a run, with every rank's times at all ranks.
+// The measured timeline of a run, with the times of all ranks on every rank.
 //
-// Rank 0 receives the rows of all ranks and sends everyone the whole. Ranks that did not record
-// report that, and then all fail alike.
+// Rank 0 receives the rows of all ranks and sends the whole to every rank. A rank that has not
+// recorded reports that, and then the call fails on all ranks.
 #include <algorithm>
 #include <utility>
 
@@ -16,7 +16,7 @@ using core::text;
 
 namespace {
 
-// Makes a timeline of measured spans, which begins with the first of them.
+// Makes a timeline of measured spans; its time 0 is the begin of the first span.
 timeline timeline_of(std::shared_ptr<const schedule> of, spans all) {
   std::int64_t origin = INT64_MAX;
   for (const auto& row : all)

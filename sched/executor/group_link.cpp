@@ -1,4 +1,4 @@
-// Wraps bytes as tensors of the group's messages.
+// Sending and receiving bytes as tensors of the group's messages.
 #include "sched/executor/group_link.hpp"
 
 #include "comm/collective/calls.hpp"
@@ -10,7 +10,7 @@ namespace velo::sched {
 
 namespace {
 
-// user: the handle, so that calls after the group's end are recognized.
+// user: the group's handle, so that calls after the end of the group are detected.
 comm::group& group_of(void* user) {
   return core::resolve<comm::group>(static_cast<velo_group>(user), "link");
 }
@@ -81,7 +81,7 @@ velo_link link_over(comm::group& of) {
     return core::guard("velo_link.finish", [&] { submit(group_of(user), comm::finish_call()); });
   };
   result.borrow = &borrow;
-  result.give_back = [](void* user, void* bytes) {  // gone with the group
+  result.give_back = [](void* user, void* bytes) {  // freed together with the group
     if (lives(user)) comm::message_heap::free_block(static_cast<char*>(bytes));
   };
   return result;

@@ -1,11 +1,11 @@
 // A group of ranks as the link of an executor: each rank is a process, or a thread with a context.
 //
-// Messages are messages of the group, on the context's inline stream. A long message may block its
-// sender until it is received, so a schedule without sends is carried out as
-// sched/simulate/lower.hpp makes it, where no rank deadlocks. Where ranks share memory, sends are
-// started: long messages are copied once into shared memory of the sender, and the receiver uses
-// them there. The first failure of a rank ends the group, and all waiting ranks get the reason.
-// Cost: that of the group's messages.
+// The link's messages are messages of the group, on the context's inline stream. A long message may
+// block its sender until it is received, so a schedule without sends runs as
+// sched/simulate/lower.hpp lowers it, in which no rank deadlocks. If ranks share memory, sends are
+// started: a long message is copied once into the sender's shared memory, and the receiver uses it
+// there. The first failure of a rank ends the group, and all waiting ranks get the reason. Cost:
+// that of the group's messages.
 #pragma once
 
 #include "comm/group/group.hpp"

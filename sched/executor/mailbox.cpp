@@ -1,4 +1,4 @@
-// Queues between two threads, and waiting at them.
+// Queues between two threads, and waiting on them.
 #include "sched/executor/mailbox.hpp"
 
 #include <sched.h>
@@ -27,10 +27,10 @@ constexpr std::int64_t spin_ns = 50000, yield_ns = 200000, longest_sleep_ns = 50
 constexpr std::uint64_t short_size = 48;
 constexpr std::uint64_t segment_entries = 127;
 
-// One cache line, which is all that a short message moves between two processors.
+// One cache line, the only one that a short message moves between two processors.
 struct entry {
-  unsigned char* memory;                 // of a long message, else null
-  std::atomic<std::uint64_t> filled{0};  // one more than its size; 0: nothing is there yet
+  unsigned char* memory;                 // of a long message, otherwise null
+  std::atomic<std::uint64_t> filled{0};  // size + 1; 0: not filled yet
   unsigned char bytes[short_size];
 
   std::uint64_t size() const { return filled.load(std::memory_order_relaxed) - 1; }
@@ -44,8 +44,8 @@ struct alignas(64) segment {
 
 }  // namespace
 
-// The `user` of a link's functions encodes mailbox and rank in one word, so that nothing has to
-// live as long as the link: a handle is a multiple of 64, and each set of functions serves 64
+// The `user` of a link's functions encodes the mailbox and the rank in one word, so no object has
+// to live as long as the link. A handle is a multiple of 64, and each set of functions serves 64
 // ranks.
 namespace {
 
@@ -89,7 +89,7 @@ velo_link link_of(void* user) {
 
 }  // namespace
 
-// A queue with one writer and one reader. Entries behind head with `filled` set are readable.
+// A queue with one writer and one reader. Entries after `head` whose `filled` is set are readable.
 class mailbox::queue {
  public:
   queue() : first_(new segment), last_(first_) {}
@@ -119,13 +119,13 @@ class mailbox::queue {
     tail_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // Called by a reader after it announces that it sleeps and before it looks once more. Both sides
-  // change tail, so one change comes first: if the reader's, the writer sees that it sleeps; if the
-  // writer's, the reader sees the message. A fence on either side would do, but the thread
-  // sanitizer does not support fences.
+  // A reader calls this after it announces its sleep and before it checks for messages again. Both
+  // sides change tail, so one change comes first. If it is the reader's, the writer sees that the
+  // reader sleeps; if it is the writer's, the reader sees the message. A fence on either side would
+  // suffice, but the thread sanitizer does not support fences.
   void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
-  // For the reader, if the queue is not empty.
+  // For the reader of a queue that is not empty.
   entry& front() { return first_->entries[head_ % segment_entries]; }
   void drop(entry& read) {
     ::operator delete(read.memory);
@@ -134,7 +134,7 @@ class mailbox::queue {
   }
 
  private:
-  // The reader's cache line and the writer's are separate.
+  // The reader's members and the writer's have separate cache lines.
   alignas(64) std::uint64_t head_ = 0;
   segment* first_;
   alignas(64) std::atomic<std::uint64_t> tail_{0};
@@ -184,7 +184,7 @@ mailbox::queue& mailbox::between(std::int32_t from, std::int32_t to) {
 void mailbox::send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size) {
   if (ended_.load(std::memory_order_acquire)) raise();
   between(from, to).put(bytes,
-                        size);  // first the message, then the check whether the reader sleeps
+                        size);  // writes the message before it checks whether the reader sleeps
   sleeper& at = sleepers_[core::at(to)];
   if (at.sleeps.load(std::memory_order_relaxed) != 0) wake(at);
 }
@@ -234,7 +234,7 @@ void mailbox::sleep(queue& box, std::int32_t at, std::int64_t longest_ns) {
   sleeper& mine = sleepers_[core::at(at)];
   const std::uint32_t seen = mine.wakeups.load(std::memory_order_acquire);
   mine.sleeps.store(1, std::memory_order_relaxed);
-  box.order();  // first the announcement of sleep, then the check for messages
+  box.order();  // announces the sleep before it checks for messages
   if (box.empty() && !ended_.load(std::memory_order_acquire)) {
     const timespec longest{longest_ns / 1000000000, longest_ns % 1000000000};
     core::futex_wait(mine.wakeups, seen, &longest);

@@ -1,13 +1,13 @@
 // Mailboxes of ranks that are threads of one process: the simplest link.
 //
-// Every pair of ranks has a queue with one writer and one reader: segments of entries, linked as
-// they fill up, so that sending never blocks. Short messages lie in the entry, long ones in memory
-// of their own; both are copied once by the sender and once by the receiver. A waiting rank spins
-// briefly if there is a processor for each rank, then yields, then sleeps on a condition variable
-// of its own.
+// Every pair of ranks has a queue with one writer and one reader: linked segments of entries, to
+// which segments are added as they fill up, so sending never blocks. A short message is stored in
+// its entry, a long one in memory of its own; the sender and the receiver each copy it once. A
+// waiting rank spins briefly if there is a processor for each rank, then yields, then sleeps on a
+// condition variable of its own.
 //
-// The first failure that any rank reports ends the mailbox: waiting ranks wake and get it. Memory:
-// the messages that were sent and not yet received.
+// The first failure that any rank reports ends the mailbox; waiting ranks wake up and receive it.
+// Memory: that of the messages that were sent and not yet received.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class mailbox {
  public:
   static constexpr std::int32_t most_ranks = 256;
 
-  // timeout_ns: the longest that a rank waits for a message.
+  // timeout_ns: the longest time for which a rank waits for a message.
   mailbox(std::int32_t ranks, std::int64_t timeout_ns);
   ~mailbox();
   mailbox(const mailbox&) = delete;
@@ -35,9 +35,10 @@ class mailbox {
   velo_link link(std::int32_t rank);  // its functions return HANDLE once the mailbox is destroyed
 
   void send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size);
-  // Throws PEER if the mailbox has ended or the message has another size, TIMEOUT.
+  // Throws TIMEOUT, and PEER if the mailbox has ended or the message has another size.
   void receive(std::int32_t at, std::int32_t from, void* bytes, std::uint64_t size);
-  void end(std::int32_t rank, const char* why) noexcept;  // from any thread; the first one counts
+  // From any thread; only the first call counts.
+  void end(std::int32_t rank, const char* why) noexcept;
 
  private:
   class queue;
@@ -59,7 +60,7 @@ class mailbox {
   std::unique_ptr<std::atomic<queue*>[]> queues_;  // from * ranks + to; made when first used
   std::atomic<bool> ended_{false};
   std::mutex lock_;                // guards the members below
-  std::int32_t failed_rank_ = -1;  // the rank that ended it, and the reason
+  std::int32_t failed_rank_ = -1;  // the rank that ended the mailbox, and its reason
   char cause_[256] = "";
 };
 

@@ -1,4 +1,4 @@
-// Reads forms from the host's tensors, and makes tensors of forms.
+// Reading forms from the host's tensors, and making tensors of forms.
 #include "sched/executor/message.hpp"
 
 #include <cstring>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 40;  // of a tensor
 constexpr std::uint64_t alignment = 64;
 
-// Returns false for sizes that no tensor has, and for more than most_bytes.
+// Returns false for impossible sizes, and for more than most_bytes.
 bool count_bytes(const tensor_form& of, std::uint64_t& bytes) {
   std::uint64_t bits = std::uint64_t{of.dtype.bits} * of.dtype.lanes;
   bool fits = of.ndim >= 0 && of.ndim <= core::max_rank;
@@ -84,7 +84,7 @@ message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, cons
 }
 
 message_ptr empty_message(std::shared_ptr<const form> common_form) {
-  alignas(alignment) static char nothing[alignment];  // where tensors without bytes are
+  alignas(alignment) static char nothing[alignment];  // address of tensors without bytes
   auto result = std::make_unique<message>();
   result->common_form = std::move(common_form);
   result->received = true;

@@ -1,9 +1,9 @@
 // Messages between stages.
 //
-// A message is tensors and the memory behind them. If it came from another rank, the memory is the
-// executor's or borrowed from the link. Else it is the host's, which is notified when the message
-// is no longer needed. A form is the description of tensors without their data. Sender and receiver
-// keep the last form of each stage and direction, so that it crosses only when it changes.
+// A message consists of tensors and their memory. If it came from another rank, the memory is the
+// executor's or borrowed from the link. Otherwise it is the host's, and the host is notified when
+// the message is no longer needed. A form describes tensors without their data. Sender and receiver
+// keep the last form of each stage and direction, so a form is sent only when it changes.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,10 @@
 
 namespace velo::sched {
 
-struct tensor_form {  // as it crosses between ranks
+struct tensor_form {  // as it is sent between ranks
   velo_dtype dtype;
   std::int32_t ndim;
-  std::int64_t shape[core::max_rank];  // zeros behind ndim
+  std::int64_t shape[core::max_rank];  // zeros from ndim on
 };
 using form = std::vector<tensor_form>;
 
@@ -33,10 +33,10 @@ std::uint64_t form_bytes(const tensor_form& of);
 struct message {
   std::shared_ptr<const form> common_form;
   std::vector<velo_tensor> tensors;  // shapes are those of `common_form`
-  bool received = false;             // else the host's
+  bool received = false;             // false: made by the host
   std::uint32_t owned = 0;           // bits by tensor: received into memory of the executor
   std::uint32_t borrowed = 0;        // bits by tensor: borrowed from the link
-  action from{};                     // of the host's: the action that made it
+  action from{};                     // the action that made a message of the host
 
   velo_tensors view() const { return {tensors.data(), static_cast<std::int64_t>(tensors.size())}; }
 };
@@ -44,7 +44,8 @@ using message_ptr = std::unique_ptr<message>;
 
 // A message of the host's tensors; null if there are none.
 message_ptr message_of_host(const velo_tensor* tensors, std::int64_t count, const action& from);
-// A received message of a form. Tensors without bytes are complete; the others have no memory yet.
+// A message to be received, with a form. Tensors without bytes are complete; the others have no
+// memory yet.
 message_ptr empty_message(std::shared_ptr<const form> common_form);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Sends and receives the parts of a message: header, form, tensors.
+// Sending and receiving the parts of a message: header, form, tensors.
 #include "sched/executor/stage_channel.hpp"
 
 #include "core/handle/host_call.hpp"
@@ -28,8 +28,8 @@ enum class contents : std::uint32_t { nothing, no_tensors, same_form, new_form }
   throw same;
 }
 
-// Calls a function of the link as core::call_host does, without a second `uncancelled` scope (10 ns
-// a call), which the entry holds. peer: the rank at the other end, -1: all ranks.
+// Calls a function of the link as core::call_host does, but without a second `uncancelled` scope
+// (10 ns a call), which the entry already holds. peer: the rank at the other end; -1: all ranks.
 template <class Call>
 void call_link(const char* function, std::int32_t peer, Call&& call) {
   const std::uint32_t before = core::records_written();
@@ -78,7 +78,7 @@ void stage_channel::finish() {
   under_way_.clear();
 }
 
-// Returns nullptr if the bytes have to be received by copy.
+// Returns nullptr if the bytes must be received by copy.
 void* stage_channel::borrow(std::int32_t from, std::uint64_t size) {
   if (link_.borrow == nullptr) return nullptr;
   void* bytes = nullptr;
@@ -90,7 +90,7 @@ void stage_channel::abort(const char* why) noexcept {
   if (link_.abort == nullptr) return;
   try {
     link_.abort(link_.user, why);
-  } catch (...) {  // the first failure is the one that is reported
+  } catch (...) {  // only the first failure is reported
   }
 }
 
@@ -140,7 +140,7 @@ message_tag stage_channel::receive(std::int32_t from, message_ptr& into) {
   if (h.holds < contents::same_form) return of;
   std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.toward), h.stage}];
   receive_form(from, h, last);
-  into = empty_message(last);  // the caller gives its memory back, also after a failure below
+  into = empty_message(last);  // the caller returns its memory, also after a failure below
   for (std::size_t i = 0; i < into->tensors.size(); ++i) receive_tensor(from, *into, i);
   return of;
 }
@@ -151,7 +151,8 @@ void stage_channel::receive_tensor(std::int32_t from, message& into, std::size_t
   if (bytes == 0) return;
   if (void* const borrowed = borrow(from, bytes); borrowed != nullptr) {
     into.tensors[i].data = borrowed;
-    into.borrowed |= std::uint32_t{1} << i;  // it is given back even if the next check fails
+    // Set first, so that it is returned even if the next check fails.
+    into.borrowed |= std::uint32_t{1} << i;
     if (reinterpret_cast<std::uintptr_t>(borrowed) % borrow_alignment != 0)
       fail(VELO_ERR_FOREIGN, "link.borrow", "memory aligned to 64 bytes", text("%p", borrowed));
     return;
@@ -170,7 +171,7 @@ void stage_channel::give_back(message& body) noexcept {
     if ((body.borrowed >> i & 1) == 0) continue;
     try {
       link_.give_back(link_.user, body.tensors[i].data);
-    } catch (...) {  // there is no caller to report it to
+    } catch (...) {  // no caller is left to receive it
     }
   }
   body.borrowed = 0;

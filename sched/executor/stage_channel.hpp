@@ -1,11 +1,11 @@
 // A channel for the messages between stages, over a link.
 //
-// A message crosses as a header of fixed size, the form if it differs from that of the previous
-// message of the same stage and direction, and the bytes of every tensor. The header names stage
-// and unit, so a receiver may get a message that it did not wait for yet: links only need to keep
-// each sender's order. The memory of a started send must not change until `finish`: the channel
-// keeps the headers, its caller the messages. A received tensor lies in memory borrowed from the
-// link, else in memory of the context. Cost beside the link's: a header of 24 bytes.
+// A message is sent as a header of fixed size, the form if it differs from the previous message of
+// that stage and direction, and the bytes of every tensor. The header names stage and unit, so a
+// receiver may get a message before it waits for it; a link only has to keep each sender's order.
+// The memory of a started send must not change until `finish`: the channel keeps the headers, its
+// caller the messages. A received tensor is in memory borrowed from the link, or else in memory of
+// the context. Cost beside the link's: a header of 24 bytes.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ enum class direction : std::int32_t { forward, backward };
 
 struct message_tag {
   direction toward;
-  std::int32_t stage;  // the stage that made it
+  std::int32_t stage;  // the stage that made the message
   std::int32_t unit;
-  bool is_void = false;  // no result, as an input of its forward is missing
+  bool is_void = false;  // without a result, since its forward lacks an input
 };
 
 class stage_channel {
  public:
-  // starts: sends proceed in the background, until `finish`.
+  // starts: sends proceed in the background until `finish`.
   stage_channel(const velo_link& link, bool starts, core::memory_source& memory);
   ~stage_channel();
   stage_channel(const stage_channel&) = delete;
@@ -39,14 +39,14 @@ class stage_channel {
 
   const velo_link& link() const { return link_; }
   bool starts() const { return starts_; }
-  // body: null for a message without tensors, as it is if `of` is void.
+  // body: null for a message without tensors, such as a void one.
   void send(std::int32_t to, const message_tag& of, const message* body);
   void finish();
   message_tag receive(std::int32_t from,
-                      message_ptr& into);  // its memory is returned by `give_back`
+                      message_ptr& into);  // `give_back` returns its memory
   void give_back(message& body) noexcept;
 
-  // Plain bytes, whose number the other side knows. They throw the failure that the link recorded.
+  // Plain bytes, whose number both sides know. They throw the failure that the link recorded.
   void send_bytes(std::int32_t to, const void* bytes, std::uint64_t size);
   void receive_bytes(std::int32_t from, void* bytes, std::uint64_t size);
   void abort(const char* why) noexcept;

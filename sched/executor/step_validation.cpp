@@ -1,4 +1,4 @@
-// The messages of ranks about a step, and the decisions that follow.
+// The messages between ranks about a step, and the decisions that follow from them.
 #include "sched/executor/step_validation.hpp"
 
 #include <cstring>

@@ -1,18 +1,18 @@
 // Optimizer steps that do not wait for a reduction of all ranks' gradient statistics
 // (post-validation of zero bubble pipelines, arXiv:2401.10241).
 //
-// At its first OPTIMIZER a rank measures its gradients, receives the measurements of the ranks
-// before it, and passes them on with its own. From these it decides on a factor and steps at once.
-// The last rank knows all measurements. In the next run, behind the forwards that need not wait
-// (sched/check/ahead.hpp), all measurements come back from rank to rank, and every rank decides
-// again. If a rank took another factor before, it rolls the step back and repeats it with the right
-// one. Ranks also pass on the factors that they took, so each knows whether any was wrong: the
-// forwards done since are then void, on all ranks.
+// At its first OPTIMIZER a rank measures its gradients, receives the measurements of the previous
+// ranks, and sends them on with its own. From these it chooses a factor and steps at once. The last
+// rank knows all measurements. In the next run, after the forwards that need not wait
+// (sched/check/ahead.hpp), all measurements return from rank to rank, and every rank chooses again.
+// If a rank used another factor before, it rolls the step back and repeats it with the right one.
+// Ranks also send on the factors that they used, so each rank knows whether any was wrong; if so,
+// the forwards since then are void on all ranks.
 //
-// Invariants: the complete measurements are the same bytes on all ranks, those of the ranks in
-// order, so a step has the bits of one that waited. A rank that cannot decide yet (NaN) does no
-// step; its forwards until then are void messages without tensors, and make those of others void.
-// Two short messages each way for a step.
+// Invariants: the complete measurements are the same bytes on all ranks, in rank order, so a step
+// has the same bits as one that waited. A rank that cannot decide yet (NaN) does no step. Its
+// forwards until then are void: it sends messages without tensors, which make the forwards of other
+// ranks void, too. Cost: two short messages in each direction for a step.
 #pragma once
 
 #include <cmath>
@@ -29,19 +29,19 @@ namespace velo::sched {
 
 class step_validation {
  public:
-  // Throws ARGUMENT for a row that does not end with OPTIMIZER actions. user: the argument of the
+  // Throws ARGUMENT for a row that does not end with OPTIMIZER actions. user: passed to the host's
   // functions.
   step_validation(const velo_executor_validation& desc, void* user, const schedule& pipeline,
                   std::int32_t rank);
 
   const ahead& before_it() const { return ahead_; }
   bool pending() const { return pending_; }
-  // Whether forwards are void because the step before them is still to be done.
+  // Whether forwards are void because the previous step is not done yet.
   bool waits() const { return pending_ && undecided(taken_[core::at(rank_)]); }
 
-  // Carries out an OPTIMIZER of the row.
+  // Runs an OPTIMIZER action of the row.
   void update(const action& a, core::stream& on, stage_channel& by);
-  // Settles the pending step. Returns whether forwards since then are void.
+  // Settles the pending step. Returns whether the forwards since that step are void.
   bool settle(core::stream& on, stage_channel& by);
   void forget();  // calls the host's forget for this rank
 
