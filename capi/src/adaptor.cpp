@@ -40,8 +40,8 @@ std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc, const velo_
   }
 }
 
-// A call of a function of velo_adaptor_allocator: f(adaptor). user is the handle, so that calls
-// after the adaptor's end are refused.
+// Calls f(adaptor) for a function of velo_adaptor_allocator. user: the handle, so that calls after
+// the end of the adaptor are refused.
 template <class F>
 void call(const char* function, void* user, bool allocates, F&& f) {
   core::guard(

@@ -1,5 +1,5 @@
-// The function table and the signatures of its functions, both generated; a function's address is
-// read from its slot.
+// The function table and its functions' signatures, both generated. A function's address is read
+// from its slot.
 #include "capi/src/api_table.hpp"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Every exported function, as a table for hosts and by name for velo_invoke.
+// The table of all exported functions, for hosts, and their look-up by name, for velo_invoke.
 #pragma once
 
 #include "core/invoke.hpp"
@@ -6,7 +6,7 @@
 
 namespace velo::capi {
 
-const velo_api& api_table() noexcept;  // its abi is the newest this library offers
+const velo_api& api_table() noexcept;  // its `abi` is the newest that this library offers
 
 const core::function_info* find_function(const char* name) noexcept;  // nullptr: none
 core::any_function address_of(const core::function_info& function) noexcept;

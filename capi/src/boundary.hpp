@@ -1,10 +1,10 @@
-// How structs and texts cross the C boundary, the same for every entry.
+// How structs and texts cross the C boundary, in the same way for every entry.
 //
-// A struct begins with its size as its caller compiled it. Coming in: below the minimum, above
-// 4096 or, of a shorter one, no multiple of its alignment is VELO_ERR_STRUCT, seen before anything
-// else is read; a shorter one is completed with defaults; a longer one whose tail is not zero asks
-// for what this library does not know, VELO_ERR_UNSUPPORTED. Going out: never a byte beyond the
-// caller's size.
+// A struct begins with its size in the caller's headers. Reading: a size below the minimum or above
+// 4096, or a shorter one that is no multiple of the alignment, is VELO_ERR_STRUCT, detected before
+// anything else is read. A shorter struct is completed with defaults. A longer struct with a
+// nonzero tail uses fields that this library does not know: VELO_ERR_UNSUPPORTED. Writing: never
+// beyond the caller's size.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace velo::capi {
 
 inline constexpr std::uint32_t max_struct_size = 4096;
 
-// A pointer the caller must give.
+// A pointer that the caller must give.
 template <class T>
 T& required(T* pointer, const char* argument) {
   constexpr bool is_tensor = std::is_same_v<T, const velo_tensor>;
@@ -38,7 +38,7 @@ inline std::uint32_t struct_size(const void* given, std::uint32_t minimum, const
   return size;
 }
 
-// A field that means nothing yet: whatever else stands there asks for what newer headers know.
+// A reserved field. A value other than 0 has a meaning only in newer headers.
 template <class T, class = void>
 struct reserved_word {
   static constexpr std::uint32_t of(const T&) { return 0; }
@@ -48,8 +48,8 @@ struct reserved_word<T, std::void_t<decltype(T::reserved)>> {
   static constexpr std::uint32_t of(const T& given) { return given.reserved; }
 };
 
-// The caller's struct over `complete`, which holds the defaults of what the caller's headers did
-// not have. A size that no sizeof can be would end within a field.
+// Copies the caller's struct over `complete`, which holds defaults for the fields that the caller's
+// headers lack. A size that is no possible sizeof would end within a field.
 template <class T>
 T read_struct(const T* given, std::uint32_t minimum, const char* argument, T complete) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -71,7 +71,7 @@ T read_struct(const T* given, std::uint32_t minimum, const char* argument, T com
   return complete;
 }
 
-// `value` into the caller's struct, whose struct_size stays.
+// Copies `value` to the caller's struct, except struct_size.
 template <class T>
 void write_struct(T* given, std::uint32_t minimum, const char* argument, T value) {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -80,8 +80,8 @@ void write_struct(T* given, std::uint32_t minimum, const char* argument, T value
   std::memcpy(given, &value, std::min<std::size_t>(size, sizeof(T)));
 }
 
-// A text for a caller's buffer, cut to its capacity and always zero-terminated; NULL with capacity
-// 0 asks for the size alone.
+// Copies a text to the caller's buffer, cut to its capacity and zero-terminated. NULL with capacity
+// 0 asks only for the size.
 inline void write_text(const char* value, char* buffer, std::uint64_t capacity,
                        std::uint64_t* needed) {
   if (buffer == nullptr && capacity > 0)

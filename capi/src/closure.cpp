@@ -1,4 +1,4 @@
-// Entries of velo/plugin.h that hand operators out as function pointers.
+// Entries of velo/plugin.h that provide operators as function pointers.
 #include "ops/by_name/closure.hpp"
 
 #include "capi/src/boundary.hpp"

@@ -61,7 +61,7 @@ comm::operation read_collective(const comm::caller& by, const velo_collective_de
   }
 }
 
-// BARRIER is the default kind: with tensors, the caller forgot to set the kind.
+// BARRIER is the default kind. If it comes with tensors, the caller forgot to set the kind.
 comm::operation read_barrier(const velo_collective_desc& d) {
   if (d.in != nullptr || d.out != nullptr || d.messages != nullptr)
     fail(VELO_ERR_ARGUMENT, "desc.kind", "that of a collective with tensors or messages",

@@ -24,7 +24,7 @@ static_assert(sizeof(velo_context_desc) >= desc_size &&
               sizeof(velo_parallel_for) >= parallel_for_size &&
               sizeof(velo_context_stats) >= stats_size);
 
-// Aliases are not accepted: a key would then have two spellings and two values.
+// Aliases are not accepted, since a key would then have two spellings and two values.
 std::string kernel_names(const char* name) {
   ops::op_id op{};
   if (!ops::find_op(name, op) || std::strcmp(ops::spec_of(op).name, name) != 0) return "";

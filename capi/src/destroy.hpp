@@ -1,6 +1,6 @@
-// The steps of every destroy call: NULL is ignored; a handle that cannot be destroyed is refused,
-// recorded and logged, never returned. An object in use by an unfinished call of the thread cannot
-// be destroyed (core/handle/inside.hpp).
+// The steps of every destroy call. It ignores NULL. It refuses a handle that cannot be destroyed,
+// and records and logs the refusal but returns nothing. An object in use by an unfinished call of
+// the thread cannot be destroyed (core/handle/inside.hpp).
 #pragma once
 
 #include "core/context.hpp"
@@ -9,7 +9,7 @@
 
 namespace velo::capi {
 
-// check(object): throws when the object may not be destroyed by this call.
+// check(object): throws if this call may not destroy the object.
 template <class T, class Check>
 void destroy(const char* function, typename core::handle_traits<T>::handle handle,
              const char* argument, Check&& check) noexcept {

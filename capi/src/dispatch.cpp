@@ -10,7 +10,7 @@ using namespace velo;
 
 namespace {
 
-// call(inside, across): the call, checked.
+// call(inside, across): returns the checked call.
 template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group inside, velo_group across,
                    Call&& call) {

@@ -1,4 +1,4 @@
-// Entries of velo/stream.h that belong to events.
+// Entries of velo/stream.h for events.
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/handle/guard.hpp"

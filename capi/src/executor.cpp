@@ -27,7 +27,7 @@ static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= de
               sizeof(velo_executor_stats) >= stats_size);
 constexpr std::uint64_t most_state = 65536;
 
-// Refuses a function of the link without another that it needs.
+// Refuses a function of the link that is given without another one that it needs.
 void require_with(const char* one, bool is_given, const char* other, bool other_is_given) {
   if (is_given && !other_is_given)
     fail(VELO_ERR_NULL, other, text("a function, since %s is given", one), "NULL");
@@ -71,7 +71,7 @@ sched::executor& in_use(velo_executor handle) {
   return found;
 }
 
-// Calls work(executor, stream) if both belong to one context.
+// Calls work(executor, stream) if both belong to the same context.
 template <class Work>
 velo_status together(const char* function, velo_stream stream, velo_executor executor, Work work) {
   return core::guard(function, [&] {

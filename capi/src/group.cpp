@@ -16,7 +16,7 @@
 #include "comm/transport/self/self.hpp"
 #include "comm/transport/shm/shm.hpp"
 #include "core/handle/guard.hpp"
-#include "velo/host.h"  // for who reads in the debug information what velo_group_create takes
+#include "velo/host.h"  // so that debuggers show the type of velo_group_desc::host
 
 using namespace velo;
 using capi::group_of;
@@ -30,7 +30,7 @@ namespace {
 constexpr std::uint32_t info_size = 48;
 static_assert(sizeof(velo_group_info) >= info_size);
 
-// call(caller): the operation.
+// call(caller): returns the operation.
 template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group group, Call&& call) {
   return core::guard(function, [&](const core::inside_scope& here) {
@@ -40,7 +40,7 @@ velo_status submit(const char* function, velo_stream stream, velo_group group, C
   });
 }
 
-// The description of a new group whose parent gives the rest.
+// The description of a subgroup; defaults come from its parent.
 velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& parent) {
   velo_group_desc desc = capi::read_group_desc(given);
   if (given == nullptr) desc.timeout_ns = parent.timeout_ns();
@@ -56,7 +56,7 @@ velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& 
   return desc;
 }
 
-// The listed ranks, and the caller's place among them.
+// The listed ranks, and the caller's position in the list.
 comm::subgroup_terms part_of(const comm::group& parent, const std::int32_t* ranks,
                              std::int32_t count) {
   comm::subgroup_terms of;

@@ -1,4 +1,4 @@
-// Which rank of which group a description means, and how it is reached.
+// The rank and the group that a description means, and the transport that connects them.
 #include "capi/src/group_desc.hpp"
 
 #include <fcntl.h>
@@ -44,7 +44,7 @@ void require_name(const char* name) {
          name);
 }
 
-// Which rank of how many this is: as described, else as the launcher says.
+// This process's rank and the number of ranks: from the description, else from the launcher.
 comm::launched place_of(const velo_group_desc& desc) {
   comm::launched found;
   if (desc.rank == -1 && desc.size == -1) {
@@ -75,7 +75,7 @@ std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo
   return made;
 }
 
-// A pool whose blocks other processes can map; nullptr: none is named.
+// The described pool, whose blocks other processes can map; nullptr: none.
 const memory::pool* pool_of(const velo_group_desc& desc) {
   if (desc.pool == nullptr) return nullptr;
   const auto& found = core::use<memory::pool>(desc.pool, "desc.pool");
@@ -85,7 +85,7 @@ const memory::pool* pool_of(const velo_group_desc& desc) {
   return &found;
 }
 
-// The group has descriptors of its own.
+// The group gets its own duplicates of the descriptors.
 std::shared_ptr<const comm::registered_files> files_of_pool(const velo_group_desc& desc) {
   const memory::pool* from = pool_of(desc);
   if (from == nullptr) return nullptr;
@@ -101,7 +101,7 @@ std::shared_ptr<const comm::registered_files> files_of_pool(const velo_group_des
   return all;
 }
 
-// A line of the log about ranks that have not come yet.
+// Logs a line about ranks that have not joined yet.
 auto reminding(const core::context& owner, const velo_group_desc& desc, const comm::launched& me) {
   return [&owner, label = settings_of(desc).label, size = me.size, name = me.name](
              const comm::rank_set& missing, std::int64_t waited_ns) {

@@ -14,7 +14,7 @@ inline comm::group& group_of(const core::inside_scope& here, velo_group handle) 
   return core::use<comm::group>(here, handle, "group");
 }
 
-// owner: of the group.
+// owner: the group's context.
 inline core::stream& stream_of(const core::inside_scope& here, velo_stream handle,
                                const core::context& owner) {
   auto& on = core::use<core::stream>(here, handle, "stream");

@@ -24,7 +24,7 @@ std::uint32_t abi_offered() {
   return capi::api_table().abi;
 }
 
-// A file name may be long: it goes where the record has most room.
+// A file name may be long, so it goes into the longest field of the record.
 [[noreturn]] void refuse_abi(const char* wanted) {
   Dl_info where{};
   const bool found = dladdr(reinterpret_cast<const void*>(&velo_get_api), &where) != 0;
@@ -42,7 +42,8 @@ ops::op_id op_named(const char* name) {
   return op;
 }
 
-// The outputs' shapes into the caller's array, whose entries are as large as the first one says.
+// Writes the outputs' shapes to the caller's array. The first entry's struct_size is the size of
+// every entry.
 class shape_writer {
  public:
   shape_writer(velo_shape* shapes, std::int64_t capacity)

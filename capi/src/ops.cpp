@@ -1,4 +1,4 @@
-// The C entries of all operators, one line each: everything they share is ops/call/call.hpp.
+// The C entries of all operators, one line each. ops/call/call.hpp has everything that they share.
 #include "ops/call/call.hpp"
 #include "velo/velo.h"
 

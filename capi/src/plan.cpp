@@ -105,7 +105,7 @@ velo_swap_options read_swap_options(const velo_swap_options* given) {
   return o;
 }
 
-// The deallocate of velo_plan_allocator. user is the handle.
+// The deallocate function of velo_plan_allocator. user: the handle.
 void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
                             void* stream) {
   velo_plan_free(static_cast<velo_plan>(user), memory, bytes, static_cast<velo_stream>(stream));

@@ -1,4 +1,4 @@
-// Entries of velo/plugin.h that bring foreign code in: kernels and plugins.
+// Entries of velo/plugin.h that register foreign code: kernels and plugins.
 #include "velo/plugin.h"
 
 #include <cstddef>
@@ -19,7 +19,7 @@ using core::text;
 
 namespace {
 
-// A kernel's description may end before `function`: then its symbol is looked up.
+// A kernel's description may end before `function`; the kernel's symbol is then looked up.
 constexpr std::uint32_t kernel_desc_size = offsetof(velo_kernel_desc, function);
 constexpr std::uint32_t plugin_desc_size = 32;
 static_assert(sizeof(velo_plugin_desc) >= plugin_desc_size);
@@ -29,7 +29,7 @@ velo_kernel_desc read_kernel(const velo_kernel_desc* given, const char* argument
   return capi::read_struct(given, kernel_desc_size, argument, defaults);
 }
 
-// The plugin's answer, asked for like any foreign code.
+// Calls the plugin's query function, as any foreign code is called.
 const velo_plugin_desc* query(core::any_function function, const char* path) {
   const velo_plugin_desc* answer = nullptr;
   core::word arguments[2] = {};
@@ -51,7 +51,8 @@ const velo_plugin_desc* query(core::any_function function, const char* path) {
   return answer;
 }
 
-// The kernels lie as far apart as the plugin's headers made them: as the first one says.
+// The distance between kernels is their size in the plugin's headers, which the first kernel
+// states.
 std::vector<velo_kernel_desc> read_kernels(const velo_plugin_desc& plugin) {
   if (plugin.kernel_count < 1 || plugin.kernel_count > 4096)
     fail(VELO_ERR_ARGUMENT, "desc.kernel_count", "1 to 4096", core::number(plugin.kernel_count));

@@ -1,5 +1,5 @@
-// Entries of velo/pool.h. Those that allocate and free check their arguments and continue inline in
-// memory/pool/allocate.hpp and free.hpp.
+// Entries of velo/pool.h. The entries that allocate and free check their arguments and continue
+// inline in memory/pool/allocate.hpp and free.hpp.
 #include "velo/pool.h"
 
 #include <cstring>
@@ -38,13 +38,13 @@ velo_pool_desc read_desc(const velo_pool_desc* given) {
   return desc;
 }
 
-// Frees, and ends a closed pool with its last block.
+// Frees a block. The last block of a closed pool also destroys the pool.
 void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t bytes,
              velo_stream stream) {
   if (from.free(memory, bytes, stream)) core::destroy_handle<memory::pool>(handle, "pool");
 }
 
-// A field and the next field in one load: the next field is the upper half.
+// Loads a field and the next one at once; the next field is the upper half.
 template <class T>
 __attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
   static_assert(sizeof first == 4);
@@ -53,8 +53,8 @@ __attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
   return both;
 }
 
-// Whether a request is of this release and has nothing but bytes and a purpose, which is read only
-// where the struct is known to hold it.
+// Whether a request is of this release and sets only bytes and a purpose. The purpose is read only
+// if the struct is known to have it.
 __attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r,
                                                     std::uint64_t& purpose) {
   if (!likely(r.struct_size == sizeof r)) return false;
@@ -65,7 +65,7 @@ __attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r,
   return likely(purpose <= VELO_PURPOSE_INPUT) && likely(others == 0);
 }
 
-// The general way of the two functions, for every request and for wrong arguments.
+// The slow path of the two functions, for every kind of request and for wrong arguments.
 __attribute__((noinline)) velo_status allocate_generally(velo_pool pool,
                                                          const velo_pool_request* request,
                                                          void** memory) {
@@ -91,8 +91,8 @@ __attribute__((noinline)) velo_status free_generally(velo_pool pool, void* memor
       core::of_operator{});
 }
 
-// The deallocate of velo_pool_allocator. user is the handle, so that calls after the pool's end are
-// refused.
+// The deallocate function of velo_pool_allocator. user: the handle, so that calls after the end of
+// the pool are refused.
 void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
                             void* stream) {
   const auto handle = static_cast<velo_pool>(user);
@@ -136,7 +136,7 @@ void velo_pool_destroy(velo_pool pool) {
   if (status != VELO_OK) core::log_misuse(pool);
 }
 
-// Both begin at a cache line, so that their speed does not depend on the code before them.
+// Both functions begin at a cache line, so that their speed does not depend on preceding code.
 __attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
                                                             const velo_pool_request* request,
                                                             void** memory) {

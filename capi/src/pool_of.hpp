@@ -7,7 +7,7 @@
 
 namespace velo::capi {
 
-// A closed pool is there for its last blocks alone.
+// A closed pool exists only for its last blocks, and is refused.
 __attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
   auto& found = core::resolve<memory::pool>(handle, "pool");
   if (__builtin_expect(found.is_closed(), 0))
@@ -16,7 +16,7 @@ __attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
   return found;
 }
 
-// Whether it is what velo_pool_allocator gives out.
+// Whether this is the allocator that velo_pool_allocator returns.
 bool is_of_pool(const velo_allocator& given) noexcept;
 
 }  // namespace velo::capi

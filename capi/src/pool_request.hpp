@@ -1,6 +1,6 @@
-// A pool's request as it crosses the boundary, for whoever allocates like a pool.
+// Reads a request of the pool, for every entry that allocates as a pool does.
 //
-// It is part of the cost of an allocation: a struct of this release is read in place.
+// Reading is part of the cost of an allocation, so a struct of this release is read in place.
 #pragma once
 
 #include <algorithm>
@@ -51,14 +51,14 @@ __attribute__((noinline)) inline memory::pool_request read_completed(
   return checked_request(read_struct(given, request_size, "request", {}));
 }
 
-// A struct of this release has nothing to be completed: it is read where it stands.
+// A struct of this release needs no defaults and is read in place.
 inline memory::pool_request read_request(const velo_pool_request* given) {
   if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
   return read_completed(given);
 }
 
-// The allocate of a velo_allocator over a pool or a plan. user: the handle, so that calls after its
-// end are refused.
+// The allocate function of a velo_allocator over a pool or a plan. user: the handle, so that calls
+// after its object's end are refused.
 template <class Handle, velo_status (*Allocate)(Handle, const velo_pool_request*, void**)>
 void* allocate_for_context(void* user, std::uint64_t bytes, std::uint64_t alignment,
                            const velo_device*, void* stream) {

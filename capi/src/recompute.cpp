@@ -34,7 +34,7 @@ static_assert(sizeof(velo_recompute_rule) >= rule_size &&
               sizeof(velo_recompute_stats) >= stats_size);
 
 constexpr std::int64_t most_modules = 1 << 20;
-constexpr std::int64_t most_values = 1 << 20;  // inputs or outputs of a region
+constexpr std::int64_t most_values = 1 << 20;  // limit of a region's inputs, and of its outputs
 
 memory::regions& regions_of(velo_recompute handle) {
   auto& found = core::use<memory::regions>(handle, "recompute");

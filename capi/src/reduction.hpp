@@ -1,4 +1,4 @@
-// Reads how a caller wants elements combined, for the entries of group.h and collective.h.
+// Reads how elements are combined, for the entries of group.h and collective.h.
 #pragma once
 
 #include <cmath>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t least_error_info = offsetof(velo_error_info, function);
 
-// Runs a body whose own failure may not replace the record it is about to show.
+// Runs a body whose own failure must not replace the record that it reads.
 template <class F>
 velo_status quietly(F&& body) noexcept {
   try {

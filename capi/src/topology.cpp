@@ -41,7 +41,7 @@ void require_at_most(const char* argument, std::int64_t value, std::int64_t coun
     fail(VELO_ERR_ARGUMENT, argument, core::concat("0 to ", count - 1), core::number(value));
 }
 
-// Checks a desc field by field; the topology checks how its sizes fit together.
+// Checks a desc field by field. The topology checks that its sizes fit together.
 velo_topology_desc read_desc(const velo_topology_desc* given) {
   const velo_topology_desc defaults = VELO_TOPOLOGY_DESC_INIT;
   if (given == nullptr) return defaults;

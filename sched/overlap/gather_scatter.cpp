@@ -1,10 +1,10 @@
-// all_gather_matmul, matmul_reduce_scatter, and their composition: rows are gathered over one
-// group, multiplied, and the sum over another group is scattered to its ranks.
+// all_gather_matmul, matmul_reduce_scatter, and their composition: rows are gathered over one group
+// and multiplied, and the sum over another group is scattered to its ranks.
 //
-// A missing group stands for this rank alone and skips its collective. Rows are divided along the
-// first dimension, so that each rank's rows are contiguous. Intermediate buffers lie in the memory
-// of the group that is served. Sliced (slices.hpp), rows are multiplied in place or from slots, and
-// the blocks that peers posted are summed. The bits equal those of the separate calls.
+// A missing group means this rank alone, and its collective is skipped. Rows are divided along the
+// first dimension, so each rank's rows are contiguous. Intermediate buffers are in the memory of
+// the group that is served. The sliced way (slices.hpp) multiplies rows in place or from slots, and
+// sums the blocks that peers posted. The bits equal those of the separate calls.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -31,7 +31,8 @@ struct problem : overlap_problem {
 // The fields that the three operators share.
 struct fields {
   const velo_tensor *x, *weight;
-  const velo_tensor *const *y, *const *gathered;  // gathered: nullptr where there is no such field
+  // gathered: nullptr if the operator has no such field
+  const velo_tensor *const *y, *const *gathered;
   bool transpose_weight;
   std::int64_t slices;
 };
@@ -99,7 +100,7 @@ comm::operation scatter_of(const problem& p) {
   return what;
 }
 
-// Returns a buffer between two parts: the caller's if it is given, else memory of the group.
+// Returns the buffer between two parts: the caller's if there is one, else memory of the group.
 void* buffer_for(std::int64_t elements, void* given, const problem& p, core::arena& scratch) {
   if (given != nullptr) return given;
   return scratch.take(static_cast<std::size_t>(elements * (p.dtype.bits / 8)));
@@ -109,7 +110,8 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
-// The cut of the rows that each rank receives, with a block for each peer; and of posted rows.
+// How the rows that each rank receives are cut, with a block for each peer. The next function cuts
+// posted rows.
 cut scatter_cut(const problem& p) {
   const int ranks = p.scattering.size();
   return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
@@ -160,7 +162,7 @@ row_source one_matrix(const problem& p) {
   return {&p.product.a, p.product.m, nullptr};
 }
 
-// The part of a call in the gathering group; `then` continues with the rows.
+// Runs the part of a call in the gathering group; `then` continues with the rows.
 using continuation = std::function<void(const row_source&)>;
 void gather(problem& p, comm::operation& what, comm::transport& link, core::arena& scratch,
             core::execution& on, const continuation& then) {
@@ -183,7 +185,7 @@ void gather_and_multiply(problem& p, comm::operation& what, comm::transport& lin
 
 void post_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,
                const continuation& then) {
-  what.terms.counts = 1;  // differs from a gather and from slices
+  what.terms.counts = 1;  // differs from a plain gather and from slices
   const auto relay = link.begin_relay(what, on);
   posted_rows posted(what, *relay, on, p.gathering.group->rank(), p.gathering.size());
   if (p.gathered != nullptr) posted.keep(p.gathered);
@@ -191,7 +193,7 @@ void post_rows(const problem& p, comm::operation& what, comm::transport& link, c
   posted.end();
 }
 
-// A failure before the scattering group serves the call drops its ticket.
+// A failure before the call is served in the scattering group drops its ticket there.
 void gather_and_continue(problem& p, overlap_kernel::way how, core::execution& on) {
   comm::operation what = gather_of(p);
   what.in = p.x;
@@ -245,7 +247,7 @@ const char* reject(const Args&, const problem& p, const ops::kernel_entry& kerne
   return (scatters ? scatter_cut(p) : gather_cut(p)).pays() ? nullptr : too_small;
 }
 
-// Enters both groups at once, the one at the lower address first, so that two concurrent calls have
+// Enters both groups at once, first the one at the lower address, so that two concurrent calls have
 // the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {

@@ -1,8 +1,8 @@
-// matmul_all_reduce: y = sum over ranks of x @ op(weight), every rank's product rounded to y's
+// matmul_all_reduce: y = sum over ranks of x @ op(weight), with every rank's product rounded to y's
 // dtype.
 //
-// Sliced, each rank multiplies a slice into its slot, which peers read, and sums its part of the
-// slice before.
+// In the sliced way each rank multiplies a slice into its slot, which peers read, and sums its part
+// of the previous slice.
 #include <algorithm>
 
 #include "sched/overlap/slices.hpp"

@@ -1,4 +1,4 @@
-// Checks that the operators share, and products in blocks of rows and columns.
+// The checks that the operators share, and products by blocks of rows and columns.
 #include "sched/overlap/product.hpp"
 
 #include <cassert>
@@ -101,8 +101,8 @@ const char* why_not_sliced(const membership& in, const overlap_problem& problem)
   if (in.group->relay_slot_bytes() == 0)
     return "the transport does not show ranks each other's memory";
   if (problem.slices == 1) return "one slice is asked for";
-  // A product of few rows packs the weight as it multiplies, which costs less than packing it for
-  // slices.
+  // A product of few rows packs the weight while it multiplies, which costs less than the packing
+  // for slices.
   constexpr std::int64_t few_rows = 512;
   return problem.slices == 0 && problem.product.m <= few_rows
              ? "512 rows or fewer, whose weight is packed as it is multiplied"
@@ -125,7 +125,7 @@ int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                               const ops::overlapped_copy& copies, core::execution& turn) const {
   assert(of.row / a.rows_each ==
-         (of.row + of.rows - 1) / a.rows_each);  // the copy overlaps one product
+         (of.row + of.rows - 1) / a.rows_each);  // one matrix: the copy overlaps one product
   ops::gemm_problem slice = problem_;
   if (copies.count > 0) slice.epilogue.copies = &copies;
   slice.c = c, slice.ldc = ldc;
@@ -157,7 +157,7 @@ void sliced_product::copy_rows(const block& of, const void* from, void* to, std:
                     turn.threads, turn.isa);
 }
 
-// Multiplies the rows of each matrix in turn.
+// Multiplies the rows of one matrix after the other.
 void sliced_product::run(ops::gemm_problem slice, const block& of, const row_source& a,
                          core::execution& turn) const {
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);

@@ -1,7 +1,7 @@
-// The parts that operators share which overlap a product with a collective: this rank's product,
-// whole or by blocks of rows and columns, and the call's ticket in its group.
+// What the operators share that overlap a product with a collective: this rank's product, whole or
+// by blocks of rows and columns, and the call's ticket in its group.
 //
-// Products run on the engine (ops/gemm) and round as matmul does: elements have the same bits in
+// Products use the engine (ops/gemm) and round as matmul does, so elements have the same bits in
 // any blocks. The weight is packed once for all blocks. A product holds the context's turn; a wait
 // for peers never does.
 #pragma once
@@ -14,13 +14,13 @@
 
 namespace velo::sched {
 
-// The kernels of these operators.
+// The implementations of these operators.
 struct overlap_kernel {
   enum class way { sliced, composition, reference } how;
 };
 extern const ops::kernel_list overlap_kernel_list;
 
-// The group of a call, and the call's ticket there.
+// A call's group, and the call's ticket in it.
 struct membership {
   comm::group* group;  // nullptr: this rank alone
   comm::group::ticket ticket;
@@ -32,23 +32,24 @@ membership membership_in(velo_group group, const char* argument);  // throws HAN
 void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
                  const ops::enqueue& put);
 
-// y = x @ op(weight); y may be unknown.
+// Y = x @ op(weight); y need not be known yet.
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
-  std::int64_t slices;  // as the caller asks; 0: chosen, 1: none
+  std::int64_t slices;  // the caller's number; 0: chosen here, 1: no slices
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
                            std::int64_t slices);
 
-// An operation over tensors of the problem's dtype. count: the elements of the longer one.
+// An operation over tensors of the problem's dtype. count: the elements of the longer tensor.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
                              std::int64_t count, const char* function);
 
-// The whole product, within a turn.
+// Computes the whole product, inside a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
 
-// The reason for which the group or the fields of a call rule out slices; nullptr: there is none.
+// why_not_sliced: the reason for which the group or the fields of a call rule out slices; nullptr:
+// none.
 bool is_sliced(const ops::kernel_entry& kernel);
 const char* why_not_sliced(const membership& in, const overlap_problem& problem);
 inline constexpr const char* too_small = "the buffer of the group has no room for slices";
@@ -64,41 +65,42 @@ struct block {
   std::int64_t row, rows, column, columns;  // column: a multiple of 96
 };
 
-// The left operand of a product: several matrices of equal numbers of rows, one after the other.
+// The left operand of a product: several matrices with the same number of rows, one after the
+// other.
 struct row_source {
   const void* const* matrices;
   std::int64_t rows_each;
-  comm::relay* relay = nullptr;  // the matrices may be tensors of its ranks
+  comm::relay* relay = nullptr;  // set if the matrices may be tensors of its ranks
 };
 
-// The targets of a sum of products: this rank's rows, and a second output for peers.
+// Where a sum of products is written: to this rank's rows, and as a second output for peers.
 struct sum_target {
   void* c;
   std::int64_t ldc;
-  ops::second_output second;  // in panels in shared memory, or to a peer's rows
+  ops::second_output second;  // panels in shared memory, or a peer's rows
 };
 
-// A product that is computed by blocks, in any order.
+// A product computed by blocks, in any order.
 class sliced_product {
  public:
   // Packs the weight into memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
-  // Multiplies rows of one matrix of `a` by columns of the weight, to `c`, and copies `copies`
-  // meanwhile.
+  // Multiplies rows of one matrix of `a` by columns of the weight into `c`, overlapped with the
+  // copies `copies`.
   void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                 const ops::overlapped_copy& copies, core::execution& turn) const;
-  // Multiplies a block that a peer sums, to panels in shared memory.
+  // Multiplies a block for the peer that sums it, into panels in shared memory.
   void multiply_for_peer(const block& of, const row_source& a, void* to,
                          core::execution& turn) const;
-  // Multiplies a block and adds those that peers multiplied for this rank, in the order of ranks.
+  // Multiplies a block and adds the blocks that peers multiplied for this rank, in rank order.
   void multiply_and_sum(const block& of, const row_source& a, const ops::addend_list& peers,
                         const sum_target& to, core::execution& turn) const;
-  // Copies a block in panels from shared memory to rows.
+  // Copies a block from panels in shared memory to rows.
   void copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
                  core::execution& turn) const;
 
-  // Columns of a panel of the blocks for peers. Ranks with the same kernels agree on it.
+  // Columns of a panel in the blocks for peers. Ranks with the same kernels have the same value.
   static int panel(const ops::gemm_problem& problem, core::isa isa);
 
  private:

@@ -1,8 +1,8 @@
-// The cut, and the three loops over slices.
+// Cutting a matrix into slices, and the three loops over slices.
 //
-// Blocks for peers are written around the cache, in whole lines: among processors that share no
-// cache, lines that another one has written come at a third of memory's speed. Rows for peers are
-// copied through the cache, with time between the lines (ops/gemm/overlapped_copy.hpp).
+// Blocks for peers are written around the cache, in whole lines: a processor that shares no cache
+// with the writer reads cached lines at a third of memory's speed. Rows for peers are copied
+// through the cache, spread over the product (ops/gemm/overlapped_copy.hpp).
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -12,15 +12,15 @@
 namespace velo::sched {
 namespace {
 
-constexpr std::int64_t row_unit = 32;     // tasks of a product split rows at multiples of it
-constexpr std::int64_t column_unit = 96;  // every packed form can be split at multiples of it
+constexpr std::int64_t row_unit = 32;     // tasks of a product split rows at its multiples
+constexpr std::int64_t column_unit = 96;  // every packed form can be split at its multiples
 
 std::int64_t parts(std::int64_t all, std::int64_t most) {
   return (all + most - 1) / most;
 }
 
-// A slice has the rows of a tile of the product, and more of short rows that are summed, since each
-// slice costs one wait.
+// A slice has as many rows as a tile of the product. It has more if short rows are summed, since
+// each slice costs one wait.
 std::int64_t rows_chosen(const cut::terms& of) {
   constexpr std::int64_t tile = 256, bytes = 512 << 10;
   if (of.whole_rows) return tile;
@@ -28,13 +28,13 @@ std::int64_t rows_chosen(const cut::terms& of) {
   return std::clamp(bytes / row / tile * tile, tile, 4 * tile);
 }
 
-// The address of rows.
+// The address of a run of rows.
 struct lines {
   const char* first;
-  std::int64_t row;  // bytes from one to the next
+  std::int64_t row;  // bytes from one row to the next
 };
 
-// Copies rows of `bytes` each around the cache: peers or later work read them.
+// Copies rows of `bytes` bytes each around the cache, since peers or later work read them.
 void copy_block(const lines& from, char* to, std::int64_t to_row, std::int64_t rows,
                 std::int64_t bytes, core::execution& turn) {
   constexpr std::int64_t task_bytes = 64 << 10;
@@ -63,11 +63,12 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
 
-// A sum of products in slices. For each slice a rank multiplies the blocks that its peers sum, into
-// shared memory, and then its own block, to which the peers' blocks are added in registers.
+// A sum of products in slices. For each slice a rank first multiplies the blocks that its peers
+// sum, into shared memory. Then it multiplies its own block and adds the peers' blocks in
+// registers.
 class summed_slices {
  public:
-  // product.c is row `first_row` of the product.
+  // Product.c is row `first_row` of the whole product.
   summed_slices(const slicing& s, const row_source& a, std::int64_t first_row)
       : s_(s),
         a_(a),
@@ -92,7 +93,7 @@ class summed_slices {
     in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, {}, turn); });
   }
 
-  // The same with a second output in the slot, from which peers fetch it.
+  // The same, with a second output in the slot, from which peers fetch it.
   void multiply_own_and_post(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
       multiply_own(number, {s_.link.slot() + sum_offset(), 0, ops::matrix_layout::panels}, turn);
@@ -108,8 +109,8 @@ class summed_slices {
       });
     }
   }
-  // The same, and writes the sums to the peers' y: directly for a single peer peer panels are whole
-  // lines, otherwise as a copy.
+  // The same, and writes the sums to the peers' y: directly if there is a single peer whose panels
+  // are whole cache lines, otherwise by a copy.
   void multiply_own_and_copy_out(std::int64_t number) {
     const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {
@@ -163,11 +164,11 @@ class summed_slices {
   std::vector<const void*> peer_blocks_;
 };
 
-// Calls sum(number) one slice after its blocks were posted.
+// Calls sum(number) one slice after the blocks of slice `number` were posted.
 template <class F>
 void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   const std::int64_t count = s.in.count();
-  if (count == 0) s.link.wait_slot();  // waits for the peers, as with elements
+  if (count == 0) s.link.wait_slot();  // without elements, too, the ranks wait for each other
   for (std::int64_t i = 0; i <= count; ++i) {
     if (i < count) {
       s.link.wait_slot();
@@ -196,8 +197,8 @@ void sum_through_slots(const slicing& s, summed_slices& slices) {
   }
 }
 
-// The rows of all ranks in slices, each multiplied in place. Copies of a slice for peers, and of
-// rows that are kept, overlap with products.
+// The rows of all ranks in slices, each multiplied in place. The copies of a slice for peers and of
+// rows to keep overlap with products.
 class gathered_slices {
  public:
   gathered_slices(const slicing& s, char* keep)
@@ -255,7 +256,7 @@ class gathered_slices {
   const slicing& s_;
   char* const keep_;
   const sliced_product product_;
-  const std::int64_t own_, x_row_, y_row_;  // rows of a rank; bytes of a row
+  const std::int64_t own_, x_row_, y_row_;  // rows of a rank; bytes from row to row
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
 // Sliced products overlapped with a collective: each rank writes a finished slice to shared memory,
 // and its peers read it while the rank multiplies the next slice.
 //
-// A separate collective reads and writes the whole product once more. Here a block for a peer goes
-// from the registers of the product to shared memory, the peers' blocks are prefetched and added in
-// the registers of this rank's product, and gathered rows are multiplied in place. So memory
-// traffic overlaps with the multiplication. Not hidden are the wait for a slower rank and, in an
-// all-reduce, the copy of sums that cannot go from the registers to a peer's memory. The weight is
-// packed once for all slices. The bits equal those of the product and the collective: rounded
-// products are summed in rank order, and all ranks share a host.
+// A separate collective reads and writes the whole product once more. Here the product's registers
+// are written directly to shared memory as a block for a peer, the peers' blocks are prefetched and
+// added in the registers of this rank's product, and gathered rows are multiplied in place. So
+// memory traffic overlaps with the multiplication. Two things are not hidden: the wait for a slower
+// rank and, in an all-reduce, the copy of sums that cannot be written from the registers to a
+// peer's memory. The weight is packed once for all slices. The bits equal those of the product and
+// the collective: rounded products are summed in rank order, and all ranks share a host.
 #pragma once
 
 #include <vector>
@@ -17,26 +17,26 @@
 
 namespace velo::sched {
 
-// The cut of a matrix into slices, so that the blocks of a piece fit a slot of a relay.
+// How a matrix is cut into slices, so that the blocks of a piece fit a slot of a relay.
 class cut {
  public:
   struct terms {
     std::int64_t rows, columns;
     std::int64_t element;  // bytes
-    int copies;            // blocks of a piece
-    bool whole_rows;       // the blocks are only read and have whole rows
-    std::int64_t slices;   // at least so many; 0: chosen here
+    int copies;            // number of blocks in a piece
+    bool whole_rows;       // the blocks are only read and consist of whole rows
+    std::int64_t slices;   // at least this many; 0: chosen here
   };
   cut(const terms& of, std::int64_t room);
 
-  // Whether the slot has room for blocks that are multiplied at full speed.
+  // Whether the slot has room for blocks large enough to multiply at full speed.
   bool pays() const { return pays_; }
   std::int64_t count() const { return across_ * ((of_.rows + rows_ - 1) / rows_); }
   block at(std::int64_t number) const;
-  std::int64_t bytes() const {  // of the largest block, in whole lines
+  std::int64_t bytes() const {  // size of the largest block, in whole cache lines
     return core::round_up(rows_ * columns_ * of_.element, line);
   }
-  // The sizes on which ranks must agree, including the panels of blocks for peers; never 0.
+  // The sizes on which ranks must agree, with the panels of the blocks for peers; never 0.
   std::uint64_t signature(int panel = 0) const {
     return static_cast<std::uint64_t>(rows_) << 32 | static_cast<std::uint64_t>(columns_) << 7 |
            static_cast<std::uint64_t>(panel) << 1 | 1;
@@ -60,8 +60,8 @@ struct slicing {
   const cut& in;
 };
 
-// The rows of all ranks, read in place. Where ranks do not see each other's tensors, the rows are
-// read from the relay's slots, which must then hold all rows of a rank.
+// The rows of all ranks, read in place. If ranks do not see each other's tensors, the rows are read
+// from the relay's slots, each of which must then hold all rows of a rank.
 class posted_rows {
  public:
   static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
@@ -81,13 +81,13 @@ class posted_rows {
   std::vector<const void*> of_;
 };
 
-// The rows that each rank sums, if all rows are divided evenly; the last rank may have fewer.
+// The rows that each rank sums. Rows are divided evenly; the last rank may have fewer.
 inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
   return (rows + ranks - 1) / ranks;
 }
-// what.in: c of this rank, which receives all ranks' sums.
+// What.in: c of this rank, which receives the sums of all ranks.
 void all_reduce_in_slices(const slicing& s);
-// c: this rank's part of the rows.
+// c: the rows that this rank sums.
 void reduce_scatter_in_slices(const slicing& s, const row_source& a);
 // what.in: this rank's rows. keep: nullptr, or a buffer that receives a copy of all rows.
 void gather_in_slices(const slicing& s, char* keep);
