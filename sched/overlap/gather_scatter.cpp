@@ -110,8 +110,8 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
-// How the rows that each rank receives are cut, with a block for each peer. The next function cuts
-// posted rows.
+// scatter_cut: how the rows that each rank receives are cut, with a block for each peer.
+// gather_cut: how posted rows are cut.
 cut scatter_cut(const problem& p) {
   const int ranks = p.scattering.size();
   return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},

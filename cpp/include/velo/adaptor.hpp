@@ -1,4 +1,4 @@
-// Adaptors: what goes between an allocator and those that allocate from it.
+// Adaptors: allocators that wrap another allocator, to limit, count or trace its allocations.
 #pragma once
 
 #include "velo/adaptor.h"
@@ -14,7 +14,7 @@ struct destroy_adaptor {
 };
 }  // namespace detail
 
-// Owns an adaptor; it must outlive what is allocated through it.
+// Owns an adaptor, which must outlive everything allocated through it.
 class adaptor : public detail::owner<velo_adaptor, detail::destroy_adaptor> {
  public:
   static outcome<adaptor> create(const velo_adaptor_desc& desc) {
@@ -35,7 +35,7 @@ class adaptor : public detail::owner<velo_adaptor, detail::destroy_adaptor> {
     return detail::finish<velo_allocator>(status, made);
   }
 
-  // Counters of a limit or of statistics.
+  // The counters of a limit or statistics adaptor.
   outcome<velo_adaptor_stats> stats() const {
     velo_adaptor_stats stats = {};
     stats.struct_size = sizeof stats;
@@ -43,7 +43,7 @@ class adaptor : public detail::owner<velo_adaptor, detail::destroy_adaptor> {
     return detail::finish<velo_adaptor_stats>(status, stats);
   }
 
-  // Writes what a trace has kept so far.
+  // Writes the buffered part of a trace.
   outcome<> flush() const { return detail::check(VELO_FN(adaptor_flush)(get())); }
 };
 

@@ -1,5 +1,5 @@
-// bfloat16 as a type of its own: the upper half of a float32, two bytes, no arithmetic. Converts by
-// rounding to nearest even; a NaN stays a NaN.
+// Bfloat16 as a type: the upper half of a float32, two bytes, without arithmetic. Conversions round
+// to nearest even; a NaN stays a NaN.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct bfloat16 {
     uint32_t word = 0;
     std::memcpy(&word, &value, sizeof word);
     const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
-    // Half of the last kept bit, less one when that bit is even: ties go to even. A NaN is made
-    // quiet instead.
+    // Adds half of the last kept bit, less one if that bit is even, so that ties go to even. A NaN
+    // is made quiet instead.
     const uint32_t rounded = nan ? (word | 0x00400000u) : word + 0x7fffu + ((word >> 16) & 1u);
     bits = static_cast<uint16_t>(rounded >> 16);
   }

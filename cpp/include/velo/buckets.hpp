@@ -1,4 +1,4 @@
-// Gradient buckets: gradients of all ranks combined while the backward pass goes on.
+// Gradient buckets: the gradients of all ranks are combined while the backward pass runs.
 #pragma once
 
 #include <utility>
@@ -21,7 +21,7 @@ struct destroy_buckets {
 // Owns the buckets of one long tensor of gradients.
 class buckets : public detail::owner<velo_buckets, detail::destroy_buckets> {
  public:
-  // counts: the elements of each slice, one behind the other. stream: of communication's own.
+  // counts: the elements of each slice, in order. stream: used only for communication.
   static outcome<buckets> create(stream_ref stream, velo_group group, const velo_tensor& gradients,
                                  const int64_t* counts, int64_t count) {
     return create_from(stream, group, gradients, counts, count, nullptr);
@@ -34,16 +34,17 @@ class buckets : public detail::owner<velo_buckets, detail::destroy_buckets> {
 
   operator velo_buckets() const noexcept { return get(); }
 
-  // The work of a stream so far makes a slice what this rank has of it; once a step.
+  // Declares a slice complete on this rank after the stream's work so far; once a step.
   outcome<> ready(stream_ref stream, int64_t slice) const {
     return detail::check(VELO_FN(buckets_ready)(get(), stream.get(), slice));
   }
-  // Ends a step: later work of the stream comes after all collectives.
+  // Ends a step: later work of the stream runs after all collectives.
   outcome<> finish(stream_ref stream) const {
     return detail::check(VELO_FN(buckets_finish)(get(), stream.get()));
   }
 
-  // All ranks' own parts for all ranks, in the background; and waiting for a slice of them.
+  // gather: collects the parts of all ranks on every rank, in the background. wait: waits for one
+  // slice of them.
   outcome<> gather(stream_ref stream, const velo_tensor& parameters) const {
     return detail::check(VELO_FN(buckets_gather)(get(), stream.get(), &parameters));
   }

@@ -1,4 +1,4 @@
-// Planned collectives: described once, started as often as wanted.
+// Planned collectives: described once and started many times.
 #pragma once
 
 #include <utility>
@@ -17,7 +17,7 @@ struct destroy_collective {
 };
 }  // namespace detail
 
-// Owns a collective of a rank of a group.
+// Owns a planned collective of one rank of a group.
 class collective : public detail::owner<velo_collective, detail::destroy_collective> {
  public:
   static outcome<collective> create(velo_group group, const velo_collective_desc& desc) {
@@ -30,12 +30,12 @@ class collective : public detail::owner<velo_collective, detail::destroy_collect
 
   operator velo_collective() const noexcept { return get(); }
 
-  // With what is in its tensors' memory when its turn comes.
+  // Starts the collective. It reads its tensors' memory when it runs.
   outcome<> start(stream_ref stream) const {
     return detail::check(VELO_FN(collective_start)(stream.get(), get()));
   }
 
-  // Which way it takes, why, and the time that it should take, as JSON in any string.
+  // The chosen algorithm, the reason, and the predicted time, as JSON in any string.
   template <class String>
   outcome<String> explain() const {
     return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {

@@ -1,5 +1,5 @@
-// The context: threads, memory, configuration and log of one host. Create one first; it must
-// outlive what is made from it.
+// The context: threads, memory, configuration and log of one host. Create it first; it must outlive
+// all objects made from it.
 #pragma once
 
 #include "velo/context.h"
@@ -18,26 +18,26 @@ struct destroy_context {
 
 class context : public detail::owner<velo_context, detail::destroy_context> {
  public:
-  // A context with all defaults, or with those of the description that the caller set.
+  // A context with all defaults, or as described.
   static outcome<context> create() { return create_from(nullptr); }
   static outcome<context> create(const velo_context_desc& desc) { return create_from(&desc); }
 
   operator velo_context() const noexcept { return get(); }
 
-  // The inline stream: a call on it is finished when it returns. Owned by the context.
+  // The inline stream, owned by the context. A call on it is finished when it returns.
   outcome<stream_ref> inline_stream() const {
     velo_stream stream = nullptr;
     const velo_status status = VELO_FN(context_stream)(get(), &stream);
     return detail::finish<stream_ref>(status, stream);
   }
 
-  // Sets a configuration key by text; the keys are listed in velo/context.h.
+  // Sets a configuration key to a text. velo/context.h lists the keys.
   outcome<> set(const char* key, const char* value) {
     return detail::check(VELO_FN(config_set)(get(), key, value));
   }
 
-  // Reads a configuration key into the caller's buffer; gives the size it needs. origin: "default",
-  // "code", "environment".
+  // Reads a configuration key into the caller's buffer and returns the required size. origin: set
+  // to "default", "code" or "environment".
   outcome<uint64_t> config(const char* key, char* buffer, uint64_t capacity,
                            const char** origin = nullptr) const {
     uint64_t needed = 0;

@@ -1,10 +1,10 @@
-// The dlopen route: a program that is not linked to velo opens the library itself.
+// Loading with dlopen: a program that is not linked to velo opens the library itself.
 //
 //   #define VELO_DYNAMIC            (before any velo header, or -DVELO_DYNAMIC)
 //   velo::load("libvelo.so.1");     everything else is written as in a linked program
 //
-// load refuses a library that is older than VELO_TARGET_ABI before it touches anything else of it.
-// The library is never unloaded. Without VELO_DYNAMIC this header declares nothing.
+// load refuses a library older than VELO_TARGET_ABI before it uses anything else of it. The library
+// is never unloaded. Without VELO_DYNAMIC this header declares nothing.
 #pragma once
 
 #include "velo/detail/mode.hpp"
@@ -24,7 +24,7 @@ VELO_CPP_BEGIN
 
 namespace detail {
 
-// Cut where the buffer ends, always with a zero byte.
+// Cuts the text to the buffer, which always ends with a zero byte.
 template <std::size_t Capacity>
 void put_text(char (&to)[Capacity], const char* text) noexcept {
   std::size_t length = 0;
@@ -32,7 +32,7 @@ void put_text(char (&to)[Capacity], const char* text) noexcept {
   to[length] = 0;
 }
 
-// Records why load failed where error::last finds it while no library is loaded.
+// Records why load failed, for error::last while no library is loaded.
 inline velo_status load_failed(velo_status code, const char* path, const char* cause) noexcept {
   velo_error_info info = VELO_ERROR_INFO_INIT;
   info.code = code;
@@ -46,7 +46,7 @@ inline velo_status load_failed(velo_status code, const char* path, const char* c
   return code;
 }
 
-// The library's own account of a refusal: it names both versions and its path.
+// Records the library's own reason for its refusal, which names both versions and its path.
 inline velo_status load_refused(velo_status code, const char* path, void* library) noexcept {
   velo_error_info info = VELO_ERROR_INFO_INIT;
   char text[512] = "the library refused the version asked for";
@@ -78,8 +78,8 @@ inline velo_status load_status(const char* path) noexcept {
 
 }  // namespace detail
 
-// Opens the library and reaches its function table; once is enough, later calls do nothing. Not to
-// be called by two threads at once, nor beside other calls.
+// Opens the library and finds its function table. Once is enough; later calls do nothing. Do not
+// call it from two threads at once, nor during other calls.
 inline outcome<> load(const char* path) {
   return detail::check(detail::load_status(path));
 }

@@ -1,7 +1,7 @@
-// velo::error: the whole error record of a failed call, detached from the thread that failed.
+// velo::error: the whole error record of a failed call, independent of the thread that failed.
 //
-// With exceptions it is what the layer throws; without, result<T>::error() makes one on request. It
-// owns plain characters, about 1.6 KiB, so that copying it allocates nothing and cannot fail.
+// With exceptions, the layer throws it; without, result<T>::error() makes one on request. It holds
+// plain characters, about 1.6 KiB, so copying it allocates nothing and cannot fail.
 #pragma once
 
 #include "velo/detail/function.hpp"
@@ -23,8 +23,8 @@ class error {
 class error : public std::exception {
 #endif
  public:
-  // The record of the calling thread's last failure. status: what the call returned, kept even if
-  // the record is another's.
+  // The record of the calling thread's last failure. status: the status that the call returned,
+  // kept even if the record belongs to another call.
   static error last(velo_status status) noexcept {
     error e;
 #ifdef VELO_DYNAMIC
@@ -51,11 +51,11 @@ class error : public std::exception {
   const char* function() const noexcept {
     return info_.function;
   }
-  // The argument at fault: "args.gamma"; empty when none is.
+  // The argument at fault: "args.gamma"; empty if there is none.
   const char* argument() const noexcept {
     return info_.argument;
   }
-  // The expected value, the value that came, and the cause; each may be empty.
+  // The expected value, the actual value, and the cause; each may be empty.
   const char* expected() const noexcept {
     return info_.expected;
   }
@@ -65,7 +65,7 @@ class error : public std::exception {
   const char* cause() const noexcept {
     return info_.cause;
   }
-  // The rank at fault, -1 when ranks play no part.
+  // The rank at fault; -1 if the failure concerns no rank.
   int rank() const noexcept {
     return info_.rank;
   }
@@ -86,7 +86,7 @@ class error : public std::exception {
 #endif
 
 #ifdef VELO_DYNAMIC
-  // Why the last velo::load of this program failed; filled by it.
+  // Why this program's last velo::load failed.
   static error& load_failure() noexcept {
     static error failure;
     return failure;

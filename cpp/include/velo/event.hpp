@@ -26,7 +26,7 @@ class event : public detail::owner<velo_event, detail::destroy_event> {
     return detail::finish<event>(status, std::move(made));
   }
 
-  // Marks the point the stream has reached; replaces an earlier record.
+  // Records the point that the stream has reached, in place of an earlier record.
   outcome<> record(stream_ref stream) {
     return detail::check(VELO_FN(event_record)(get(), stream.get()));
   }

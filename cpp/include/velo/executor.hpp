@@ -32,7 +32,7 @@ class mailbox : public detail::owner<velo_mailbox, detail::destroy_mailbox> {
 
   operator velo_mailbox() const noexcept { return get(); }
 
-  // How a rank reaches the others.
+  // The link by which a rank reaches the others.
   outcome<velo_link> link(int32_t rank) const {
     velo_link link = {};
     link.struct_size = sizeof link;
@@ -41,7 +41,7 @@ class mailbox : public detail::owner<velo_mailbox, detail::destroy_mailbox> {
   }
 };
 
-// How a rank of a group reaches the others, as long as the group is there.
+// The link by which a rank of a group reaches the others; valid as long as the group exists.
 inline outcome<velo_link> group_link(velo_group group) {
   velo_link link = {};
   link.struct_size = sizeof link;
@@ -73,7 +73,7 @@ class executor : public detail::owner<velo_executor, detail::destroy_executor> {
   outcome<> settle(velo_stream stream) const {
     return detail::check(VELO_FN(executor_settle)(stream, get()));
   }
-  // The outcome of this rank's steps.
+  // The results of this rank's steps.
   outcome<velo_executor_stats> stats() const {
     velo_executor_stats all = VELO_EXECUTOR_STATS_INIT;
     const velo_status status = VELO_FN(executor_get_stats)(get(), &all);
@@ -82,7 +82,7 @@ class executor : public detail::owner<velo_executor, detail::destroy_executor> {
   // Ends the run of all ranks; from any thread.
   outcome<> cancel() const { return detail::check(VELO_FN(executor_cancel)(get())); }
 
-  // When all ranks did what in the last run; all ranks call it.
+  // The measured timeline of all ranks in the last run; all ranks call it.
   outcome<velo::timeline> timeline() const {
     velo_timeline handle = nullptr;
     const velo_status status = VELO_FN(executor_get_timeline)(get(), &handle);

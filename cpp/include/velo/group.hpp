@@ -1,4 +1,4 @@
-// Groups: ranks that work on one thing together, and their collectives.
+// Groups: ranks that work together, and their collectives.
 #pragma once
 
 #include <utility>
@@ -20,7 +20,7 @@ struct destroy_group {
 };
 }  // namespace detail
 
-// How a collective combines elements; from an operation alone too, or a function.
+// How a collective combines elements. It converts from an operation or from a function.
 struct combine : velo_reduction {
   combine(velo_reduce_op how = VELO_REDUCE_SUM, double factor = 1) noexcept : velo_reduction() {
     struct_size = sizeof(velo_reduction);
@@ -33,7 +33,7 @@ struct combine : velo_reduction {
   }
 };
 
-// Whether groups can be made by way of a transport here; the failure says what is missing.
+// Whether groups can use a transport on this system; the failure names what is missing.
 inline outcome<> query(velo_context context, velo_transport transport) {
   return detail::check(VELO_FN(transport_query)(context, transport));
 }
@@ -41,15 +41,16 @@ inline outcome<> query(velo_context context, velo_transport transport) {
 // Owns a rank of a group.
 class group : public detail::owner<velo_group, detail::destroy_group> {
  public:
-  // Without a description: a rank of the launcher's group, or a group of one where there is no
+  // Without a description: a rank of the launcher's group, or a group of one if there is no
   // launcher.
   static outcome<group> create(velo_context context) { return create_from(context, nullptr); }
   static outcome<group> create(velo_context context, const velo_group_desc& desc) {
     return create_from(context, &desc);
   }
 
-  // All ranks of a group of this process's threads, rank i in contexts[i], at most 1024; in any
-  // vector of groups: create_local<std::vector<velo::group>>(contexts, 4). desc: may be NULL.
+  // All ranks of a group of this process's threads, at most 1024; rank i is in contexts[i]. The
+  // result is any vector of groups: create_local<std::vector<velo::group>>(contexts, 4). desc: may
+  // be NULL.
   template <class Groups>
   static outcome<Groups> create_local(const velo_context* contexts, int32_t count,
                                       const velo_group_desc* desc = nullptr) {
@@ -62,7 +63,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::finish<Groups>(status, std::move(made));
   }
 
-  // A group of some ranks of this one, all of which call it with the same list.
+  // A group of some ranks of this group. All of these call it with the same list.
   outcome<group> part(const int32_t* ranks, int32_t count,
                       const velo_group_desc* desc = nullptr) const {
     velo_group handle = nullptr;
@@ -70,7 +71,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return own(status, handle);
   }
 
-  // A group of the ranks that are left of this one, which has ended.
+  // A group of the surviving ranks of this group, which has ended.
   outcome<group> shrink(const velo_group_desc* desc = nullptr) const {
     velo_group handle = nullptr;
     const velo_status status = VELO_FN(group_shrink)(get(), desc, &handle);
@@ -79,10 +80,10 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
 
   operator velo_group() const noexcept { return get(); }
 
-  // Ends the group on all ranks; waits for nobody.
+  // Ends the group on all ranks, without waiting for any.
   outcome<> abort() const { return detail::check(VELO_FN(group_abort)(get())); }
 
-  // Rank, size, and how far it has come.
+  // Rank, size, and progress.
   outcome<velo_group_info> info() const {
     velo_group_info info = {};
     info.struct_size = sizeof info;
@@ -90,7 +91,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::finish<velo_group_info>(status, info);
   }
 
-  // All that is known of it as JSON, in any string: describe<std::string>().
+  // The group's whole state as JSON, in any string: describe<std::string>().
   template <class String>
   outcome<String> describe() const {
     return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
@@ -106,34 +107,34 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     });
   }
 
-  // Measures what collectives take, for collective::explain; all ranks call it.
+  // Measures the times of collectives, for collective::explain; all ranks call it.
   outcome<> measure(stream_ref stream) const {
     return detail::check(VELO_FN(group_measure)(stream.get(), get()));
   }
 
-  // Lets no rank go on before all have come.
+  // Returns when all ranks have called it.
   outcome<> barrier(stream_ref stream) const {
     return detail::check(VELO_FN(group_barrier)(stream.get(), get()));
   }
 
-  // Combines the elements of all ranks' in into every rank's out, which may be in.
+  // Combines the elements of all ranks' `in` into every rank's `out`, which may be `in`.
   outcome<> all_reduce(stream_ref stream, const velo_tensor& in, const velo_tensor& out,
                        const combine& how = {}) const {
     return detail::check(VELO_FN(group_all_reduce)(stream.get(), get(), &how, &in, &out));
   }
 
-  // The same into one rank's out; others may pass nullptr.
+  // The same into the root's `out`; other ranks may pass nullptr.
   outcome<> reduce(stream_ref stream, int32_t root, const velo_tensor& in, const velo_tensor* out,
                    const combine& how = {}) const {
     return detail::check(VELO_FN(group_reduce)(stream.get(), get(), root, &how, &in, out));
   }
 
-  // Copies x of one rank to all.
+  // Copies the root's x to all ranks.
   outcome<> broadcast(stream_ref stream, int32_t root, const velo_tensor& x) const {
     return detail::check(VELO_FN(group_broadcast)(stream.get(), get(), root, &x));
   }
 
-  // All ranks' in side by side into every rank's out; with counts, of different sizes.
+  // Concatenates all ranks' `in` in every rank's `out`. With counts, the sizes may differ.
   outcome<> all_gather(stream_ref stream, const velo_tensor& in, const velo_tensor& out) const {
     return detail::check(VELO_FN(group_all_gather)(stream.get(), get(), &in, &out));
   }
@@ -143,7 +144,8 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
         VELO_FN(group_all_gather_v)(stream.get(), get(), &in, counts, offsets, &out));
   }
 
-  // Combines all ranks' in, of which each rank gets a part; with counts, of different sizes.
+  // Combines all ranks' `in`; each rank gets a part of the result. With counts, the sizes may
+  // differ.
   outcome<> reduce_scatter(stream_ref stream, const velo_tensor& in, const velo_tensor& out,
                            const combine& how = {}) const {
     return detail::check(VELO_FN(group_reduce_scatter)(stream.get(), get(), &how, &in, &out));
@@ -154,7 +156,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
         VELO_FN(group_reduce_scatter_v)(stream.get(), get(), &how, &in, counts, &out));
   }
 
-  // Part j of rank i's in becomes part i of rank j's out; with counts, of different sizes.
+  // Part j of rank i's `in` becomes part i of rank j's `out`. With counts, the sizes may differ.
   outcome<> all_to_all(stream_ref stream, const velo_tensor& in, const velo_tensor& out) const {
     return detail::check(VELO_FN(group_all_to_all)(stream.get(), get(), &in, &out));
   }
@@ -165,16 +167,17 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                                                      in_offsets, out_counts, out_offsets, &out));
   }
 
-  // Rows of in to the ranks that their targets name, once to each other host: this group is of the
-  // ranks of a host, `across` of those with one place on all hosts.
+  // Sends the rows of `in` to the ranks that their targets name; each row crosses to another host
+  // at most once. This group has the ranks of a host, `across` the ranks with the same local rank
+  // on all hosts.
   outcome<> dispatch(stream_ref stream, const group& across, const velo_tensor& in,
                      const velo_tensor& targets, const int64_t* out_counts,
                      const velo_tensor& out) const {
     return detail::check(VELO_FN(group_dispatch)(stream.get(), get(), across.get(), &in, &targets,
                                                  out_counts, &out));
   }
-  // These back to the ranks that dispatch had them from, those of one row as their sum; with
-  // weights.
+  // Returns rows to the ranks that dispatched them. The rows that come from one row are summed,
+  // with weights if given.
   outcome<> combine_rows(stream_ref stream, const group& across, const velo_tensor& in,
                          const int64_t* in_counts, const velo_tensor& targets,
                          const velo_tensor* weights, const velo_tensor& out) const {
@@ -182,7 +185,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                                                 &targets, weights, &out));
   }
 
-  // All ranks' in side by side into one rank's out; others may pass nullptr.
+  // Concatenates all ranks' `in` in the root's `out`; other ranks may pass nullptr.
   outcome<> gather(stream_ref stream, int32_t root, const velo_tensor& in,
                    const velo_tensor* out) const {
     return detail::check(VELO_FN(group_gather)(stream.get(), get(), root, &in, out));
@@ -193,7 +196,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
         VELO_FN(group_gather_v)(stream.get(), get(), root, &in, counts, offsets, out));
   }
 
-  // A part of one rank's in for each rank; others may pass nullptr for in.
+  // Sends each rank a part of the root's `in`; other ranks may pass nullptr for `in`.
   outcome<> scatter(stream_ref stream, int32_t root, const velo_tensor* in,
                     const velo_tensor& out) const {
     return detail::check(VELO_FN(group_scatter)(stream.get(), get(), root, in, &out));
@@ -204,7 +207,7 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
         VELO_FN(group_scatter_v)(stream.get(), get(), root, in, counts, offsets, &out));
   }
 
-  // Messages to and from another rank, in their order; several at the same time.
+  // Messages to and from another rank, in order. exchange: several at the same time.
   outcome<> send(stream_ref stream, int32_t to, const velo_tensor& x) const {
     return detail::check(VELO_FN(group_send)(stream.get(), get(), to, &x));
   }

@@ -1,4 +1,4 @@
-// A host's own collectives from a class: groups over whatever it has connected.
+// A host's own collectives as a class: groups over connections that the host has made.
 #pragma once
 
 #include <type_traits>

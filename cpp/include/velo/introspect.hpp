@@ -17,8 +17,7 @@
 
 VELO_CPP_BEGIN
 
-// A tagged value: what a C velo_value holds, made from the plain thing. It borrows strings, tensors
-// and lists.
+// A tagged value, a C velo_value made from a C++ value. It borrows strings, tensors and lists.
 struct value : velo_value {
   value() noexcept : velo_value{VELO_VALUE_NONE, 0, {0}} {}
   template <class T, std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>, int> = 0>
@@ -64,7 +63,7 @@ static_assert(sizeof(value) == sizeof(velo_value) &&
 
 using named_values = std::initializer_list<named_value>;
 
-// Release numbers, and the ABI offered as major * 100 + minor.
+// Release numbers, and the offered ABI as major * 100 + minor.
 struct library_version {
   int32_t major_number;
   int32_t minor_number;
@@ -79,7 +78,7 @@ inline outcome<library_version> version() {
   return detail::finish<library_version>(status, v);
 }
 
-// Whether the process can have a capability (VELO_CAP_*).
+// Whether a capability (VELO_CAP_*) is available in this process.
 inline outcome<bool> has(velo_capability capability) {
   int32_t available = 0;
   const velo_status status = VELO_FN(capability_query)(capability, &available);
@@ -98,7 +97,7 @@ inline outcome<const char*> op_name(int64_t index) {
   return detail::finish<const char*>(status, name);
 }
 
-// The library's whole self-description as JSON, and one operator's.
+// The description as JSON of the whole library, and of one operator (op_describe).
 template <class String>
 outcome<String> describe() {
   return detail::text<String>([](char* buffer, uint64_t capacity, uint64_t* needed) {
@@ -118,8 +117,8 @@ inline outcome<> op_call(stream_ref stream, const char* op, named_values values)
       VELO_FN(op_call)(stream.get(), op, values.begin(), static_cast<int64_t>(values.size())));
 }
 
-// The shapes and dtypes of the outputs, from the inputs. Gives their number; shapes holds
-// `capacity` entries.
+// Computes the shapes and dtypes of the outputs from the inputs. Returns the number of outputs;
+// `shapes` holds `capacity` entries.
 inline outcome<int64_t> op_infer(velo_context context, const char* op, named_values values,
                                  velo_shape* shapes, int64_t capacity) {
   int64_t outputs = 0;
@@ -129,7 +128,7 @@ inline outcome<int64_t> op_infer(velo_context context, const char* op, named_val
   return detail::finish<int64_t>(status, outputs);
 }
 
-// Which kernel would run, and why not the others, as JSON.
+// The kernel that would run, and why the others would not, as JSON.
 template <class String>
 outcome<String> op_explain(velo_context context, const char* op, named_values values) {
   return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
@@ -138,7 +137,7 @@ outcome<String> op_explain(velo_context context, const char* op, named_values va
   });
 }
 
-// Calls any exported function by name, one value per parameter; gives what it returned.
+// Calls any exported function by name, with one value for each parameter; returns its result.
 inline outcome<velo_value> invoke(const char* function, std::initializer_list<value> values) {
   velo_value returned = {VELO_VALUE_NONE, 0, {0}};
   const velo_status status =

@@ -1,4 +1,4 @@
-// Weight packs: a weight matrix laid out once in the order the matrix kernels read it.
+// Weight packs: a weight matrix stored in the order in which the matrix kernels read it.
 #pragma once
 
 #include "velo/detail/call.hpp"

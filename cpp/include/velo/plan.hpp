@@ -18,8 +18,8 @@ struct destroy_plan {
 // Owns a plan.
 class plan : public detail::owner<velo_plan, detail::destroy_plan> {
  public:
-  // An empty plan; capacity: a height that is low enough, 0 for the lower bound alone; pool: of its
-  // steps, must outlive it.
+  // An empty plan. capacity: a height that is low enough; 0: only the lower bound is. pool:
+  // provides the memory of the plan's steps and must outlive it.
   static outcome<plan> create(uint64_t capacity = 0, velo_pool pool = nullptr) {
     velo_plan_desc desc = {};
     desc.struct_size = sizeof desc;
@@ -34,25 +34,26 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
 
   operator velo_plan() const noexcept { return get(); }
 
-  // Adds a buffer, alive in [lower, upper); gives its index.
+  // Adds a buffer that is alive in [lower, upper); returns its index.
   outcome<int64_t> add(int64_t lower, int64_t upper, uint64_t bytes) const {
     int64_t index = -1;
     const velo_status status = VELO_FN(plan_add)(get(), lower, upper, bytes, &index);
     return detail::finish<int64_t>(status, index);
   }
 
-  // Adds the buffers of a text of `length` bytes.
+  // Adds the buffers listed in a text of `length` bytes.
   outcome<> read(velo_plan_format format, const char* text, uint64_t length) const {
     return detail::check(VELO_FN(plan_read)(get(), format, text, length));
   }
 
-  // Finds an address for every buffer, searching for at most so many seconds on so many threads.
+  // Finds an address for every buffer. It searches for at most `seconds` seconds on `threads`
+  // threads.
   outcome<> solve(double seconds = 10, uint64_t seed = 1, int32_t threads = 1) const {
     const velo_plan_options options = options_of(seconds, seed, threads);
     return detail::check(VELO_FN(plan_solve)(get(), &options));
   }
 
-  // A buffer by its index, with its address once there is one.
+  // A buffer by its index, with its address after solve().
   outcome<velo_plan_buffer> buffer(int64_t index) const {
     velo_plan_buffer found = {};
     found.struct_size = sizeof found;
@@ -76,15 +77,15 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     });
   }
 
-  // A use of a buffer, and computing that ends at a time and needs what was used since the one
-  // before.
+  // add_use: a use of a buffer. add_work: computing that ends at `time` and needs the buffers used
+  // since the previous computing.
   outcome<> add_use(int64_t index, int64_t time, velo_access access) const {
     return detail::check(VELO_FN(plan_add_use)(get(), index, time, access));
   }
   outcome<> add_work(int64_t time, double seconds) const {
     return detail::check(VELO_FN(plan_add_work)(get(), time, seconds));
   }
-  // A use by its place in the order of adding.
+  // A use by its index, in the order of adding.
   outcome<velo_plan_use_info> use_info(int64_t index) const {
     velo_plan_use_info found = {};
     found.struct_size = sizeof found;
@@ -92,7 +93,7 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_use_info>(status, found);
   }
 
-  // Plans which buffers are away when, so that the step fits options.budget.
+  // Plans when each buffer is swapped out and in, so that the step fits options.budget.
   outcome<> solve_swaps(const velo_swap_options& options) const {
     return detail::check(VELO_FN(plan_solve_swaps)(get(), &options));
   }
@@ -102,7 +103,7 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     const velo_status status = VELO_FN(plan_get_swap_stats)(get(), &stats);
     return detail::finish<velo_plan_swap_stats>(status, stats);
   }
-  // A transfer by its place in the order of their beginnings.
+  // A transfer by its index, in the order of their beginnings.
   outcome<velo_plan_swap> swap(int64_t index) const {
     velo_plan_swap found = {};
     found.struct_size = sizeof found;
@@ -110,12 +111,12 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_swap>(status, found);
   }
 
-  // Finds a place in one arena for every stay of a buffer between its transfers.
+  // Finds an address in one arena for every stay of a buffer between its transfers.
   outcome<> place_swaps(double seconds = 10, uint64_t seed = 1, int32_t threads = 1) const {
     const velo_plan_options options = options_of(seconds, seed, threads);
     return detail::check(VELO_FN(plan_place_swaps)(get(), &options));
   }
-  // A stay by its place in the order of their beginnings.
+  // A stay by its index, in the order of their beginnings.
   outcome<velo_plan_stay> stay(int64_t index) const {
     velo_plan_stay found = {};
     found.struct_size = sizeof found;
@@ -123,12 +124,12 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_stay>(status, found);
   }
 
-  // A step of a plan with a pool: between begin and end what is allocated is recorded or replayed.
+  // Begins a step of a plan with a pool. Allocations until its end are recorded or replayed.
   outcome<> begin(velo_plan_mode mode) const {
     return detail::check(VELO_FN(plan_begin)(get(), mode));
   }
   outcome<> end() const { return detail::check(VELO_FN(plan_end)(get())); }
-  // The outcome of the step that has begun last.
+  // The result of the step that has begun last.
   outcome<velo_plan_step> step() const {
     velo_plan_step step = {};
     step.struct_size = sizeof step;
@@ -136,7 +137,7 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_step>(status, step);
   }
 
-  // A block as requested. Give it back with free.
+  // Allocates a block as requested; free() frees it.
   outcome<void*> allocate(const velo_pool_request& request) const {
     void* memory = nullptr;
     const velo_status status = VELO_FN(plan_allocate)(get(), &request, &memory);
@@ -152,13 +153,13 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
   outcome<> free(void* memory, uint64_t bytes, stream_ref stream = {}) const {
     return detail::check(VELO_FN(plan_free)(get(), memory, bytes, stream.get()));
   }
-  // The block at `memory` is used now; computing of so many seconds ends now.
+  // use: the block at `memory` is used now. work: computing that took `seconds` ends now.
   outcome<> use(const void* memory, velo_access access) const {
     return detail::check(VELO_FN(plan_use)(get(), memory, access));
   }
   outcome<> work(double seconds) const { return detail::check(VELO_FN(plan_work)(get(), seconds)); }
 
-  // Functions that allocate through the plan, for a context.
+  // An allocator for a context that allocates through the plan.
   outcome<velo_allocator> allocator() const {
     velo_allocator made = {};
     made.struct_size = sizeof made;

@@ -18,8 +18,8 @@ struct destroy_closure {
 };
 }  // namespace detail
 
-// A C function of somebody's library, registered as an operator of one context for as long
-// as this lives.
+// A C function of a foreign library, registered as an operator of one context during the lifetime
+// of this object.
 class kernel : public detail::owner<velo_kernel, detail::destroy_kernel> {
  public:
   static outcome<kernel> create(velo_context context, const velo_kernel_desc& desc) {
@@ -31,8 +31,8 @@ class kernel : public detail::owner<velo_kernel, detail::destroy_kernel> {
   }
 };
 
-// An operator as a C function pointer, valid for as long as the closure lives. The pointer itself
-// is handed out at creation: the owner stays one handle wide.
+// An operator as a C function pointer, valid as long as the closure lives. Only create() returns
+// the pointer, so the owner stays one handle wide.
 class closure : public detail::owner<velo_closure, detail::destroy_closure> {
  public:
   static outcome<closure> create(stream_ref stream, const char* op, const char* fields,
@@ -45,12 +45,12 @@ class closure : public detail::owner<velo_closure, detail::destroy_closure> {
   }
 };
 
-// Opens a plugin library and registers all its kernels in the context, or none.
+// Opens a plugin library and registers all its kernels in the context, or none of them.
 inline outcome<> plugin_load(velo_context context, const char* path) {
   return detail::check(VELO_FN(plugin_load)(context, path));
 }
 
-// The context's foreign kernels, with the files they come from, as JSON.
+// The context's foreign kernels and the files that contain them, as JSON.
 template <class String>
 outcome<String> kernel_list(velo_context context) {
   return detail::text<String>([context](char* buffer, uint64_t capacity, uint64_t* needed) {

@@ -1,4 +1,4 @@
-// Memory pools: blocks of memory given and taken back without asking the system each time.
+// Memory pools: they reuse freed blocks without asking the system each time.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -15,22 +15,23 @@ struct destroy_pool {
 };
 }  // namespace detail
 
-// Owns a pool; it must outlive the contexts that were given its allocator.
+// Owns a pool, which must outlive the contexts that use its allocator.
 class pool : public detail::owner<velo_pool, detail::destroy_pool> {
  public:
-  // A pool with all defaults, or with those of the description that the caller set.
+  // A pool with all defaults, or as described.
   static outcome<pool> create() { return create_from(nullptr); }
   static outcome<pool> create(const velo_pool_desc& desc) { return create_from(&desc); }
 
   operator velo_pool() const noexcept { return get(); }
 
-  // A block as requested. Give it back with free.
+  // Allocates a block as requested; free() frees it.
   outcome<void*> allocate(const velo_pool_request& request) const {
     void* memory = nullptr;
     const velo_status status = VELO_FN(pool_allocate)(get(), &request, &memory);
     return detail::finish<void*>(status, memory);
   }
-  // The same for `bytes` bytes; stream: whose queued work uses them, none for the host's own.
+  // The same for `bytes` bytes. stream: the stream whose queued work uses them; none: the host's
+  // own work.
   outcome<void*> allocate(uint64_t bytes, stream_ref stream = {}) const {
     velo_pool_request request = {};
     request.struct_size = sizeof request;
@@ -39,20 +40,20 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return allocate(request);
   }
 
-  // Takes a block back; stream: whose queued work may still use it.
+  // Frees a block. stream: the stream whose queued work may still use it.
   outcome<> free(void* memory, uint64_t bytes, stream_ref stream = {}) const {
     return detail::check(VELO_FN(pool_free)(get(), memory, bytes, stream.get()));
   }
 
-  // Lets memory of free blocks go until no more than `keep` bytes are left; gives how much that
-  // was.
+  // Releases memory of free blocks to the system until at most `keep` bytes are left; returns the
+  // released bytes.
   outcome<uint64_t> trim(uint64_t keep = 0) const {
     uint64_t released = 0;
     const velo_status status = VELO_FN(pool_trim)(get(), keep, &released);
     return detail::finish<uint64_t>(status, released);
   }
 
-  // The most bytes it may reserve, 0 for no limit.
+  // Limits the bytes that the pool may reserve; 0: no limit.
   outcome<> set_limit(uint64_t bytes) const {
     return detail::check(VELO_FN(pool_set_limit)(get(), bytes));
   }
@@ -65,7 +66,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<velo_allocator>(status, made);
   }
 
-  // The pool as two plain functions; they end with it.
+  // The pool as two plain functions, valid as long as the pool.
   struct functions {
     void* (*allocate)(int64_t bytes, int32_t device, void* stream);
     void (*deallocate)(void* memory, int64_t bytes, int32_t device, void* stream);
@@ -82,7 +83,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
   // Reports the first damaged block of a checked pool.
   outcome<> check() const { return detail::check(VELO_FN(pool_check)(get())); }
 
-  // A block's place in a shared pool: the pool's file, and the offset in it.
+  // A block's location in a shared pool: the pool's file, and the offset in that file.
   struct place {
     int32_t file;
     uint64_t offset;
@@ -101,7 +102,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<velo_pool_stats>(status, stats);
   }
 
-  // Memory that it holds for one stream; no stream: in the order of the host's calls.
+  // Memory held for one stream; without a stream: for the order of the host's calls.
   outcome<velo_pool_stream_stats> stats_of(stream_ref stream) const {
     velo_pool_stream_stats stats = {};
     stats.struct_size = sizeof stats;
@@ -109,25 +110,25 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<velo_pool_stream_stats>(status, stats);
   }
 
-  // Starts its history afresh, of the last so many events; 0 stops it.
+  // Restarts the history with room for the last `events` events; 0 stops it.
   outcome<> record(uint64_t events) const {
     return detail::check(VELO_FN(pool_record)(get(), events));
   }
 
-  // Says something in the history: of all that follows, or of a block.
+  // Adds a note to the history, on everything that follows or on a block.
   outcome<> note(const char* text) const { return note(nullptr, text); }
   outcome<> note(const void* memory, const char* text) const {
     return detail::check(VELO_FN(pool_note)(get(), memory, text));
   }
 
-  // The pool as it is, as a text of the caller's string type:
+  // The pool's current state, as a text of the caller's string type:
   // snapshot<std::string>(VELO_SNAPSHOT_JSON).
   template <class String>
   outcome<String> snapshot(velo_snapshot_format format) const {
     uint64_t needed = 0;
     String out;
     velo_status status = VELO_FN(pool_snapshot)(get(), format, nullptr, 0, &needed);
-    while (status == VELO_OK && needed > out.size()) {  // it may have grown
+    while (status == VELO_OK && needed > out.size()) {  // the pool may have grown
       out.resize(needed);
       status = VELO_FN(pool_snapshot)(get(), format, &out[0], out.size(), &needed);
     }
@@ -135,7 +136,7 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<String>(status, std::move(out));
   }
 
-  // The same into a file, which is there whole or not at all.
+  // Writes the same to a file, completely or not at all.
   outcome<> save(velo_snapshot_format format, const char* path) const {
     return detail::check(VELO_FN(pool_save)(get(), format, path));
   }

@@ -1,5 +1,5 @@
-// Recompute: regions that come back when needed, rules for layers, the choice of modules at a
-// budget.
+// Recomputation: regions whose outputs are recomputed when needed, rules for layers, and the choice
+// of modules at a budget.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -9,7 +9,7 @@
 
 VELO_CPP_BEGIN
 
-// Fills `layers`, room for `capacity` of them, by a rule; gives how many layers the stage has.
+// Fills `layers`, with room for `capacity`, by a rule; returns the number of layers of the stage.
 inline outcome<int64_t> recompute_layers(const velo_recompute_rule& rule,
                                          velo_recompute_layer* layers, int64_t capacity) {
   int64_t count = 0;
@@ -17,8 +17,8 @@ inline outcome<int64_t> recompute_layers(const velo_recompute_rule& rule,
   return detail::finish<int64_t>(status, count);
 }
 
-// Sets chosen[i] to 1 for each of `count` modules to be recomputed; gives what that takes, and
-// which budget to try.
+// Sets chosen[i] to 1 for each of the `count` modules to recompute. Returns the cost of that choice
+// and the next budget to try.
 inline outcome<velo_recompute_choice> recompute_choose(const velo_recompute_rule& rule,
                                                        const velo_recompute_budget& budget,
                                                        const velo_recompute_module* modules,
@@ -39,7 +39,7 @@ struct destroy_recompute {
 // Owns regions of the forward pass and the memory of their outputs.
 class recompute : public detail::owner<velo_recompute, detail::destroy_recompute> {
  public:
-  // No regions so far; outputs come from the allocator.
+  // Starts without regions. The allocator provides the memory of outputs.
   static outcome<recompute> create(const velo_allocator& allocator) {
     velo_recompute_desc desc = {};
     desc.struct_size = sizeof desc;
@@ -53,21 +53,22 @@ class recompute : public detail::owner<velo_recompute, detail::destroy_recompute
 
   operator velo_recompute() const noexcept { return get(); }
 
-  // Declares a region, its outputs allocated on the stream; gives its index.
+  // Declares a region and allocates its outputs on the stream; returns its index.
   outcome<int64_t> add(const velo_recompute_region& region, velo_stream stream = nullptr) const {
     int64_t index = -1;
     const velo_status status = VELO_FN(recompute_add)(get(), &region, stream, &index);
     return detail::finish<int64_t>(status, index);
   }
 
-  // An output that is there.
+  // The memory of a present output.
   outcome<void*> output(int64_t region, int64_t which = 0) const {
     void* memory = nullptr;
     const velo_status status = VELO_FN(recompute_get_output)(get(), region, which, &memory);
     return detail::finish<void*>(status, memory);
   }
 
-  // Gives the memory of outputs back; makes them anew; ends the region.
+  // release: frees the memory of the outputs. restore: recomputes the outputs. end: ends the
+  // region.
   outcome<> release(int64_t region, velo_stream stream = nullptr) const {
     return detail::check(VELO_FN(recompute_release)(get(), region, stream));
   }
@@ -78,7 +79,7 @@ class recompute : public detail::owner<velo_recompute, detail::destroy_recompute
     return detail::check(VELO_FN(recompute_end)(get(), region, stream));
   }
 
-  // Bytes there, and how often regions came back.
+  // Bytes present, and the number of recomputations.
   outcome<velo_recompute_stats> stats() const {
     velo_recompute_stats stats = {};
     stats.struct_size = sizeof stats;

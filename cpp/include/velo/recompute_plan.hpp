@@ -1,4 +1,4 @@
-// Plans for recompute: which outputs of a known step are freed and made again.
+// Plans for recomputation: which outputs of a known step are freed and recomputed.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -14,7 +14,7 @@ struct destroy_recompute_plan {
 };
 }  // namespace detail
 
-// Owns a plan for recompute.
+// Owns a plan for recomputation.
 class recompute_plan : public detail::owner<velo_recompute_plan, detail::destroy_recompute_plan> {
  public:
   // A plan without operations.
@@ -28,7 +28,7 @@ class recompute_plan : public detail::owner<velo_recompute_plan, detail::destroy
 
   operator velo_recompute_plan() const noexcept { return get(); }
 
-  // Adds an operation; gives its index.
+  // Adds an operation; returns its index.
   outcome<int64_t> add(const velo_recompute_op& op) const {
     int64_t index = -1;
     const velo_status status = VELO_FN(recompute_plan_add)(get(), &op, &index);
@@ -44,7 +44,7 @@ class recompute_plan : public detail::owner<velo_recompute_plan, detail::destroy
     return detail::check(VELO_FN(recompute_plan_solve)(get(), &options));
   }
 
-  // A step by its place.
+  // A step by its index.
   outcome<velo_recompute_step> step(int64_t index) const {
     velo_recompute_step found = {};
     found.struct_size = sizeof found;
@@ -52,7 +52,7 @@ class recompute_plan : public detail::owner<velo_recompute_plan, detail::destroy
     return detail::finish<velo_recompute_step>(status, found);
   }
 
-  // How many steps there are, and what they take.
+  // The number of steps, their time and their memory.
   outcome<velo_recompute_plan_stats> stats() const {
     velo_recompute_plan_stats stats = {};
     stats.struct_size = sizeof stats;

@@ -1,8 +1,8 @@
-// velo::result<T>: a status and, when it is VELO_OK, a value. What every call returns where
-// exceptions are off.
+// velo::result<T>: a status and, if that is VELO_OK, a value. Every call returns it if exceptions
+// are off.
 //
-// It adds one integer to the value. The error record is not copied into it: error() reads the
-// calling thread's record, so ask before the next failing call on that thread.
+// It adds one integer to the value. It holds no copy of the error record: error() reads the calling
+// thread's record, so call it before the next failing call of that thread.
 #pragma once
 
 #include <utility>
@@ -23,7 +23,7 @@ class [[nodiscard]] result {
   velo_status status() const noexcept { return status_; }
   velo::error error() const noexcept { return velo::error::last(status_); }
 
-  // The value; the empty or zero value of its type after a failure.
+  // The value; after a failure, the empty or zero value of its type.
   T& value() & noexcept { return value_; }
   const T& value() const& noexcept { return value_; }
   T&& value() && noexcept { return std::move(value_); }

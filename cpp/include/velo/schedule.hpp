@@ -1,4 +1,4 @@
-// Pipeline schedules, and the timelines that they make.
+// Pipeline schedules and their timelines.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -33,7 +33,7 @@ class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
     return detail::finish<velo_timeline_stats>(status, stats);
   }
 
-  // Times of one rank, and the activations it holds.
+  // The times of one rank, and the activations that it holds.
   outcome<velo_timeline_rank> rank(int32_t rank) const {
     velo_timeline_rank stats = {};
     stats.struct_size = sizeof stats;
@@ -49,7 +49,8 @@ class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
     return detail::finish<velo_timeline_memory>(status, memory);
   }
 
-  // The critical path: how many steps it has; the first `capacity` of them go to `steps`.
+  // The critical path. Returns its number of steps and writes the first `capacity` of them to
+  // `steps`.
   outcome<int64_t> path(int64_t capacity, velo_path_step* steps) const {
     int64_t count = 0;
     const velo_status status = VELO_FN(timeline_get_path)(get(), capacity, steps, &count);
@@ -68,7 +69,7 @@ class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
 // Owns a schedule.
 class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
  public:
-  // One of a kind; desc.struct_size is set here.
+  // A schedule of a given kind. create() sets desc.struct_size.
   static outcome<schedule> create(velo_schedule_desc desc) {
     desc.struct_size = sizeof desc;
     velo_schedule handle = nullptr;
@@ -87,7 +88,7 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
 
   operator velo_schedule() const noexcept { return get(); }
 
-  // Puts the schedule of a text of `length` bytes in the place of what is there.
+  // Replaces this schedule by the one in a text of `length` bytes.
   outcome<> read(velo_schedule_format format, const char* text, uint64_t length) const {
     return detail::check(VELO_FN(schedule_read)(get(), format, text, length));
   }
@@ -107,7 +108,7 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<const char*>(status, name);
   }
 
-  // A stage's place and contents.
+  // A stage's rank and contents.
   outcome<velo_stage_info> stage(int32_t stage) const {
     velo_stage_info info = {};
     info.struct_size = sizeof info;
@@ -115,14 +116,14 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<velo_stage_info>(status, info);
   }
 
-  // How many actions a rank has.
+  // The number of actions of a rank.
   outcome<int64_t> length(int32_t rank) const {
     int64_t length = 0;
     const velo_status status = VELO_FN(schedule_get_length)(get(), rank, &length);
     return detail::finish<int64_t>(status, length);
   }
 
-  // The action of a rank at a place, and several from there on.
+  // The action of a rank at an index. actions: several of them, from index `first` on.
   outcome<velo_action> action(int32_t rank, int64_t index) const {
     velo_action found = {};
     const velo_status status = VELO_FN(schedule_get_actions)(get(), rank, index, 1, &found);
@@ -140,7 +141,7 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     });
   }
 
-  // The same with sends and receives, safe whichever way sends wait.
+  // The same schedule with sends and receives, in an order that is safe whether or not sends block.
   outcome<schedule> lower() const {
     velo_schedule handle = nullptr;
     const velo_status status = VELO_FN(schedule_lower)(get(), &handle);
@@ -149,7 +150,7 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<schedule>(status, std::move(lowered));
   }
 
-  // How many things are wrong with it; then each of them.
+  // check: the number of violations. violation: one of them.
   outcome<int64_t> check() const {
     int64_t violations = 0;
     const velo_status status = VELO_FN(schedule_check)(get(), &violations);
@@ -162,7 +163,7 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<velo_violation>(status, found);
   }
 
-  // When every action would begin and end; costs.struct_size is set here.
+  // Computes when every action begins and ends. simulate() sets costs.struct_size.
   outcome<timeline> simulate(velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT) const {
     costs.struct_size = sizeof costs;
     velo_timeline handle = nullptr;

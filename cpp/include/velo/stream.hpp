@@ -1,8 +1,8 @@
-// Streams: the order of work. stream owns one with a worker; stream_ref borrows any, the context's
-// inline stream included.
+// Streams: the order of work. stream owns a stream with a worker; stream_ref borrows any stream,
+// also the context's inline stream.
 //
-// Every operator takes a stream_ref, which is one pointer and copies freely. It must not outlive
-// what it borrows from.
+// Every operator takes a stream_ref, which is one pointer and cheap to copy. It must not outlive
+// the stream that it borrows.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -27,7 +27,7 @@ class stream_ref {
   operator velo_stream() const noexcept { return handle_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
-  // Waits for all work queued so far; reports the first failure the stream holds.
+  // Waits for all work queued so far; reports the first failure that the stream holds.
   outcome<> synchronize() const { return detail::check(VELO_FN(stream_synchronize)(handle_)); }
 
   // Whether no work is queued or running.
@@ -37,10 +37,10 @@ class stream_ref {
     return detail::finish<bool>(status, done != 0);
   }
 
-  // Forgets the failure the stream holds.
+  // Forgets the failure that the stream holds.
   outcome<> clear() const { return detail::check(VELO_FN(stream_clear)(handle_)); }
 
-  // Lets later work of this stream wait for the event's last record.
+  // Makes later work of this stream wait for the event's last record.
   outcome<> wait(velo_event event) const {
     return detail::check(VELO_FN(stream_wait)(handle_, event));
   }

@@ -1,4 +1,4 @@
-// The order of the parts of layers with experts.
+// The order of the parts of expert layers.
 #pragma once
 
 #include "velo/detail/call.hpp"
@@ -7,8 +7,8 @@
 
 VELO_CPP_BEGIN
 
-// The parts of layers with experts in the order of an FB; writes up to `capacity`, returns how many
-// there are.
+// The parts of expert layers in the order of an FB. Writes up to `capacity` steps; returns their
+// total number.
 inline outcome<int64_t> sublayer_plan(int32_t forward_layers, int32_t backward_layers,
                                       int64_t capacity, velo_sublayer_step* steps) {
   int64_t count = 0;

@@ -1,4 +1,4 @@
-// Swap: memory whose contents wait in other memory or in files while nobody needs them.
+// Swap: memory whose contents are stored in other memory or in files while they are not needed.
 #pragma once
 
 #include <type_traits>
@@ -18,10 +18,11 @@ struct destroy_swap {
 };
 }  // namespace detail
 
-// Owns a swap; objects are known by numbers. Not called swap: std::swap is.
+// Owns a swap manager, whose objects are known by numbers. The class is not named swap because of
+// std::swap.
 class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
  public:
-  // A swap with all defaults, in memory of the host, or as described.
+  // A swap manager with all defaults, which uses memory of the host, or as described.
   static outcome<swap_space> create(velo_context context) { return create_from(context, nullptr); }
   static outcome<swap_space> create(velo_context context, const velo_swap_desc& desc) {
     return create_from(context, &desc);
@@ -29,39 +30,42 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
 
   operator velo_swap() const noexcept { return get(); }
 
-  // A resident object in the caller's memory; gives its number.
+  // Adds a resident object in the caller's memory; returns its number.
   outcome<uint64_t> add(void* memory, uint64_t bytes, velo_swap_use use = VELO_SWAP_WARM) const {
     uint64_t object = 0;
     const velo_status status = VELO_FN(swap_add)(get(), memory, bytes, use, &object);
     return detail::finish<uint64_t>(status, object);
   }
-  // The same in memory of the swap's pool.
+  // The same, in memory of the swap's pool.
   outcome<uint64_t> add(uint64_t bytes, velo_swap_use use = VELO_SWAP_WARM) const {
     return add(nullptr, bytes, use);
   }
 
-  // Forgets an object; stream: whose queued work may still use its memory, none for nobody's.
+  // Forgets an object. stream: the stream whose queued work may still use its memory; none: no
+  // stream.
   outcome<> drop(uint64_t object, stream_ref stream = {}) const {
     return detail::check(VELO_FN(swap_drop)(get(), object, stream.get()));
   }
 
-  // Copies an object to the tier behind the stream's work so far; end: recorded then, or NULL.
+  // Copies an object to the tier after the stream's work so far. end: an event recorded after the
+  // copy, or NULL.
   outcome<> out(uint64_t object, stream_ref stream, velo_event end = nullptr) const {
     return detail::check(VELO_FN(swap_out)(get(), object, stream.get(), end));
   }
 
-  // Copies an object back; memory: where to, NULL for the object's own.
+  // Copies an object back. memory: the target; NULL: the object's own memory.
   outcome<> in(uint64_t object, stream_ref stream, void* memory = nullptr,
                velo_event end = nullptr) const {
     return detail::check(VELO_FN(swap_in)(get(), object, memory, stream.get(), end));
   }
 
-  // Lets later work of the stream wait for the object's copies; on the inline stream waits itself.
+  // Makes later work of the stream wait for the object's copies; on the inline stream the call
+  // waits.
   outcome<> wait(uint64_t object, stream_ref stream) const {
     return detail::check(VELO_FN(swap_wait)(get(), object, stream.get()));
   }
 
-  // Facts about an object.
+  // The state of an object.
   outcome<velo_swap_object> object(uint64_t object) const {
     velo_swap_object info = {};
     info.struct_size = sizeof info;
@@ -69,7 +73,8 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     return detail::finish<velo_swap_object>(status, info);
   }
 
-  // Buckets of layers: out behind the forward pass, back for the backward pass, one layer ahead.
+  // Buckets of layers: they go out after the forward pass and come back for the backward pass, one
+  // layer ahead.
   outcome<> assign(uint64_t object, int64_t layer) const {
     return detail::check(VELO_FN(swap_assign)(get(), object, layer));
   }
@@ -80,18 +85,19 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     return detail::check(VELO_FN(swap_backward)(get(), layer, stream.get()));
   }
 
-  // Updates objects that are out in so many slices: function(offset, bytes, slices) works on a
-  // slice of each in place; an exception ends the update.
+  // Updates objects that are out, in `slices` slices. function(offset, bytes, slices) updates a
+  // slice of each object in place; an exception ends the update.
   template <class F>
   outcome<> update(const uint64_t* objects, int64_t count, int64_t slices, F&& function) const {
     return detail::check(VELO_FN(swap_update)(get(), objects, count, slices, &call<F>, &function));
   }
 
-  // A step of a plan's placed swaps; memory: of the caller's, or from the swap's pool.
+  // Begins a step of a plan's placed swaps. memory: the caller's; nullptr: memory of the swap's
+  // pool.
   outcome<> begin_step(velo_plan plan, stream_ref stream, void* memory = nullptr) const {
     return detail::check(VELO_FN(swap_begin_step)(get(), plan, memory, stream.get()));
   }
-  // The next stage; gives the time of the plan at which it ends.
+  // Begins the next stage; returns the time of the plan at which it ends.
   outcome<int64_t> begin_stage() const {
     int64_t time = 0;
     const velo_status status = VELO_FN(swap_begin_stage)(get(), &time);

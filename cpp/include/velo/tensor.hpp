@@ -1,8 +1,8 @@
-// Tensors: tensor_view describes memory somebody else owns; managed_tensor owns memory
-// by DLPack's rules.
+// Tensors: tensor_view describes memory that it does not own; managed_tensor owns memory by
+// DLPack's rules.
 //
-// A tensor_view holds its sizes and strides itself (up to eight of each), so it can be made in
-// one line, copied and returned. It converts to what the C functions take. It never owns or
+// A tensor_view contains its sizes and strides (up to eight of each), so it can be made in one
+// line, copied and returned. It converts to the arguments of the C functions. It never owns or
 // touches the data.
 #pragma once
 
@@ -55,8 +55,8 @@ struct dtype_of<bool> : detail::dtype_constant<VELO_DTYPE_BOOL, 8> {};
 template <class T>
 inline constexpr velo_dtype dtype = dtype_of<T>::value;
 
-// A list of sizes or strides: {8, 512, 4096}, or a pointer and a count. Holds up to eight; a longer
-// list keeps its count, so that the call it is given to refuses the rank by name.
+// A list of sizes or strides: {8, 512, 4096}, or a pointer and a count. It holds up to eight. A
+// longer list keeps its count, so that the call that gets it refuses the rank by name.
 class sizes {
  public:
   sizes(std::initializer_list<int64_t> values) noexcept
@@ -77,11 +77,11 @@ class tensor_view {
  public:
   static constexpr int32_t max_rank = 8;
 
-  // No tensor: rank 0, no data. Optional arguments are left out by not naming them instead.
+  // No tensor: rank 0, no data. To omit an optional argument, do not set it at all.
   tensor_view() noexcept : tensor_view(nullptr, velo_dtype{VELO_DTYPE_FLOAT, 32, 1}, {0}) {}
 
-  // A compact row-major tensor of the pointer's element type. Inputs may be const; velo writes
-  // outputs only.
+  // A compact row-major tensor of the pointer's element type. Inputs may be const, since velo
+  // writes only outputs.
   template <class T>
   tensor_view(T* data, sizes shape) noexcept : tensor_view(data, dtype<T>, shape) {}
 
@@ -90,8 +90,8 @@ class tensor_view {
   tensor_view(T* data, sizes shape, sizes strides) noexcept
       : tensor_view(data, dtype<T>, shape, strides) {}
 
-  // The same with the dtype as a value. A rank above eight is kept as it is, so that the call it is
-  // given to refuses it.
+  // The same with the dtype as a value. A rank above eight is kept, so that the call that gets the
+  // view refuses it.
   tensor_view(const void* data, velo_dtype type, sizes shape) noexcept {
     assign(data, type, shape.data(), nullptr, shape.count());
   }
@@ -120,7 +120,7 @@ class tensor_view {
   }
 
   operator const velo_tensor&() const noexcept { return tensor_; }
-  // For the args structs. A temporary would be gone before the call: give the view a name.
+  // For the args structs. A temporary would be destroyed before the call, so give the view a name.
   operator const velo_tensor*() const& noexcept { return &tensor_; }
   operator const velo_tensor*() const&& = delete;
   const velo_tensor* get() const& noexcept { return &tensor_; }
@@ -134,13 +134,13 @@ class tensor_view {
     for (int32_t i = tensor_.ndim - 1; i > dimension; --i) stride *= shape_[i];
     return stride;
   }
-  // Elements in all.
+  // The number of elements.
   int64_t numel() const noexcept {
     int64_t n = 1;
     for (int32_t i = 0; i < tensor_.ndim && i < max_rank; ++i) n *= shape_[i];
     return n;
   }
-  // The first element; T is the caller's promise.
+  // The address of the first element. The caller ensures that T is the element type.
   template <class T>
   T* data() const noexcept {
     return reinterpret_cast<T*>(static_cast<unsigned char*>(tensor_.data) + tensor_.byte_offset);
@@ -161,7 +161,7 @@ class tensor_view {
     return out;
   }
 
-  // Bytes from the first to one past the last element the view can reach.
+  // Bytes from the first reachable element to the end of the last one.
   outcome<uint64_t> extent() const {
     uint64_t bytes = 0;
     const velo_status status = VELO_FN(tensor_extent)(&tensor_, &bytes);
@@ -184,7 +184,7 @@ class tensor_view {
   int64_t strides_[max_rank];
 };
 
-// Memory with a deleter. Made by velo, or taken over from a framework's __dlpack__ capsule.
+// Memory with a deleter, made by velo or taken over from a framework's __dlpack__ capsule.
 class managed_tensor : public detail::owner<velo_managed_tensor*, detail::release_managed> {
  public:
   // A compact tensor from the context's allocator; contents are undefined.
@@ -195,14 +195,14 @@ class managed_tensor : public detail::owner<velo_managed_tensor*, detail::releas
     return detail::finish<managed_tensor>(status, adopt(handle));
   }
 
-  // Takes over a managed tensor: its deleter runs when this owner goes.
+  // Takes over a managed tensor, whose deleter runs when this owner is destroyed.
   static managed_tensor adopt(velo_managed_tensor* handle) noexcept {
     managed_tensor made;
     made.reset(handle);
     return made;
   }
 
-  // Checks a foreign managed tensor and describes it; ownership stays where it is.
+  // Checks a foreign managed tensor and describes it. Its ownership does not change.
   static outcome<tensor_view> import(velo_context context, velo_managed_tensor* foreign) {
     velo_tensor tensor = {};
     const velo_status status = VELO_FN(tensor_import)(context, foreign, &tensor);
@@ -210,7 +210,7 @@ class managed_tensor : public detail::owner<velo_managed_tensor*, detail::releas
                                        status == VELO_OK ? tensor_view(tensor) : tensor_view());
   }
 
-  // Describes the memory held; there must be some.
+  // Describes the held memory, of which there must be some.
   tensor_view view() const noexcept { return tensor_view(get()->tensor); }
 };
 

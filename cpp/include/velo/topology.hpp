@@ -17,7 +17,7 @@ struct destroy_topology {
 // Owns a topology.
 class topology : public detail::owner<velo_topology, detail::destroy_topology> {
  public:
-  // desc: begun as VELO_TOPOLOGY_DESC_INIT.
+  // desc: initialized with VELO_TOPOLOGY_DESC_INIT.
   static outcome<topology> create(const velo_topology_desc& desc) {
     velo_topology handle = nullptr;
     const velo_status status = VELO_FN(topology_create)(&desc, &handle);
@@ -28,7 +28,7 @@ class topology : public detail::owner<velo_topology, detail::destroy_topology> {
 
   operator velo_topology() const noexcept { return get(); }
 
-  // Ranks and number of families.
+  // The number of ranks and of families.
   outcome<velo_topology_info> info() const {
     velo_topology_info info = {};
     info.struct_size = sizeof info;
@@ -36,14 +36,14 @@ class topology : public detail::owner<velo_topology, detail::destroy_topology> {
     return detail::finish<velo_topology_info>(status, info);
   }
 
-  // The name of a family by its index; alive as long as the topology.
+  // The name of a family by its index; valid as long as the topology.
   outcome<const char*> family_name(int64_t index) const {
     const char* name = nullptr;
     const velo_status status = VELO_FN(topology_family_name)(get(), index, &name);
     return detail::finish<const char*>(status, name);
   }
 
-  // A family: number and size of its groups.
+  // The number and size of a family's groups.
   outcome<velo_topology_family> family(const char* name) const {
     velo_topology_family info = {};
     info.struct_size = sizeof info;
@@ -51,7 +51,7 @@ class topology : public detail::owner<velo_topology, detail::destroy_topology> {
     return detail::finish<velo_topology_family>(status, info);
   }
 
-  // The number of a rank's group and the rank's position there; both -1 when it is in none.
+  // The number of a rank's group and the rank's position in it; both are -1 if it is in no group.
   outcome<velo_topology_place> place(const char* family, int64_t rank) const {
     velo_topology_place place = {};
     place.struct_size = sizeof place;
@@ -59,7 +59,7 @@ class topology : public detail::owner<velo_topology, detail::destroy_topology> {
     return detail::finish<velo_topology_place>(status, place);
   }
 
-  // Fills `ranks`, room for `capacity`, with those of a group; gives how many it has.
+  // Fills `ranks`, with room for `capacity`, with the ranks of a group; returns the group's size.
   outcome<int64_t> group(const char* family, int64_t group, int32_t* ranks,
                          int64_t capacity) const {
     int64_t count = 0;

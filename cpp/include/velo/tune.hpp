@@ -1,4 +1,4 @@
-// Layouts of a job, searched for.
+// Searches for the best layout of a job.
 #pragma once
 
 #include <utility>
@@ -16,10 +16,10 @@ struct destroy_tuning {
 };
 }  // namespace detail
 
-// Owns what a search found.
+// Owns the result of a search.
 class tuning : public detail::owner<velo_tuning, detail::destroy_tuning> {
  public:
-  // Searches; desc.struct_size is set here.
+  // Searches. It sets desc.struct_size.
   static outcome<tuning> search(velo_tune_desc desc) {
     desc.struct_size = sizeof desc;
     velo_tuning handle = nullptr;
@@ -31,7 +31,7 @@ class tuning : public detail::owner<velo_tuning, detail::destroy_tuning> {
 
   operator velo_tuning() const noexcept { return get(); }
 
-  // Plans, rejections, the nearest of them.
+  // The numbers of plans and rejections, and the nearest rejection.
   outcome<velo_tuning_info> info() const {
     velo_tuning_info info = {};
     info.struct_size = sizeof info;
@@ -39,7 +39,7 @@ class tuning : public detail::owner<velo_tuning, detail::destroy_tuning> {
     return detail::finish<velo_tuning_info>(status, info);
   }
 
-  // A plan by its place, the fastest first; memory of a rank of its pipeline.
+  // plan: a plan by its index, the fastest first. memory: that of a rank of the plan's pipeline.
   outcome<velo_tuning_plan> plan(int64_t index) const {
     velo_tuning_plan plan = {};
     plan.struct_size = sizeof plan;
@@ -53,7 +53,7 @@ class tuning : public detail::owner<velo_tuning, detail::destroy_tuning> {
     return detail::finish<velo_tuning_memory>(status, memory);
   }
 
-  // A candidate that is no plan, and why.
+  // A rejected candidate, with the reason.
   outcome<velo_tuning_rejection> rejection(int64_t index) const {
     velo_tuning_rejection rejection = {};
     rejection.struct_size = sizeof rejection;

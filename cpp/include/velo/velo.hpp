@@ -3,9 +3,8 @@
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
 // group, collective, topology, buckets, schedule, timeline, tuning, mailbox, executor, pack,
 // managed_tensor, kernel, closure) are move-only and one pointer wide; views (stream_ref,
-// tensor_view) borrow. Failures throw velo::error, or come back as velo::result<T> where exceptions
-// are off. Nothing of this layer crosses into the library: only the C functions do. Start with
-// examples/cpp/hello.cpp.
+// tensor_view) borrow. A failure throws velo::error, or returns velo::result<T> without exceptions.
+// The library itself sees only the C functions. Start with examples/cpp/hello.cpp.
 #pragma once
 
 #include "velo/adaptor.hpp"

@@ -1,5 +1,5 @@
-// How the C++ layer reaches the C functions, and how a status becomes an outcome. The other
-// headers, written by hand or generated, use these three names and nothing else:
+// How the C++ layer calls the C functions, and how a status becomes an outcome. All other headers,
+// written by hand or generated, use only these three names:
 //
 //   VELO_FN(rms_norm)(..)             the C function velo_rms_norm: the linked symbol, or the slot
 //                                     of the loaded table
@@ -7,7 +7,7 @@
 //                                     without exceptions
 //   detail::finish<T>(status, value)  an outcome<T> in the same way
 //
-// The cost is the C call and one test of its status; what throws is out of line.
+// The cost is the C call and one test of its status; the code that throws is out of line.
 #pragma once
 
 #include <utility>
@@ -19,7 +19,7 @@
 
 VELO_CPP_BEGIN
 
-// The result of a call of the C++ layer: T itself, or result<T> where exceptions are off.
+// The result of a call of the C++ layer: T, or result<T> without exceptions.
 #ifdef VELO_NO_EXCEPTIONS
 template <class T = void>
 using outcome = result<T>;
@@ -59,8 +59,8 @@ outcome<T> finish(velo_status status, T value) {
 
 #endif
 
-// Reads a text call (buffer, capacity, needed) into any string type with resize() and operator[]:
-// std::string, without this header including it. Asks for the size first.
+// Calls a text function (buffer, capacity, needed), first for the size, and returns the text in any
+// string type with resize() and operator[]. So std::string works without this header including it.
 template <class String, class Call>
 outcome<String> text(Call call) {
   uint64_t needed = 0;

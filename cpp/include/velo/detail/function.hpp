@@ -2,8 +2,8 @@
 // function table.
 //
 // With VELO_DYNAMIC the table pointer is hidden in the program or plugin that includes this, so
-// that two plugins may load two libraries. It is null until velo::load succeeds; a call before that
-// throws VELO_ERR_STATE, or ends the program with a sentence where exceptions are off.
+// that two plugins may load two libraries. It is null until velo::load succeeds. An earlier call
+// throws VELO_ERR_STATE or, without exceptions, ends the program with a message.
 #pragma once
 
 #include "velo/detail/mode.hpp"

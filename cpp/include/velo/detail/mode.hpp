@@ -1,13 +1,13 @@
-// The two choices a program makes for the C++ layer, before it includes any of it.
+// The two choices that a program makes for the C++ layer, before it includes any of it.
 //
-//   VELO_NO_EXCEPTIONS  failures come back as velo::result<T>; the default where the compiler has
+//   VELO_NO_EXCEPTIONS  failures are returned as velo::result<T>; the default if the compiler has
 //                       exceptions off
-//   VELO_DYNAMIC        calls go through the table of a library opened by velo::load, nothing is
+//   VELO_DYNAMIC        calls go through the table of a library that velo::load opens; nothing is
 //                       linked
 //
-// Each combination lives in an inline namespace of its own: functions differ in what they return or
-// call, so translation units built with different choices must not share their inline copies. Users
-// never write these names.
+// Each combination has its own inline namespace. Functions differ in what they return or call, so
+// translation units with different choices must not share inline functions. Users never write these
+// names.
 #pragma once
 
 #if !defined(VELO_NO_EXCEPTIONS) && !defined(__cpp_exceptions)

@@ -1,8 +1,9 @@
-// A move-only owner of one C handle, one pointer wide: the base of every owning class of
-// the C++ layer.
+// The move-only owner of one C handle, one pointer wide: the base of every owning class of the C++
+// layer.
 //
-// Release names the C destroy function through a static call. An empty owner holds a null handle;
-// passing it on gives the library's own "is NULL" error, never undefined behavior.
+// Release names the C destroy function as a static member function. An empty owner holds a null
+// handle; a call with it fails with the library's own "is NULL" error and never has undefined
+// behavior.
 #pragma once
 
 #include <utility>
@@ -25,14 +26,14 @@ class owner {
   owner& operator=(const owner&) = delete;
   ~owner() { reset(); }
 
-  // The C handle, still owned here.
+  // The C handle; this object still owns it.
   Handle get() const noexcept { return handle_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
-  // Gives the handle up without destroying it.
+  // Returns the handle and gives up its ownership.
   Handle release() noexcept { return std::exchange(handle_, nullptr); }
 
-  // Destroys the handle held and takes another.
+  // Destroys the held handle and takes another.
   void reset(Handle handle = nullptr) noexcept {
     Handle old = std::exchange(handle_, handle);
     if (old != nullptr) Release::call(old);
