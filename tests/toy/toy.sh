@@ -14,7 +14,8 @@ tree=$work/tree
 flags=(-std=c++17 -O0 -Wall -Wextra -Wpedantic -Werror -I"$tree/capi/include" \
   -I"$tree/cpp/include" -I"$tree" -I"$source"
   -I"$source/tests" -I"$source/tests/hosts" -I"$source/capi/adapters/include" \
-    -DVELO_ADAPTERS="\"$work/lib/libvelo_adapters.so.1\"")
+  -DVELO_ADAPTERS="\"$work/lib/libvelo_adapters.so.1\""
+  -DVELO_SWEEP_FACTS_FILE="\"$source/tests/abi/sweep_facts.txt\"")
 
 case $mode in
 build)
