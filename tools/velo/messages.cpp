@@ -13,19 +13,14 @@ bool drop_start(std::string& text, const std::string& start) {
   return true;
 }
 
-bool drop_end(std::string& text, const std::string& end) {
-  if (text.size() < end.size() || text.compare(text.size() - end.size(), end.size(), end) != 0)
-    return false;
-  text.erase(text.size() - end.size());
-  return true;
-}
-
-// "gamma, its shape" of "args.gamma.shape".
+// "gamma, its shape" of "args.gamma.shape", "gamma, its shape[1]" of "args.gamma.shape[1]".
 std::string subject_of(std::string argument) {
   if (!drop_start(argument, "args.") && !drop_start(argument, "desc.")) return argument;
-  for (const char* part : {"shape", "dtype", "strides"})
-    if (drop_end(argument, std::string(".") + part)) return argument + ", its " + part;
-  return argument;
+  const std::size_t dot = argument.rfind('.');
+  if (dot == std::string::npos) return argument;
+  const std::string part = argument.substr(dot + 1), noun = part.substr(0, part.find('['));
+  if (noun != "shape" && noun != "dtype" && noun != "strides") return argument;
+  return argument.substr(0, dot) + ", its " + part;
 }
 
 // Every name of every operator.

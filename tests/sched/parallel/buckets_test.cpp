@@ -293,7 +293,7 @@ TEST_CASE("wrong arguments of buckets are refused by name") {
   const velo_stream now = context.inline_stream();
   const velo_buckets_desc usual = VELO_BUCKETS_DESC_INIT;
   refused("stream", other.inline_stream(), all, {10}, usual);
-  refused("gradients", now, integers, {10}, usual);
+  refused("gradients.dtype", now, integers, {10}, usual);
   for (const std::vector<std::int64_t>& counts :
        std::vector<std::vector<std::int64_t>>{{9}, {11}, {5, 0, 5}, {12, -2}, {INT64_MAX, 3}})
     refused("counts", now, all, counts, usual);

@@ -251,7 +251,8 @@ TEST_CASE("input that makes no sense is refused with the reason") {
                  "gamma, its shape: expected [64], got [63]");
   expect_refused("explain rms_norm 'x=f32[8,64]' 'gamma=f16[64]'", "gamma, its dtype: expected");
   expect_refused("explain rms_norm 'x=f32[8,64]'", "gamma: expected a tensor, got nothing");
-  expect_refused("explain rms_norm 'x=f32[8,-4]' 'gamma=f32[4]'", "x, its shape: expected sizes");
+  expect_refused("explain rms_norm 'x=f32[8,-4]' 'gamma=f32[4]'",
+                 "x, its shape[1]: expected a size of 0 or more, got -4");
   expect_refused("explain rms_norm 'x=f32[8,4]' 'gamma=f32[4]' epsilon=-1",
                  "epsilon: expected a finite number");
   expect_refused("explain cross_entropy 'logits=f32[6,11]' 'targets=i64[6]' reduction=max",

@@ -1,4 +1,0 @@
-// Moved to core/failure.hpp.
-#pragma once
-
-#include "core/failure.hpp"
