@@ -1,5 +1,4 @@
-// Objects that the layers above core keep in a context: one of each type, made when it is first
-// asked for.
+// Objects that the layers above core keep in a context: one of each type, made on first use.
 //
 // Core knows none of these types. The objects live as long as the context and are destroyed after
 // everything that has a handle. Thread-safe. Cost: a lock and a walk over a short list.
@@ -14,7 +13,7 @@ class attachments {
  public:
   template <class T>
   T& get() {
-    static constexpr char key = 0;  // its address stands for the type
+    static constexpr char key = 0;  // its address identifies the type
     const std::lock_guard<std::mutex> lock(lock_);
     for (node* at = first_.get(); at != nullptr; at = at->next.get())
       if (at->key == &key) return static_cast<holder<T>*>(at)->object;

@@ -1,8 +1,8 @@
-// Packing is zlib's at its fastest level: it is for what is used late, and must not hold up what is
-// used soon. So is the checksum of few bytes, and of all where the processor cannot multiply
-// without carries: zlib looks 4 GB/s up in tables, less than a disk gives. Elsewhere 64 bytes at a
-// time are folded into the next 64 (13 GB/s).
-#define ZLIB_CONST  // it does not write its inputs
+// Packing uses zlib's fastest level: it is for data that is used late, and must not delay data that
+// is used soon. zlib also computes the checksum of few bytes, and of any bytes if the processor
+// lacks carry-less multiplication: its table look-ups reach 4 GB/s, less than a disk. Otherwise 64
+// bytes at a time are folded into the next 64 (13 GB/s).
+#define ZLIB_CONST  // zlib does not write its inputs
 #include "core/checksum.hpp"
 
 #include <immintrin.h>
@@ -24,7 +24,8 @@ const Bytef* as_bytes(const char* at) {
   return reinterpret_cast<const Bytef*>(at);
 }
 
-// Byte 0 of every word, then byte 1 of every word ..; bytes behind the last whole word stay.
+// Writes byte 0 of every word, then byte 1 of every word, and so on. Bytes after the last whole
+// word stay.
 void sort_bytes(const char* from, std::size_t count, char* to) noexcept {
   const std::size_t words = count / word;
   for (std::size_t place = 0; place < word; ++place)
@@ -53,10 +54,10 @@ __attribute__((target("pclmul"))) __m128i fold(__m128i from, __m128i by, __m128i
                        _mm_clmulepi64_si128(from, by, 0x11));
 }
 
-// The remainder of a message is that of a shorter one, in which its first 16 bytes are multiplied
-// by x^n modulo the polynomial and added where they would be n bits later (Gopal et al., Fast CRC
-// Computation Using PCLMULQDQ, Intel 2009). The constants are x^n for n = 512 +- 32 and 128 +- 32,
-// bits reversed. zlib takes the last 16 bytes and the tail.
+// A message has the same remainder as a shorter one, in which its first 16 bytes are multiplied by
+// x^n modulo the polynomial and added n bits later (Gopal et al., Fast CRC Computation Using
+// PCLMULQDQ, Intel 2009). The constants are x^n for n = 512 +- 32 and 128 +- 32, with reversed
+// bits. zlib processes the last 16 bytes and the tail.
 __attribute__((target("pclmul"))) std::uint32_t folded(const char* bytes, std::size_t count) {
   const __m128i by_64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);
   const __m128i by_16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
@@ -78,8 +79,8 @@ __attribute__((target("pclmul"))) std::uint32_t folded(const char* bytes, std::s
   return static_cast<std::uint32_t>(crc32_z(so_far, as_bytes(bytes + done), count - done));
 }
 
-// Asked once, as a virtual machine takes 50 us for it; in an atomic, because a child of a fork may
-// wait for a constant made on first use for ever.
+// Detected once, since CPUID takes 50 us in a virtual machine. An atomic is used because a child of
+// a fork may wait for ever for a static initialized on first use.
 bool multiplies_without_carries() noexcept {
   static std::atomic<int> known{-1};
   int does = known.load(std::memory_order_relaxed);

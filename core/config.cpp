@@ -21,7 +21,7 @@ namespace {
   fail(VELO_ERR_ARGUMENT, argument, expected, text("\"%s\"", value));
 }
 
-// As JSON writes integers: no blank, no plus, no zero in front.
+// Reads an integer in JSON's syntax: no blank, no plus, no leading zero.
 int read_int(const char* value, int lowest, int highest, const char* argument) {
   const char* last = value + std::strlen(value);
   const char* digits = *value == '-' ? value + 1 : value;
@@ -44,8 +44,8 @@ bool read_switch(const char* value, const char* argument) {
   return on;
 }
 
-// One key. read: parses a value into the settings, machine being what the processor offers; show:
-// the value in force as text.
+// One key. read: parses a value into the settings, given the processor's features; show: the
+// current value as text.
 struct row {
   const char* key;
   const char* doc;
@@ -175,8 +175,8 @@ config::config(isa machine, velo_log_level log, kernel_names known)
   publish(std::move(first));
 }
 
-// A host that goes to and fro between settings finds the earlier ones again: memory is bounded by
-// how many distinct ones it uses.
+// A host that alternates between settings reuses the earlier versions, so the number of distinct
+// settings bounds the memory.
 void config::publish(settings&& next) {
   for (const auto& version : versions_)
     if (*version == next) return current_.store(version.get(), std::memory_order_release);
@@ -248,7 +248,7 @@ void config::read_environment() {
   for (const row& r : table) {
     const std::string name = environment_name(r.key);
     const char* value = std::getenv(name.c_str());
-    if (value != nullptr && value[0] != 0)  // set to nothing means not set
+    if (value != nullptr && value[0] != 0)  // an empty variable counts as not set
       change(r.key, value, origin::environment, name.c_str());
   }
   const std::size_t prefix = std::strlen(kernel_environment);

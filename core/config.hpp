@@ -1,10 +1,10 @@
-// The configuration of a context: keys with text values, each knowing where its value came from.
+// The configuration of a context: keys with text values, each with the origin of its value.
 //
 // Kernels read a `settings`, a plain struct. A change publishes a new struct, and old ones are kept
-// until the context is destroyed, so reading is one load and never waits. A key
-// is one row of the table in config.cpp: name, default, doc, how to read it and how to show it. The
-// environment (VELO_<KEY>, dots as underscores) is read once, when the context is made; it
-// overrides code and cannot be changed after.
+// until the context is destroyed, so reading is one load and never waits. A key is one row of the
+// table in config.cpp: name, default, doc, how to read it and how to show it. The environment
+// (VELO_<KEY>, dots as underscores) is read once, when the context is made. It overrides code and
+// cannot be changed afterwards.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ enum class origin { standard, code, environment };
 const char* origin_name(origin from);  // "default", "code", "environment"
 
 struct settings {
-  int threads = 0;  // 0 = choose
+  int threads = 0;  // 0: chosen automatically
   core::isa isa = core::isa::scalar;
   int optimization = 2;
   int queue = 16384;
@@ -48,16 +48,16 @@ struct settings {
 
 class config {
  public:
-  // The names of an operator's kernels, separated by ", "; empty where there is no such operator.
-  // nullptr takes every name.
+  // Returns the names of an operator's kernels, separated by ", "; empty if there is no such
+  // operator. With nullptr every name is accepted.
   using kernel_names = std::string (*)(const char* op);
 
   config(isa machine, velo_log_level log, kernel_names known);
 
-  // Each throws VELO_ERR_NOT_FOUND for a key, VELO_ERR_ARGUMENT for a value; `argument` names the
-  // value in the failure.
+  // Each throws VELO_ERR_NOT_FOUND for an unknown key and VELO_ERR_ARGUMENT for an invalid value.
+  // argument: names the value in the failure.
   void set(const char* key, const char* value,
-           const char* argument);                         // also STATE: the environment rules
+           const char* argument);  // also STATE: the environment sets this key
   void set_json(const char* text, const char* argument);  // also PARSE
   void read_environment();
 
@@ -79,7 +79,7 @@ class config {
   isa machine_;
   kernel_names known_;
   mutable std::mutex changing_;
-  std::vector<origin> origins_;  // one a row of the table
+  std::vector<origin> origins_;  // one for each row of the table
   std::vector<std::unique_ptr<const settings>> versions_;
   std::atomic<const settings*> current_{nullptr};
 };

@@ -1,5 +1,5 @@
-// Construction in the order that makes every later step able to fail: memory, configuration,
-// threads, inline stream.
+// Construction in an order that allows every later step to fail: memory, configuration, threads,
+// inline stream.
 #include "core/context.hpp"
 
 #include <algorithm>
@@ -40,8 +40,8 @@ context::context(const context_options& options)
              parallel_.threads(), host_ ? " of the host" : "", optimization());
 }
 
-// Streams finish their work while the pool and the arena still stand; then packs, closures and
-// events go.
+// Streams finish their work while the pool and the arena still exist. Packs, closures and events
+// are destroyed after them.
 context::~context() {
   destroy_owned();
   log_.write(VELO_LOG_INFO, "context", "destroyed after %llu operator calls",
@@ -66,7 +66,7 @@ void context::start_threads() {
   thread_count_.store(parallel_.threads(), std::memory_order_relaxed);
 }
 
-// The waits that the thread is inside of, innermost first, in any context.
+// The running waits of the thread, innermost first, in any context.
 thread_local const context::waiting* context::innermost = nullptr;
 
 context::waiting::waiting(const context& owner) : owner_(owner), outer_(innermost) {

@@ -1,10 +1,9 @@
-// The context: everything velo knows about one host - threads, memory, configuration, log - and the
-// turn in which work runs.
+// The context: threads, memory, configuration and log of one host, and the turn in which work runs.
 //
-// All work that computes, inline or queued, runs under one turn lock: there is one thread pool and
-// one scratch arena. Work that waits runs beside it. Kernels and checks read the isa and forced
-// kernels with a load from the published settings. Contexts share nothing. Cost of a turn: about
-// 12 ns.
+// All work that computes, inline or queued, runs under one turn lock, since there is one thread
+// pool and one scratch arena. Work that waits runs beside it. Kernels and checks read the isa and
+// forced kernels by a load from the published settings. Contexts share nothing. Cost of a turn:
+// about 12 ns.
 #pragma once
 
 #include <atomic>
@@ -27,7 +26,7 @@ namespace velo::core {
 
 class stream;
 
-// The options of a context; velo copies from the pointers and does not keep them.
+// The options of a context. velo copies what the pointers refer to and does not keep the pointers.
 struct context_options {
   int threads = 0;
   velo_device device{VELO_DEVICE_CPU, 0};
@@ -41,8 +40,7 @@ struct context_options {
 
 class context : public handle_owner {
  public:
-  // The inline stream is made by make_context: it needs the context's address and a slot of its
-  // own.
+  // make_context makes the inline stream, which needs the context's address and its own slot.
   explicit context(const context_options& options);
   ~context();
   context(const context&) = delete;
@@ -52,7 +50,8 @@ class context : public handle_owner {
   core::isa isa() const noexcept { return config_.now().isa; }
   int optimization() const noexcept { return config_.now().optimization; }
   cache_sizes caches() const noexcept { return caches_; }
-  // The kernel the configuration forces for an operator, or nullptr. Valid as long as the context.
+  // The kernel that the configuration forces for an operator, or nullptr. Valid as long as the
+  // context.
   const char* forced_kernel(const char* op) const noexcept;
 
   const logger& log() const noexcept { return log_; }
@@ -60,23 +59,24 @@ class context : public handle_owner {
   const config& configuration() const noexcept { return config_; }
   void configure(const char* key, const char* value);  // velo_config_set
 
-  // An object that a layer above keeps here, made when first asked for. A const context has it too,
-  // since it is no part of core's state.
+  // An object that a layer above keeps here, made on first use. A const context provides it, too,
+  // since it is not part of core's state.
   template <class T>
   T& attached() const {
     return attached_.get<T>();
   }
 
   stream& inline_stream() noexcept { return *inline_; }
-  void complete(stream& made) noexcept;  // by make_context
+  void complete(stream& made) noexcept;  // called by make_context
 
   void fill(velo_context_stats& stats) const noexcept;
 
-  // f(execution&) when its turn has come: alone on the pool and on the scratch arena, which is
-  // empty again afterwards.
+  // Calls f(execution&) in the context's turn: f alone uses the pool and the scratch arena, which
+  // is emptied afterwards.
   template <class F>
   void take_turn(stream& on, F&& f) {
-    if (turn_.held_by_me()) {  // work of work: its scratch stays until the outer one ends
+    // Work inside work: its scratch memory stays until the outer work ends.
+    if (turn_.held_by_me()) {
       count_call();
       execution state = run_state(on, parallel_, scratch_);
       f(state);
@@ -90,9 +90,9 @@ class context : public handle_owner {
     f(state);
   }
 
-  // f(execution&) at once and without the turn, on the calling thread alone; scratch: the caller's,
-  // empty again afterwards. numbers: whether f works on any (float_mode.hpp). Throws VELO_ERR_STATE
-  // in work that computes, which has the turn.
+  // Calls f(execution&) at once and without the turn, on the calling thread alone. scratch: the
+  // caller's, emptied afterwards. numbers: whether f does arithmetic (float_mode.hpp). Throws
+  // VELO_ERR_STATE in work that computes, since that holds the turn.
   template <class F>
   void run_waiting(stream& on, arena& scratch, F&& f, bool numbers = true) {
     const waiting here(*this);
@@ -102,11 +102,11 @@ class context : public handle_owner {
     f(state);
   }
 
-  bool working_here() const noexcept;  // the caller is work of this context
-  // The caller is work that other work of this context may wait for: it has the turn, is queued, or
-  // carries out a call.
+  bool working_here() const noexcept;  // whether the caller is work of this context
+  // Whether other work of this context may wait for the caller, which holds the turn, is queued
+  // work, or runs a call.
   bool holds_up_others() const noexcept;
-  // Throws VELO_ERR_STATE for such a caller: the work it would wait for may wait for it.
+  // Throws VELO_ERR_STATE for such a caller, since the work that it would wait for may wait for it.
   void require_can_wait(const char* argument) const;
 
  private:
@@ -131,7 +131,7 @@ class context : public handle_owner {
   static const parallel one_thread;
   static thread_local const waiting* innermost;
 
-  void count_call() noexcept {  // with the turn: nobody else writes
+  void count_call() noexcept {  // in the turn, so no other thread writes it
     calls_.store(calls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   execution run_state(stream& on, const parallel& threads, arena& scratch) noexcept {
@@ -152,7 +152,7 @@ class context : public handle_owner {
   arena scratch_;
   mutable attachments attached_;
   stream* inline_ = nullptr;
-  std::atomic<std::uint64_t> calls_{0};  // that took the turn
+  std::atomic<std::uint64_t> calls_{0};  // calls that held the turn
   std::atomic<int> thread_count_{1};
 };
 
@@ -165,8 +165,9 @@ struct handle_traits<context> {
 // A context with its inline stream, in its slot.
 context& make_context(const context_options& options);
 
-// Logs a warning, from this thread's record, that a destroy call got a handle it cannot destroy.
-// The log is that of the context which owns or owned the handle, while it lives.
+// Logs a warning, from this thread's record, that a destroy call got a handle that it cannot
+// destroy. The log is that of the context which owns or owned the handle, if that context still
+// exists.
 void log_misuse(const void* handle) noexcept;
 
 }  // namespace velo::core

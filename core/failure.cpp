@@ -1,4 +1,4 @@
-// Failures: thrown with their facts, and any exception in flight turned into one.
+// Throwing failures, and turning any exception in flight into one.
 #include "core/failure.hpp"
 
 #include <cstring>

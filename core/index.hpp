@@ -1,4 +1,4 @@
-// Places in containers. Ranks, stages, dimensions and elements are counted in signed integers;
+// Indices of containers. Ranks, stages, dimensions and elements are counted in signed integers;
 // containers are indexed with std::size_t.
 #pragma once
 

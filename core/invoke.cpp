@@ -1,11 +1,12 @@
 // The only use of libffi: interned call interfaces, calls, and functions made at run time.
 //
-// Preparing may write to ffi's type objects, so it happens under a lock; a prepared interface is
-// read-only and shared by all threads. It points into the array of types beside it, so both live in
-// one node of a list that only grows. libffi widens a result narrower than a register to ffi_arg;
-// call() takes the low bytes back, which is right on little-endian machines, all that velo runs on.
-// libffi guards its closures with locks of its own, which a fork may find held: closures are
-// therefore made and freed under one of ours, and a child that found that one held makes none.
+// Preparing an interface may write to ffi's type objects, so it happens under a lock; a prepared
+// interface is read-only and shared by all threads. It points into the array of types beside it, so
+// both are in one node of a list that only grows. libffi widens a result narrower than a register
+// to ffi_arg; call() takes its low bytes, which is right on the little-endian machines that velo
+// supports. libffi guards its closures with its own locks, which may be held during a fork.
+// Closures are therefore made and freed under a process_lock, and a child that finds it held makes
+// none.
 #include "core/invoke.hpp"
 
 #include <ffi.h>
@@ -55,7 +56,7 @@ ffi_type* type_of(passing how) {
 }
 
 process_lock preparing;
-std::atomic<prepared*> interned{nullptr};  // complete at any moment: a fork may come between
+std::atomic<prepared*> interned{nullptr};  // complete at any moment, since a fork may come between
 
 prepared* find_interned(const signature& shape) {
   prepared* at = interned.load(std::memory_order_acquire);
@@ -114,9 +115,10 @@ word call_foreign(const prepared& shape, any_function function, const word* argu
 namespace {
 
 process_lock closures;                       // of libffi
-std::atomic<bool> closures_unusable{false};  // here and in all children
+std::atomic<bool> closures_unusable{false};  // in this process and all its children
 
-// nullptr where libffi can make none; throws bad_alloc when memory ran out, which it does not tell.
+// Returns nullptr if libffi can make none. Throws bad_alloc if memory ran out, which libffi does
+// not tell.
 void* allocate_closure(void** executable) {
   const process_guard lock(closures);
   if (lock.taken_over()) closures_unusable.store(true, std::memory_order_relaxed);

@@ -1,9 +1,9 @@
-// C functions called, and made, from a description of their parameters. invoke.cpp is the only file
-// of the library that sees ffi.h.
+// Calls C functions, and makes them, from a description of their parameters. invoke.cpp is the only
+// file of the library that includes ffi.h.
 //
-// A signature is a result and up to 32 parameters of a closed list of types. Each distinct one is
-// prepared once, under a lock, and kept for the life of the process; calling through it takes no
-// lock. Values travel in 8-byte words. A call into foreign code turns whatever it throws into
+// A signature is a result and up to 32 parameters of a closed list of types. Each distinct
+// signature is prepared once, under a lock, and kept for the life of the process; a call through it
+// takes no lock. Values are passed in 8-byte words. A call of foreign code turns any exception into
 // VELO_ERR_FOREIGN. Cost: 30-90 ns a call, about 60 ns to prepare.
 #pragma once
 
@@ -47,29 +47,29 @@ using any_function = void (*)();
 class prepared;
 const prepared& prepare(const signature& shape);  // throws MEMORY, UNSUPPORTED
 
-// Calls; nothing is caught. arguments: one word per parameter.
+// Calls the function and catches nothing. arguments: one word for each parameter.
 word call(const prepared& shape, any_function function, const word* arguments);
 
-// As call, for foreign code: an exception becomes VELO_ERR_FOREIGN with its what() as the cause.
-// who: "saxpy of /usr/lib/libblas.so", the record's `got`.
+// As call(), for foreign code: an exception becomes VELO_ERR_FOREIGN with its what() as the cause.
+// who: the record's `got`, "saxpy of /usr/lib/libblas.so".
 word call_foreign(const prepared& shape, any_function function, const word* arguments,
                   const char* who);
 
-// Calls one of velo's own functions with tagged values, strictly converted; a value that does not
-// fit names its parameter. result: what the function returned, may be null. Returns the function's
-// status, VELO_OK when it has none.
+// Calls one of velo's own functions with tagged values, strictly converted; a failure names the
+// parameter whose value does not fit. result: the function's result, may be null. Returns the
+// function's status, VELO_OK if it has none.
 velo_status invoke(const function_info& function, any_function address, const velo_value* values,
                    std::int64_t count, velo_value* result);
 
-// A C function made at run time that calls body(user, words) and gives its result; body may destroy
-// it. Where the process may not have new
-// code, or `allow_code` is false, one of 64 functions compiled for the purpose stands in: they take
-// up to 8 pointers and integers. Throws VELO_ERR_UNSUPPORTED when neither serves, and says why.
+// A C function made at run time that calls body(user, words) and returns its result; body may
+// destroy it. If the process may not generate code, or `allow_code` is false, one of 64 precompiled
+// functions is used; they take up to 8 pointers and integers. Throws VELO_ERR_UNSUPPORTED with the
+// reason if neither works.
 class made_function {
  public:
   using body_fn = word (*)(void* user, const word* arguments) noexcept;
 
-  // The result of a function that has one: what body gives, all 64 bits set, or of a status `i64`.
+  // Body must write all 64 bits of a result; it returns a status as `i64`.
   made_function(const signature& shape, body_fn body, void* user, bool allow_code);
   ~made_function();
   made_function(const made_function&) = delete;
@@ -79,7 +79,7 @@ class made_function {
   bool precompiled() const noexcept { return place_ >= 0; }
 
  private:
-  struct code;  // what libffi writes to, and what the code reads
+  struct code;  // what libffi writes and the code reads
   bool write_code(const signature& shape, body_fn body, void* user);
   void take_precompiled(const signature& shape, body_fn body, void* user, const char* reason);
 
@@ -88,7 +88,7 @@ class made_function {
   void* address_ = nullptr;
 };
 
-// Whether libffi can make a function here: tried on first use, then remembered. Throws bad_alloc.
+// Whether libffi can make a function here; tried on first use, then cached. Throws bad_alloc.
 bool can_make_functions();
 
 }  // namespace velo::core

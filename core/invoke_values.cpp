@@ -1,4 +1,4 @@
-// Text and tagged values on their way to a C function: the signature parser, and strict conversions
+// Converting text and tagged values for a C function: the signature parser, and strict conversions
 // for velo's own functions.
 #include <cmath>
 #include <cstring>
@@ -67,7 +67,7 @@ passing passing_of(value_type type) {
   return passing::nothing;
 }
 
-// One value on its way to one parameter.
+// Converts one value for one parameter.
 struct conversion {
   const parameter_info& to;
   const velo_value& from;

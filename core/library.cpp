@@ -15,7 +15,7 @@
 namespace velo::core {
 
 std::shared_ptr<const library> library::open(const char* path, const char* argument) {
-  if (path != nullptr && *path == 0)  // to the loader the process itself, as NULL is
+  if (path != nullptr && *path == 0)  // the loader takes "" for the process itself, as NULL
     fail(VELO_ERR_ARGUMENT, argument, "the path of a library", "an empty text");
   const auto made = std::make_shared<library>(nullptr);
   made->loaded_ = again_with_memory([&] {

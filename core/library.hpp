@@ -1,7 +1,8 @@
-// A shared library opened for its symbols, closed when the last one who needs it is gone.
+// A shared library opened for its symbols, and closed with its last user.
 //
-// It is opened with all its symbols resolved and none shown to others. The file is recorded as the
-// loader found it, so that messages and introspection can say where a function comes from. Not hot.
+// It is opened with all its symbols resolved and none visible to other libraries. The file is
+// recorded as the loader found it, so that messages and introspection can name the file of a
+// function. Not hot.
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@ namespace velo::core {
 
 class library {
  public:
-  // path: what dlopen takes; nullptr is the process itself. Throws VELO_ERR_IO, the loader's
-  // message as the cause.
+  // path: as for dlopen; nullptr: the process itself. Throws VELO_ERR_IO with the loader's message
+  // as the cause.
   static std::shared_ptr<const library> open(const char* path, const char* argument);
 
   explicit library(void* loaded) : loaded_(loaded) {}
@@ -29,7 +30,7 @@ class library {
   void* loaded_;
 };
 
-// The file whose code or data holds an address, absolute; "" when none does.
+// The absolute path of the file whose code or data contains an address; "" if there is none.
 std::string file_of(any_function address);
 
 }  // namespace velo::core

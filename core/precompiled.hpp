@@ -44,7 +44,7 @@ inline void* entry_of(int place, bool eight) {
   return entry_of(place, eight, std::make_integer_sequence<int, count>());
 }
 
-// A free place with its body set, -1 when all are taken.
+// Takes a free index and sets its body; -1: none is free.
 inline int take(made_function::body_fn body, void* user) noexcept {
   for (int i = 0; i < count; ++i) {
     if (all[i].taken.exchange(true, std::memory_order_acquire)) continue;

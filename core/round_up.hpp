@@ -1,11 +1,11 @@
-// Sizes in whole units: of alignments, panels, pages, ranks.
+// Sizes in whole units, as of alignments, panels, pages and ranks.
 #pragma once
 
 #include <type_traits>
 
 namespace velo::core {
 
-// How many units cover x: x / unit, rounded up.
+// The number of units that cover x: x / unit, rounded up.
 template <class X, class Unit>
 constexpr std::common_type_t<X, Unit> ceil_div(X x, Unit unit) {
   return (x + unit - 1) / unit;

@@ -1,5 +1,5 @@
-// Growth and merging of chunks. A chunk carries its link to the one before it in 64 bytes behind
-// its usable part.
+// Growing and merging chunks. The 64 bytes behind a chunk's usable part hold the link to the
+// previous chunk.
 #include "core/host/arena.hpp"
 
 #include <algorithm>
@@ -26,9 +26,10 @@ void* arena::grow(std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 4)
     fail(VELO_ERR_MEMORY, "", "scratch of a size that fits in 64 bits", "an overflow");
   const std::size_t rounded = (bytes + 63) & ~std::size_t{63};
-  // Doubling keeps the number of chunks logarithmic; wanted_ makes the merged chunk fit at once.
+  // Doubling keeps the number of chunks logarithmic. wanted_ makes the merged chunk large enough at
+  // once.
   const std::size_t ahead = std::max({smallest, wanted_, earlier_ + capacity_});
-  // Whole huge pages, so that none is mapped for a few bytes of it.
+  // The size is in whole huge pages, so that none is mapped for a few bytes.
   const std::size_t least = std::max(rounded, ahead) + trailer;
   const std::size_t unit = least >= huge ? huge : trailer;
   const std::size_t size = round_up(least, unit) - trailer;

@@ -1,10 +1,10 @@
-// Scratch memory for one operator at a time: a bump allocator whose contents vanish when the
-// operator ends.
+// Scratch memory for one operator at a time: a bump allocator that is emptied when the operator
+// ends.
 //
-// It grows by chunks while an operator needs more than there is; at the reset after a growth the
-// chunks are given back and the next operator takes one chunk of the whole size. So a repeated
-// sequence of operators allocates in its first two rounds and never again. Every block is 64-byte
-// aligned; contents are undefined. Not thread-safe: blocks are taken before the parallel region and
+// It grows by chunks while an operator needs more memory. The reset after a growth frees the
+// chunks, and the next operator allocates one chunk of the whole size. So a repeated sequence of
+// operators allocates in its first two rounds and never again. Every block is 64-byte aligned;
+// contents are undefined. Not thread-safe: blocks are allocated before the parallel region and
 // divided inside it.
 #pragma once
 
@@ -27,8 +27,8 @@ class arena {
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;
 
-  // bytes from the current chunk, or from a new one. Zero bytes give a valid pointer to nothing.
-  // Throws VELO_ERR_MEMORY.
+  // `bytes` bytes from the current chunk, or from a new one. Zero bytes give a valid pointer
+  // without memory. Throws VELO_ERR_MEMORY.
   void* take(std::size_t bytes) {
     const std::size_t rounded = (bytes + 63) & ~std::size_t{63};
     if (rounded < bytes || rounded > capacity_ - used_) return grow(bytes);
@@ -50,7 +50,7 @@ class arena {
   }
 
  private:
-  struct chunk;  // header of a retired chunk, at its own end
+  struct chunk;  // header of a retired chunk, at the end of the chunk
 
   void* grow(std::size_t bytes);
   void forget() noexcept;
@@ -60,7 +60,7 @@ class arena {
   char* memory_ = nullptr;  // current chunk, capacity_ usable bytes
   std::size_t capacity_ = 0;
   std::size_t used_ = 0;
-  std::size_t wanted_ = 0;   // bytes the busiest operator so far needed
+  std::size_t wanted_ = 0;   // bytes that the largest operator so far needed
   std::size_t earlier_ = 0;  // usable bytes in retired chunks of the running operator
   chunk* retired_ = nullptr;
 };

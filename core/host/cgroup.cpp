@@ -1,4 +1,4 @@
-// The files of control groups, folder by folder up to the root.
+// Reading the files of control groups, folder by folder up to the root.
 #include "core/host/cgroup.hpp"
 
 #include <algorithm>
@@ -17,9 +17,9 @@ namespace {
 struct closes {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
-using open_file = std::unique_ptr<std::FILE, closes>;  // closed when memory runs out, too
+using open_file = std::unique_ptr<std::FILE, closes>;  // closed also if memory runs out
 
-// Numbers at the start of a file; returns how many of the two were read.
+// Reads up to two numbers at the start of a file; returns how many it read.
 int read_numbers(const std::string& path, long long& first, long long& second) {
   const open_file file(std::fopen(path.c_str(), "re"));
   return file == nullptr ? 0 : std::fscanf(file.get(), "%lld %lld", &first, &second);
@@ -29,7 +29,7 @@ bool read_number(const std::string& path, long long& number) {
   return read_numbers(path, number, unused) >= 1;
 }
 
-// Reads a file of lines that are a name and a number.
+// Finds the number of a name in a file whose lines are a name and a number.
 long long number_named(const std::string& path, const char* name) {
   const open_file file(std::fopen(path.c_str(), "re"));
   char word[64] = "";
@@ -39,8 +39,8 @@ long long number_named(const std::string& path, const char* name) {
   return 0;
 }
 
-// Calls visit with the folder of every group that binds us, of a controller. A line of the list is
-// number:controllers:path; version 2 names no controllers.
+// Calls visit with the folder of every group of a controller that limits this process. A line of
+// the list is number:controllers:path; version 2 names no controllers.
 template <typename Visit>
 void each_group(const cgroup_files& files, const char* controller, Visit visit) {
   const open_file file(std::fopen(files.list, "re"));
@@ -63,8 +63,8 @@ void each_group(const cgroup_files& files, const char* controller, Visit visit) 
   }
 }
 
-// 0 when the group sets none. Version 2 has one file ("max 100000" when there is no limit), version
-// 1 two (quota -1).
+// Returns 0 if the group sets no quota. Version 2 has one file ("max 100000" without a quota),
+// version 1 has two (quota -1).
 int processors_of(const std::string& group) {
   long long quota = 0, period = 0;
   const bool known = read_numbers(group + "/cpu.max", quota, period) == 2 ||
@@ -74,7 +74,7 @@ int processors_of(const std::string& group) {
   return static_cast<int>(std::min<long long>(ceil_div(quota, period), 1 << 20));
 }
 
-// No limit is "max" in version 2, and the largest number in whole pages in version 1.
+// "max" in version 2, and the largest number in whole pages in version 1, mean no limit.
 std::int64_t memory_of(const std::string& group) {
   constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
   long long limit = 0, used = 0;

@@ -61,8 +61,9 @@ vendor detect_vendor() {
   return std::strcmp(name, "AuthenticAMD") == 0 ? vendor::amd : vendor::other;
 }
 
-// Asked once, as a virtual machine takes 50 us for each leaf; in atomics, because a child of a fork
-// may wait for a constant made on first use for ever. The last level tells that all are known.
+// Detected once, since each CPUID leaf takes 50 us in a virtual machine. Atomics are used because a
+// child of a fork may wait for ever for a static initialized on first use. A nonzero l3 means that
+// all three are set.
 cache_sizes detect_caches() {
   static std::atomic<std::int64_t> l1d{0}, l2{0}, l3{0};
   if (const std::int64_t known = l3.load(std::memory_order_acquire); known != 0)

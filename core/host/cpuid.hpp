@@ -9,7 +9,7 @@ struct registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
 };
 
-// All zero where the processor does not know the leaf.
+// Returns zeros if the processor lacks the leaf.
 inline registers cpuid(unsigned leaf, unsigned subleaf = 0) {
   registers r;
   if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};

@@ -1,9 +1,9 @@
-// IEEE arithmetic while velo computes, whatever mode the host's thread is in.
+// IEEE arithmetic while velo computes, whatever the mode of the host's thread.
 //
-// A host built with -ffast-math, or one that asked for it, runs with denormals flushed to zero
-// on some threads and not on others; results would then depend on which thread ran a task.
-// Every thread that runs kernels holds a float_mode meanwhile, which does nothing where none is
-// needed. Cost: about 10 ns, once per operator and thread.
+// A host built with -ffast-math, or one that set this mode, flushes denormals to zero on some
+// threads and not on others; results would then depend on the thread that runs a task. Every thread
+// that runs kernels holds a float_mode meanwhile, which does nothing if the mode is already right.
+// Cost: about 10 ns, once for each operator and thread.
 #pragma once
 
 #if defined(__x86_64__)

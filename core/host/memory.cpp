@@ -1,4 +1,4 @@
-// The system's allocator behind the same struct a host fills in, so that one path serves both.
+// The system's allocator behind the struct that a host also fills in, so that one path serves both.
 #include "core/host/memory.hpp"
 
 #include <sys/mman.h>
@@ -18,7 +18,7 @@ constexpr std::uint64_t alignment = 64;
 constexpr std::uint64_t huge = std::uint64_t{2} << 20;
 constexpr velo_device cpu{VELO_DEVICE_CPU, 0};
 
-// Maps one huge page more than asked for and gives back what sticks out on both sides.
+// Maps one huge page more than needed, and unmaps the excess on both sides.
 void* map_huge(std::uint64_t bytes) {
   const std::uint64_t wanted = round_up(bytes, huge), mapped = wanted + huge;
   if (mapped < bytes) return nullptr;
@@ -29,7 +29,7 @@ void* map_huge(std::uint64_t bytes) {
   const std::uint64_t head = round_up(address, huge) - address, tail = huge - head;
   if (head > 0) munmap(first, head);
   if (tail > 0) munmap(first + head + wanted, tail);
-  madvise(first + head, wanted, MADV_HUGEPAGE);  // advice: small pages serve as well
+  madvise(first + head, wanted, MADV_HUGEPAGE);  // only advice: small pages work, too
   return first + head;
 }
 
@@ -49,7 +49,7 @@ void system_deallocate(void*, void* memory, std::uint64_t bytes, const velo_devi
 constexpr velo_allocator system_allocator = {sizeof(velo_allocator), 0, nullptr, system_allocate,
                                              system_deallocate};
 
-// An exception of a host's deallocate cannot be reported: the memory counts as given back.
+// An exception of a host's deallocate cannot be reported; the memory counts as freed.
 void deallocate(const velo_allocator& to, const void* owner, void* memory,
                 std::uint64_t bytes) noexcept {
   const uncancelled here;
@@ -61,7 +61,7 @@ void deallocate(const velo_allocator& to, const void* owner, void* memory,
   }
 }
 
-// A host's allocator in C++ says with bad_alloc what others say with NULL.
+// A host's allocator in C++ may throw bad_alloc where others return NULL.
 void* ask(const velo_allocator& from, const void* owner, std::uint64_t bytes) {
   const inside_scope mine(owner, part::given);
   return call_host("allocator.allocate", [&]() -> void* {
@@ -105,7 +105,8 @@ void memory_source::release() noexcept {
 }
 
 bool heap_answers() noexcept {
-  void* volatile probe = std::malloc(4096);  // volatile: else the pair may be left out
+  // Volatile, since the compiler may otherwise remove the pair.
+  void* volatile probe = std::malloc(4096);
   std::free(probe);
   return probe != nullptr;
 }

@@ -1,10 +1,10 @@
 // The source of a context's memory: the host's allocator struct, or the operating system.
 //
 // All memory is 64-byte aligned and counted. Blocks of 2 MiB and more are mapped with huge pages:
-// their first touch costs an eighth of small pages, and unmapping a twenty-fifth. A memory_source
-// is reference-counted because a managed tensor may outlive its context; it lives in memory of its
-// own allocator, so that a host's counting allocator sees every byte. Thread-safe. Cost: the
-// allocator's, plus three atomic additions.
+// their first touch costs an eighth of that of small pages, and unmapping a twenty-fifth. A
+// memory_source is reference-counted because a managed tensor may outlive its context. It is stored
+// in memory of its own allocator, so that a host's counting allocator counts every byte.
+// Thread-safe. Cost: the allocator's, plus three atomic additions.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace velo::core {
 
 class memory_source {
  public:
-  // Starts with one reference. host may be nullptr; else it is copied. Throws VELO_ERR_MEMORY.
+  // Starts with one reference. host: copied; nullptr: the operating system. Throws VELO_ERR_MEMORY.
   static memory_source* create(const velo_allocator* host);
 
   // owner: the handle of the context whose memory this is.
@@ -28,7 +28,7 @@ class memory_source {
   void release() noexcept;
 
   void* take(std::size_t bytes);                        // throws VELO_ERR_MEMORY
-  void give(void* memory, std::size_t bytes) noexcept;  // bytes as taken; nullptr is ignored
+  void give(void* memory, std::size_t bytes) noexcept;  // bytes: as allocated; nullptr is ignored
 
   std::uint64_t live() const noexcept { return live_.load(std::memory_order_relaxed); }
   std::uint64_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
@@ -45,8 +45,8 @@ class memory_source {
   std::atomic<std::uint64_t> live_{0}, peak_{0}, count_{0};
 };
 
-// Runs attempt(), a call of a library that gives nullptr without telling whether memory ran out.
-// Throws bad_alloc when there is none left; otherwise tries once more, since memory may have been
+// Runs attempt(), a call of a library that returns nullptr without telling whether memory ran out.
+// Throws bad_alloc if no memory is left; otherwise tries once more, since memory may have been
 // freed meanwhile.
 bool heap_answers() noexcept;
 template <class F>

@@ -1,4 +1,4 @@
-// A file beside the path, and the rename.
+// Writing a file beside the path, and renaming it.
 #include "core/host/new_file.hpp"
 
 #include <fcntl.h>
@@ -16,7 +16,8 @@
 namespace velo::core {
 namespace {
 
-// A short name in the path's folder: the path's own may be as long as the file system takes.
+// A short name in the path's folder, since the path's own name may have the greatest length that
+// the file system allows.
 std::string name_beside(const std::string& path) {
   return path.substr(0, path.rfind('/') + 1) + "velo-XXXXXX";
 }

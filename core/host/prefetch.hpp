@@ -1,8 +1,8 @@
-// A line of memory that this processor is about to write, asked for while it does something else:
-// alone in its cache, where a load would leave it in others', too.
+// Prefetches a line of memory that this processor is about to write. It removes the line from other
+// caches, which a load would not.
 //
-// A hint of no architectural effect, which no later instruction waits for. Cost: that of a load
-// that nobody uses.
+// It is a hint without architectural effect, and no later instruction waits for it. Cost: that of
+// an unused load.
 #pragma once
 
 namespace velo::core {

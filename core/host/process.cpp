@@ -1,5 +1,5 @@
-// The wiped page. The page and the count of epochs belong to the slabs' process-wide state
-// (handle.hpp): one page, kept.
+// The page that a fork wipes. The page and the count of epochs belong to the slabs' process-wide
+// state (handle.hpp): one page, never freed.
 #include "core/host/process.hpp"
 
 #include <pthread.h>
@@ -17,7 +17,8 @@ namespace {
 using epoch_number = std::atomic<std::uint32_t>;
 
 epoch_number none{0};
-epoch_number last_epoch{0};  // survives fork: a child's epoch differs from all its ancestors'
+// Survives a fork: a child's epoch differs from those of all its ancestors.
+epoch_number last_epoch{0};
 
 }  // namespace
 
@@ -56,7 +57,7 @@ std::uint32_t start_process_epoch() {
   return current.compare_exchange_strong(epoch, next, std::memory_order_acq_rel) ? next : epoch;
 }
 
-// Whoever holds it, holds it shortly: yielding is enough.
+// Every holder releases the lock soon, so yielding suffices.
 bool process_lock::lock() {
   const std::uint32_t mine = start_process_epoch();
   while (true) {

@@ -1,11 +1,11 @@
-// Which process this is, counted in forks: a number that changes in a child and nowhere else.
+// The epoch of this process: a number that changes in the child of a fork and nowhere else.
 //
-// It is read at every call, so it must cost a load and not a system call: the number stands on a
-// page that Linux hands to a child wiped (MADV_WIPEONFORK). Where Linux is too old for
-// that, a fork handler wipes it.
+// Every call reads it, so reading must be a load and not a system call. The number is on a page
+// that Linux wipes in a child (MADV_WIPEONFORK). If Linux is too old for that, a fork handler wipes
+// it.
 //
 // Every lock that belongs to the process and not to a context is a process_lock, because a fork
-// copies it as it is: held, when another thread was inside.
+// copies a lock's state: the copy stays held if another thread held it.
 #pragma once
 
 #include <atomic>
@@ -13,29 +13,28 @@
 
 namespace velo::core {
 
-// The number's address: on the page, or a zero that nobody writes until there is a page.
+// The number's address: on the page, or a constant zero until there is a page.
 extern std::atomic<std::atomic<std::uint32_t>*> epoch_word;
 
-// The current number; 0 in a child that has made nothing of its own yet, and before the first
-// object.
+// The current number; 0 before the first object, and in a child that has not made an object yet.
 inline std::uint32_t process_epoch() noexcept {
   return epoch_word.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
 }
 
-// The current number, given to the process now if it has none. Throws VELO_ERR_MEMORY.
+// The current number; gives the process one if it has none. Throws VELO_ERR_MEMORY.
 std::uint32_t start_process_epoch();
 
-// A lock of the process, one object in static storage. A fork while another thread holds it leaves
-// it held for ever in the child, which sees an older epoch in it and takes it over; what it guards
-// may then be half changed. Not re-entrant. Cost: two atomic exchanges.
+// A lock of the process, in static storage. If a process forks while another thread holds it, the
+// lock stays held in the child; the child sees an older epoch in it and takes it over. The guarded
+// data may then be half changed. Not re-entrant. Cost: two atomic exchanges.
 class process_lock {
  public:
   constexpr process_lock() noexcept = default;
   process_lock(const process_lock&) = delete;
   process_lock& operator=(const process_lock&) = delete;
 
-  // True when it was taken over: what it guards has to be set up anew. Throws as
-  // start_process_epoch does, which is never where an object was made before.
+  // Returns true if the lock was taken over: the guarded data must then be set up again. Throws as
+  // start_process_epoch does, but never after an object was made.
   [[nodiscard]] bool lock();
   void unlock() noexcept;
 

@@ -1,4 +1,4 @@
-// Whether the counter is fit to be a clock, and moments on two clocks.
+// Checking that the counter is usable as a clock, and reading moments on two clocks.
 #include "core/host/ticks.hpp"
 
 #include <x86intrin.h>
@@ -16,7 +16,7 @@ std::int64_t clock_ns(clockid_t which) noexcept {
   return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
 }
 
-// Whether the counter runs at one rate on all cores, asleep or not: asked of the processor once.
+// Whether the counter runs at one rate on all cores, also while they sleep; detected once.
 enum : int { not_asked, steady, unsteady };
 std::atomic<int> counter{not_asked};
 
@@ -35,7 +35,7 @@ std::uint64_t ticks_now() noexcept {
   return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
 }
 
-// The shortest of three readings: the thread may lose its processor within one.
+// The shortest of three readings, since the thread may be preempted during one.
 instant instant::now(clockid_t clock) noexcept {
   instant best;
   std::uint64_t shortest = UINT64_MAX;

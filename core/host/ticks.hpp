@@ -1,10 +1,10 @@
-// The processor's counter of ticks, the cheapest clock (10 ns; CLOCK_MONOTONIC takes 23): for times
-// that are written often and read seldom.
+// The processor's tick counter, the cheapest clock (10 ns; CLOCK_MONOTONIC takes 23), for times
+// that are written often and read rarely.
 //
-// All processors share the counter, and it runs at one rate; where it does not, ticks are
-// nanoseconds of CLOCK_MONOTONIC. Ticks become time only when somebody reads them: two moments that
-// are known in ticks and on a clock, best one before and one after, turn all others into that
-// clock's nanoseconds.
+// All processors share the counter, and it runs at one rate. On machines where it does not, ticks
+// are nanoseconds of CLOCK_MONOTONIC. Ticks are converted to time only when they are read: two
+// moments known in ticks and on a clock, preferably one before and one after, define the
+// conversion.
 #pragma once
 
 #include <time.h>
@@ -22,7 +22,7 @@ struct instant {
   static instant now(clockid_t clock) noexcept;
 };
 
-// Ticks as nanoseconds of the clock of two instants. Never turns an order round.
+// Converts ticks to nanoseconds of the clock of two instants. The conversion preserves order.
 class tick_scale {
  public:
   tick_scale(const instant& earlier, const instant& later) noexcept;
