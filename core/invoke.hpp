@@ -69,7 +69,7 @@ class made_function {
  public:
   using body_fn = word (*)(void* user, const word* arguments) noexcept;
 
-  // Body must write all 64 bits of a result; it returns a status as `i64`.
+  // `body` must write all 64 bits of a result; it returns a status as `i64`.
   made_function(const signature& shape, body_fn body, void* user, bool allow_code);
   ~made_function();
   made_function(const made_function&) = delete;

@@ -141,7 +141,7 @@ struct call_of_both final : core::work {
 void enter_both(const core::stream& on, const routing& call, ticket_pair& in,
                 const std::function<void()>& queue);
 
-// Call.to: the routing. carry_out: serves both groups or drops their tickets.
+// call.to: the routing. carry_out: serves both groups or drops their tickets.
 template <class Call>
 void submit_to_both(core::stream& on, const Call& call,
                     void (*carry_out)(const Call&, const ticket_pair&, core::execution&)) {

@@ -1,5 +1,5 @@
-// avx512_bf16.hpp for processors with tiles beside the vectors. Only files compiled for AMX may
-// include this; VELO_TILES tells them that the tile intrinsics are there.
+// avx512_bf16.hpp for processors that also have tiles. Only files compiled for AMX may include
+// this; VELO_TILES tells them that the tile intrinsics are available.
 #pragma once
 
 #include "core/simd/avx512_bf16.hpp"

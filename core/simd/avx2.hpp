@@ -1,8 +1,8 @@
-// Eight floats at a time (AVX2 + FMA): the vector type kernels are written over, see scalar.hpp for
-// the contract.
+// Eight floats at a time (AVX2 + FMA): the vector type over which kernels are written; see
+// scalar.hpp for the contract.
 //
-// Only files compiled for AVX2 may include this. Tails go through a mask (float) or a small copy
-// (bf16). What valgrind runs.
+// Only files compiled for AVX2 may include this. Tails are read and written through a mask (float)
+// or a small copy (bf16). valgrind runs this version.
 #pragma once
 
 #include <immintrin.h>
@@ -51,8 +51,8 @@ VELO_INLINE vec min(vec a, vec b) {
 VELO_INLINE vec sqrt(vec a) {
   return {_mm256_sqrt_ps(a.v)};
 }
-// a * 2^n for an integral n in [-252, 254], in two exact halves so that the ends saturate to
-// 0 and infinity.
+// a * 2^n for an integral n in [-252, 254], in two exact halves, so that the ends give 0 and
+// infinity.
 VELO_INLINE __m256 power2(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
@@ -65,12 +65,12 @@ VELO_INLINE vec scale2(vec a, vec n) {
 VELO_INLINE vec power2(vec t) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t.v), 23))};
 }
-// The division: the processor's own estimate has 11 bits, and infinity does not survive
-// a Newton step.
+// Divides, since the processor's own estimate has 11 bits, and infinity does not survive a Newton
+// step.
 VELO_INLINE vec rough_reciprocal(vec a) {
   return {_mm256_div_ps(_mm256_set1_ps(1.0f), a.v)};
 }
-// Neighbors exchanged: lanes 1 0 3 2 ..
+// Exchanges neighbors: lanes 1 0 3 2 ..
 VELO_INLINE vec swap_pairs(vec a) {
   return {_mm256_permute_ps(a.v, 0xb1)};
 }
@@ -101,7 +101,7 @@ VELO_INLINE void stream(float* p, vec a) {
 VELO_INLINE vec widen(__m128i half) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16))};
 }
-// A bf16 in the upper half of each lane, ties to even, NaN quiet.
+// A bf16 in the upper half of each lane, rounded to nearest even, with NaN made quiet.
 VELO_INLINE __m256i round_to_upper_half(vec a) {
   const __m256i bits = _mm256_castps_si256(a.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
@@ -298,13 +298,13 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, ui
   store_pairs(first, a[0], b[0]);
   store_pairs(second, a[1], b[1]);
 }
-// Vectors of words, for what moves them: the first n of a row, or all of them when n is width
-// (twice as many halves); missing lanes are zero.
+// Vectors of words, for moving them: the first n of a row, or all of them if n is width (twice as
+// many halves); missing lanes are zero.
 struct words {
   static constexpr int width = 8;
   __m256i v;
 
-  // The first n halves of a vector, by way of a copy: AVX2 masks whole words only.
+  // The first n halves of a vector, through a copy, since AVX2 masks only whole words.
   static __m256i some_halves(const uint16_t* p, int n) {
     uint16_t copy[2 * width] = {};
     for (int i = 0; i < n; ++i) copy[i] = p[i];
@@ -361,7 +361,7 @@ struct words {
   }
 };
 
-// Rows and vectors of a block of sums that the registers hold beside a row of vectors.
+// Rows and vectors of a block of sums that fits in the registers beside a row of vectors.
 inline constexpr int sum_rows = 4, sum_vectors = 3;
 
 using dot_operand = void;  // nothing multiplies pairs of bf16 here

@@ -1,9 +1,9 @@
-// Sixteen floats at a time (AVX-512 F/BW/DQ/VL): the vector type kernels are written over, see
-// scalar.hpp for the contract.
+// Sixteen floats at a time (AVX-512 F/BW/DQ/VL): the vector type over which kernels are written;
+// see scalar.hpp for the contract.
 //
 // Only files compiled for AVX-512 may include this. Everything is always_inline in a namespace of
-// its own, so that no copy of it can be linked into code for lesser processors. bf16 stores round
-// to nearest even and keep NaN quiet.
+// its own, so that no copy of it is linked into code for older processors. bf16 stores round to
+// nearest even and keep NaN quiet.
 #pragma once
 
 #include <immintrin.h>
@@ -50,7 +50,7 @@ VELO_INLINE vec min(vec a, vec b) {
 VELO_INLINE vec sqrt(vec a) {
   return {_mm512_sqrt_ps(a.v)};
 }
-// 2^n for t = n + 127 + 1.5 * 2^23 with n in [-127, 128], whose ends give 0 and infinity: the low
+// 2^n for t = n + 127 + 1.5 * 2^23 with n in [-127, 128]; the ends give 0 and infinity. The low
 // bits of t are the exponent.
 VELO_INLINE vec power2(vec t) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(t.v), 23))};
@@ -59,7 +59,7 @@ VELO_INLINE vec power2(vec t) {
 VELO_INLINE vec rough_reciprocal(vec a) {
   return {_mm512_rcp14_ps(a.v)};
 }
-// Neighbors exchanged: lanes 1 0 3 2 ..
+// Exchanges neighbors: lanes 1 0 3 2 ..
 VELO_INLINE vec swap_pairs(vec a) {
   return {_mm512_permute_ps(a.v, 0xb1)};
 }
@@ -91,14 +91,14 @@ VELO_INLINE void stream(float* p, vec a) {
 VELO_INLINE vec widen(__m256i half) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
 }
-// A bf16 in the upper half of each lane, ties to even, NaN quiet. The odd bit is a mask and the NaN
-// a fix-up by kind of number: 4 instructions, where shifting and comparing take 6.
+// A bf16 in the upper half of each lane, rounded to nearest even, with NaN made quiet. The odd bit
+// is a mask, and fixupimm handles NaN: 4 instructions, where shifting and comparing take 6.
 VELO_INLINE __m512i round_to_upper_half(vec a) {
   const __m512i bits = _mm512_castps_si512(a.v);
   const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
   __m512i up = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
   up = _mm512_mask_add_epi32(up, odd, up, _mm512_set1_epi32(1));
-  const __m512i nan_from_a = _mm512_set1_epi32(0x22);  // quiet and signaling: a made quiet
+  const __m512i nan_from_a = _mm512_set1_epi32(0x22);  // quiet and signaling NaN: a as a quiet NaN
   return _mm512_castps_si512(_mm512_fixupimm_ps(_mm512_castsi512_ps(up), a.v, nan_from_a, 0));
 }
 VELO_INLINE __m256i narrow(vec a) {
@@ -193,9 +193,9 @@ VELO_INLINE void put2(bf16* to, vec a, vec b) {
   put_words<Bypass>(to, narrow(a, b));
 }
 
-// Two vectors' worth of elements in the order that costs least to load and store, for code that
-// treats all elements alike: bf16 as even and odd neighbors (1 instruction a vector to load, 5 to
-// store, against 2 and 5.5 side by side).
+// Two vectors' worth of elements in the order that is cheapest to load and store, for code that
+// treats all elements alike. bf16 are loaded as even and odd neighbors (1 instruction a vector to
+// load, 5 to store, against 2 and 5.5 side by side).
 struct vec2 {
   vec a, b;
 };
@@ -217,17 +217,17 @@ VELO_INLINE void put_same_order(bf16* to, vec2 x) {
   put_words<Bypass>(to, pairs(x.a, x.b));
 }
 
-// Orders streaming stores before whatever comes next; once per kernel call that streamed.
+// Orders streaming stores before later accesses; once for each kernel call that streamed.
 VELO_INLINE void fence() {
   _mm_sfence();
 }
 VELO_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
 }
-// Prefetches what a loop over both vectors of a step will read 2 KiB further on. Streaming stores
-// hold the buffers that cache misses need; with the loads already under way a copy from memory runs
-// at 27 instead of 22 GB/s, a conversion to bf16 at 24 instead of 19 (one Granite Rapids core;
-// 1 to 4 KiB are alike).
+// Prefetches what a loop over both vectors of a step will read 2 KiB later. Streaming stores occupy
+// the buffers that cache misses need; with the loads already under way a copy from memory runs at
+// 27 instead of 22 GB/s, a conversion to bf16 at 24 instead of 19 (one Granite Rapids core; 1 to 4
+// KiB give the same).
 template <class T>
 VELO_INLINE void look_ahead(const T* p) {
   const char* later = reinterpret_cast<const char*>(p) + 2048;
@@ -282,8 +282,8 @@ VELO_INLINE void largest4(vec a, vec b, vec c, vec d, float* to) {
   _mm_storeu_ps(to, _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 }
 
-// Words: the 32-bit elements packed operands are made of, a float or two neighboring bf16.
-// Two vectors side by side, and two vectors as pairs.
+// Words are the 32-bit elements of packed operands: a float or two neighboring bf16. These store
+// two vectors side by side, and two vectors as pairs.
 VELO_INLINE void store2(float* p, vec a, vec b) {
   store(p, a);
   store(p + width, b);
@@ -294,7 +294,8 @@ VELO_INLINE void store2(bf16* p, vec a, vec b) {
 VELO_INLINE void store_pairs(uint32_t* p, vec even, vec odd) {
   _mm512_storeu_si512(p, pairs(even, odd));
 }
-// Two rows of two vectors each: as rows, and as pairs of the two, a vector of words each.
+// Stores two rows of two vectors each as rows, and as pairs of the two rows, one vector of words
+// each.
 VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, uint32_t* second,
                                       const vec (&a)[2], const vec (&b)[2]) {
   store2(even, a[0], a[1]);
@@ -302,8 +303,8 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, ui
   store_pairs(first, a[0], b[0]);
   store_pairs(second, a[1], b[1]);
 }
-// Vectors of words, for what moves them: the first n of a row, or all of them when n is width
-// (twice as many halves); missing lanes are zero.
+// Vectors of words, for moving them: the first n of a row, or all of them if n is width (twice as
+// many halves); missing lanes are zero.
 struct words {
   static constexpr int width = 16;
   __m512i v;
@@ -363,7 +364,7 @@ struct words {
     }
   }
 
-  // Columns 0 to 7 turned in the lower halves of vectors, 8 to 15 in the upper.
+  // Transposes columns 0 to 7 in the lower halves of vectors, 8 to 15 in the upper halves.
   static void store_eight(const words (&r)[8], uint32_t* p) {
     __m512i t[8], q[8];
 #pragma GCC unroll 4
@@ -388,7 +389,7 @@ struct words {
   }
 };
 
-// Rows and vectors of a block of sums that the registers hold beside a row of vectors.
+// Rows and vectors of a block of sums that fits in the registers beside a row of vectors.
 inline constexpr int sum_rows = 8, sum_vectors = 3;
 
 using dot_operand = void;  // nothing multiplies pairs of bf16 here

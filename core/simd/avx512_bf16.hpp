@@ -1,7 +1,8 @@
-// avx512.hpp with the processor's own conversion to bf16 where kernels convert in their inner loop.
+// avx512.hpp with the processor's own conversion to bf16, for kernels that convert in their inner
+// loop.
 //
-// The instruction rounds to nearest even like the plain code, but takes denormals for zero. Only
-// files compiled for AVX-512 BF16 may include this.
+// The instruction rounds to nearest even as software does, but treats denormals as zero. Only files
+// compiled for AVX-512 BF16 may include this.
 #pragma once
 
 #include "core/simd/avx512.hpp"
@@ -87,7 +88,7 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* pairs0, u
   _mm512_storeu_si512(pairs1, _mm512_permutex2var_epi16(first, upper, second));
 }
 
-// Pairs of bf16 side by side, multiplied and added to a float each.
+// Pairs of neighboring bf16, each multiplied and added to a float.
 struct dot_operand {
   __m512i v;
 

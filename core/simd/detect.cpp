@@ -1,8 +1,8 @@
-// Which ISA this machine has: CPUID and XCR0.
+// Detects the highest ISA of this machine by CPUID and XCR0.
 //
-// An ISA is granted only when every feature its kernels are compiled with is present, the system
-// saves its registers, and all ISAs below it are granted. Nothing is asked for: AMX needs the
-// permission of Linux too, which is for those who use it (permission.cpp).
+// An ISA is available only if every feature its kernels are compiled with is present, the system
+// saves its registers, and all ISAs below it are available. No permission is requested here: AMX
+// also needs Linux's permission, which its users request (permission.cpp).
 #include "core/simd/detect.hpp"
 
 #include <atomic>
@@ -57,7 +57,7 @@ isa highest_isa(const machine& m) {
   return highest;
 }
 
-// Asked once, and in an atomic, for the reasons of detect_caches.
+// Detected once and stored in an atomic, for the reasons given at detect_caches.
 isa detect_isa() {
   static std::atomic<int> known{-1};
   int which = known.load(std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The facts that detection reads of a machine, apart from the machine, so that a test can describe
-// another; and the permission that an ISA also needs from Linux.
+// The facts about a machine that detection reads, as a struct so that a test can describe another
+// machine; and the permission that an ISA may also need from Linux.
 #pragma once
 
 #include "core/host/cpu.hpp"
@@ -17,8 +17,8 @@ machine this_machine();
 isa highest_isa(const machine& m);  // reads nothing else, asks for nothing
 
 // Whether this process may use the registers of AMX. The first call asks Linux, which grants them
-// to the whole process for good and then wants larger signal stacks from every thread; so call it
-// only before a product. The answer is cached.
+// to the whole process permanently and then requires larger signal stacks from every thread, so
+// call it only before a product. The answer is cached.
 bool amx_permitted() noexcept;
 
 // The same for any ISA that the machine has.

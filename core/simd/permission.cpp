@@ -1,4 +1,4 @@
-// The one question that velo asks of Linux on behalf of an ISA.
+// Requests Linux's permission to use AMX.
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // bfloat16 and float for plain code, the contract of the vector headers, and the part of it that
-// products need for processors with no more than x86-64 has.
+// products need on processors without extensions of x86-64.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
@@ -38,7 +38,7 @@ inline bf16 to_bf16(float x) {
 
 inline float to_float(f16 x) {
   const std::uint32_t sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
-  std::uint32_t bits = sign | ((rest << 13) + (112u << 23));  // another bias of the exponent
+  std::uint32_t bits = sign | ((rest << 13) + (112u << 23));  // the exponent's other bias
   if (rest >= 0x7c00u) bits = sign | 0x7f800000u | rest << 13;
   if (rest > 0x7c00u) bits |= 0x400000u;  // a NaN is quiet
   float value;
@@ -55,7 +55,7 @@ inline f16 to_f16(float x) {
   if (rest > 0x7f800000u)
     return {static_cast<std::uint16_t>(sign | 0x7e00u | (rest >> 13 & 0x3ffu))};
   if (rest >= 0x47800000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // 2^16 and more
-  if (rest < 0x38800000u) {  // a denormal: its unit is that of numbers around 0.5
+  if (rest < 0x38800000u) {  // a denormal: its unit is that of numbers near 0.5
     float near;
     std::memcpy(&near, &rest, sizeof near);
     near += 0.5f;
@@ -74,7 +74,7 @@ inline void assign(bf16& to, double from) {
   to = to_bf16(static_cast<float>(from));
 }
 
-// Four floats at a time, words one at a time: the plainest statement of what each move does.
+// Four floats at a time, words one at a time: the plainest definition of each operation.
 namespace scalar {
 
 #ifndef VELO_INLINE
@@ -112,7 +112,7 @@ VELO_INLINE void store(bf16* p, vec a, int n = width) {
   for (int i = 0; i < n; ++i) p[i] = to_bf16(a.v[i]);
 }
 template <class T>
-VELO_INLINE void stream(T* p, vec a) {  // it has no other stores
+VELO_INLINE void stream(T* p, vec a) {  // an ordinary store, the only kind here
   store(p, a);
 }
 template <class T>

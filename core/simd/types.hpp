@@ -1,5 +1,5 @@
-// Element types as kernels see them. No standard library: this header is read by files compiled for
-// one instruction set.
+// Element types as kernels see them. Files compiled for one instruction set include this header, so
+// it uses nothing of the standard library.
 #pragma once
 
 #include <stdint.h>
@@ -11,12 +11,12 @@ struct bf16 {
   uint16_t bits;
 };
 
-// A float16: sign, 5 bits of exponent, 10 of fraction, as IEEE 754 has it.
+// A float16 of IEEE 754: sign, 5 bits of exponent, 10 of fraction.
 struct f16 {
   uint16_t bits;
 };
 
-// Elements of a vector of `width` when `left` are left: all, or the tail.
+// The lanes of a vector of `width` in use when `left` elements are left: all, or the tail.
 template <int width>
 __attribute__((always_inline)) static inline int lanes_left(int64_t left) {
   return left < width ? static_cast<int>(left) : width;

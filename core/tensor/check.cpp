@@ -1,4 +1,4 @@
-// The checks of one tensor, and the words of each mistake.
+// The checks of one tensor, and the text of each mistake.
 #include "core/tensor/check.hpp"
 
 #include "core/tensor/overlap.hpp"
@@ -26,7 +26,7 @@ void check_strides(const velo_tensor& t, const tensor_path& path, const tensor_r
   }
 }
 
-// Two elements a byte: rows begin at whole bytes, so the tensor is compact and rows are even.
+// Two elements share a byte. Rows begin at whole bytes, so the tensor is compact and rows are even.
 void check_pairs(const velo_tensor& t, const tensor_path& path) {
   if (t.ndim == 0 || t.shape[t.ndim - 1] % 2 != 0)
     fail(VELO_ERR_SHAPE, path.member(".shape"), "an even last size, for int4",

@@ -1,9 +1,9 @@
-// The checks of a caller's tensor. The same mistake gives the same code and the same words from an
+// The checks of a caller's tensor. The same mistake has the same code and the same text in an
 // operator, a collective, a pack of weights and a bucket of gradients.
 //
-// A failure names the argument's member at fault, "args.gamma.strides": a tensor_path knows the
-// argument and puts the name together for a failure alone, since that takes longer than the checks.
-// Nothing here reads an element.
+// A failure names the argument's member at fault, "args.gamma.strides". A tensor_path holds the
+// parts of that name and joins them only for a failure, since that takes longer than the checks. No
+// function here reads an element.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace velo::core {
 
-// The argument as the caller spells it: "in", "args.gamma", one tensor of a list, "args.params[3]",
-// or "", where the members are arguments of their own, "ndim".
+// The argument as the caller spells it: "in", "args.gamma", or a tensor of a list,
+// "args.params[3]". It is "" if the members are arguments of their own, "ndim".
 struct tensor_path {
   tensor_path(const char* name) : name(name) {}
   tensor_path(const char* prefix, const char* name, std::int64_t index = -1)
@@ -28,14 +28,14 @@ struct tensor_path {
   std::int64_t index = -1;
 };
 
-// Accepted by dtypes of a tensor_rule: any type whose elements are of 1, 2, 4 or 8 bytes.
+// A value of tensor_rule::dtypes that accepts any type with elements of 1, 2, 4 or 8 bytes.
 inline constexpr std::uint32_t any_whole_bytes = ~std::uint32_t{0};
 
 struct tensor_rule {
   velo_device device;        // of the context
-  std::uint32_t dtypes = 0;  // dtype_bit; 0: all that an operator takes
+  std::uint32_t dtypes = 0;  // dtype_bit; 0: all types that an operator takes
   bool strided = false;      // strides other than compact ones are accepted
-  bool apart = false;        // strides must give each element a place of its own
+  bool apart = false;        // strides must give each element its own bytes
   bool has_elements = true;  // data are read or written, so the pointer is checked
 };
 
@@ -43,7 +43,7 @@ struct tensor_rule {
 // LAYOUT.
 void check_tensor(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule);
 
-// Parts of it, for callers with rules of their own.
+// Parts of check_tensor, for callers with rules of their own.
 void check_rank(int ndim, const tensor_path& path);
 void check_sizes(const velo_tensor& t, const tensor_path& path);  // rank and no size below 0
 void check_dtype(velo_dtype given, const tensor_path& path, std::uint32_t accepted);

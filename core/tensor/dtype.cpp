@@ -8,7 +8,7 @@ namespace {
 
 struct known_dtype {
   velo_dtype type;
-  std::uint32_t bit;  // 0: a tensor may have it, but no operator takes it
+  std::uint32_t bit;  // 0: a tensor may have this type, but no operator takes it
   const char* name;
 };
 
@@ -36,7 +36,7 @@ const known_dtype* find(velo_dtype type) {
   return nullptr;
 }
 
-// DLPack's kinds of types, by code; nullptr: none of DLPack 1.0.
+// DLPack's kinds of types, by code; nullptr: not in DLPack 1.0.
 const char* kind_name(std::uint8_t code) {
   constexpr const char* kinds[] = {"int", "uint", "float", "handle", "bfloat", "complex", "bool"};
   return code < sizeof kinds / sizeof kinds[0] ? kinds[code] : nullptr;

@@ -1,7 +1,7 @@
-// The element types velo knows, in one table: type, bit in a set of types, and name.
+// The element types that velo knows, in one table: type, bit in a set of types, and name.
 //
-// Every module that names an element type, counts its bytes or compares two asks here, so that a
-// failure says "float32" whichever call refuses it. Not hot but for the inline functions.
+// Every module uses it to name an element type, count its bytes or compare two, so a failure says
+// "float32" whichever call refuses it. Not hot except for the inline functions.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ text dtype_name(velo_dtype type);             // "float32"; any type has a name
 text dtype_names(std::uint32_t bits);         // "float32 or bfloat16"
 text device_name(velo_device device);         // "device cpu:0"
 
-// Whether an element is of 1, 2, 4 or 8 bytes and of one lane: what a copy needs to know. Masks
-// take half the time of comparisons one by one.
+// Whether an element has 1, 2, 4 or 8 bytes and one lane, as a copy requires. Masks take half the
+// time of comparisons one by one.
 constexpr bool is_whole_bytes(velo_dtype t) {
   constexpr unsigned codes = 1u << VELO_DTYPE_INT | 1u << VELO_DTYPE_UINT | 1u << VELO_DTYPE_FLOAT |
                              1u << VELO_DTYPE_BFLOAT | 1u << VELO_DTYPE_BOOL;
@@ -55,7 +55,7 @@ constexpr bool is_whole_bytes(velo_dtype t) {
          t.code < 32 && (codes >> t.code & 1) != 0;
 }
 
-// Bytes of one element; two int4 share a byte, so their bytes are those of `bytes_of`.
+// Bytes of one element. Two int4 share a byte; bytes_of() counts those correctly.
 constexpr std::int64_t element_bytes(velo_dtype type) {
   return ceil_div(std::int64_t{type.bits}, 8);
 }

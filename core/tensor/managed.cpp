@@ -11,7 +11,8 @@
 namespace velo::core {
 namespace {
 
-// Stands before the data of every tensor velo makes; the data begins at the next multiple of 64.
+// The header in front of the data of every tensor that velo makes. The data begins at the next
+// multiple of 64.
 struct block {
   velo_managed_tensor managed;
   std::int64_t shape[max_rank];
@@ -32,7 +33,7 @@ void release_block(velo_managed_tensor* managed) {
 
 velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int ndim,
                                  const std::int64_t* shape) {
-  const tensor_path argument("");  // members are arguments of their own: "ndim"
+  const tensor_path argument("");  // the members are arguments of their own: "ndim"
   velo_tensor view{};
   view.ndim = ndim;
   view.shape = const_cast<std::int64_t*>(shape);

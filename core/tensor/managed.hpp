@@ -1,8 +1,8 @@
 // Managed tensors: memory of a context's allocator that crosses the boundary with its deleter.
 //
-// One allocation holds the header, the DLPack struct, shape, strides, and behind them the data; the
-// header keeps a reference to the memory source, so that a tensor may be released after its context
-// is gone. Not hot.
+// One allocation holds the header, the DLPack struct, shape, strides, and then the data. The header
+// holds a reference to the memory source, so a tensor may be released after its context is
+// destroyed. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace velo::core {
 
-// Throws VELO_ERR_RANK, SHAPE, DTYPE or MEMORY; the caller releases by the deleter.
+// Throws VELO_ERR_RANK, SHAPE, DTYPE or MEMORY. The caller releases the tensor by its deleter.
 velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int ndim,
                                  const std::int64_t* shape);
 

@@ -1,4 +1,4 @@
-// Strides compared (overlap.hpp).
+// Comparing strides (overlap.hpp).
 #include "core/tensor/overlap.hpp"
 
 #include "core/failure.hpp"
@@ -6,7 +6,7 @@
 namespace velo::core {
 namespace {
 
-// Bytes from the first to past the last element that a view reaches inside one period, or 0 where
+// Bytes from the first to past the last element that a view reaches inside one period. Returns 0 if
 // some dimension steps beyond a period without being a multiple of it.
 std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
   const std::int64_t bytes = element_bytes(t.dtype);

@@ -1,4 +1,4 @@
-// Counting and comparing (shape.hpp).
+// Counting and comparing sizes (shape.hpp).
 #include "core/tensor/shape.hpp"
 
 #include <cstdio>
@@ -9,7 +9,7 @@
 namespace velo::core {
 
 bool countable(int rank, const std::int64_t* sizes) {
-  // One comparison nearly always: four sizes below 2^14 multiply to less than 2^57.
+  // Nearly always one comparison decides: four sizes below 2^14 multiply to less than 2^57.
   std::uint64_t bits = 0;
   for (int i = 0; i < rank; ++i) bits |= static_cast<std::uint64_t>(sizes[i]);
   if (rank <= 4 && bits >> 14 == 0) return true;
@@ -58,7 +58,7 @@ std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {
          shape_name(tensor.ndim, tensor.shape));
   };
   if (is_empty(tensor)) return 0;
-  std::int64_t reach = 0, compact = 1;  // elements past the first
+  std::int64_t reach = 0, compact = 1;  // elements after the first
   for (int i = tensor.ndim - 1; i >= 0; --i) {
     const std::int64_t stride = tensor.strides == nullptr ? compact : tensor.strides[i];
     std::int64_t span = 0;
@@ -68,7 +68,7 @@ std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {
       too_large();
   }
   const std::int64_t bits = std::int64_t{tensor.dtype.bits} * tensor.dtype.lanes;
-  const std::int64_t unit = bits == 4 ? 4 : round_up(bits, 8);  // int4 alone is packed
+  const std::int64_t unit = bits == 4 ? 4 : round_up(bits, 8);  // only int4 is packed
   std::int64_t all = 0;
   if (__builtin_add_overflow(reach, 1, &reach) || __builtin_mul_overflow(reach, unit, &all) ||
       all > INT64_MAX - 7)

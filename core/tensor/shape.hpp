@@ -1,7 +1,7 @@
 // Sizes, strides and reach of a velo_tensor.
 //
-// But for `countable` and `tensor_extent`, the functions take tensors that passed a check
-// (check.hpp), so that no product of sizes overflows. Not hot.
+// Except for `countable` and `tensor_extent`, the functions take tensors that passed a check
+// (check.hpp), so no product of sizes overflows. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace velo::core {
 
 inline constexpr int max_rank = 8;
 
-// Whether sizes can be counted with. Those other than 0 multiply to at most 2^62, and with no 0
-// among them to fewer than 2^57: the product of any of them fits an int64, and of elements that
-// exist the bytes do, too.
+// Whether products of these sizes fit: the nonzero sizes multiply to at most 2^62 and, if none is
+// 0, to less than 2^57. So the product of any of them fits an int64, and so do the bytes of a
+// tensor with elements.
 bool countable(int rank, const std::int64_t* sizes);
 
 text shape_name(int rank, const std::int64_t* sizes);  // "[2, 3]"
@@ -35,7 +35,8 @@ inline bool is_empty(const velo_tensor& t) {
   return false;
 }
 
-// Elements of the last `trailing` dimensions together, and how many such rows there are.
+// row_size: the elements of the last `trailing` dimensions together. row_count: the number of such
+// rows.
 inline std::int64_t row_size(const velo_tensor& t, int trailing = 1) {
   return product(t.shape + (t.ndim - trailing), trailing);
 }
@@ -52,8 +53,8 @@ T* data(const velo_tensor* t) {
                       : reinterpret_cast<T*>(static_cast<char*>(t->data) + t->byte_offset);
 }
 
-// Bytes from the first to one past the last element reached, in any order of strides; 0 when empty.
-// Throws VELO_ERR_SHAPE when they overflow.
+// Bytes from the first reached element to the end of the last one, for any strides; 0 for an empty
+// tensor. Throws VELO_ERR_SHAPE if they overflow.
 std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument);
 
 }  // namespace velo::core

@@ -1,4 +1,4 @@
-// jansson behind core::json. Reference counts are jansson's own.
+// core::json over jansson, with jansson's reference counts.
 #include "core/text/json.hpp"
 
 #include <jansson.h>
@@ -17,7 +17,7 @@ namespace velo::core {
 
 namespace {
 
-// Out of memory, jansson reports nothing at all, or an invalid token that it could not keep.
+// If memory runs out, jansson reports either no error, or an invalid token that it could not store.
 bool ran_out_of_memory(const json_error_t& error, const char* source) {
   switch (json_error_code(&error)) {
     case json_error_unknown:
@@ -34,12 +34,12 @@ bool ran_out_of_memory(const json_error_t& error, const char* source) {
 
 }  // namespace
 
-// Read twice, because jansson drops characters of a string when memory runs out within it, and goes
-// on.
+// Reads the text twice, because jansson drops characters of a string when memory runs out within
+// it, and continues.
 json json::parse(const char* source, const char* argument) {
   json_error_t error;
   const auto read = [&] {
-    error = {};  // jansson leaves the code of an error without a text as it was
+    error = {};  // jansson does not set the code of an error without a text
     return json_loads(source, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
   };
   if (json_t* node = again_with_memory(read)) {

@@ -1,4 +1,4 @@
-// JSON in and out. json.cpp is the only file of the library that sees jansson.
+// Reading and writing JSON. json.cpp is the only file of the library that includes jansson.
 //
 // `json` is a shared, read-only view of a parsed document. A malformed text is VELO_ERR_PARSE with
 // line and column; duplicate keys are malformed. Writing needs no tree (json_writer.hpp). Not hot.
@@ -18,9 +18,9 @@ class json {
  public:
   enum class type { null, boolean, integer, real, string, array, object };
 
-  // argument: what the text is called in a failure, "desc.config_json".
+  // argument: the text's name in a failure, "desc.config_json".
   static json parse(const char* text, const char* argument);
-  // The same of a text that may hold zero bytes, which are malformed.
+  // The same for a text that may contain zero bytes, which are malformed.
   static json parse(std::string_view text, const char* argument);
 
   json(const json& other);
@@ -29,17 +29,17 @@ class json {
 
   type kind() const;
   const char* kind_name() const;  // "an object"
-  bool boolean() const;           // these need the kind they name; real() also takes an integer
+  bool boolean() const;           // each of these needs that kind; real() also takes an integer
   std::int64_t integer() const;
   double real() const;
-  const char* string() const;  // UTF-8, lives as long as the document
+  const char* string() const;  // UTF-8, valid as long as the document
 
   std::size_t size() const;          // of an array or object, else 0
   json at(std::size_t index) const;  // of an array
   bool has(const char* key) const;
   json get(const char* key) const;  // of an object that has the key
 
-  // body(key, value) for every member of an object, in the text's order.
+  // Calls body(key, value) for every member of an object, in the text's order.
   template <class Body>
   void each(Body&& body) const {
     for (void* at_member = first(); at_member != nullptr; at_member = after(at_member))

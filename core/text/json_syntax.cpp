@@ -1,4 +1,4 @@
-// The grammar of RFC 8259, a function for each rule that nests or repeats.
+// The grammar of RFC 8259, with a function for each rule that nests or repeats.
 #include "core/text/json_syntax.hpp"
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ class checker {
   bool document() { return value() && *at_ == 0; }
 
  private:
-  static constexpr int most_nested = 2048;  // jansson's
+  static constexpr int most_nested = 2048;  // jansson's limit
 
   void skip_space() { at_ += std::strspn(at_, " \t\n\r"); }
   bool take(char wanted) {
@@ -76,7 +76,7 @@ class checker {
     ++at_;
     return true;
   }
-  // From the u of an escape to its last digit; of a pair, those of both.
+  // Reads an escape from its u to its last digit; for a surrogate pair, both escapes.
   bool character() {
     const int first = hexadecimal();
     if (first < 0 || is_low(first)) return false;

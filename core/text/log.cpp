@@ -24,7 +24,7 @@ void write_stderr(velo_log_level level, const char* component, const char* line)
   const auto bytes = static_cast<std::size_t>(length) < sizeof whole
                          ? static_cast<std::size_t>(length)
                          : sizeof whole - 1;
-  if (write(STDERR_FILENO, whole, bytes) < 0) return;  // nowhere left to complain
+  if (write(STDERR_FILENO, whole, bytes) < 0) return;  // no place is left to report this
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Log lines of a context: a level, a component, one line. Silent unless asked.
+// Log lines of a context: a level, a component and a line. Silent by default.
 //
-// Lines go to the host's sink, or to stderr in one write when the host gave none. A line that the
-// level keeps out costs one load. A sink that throws is ignored: logging cannot fail. A line that
+// Lines go to the host's sink or, if the host gave none, to stderr in one write. A line that the
+// level suppresses costs one load. A sink that throws is ignored: logging cannot fail. A line that
 // the sink itself causes goes to stderr, since the sink would cause it again.
 #pragma once
 
@@ -15,7 +15,7 @@ class logger {
  public:
   logger(velo_log_fn sink, void* user) : sink_(sink), user_(user) {}
 
-  // owner: the handle of the object whose lines these are.
+  // owner: the handle of the object that logs the lines.
   void serve(const void* owner) noexcept { owner_ = owner; }
 
   bool enabled(velo_log_level level) const noexcept {
@@ -36,7 +36,7 @@ class logger {
 const char* log_level_name(velo_log_level level);
 bool parse_log_level(const char* name, velo_log_level& out);
 
-// The same where no context and so no sink is known: to stderr, when VELO_LOG asks for warnings.
+// The same if no context, and so no sink, is known: writes to stderr if VELO_LOG asks for warnings.
 void warn_without_context(const char* component, const char* line) noexcept;
 
 }  // namespace velo::core

@@ -1,5 +1,5 @@
-// A locale for the length of a call. newlocale has the "C" locale ready made, and freelocale leaves
-// it.
+// Sets a locale for the duration of a call. newlocale holds the "C" locale ready, and freelocale
+// does not free it.
 #include "core/text/print.hpp"
 
 #include <locale.h>

@@ -1,8 +1,8 @@
-// printf with the same output under any locale: a host that has set one of its own for its process
-// would otherwise find commas among the numbers of pictures and JSON.
+// printf with the same output in every locale. A host's own locale would otherwise put commas into
+// the numbers of pictures and JSON.
 //
-// The calling thread takes the "C" locale for the length of a call: some ten nanoseconds, and no
-// memory.
+// The calling thread uses the "C" locale for the duration of a call: some ten nanoseconds, and no
+// allocation.
 #pragma once
 
 #include <cstdarg>

@@ -1,5 +1,5 @@
-// The destination of a long text: a caller's buffer, cut to its size, or a file that appears whole
-// or not at all. Writes collect in 256 KiB first. Cost: a copy.
+// The destination of a long text: a caller's buffer, cut to its size, or a file that appears
+// completely or not at all. Writes are buffered in 256 KiB. Cost: a copy.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ class sink {
   sink(const sink&) = delete;
   sink& operator=(const sink&) = delete;
 
-  // The place for the next bytes, at least `room` of them; took(end) says where they end.
+  // Returns the address for the next bytes, with room for at least `room`. took(end) says where
+  // they end.
   static constexpr std::size_t room = 8192;
   char* reserve() {
     if (size - used_ < room) empty();
@@ -45,12 +46,12 @@ class sink {
   std::size_t used_ = 0;
 };
 
-// Keeps what fits and counts the rest.
+// Stores what fits and counts the rest.
 class buffer_sink final : public sink {
  public:
   buffer_sink(char* buffer, std::uint64_t capacity) : to_(buffer), capacity_(capacity) {}
 
-  // Ends with a zero byte; how many bytes a buffer needs for all.
+  // Ends the text with a zero byte; returns the bytes that a buffer needs for all of it.
   std::uint64_t finish();
 
  private:
@@ -61,7 +62,7 @@ class buffer_sink final : public sink {
   std::uint64_t written_ = 0;
 };
 
-// A file that is created whole or not at all (core/host/new_file.hpp). Throws IO.
+// A file that appears completely or not at all (core/host/new_file.hpp). Throws IO.
 class file_sink final : public sink {
  public:
   explicit file_sink(const char* path) : file_(path, "path") {}

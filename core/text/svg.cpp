@@ -1,4 +1,4 @@
-// Names made harmless, bytes, colors for many.
+// Escaping names, formatting bytes, and colors.
 #include "core/text/svg.hpp"
 
 #include <algorithm>
@@ -42,8 +42,8 @@ std::string bytes(std::int64_t count) {
   return out;
 }
 
-// Hues by the golden angle, so that neighbors lie far apart however many there are; two grades of
-// saturation and three of lightness.
+// Hues step by the golden angle, so that neighbors differ much, however many there are. There are
+// two saturations and three lightnesses.
 std::string fill(std::uint64_t index) {
   if (index < std::size(fills)) return fills[index];
   const double hue = std::fmod(static_cast<double>(index) * 137.50776, 360);

@@ -22,7 +22,7 @@ struct text {
 
 namespace detail {
 
-// The pieces of a text one behind the other.
+// The pieces of a text, one after the other.
 class pieces {
  public:
   pieces(char* buffer, std::size_t capacity) noexcept : at_(buffer), end_(buffer + capacity - 1) {
@@ -51,7 +51,7 @@ class pieces {
 
 }  // namespace detail
 
-// Texts and integers, one behind the other.
+// Joins texts and integers.
 template <class... Pieces>
 text concat(const Pieces&... of) {
   text made;

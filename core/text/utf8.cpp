@@ -1,4 +1,4 @@
-// Finds where a text stops being UTF-8, and refuses it.
+// Finding where a text stops being UTF-8, and refusing it.
 #include "core/text/utf8.hpp"
 
 #include <algorithm>

@@ -1,8 +1,8 @@
-// The one check of texts that others give: UTF-8 without zero bytes, before they are kept, or reach
-// records, logs, JSON and tables.
+// The one check of texts from outside: UTF-8 without zero bytes. It precedes storing them and
+// writing them to records, logs, JSON and tables.
 //
-// A text that was checked is written as it was read: nothing that writes cuts it at a zero byte or
-// puts a question mark in it. Cost: a pass over the text.
+// A checked text is written as it was read: no writer cuts it at a zero byte or puts a question
+// mark into it. Cost: a pass over the text.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@
 
 namespace velo::core {
 
-// Bytes of the character that `at`, which ends with a zero byte, begins with; 0 where it begins
-// with none: a stray or missing byte, a longer form than needed, a surrogate, beyond U+10FFFF.
+// Bytes of the character at `at`, a zero-terminated text. Returns 0 if no valid character begins
+// there: a stray or missing byte, an overlong form, a surrogate, or a code beyond U+10FFFF.
 inline std::size_t utf8_character(const char* at) noexcept {
   const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
   const unsigned char first = byte(0);
@@ -31,11 +31,11 @@ inline std::size_t utf8_character(const char* at) noexcept {
   return length;
 }
 
-// The position where a text stops being UTF-8 without zero bytes; npos: nowhere.
+// The position where a text stops being UTF-8 without zero bytes; npos if it does not.
 std::size_t find_no_text(std::string_view all) noexcept;
 
-// Throw a failure of the argument where a text is none. Of one with lines the argument has the
-// place: "text, line 2, column 5".
+// Throw a failure of the argument if a text is invalid. require_lines adds the position to the
+// argument: "text, line 2, column 5".
 void require_text(std::string_view all, const char* argument);
 void require_lines(std::string_view all, const char* argument);
 

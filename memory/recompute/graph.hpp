@@ -61,7 +61,7 @@ enum class eviction {
 // The limits at which a greedy schedule gives up, because it repeats itself or takes too long.
 struct greedy_limits {
   std::size_t steps = 0;
-  // Of all runs, with coming operations counted once.
+  // The limit for all runs, with coming operations counted once.
   double seconds = std::numeric_limits<double>::infinity();
   std::int64_t work = std::numeric_limits<std::int64_t>::max();  // operations visited on walks
 };

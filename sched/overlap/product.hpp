@@ -1,4 +1,4 @@
-// What the operators share that overlap a product with a collective: this rank's product, whole or
+// The base of the operators that overlap a product with a collective: this rank's product, whole or
 // by blocks of rows and columns, and the call's ticket in its group.
 //
 // Products use the engine (ops/gemm) and round as matmul does, so elements have the same bits in
@@ -32,7 +32,7 @@ membership membership_in(velo_group group, const char* argument);  // throws HAN
 void enter_group(membership& in, const char* argument, const comm::request& what, core::stream& on,
                  const ops::enqueue& put);
 
-// Y = x @ op(weight); y need not be known yet.
+// y = x @ op(weight); y need not be known yet.
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
@@ -73,7 +73,7 @@ struct row_source {
   comm::relay* relay = nullptr;  // set if the matrices may be tensors of its ranks
 };
 
-// Where a sum of products is written: to this rank's rows, and as a second output for peers.
+// The targets of a sum of products: this rank's rows, and a second output for peers.
 struct sum_target {
   void* c;
   std::int64_t ldc;

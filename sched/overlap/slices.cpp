@@ -68,7 +68,7 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
 // registers.
 class summed_slices {
  public:
-  // Product.c is row `first_row` of the whole product.
+  // product.c is row `first_row` of the whole product.
   summed_slices(const slicing& s, const row_source& a, std::int64_t first_row)
       : s_(s),
         a_(a),
@@ -150,7 +150,7 @@ class summed_slices {
   char* address_in(void* y, const block& of) const {
     return at_row(y, of.row - first_row_, y_row_) + of.column * s_.what.in_size();
   }
-  // Where, in a piece posted by `from`, the block for `to` begins. The sum follows the ranks - 1
+  // The offset of the block for `to` in a piece posted by `from`. The sum follows the ranks - 1
   // blocks.
   std::int64_t block_offset(int from, int to) const {
     return (to - from - 1 + s_.ranks) % s_.ranks * s_.in.bytes();

@@ -85,7 +85,7 @@ class posted_rows {
 inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
   return (rows + ranks - 1) / ranks;
 }
-// What.in: c of this rank, which receives the sums of all ranks.
+// what.in: c of this rank, which receives the sums of all ranks.
 void all_reduce_in_slices(const slicing& s);
 // c: the rows that this rank sums.
 void reduce_scatter_in_slices(const slicing& s, const row_source& a);

@@ -45,8 +45,8 @@ inline shared_round::tensor_bytes read_by_peers(const operation& op,
   return {op.in, (last.begin + last.count) * op.in_size()};
 }
 
-// Whether every rank stages all its elements and each rank that gets the result combines them all.
-// That is used between two ranks and for short data.
+// Whether every rank stages all its elements and each rank that gets the result combines them all,
+// as between two ranks and for short data.
 inline bool reduces_unshared(int ranks, std::int64_t bytes) {
   constexpr std::int64_t most = 16 << 10;
   return ranks <= 2 || bytes <= most;
