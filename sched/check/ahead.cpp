@@ -1,4 +1,4 @@
-// Shortens the beginnings of rows until each needs only other beginnings.
+// Shortens the beginnings of rows until each depends only on other beginnings.
 #include "sched/check/ahead.hpp"
 
 #include "core/index.hpp"

@@ -1,10 +1,10 @@
-// The forwards that a rank may do before it knows that the last optimizer step was right.
+// The forwards that a rank may do before it knows whether the last optimizer step was right.
 //
-// These are the forwards at the begin of its row whose inputs come from such forwards of other
-// ranks, so that every rank can do them whatever the step's outcome. Behind them a rank asks for
-// the outcome, after it has received all that others send before they ask. No message of a void
-// forward is then under way, so void results can be dropped, also on links with blocking sends. One
-// pass over all rows, and some more over their beginnings.
+// These are the forwards at the beginning of its row whose inputs come from such forwards of other
+// ranks, so every rank can do them whatever the step's result. After them a rank waits for the
+// result, once it has received everything that others send before they wait. No message of a void
+// forward is then under way, so void results can be dropped, also on links with blocking sends.
+// Cost: one pass over all rows, and several over their beginnings.
 #pragma once
 
 #include <vector>

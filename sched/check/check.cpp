@@ -1,4 +1,4 @@
-// Keeps bits for what each stage has done for each unit, then runs the ranks.
+// Records in bits what each stage has done for each unit, then runs the ranks.
 #include "sched/check/check.hpp"
 
 #include <utility>
@@ -52,7 +52,7 @@ class checker {
         case VELO_ACTION_B:
           take(rank, at, a, a.kind, a.stage, a.microbatch);
           break;
-        case VELO_ACTION_FB:  // its F is not done before its B
+        case VELO_ACTION_FB:  // its F must be done before its B
           take(rank, at, a, VELO_ACTION_B, a.other_stage, a.other_microbatch);
           take(rank, at, a, VELO_ACTION_F, a.stage, a.microbatch);
           break;
@@ -132,7 +132,7 @@ class checker {
     done |= makes;
   }
 
-  // The gradient of a stage's weights is whole when its last W is done, and is summed once.
+  // The gradient of a stage's weights is complete after its last W, and is summed once.
   void check_reduction(std::int32_t rank, std::int64_t at, const action& a) {
     if ((parameters_[a.stage] & updated) != 0)
       report(VELO_VIOLATION_OPTIMIZER, rank, at, a,
@@ -156,7 +156,7 @@ class checker {
     parameters_[a.stage] |= updated;
   }
 
-  // Gathered parameters were elsewhere before, so no action has used them.
+  // Parameters that are gathered were on other ranks, so no earlier action has used them.
   void check_parameters(std::int32_t rank, std::int64_t at, const action& a) {
     std::uint8_t& now = parameters_[a.stage];
     const bool gathers = a.kind == VELO_ACTION_UNSHARD;
@@ -173,8 +173,8 @@ class checker {
     now |= used;
   }
 
-  // Attention looks back: a split needs the splits before it, and its gradient needs those behind
-  // it.
+  // Attention reads earlier positions: a split needs the splits before it, and its gradient needs
+  // the gradients of the splits after it.
   void check_splits(std::int32_t rank, std::int64_t at, const action& a, velo_action_kind kind,
                     std::int32_t stage, std::int32_t unit) {
     const bool forward = kind == VELO_ACTION_F;
@@ -229,7 +229,7 @@ class checker {
 }  // namespace
 
 std::vector<violation> check(const schedule& pipeline) {
-  if (is_sound_in_order(pipeline)) return {};  // as in most schedules
+  if (is_sound_in_order(pipeline)) return {};  // the case of most schedules
   return checker(pipeline).run();
 }
 

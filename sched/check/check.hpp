@@ -1,10 +1,10 @@
-// The validator: the rules that any schedule must obey, however it was made.
+// The validator: the rules that every schedule must obey, however it was made.
 //
-// It knows nothing of generators. Rows are read once for the rules of a single rank (every action
-// once, on its stage's rank, behind the actions that it needs on that rank), with three bits for
-// each stage and unit. They are run once more to see that all ranks together reach their ends. A
-// rank's progress does not depend on the speed of others, so one run decides. Sends and receives
-// are checked last (sched/check/sends.hpp).
+// It is independent of the generators. It reads the rows once for the rules of a single rank: every
+// action occurs once, on its stage's rank, after the actions that it needs on that rank. That takes
+// three bits for each stage and unit. It then runs the rows to see whether all ranks together reach
+// their ends. A rank's progress does not depend on the speed of others, so one run decides. Sends
+// and receives are checked last (sched/check/sends.hpp).
 #pragma once
 
 #include <string>

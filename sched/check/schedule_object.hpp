@@ -1,8 +1,8 @@
 // The object behind velo_schedule.
 //
-// A schedule's value never changes: reading a text replaces it, so that a timeline keeps the value
-// it was made of. A call that fails leaves both unchanged. Two threads must not use one object at
-// once.
+// A schedule's value never changes: reading a text replaces it, so a timeline keeps the value from
+// which it was made. A call that fails leaves both unchanged. Two threads must not use one object
+// at once.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Numbers messages: first those that stages receive forward, by unit, then those that they receive
-// backward.
+// Messages are numbered: first those that stages receive in the forward pass, by unit, then those
+// that they receive in the backward pass.
 #include "sched/check/sends.hpp"
 
 #include <map>
@@ -51,7 +51,7 @@ struct numbers {
   const std::int32_t units;
 };
 
-// Runs the ranks until each waits, and tells where.
+// Runs the ranks until each waits, and tells where each waits.
 class machines {
  public:
   machines(const schedule& pipeline, const numbers& number, meaning of)
@@ -101,7 +101,8 @@ class machines {
     return true;
   }
 
-  // Announces the next action to the other ranks, in a group with the messages right behind it.
+  // Announces the next action to the other ranks; in a group, together with the messages right
+  // behind it.
   void announce(std::int32_t rank) {
     machine& me = ranks_[rank];
     const std::int64_t index = me.row.index();

@@ -1,10 +1,10 @@
-// The shortest order that is found for given costs within a cap on memory.
+// The shortest order found for given costs within a limit of memory.
 //
 // Two sources are searched. The first is every kind of the table that AUTO may try: it is generated
-// and priced, and dropped if it holds more than the cap. The second is list scheduling, which keeps
-// to the cap, for each placement under every policy of a grid: first for few micro-batches, then
-// the best policies for all. No policy is best everywhere, so the better source wins; the result is
-// never longer than a kind that fits. Past `most_work` actions no more policies are tried.
+// and simulated, and dropped if it exceeds the limit. The second is list scheduling, which keeps
+// the limit, for each placement under every policy of a grid: first for few micro-batches, then the
+// best policies for all. No policy is best everywhere, so the better source wins; the result is
+// never longer than a kind that fits. Beyond `most_work` actions no more policies are tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t most_work = std::int64_t{1} << 24;
 constexpr std::size_t finalists = 4;
 
-// The policies worth trying: those that won for some of 200 random costs and caps.
+// The policies worth trying: those that were best for some of 200 random costs and limits.
 std::vector<policy> policies(std::int32_t chunks) {
   using priorities = std::array<std::int8_t, 4>;
   static constexpr priorities of_one[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 0, 1, 2}, {2, 0, 0, 1}};

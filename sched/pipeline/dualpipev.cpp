@@ -1,14 +1,14 @@
 // DualPipeV and DualPipe, by DeepSeek: two streams of micro-batches pass each rank, and the forward
 // of one is fused with the backward of the other, which hides its communication.
 //
-// DualPipeV has two chunks on a rank, down the ranks and up again. DualPipe is the same on half of
-// the ranks, mirrored: micro-batches enter at both ends, half of them at each, and every rank has a
-// stage of both directions (twice the parameters). The row of DualPipe's rank h or P - 1 - h for M
-// micro-batches is that of DualPipeV's rank h of P / 2 for M / 2, so one function makes both.
-// Stages from P on belong to DualPipe's second direction, which enters at stage P; each direction
-// counts its micro-batches from 0.
+// In DualPipeV a rank has two chunks, one on the way down the ranks and one on the way up. DualPipe
+// is the same on half of the ranks, mirrored: micro-batches enter at both ends, half of them at
+// each, and every rank has a stage of both directions (twice the parameters). In DualPipe with P
+// ranks and M micro-batches, ranks h and P - 1 - h have the row of rank h of DualPipeV with P / 2
+// ranks and M / 2 micro-batches, so one function makes both. Stages from P on belong to DualPipe's
+// second direction, which enters at stage P; each direction counts its micro-batches from 0.
 //
-// At the end W is delayed to where a rank would wait: `detach`. Without it memory falls sooner and
+// At the end, W is delayed to where a rank would wait: `detach`. Without it memory falls sooner and
 // ranks idle more. A rank idles at most (P - 1)(FB + B - 3W), without detach (P - 1)(FB + B - W).
 #include <algorithm>
 #include <utility>
@@ -28,8 +28,8 @@ constexpr step f1{VELO_ACTION_F, 1}, i1{VELO_ACTION_I, 1}, w1{VELO_ACTION_W, 1},
     b1{VELO_ACTION_B, 1};
 constexpr step f0_b1{VELO_ACTION_FB, 0, 1}, f1_b0{VELO_ACTION_FB, 1, 0};
 
-// Appends W in the order of their I: `turns` of them by alternating chunks, then those of chunk 0.
-// An I of chunk 0 follows each while there is one.
+// Appends `turns` W in the order of their I, alternating between the chunks, then the remaining W
+// of chunk 0. Each is followed by an I of chunk 0 as long as there is one.
 void drain(std::int32_t turns, bool first_is_1, std::int32_t all, std::int32_t followed,
            program& to) {
   const step a = first_is_1 ? w1 : w0, b = first_is_1 ? w0 : w1;

@@ -1,4 +1,4 @@
-// Generates a schedule: the kind's maker, the check of the cap, rows that end with OPTIMIZER.
+// Generates a schedule: calls the kind's generator, checks the cap, and appends OPTIMIZER to rows.
 #include "sched/pipeline/generate.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const char* noun_of(double count) {
   return count == 1 ? "micro-batch" : "micro-batches";
 }
 
-// A search counts stages as if all were alike. What an order holds if they are not is known only
+// A search counts all stages as equal. If they differ, the memory of an order is known only
 // afterwards.
 void require_cap(const request& wanted, const schedule& result) {
   const ticks scale = ticks_of(wanted.costs, result.sizes(), result.actions());
@@ -58,7 +58,7 @@ schedule with_updates(const schedule& pipeline) {
 }  // namespace
 
 void refuse_cap(const request& wanted, double enough) {
-  // Four decimals, rounded up, so that the printed number itself is enough.
+  // Rounded up to four decimals, so that the printed number itself suffices.
   const double rounded = std::ceil(enough * 1e4) / 1e4;
   fail(VELO_ERR_ARGUMENT, "desc.cap",
        text("room in which an order is found, such as %.10g %s", rounded, noun_of(rounded)),

@@ -12,10 +12,10 @@ namespace velo::sched {
 // The schedule that a request asks for; throws ARGUMENT naming the field of the desc.
 schedule generate(const request& wanted);
 
-// Throws ARGUMENT: no order is found within the cap; with `enough` micro-batches one is.
+// Throws ARGUMENT: no order is found within the cap. enough: a cap within which one is found.
 [[noreturn]] void refuse_cap(const request& wanted, double enough);
 
-// A schedule with a program for every rank: fill(rank, program).
+// A schedule with a program for every rank, which fill(rank, program) fills.
 template <class Fill>
 schedule by_programs(const request& wanted, const chunk_order& order, placement stages,
                      Fill&& fill) {

@@ -1,6 +1,6 @@
 // GPipe: every rank does all forwards, then all backwards.
 //
-// It is simple and needs most memory: all M micro-batches are held. Bubble (P - 1)(F + B).
+// It is simple and needs the most memory: it holds all M micro-batches. Bubble (P - 1)(F + B).
 #include "sched/pipeline/generate.hpp"
 
 namespace velo::sched {

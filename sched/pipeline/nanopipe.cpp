@@ -1,10 +1,10 @@
 // Nano-pipe, by MindSpeed: an interleaved schedule in which ranks that start their backwards early
 // delay W.
 //
-// Rank r has fewer warm-up forwards than rank 0. As many of its first backwards do I alone, and
-// their W come at the end, where the rank would wait for nothing. Other ranks then get their
-// gradients earlier. The inputs of these W are held until then; `swap` moves them to the host
-// behind each I and back behind a backward in the middle of the last phase.
+// Rank r has fewer warm-up forwards than rank 0. Equally many of its first backwards do only I;
+// their W come at the end, where the rank waits for nothing. Other ranks then get their gradients
+// earlier. The inputs of these W are held until then; `swap` moves them to the host after each I
+// and back after a backward in the middle of the last phase.
 #include <algorithm>
 
 #include "sched/pipeline/interleaved.hpp"
@@ -18,13 +18,13 @@ constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrore
     i{VELO_ACTION_I, all_chunks_mirrored}, w{VELO_ACTION_W, all_chunks_mirrored},
     out{VELO_ACTION_OFFLOAD, all_chunks_mirrored}, in{VELO_ACTION_RELOAD, all_chunks_mirrored};
 
-// Numbers of backwards: all, those paired with a forward, those whose W is delayed, those before
+// Numbers of backwards: all; those paired with a forward; those whose W is delayed; those before
 // the copies back from the host.
 struct counts {
   std::int32_t all, paired, delayed, before;
 };
 
-// Appends backwards [from, to), with forwards or without: I while W are delayed, then B.
+// Appends backwards [from, to), with or without forwards: I as long as W are delayed, then B.
 void back(const counts& of, bool swap, std::int32_t from, std::int32_t to, program& add) {
   const bool forward = from < of.paired;
   const std::int32_t delayed = std::max(0, std::min(of.delayed, to) - from);

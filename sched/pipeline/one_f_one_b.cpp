@@ -1,6 +1,6 @@
 // 1F1B: as GPipe, but a backward runs as soon as it can, which releases its activations.
 //
-// Rank r warms up with P - r - 1 forwards, the fewest that keep the ranks behind it busy, then
+// Rank r warms up with P - r - 1 forwards, the fewest that keep the later ranks busy, then
 // alternates a forward and a backward, then does the remaining backwards. Bubble (P - 1)(F + B), at
 // most P - r activations on rank r.
 #include <algorithm>

@@ -39,7 +39,7 @@ std::int64_t last_slot(const rank_slots& of) {
   return last;
 }
 
-// Gives every W the first free slot behind its I. split: by chunks, those of chunk 1 first.
+// Gives every W the first free slot after its I. split: by chunks, first those of chunk 1.
 void add_weights(rank_slots& of, bool split) {
   const std::int64_t last = last_slot(of);
   std::vector<signed char> taken(static_cast<std::size_t>(last) + 1, -1);
@@ -60,7 +60,7 @@ void add_weights(rank_slots& of, bool split) {
   for (std::int64_t slot = last + 1; waiting[0] + waiting[1] > 0; ++slot) put(slot);
 }
 
-// The end of an action's inputs, on its own rank and others, other than W.
+// When an action's inputs, other than W, end on its own rank and on others.
 template <class At>
 std::int64_t needed(const slotted_action& p, std::int32_t ranks, At&& at) {
   std::int64_t end = -1;
@@ -155,7 +155,8 @@ class track {
   std::vector<state> level_;
 };
 
-// Moves actions at both ends to earlier slots within the peak; if W are implied, at the end only.
+// Moves actions at both ends to earlier slots without exceeding the peak; if W are implied, only at
+// the end.
 void pull(std::vector<rank_slots>& slots, bool implied) {
   const auto ranks = static_cast<std::int32_t>(slots.size());
   const auto last_unit = static_cast<std::int32_t>(slots[0][f0].size()) - 1;

@@ -1,10 +1,10 @@
 // Schedules of V placement that repeat one block: the actions of a micro-batch in time slots of
-// unit length, the same for every micro-batch, six slots later each.
+// unit length. Every next micro-batch has the same block six slots later.
 //
-// The time for which a block holds a chunk's activations decides the peak of memory; V-Half and
+// The time for which a block holds a chunk's activations determines the peak of memory; V-Half and
 // V-Min choose it. Repeating the block wastes time where micro-batches begin and end. Actions are
-// therefore moved to earlier slots, once with W in slots of its own and once with W wherever a slot
-// is free, never above the previous peak. Orders follow from unit costs alone. O(P M log(P M)), and
+// therefore moved to earlier slots, once with W in slots of their own and once with W in any free
+// slots, never above the previous peak. Orders depend only on unit costs. O(P M log(P M)), and
 // O(P^2) moves over O(P) slots at both ends.
 #pragma once
 
