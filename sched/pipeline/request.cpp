@@ -53,7 +53,7 @@ void require_empty(const velo_schedule_desc& desc) {
   require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
 }
 
-// The model's layers as a desc states them; null if it does not. stages: those of a chain.
+// The model's layers, if the desc states them, else null. stages: the number of stages of a chain.
 std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const request& wanted,
                                           std::int32_t stages) {
   if (desc.noop_count < 0 || (desc.noop_count > 0 && desc.noop_layers == nullptr))
@@ -81,7 +81,7 @@ std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const 
   return std::make_shared<const layout>(std::move(result));
 }
 
-// The stages of a rank if the layout alone implies them, else 0.
+// The stages of a rank, if the layout alone determines them; else 0.
 std::int32_t chunks_of_layout(const velo_schedule_desc& desc, const kind_row& kind) {
   if (desc.layout == nullptr || desc.chunks != 0 || kind.one_size()) return 0;
   const auto stages =

@@ -1,5 +1,5 @@
-// A request: a velo_schedule_desc as read, checked by the rules that all kinds share (counts from
-// 1, sizes that fit). The generator of a kind checks the kind's own rules.
+// A request: a velo_schedule_desc after the checks that all kinds share (counts from 1, sizes that
+// fit). The generator of a kind checks the kind's own rules.
 #pragma once
 
 #include <memory>
@@ -21,10 +21,10 @@ struct request {
   bool overlap = false;     // FB in an interleaved schedule
   bool in_advance = false;  // ripipe
   bool swap = false;        // nano-pipe
-  double cap = 0;  // most activations, in micro-batches of a whole rank; 0: as the kind has it
-  bool updates = false;  // rows end with OPTIMIZER
+  double cap = 0;           // most activations, in micro-batches of a whole rank; 0: the kind's own
+  bool updates = false;     // rows end with OPTIMIZER
   sched::costs costs;
-  std::shared_ptr<const layout> layers;  // of the model; null: not known
+  std::shared_ptr<const layout> layers;  // of the model; null: unknown
 
   // The cap in activations of one stage.
   std::int32_t room_or(std::int32_t otherwise) const {
@@ -35,7 +35,7 @@ struct request {
 // The shape of the requested schedule.
 shape shape_of(const request& wanted);
 
-// Reads a desc; its costs are read and checked before. Throws ARGUMENT naming the field.
+// Reads a desc whose costs were already read and checked. Throws ARGUMENT naming the field.
 request read_request(const velo_schedule_desc& desc, const costs& given);
 
 }  // namespace velo::sched

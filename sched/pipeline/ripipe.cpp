@@ -1,13 +1,13 @@
-// Ripipe, by MindSpeed: an interleaved schedule that recomputes activations in an action of its
-// own, before their gradient arrives.
+// Ripipe, by MindSpeed: an interleaved schedule that recomputes activations in a separate action,
+// before their gradient arrives.
 //
-// In the bubble: a rank holds the activations of at most P V stages. Further forwards, all of chunk
-// 0, keep only their input: those of the warm-up past the first P V and some of each later group,
-// as many as rank r exceeds the limit by, n = max(0, warm-up + 1 - P V). RECOMPUTE precedes their
-// backward in the steady phase. In the last phase there is a bubble before each of its first n
-// backwards, which serves the n that are left.
+// In the bubble: a rank holds the activations of at most P V stages. More forwards, all of chunk 0,
+// keep only their input: those of the warm-up beyond the first P V and some of each later group, n
+// = max(0, warm-up + 1 - P V) each, by which rank r exceeds the limit. RECOMPUTE precedes their
+// backward in the steady phase. In the last phase there is a bubble before each of the first n
+// backwards, in which the remaining n are recomputed.
 //
-// In advance: all forwards but those of the last stage keep only their input, and RECOMPUTE
+// In advance: all forwards except those of the last stage keep only their input, and RECOMPUTE
 // precedes every backward, where the rank would wait for the gradient.
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 // Seq1F1B: 1F1B over parts of a sequence, S splits for each micro-batch.
 //
-// Attention looks back, so the splits of a micro-batch go forward in order and backward from the
-// last. The warm-up of a rank lets the whole first micro-batch pass: P - r - 2 + S splits, which
-// are S times smaller than micro-batches.
+// Attention reads earlier positions, so the splits of a micro-batch go forward in order and
+// backward from the last. The warm-up of a rank lets the whole first micro-batch pass: P - r - 2 +
+// S splits, each S times smaller than a micro-batch.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

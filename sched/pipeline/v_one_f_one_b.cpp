@@ -1,9 +1,9 @@
 // 1F1B-V: V placement with whole backwards, in two thirds of 1F1B's memory.
 //
-// Every micro-batch has the same block, six time slots behind the one before: forwards of one slot
-// down the ranks and up again, backwards of two slots the same way, with three empty slots wherever
-// two blocks would collide. Actions at both ends then move to earlier slots, as long as no rank
-// holds more than some rank held before. O(P M log(P M)), and moves over O(P) slots.
+// Every micro-batch has the same block, six time slots after the previous one: forwards of one slot
+// go down the ranks and up again, backwards of two slots go the same way, with three empty slots
+// where two blocks would collide. Actions at both ends then move to earlier slots, as long as no
+// rank exceeds the previous peak of all ranks. O(P M log(P M)), and moves over O(P) slots.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -107,7 +107,7 @@ class slots {
       peak_ = std::max(peak_, r.held[slot] = held += change[slot]);
   }
 
-  // The first slot behind all inputs of an action.
+  // The first slot after all inputs of an action.
   std::int64_t earliest(const slotted_action& p) const {
     const auto end = [&](std::int64_t rank, int of) {
       return ranks_[rank].slots[of][p.unit] + (of >= b1 ? 2 : 1);

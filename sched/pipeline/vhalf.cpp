@@ -1,4 +1,4 @@
-// V-Half: half the memory of 1F1B, and no rank idles in the steady phase at nearly equal costs.
+// V-Half: half the memory of 1F1B; no rank idles in the steady phase if costs are nearly equal.
 //
 // Forwards go down the ranks in two time slots for each rank and up in one, gradients the same way.
 // With an even number of ranks three slots are left empty in between, so that no two actions need

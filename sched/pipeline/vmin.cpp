@@ -3,7 +3,7 @@
 // A micro-batch goes down the ranks and up, twice, in one time slot for each rank. If P is a
 // multiple of 3, two slots are left empty in between, so that no two actions need the same slot. At
 // most floor((P + 4) / 3) micro-batches are held. At unequal costs the short lifespans leave no
-// work to fill waits with.
+// work with which waits could be filled.
 #include "sched/pipeline/order/building_block.hpp"
 
 namespace velo::sched {

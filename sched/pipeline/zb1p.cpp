@@ -1,10 +1,10 @@
-// Interleaved ZB1P, and with one chunk ZB-H1: 1F1B with W (the gradient of the weights) as an
-// action of its own.
+// Interleaved ZB1P and, with one chunk, ZB-H1: 1F1B with W (the gradient of the weights) as a
+// separate action.
 //
-// No rank waits for W, so W fills the places where a rank would idle: rank r delays its first r W
+// No rank waits for W, so W fills the times at which a rank would idle: rank r delays its first r W
 // and does them at the end. Groups of micro-batches go through the chunks as in an interleaved
-// schedule; a group has as many as there are ranks, or a few more so that all groups are equal.
-// Bubble (P - 1)(I + max(0, F - W)) / V; P micro-batches on every rank at equal costs.
+// schedule; a group has P micro-batches, or a few more so that all groups are equal. Bubble (P -
+// 1)(I + max(0, F - W)) / V; P micro-batches on every rank at equal costs.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

@@ -1,12 +1,12 @@
 // ZB-H2 and its variants: for any costs and any cap, with separate W and as many warm-up forwards
 // as the cap allows.
 //
-// The zero-bubble greedy, by trial: ranks are run by their costs, backward by backward. First come
-// forwards, as many on each rank as fit into the wait for the first gradient and into the cap. Then
-// each micro-batch has a forward and an I, and before each the W that fit into its wait or that
-// make room. Three choices that depend on costs are tried both ways; the order whose longest rank
-// span is shortest wins. With room for 2P - 1 micro-batches and equal costs no rank idles between
-// its first and last action. O(8 P M).
+// The zero-bubble greedy, by trial: ranks are simulated with their costs, backward by backward.
+// First come forwards, as many on each rank as fit into the wait for the first gradient and into
+// the cap. Then each micro-batch has a forward and an I, each preceded by the W that fit into its
+// wait or that make room. Three choices that depend on costs are tried both ways; the order with
+// the least longest rank span wins. With room for 2P - 1 micro-batches and equal costs no rank
+// idles between its first and last action. O(8 P M).
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 struct choices {
   bool wait_before_first;  // a forward ahead may make the first backward wait
-  bool backward_first;     // a forward may be left out where the rank behind is two behind
+  bool backward_first;     // a forward may be omitted if the next rank is two behind
   bool fill_always;        // W before a waiting action even if its wait is not the longest
 };
 
@@ -91,7 +91,7 @@ class attempt {
     r.order.push_back(make_action(kind, rank, unit));
   }
 
-  // The first forward, those that fit behind it, the first backward.
+  // The first forward, the forwards that fit after it, and the first backward.
   void first_wave() {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put(rank, VELO_ACTION_F);
     std::vector<std::int32_t> ahead(ranks_, 0);

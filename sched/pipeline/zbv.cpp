@@ -6,7 +6,7 @@
 // from its first action to its last, and the first rank never waits. The bubble by wall time is (P
 // - 1)F / 2, which the last rank waits for its first input.
 //
-// The order is that of max(2P - 1, M) micro-batches, from which those beyond M are omitted.
+// The order is that of max(2P - 1, M) micro-batches, without the micro-batches beyond M.
 #include <algorithm>
 
 #include "sched/pipeline/generate.hpp"

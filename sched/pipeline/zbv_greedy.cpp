@@ -1,11 +1,11 @@
 // ZB-V for any costs and any cap, by trial.
 //
-// Ranks are run by their costs. Forwards go down the ranks, up again, and as many more as fit. Then
-// every rank in turn does the backward of the chunk that is behind or whose gradient has arrived,
-// and a forward. W are queued. A W goes before an action if it fits into the wait, if memory is
-// short, or if the rank would idle longer than the rank that idles most. Filling waits before a
-// forward and before chunk 0's backward is tried both ways. The result is repeated with each rank's
-// idle time while that improves it. O(P M) for a trial.
+// Ranks are simulated with their costs. Forwards go down the ranks, up again, and as many more as
+// fit. Then every rank in turn does a backward, of the chunk that is behind or whose gradient has
+// arrived, and a forward. W are queued. A W precedes an action if it fits into the wait, if memory
+// is short, or if the rank would idle longer than the rank that idles most. Filling waits before a
+// forward and before chunk 0's backward is tried both ways. The search is repeated with each rank's
+// idle time from the last result as long as that improves it. O(P M) for a trial.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -70,8 +70,8 @@ class attempt {
     return chunk == 0 ? rank : 2 * ranks_ - 1 - rank;
   }
 
-  // The time at which the input of a rank's next forward or backward of a chunk arrives from
-  // another rank: unknown if it is not made yet, nothing at the turning points.
+  // When the input of a rank's next forward or backward of a chunk arrives from another rank;
+  // `unknown` if it is not made yet, `nothing` at the turning points.
   static constexpr std::int64_t unknown = -1, nothing = -2;
   std::int64_t made_at(const std::vector<std::int64_t>& ends, std::int32_t unit) const {
     return unit < static_cast<std::int32_t>(ends.size()) ? ends[unit] + costs_.latency : unknown;
@@ -141,7 +141,7 @@ class attempt {
   }
 
   // The first micro-batch goes down the ranks and up again. On its way up each rank first fills its
-  // wait, with its own work and that of all ranks before it.
+  // wait with its own work and that of all ranks before it.
   void fill_down_and_up() {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put_forward(rank, 0);
     for (std::int32_t rank = ranks_; rank-- > 0;) {
@@ -246,7 +246,7 @@ std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t ro
   return best;
 }
 
-// The room in which an order is found, if `room` does not suffice; by bisection below a room that
+// A cap within which an order is found, if `room` is too small: by bisection below a cap that
 // always suffices.
 std::int32_t enough_above(const request& wanted, const ticks& costs, std::int32_t room) {
   std::int32_t enough = std::max(2 * wanted.ranks, room + 1);
@@ -264,7 +264,7 @@ schedule make_zbv_greedy(const request& wanted) {
   const shape sizes = shape_of(wanted);
   ticks costs = ticks_of(wanted.costs, sizes, 3 * sizes.cells());
   std::vector<row> best = find(wanted, costs, room);
-  if (best.empty() && !costs.shares.empty()) {  // as if stages were alike: that order is valid, too
+  if (best.empty() && !costs.shares.empty()) {  // treating stages as equal gives a valid order, too
     costs.shares.clear();
     best = find(wanted, costs, room);
   }

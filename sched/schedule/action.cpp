@@ -10,7 +10,7 @@ struct name_row {
   velo_action_kind kind;
   std::string_view name;
 };
-// Longer names stand before the names they begin with. FB has a form of its own.
+// A longer name precedes the names that are its beginnings. FB has a form of its own.
 constexpr name_row names[] = {{VELO_ACTION_F, "F"},
                               {VELO_ACTION_I, "I"},
                               {VELO_ACTION_W, "W"},

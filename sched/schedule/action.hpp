@@ -36,11 +36,12 @@ inline bool computes(velo_action_kind kind) {
 inline bool copies(velo_action_kind kind) {
   return kind == VELO_ACTION_OFFLOAD || kind == VELO_ACTION_RELOAD;
 }
-// Whether the action releases the activations of its stage and micro-batch; an FB does by its B.
+// Whether the action releases the activations of its stage and micro-batch; an FB releases those of
+// its B.
 inline bool releases(velo_action_kind kind) {
   return kind == VELO_ACTION_W || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
-// Whether the action makes the gradient that the stage before needs.
+// Whether the action makes the gradient that the previous stage needs.
 inline bool has_gradient(velo_action_kind kind) {
   return kind == VELO_ACTION_I || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
@@ -73,7 +74,8 @@ inline constexpr std::int32_t most_index = (1 << 24) - 1;
 void append(std::string& to, const action& a);
 std::string text_of(const action& a);
 
-// Reads an action from a text without spaces around it; false where the text is none.
+// Reads an action from a text without surrounding spaces; returns false if the text is not an
+// action.
 bool parse(std::string_view text, action& into);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Sizes are read first, then the placement of stages.
+// Finding the sizes, then the placement of stages.
 #include "sched/schedule/assemble.hpp"
 
 #include <algorithm>
@@ -61,7 +61,7 @@ bool has_two_chains(const shape& sizes, const placement& stages, const rows_of_a
   return units > 0;
 }
 
-// The stated number, which must not be less than the one that the rows name.
+// The stated number, which must be at least the number that the rows use.
 std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* name) {
   if (stated != 0 && stated < named)
     fail(VELO_ERR_ARGUMENT, text("text.%s", name), text("at least the %d that actions name", named),
@@ -69,7 +69,7 @@ std::int32_t at_least(std::int32_t stated, std::int32_t named, const char* name)
   return stated == 0 ? named : stated;
 }
 
-// A stage is on the rank that names it first.
+// Places each stage on the first rank whose row names it.
 placement by_first_naming(const shape& sizes, const rows_of_actions& rows) {
   placement stages(static_cast<std::size_t>(sizes.ranks));
   std::vector<bool> placed(static_cast<std::size_t>(sizes.stages));

@@ -1,11 +1,11 @@
-// Makes a schedule of rows of actions: its sizes and the placement of its stages, where a text
-// leaves them out.
+// Makes a schedule of rows of actions. It derives the sizes and the placement of stages that a text
+// omits.
 //
-// Stages and micro-batches are counted up to the highest that is named, and a stage is on the rank
-// that names it first. Stages that go down the ranks and up again are two chains, as in DualPipe,
-// where the last rank computes every micro-batch of its upward stage before that of its downward
+// Stages and micro-batches are counted up to the highest one named, and a stage is on the first
+// rank that names it. Stages that go down the ranks and up again form two chains, as in DualPipe,
+// if the last rank computes every micro-batch of its upward stage before that of its downward
 // stage, and gradients in the opposite order. Numbers are refused if they are so high that most
-// stages would have nothing to do.
+// stages would have no actions.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ struct stated_sizes {
   std::vector<std::vector<std::int32_t>> placement;                   // empty: nothing
 };
 
-// Throws ARGUMENT naming text.<member> where a stated size contradicts the rows.
+// Throws ARGUMENT naming text.<member> if a stated size contradicts the rows.
 schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& beside = {});
 
 }  // namespace velo::sched

@@ -21,8 +21,8 @@ using list = std::vector<action>;
        text("%.*s", length, got.data()));
 }
 
-// PyTorch writes waits for a rank's own sends and reductions, as 1WAIT_SEND_F3. They follow from
-// the sends.
+// PyTorch writes waits for a rank's own sends and reductions, as 1WAIT_SEND_F3. The sends imply
+// them.
 bool is_wait(std::string_view field) {
   constexpr std::string_view digits = "0123456789";
   const std::size_t begin = std::min(field.find_first_not_of(digits), field.size());

@@ -15,8 +15,8 @@
 
 namespace velo::sched {
 
-// Throws PARSE naming line and column if the text is no JSON, and ARGUMENT naming the member if its
-// value makes no sense: text.actions[1][0].
+// Throws PARSE naming line and column if the text is not JSON, and ARGUMENT naming the member if
+// its value is invalid: text.actions[1][0].
 schedule read_json(std::string_view text);
 
 std::string write_json(const schedule& pipeline);

@@ -1,5 +1,5 @@
-// Names of kinds of schedules in texts and in the velo command. abi/spec/sched.json has them: a
-// name is its constant's, VELO_SCHEDULE_LOOPED_BFS is "looped-bfs".
+// The names of kinds of schedules in texts and in the velo command, from abi/spec/sched.json. A
+// name is derived from its constant: VELO_SCHEDULE_LOOPED_BFS is "looped-bfs".
 #pragma once
 
 #include <iterator>

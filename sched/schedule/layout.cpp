@@ -68,7 +68,7 @@ class unfolding {
     }
   }
 
-  // Repeats the symbols behind `kept` as often as the number behind a * says.
+  // Repeats the symbols after `kept` as often as the number after a * says.
   void repeat(std::vector<symbol>& to, std::size_t kept, std::size_t begin) {
     std::int32_t times = 1;
     if (at_ < text_.size() && text_[at_] == '*') {

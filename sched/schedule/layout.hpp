@@ -1,11 +1,11 @@
 // The contents of each stage of a model, and their text in the form of Megatron and MindSpeed:
 // "Et*3|(tt|)*4tmL".
 //
-// E is the embedding, t a layer, m a layer that predicts tokens further on, L the loss; a stage
-// ends at `|` and may be empty. E comes first and L last. m comes behind all t, in the last stage
-// of a rank, and not on the rank that has stage 0 unless there is no other. Repeated texts unfold
-// to at most `most_symbols`, which bounds the cost of a text. No-op layers are counted like others
-// and cost nothing.
+// E is the embedding, t a layer, m a layer that predicts later tokens, L the loss; a stage ends at
+// `|` and may be empty. E comes first and L last. m comes after all t, in the last stage of a rank,
+// and not on the rank of stage 0 unless there is no other rank. Repeated texts unfold to at most
+// `most_symbols`, which bounds the cost of a text. No-op layers are counted like others and cost
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +31,15 @@ struct layout {
 
 inline constexpr std::int32_t most_symbols = 1 << 20;
 
-// Throws ARGUMENT naming the character, counted from 1, that makes no sense.
+// Throws ARGUMENT naming the invalid character, counted from 1.
 layout parse_layout(std::string_view text, const std::string& argument);
 
-// Checks that a layout fits the ranks: it has as many stages as they hold, and m only where it may
-// be. v: stages go down the ranks and up again. Throws ARGUMENT naming the character.
+// Checks that a layout fits the ranks: it has as many stages as they hold, and m only where m is
+// allowed. v: stages go down the ranks and up again. Throws ARGUMENT naming the character.
 void require_fits(const layout& of, std::string_view text, const std::string& argument,
                   std::int32_t ranks, std::int32_t stages, bool v);
 
-// Puts as many layers in each stage; throws ARGUMENT if stages do not divide the layers.
+// Puts the same number of layers in each stage; throws ARGUMENT if stages do not divide the layers.
 layout even_layout(std::int32_t layers, std::int32_t stages, const std::string& argument);
 
 // Makes layers no-ops; throws ARGUMENT if there is no such layer, or if one is named twice.

@@ -8,7 +8,7 @@
 namespace velo::sched {
 namespace {
 
-// The unit and chunk of an instruction's next action, and the step to the one behind it.
+// The unit and chunk of an instruction's next action, and advancing to the action after it.
 class cursor {
  public:
   // counter: the instruction's value in the first repetition that is read.

@@ -2,14 +2,14 @@
 //
 // Every schedule with a closed form has a few phases for each rank: F, F, F; then F and B
 // alternately; then B, B. An instruction names a kind of action and a counter, whose value in the
-// i-th repetition of the phase is `first` + i * `stride`. An instruction of one chunk works on the
-// unit of that number. An instruction of all chunks takes the counter as an index in the order of
-// an interleaved schedule: groups of N units (the last may have fewer) go through chunk 0, then
+// i-th repetition of the phase is `first` + i * `stride`. An instruction of one chunk processes the
+// unit of that number. An instruction of all chunks uses the counter as an index in the order of an
+// interleaved schedule: groups of N units (the last may have fewer) go through chunk 0, then
 // through chunk 1, and so on; backward through the last chunk first. With down_groups the units of
 // a group come from its end, so that the splits of a micro-batch go backward.
 //
-// Reading the k-th action costs a search among some ten phases and three divisions; each action
-// behind it costs none.
+// Reading the k-th action costs a search among some ten phases and three divisions; each following
+// action costs none.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,12 @@ class program {
     std::int8_t chunk = 0;
     std::int8_t other_chunk = 0;
   };
-  // Appends a phase, or none if times is 0 or less. Counters go on from the phases before. A chunk
-  // has one counter for F, one for I and B, one for W (which skips units whose W was part of a B),
-  // one for OFFLOAD and one for RELOAD.
+  // Appends a phase, or none if times is 0 or less. Counters continue from the previous phases. A
+  // chunk has one counter for F, one for I and B, one for W (which skips units whose W was part of
+  // a B), one for OFFLOAD and one for RELOAD.
   void repeat(std::int64_t times, std::initializer_list<step> steps);
 
-  // From here on actions of units from `units` on are omitted from added phases.
+  // From here on, added phases omit the actions of units from `units` on.
   void leave_out_from(std::int32_t units) { limit_ = units; }
 
   // Sets the counter of W to 0; units whose W was part of a B are not skipped.

@@ -199,7 +199,7 @@ ticks ticks_of(const costs& given, const shape& sizes, std::int64_t actions) {
       {given.optimizer, once, &result.optimizer},
       {given.transfer, whole, &result.transfer},
       {given.latency, divisor, &result.latency}};
-  // No time exceeds all actions and messages one after another.
+  // No simulated time exceeds the sum of all actions and messages.
   const double most = std::ldexp(1.0, 61) /
                       (4.0 * static_cast<double>(actions + 1) * static_cast<double>(most_of_one));
   if (!scale_exactly(terms, divisor, most, result.unit))

@@ -1,11 +1,11 @@
 // Time as whole numbers, so that simulated times are exact and can be compared.
 //
-// A cost stands for the decimal number that it prints as: 0.1 is a tenth. All costs, divided by the
-// stages of a rank, are whole multiples of a tick, 1 / `unit` of their unit, if they have few
-// digits. The sums of a simulation are then exact, and a result is the double nearest to the true
-// one. If the digits need more than 62 bits, costs are rounded to a tick that lets the longest
-// simulation fit: to 2^-30 of the largest cost at worst, with 2^30 actions. Shares of stages and
-// parts of activations become whole numbers in the same way.
+// A cost stands for the decimal number that it prints as: 0.1 is a tenth. If the costs have few
+// digits, then all costs, divided by the stages of a rank, are whole multiples of a tick, 1 /
+// `unit` of their unit. The sums of a simulation are then exact, and a result is the double nearest
+// to the true value. If the digits need more than 62 bits, costs are rounded to a tick with which
+// the longest simulation fits: at worst to 2^-30 of the largest cost, with 2^30 actions. Shares of
+// stages and parts of activations become whole numbers in the same way.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@
 
 namespace velo::sched {
 
-// The memory of a P-th of the model, in any unit; activations and a message are of one micro-batch.
+// The memory of a P-th of the model, in any unit; activations and a message are those of one
+// micro-batch.
 struct memory_sizes {
   double weights = 0, gradients = 0, optimizer = 0, activations = 1, message = 0;
 };

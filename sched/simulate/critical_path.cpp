@@ -1,4 +1,4 @@
-// Finds the makers of messages, then goes back from the last action.
+// Finding the makers of messages, then walking back from the last action.
 #include "sched/simulate/critical_path.hpp"
 
 #include <algorithm>

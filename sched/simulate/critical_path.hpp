@@ -1,10 +1,11 @@
 // The critical path of a timeline: the chain of actions whose length is the makespan.
 //
-// It starts at the action that ends last and goes back, at each action, to what its begin waited
-// for: the action before on the same rank, the maker of a message, a copy, a collective. The
-// durations of the steps and of the gaps between them add up to the makespan, in ticks exactly. If
-// messages queue on a link, the step before is the maker of the first message of the run without a
-// gap. In a measured timeline it is the input that arrived last before the action began.
+// It starts at the action that ends last and walks back: from each action to the event for which
+// its begin waited, such as the previous action of the rank, the maker of a message, a copy or a
+// collective. The durations of the steps and of the gaps between them add up to the makespan,
+// exactly in ticks. If messages queue on a link, the previous step is the maker of the first
+// message of the run without a gap. In a measured timeline it is the input that arrived last before
+// the action began.
 //
 // O(actions) once to find who makes what, with 32 bytes for each stage and unit; then O(1) for a
 // step, except for actions beside those that compute.

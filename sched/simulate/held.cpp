@@ -1,4 +1,4 @@
-// Keeps the amounts of cells, and the changes whose time has not come.
+// Stores the amounts of cells, and the changes that lie in the future.
 #include "sched/simulate/held.hpp"
 
 #include "core/index.hpp"

@@ -1,10 +1,11 @@
 // The activations that ranks hold, on the device and on the host, action by action.
 //
-// F acquires them, or only their input if they are recomputed later; RECOMPUTE acquires all. The
-// end of I releases what W does not need, the end of W or B the rest. A copy to the host releases
-// them when it ends, and a copy back acquires them when it begins. Copies run beside the rank's
-// actions, so their changes are applied when the rank's time has come. A schedule without copies
-// and recomputation needs one sum for each rank, others an amount for each stage and unit.
+// F acquires the activations, or only their input if they are recomputed later; RECOMPUTE acquires
+// all. The end of I releases those that W does not need, the end of W or B the rest. A copy to the
+// host releases them when it ends, and a copy back acquires them when it begins. Copies run beside
+// the rank's actions, so their changes are applied when the rank reaches their time. A schedule
+// without copies and recomputation needs one sum for each rank, others an amount for each stage and
+// unit.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +53,7 @@ class holdings {
   void add(std::int32_t rank, const action& a, const span& when) {
     add(rank, a, when, [](std::int64_t, const amounts&) {});
   }
-  // Applies the changes of copies that end behind the rank's last action.
+  // Applies the changes of copies that end after the rank's last action.
   template <class Changed>
   void finish(std::int32_t rank, Changed&& changed) {
     if (!plain_) apply(rank, INT64_MAX, changed);

@@ -1,4 +1,4 @@
-// Ranks run until an input has not been made; its maker wakes them.
+// Ranks run until an input has not been made; the rank that makes it wakes them.
 #include "sched/simulate/in_order.hpp"
 
 #include <algorithm>

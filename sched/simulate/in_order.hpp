@@ -1,9 +1,9 @@
 // A simulator for schedules whose stages take their units in order, as nearly all do: the same
 // times as sched/simulate/simulate.cpp, in half of the time.
 //
-// In order, the outputs of a stage are a number, and those that the next has not taken a short
-// queue of times. The whole state is some hundred bytes for each rank and stage, which stays in
-// cache, in place of 16 bytes for each stage and unit. The schedule is not examined before: a run
+// In order, the outputs of a stage are a count, and those that the next stage has not taken are a
+// short queue of times. The whole state is some hundred bytes for each rank and stage, which stay
+// in cache, instead of 16 bytes for each stage and unit. The schedule is not examined first: a run
 // that meets a unit out of order, or an action that is neither forward nor backward, ends without a
 // result.
 #pragma once
@@ -20,7 +20,7 @@ bool simulate_in_order(const schedule& pipeline, const ticks& scale, std::vector
                        simulation& result);
 
 // Whether such a run does every action once, in order and to its end, so that the schedule has no
-// violation. false: not known.
+// violation. false: unknown.
 bool is_sound_in_order(const schedule& pipeline);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Takes times from a simulation, then merges every row with its messages.
+// Taking times from a simulation, and merging every row with its messages.
 #include "sched/simulate/lower.hpp"
 
 #include <algorithm>

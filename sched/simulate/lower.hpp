@@ -1,11 +1,11 @@
 // Inserts sends and receives among the actions of every rank, so that no rank deadlocks.
 //
-// All messages get one order for all ranks: the time at which their contents are made if all
-// actions take equally long. A rank sends right behind the action that makes the contents, and
-// receives where that time falls among its own actions. Both ranks of the first message that has
-// not passed have therefore done everything before it, so it passes, whether sends return at once,
-// wait for the receiver, or go in groups that end together. Two ranks never disagree about the
-// order. One simulation, and a sort for each rank; the rows become lists.
+// All messages have one order on all ranks: the time at which their contents are made if all
+// actions take equally long. A rank sends right after the action that makes the contents, and
+// receives where that time falls among its own actions. Both ranks of the first unfinished message
+// have therefore done everything before it, so it passes, whether sends return at once, wait for
+// the receiver, or belong to groups that end together. Two ranks never disagree about the order.
+// Cost: one simulation, and a sort for each rank; the rows become lists.
 #pragma once
 
 #include "sched/schedule/schedule.hpp"

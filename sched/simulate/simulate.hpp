@@ -1,8 +1,8 @@
 // The simulator: the times of all actions, if each begins as soon as its rank is free and its
 // inputs are available.
 //
-// Each rank runs its row until an action lacks an input; the maker of the input wakes it. Nothing
-// is chosen, so the result does not depend on the order in which ranks are run, and ranks that
+// Each rank runs its row until an action lacks an input; the rank that makes the input wakes it.
+// There is no choice, so the result does not depend on the order in which ranks run, and ranks that
 // still wait when none can run are deadlocked. One pass over all actions, O(1) each (about 10 ns);
 // memory for two times of each stage and unit, and for a span of each action if spans are asked
 // for.
