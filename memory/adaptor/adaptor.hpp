@@ -1,7 +1,7 @@
 // Adaptors over an allocator struct, each of which holds a copy of the allocator below it.
 //
-// Each kind has one class and one file; other code knows only this page. An adaptor passes on the
-// request that it gets unchanged, so that any order of adaptors works. Thread-safe.
+// Each kind has one class and one file; other code includes only this header. An adaptor passes its
+// request on unchanged, so adaptors work in any order. Thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -57,7 +57,7 @@ class adaptor {
       upstream_.deallocate(upstream_.user, memory, what.bytes, what.device, what.stream);
     });
   }
-  // function(): whether it returned. An exception is left in the record, as FOREIGN.
+  // Returns whether function() returned. An exception goes into the error record as FOREIGN.
   template <class F>
   static bool of_host(const char* name, F&& function) noexcept {
     return core::guard(
@@ -85,7 +85,7 @@ struct adaptor_counters {
     while (now > highest && !peak.compare_exchange_weak(highest, now)) {
     }
   }
-  // Never below 0, whatever sizes a caller's frees come with.
+  // Never below 0, whatever sizes a caller frees.
   void lower(std::uint64_t bytes) {
     std::uint64_t now = live;
     while (!live.compare_exchange_weak(now, now - std::min(now, bytes))) {

@@ -1,5 +1,5 @@
-// Calls the host for each allocation and free, and when there is no memory. An exception of the
-// host's function loses no memory: a block that it was called for is given back. Cost: the host's.
+// Calls the host for each allocation and free, and if there is no memory. If the host's function
+// throws after an allocation, the block is freed, so no memory leaks. Cost: the host's.
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {

@@ -20,7 +20,8 @@ class statistics final : public adaptor {
     return memory;
   }
   void deallocate(void* memory, const memory_request& what) override {
-    counters_.lower(what.bytes);  // before others can have the memory: the peak holds no byte twice
+    // Lowered before another thread can get the memory, so that the peak counts no byte twice.
+    counters_.lower(what.bytes);
     ++counters_.frees;
     give(memory, what);
   }

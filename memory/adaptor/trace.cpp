@@ -1,6 +1,5 @@
-// Writes each call as a line of RMM's log. Calls are kept as records and formatted 256 at a
-// time, so that a call costs a lock and a copy. A failed write is remembered and reported by flush;
-// its calls are lost.
+// Writes each call as a line of RMM's log. Calls are stored as records and formatted 256 at a time,
+// so a call costs a lock and a copy. flush() reports an earlier failed write, whose calls are lost.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,7 +20,7 @@ std::uint64_t address(const void* p) noexcept {
   return reinterpret_cast<std::uintptr_t>(p);
 }
 
-// Asked of Linux once by each thread of each process.
+// Each thread of each process asks Linux once.
 pid_t thread_number() noexcept {
   struct known {
     std::uint32_t epoch;
@@ -48,12 +47,12 @@ constexpr action make_action(const char (&text)[size]) {
 constexpr action allocated = make_action(",allocate,0x"), freed = make_action(",free,0x"),
                  refused = make_action(",allocate failure,0x");
 
-// A number as text, for lines in which it is the same as before or one more.
+// A number as text, for consecutive lines in which it is equal or increases by one.
 class text_number {
  public:
   text_number() { *first_ = '0'; }
   char* write(char* to) const noexcept {
-    std::memcpy(to, first_, longest);  // of one size, so that it is no call
+    std::memcpy(to, first_, longest);  // of constant size, so that the compiler makes no call of it
     return to + (digits_ + longest - first_);
   }
   void set(std::uint64_t n) noexcept {
@@ -78,8 +77,8 @@ class text_number {
   char* first_ = digits_ + longest - 1;
 };
 
-// The eight digits of a number below 2^32 as they lie in memory: each half byte gets a byte of its
-// own.
+// The eight hexadecimal digits of a number below 2^32, in the order of memory: each half byte
+// becomes a byte.
 std::uint64_t hex_digits(std::uint64_t n) noexcept {
   constexpr std::uint64_t ones = 0x0101010101010101;
   n = (n | n << 16) & 0x0000ffff0000ffff;
@@ -126,7 +125,7 @@ class trace final : public adaptor {
       : adaptor(upstream), file_(path, "desc.path") {
     constexpr char header[] = "Thread,Time,Action,Pointer,Size,Stream\n";
     file_.write(header, sizeof header - 1);
-    file_.put_in_place();  // at once: flush says that the calls so far are at the path
+    file_.put_in_place();  // at once: after a flush, the calls so far are at the path
   }
   ~trace() override { write_records(); }
 
@@ -136,7 +135,7 @@ class trace final : public adaptor {
     return memory;
   }
   void deallocate(void* memory, const memory_request& what) override {
-    add(freed, memory, what);  // before another call can be given the same memory
+    add(freed, memory, what);  // before another call can get the same memory
     give(memory, what);
   }
   void flush() override {

@@ -1,5 +1,5 @@
-// Pages change hands under the history's own lock, which may be taken with the pool's lock held,
-// but never the other way round.
+// Pages are exchanged under the history's own lock. That lock may be taken while the pool's lock is
+// held, but never the other way round.
 #include "memory/history/history.hpp"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ history::~history() {
   while (writing_ != nullptr) delete std::exchange(writing_, writing_->next);
 }
 
-// Threads keep the pages that they write to: events there are older than the new beginning.
+// Threads keep the pages that they are writing; the events there are older than the new beginning.
 void history::start(std::uint64_t events, const memory_levels& now) {
   const std::lock_guard<std::mutex> lock(lock_);
   queue fresh;

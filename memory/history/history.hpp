@@ -27,8 +27,8 @@ inline constexpr std::uint32_t longest_note = 255;  // bytes
 enum class event_kind : std::uint8_t {
   allocated,
   freed,           // at once
-  free_requested,  // freed on a stream that has not come so far
-  free_completed,  // the stream has come so far
+  free_requested,  // freed on a stream that has not reached this point
+  free_completed,  // the stream has reached it
   mapped,          // memory was put behind addresses
   unmapped,        // and taken away
   refused,         // a request found no memory
@@ -57,7 +57,7 @@ struct memory_levels {
   void follow(const event& e) noexcept;
 };
 
-// Written by one thread; read by others up to `count`.
+// Written by one thread; other threads read the first `count` events.
 struct event_page {
   static constexpr std::uint32_t most = 341;
 
@@ -103,18 +103,18 @@ class history {
   history(const history&) = delete;
   history& operator=(const history&) = delete;
 
-  // Forgets all events and keeps the last `events` from now on. Throws bad_alloc, and then nothing
-  // has changed.
+  // Forgets all events and from now on keeps the last `events`. If it throws bad_alloc, nothing has
+  // changed.
   void start(std::uint64_t events, const memory_levels& now);
 
-  // A page to write to in exchange for a full one or nullptr; nullptr: no memory is left.
+  // Returns a page to write to, in exchange for a full page or nullptr; nullptr: no memory is left.
   event_page* next_page(event_page* full) noexcept;
   void leave(event_page* last) noexcept;  // the page of a thread that ends, or nullptr
 
   // Adds an event to the page that threads without a page share. text: of an `annotated` event, at
   // most longest_note bytes. False: no memory is left, and nothing was added.
   bool add(event e, const char* text = nullptr) noexcept;
-  // Counts an event that found no page as dropped, and with it every earlier one.
+  // Counts an event that found no page, and every earlier event, as dropped.
   void drop(const event& e) noexcept;
 
   past copy() const;  // in order; throws bad_alloc

@@ -1,4 +1,4 @@
-// How each kind of event is made, and where it is kept.
+// Making each kind of event, and storing it.
 #include "memory/history/pool_history.hpp"
 
 #include <new>
@@ -50,7 +50,7 @@ void pool_history::add_allocated(const char* memory, std::uint64_t size,
   add(e);
 }
 
-// The bytes asked for are no longer known: the event has the block's size instead.
+// The requested bytes are no longer known, so the event has the block's size.
 void pool_history::add_completed(const heap& of, const block& b) noexcept {
   add(of_block(event_kind::free_completed, of, b));
 }

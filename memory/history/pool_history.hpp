@@ -26,8 +26,9 @@ class pool_history {
   past copy() const { return events_.copy(); }  // throws bad_alloc
   void leave(thread_cache& ended) noexcept { events_.leave(ended.page); }
 
-  // The event of a free, made while the block is still the caller's, for add(): its time is before
-  // another thread can allocate the block, so that the events of each block are in order.
+  // The event of a free, for add(). It is made while the block is still the caller's: its time then
+  // precedes every allocation of the block by another thread, so the events of each block are in
+  // order.
   static event freed(const heap& of, const block& b) noexcept {
     event e{};
     e.ticks = core::ticks_now();

@@ -129,7 +129,7 @@ class writer {
     form_.begin_list();
     form_.end_list();
   }
-  // Writes purpose and text where torch has the source line that allocated.
+  // Writes purpose and text in place of the source line that torch writes.
   void write_frame(std::uint8_t purpose, const char* text) {
     form_.item();
     form_.begin_dict();
@@ -197,7 +197,7 @@ class writer {
     for (tail& t : tails_) t.length = 0;
   }
 
-  // Entries of a purpose end alike until the text changes.
+  // Entries of one purpose have the same end until the text changes.
   void write_use(word action, const event& e, std::int64_t at) {
     begin_entry(action, e.address, e.requested, number_of(e.on), at, e.lifetime);
     tail& end = tails_[e.purpose];

@@ -1,4 +1,4 @@
-// Granules change in runs: a system call for each run, none where nothing changes.
+// Granules change in runs: one system call for each run, none if nothing changes.
 #include "memory/plan/arena.hpp"
 
 #include <algorithm>
@@ -82,8 +82,8 @@ std::uint64_t plan_arena::count(run of) const noexcept {
   return sum;
 }
 
-// Backs or lets go what of a run is not so yet. False: the system refuses, and what had been done
-// before stays.
+// Backs, or releases, those granules of a run that are in the other state. Returns false if the
+// system refuses; earlier changes then stay.
 bool plan_arena::change(run of, bool commit) noexcept {
   const std::uint64_t granule = range_.granule();
   for (std::uint64_t x = of.first; (x = skip({x, of.last}, commit)) < of.last;) {
@@ -96,7 +96,7 @@ bool plan_arena::change(run of, bool commit) noexcept {
   return true;
 }
 
-// The gap whose whole granules hold most memory.
+// The gap whose whole granules have the most memory.
 plan_arena::run plan_arena::widest_gap() const noexcept {
   const std::uint64_t granule = range_.granule();
   run widest;

@@ -1,10 +1,10 @@
 // The addresses of a plan, and the memory behind them.
 //
 // The arena is one range of addresses, as long as the plan's height. It knows the begin and end of
-// every block in use and gives an address only when it is free: whatever the program does, two
-// blocks never overlap. A granule is backed with the first use of an address and stays; trim()
-// returns memory of unused granules. Not thread-safe. Cost: a search among the blocks in use, and a
-// bit for each granule while some are not backed.
+// every block in use and gives out an address only if it is free: whatever the program does, two
+// blocks never overlap. A granule is backed at the first use of its addresses and stays backed;
+// trim() returns memory of unused granules. Not thread-safe. Cost: a search among the blocks in
+// use, and a bit for each granule while some are not backed.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ class plan_arena {
 
   plan_arena(velo_pool_kind kind, std::uint64_t bytes);  // throws VELO_ERR_MEMORY
 
-  // Makes [offset, offset + bytes) a block, the caller's from an address that is a multiple of
-  // `alignment` on. False: something is in use there.
+  // Makes [offset, offset + bytes) a block. The caller's memory begins at the first multiple of
+  // `alignment` in it. Returns false if some of it is in use.
   bool take(std::uint64_t offset, std::uint64_t bytes, std::uint64_t requested,
             std::uint64_t alignment);
   std::uint64_t missing(std::uint64_t offset) const noexcept;  // bytes of a block without memory
@@ -37,13 +37,14 @@ class plan_arena {
     return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) <
            range_.size();
   }
-  // The offset of the block whose first byte the caller has. Throws ARGUMENT where there is none.
+  // The offset of the block whose first byte was given to the caller. Throws ARGUMENT if there is
+  // none.
   std::uint64_t find(const void* memory) const;
   block& at(std::uint64_t offset) noexcept { return live_.find(offset)->second; }
   void give(std::uint64_t offset) noexcept;
 
-  // Lets the memory of gaps go, most at a time, until it is `bytes` or none is left; how many
-  // bytes.
+  // Releases the memory of gaps, the largest first, until `bytes` bytes are released or none is
+  // left; returns the released bytes.
   std::uint64_t trim(std::uint64_t bytes) noexcept;
 
   void leave() noexcept { range_.leave(); }  // what is mapped stays so

@@ -134,7 +134,7 @@ std::int64_t number(const field& at, std::int64_t least, std::int64_t most) {
   return value;
 }
 
-// Control characters would end a row, or be seen by nobody who reads it.
+// Control characters would end a row, or be invisible to a reader.
 void require_name(const field& at, const char* expected) {
   const bool odd = std::any_of(at.text.begin(), at.text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -224,8 +224,8 @@ void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
     table.buffers[i].upper = std::min(table.buffers[i].upper, event);
 }
 
-// A pointer that a log allocates twice, and an index that was read as an id before, get a number
-// behind them, so that the text can be read again.
+// A number is appended to a pointer that a log allocates twice, and to an index that was read as an
+// id before, so that the text can be read again.
 std::string write_placement(const plan_table& table, const std::vector<std::int64_t>& offsets) {
   std::string out = "id,lower,upper,size,offset\n";
   const std::unordered_set<string_view> taken(table.names.begin(), table.names.end());

@@ -23,13 +23,13 @@ struct plan_table {
   std::vector<lifetime> buffers;
 };
 
-// Adds the rows of a placement CSV. Sizes are 1 to most, and their sum with those already there
-// fits 63 bits. A column `offset` is accepted and passed over, so that results can be read again.
+// Adds the rows of a placement CSV. Each size is 1 to `most`, and the sum with the existing sizes
+// fits 63 bits. A column `offset` is accepted and ignored, so that results can be read again.
 void read_placement(std::string_view text, std::int64_t most, plan_table& table);
 
-// Adds a buffer for every allocation of a log, alive from its event to that of its free (their
-// positions among the rows, from 0; the number of rows where no free comes), in the order of
-// allocation. Rows of size 0 and failed allocations have no buffer.
+// Adds a buffer for every allocation of a log, in the order of allocation. It is alive from its
+// event to that of its free (positions among the rows, from 0), or to the number of rows if there
+// is no free. Rows of size 0 and failed allocations have no buffer.
 void read_rmm_log(std::string_view text, std::int64_t most, plan_table& table);
 
 // The placement CSV with a column `offset`, rows in order.

@@ -1,5 +1,5 @@
-// The problem falls apart into components of buffers that overlap in time. The component with the
-// highest placement is worked on, by one thread or by several, which all end when one succeeds.
+// The problem is divided into components of buffers that overlap in time. The component with the
+// highest placement is searched by one or several threads, which all end when one succeeds.
 #include "memory/plan/placement.hpp"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class attempt {
     return components_.empty() || components_[highest()].height() <= goal_;
   }
 
-  // The highest component decides the height: it alone is searched, and once it cannot be lowered
+  // The highest component decides the height, so it alone is searched. Once it cannot be lowered,
   // all threads end.
   void search(plan_deadline& end) {
     while (!components_.empty() && !end.over()) {
@@ -77,7 +77,7 @@ class helper {
   helper(const helper&) = delete;
   helper& operator=(const helper&) = delete;
 
-  // Ends the attempt; the result has no offsets where it had no memory.
+  // Ends the attempt. Its result has no offsets if it lacked memory.
   placement& result() {
     end_.settle();
     thread_.join();
