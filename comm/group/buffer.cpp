@@ -16,13 +16,16 @@ using core::text;
 buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument) {
   if (given == nullptr) fail(VELO_ERR_NULL, argument, "a tensor", "NULL");
   const velo_tensor& t = *given;
+  const core::tensor_rule rule{owner.device(), core::any_whole_bytes};
+  if (core::is_usual(t, rule) && !core::is_empty(t))
+    return {core::data<char>(given), core::numel(t), t.dtype};
   core::check_sizes(t, argument);
   if (core::is_empty(t)) {  // an empty tensor may have any other sizes, and its data is not read
     core::check_dtype(t.dtype, argument, core::any_whole_bytes);
     core::check_device(t.device, owner.device(), argument);
     return {nullptr, 0, t.dtype};
   }
-  core::check_tensor(t, argument, {owner.device(), core::any_whole_bytes});
+  core::check_tensor(t, argument, rule);
   return {core::data<char>(given), core::numel(t), t.dtype};
 }
 

@@ -43,6 +43,21 @@ struct tensor_rule {
 // LAYOUT.
 void check_tensor(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule);
 
+// Whether check_tensor accepts the tensor, decided in a few comparisons for the usual tensor: up to
+// four sizes below 2^14, no strides, one of four types. False says nothing. The checks of an
+// operator's tensors take a tenth of a short call, so callers that are hot ask here first.
+inline bool is_usual(const velo_tensor& t, const tensor_rule& rule) {
+  if (t.ndim < 1 || t.ndim > 4 || t.shape == nullptr || t.strides != nullptr || t.data == nullptr)
+    return false;
+  const std::uint32_t bit = quick_dtype_bit(t.dtype);
+  if (bit == 0 || (rule.dtypes != 0 && (bit & rule.dtypes) == 0)) return false;
+  std::uint64_t sizes = 0;  // a negative one sets the highest bits
+  for (int i = 0; i < t.ndim; ++i) sizes |= static_cast<std::uint64_t>(t.shape[i]);
+  const std::uint64_t address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+  return sizes >> 14 == 0 && t.device.type == rule.device.type && t.device.id == rule.device.id &&
+         (address & (t.dtype.bits / 8u - 1)) == 0;
+}
+
 // Parts of check_tensor, for callers with rules of their own.
 void check_rank(int ndim, const tensor_path& path);
 void check_sizes(const velo_tensor& t, const tensor_path& path);  // rank and no size below 0

@@ -41,9 +41,17 @@ constexpr bool operator!=(velo_dtype a, velo_dtype b) {
 
 bool is_known(velo_dtype type);               // whether velo makes tensors of it
 std::uint32_t dtype_bit_of(velo_dtype type);  // one dtype_bit, 0 for types that no operator takes
-text dtype_name(velo_dtype type);             // "float32"; any type has a name
-text dtype_names(std::uint32_t bits);         // "float32 or bfloat16"
-text device_name(velo_device device);         // "device cpu:0"
+// dtype_bit_of for the types of most tensors, 0 for all others.
+constexpr std::uint32_t quick_dtype_bit(velo_dtype type) {
+  return type == f32    ? dtype_f32
+         : type == bf16 ? dtype_bf16
+         : type == i32  ? dtype_i32
+         : type == i64  ? dtype_i64
+                        : 0;
+}
+text dtype_name(velo_dtype type);      // "float32"; any type has a name
+text dtype_names(std::uint32_t bits);  // "float32 or bfloat16"
+text device_name(velo_device device);  // "device cpu:0"
 
 // Whether an element has 1, 2, 4 or 8 bytes and one lane, as a copy requires. Masks take half the
 // time of comparisons one by one.

@@ -24,9 +24,9 @@ text path_of(const char* field, const char* part = "") {
 // A field, or one tensor of its list.
 void check_tensor(const velo_tensor& t, const field& f, std::int64_t index,
                   const core::context& context, purpose why) {
-  core::check_tensor(
-      t, {"args.", f.name, index},
-      {context.device(), f.dtypes, f.strided, f.output && f.strided, why == purpose::run});
+  const core::tensor_rule rule{context.device(), f.dtypes, f.strided, f.output && f.strided,
+                               why == purpose::run};
+  if (!core::is_usual(t, rule)) core::check_tensor(t, {"args.", f.name, index}, rule);
 }
 
 void check_handle(const void* handle, const field& f) {
