@@ -43,11 +43,10 @@ bool is_known(velo_dtype type);               // whether velo makes tensors of i
 std::uint32_t dtype_bit_of(velo_dtype type);  // one dtype_bit, 0 for types that no operator takes
 // dtype_bit_of for the types of most tensors, 0 for all others.
 constexpr std::uint32_t quick_dtype_bit(velo_dtype type) {
-  return type == f32    ? dtype_f32
-         : type == bf16 ? dtype_bf16
-         : type == i32  ? dtype_i32
-         : type == i64  ? dtype_i64
-                        : 0;
+  if (type == f32) return dtype_f32;
+  if (type == bf16) return dtype_bf16;
+  if (type == i32) return dtype_i32;
+  return type == i64 ? std::uint32_t{dtype_i64} : 0;
 }
 text dtype_name(velo_dtype type);      // "float32"; any type has a name
 text dtype_names(std::uint32_t bits);  // "float32 or bfloat16"
