@@ -39,6 +39,7 @@ struct settings {
   };
   std::vector<forced> kernels;  // the keys kernel.<op>, sorted by op
 
+  // A new member needs a term here: without one, a change of its key alone is not published.
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&

@@ -1,4 +1,5 @@
-// How structs and texts cross the C boundary, in the same way for every entry.
+// How structs and texts cross the C boundary, in the same way for every entry. The args structs of
+// operators, whose fields are slots of 8 bytes, have rules of their own in ops/call/call.cpp.
 //
 // A struct begins with its size in the caller's headers. Reading: a size below the minimum or above
 // 4096, or a shorter one that is no multiple of the alignment, is VELO_ERR_STRUCT, detected before

@@ -22,7 +22,9 @@ inline velo_status record_current(const char* function) noexcept {
   return what.code;
 }
 
-// of_operator: without an `uncancelled` and a scope, for the reason in host_call.hpp.
+// of_operator: an entry of operators or of memory. It holds neither an `uncancelled` nor a scope,
+// which would cost a tenth of its time (host_call.hpp); functions of the host that it calls hold
+// them.
 struct of_operator {};
 template <class F>
 velo_status guard(const char* function, F&& body, of_operator) noexcept {

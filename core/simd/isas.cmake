@@ -1,5 +1,6 @@
 # The instruction sets kernels are compiled for, and how: this list, a vector header here for each,
-# and detection (detect.cpp) are all that an ISA is.
+# and detection (detect.cpp) are all that an ISA is. Its name also stands where the key `isa` is
+# described: core/config.cpp and capi/include/velo/context.h.
 #
 # velo_isa(<name> [FLAGS <option>..] [FOR <feature>]): lowest first; each includes those before it.
 # One with a feature is compiled only for the operators that use the feature; all others for every

@@ -2,8 +2,8 @@
 // problem alone.
 //
 // A slice is large enough to hide the cost of a task and small enough to balance threads.
-// `bypass_cache` decides whether an output is written around the cache: worth 1.2-1.4x when it
-// cannot stay in the last level, and a loss when it can.
+// `bypass_cache` decides whether an output is written by streaming stores, which bypass the cache:
+// worth 1.2-1.4x when it cannot stay in the last level, and a loss when it can.
 #pragma once
 
 #include <algorithm>
