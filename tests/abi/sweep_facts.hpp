@@ -89,8 +89,8 @@ class sweep_facts {
     velo_status_describe(info.code, &code, nullptr);
     std::string fact = std::string(name_) + ": " + info.function + " " + code;
     if (info.argument[0] != 0) fact += std::string(" ") + info.argument;
-    // Names of types have numbers in them; the release and the number of operators are no facts of a
-    // refusal.
+    // Names of types have numbers in them; the release and the number of operators are no facts of
+    // a refusal.
     if (info.code != VELO_ERR_DTYPE && info.code != VELO_ERR_DEVICE && info.code != VELO_ERR_ABI &&
         std::strcmp(info.function, "velo_op_name") != 0) {
       const std::string numbers = numbers_of(info.expected) + ";" + numbers_of(info.got);
