@@ -4,7 +4,8 @@
 // whether a rank's input and output are one tensor for all ranks or a block for each; and whether
 // elements are moved or combined. Who gives what to whom (pattern.hpp), how a transport carries a
 // collective out (round.hpp) and what texts say of it follow from the row. To add a collective that
-// only moves data, add its number and its row.
+// only moves data, add its number and its row; its entry, header, spec and checks are listed in
+// CONTRIBUTING.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,8 @@
 //
 // A transport implements four kinds of rounds rather than each collective. The collective's traits
 // (collective.hpp) decide which kind it needs, and its pattern (pattern.hpp) says what each rank
-// sends and receives. So a collective that only moves data is added by one row of traits.
+// sends and receives. So the transports need one row of traits for a collective that only moves
+// data.
 #pragma once
 
 #include "comm/group/operation.hpp"
