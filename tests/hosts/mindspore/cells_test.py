@@ -204,16 +204,16 @@ class Cells(unittest.TestCase):
 
         for copied in (copy.deepcopy, lambda cell: pickle.loads(pickle.dumps(cell))):
             for cell, given, over, read in cells:
-                second = copied(cell)
-                self.assertIsNot(second, cell)
-                np.testing.assert_array_equal(*(array(read(c(*given))) for c in (cell, second)))
+                duplicate = copied(cell)
+                self.assertIsNot(duplicate, cell)
+                np.testing.assert_array_equal(*(array(read(c(*given))) for c in (cell, duplicate)))
                 if over is None:
-                    self.assertEqual(second.func, cell.func)
+                    self.assertEqual(duplicate.func, cell.func)
                     continue
-                self.assertEqual(second.run.func, cell.run.func)
+                self.assertEqual(duplicate.run.func, cell.run.func)
                 for _ in self.in_both_modes():
                     np.testing.assert_array_equal(
-                        *(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, second)))
+                        *(array(ops.grad(Read(c, read), over)(*given)) for c in (cell, duplicate)))
             with self.assertRaisesRegex(TypeError, "got one of rstd"):
                 ops.grad(Read(copied(cells[0][0]), second))(x, gain)
             net = copied(nn.CellList([cell for cell, _, over, _ in cells if over is not None]))
