@@ -264,7 +264,7 @@ TEST_CASE("descriptions are JSON that names every operator") {
   json_decref(all);
 }
 
-TEST_CASE("a text is cut to the caller's buffer and its size is told") {
+TEST_CASE("a text is cut to the caller's buffer and its size is returned") {
   char small[8];
   std::uint64_t needed = 0;
   REQUIRE(velo_op_describe("rms_norm", small, sizeof small, &needed) == VELO_OK);

@@ -67,8 +67,7 @@ TEST_CASE("integers and reals are passed in the order of the fields") {
 
 TEST_CASE("closures run on the stream they were made for") {
   live_context c;
-  velo_stream queue = nullptr;
-  REQUIRE(velo_stream_create(c, &queue) == VELO_OK);
+  const velo_stream queue = c.new_stream();
   made_closure f(queue, "rms_norm", "x, gamma, y");
   REQUIRE(f.status == VELO_OK);
   float_tensor x({2, 4}, 2.0f), gamma({4}, 3.0f), y({2, 4});

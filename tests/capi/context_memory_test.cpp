@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/context.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/tensors.hpp"
 #include "velo/context.h"
 #include "velo/ops_norm.h"
@@ -102,29 +103,6 @@ bool allocations_are_ours() {
   return ours;
 }
 
-struct host_memory {
-  int remaining = -1;
-  std::int64_t live = 0;
-  int calls = 0;
-
-  velo_allocator as_allocator() {
-    return {
-        sizeof(velo_allocator), 0, this,
-        [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
-          auto& self = *static_cast<host_memory*>(user);
-          if (self.remaining == 0) return static_cast<void*>(nullptr);
-          if (self.remaining > 0) --self.remaining;
-          ++self.calls;
-          self.live += static_cast<std::int64_t>(bytes);
-          return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-        },
-        [](void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
-          static_cast<host_memory*>(user)->live -= static_cast<std::int64_t>(bytes);
-          std::free(memory);
-        }};
-  }
-};
-
 int lowest_free_descriptor() {
   const int found = dup(STDERR_FILENO);
   close(found);
@@ -136,8 +114,8 @@ int lowest_free_descriptor() {
 TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and loses nothing") {
   if (!allocations_are_ours()) return;
   { const velo::testing::live_context warm; }  // the slabs, kept for ever, exist from here on
-  host_memory host;
-  const velo_allocator allocator = host.as_allocator();
+  velo::testing::host_memory host;
+  const velo_allocator allocator = host.allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 3;
   desc.allocator = &allocator;
@@ -160,7 +138,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
       REQUIRE(context == nullptr);
     }
     REQUIRE(balance == before);
-    REQUIRE(host.live == 0);
+    REQUIRE(host.bytes == 0);
     REQUIRE(lowest_free_descriptor() == descriptor);
   }
   CHECK(created);
@@ -168,8 +146,8 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
 }
 
 TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEMORY too") {
-  host_memory host;
-  const velo_allocator allocator = host.as_allocator();
+  velo::testing::host_memory host;
+  const velo_allocator allocator = host.allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 2;
   desc.allocator = &allocator;
@@ -180,7 +158,7 @@ TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEM
     host.remaining = failures;
     status = velo_context_create(&desc, &context);
     if (status != VELO_OK) REQUIRE(status == VELO_ERR_MEMORY);
-    if (status != VELO_OK) REQUIRE(host.live == 0);
+    if (status != VELO_OK) REQUIRE(host.bytes == 0);
   }
   REQUIRE(status == VELO_OK);
   CHECK(failures > 1);
@@ -188,9 +166,9 @@ TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEM
   velo_context_stats stats{};
   stats.struct_size = sizeof stats;
   REQUIRE(velo_context_get_stats(context, &stats) == VELO_OK);
-  CHECK(static_cast<std::int64_t>(stats.bytes_allocated) == host.live);
+  CHECK(static_cast<std::int64_t>(stats.bytes_allocated) == host.bytes);
   velo_context_destroy(context);
-  CHECK(host.live == 0);
+  CHECK(host.bytes == 0);
 }
 
 TEST_CASE("every allocation of a stream and an event failing in turn loses nothing") {

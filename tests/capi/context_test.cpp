@@ -2,25 +2,20 @@
 // handles, life after fork.
 #include "velo/context.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "tests/child_process.hpp"
 #include "tests/context.hpp"
 #include "tests/core/environment.hpp"
-#include "tests/record.hpp"
+#include "tests/refusals.hpp"
 #include "velo/stream.h"
 #include "velo/tensor.h"
 
-using velo::testing::bare_environment;
-using velo::testing::environment;
-using velo::testing::last_record;
-using velo::testing::live_context;
+using namespace velo::testing;
 
 namespace {
 
@@ -77,29 +72,27 @@ TEST_CASE("a description from newer headers passes while its unknown tail is zer
 
 TEST_CASE("a description's parts are named when they are wrong") {
   const bare_environment bare;
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.device.type = 2;
-  CHECK(refused(desc) == VELO_ERR_DEVICE);
-  desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = -3;
-  CHECK_REFUSED(refused(desc), VELO_ERR_ARGUMENT, "desc.threads");
-  desc = VELO_CONTEXT_DESC_INIT;
-  velo_allocator allocator{sizeof(velo_allocator), 0, nullptr, nullptr, nullptr};
-  desc.allocator = &allocator;
-  CHECK_REFUSED(refused(desc), VELO_ERR_NULL, "desc.allocator.allocate");
-  allocator.struct_size = 3;
-  CHECK(refused(desc) == VELO_ERR_STRUCT);
-  desc = VELO_CONTEXT_DESC_INIT;
-  velo_parallel_for parallel{sizeof(velo_parallel_for), 0, nullptr,
-                             [](void*, std::int64_t, void (*)(void*, std::int64_t), void*) {}};
-  desc.parallel_for = &parallel;
-  CHECK_REFUSED(refused(desc), VELO_ERR_ARGUMENT, "desc.parallel_for.threads");
-  desc = VELO_CONTEXT_DESC_INIT;
-  desc.config_json = "{\n  \"level\": 1,,\n}";
-  CHECK(refused(desc) == VELO_ERR_PARSE);
+  const velo_allocator no_functions{sizeof(velo_allocator), 0, nullptr, nullptr, nullptr};
+  const velo_allocator short_struct{3, 0, nullptr, nullptr, nullptr};
+  const velo_parallel_for no_threads{
+      sizeof(velo_parallel_for), 0, nullptr,
+      [](void*, std::int64_t, void (*)(void*, std::int64_t), void*) {}};
+  using desc = velo_context_desc;
+  check_refusals(
+      desc VELO_CONTEXT_DESC_INIT, refused,
+      {{[&](desc& d) { d.device.type = 2; }, VELO_ERR_DEVICE, "desc.device"},
+       {[&](desc& d) { d.threads = -3; }, VELO_ERR_ARGUMENT, "desc.threads"},
+       {[&](desc& d) { d.allocator = &no_functions; }, VELO_ERR_NULL, "desc.allocator.allocate"},
+       {[&](desc& d) { d.allocator = &short_struct; }, VELO_ERR_STRUCT,
+        "desc.allocator.struct_size"},
+       {[&](desc& d) { d.parallel_for = &no_threads; }, VELO_ERR_ARGUMENT,
+        "desc.parallel_for.threads"},
+       {[&](desc& d) { d.config_json = "{\"speed\": 1}"; }, VELO_ERR_NOT_FOUND,
+        "desc.config_json.speed"}});
+  desc malformed = VELO_CONTEXT_DESC_INIT;
+  malformed.config_json = "{\n  \"level\": 1,,\n}";
+  CHECK(refused(malformed) == VELO_ERR_PARSE);
   CHECK(last_record().got.find("line 2, column") == 0);
-  desc.config_json = "{\"speed\": 1}";
-  CHECK_REFUSED(refused(desc), VELO_ERR_NOT_FOUND, "desc.config_json.speed");
 }
 
 TEST_CASE("configuration shows values and origins and refuses what is late") {
@@ -180,7 +173,8 @@ TEST_CASE("log lines reach the host's sink when asked for") {
   CHECK(velo_stream_synchronize(context.inline_stream()) == VELO_OK);
 }
 
-TEST_CASE("a handle that cannot be destroyed is told to its own context's sink, while that lives") {
+TEST_CASE(
+    "a handle that cannot be destroyed is logged to its own context's sink while that lives") {
   const bare_environment bare;
   std::vector<std::string> mine, theirs;
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
@@ -286,21 +280,6 @@ TEST_CASE("a stats struct is written no further than its size") {
   stats.known.struct_size = 16;
   CHECK(velo_context_get_stats(context, &stats.known) == VELO_ERR_STRUCT);
 }
-
-namespace {
-
-// Exit status of a child that runs a check; the child runs no destructors and no tests.
-template <class F>
-int in_child(F&& check) {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(check());
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-}  // namespace
 
 TEST_CASE("a parent's handles are refused in the child, and the child can have its own") {
   const live_context context(R"({"threads": 2})");

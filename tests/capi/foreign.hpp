@@ -48,8 +48,8 @@ struct wrong {
   const char* got;  // part of it
 };
 
-inline void expect(const wrong& w, const char* function) {
-  const call_record f = last_record();
+inline void expect(velo_status status, const wrong& w, const char* function) {
+  const call_record f = record_of(status);
   CHECK(f.code == w.code);
   CHECK(f.function == function);
   CHECK(f.argument == w.argument);

@@ -6,114 +6,84 @@ using namespace velo::testing;
 
 TEST_CASE("descriptions that cannot work are refused when they are registered") {
   using desc = velo_kernel_desc;
-  const struct {
-    const char* name;
-    const char* desc::*field;
-    const char* value;
-    wrong how;
-  } rows[] = {
-      {"no operator name", &desc::op, nullptr, {VELO_ERR_NULL, "desc.op", "NULL"}},
-      {"a name that is no word", &desc::op, "a-b", {VELO_ERR_ARGUMENT, "desc.op", "a-b"}},
-      {"a name velo has", &desc::op, "rms_norm", {VELO_ERR_ARGUMENT, "desc.op", "rms_norm"}},
-      {"an alias velo has",
-       &desc::op,
-       "npu_rms_norm",
-       {VELO_ERR_ARGUMENT, "desc.op", "npu_rms_norm"}},
-      {"no such library",
-       &desc::library,
-       "/no/such.so",
-       {VELO_ERR_IO, "desc.library", "/no/such.so"}},
-      {"no such symbol", &desc::symbol, "axpi", {VELO_ERR_NOT_FOUND, "desc.symbol", "axpi"}},
-      {"no symbol", &desc::symbol, nullptr, {VELO_ERR_NULL, "desc.symbol", "NULL"}},
-      {"no signature", &desc::signature, nullptr, {VELO_ERR_NULL, "desc.signature", "NULL"}},
-      {"no binding", &desc::binding, nullptr, {VELO_ERR_NULL, "desc.binding", "NULL"}},
-      {"no tensors", &desc::tensors, nullptr, {VELO_ERR_NULL, "desc.tensors", "NULL"}},
-      {"a malformed signature",
-       &desc::signature,
-       "v(lfplpq)",
-       {VELO_ERR_PARSE, "desc.signature", "column 8"}},
-      {"a variadic signature",
-       &desc::signature,
-       "v(lf...)",
-       {VELO_ERR_PARSE, "desc.signature", "column 5"}},
-      {"too few expressions",
-       &desc::binding,
-       "x.numel, attr.alpha",
-       {VELO_ERR_ARGUMENT, "desc.binding", "2"}},
-      {"too many expressions",
-       &desc::binding,
-       "x.numel, attr.alpha, x.data, 1, y.data, 1, 1",
-       {VELO_ERR_ARGUMENT, "desc.binding", "more"}},
-      {"an undeclared tensor",
-       &desc::binding,
-       "z.numel, attr.alpha, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 1"}},
-      {"an unknown part",
-       &desc::binding,
-       "x.size, attr.alpha, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 3"}},
-      {"a dimension out of range",
-       &desc::binding,
-       "x.shape[8], attr.alpha, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 9"}},
-      {"data for a number",
-       &desc::binding,
-       "x.data, attr.alpha, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 1"}},
-      {"a number for a pointer",
-       &desc::binding,
-       "x.numel, attr.alpha, 3, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 22"}},
-      {"a real constant for an integer",
-       &desc::binding,
-       "x.numel, attr.alpha, x.data, 1.5, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 30"}},
-      {"a size for a real",
-       &desc::binding,
-       "x.numel, x.numel, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 10"}},
-      {"an attribute for a pointer",
-       &desc::binding,
-       "x.numel, attr.alpha, attr.beta, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 22"}},
-      {"an attribute named as a tensor",
-       &desc::binding,
-       "x.numel, attr.x, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 15"}},
-      {"the stream for a number",
-       &desc::binding,
-       "stream, attr.alpha, x.data, 1, y.data, 1",
-       {VELO_ERR_PARSE, "desc.binding", "column 1"}},
-      {"nothing after a comma",
-       &desc::binding,
-       "x.numel, ",
-       {VELO_ERR_PARSE, "desc.binding", "the end"}},
-      {"an unknown direction",
-       &desc::tensors,
-       "input x f32",
-       {VELO_ERR_PARSE, "desc.tensors", "column 1"}},
-      {"an unknown dtype",
-       &desc::tensors,
-       "in x f33",
-       {VELO_ERR_PARSE, "desc.tensors", "column 6"}},
-      {"a tensor declared twice",
-       &desc::tensors,
-       "in x f32, out x f32",
-       {VELO_ERR_PARSE, "desc.tensors", "column 15"}},
-  };
   live_context c;
   velo_kernel kernel = nullptr;
-  for (const auto& row : rows) {
-    INFO(row.name);
-    velo_kernel_desc d = axpy();
-    d.*row.field = row.value;
-    CHECK(velo_kernel_register(c, &d, &kernel) == row.how.code);
-    expect(row.how, "velo_kernel_register");
-  }
+  struct row {
+    const char *name, *value;
+    velo_status code;
+    const char* got;
+  };
+  const auto check = [&](const char* desc::*field, const std::string& argument,
+                         std::initializer_list<row> rows) {
+    for (const row& one : rows) {
+      INFO(one.name);
+      desc d = axpy();
+      d.*field = one.value;
+      expect(velo_kernel_register(c, &d, &kernel), {one.code, argument.c_str(), one.got},
+             "velo_kernel_register");
+    }
+  };
+  check(&desc::op, "desc.op",
+        {
+            {"no operator name", nullptr, VELO_ERR_NULL, "NULL"},
+            {"a name that is no word", "a-b", VELO_ERR_ARGUMENT, "a-b"},
+            {"a name velo has", "rms_norm", VELO_ERR_ARGUMENT, "rms_norm"},
+            {"an alias velo has", "npu_rms_norm", VELO_ERR_ARGUMENT, "npu_rms_norm"},
+        });
+  check(&desc::library, "desc.library",
+        {
+            {"no such library", "/no/such.so", VELO_ERR_IO, "/no/such.so"},
+        });
+  check(&desc::symbol, "desc.symbol",
+        {
+            {"no such symbol", "axpi", VELO_ERR_NOT_FOUND, "axpi"},
+            {"no symbol", nullptr, VELO_ERR_NULL, "NULL"},
+        });
+  check(&desc::signature, "desc.signature",
+        {
+            {"no signature", nullptr, VELO_ERR_NULL, "NULL"},
+            {"a malformed signature", "v(lfplpq)", VELO_ERR_PARSE, "column 8"},
+            {"a variadic signature", "v(lf...)", VELO_ERR_PARSE, "column 5"},
+        });
+  check(&desc::binding, "desc.binding",
+        {
+            {"no binding", nullptr, VELO_ERR_NULL, "NULL"},
+            {"too few expressions", "x.numel, attr.alpha", VELO_ERR_ARGUMENT, "2"},
+            {"too many expressions", "x.numel, attr.alpha, x.data, 1, y.data, 1, 1",
+             VELO_ERR_ARGUMENT, "more"},
+            {"an undeclared tensor", "z.numel, attr.alpha, x.data, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 1"},
+            {"an unknown part", "x.size, attr.alpha, x.data, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 3"},
+            {"a dimension out of range", "x.shape[8], attr.alpha, x.data, 1, y.data, 1",
+             VELO_ERR_PARSE, "column 9"},
+            {"data for a number", "x.data, attr.alpha, x.data, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 1"},
+            {"a number for a pointer", "x.numel, attr.alpha, 3, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 22"},
+            {"a real constant for an integer", "x.numel, attr.alpha, x.data, 1.5, y.data, 1",
+             VELO_ERR_PARSE, "column 30"},
+            {"a size for a real", "x.numel, x.numel, x.data, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 10"},
+            {"an attribute for a pointer", "x.numel, attr.alpha, attr.beta, 1, y.data, 1",
+             VELO_ERR_PARSE, "column 22"},
+            {"an attribute named as a tensor", "x.numel, attr.x, x.data, 1, y.data, 1",
+             VELO_ERR_PARSE, "column 15"},
+            {"the stream for a number", "stream, attr.alpha, x.data, 1, y.data, 1", VELO_ERR_PARSE,
+             "column 1"},
+            {"nothing after a comma", "x.numel, ", VELO_ERR_PARSE, "the end"},
+        });
+  check(&desc::tensors, "desc.tensors",
+        {
+            {"no tensors", nullptr, VELO_ERR_NULL, "NULL"},
+            {"an unknown direction", "input x f32", VELO_ERR_PARSE, "column 1"},
+            {"an unknown dtype", "in x f33", VELO_ERR_PARSE, "column 6"},
+            {"a tensor declared twice", "in x f32, out x f32", VELO_ERR_PARSE, "column 15"},
+        });
   velo_kernel_desc short_one = axpy();
   short_one.struct_size = 40;
-  CHECK(velo_kernel_register(c, &short_one, &kernel) == VELO_ERR_STRUCT);
-  expect({VELO_ERR_STRUCT, "desc.struct_size", "40"}, "velo_kernel_register");
+  expect(velo_kernel_register(c, &short_one, &kernel), {VELO_ERR_STRUCT, "desc.struct_size", "40"},
+         "velo_kernel_register");
   CHECK(kernel == nullptr);
   CHECK(listed(c) == "[]");
 }

@@ -2,11 +2,13 @@
 #include "core/invoke.hpp"
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
 
 #include "core/failure.hpp"
 #include "tests/capi/values.hpp"
+#include "tests/core/fails.hpp"
 
 using namespace velo::testing;
 using velo::core::parse_signature;
@@ -20,16 +22,6 @@ velo_status invoke(const char* function, const std::vector<velo_value>& values,
   return velo_invoke(function, values.data(), static_cast<std::int64_t>(values.size()), result);
 }
 
-template <class F>
-velo::core::failure thrown_by(F&& body) {
-  try {
-    body();
-  } catch (const velo::core::failure& f) {
-    return f;
-  }
-  return {};
-}
-
 word run(const char* signature, velo::core::any_function f, std::vector<word> arguments) {
   return velo::core::call_foreign(velo::core::prepare(parse_signature(signature, "signature")), f,
                                   arguments.data(), "a function of the test");
@@ -40,29 +32,10 @@ velo::core::any_function erased(F* f) {
   return reinterpret_cast<velo::core::any_function>(f);
 }
 
-word word_of(double v) {
+template <class T>
+word word_of(T value) {
   word w{};
-  w.f64 = v;
-  return w;
-}
-word word_of(float v) {
-  word w{};
-  w.f32 = v;
-  return w;
-}
-word word_of(std::int32_t v) {
-  word w{};
-  w.i32 = v;
-  return w;
-}
-word word_of(std::int64_t v) {
-  word w{};
-  w.i64 = v;
-  return w;
-}
-word word_of(void* v) {
-  word w{};
-  w.pointer = v;
+  std::memcpy(&w, &value, sizeof value);
   return w;
 }
 
@@ -156,33 +129,22 @@ TEST_CASE("the called function's own failure comes through with its record") {
 TEST_CASE("values that do not fit are refused by the parameter's name") {
   const char* name = nullptr;
   const std::int64_t beyond = std::int64_t{1} << 31;
-  const struct {
-    const char* function;
-    std::vector<velo_value> values;
-    velo_status code;
-    const char* argument;
-  } rows[] = {
-      {"velo_status_describe",
-       {integer(beyond), pointer(&name), none()},
-       VELO_ERR_ARGUMENT,
-       "code"},
-      {"velo_status_describe",
-       {integer(-beyond - 1), pointer(&name), none()},
-       VELO_ERR_ARGUMENT,
-       "code"},
-      {"velo_status_describe", {real(1.0), pointer(&name), none()}, VELO_ERR_ARGUMENT, "code"},
-      {"velo_status_describe", {integer(1), string("x"), none()}, VELO_ERR_ARGUMENT, "name"},
-      {"velo_error_text", {none(), integer(-1), none()}, VELO_ERR_ARGUMENT, "capacity"},
-      {"velo_stream_synchronize", {pointer(&name)}, VELO_ERR_ARGUMENT, "stream"},
-      {"velo_stream_synchronize", {none()}, VELO_ERR_NULL, "stream"},
-      {"velo_status_describe", {integer(1)}, VELO_ERR_ARGUMENT, "count"},
-      {"velo_make_coffee", {}, VELO_ERR_NOT_FOUND, "function"},
-  };
-  for (const auto& row : rows) {
-    INFO(row.function << ", " << row.argument);
-    CHECK_REFUSED(invoke(row.function, row.values), row.code, row.argument);
+  const auto check = [](const char* function, const std::vector<velo_value>& values,
+                        velo_status code, const char* argument) {
+    INFO(function << ", " << argument);
+    CHECK_REFUSED(invoke(function, values), code, argument);
     CHECK(last_record().function == "velo_invoke");
-  }
+  };
+  const char* describe = "velo_status_describe";
+  check(describe, {integer(beyond), pointer(&name), none()}, VELO_ERR_ARGUMENT, "code");
+  check(describe, {integer(-beyond - 1), pointer(&name), none()}, VELO_ERR_ARGUMENT, "code");
+  check(describe, {real(1.0), pointer(&name), none()}, VELO_ERR_ARGUMENT, "code");
+  check(describe, {integer(1), string("x"), none()}, VELO_ERR_ARGUMENT, "name");
+  check(describe, {integer(1)}, VELO_ERR_ARGUMENT, "count");
+  check("velo_error_text", {none(), integer(-1), none()}, VELO_ERR_ARGUMENT, "capacity");
+  check("velo_stream_synchronize", {pointer(&name)}, VELO_ERR_ARGUMENT, "stream");
+  check("velo_stream_synchronize", {none()}, VELO_ERR_NULL, "stream");
+  check("velo_make_coffee", {}, VELO_ERR_NOT_FOUND, "function");
   CHECK(name == nullptr);
 }
 
@@ -215,7 +177,7 @@ TEST_CASE("signatures are read, and malformed ones refused with their column") {
                {"v(D)", 3},  {"v({ii})", 3}, {many.c_str(), 35}};
   for (const auto& bad : wrong) {
     INFO(bad.text);
-    const velo::core::failure f = thrown_by([&] { parse_signature(bad.text, "signature"); });
+    const velo::core::failure f = failure_of([&] { parse_signature(bad.text, "signature"); });
     CHECK(f.code == VELO_ERR_PARSE);
     CHECK(std::string(f.argument) == "signature");
     CHECK(std::string(f.got).find("column " + std::to_string(bad.column)) != std::string::npos);
@@ -258,7 +220,7 @@ TEST_CASE("whatever foreign code throws becomes a foreign failure") {
     throw std::bad_alloc();
   };
   for (std::int32_t what = 0; what < 3; ++what) {
-    const velo::core::failure f = thrown_by([&] { run("v(i)", erased(throws), {word_of(what)}); });
+    const velo::core::failure f = failure_of([&] { run("v(i)", erased(throws), {word_of(what)}); });
     CHECK(f.code == VELO_ERR_FOREIGN);
     CHECK(std::string(f.got) == "an exception from a function of the test");
     if (what == 0) CHECK(std::string(f.cause) == "the roof is on fire");

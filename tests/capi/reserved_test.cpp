@@ -5,119 +5,108 @@ using namespace velo::testing;
 
 namespace {
 
-template <class Struct>
-Struct reserving(Struct made) {
+// Checks that call(&made) is refused for what stands in made.reserved.
+template <class Struct, class Call>
+void check_reserved(Struct made, const char* argument, const Call& call) {
+  INFO(__PRETTY_FUNCTION__);
   made.reserved = 1;
-  return made;
+  CHECK_REFUSED(call(&made), VELO_ERR_ARGUMENT, argument);
 }
 
 }  // namespace
 
 TEST_CASE("what stands in a reserved field is refused, in every struct that has one") {
   live_context c;
-  velo_allocator allocator{};
-  allocator.struct_size = sizeof allocator;
-  allocator.reserved = 1;
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.allocator = &allocator;
-  velo_context made = nullptr;
-  CHECK_REFUSED(velo_context_create(&desc, &made), VELO_ERR_ARGUMENT, "desc.allocator.reserved");
-
+  check_reserved<velo_allocator>(VELO_ALLOCATOR_INIT, "desc.allocator.reserved", [](auto* a) {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.allocator = a;
+    velo_context made = nullptr;
+    return velo_context_create(&desc, &made);
+  });
   velo_pack_desc weight = VELO_PACK_DESC_INIT;
   weight.k = weight.n = 4;
-  weight.reserved = 1;
   velo_pack pack = nullptr;
-  CHECK_REFUSED(velo_pack_create(c, &weight, &pack), VELO_ERR_ARGUMENT, "desc.reserved");
-
-  velo_kernel_desc foreign = reserving<velo_kernel_desc>(VELO_KERNEL_DESC_INIT);
+  check_reserved(weight, "desc.reserved", [&](auto* d) { return velo_pack_create(c, d, &pack); });
   velo_kernel kernel = nullptr;
-  CHECK_REFUSED(velo_kernel_register(c, &foreign, &kernel), VELO_ERR_ARGUMENT, "desc.reserved");
-
-  velo_pool_desc memory = reserving<velo_pool_desc>(VELO_POOL_DESC_INIT);
+  check_reserved<velo_kernel_desc>(VELO_KERNEL_DESC_INIT, "desc.reserved",
+                                   [&](auto* d) { return velo_kernel_register(c, d, &kernel); });
   velo_pool pool = nullptr;
-  CHECK_REFUSED(velo_pool_create(&memory, &pool), VELO_ERR_ARGUMENT, "desc.reserved");
-
-  velo_plan_desc placed = reserving<velo_plan_desc>(VELO_PLAN_DESC_INIT);
+  check_reserved<velo_pool_desc>(VELO_POOL_DESC_INIT, "desc.reserved",
+                                 [&](auto* d) { return velo_pool_create(d, &pool); });
   velo_plan plan = nullptr;
-  CHECK_REFUSED(velo_plan_create(&placed, &plan), VELO_ERR_ARGUMENT, "desc.reserved");
-
-  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
-  velo_recompute_budget budget = reserving<velo_recompute_budget>(VELO_RECOMPUTE_BUDGET_INIT);
-  velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
-  CHECK_REFUSED(velo_recompute_choose(&rule, &budget, nullptr, 0, nullptr, &choice),
-                VELO_ERR_ARGUMENT, "budget.reserved");
-
-  velo_recompute_desc kept = reserving<velo_recompute_desc>(VELO_RECOMPUTE_DESC_INIT);
+  check_reserved<velo_plan_desc>(VELO_PLAN_DESC_INIT, "desc.reserved",
+                                 [&](auto* d) { return velo_plan_create(d, &plan); });
+  check_reserved<velo_recompute_budget>(VELO_RECOMPUTE_BUDGET_INIT, "budget.reserved", [](auto* b) {
+    velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+    velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
+    return velo_recompute_choose(&rule, b, nullptr, 0, nullptr, &choice);
+  });
+  velo_recompute_desc kept = VELO_RECOMPUTE_DESC_INIT;
   velo_recompute recompute = nullptr;
-  CHECK_REFUSED(velo_recompute_create(&kept, &recompute), VELO_ERR_ARGUMENT, "desc.reserved");
+  check_reserved(kept, "desc.reserved",
+                 [&](auto* d) { return velo_recompute_create(d, &recompute); });
 
   velo_allocator below = VELO_ALLOCATOR_INIT;
   REQUIRE(velo_pool_create(nullptr, &pool) == VELO_OK);
   REQUIRE(velo_pool_allocator(pool, &below) == VELO_OK);
-  kept.reserved = 0;
   kept.allocator = &below;
   REQUIRE(velo_recompute_create(&kept, &recompute) == VELO_OK);
-  velo_recompute_region region = reserving<velo_recompute_region>(VELO_RECOMPUTE_REGION_INIT);
-  std::int64_t index = 0;
-  CHECK_REFUSED(velo_recompute_add(recompute, &region, nullptr, &index), VELO_ERR_ARGUMENT,
-                "region.reserved");
+  check_reserved<velo_recompute_region>(
+      VELO_RECOMPUTE_REGION_INIT, "region.reserved", [&](auto* region) {
+        std::int64_t index = 0;
+        return velo_recompute_add(recompute, region, nullptr, &index);
+      });
   velo_recompute_destroy(recompute);
   velo_pool_destroy(pool);
 
   velo_recompute_plan steps = nullptr;
   REQUIRE(velo_recompute_plan_create(&steps) == VELO_OK);
-  velo_recompute_plan_options options =
-      reserving<velo_recompute_plan_options>(VELO_RECOMPUTE_PLAN_OPTIONS_INIT);
-  CHECK_REFUSED(velo_recompute_plan_solve(steps, &options), VELO_ERR_ARGUMENT, "options.reserved");
+  check_reserved<velo_recompute_plan_options>(
+      VELO_RECOMPUTE_PLAN_OPTIONS_INIT, "options.reserved",
+      [&](auto* options) { return velo_recompute_plan_solve(steps, options); });
   velo_recompute_plan_destroy(steps);
 
-  velo_group_desc ranks = reserving<velo_group_desc>(VELO_GROUP_DESC_INIT);
   velo_group group = nullptr;
-  CHECK_REFUSED(velo_group_create(c, &ranks, &group), VELO_ERR_ARGUMENT, "desc.reserved");
-  velo_host_collectives table = reserving<velo_host_collectives>(VELO_HOST_COLLECTIVES_INIT);
-  ranks = VELO_GROUP_DESC_INIT;
-  ranks.transport = VELO_TRANSPORT_HOST;
-  ranks.host = &table;
-  CHECK_REFUSED(velo_group_create(c, &ranks, &group), VELO_ERR_ARGUMENT, "desc.host.reserved");
-
-  velo_collective_desc barrier = reserving<velo_collective_desc>(VELO_COLLECTIVE_DESC_INIT);
+  check_reserved<velo_group_desc>(VELO_GROUP_DESC_INIT, "desc.reserved",
+                                  [&](auto* d) { return velo_group_create(c, d, &group); });
+  check_reserved<velo_host_collectives>(VELO_HOST_COLLECTIVES_INIT, "desc.host.reserved",
+                                        [&](auto* host) {
+                                          velo_group_desc desc = VELO_GROUP_DESC_INIT;
+                                          desc.transport = VELO_TRANSPORT_HOST;
+                                          desc.host = host;
+                                          return velo_group_create(c, &desc, &group);
+                                        });
   velo_collective collective = nullptr;
   REQUIRE(velo_group_create(c, nullptr, &group) == VELO_OK);
-  CHECK_REFUSED(velo_collective_create(group, &barrier, &collective), VELO_ERR_ARGUMENT,
-                "desc.reserved");
-
+  check_reserved<velo_collective_desc>(VELO_COLLECTIVE_DESC_INIT, "desc.reserved", [&](auto* d) {
+    return velo_collective_create(group, d, &collective);
+  });
   velo_topology topology = nullptr;
-  velo_topology_desc job = reserving<velo_topology_desc>(VELO_TOPOLOGY_DESC_INIT);
-  CHECK_REFUSED(velo_topology_create(&job, &topology), VELO_ERR_ARGUMENT, "desc.reserved");
+  check_reserved<velo_topology_desc>(VELO_TOPOLOGY_DESC_INIT, "desc.reserved",
+                                     [&](auto* d) { return velo_topology_create(d, &topology); });
 
   velo_schedule_desc order = VELO_SCHEDULE_DESC_INIT;
   velo_schedule schedule = nullptr;
   REQUIRE(velo_schedule_create(&order, &schedule) == VELO_OK);
-  velo_schedule_costs costs = reserving<velo_schedule_costs>(VELO_SCHEDULE_COSTS_INIT);
   velo_timeline timeline = nullptr;
-  CHECK_REFUSED(velo_schedule_simulate(schedule, &costs, &timeline), VELO_ERR_ARGUMENT,
-                "costs.reserved");
-
-  velo_executor_validation late =
-      reserving<velo_executor_validation>(VELO_EXECUTOR_VALIDATION_INIT);
-  velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
-  velo_executor executor = nullptr;
-  part.validation = &late;
+  check_reserved<velo_schedule_costs>(VELO_SCHEDULE_COSTS_INIT, "costs.reserved", [&](auto* costs) {
+    return velo_schedule_simulate(schedule, costs, &timeline);
+  });
   REQUIRE(velo_schedule_read(schedule, VELO_SCHEDULE_CSV, "0F0,0B0\n", 8) == VELO_OK);
-  CHECK_REFUSED(velo_executor_create(c, schedule, &part, &executor), VELO_ERR_ARGUMENT,
-                "desc.validation.reserved");
+  check_reserved<velo_executor_validation>(
+      VELO_EXECUTOR_VALIDATION_INIT, "desc.validation.reserved", [&](auto* validation) {
+        velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+        velo_executor executor = nullptr;
+        desc.validation = validation;
+        return velo_executor_create(c, schedule, &desc, &executor);
+      });
   velo_schedule_destroy(schedule);
-
-  velo_tune_desc search = reserving<velo_tune_desc>(VELO_TUNE_DESC_INIT);
   velo_tuning tuning = nullptr;
-  CHECK_REFUSED(velo_tune(&search, &tuning), VELO_ERR_ARGUMENT, "desc.reserved");
-
+  check_reserved<velo_tune_desc>(VELO_TUNE_DESC_INIT, "desc.reserved",
+                                 [&](auto* d) { return velo_tune(d, &tuning); });
   std::int64_t count = 0;
-  velo_value value = integer(0);
-  value.kind = VELO_VALUE_POINTER;
-  value.as.p = &count;
-  value.reserved = 1;
-  CHECK_REFUSED(velo_invoke("velo_op_count", &value, 1, nullptr), VELO_ERR_ARGUMENT, "count");
+  check_reserved(pointer(&count), "count",
+                 [](auto* value) { return velo_invoke("velo_op_count", value, 1, nullptr); });
 
   // These, velo_shape, velo_plan_buffer, velo_plan_stay, velo_plan_swap_stats,
   // velo_recompute_layer, velo_recompute_call, what is known of groups and topologies, the counters

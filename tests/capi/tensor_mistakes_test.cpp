@@ -12,13 +12,12 @@
 #include "tests/context.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/record.hpp"
+#include "tests/tensors.hpp"
 #include "velo/velo.h"
 
 namespace {
 
-using velo::testing::call_record;
-using velo::testing::last_record;
-using velo::testing::live_context;
+using namespace velo::testing;
 
 const std::int64_t shape[] = {4, 4}, negative[] = {4, -1}, hostile[] = {1ll << 40, 1ll << 40};
 const std::int64_t spread[] = {8, 2};
@@ -27,14 +26,13 @@ const std::int64_t spread[] = {8, 2};
 class entries {
  public:
   entries() {
-    REQUIRE(velo_context_stream(context_, &stream_) == VELO_OK);
     REQUIRE(velo_group_create(context_, nullptr, &group_) == VELO_OK);
     velo_pack_desc weight = VELO_PACK_DESC_INIT;
     weight.k = weight.n = 4;
     REQUIRE(velo_pack_create(context_, &weight, &pack_) == VELO_OK);
   }
 
-  velo_tensor valid(float* elements) const { return view(elements, shape, 2); }
+  velo_tensor valid(float* elements) const { return view_of(elements, f32, shape); }
 
   velo_status import(const velo_tensor* t) const {
     velo_managed_tensor managed{};
@@ -44,7 +42,8 @@ class entries {
     return velo_tensor_import(context_, t == nullptr ? nullptr : &managed, &seen);
   }
   velo_status normalize(const velo_tensor* t) const {
-    const velo_tensor gamma = view(others_, shape, 1), y = view(others_ + 16, shape, 2);
+    const velo_tensor gamma = view_of(others_, f32, shape, 1),
+                      y = view_of(others_ + 16, f32, shape);
     velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
     args.x = t;
     args.gamma = &gamma;
@@ -53,7 +52,7 @@ class entries {
   }
   velo_status pack(const velo_tensor* t) const { return velo_pack_update(stream_, pack_, t); }
   velo_status all_reduce(const velo_tensor* t) const {
-    const velo_tensor out = view(others_, shape, 2);
+    const velo_tensor out = view_of(others_, f32, shape);
     const velo_reduction sum = VELO_REDUCTION_INIT;
     return velo_group_all_reduce(stream_, group_, &sum, t, &out);
   }
@@ -61,7 +60,7 @@ class entries {
     return velo_group_broadcast(stream_, group_, 0, t);
   }
   velo_status exchange(const velo_tensor* t) const {
-    const velo_tensor to = view(others_, shape, 2);
+    const velo_tensor to = view_of(others_, f32, shape);
     velo_group_message messages[2] = {};
     messages[0].x = t;
     messages[0].direction = VELO_MESSAGE_SEND;
@@ -78,18 +77,8 @@ class entries {
   }
 
  private:
-  static velo_tensor view(float* elements, const std::int64_t* sizes, int rank) {
-    return {elements,
-            {VELO_DEVICE_CPU, 0},
-            rank,
-            {VELO_DTYPE_FLOAT, 32, 1},
-            const_cast<std::int64_t*>(sizes),
-            nullptr,
-            0};
-  }
-
   const live_context context_;
-  velo_stream stream_ = nullptr;
+  velo_stream stream_ = context_.inline_stream();
   velo_group group_ = nullptr;
   velo_pack pack_ = nullptr;
   alignas(64) mutable float others_[32] = {};
@@ -135,41 +124,34 @@ const mistake mistakes[] = {
      "0 to 8 dimensions", "-1"},
     {"no sizes", [](velo_tensor& t) { t.shape = nullptr; }, VELO_ERR_NULL, ".shape", "2 sizes",
      "NULL"},
-    {"a size below 0", [](velo_tensor& t) { t.shape = const_cast<std::int64_t*>(negative); },
-     VELO_ERR_SHAPE, ".shape[1]", "a size of 0 or more", "-1"},
+    {"a size below 0", [](velo_tensor& t) { t.shape = negative; }, VELO_ERR_SHAPE, ".shape[1]",
+     "a size of 0 or more", "-1"},
     {"another device",
      [](velo_tensor& t) {
-       t.device = {2, 1};
+       t.device = velo_device{2, 1};
      },
      VELO_ERR_DEVICE, ".device", "device cpu:0 of the context", "device cuda:1"},
     {"a device of the same type", [](velo_tensor& t) { t.device.id = 1; }, VELO_ERR_DEVICE,
      ".device", "device cpu:0 of the context", "device cpu:1"},
-    {"half bytes",
-     [](velo_tensor& t) {
-       t.dtype = {VELO_DTYPE_INT, 4, 1};
-     },
-     VELO_ERR_DTYPE, ".dtype", nullptr, "int4"},
+    {"half bytes", [](velo_tensor& t) { t.dtype = i4; }, VELO_ERR_DTYPE, ".dtype",
+     nullptr, "int4"},
     {"vectors", [](velo_tensor& t) { t.dtype.lanes = 2; }, VELO_ERR_DTYPE, ".dtype", nullptr,
      "float32x2"},
     {"a type of DLPack's that velo lacks",
      [](velo_tensor& t) {
-       t.dtype = {5, 64, 1};
+       t.dtype = velo_dtype{5, 64, 1};
      },
      VELO_ERR_DTYPE, ".dtype", nullptr, "complex64"},
-    {"a type without a name",
-     [](velo_tensor& t) {
-       t.dtype = {99, 32, 1};
-     },
-     VELO_ERR_DTYPE, ".dtype", nullptr, "type code 99 of 32 bits"},
+    {"a type without a name", [](velo_tensor& t) { t.dtype.code = 99; }, VELO_ERR_DTYPE, ".dtype",
+     nullptr, "type code 99 of 32 bits"},
     {"no data", [](velo_tensor& t) { t.data = nullptr; }, VELO_ERR_NULL, ".data",
      "a pointer to the elements", "NULL", mistake::of_elements},
     {"elements between others'", [](velo_tensor& t) { t.byte_offset = 2; }, VELO_ERR_LAYOUT,
      ".data", "float32 aligned to its 4 bytes", nullptr, mistake::of_elements},
-    {"gaps", [](velo_tensor& t) { t.strides = const_cast<std::int64_t*>(spread); }, VELO_ERR_LAYOUT,
-     ".strides", "compact row-major strides (or NULL)", "[8, 2]", mistake::of_strides},
-    {"sizes whose product overflows",
-     [](velo_tensor& t) { t.shape = const_cast<std::int64_t*>(hostile); }, VELO_ERR_SHAPE, ".shape",
-     "sizes of 0 or more, and fewer than 2^57 elements", "[1099511627776, 1099511627776]",
+    {"gaps", [](velo_tensor& t) { t.strides = spread; }, VELO_ERR_LAYOUT, ".strides",
+     "compact row-major strides (or NULL)", "[8, 2]", mistake::of_strides},
+    {"sizes whose product overflows", [](velo_tensor& t) { t.shape = hostile; }, VELO_ERR_SHAPE,
+     ".shape", "sizes of 0 or more, and fewer than 2^57 elements", "[1099511627776, 1099511627776]",
      mistake::of_counts},
 };
 
@@ -224,7 +206,7 @@ TEST_CASE("outputs of a stage are refused in the words of other tensors") {
     velo_tensor wrong = of.valid(elements);
     what.make(wrong);
     const velo::core::failure f =
-        velo::testing::failure_of([&] { velo::sched::form_of(&wrong, 1); });
+        failure_of([&] { velo::sched::form_of(&wrong, 1); });
     CHECK(f.code == what.code);
     const std::string expected =
         what.code == VELO_ERR_DEVICE ? "device cpu:1 of the context" : what.expected;
@@ -254,37 +236,29 @@ TEST_CASE("tensors that share memory are refused in the same words") {
   alignas(64) float elements[24] = {};
   const entries of;
   const velo_tensor first = of.valid(elements), second = of.valid(elements + 4);
-  const velo_tensor gamma{elements + 20,
-                          {VELO_DEVICE_CPU, 0},
-                          1,
-                          {VELO_DTYPE_FLOAT, 32, 1},
-                          const_cast<std::int64_t*>(shape),
-                          nullptr,
-                          0};
+  const velo_tensor gamma = view_of(elements + 20, f32, shape, 1);
   velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
   args.x = &first;
   args.gamma = &gamma;
   args.y = &second;
-  CHECK(velo_rms_norm(stream, &args) == VELO_ERR_OVERLAP);
-  CHECK(last_record().argument == "args.y");
-  CHECK(last_record().expected == "memory of its own, or exactly that of args.x");
-  CHECK(last_record().got == "memory shared with args.x");
-
+  const auto check = [](velo_status code, const char* argument, const char* expected,
+                        const char* got) {
+    CHECK_REFUSED(code, VELO_ERR_OVERLAP, argument);
+    CHECK(last_record().expected == expected);
+    CHECK(last_record().got == got);
+  };
+  check(velo_rms_norm(stream, &args), "args.y", "memory of its own, or exactly that of args.x",
+        "memory shared with args.x");
   const velo_reduction sum = VELO_REDUCTION_INIT;
-  CHECK(velo_group_all_reduce(stream, group, &sum, &first, &second) == VELO_ERR_OVERLAP);
-  CHECK(last_record().argument == "out");
-  CHECK(last_record().expected == "memory of its own, or exactly that of in");
-  CHECK(last_record().got == "memory shared with in");
-
+  check(velo_group_all_reduce(stream, group, &sum, &first, &second), "out",
+        "memory of its own, or exactly that of in", "memory shared with in");
   velo_group_message messages[2] = {};
   messages[0].x = &first;
   messages[0].direction = VELO_MESSAGE_SEND;
   messages[1].x = &second;
   messages[1].direction = VELO_MESSAGE_RECEIVE;
-  CHECK(velo_group_exchange(stream, group, messages, 2) == VELO_ERR_OVERLAP);
-  CHECK(last_record().argument == "messages[1].x");
-  CHECK(last_record().expected == "memory of its own");
-  CHECK(last_record().got == "memory shared with messages[0].x");
+  check(velo_group_exchange(stream, group, messages, 2), "messages[1].x", "memory of its own",
+        "memory shared with messages[0].x");
 }
 
 TEST_CASE("a tensor that is to be made is described in the words of a tensor") {
@@ -295,7 +269,6 @@ TEST_CASE("a tensor that is to be made is described in the words of a tensor") {
     const call_record r = last_record();
     return r.argument + ": " + r.expected + ", not " + r.got;
   };
-  const velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
   CHECK(refused(f32, 9, shape) == "ndim: 0 to 8 dimensions, not 9");
   CHECK(refused(f32, 2, nullptr) == "shape: 2 sizes, not NULL");
   CHECK(refused(f32, 2, negative) == "shape[1]: a size of 0 or more, not -1");

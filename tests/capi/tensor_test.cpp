@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "tests/context.hpp"
-#include "tests/record.hpp"
+#include "tests/host_memory.hpp"
+#include "tests/refusals.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;
@@ -36,19 +37,8 @@ TEST_CASE("a made tensor is compact, aligned, writable, and gives its bytes back
 }
 
 TEST_CASE("a tensor may be released after its context") {
-  struct counted {
-    std::int64_t live = 0;
-  } host;
-  const velo_allocator allocator{
-      sizeof(velo_allocator), 0, &host,
-      [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
-        static_cast<counted*>(user)->live += static_cast<std::int64_t>(bytes);
-        return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-      },
-      [](void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
-        static_cast<counted*>(user)->live -= static_cast<std::int64_t>(bytes);
-        std::free(memory);
-      }};
+  host_memory host;
+  const velo_allocator allocator = host.allocator();
   velo_managed_tensor* made = nullptr;
   {
     velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
@@ -57,10 +47,10 @@ TEST_CASE("a tensor may be released after its context") {
     const std::int64_t shape[] = {1000};
     REQUIRE(velo_tensor_create(context, &f32, 1, shape, &made) == VELO_OK);
   }
-  CHECK(host.live > 4000);
+  CHECK(host.bytes > 4000);
   std::memset(made->tensor.data, 0, 4000);
   made->deleter(made);
-  CHECK(host.live == 0);
+  CHECK(host.bytes == 0);
 }
 
 TEST_CASE("scalars and empty tensors are tensors") {
@@ -86,18 +76,28 @@ TEST_CASE("what cannot be made is refused by name, and nothing is handed out") {
   const std::int64_t good[] = {2, 3}, negative[] = {2, -3},
                      vast[] = {std::int64_t{1} << 31, std::int64_t{1} << 31, 4},
                      large[] = {std::int64_t{1} << 55};
-  CHECK_REFUSED(velo_tensor_create(context, &f32, 2, negative, &made), VELO_ERR_SHAPE, "shape[1]");
-  CHECK(velo_tensor_create(context, &f32, 9, good, &made) == VELO_ERR_RANK);
-  CHECK(velo_tensor_create(context, &f32, -1, good, &made) == VELO_ERR_RANK);
-  CHECK(velo_tensor_create(context, &f32, 2, nullptr, &made) == VELO_ERR_NULL);
-  CHECK(velo_tensor_create(context, &f32, 2, good, nullptr) == VELO_ERR_NULL);
-  CHECK(velo_tensor_create(context, &f32, 3, vast, &made) == VELO_ERR_SHAPE);
-  CHECK(velo_tensor_create(context, &f32, 1, large, &made) == VELO_ERR_MEMORY);
-  for (const velo_dtype bad :
-       {velo_dtype{9, 32, 1}, velo_dtype{VELO_DTYPE_FLOAT, 32, 4},
-        velo_dtype{VELO_DTYPE_FLOAT, 12, 1}, velo_dtype{VELO_DTYPE_BFLOAT, 32, 1}})
-    CHECK(velo_tensor_create(context, &bad, 2, good, &made) == VELO_ERR_DTYPE);
-  CHECK(velo_tensor_create(nullptr, &f32, 2, good, &made) == VELO_ERR_NULL);
+  struct request {
+    velo_dtype dtype;
+    std::int32_t ndim;
+    const std::int64_t* shape;
+  };
+  const auto create = [&](const request& r) {
+    return velo_tensor_create(context, &r.dtype, r.ndim, r.shape, &made);
+  };
+  check_refusals(
+      request{f32, 2, good}, create,
+      {{[&](request& r) { r.shape = negative; }, VELO_ERR_SHAPE, "shape[1]"},
+       {[&](request& r) { r.shape = nullptr; }, VELO_ERR_NULL, "shape"},
+       {[&](request& r) { r.ndim = 3, r.shape = vast; }, VELO_ERR_SHAPE, "shape"},
+       {[&](request& r) { r.ndim = 1, r.shape = large; }, VELO_ERR_MEMORY, ""},
+       {[&](request& r) { r.ndim = 9; }, VELO_ERR_RANK, "ndim"},
+       {[&](request& r) { r.ndim = -1; }, VELO_ERR_RANK, "ndim"},
+       {[&](request& r) { r.dtype.code = 9; }, VELO_ERR_DTYPE, "dtype"},
+       {[&](request& r) { r.dtype.lanes = 4; }, VELO_ERR_DTYPE, "dtype"},
+       {[&](request& r) { r.dtype.bits = 12; }, VELO_ERR_DTYPE, "dtype"},
+       {[&](request& r) { r.dtype.code = VELO_DTYPE_BFLOAT; }, VELO_ERR_DTYPE, "dtype"}});
+  CHECK_REFUSED(velo_tensor_create(context, &f32, 2, good, nullptr), VELO_ERR_NULL, "tensor");
+  CHECK_REFUSED(velo_tensor_create(nullptr, &f32, 2, good, &made), VELO_ERR_NULL, "context");
   CHECK(made == untouched);
 }
 
@@ -118,17 +118,17 @@ TEST_CASE("a foreign tensor is checked, viewed, and its deleter called once") {
   CHECK(deleted == 0);
 
   velo_tensor untouched{};
-  foreign.version.major = 2;
-  CHECK(velo_tensor_import(context, &foreign, &untouched) == VELO_ERR_ABI);
-  foreign.version.major = 1;
-  foreign.tensor.device.type = 2;
-  CHECK(velo_tensor_import(context, &foreign, &untouched) == VELO_ERR_DEVICE);
-  foreign.tensor.device.type = VELO_DEVICE_CPU;
-  shape[1] = -1;
-  CHECK(velo_tensor_import(context, &foreign, &untouched) == VELO_ERR_SHAPE);
-  shape[1] = 3;
-  foreign.tensor.ndim = 9;
-  CHECK(velo_tensor_import(context, &foreign, &untouched) == VELO_ERR_RANK);
+  const std::int64_t negative[] = {2, -1};
+  const auto import = [&](velo_managed_tensor m) {
+    return velo_tensor_import(context, &m, &untouched);
+  };
+  using managed = velo_managed_tensor;
+  check_refusals(
+      foreign, import,
+      {{[](managed& m) { m.version.major = 2; }, VELO_ERR_ABI, "managed.version"},
+       {[](managed& m) { m.tensor.device.type = 2; }, VELO_ERR_DEVICE, "managed.tensor.device"},
+       {[&](managed& m) { m.tensor.shape = negative; }, VELO_ERR_SHAPE, "managed.tensor.shape[1]"},
+       {[](managed& m) { m.tensor.ndim = 9; }, VELO_ERR_RANK, "managed.tensor.ndim"}});
   CHECK(untouched.data == nullptr);
   velo_tensor_release(&foreign);
   CHECK(deleted == 1);
@@ -144,15 +144,14 @@ TEST_CASE("the extent follows strides of either sign and refuses what overflows"
   const std::int64_t shape[] = {3, 4}, wide[] = {10, 2}, backward[] = {-10, 2}, same[] = {0, 0},
                      vast[] = {std::numeric_limits<std::int64_t>::max() / 2, 1},
                      lowest[] = {std::numeric_limits<std::int64_t>::min(), 1};
-  velo_tensor t = view_of(nullptr, f32, shape, wide);
-  REQUIRE(velo_tensor_extent(&t, &bytes) == VELO_OK);
-  CHECK(bytes == (2 * 10 + 3 * 2 + 1) * 4);
-  t.strides = backward;
-  REQUIRE(velo_tensor_extent(&t, &bytes) == VELO_OK);
-  CHECK(bytes == (2 * 10 + 3 * 2 + 1) * 4);
-  t.strides = same;
-  REQUIRE(velo_tensor_extent(&t, &bytes) == VELO_OK);
-  CHECK(bytes == 4);
+  velo_tensor t = view_of(nullptr, f32, shape);
+  constexpr std::uint64_t spread = (2 * 10 + 3 * 2 + 1) * 4;
+  for (const auto& [strides, extent] :
+       {std::pair{wide, spread}, {backward, spread}, {same, std::uint64_t{4}}}) {
+    t.strides = strides;
+    REQUIRE(velo_tensor_extent(&t, &bytes) == VELO_OK);
+    CHECK(bytes == extent);
+  }
   bytes = 77;
   t.strides = vast;
   CHECK(velo_tensor_extent(&t, &bytes) == VELO_ERR_SHAPE);

@@ -262,7 +262,7 @@ TEST_CASE("a configured text is given out as it was set, also as JSON") {
   CHECK(refused > 50);
 }
 
-TEST_CASE("a group's label is given out as it was told") {
+TEST_CASE("a group's label is given out as it was set") {
   mutator mutate(17);
   int accepted = 0, refused = 0;
   const velo::testing::live_context context;
@@ -306,7 +306,7 @@ bool has_string(const json& all, const std::string& wanted) {
 
 }  // namespace
 
-TEST_CASE("a note is in the snapshot as it was said") {
+TEST_CASE("a note is in the snapshot as it was written") {
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
   velo_pool pool = nullptr;
   REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);

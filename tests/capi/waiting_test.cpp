@@ -12,6 +12,7 @@
 
 #include "core/stream/stream.hpp"
 #include "tests/capi/values.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/stream_work.hpp"
 
 using namespace velo::testing;
@@ -102,13 +103,10 @@ struct stuck_host {
   pipe_gate gate;
   std::atomic<bool> stop{false};
 
-  static void* allocate(void* user, std::uint64_t bytes, std::uint64_t alignment,
-                        const velo_device*, void*) {
-    static_cast<stuck_host*>(user)->stop_once();
-    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-  }
-  static void deallocate(void*, void* memory, std::uint64_t, const velo_device*, void*) {
-    std::free(memory);
+  host_memory memory;
+
+  stuck_host() {
+    memory.on_allocate = [this] { stop_once(); };
   }
   static void log(void* user, velo_log_level, const char*, const char*) {
     static_cast<stuck_host*>(user)->stop_once();
@@ -167,11 +165,7 @@ TEST_CASE("a context that is stuck in its turn holds up no other") {
 
 TEST_CASE("a context that is stuck in its host's allocator holds up no other") {
   stuck_host host;
-  velo_allocator allocator{};
-  allocator.struct_size = sizeof allocator;
-  allocator.user = &host;
-  allocator.allocate = &stuck_host::allocate;
-  allocator.deallocate = &stuck_host::deallocate;
+  const velo_allocator allocator = host.memory.allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.allocator = &allocator;
   const live_context context(desc);

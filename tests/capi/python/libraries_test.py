@@ -119,9 +119,9 @@ class Libraries(unittest.TestCase):
                                          "VELO_LIBRARY"),
                                         ("import velo; velo.adapters_path()",
                                          "libvelo_adapters.so.1", "VELO_ADAPTERS")):
-            said = self.refusal(program, VELO_LIBRARY="")
+            message = self.refusal(program, VELO_LIBRARY="")
             self.assertRegex(
-                said,
+                message,
                 f"^ImportError: velo cannot open its file {name}: {variable} is not set, there is "
                 f"no {self.own}/"
                 f".*-wheel.so, and {name} is not on the loader's path. The loader says: {name}: "
@@ -134,28 +134,28 @@ class Libraries(unittest.TestCase):
 
     def test_a_named_file_that_cannot_be_opened_is_never_replaced_by_another(self):
         self.bring_own()
-        said = self.refusal(PATHS,
+        message = self.refusal(PATHS,
                             VELO_LIBRARY="/nowhere/libvelo.so.1",
                             LD_LIBRARY_PATH=self.system)
         self.assertRegex(
-            said,
+            message,
             "^ImportError: velo cannot open its file libvelo.so.1: VELO_LIBRARY is "
             "/nowhere/libvelo.so.1. The loader"
         )
         os.remove(f"{self.own}/libvelo-wheel.so")
         with open(f"{self.own}/libvelo-wheel.so", "w", encoding="utf-8") as broken:
             broken.write("not a library")
-        said = self.refusal(PATHS, LD_LIBRARY_PATH=self.system)
+        message = self.refusal(PATHS, LD_LIBRARY_PATH=self.system)
         self.assertRegex(
-            said,
+            message,
             f"the package brings {self.own}/libvelo-wheel.so. The loader says: .*(invalid ELF "
             f"header|file too short)"
         )
 
     def test_a_library_that_is_not_velo_is_named(self):
-        said = self.refusal(PATHS, VELO_LIBRARY="libc.so.6")
+        message = self.refusal(PATHS, VELO_LIBRARY="libc.so.6")
         self.assertRegex(
-            said,
+            message,
             "^ImportError: velo cannot use libc.so.6 as libvelo.so.1: VELO_LIBRARY is libc.so.6, "
             "and it has no velo_v"
         )
