@@ -1,7 +1,6 @@
 // Adaptors: the suite for allocators over each and over stacks of all, and what each is for.
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -12,21 +11,19 @@
 #include <thread>
 #include <vector>
 
+#include "tests/child_process.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/memory/pool/allocator_conformance.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/memory/temporary_folder.hpp"
+#include "tests/refusals.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
 constexpr velo_device cpu{VELO_DEVICE_CPU, 0};
-
-velo_allocator of_pool(velo_pool pool) {
-  velo_allocator made = VELO_ALLOCATOR_INIT;
-  REQUIRE(velo_pool_allocator(pool, &made) == VELO_OK);
-  return made;
-}
 
 struct live_adaptor {
   velo_adaptor handle = nullptr;
@@ -49,17 +46,10 @@ struct live_adaptor {
   }
 };
 
-// A file in a folder of its own, both gone at the end.
+// A file in a folder of its own.
 struct scratch_file {
-  std::string folder = "/tmp/velo-adaptor-XXXXXX", path;
-  scratch_file() {
-    REQUIRE(mkdtemp(&folder[0]) != nullptr);
-    path = folder + "/trace.csv";
-  }
-  ~scratch_file() {
-    unlink(path.c_str());
-    rmdir(folder.c_str());
-  }
+  const temporary_folder folder;
+  const std::string path = folder.at("trace.csv");
 };
 
 std::int32_t ignore(void*, velo_memory_event, void*, std::uint64_t, void*) {
@@ -94,15 +84,11 @@ std::vector<std::string> lines_of(const std::string& path) {
 }  // namespace
 
 TEST_CASE("pools of every kind conform, in both modes") {
-  for (const velo_pool_kind kind :
-       {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED, VELO_POOL_LOCKED}) {
-    for (const std::int32_t checked : {0, 1}) {
-      velo_pool_desc desc = VELO_POOL_DESC_INIT;
-      desc.kind = kind;
-      desc.checked = checked;
-      const live_pool pool(desc);
+  for (const velo_pool_kind kind : every_pool_kind) {
+    for (const bool checked : {false, true}) {
+      const live_pool pool(pool_desc(kind, 0, checked));
       INFO("kind " << kind << ", checked " << checked);
-      conformance(of_pool(pool)).run();
+      conformance(allocator_of(pool)).run();
       CHECK(pool.stats().bytes_live == 0);
       CHECK(velo_pool_check(pool) == VELO_OK);
     }
@@ -116,7 +102,7 @@ TEST_CASE("every adaptor conforms, and the stack of all in each order of two") {
   for (const velo_adaptor_kind low : kinds) {
     for (const velo_adaptor_kind high : kinds) {
       const live_pool pool(checked_pool());
-      const live_adaptor below(desc_of(low, of_pool(pool), lower_file.path));
+      const live_adaptor below(desc_of(low, allocator_of(pool), lower_file.path));
       const live_adaptor above(desc_of(high, below.allocator(), upper_file.path));
       INFO(high << " over " << low);
       conformance(above.allocator()).run();
@@ -134,10 +120,8 @@ TEST_CASE("every adaptor conforms, and the stack of all in each order of two") {
 }
 
 TEST_CASE("a limit is exact, and what fails below is not counted") {
-  velo_pool_desc small = VELO_POOL_DESC_INIT;
-  small.limit = mib;
-  const live_pool pool(small);
-  const velo_allocator below = of_pool(pool);
+  const live_pool pool(limited_pool(mib));
+  const velo_allocator below = allocator_of(pool);
   velo_adaptor_desc desc = desc_of(VELO_ADAPTOR_LIMIT, below, "");
   desc.limit = 4 * mib;
   const live_adaptor limit(desc);
@@ -157,7 +141,7 @@ TEST_CASE("a limit is exact, and what fails below is not counted") {
 
 TEST_CASE("statistics count, and their peak holds no byte twice") {
   const live_pool pool;
-  const live_adaptor statistics(desc_of(VELO_ADAPTOR_STATISTICS, of_pool(pool), ""));
+  const live_adaptor statistics(desc_of(VELO_ADAPTOR_STATISTICS, allocator_of(pool), ""));
   const velo_allocator a = statistics.allocator();
   for (int i = 0; i < 10; ++i) give(a, take(a, 5000), 5000);
   CHECK(statistics.stats().bytes_peak == 5000);
@@ -168,7 +152,7 @@ TEST_CASE("statistics count, and their peak holds no byte twice") {
 TEST_CASE("frees of too many bytes leave a limit and statistics at 0, and both go on") {
   for (const velo_adaptor_kind kind : {VELO_ADAPTOR_LIMIT, VELO_ADAPTOR_STATISTICS}) {
     const live_pool pool;
-    const live_adaptor counting(desc_of(kind, of_pool(pool), ""));
+    const live_adaptor counting(desc_of(kind, allocator_of(pool), ""));
     const velo_allocator a = counting.allocator();
     void* first = take(a, 1000);
     give(a, first, 5000);
@@ -187,7 +171,7 @@ TEST_CASE("frees of too many bytes leave a limit and statistics at 0, and both g
 TEST_CASE("a trace has a line for each call, for its owner alone, and follows no link") {
   const scratch_file file;
   const live_pool pool;
-  const velo_allocator below = of_pool(pool);
+  const velo_allocator below = allocator_of(pool);
   std::uint64_t address = 0;
   {
     const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, below, file.path));
@@ -220,12 +204,11 @@ TEST_CASE("a trace has a line for each call, for its owner alone, and follows no
   struct stat facts {};
   REQUIRE(stat(file.path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
-  const std::string link = file.folder + "/link";
+  const std::string link = file.folder.at("link");
   REQUIRE(symlink(file.path.c_str(), link.c_str()) == 0);
   velo_adaptor none = nullptr;
   const velo_adaptor_desc through_link = desc_of(VELO_ADAPTOR_TRACE, below, link);
   CHECK_REFUSED(velo_adaptor_create(&through_link, &none), VELO_ERR_IO, "desc.path");
-  unlink(link.c_str());
 }
 
 TEST_CASE("a trace names the thread of each call, in a child of a fork too") {
@@ -237,7 +220,7 @@ TEST_CASE("a trace names the thread of each call, in a child of a fork too") {
   };
   long other = 0;
   {
-    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(pool), file.path));
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, allocator_of(pool), file.path));
     const velo_allocator a = trace.allocator();
     void* block = take(a, 100);
     std::thread([&] {
@@ -248,22 +231,18 @@ TEST_CASE("a trace names the thread of each call, in a child of a fork too") {
   CHECK(thread_of_line(1) == getpid());
   CHECK(other != getpid());
   CHECK(thread_of_line(2) == other);
-  const pid_t child = fork();
-  if (child == 0) {
+  CHECK(holds_in_child([&] {
     const live_pool own;
-    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(own), file.path));
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, allocator_of(own), file.path));
     give(trace.allocator(), take(trace.allocator(), 100), 100);
-    _exit(velo_adaptor_flush(trace.handle) == VELO_OK && thread_of_line(2) == getpid() ? 0 : 1);
-  }
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+    return velo_adaptor_flush(trace.handle) == VELO_OK && thread_of_line(2) == getpid();
+  }));
 }
 
 TEST_CASE("a trace that cannot be written says so, and allocations go on") {
   const scratch_file file;
   const live_pool pool;
-  const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(pool), file.path));
+  const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, allocator_of(pool), file.path));
   const velo_allocator a = trace.allocator();
   calls().write_error = ENOSPC;
   void* block = take(a, 100);
@@ -278,8 +257,8 @@ TEST_CASE("a trace that cannot be written says so, and allocations go on") {
 TEST_CASE("a trace takes the place of an ordinary file alone, and fills no other link of it") {
   const scratch_file file;
   const live_pool pool;
-  const velo_allocator below = of_pool(pool);
-  const std::string other = file.folder + "/other", pipe = file.folder + "/pipe";
+  const velo_allocator below = allocator_of(pool);
+  const std::string other = file.folder.at("other"), pipe = file.folder.at("pipe");
   std::ofstream(file.path) << "older";
   REQUIRE(chmod(file.path.c_str(), 0666) == 0);
   REQUIRE(link(file.path.c_str(), other.c_str()) == 0);
@@ -292,14 +271,13 @@ TEST_CASE("a trace takes the place of an ordinary file alone, and fills no other
     CHECK((facts.st_mode & 0777) == 0600);
   }
   REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
-  for (const std::string& path : {pipe, file.folder, std::string("/dev/null")}) {
+  for (const std::string& path : {pipe, file.folder.path(), std::string("/dev/null")}) {
     CAPTURE(path);
     const velo_adaptor_desc desc = desc_of(VELO_ADAPTOR_TRACE, below, path);
     velo_adaptor none = nullptr;
     CHECK_REFUSED(velo_adaptor_create(&desc, &none), VELO_ERR_IO, "desc.path");
     CHECK(last_record().expected == "an ordinary file, or none yet");
   }
-  unlink(pipe.c_str()), unlink(other.c_str());
 }
 
 TEST_CASE("a callback hears of every call, and of a failure until it has no help left") {
@@ -309,10 +287,8 @@ TEST_CASE("a callback hears of every call, and of a failure until it has no help
     velo_allocator below{};
     void* spare = nullptr;
   } h;
-  velo_pool_desc small = VELO_POOL_DESC_INIT;
-  small.limit = mib;
-  const live_pool pool(small);
-  h.below = of_pool(pool);
+  const live_pool pool(limited_pool(mib));
+  h.below = allocator_of(pool);
   velo_adaptor_desc desc = desc_of(VELO_ADAPTOR_CALLBACK, h.below, "");
   desc.event_user = &h;
   desc.event = [](void* user, velo_memory_event event, void* memory, std::uint64_t bytes, void*) {
@@ -345,23 +321,16 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
   struct host {
     bool throws = false;
     velo_memory_event at = -1;  // the event that throws
-    int live = 0, heard = 0;
+    int heard = 0;
   } h;
-  velo_allocator below = VELO_ALLOCATOR_INIT;
-  below.user = &h;
-  below.allocate = [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*,
-                      void*) -> void* {
-    auto& self = *static_cast<host*>(user);
-    if (self.throws) throw std::runtime_error("of the host");
-    ++self.live;
-    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  host_memory memory;
+  memory.on_allocate = [&h] {
+    if (h.throws) throw std::runtime_error("of the host");
   };
-  below.deallocate = [](void* user, void* memory, std::uint64_t, const velo_device*, void*) {
-    auto& self = *static_cast<host*>(user);
-    --self.live;
-    std::free(memory);
-    if (self.throws) throw 7;
+  memory.on_free = [&h] {
+    if (h.throws) throw 7;
   };
+  const velo_allocator below = memory.allocator();
   const scratch_file file;
   for (velo_adaptor_kind kind = VELO_ADAPTOR_LIMIT; kind <= VELO_ADAPTOR_CALLBACK; ++kind) {
     CAPTURE(kind);
@@ -380,8 +349,7 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
     const bool counts = kind == VELO_ADAPTOR_LIMIT || kind == VELO_ADAPTOR_STATISTICS;
     h.throws = true;
     CHECK(take(a, 1000) == nullptr);
-    CHECK(last_record().code == VELO_ERR_FOREIGN);
-    CHECK(last_record().argument == "upstream.allocate");
+    CHECK_REFUSED(last_record().code, VELO_ERR_FOREIGN, "upstream.allocate");
     CHECK(last_record().cause == "of the host");
     if (counts) CHECK(through.stats().failures == 1);
     h.throws = false;
@@ -389,18 +357,17 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
     REQUIRE(block != nullptr);
     h.throws = true;
     give(a, block, 1000);
-    CHECK(h.live == 0);
+    CHECK(memory.blocks == 0);
     if (counts) CHECK(through.stats().bytes_live == 0);
     h.throws = false;
     if (kind != VELO_ADAPTOR_CALLBACK) continue;
     h.at = VELO_MEMORY_ALLOCATED;
     CHECK(take(a, 1000) == nullptr);
-    CHECK(last_record().code == VELO_ERR_FOREIGN);
-    CHECK(last_record().argument == "desc.event");
-    CHECK(h.live == 0);
+    CHECK_REFUSED(last_record().code, VELO_ERR_FOREIGN, "desc.event");
+    CHECK(memory.blocks == 0);
     h.at = VELO_MEMORY_FREED;
     give(a, take(a, 1000), 1000);
-    CHECK(h.live == 0);
+    CHECK(memory.blocks == 0);
     h.at = VELO_MEMORY_FAILED, h.throws = true, h.heard = 0;
     CHECK(take(a, 1000) == nullptr);
     CHECK(h.heard == 1);
@@ -409,27 +376,24 @@ TEST_CASE("an exception of the host is a failure below every adaptor, and loses 
 
 TEST_CASE("what is no adaptor is named; after its end nothing goes through") {
   const live_pool pool;
-  const velo_allocator below = of_pool(pool);
+  const velo_allocator below = allocator_of(pool);
   velo_adaptor none = nullptr;
-  const auto refused = [&](const velo_adaptor_desc& desc, velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_adaptor_create(&desc, &none), code, argument);
-    CHECK(none == nullptr);
-  };
-  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
-  refused(desc, VELO_ERR_NULL, "desc.upstream");
-  desc.upstream = &below;
-  desc.kind = 4;
-  refused(desc, VELO_ERR_ARGUMENT, "desc.kind");
-  desc.kind = VELO_ADAPTOR_TRACE;
-  refused(desc, VELO_ERR_NULL, "desc.path");
-  desc.path = "/no/such/folder/file";
-  refused(desc, VELO_ERR_IO, "desc.path");
-  desc.kind = VELO_ADAPTOR_CALLBACK;
-  refused(desc, VELO_ERR_NULL, "desc.event");
   velo_allocator half = below;
   half.deallocate = nullptr;
-  desc.upstream = &half;
-  refused(desc, VELO_ERR_NULL, "desc.upstream.deallocate");
+  using adaptor = velo_adaptor_desc;
+  check_refusals(
+      desc_of(VELO_ADAPTOR_LIMIT, below, ""),
+      [&](const adaptor& d) { return velo_adaptor_create(&d, &none); },
+      {{[](adaptor& d) { d.upstream = nullptr; }, VELO_ERR_NULL, "desc.upstream"},
+       {[&](adaptor& d) { d.upstream = &half; }, VELO_ERR_NULL, "desc.upstream.deallocate"},
+       {[](adaptor& d) { d.kind = 4; }, VELO_ERR_ARGUMENT, "desc.kind"},
+       {[](adaptor& d) { d.kind = VELO_ADAPTOR_TRACE, d.path = nullptr; }, VELO_ERR_NULL,
+        "desc.path"},
+       {[](adaptor& d) { d.kind = VELO_ADAPTOR_TRACE, d.path = "/no/such/folder/file"; },
+        VELO_ERR_IO, "desc.path"},
+       {[](adaptor& d) { d.kind = VELO_ADAPTOR_CALLBACK, d.event = nullptr; }, VELO_ERR_NULL,
+        "desc.event"}});
+  CHECK(none == nullptr);
   velo_allocator gone = VELO_ALLOCATOR_INIT;
   {
     const scratch_file file;

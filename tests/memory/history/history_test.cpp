@@ -52,14 +52,14 @@ std::size_t count_of(const parsed& all, const char* action) {
 
 }  // namespace
 
-TEST_CASE("a pool that is not recorded has no events, and nothing can be said") {
+TEST_CASE("a pool that is not recorded has no events and takes no notes") {
   const live_pool pool;
   pool.give(pool.take(1000), 1000);
   CHECK(parsed(pool).actions().empty());
   CHECK(velo_pool_note(pool, nullptr, "step 1") == VELO_ERR_STATE);
 }
 
-TEST_CASE("an allocation and its free are events with address, size, purpose and what was said") {
+TEST_CASE("an allocation and its free are events with address, size, purpose and note") {
   const live_pool pool;
   keep_events(pool, 100);
   note(pool, "step 1");
@@ -67,8 +67,7 @@ TEST_CASE("an allocation and its free are events with address, size, purpose and
   request.bytes = 1000;
   request.purpose = VELO_PURPOSE_GRADIENT;
   request.lifetime = VELO_LIFETIME_LONG;
-  void* memory = nullptr;
-  REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
+  void* memory = pool.take(request);
   note(pool, "the \"first\" <gradient>", memory);
   pool.give(memory, 1000);
   const parsed all(pool);
@@ -93,7 +92,7 @@ TEST_CASE("an allocation and its free are events with address, size, purpose and
   CHECK(number(trace[1], "addr") <= number(alloc, "addr"));
 }
 
-TEST_CASE("a block in use has its own text, or what was said before it was allocated") {
+TEST_CASE("a block in use has its own note, or the last one before it was allocated") {
   const live_pool pool;
   keep_events(pool, 100);
   note(pool, "forward");
@@ -141,23 +140,18 @@ TEST_CASE("a free that the stream's queue refuses is no event") {
   keep_events(pool, 10);
   char* block = pool.take(64);
   const std::size_t before = parsed(pool).trace().size();
-  velo_context context = nullptr;
-  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-  velo_stream gone = nullptr;
-  REQUIRE(velo_stream_create(context, &gone) == VELO_OK);
+  const live_context context;
+  const velo_stream gone = context.new_stream();
   velo_stream_destroy(gone);
   CHECK(velo_pool_free(pool, block, 64, gone) == VELO_ERR_HANDLE);
   CHECK(velo_pool_free(pool, block + 1, 64, nullptr) == VELO_ERR_ARGUMENT);
   CHECK(parsed(pool).trace().size() == before);
-  velo_context_destroy(context);
   pool.give(block, 64);
 }
 
 TEST_CASE("a request that is refused says how much there was, and in one piece") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 4 * mib;
-  desc.checked = 1;  // what is freed is in the heap, not with a thread
-  const live_pool pool(desc);
+  // In a checked pool a freed block goes to the heap, not to a thread's cache.
+  const live_pool pool(pool_desc(VELO_POOL_ORDINARY, 4 * mib, true));
   std::vector<char*> row;
   for (int i = 0; i < 6; ++i) row.push_back(pool.take(512 * kib));
   pool.give(row[1], 512 * kib);
@@ -197,7 +191,7 @@ TEST_CASE("the last events are kept, and how many went before them is known") {
   }
 }
 
-TEST_CASE("what was said before the first event kept is known still") {
+TEST_CASE("the note before the first event kept is known still") {
   const live_pool pool;
   keep_events(pool, 4);
   note(pool, "step 1");

@@ -3,32 +3,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "tests/memory/history/snapshots.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/memory/temporary_folder.hpp"
 
 using namespace velo::testing;
-namespace fs = std::filesystem;
 
 namespace {
-
-struct folder {
-  fs::path path;
-  folder() {
-    std::string name = (fs::temp_directory_path() / "velo-snapshot-XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path = name;
-  }
-  ~folder() { fs::remove_all(path); }
-  std::string at(const char* name) const { return (path / name).string(); }
-  std::size_t files() const {
-    return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-};
 
 std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -78,7 +62,7 @@ TEST_CASE("a snapshot is cut to the caller's buffer, and its size can be asked f
 
 TEST_CASE("a snapshot goes to a file that its owner alone can read, and replaces an older one") {
   const filled_pool f;
-  const folder here;
+  const temporary_folder here;
   const std::string path = here.at("snapshot.json");
   for (int i = 0; i < 2; ++i) {
     REQUIRE(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, path.c_str()) == VELO_OK);
@@ -93,7 +77,7 @@ TEST_CASE("a snapshot goes to a file that its owner alone can read, and replaces
 
 TEST_CASE("a file that cannot be written is named, and nothing is left behind") {
   const filled_pool f;
-  const folder here;
+  const temporary_folder here;
   const auto refused = [&](const std::string& path, const char* cause) {
     CAPTURE(path);
     CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, path.c_str()) == VELO_ERR_IO);
@@ -103,7 +87,7 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
     CHECK(info.cause == cause);
   };
   refused(here.at("none/snapshot.json"), "No such file or directory");
-  refused(here.path.string(), "something else");
+  refused(here.path(), "something else");
   refused("/dev/null", "something else");
   REQUIRE(symlink("elsewhere", here.at("link").c_str()) == 0);
   refused(here.at("link"), "a symbolic link");
@@ -115,15 +99,15 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
 
 TEST_CASE("a file may have the longest name that its folder takes, and no longer one") {
   const live_pool pool;
-  const folder here;
+  const temporary_folder here;
   for (const std::size_t size : {1, 249, 255}) {
     INFO("a name of " << size << " bytes");
-    const std::string path = here.at(std::string(size, 'n').c_str());
+    const std::string path = here.at(std::string(size, 'n'));
     CHECK(velo_pool_save(pool, VELO_SNAPSHOT_JSON, path.c_str()) == VELO_OK);
     CHECK(contents(path).front() == '{');
   }
   CHECK(here.files() == 3);
-  const std::string longer = here.at(std::string(256, 'n').c_str());
+  const std::string longer = here.at(std::string(256, 'n'));
   CHECK(velo_pool_save(pool, VELO_SNAPSHOT_JSON, longer.c_str()) == VELO_ERR_IO);
   CHECK(last_record().expected == "a file to write");
   CHECK(last_record().cause == "File name too long");
@@ -132,7 +116,7 @@ TEST_CASE("a file may have the longest name that its folder takes, and no longer
 
 TEST_CASE("a full disk, a failing close and a failing rename leave the older file as it was") {
   const filled_pool f;
-  const folder here;
+  const temporary_folder here;
   const std::string path = here.at("snapshot.pickle");
   std::ofstream(path) << "older";
   for (const velo_snapshot_format format : {VELO_SNAPSHOT_JSON, VELO_SNAPSHOT_TIMELINE}) {

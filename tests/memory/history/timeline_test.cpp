@@ -22,9 +22,7 @@ void* take_for(const live_pool& pool, velo_purpose purpose, std::uint64_t bytes)
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
   request.bytes = bytes;
   request.purpose = purpose;
-  void* memory = nullptr;
-  REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
-  return memory;
+  return pool.take(request);
 }
 void pass_through(const live_pool& pool, velo_purpose purpose, std::uint64_t bytes) {
   pool.give(take_for(pool, purpose, bytes), bytes);
@@ -33,9 +31,7 @@ void pass_through(const live_pool& pool, velo_purpose purpose, std::uint64_t byt
 }  // namespace
 
 TEST_CASE("the picture names peaks, purposes, the limit, texts and refusals") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 50 * mib;
-  live_pool pool(desc);
+  const live_pool pool(limited_pool(50 * mib));
   REQUIRE(velo_pool_record(pool, 10000) == VELO_OK);
   pass_through(pool, VELO_PURPOSE_ACTIVATION, 40 * mib);
   REQUIRE(velo_pool_note(pool, nullptr, "a < b & \"c\"\n") == VELO_OK);

@@ -86,7 +86,7 @@ TEST_CASE("a row that makes no sense is refused with its line and column") {
   }
 }
 
-TEST_CASE("bytes that cannot be seen are told by their numbers") {
+TEST_CASE("bytes that cannot be seen are shown by their numbers") {
   const auto got = [](const std::string& field) {
     return std::string(failure_of([&] { placement_of(head + "a,0," + field + ",1\n"); }).got);
   };

@@ -9,6 +9,7 @@
 
 #include "memory/plan/placement.hpp"
 #include "memory/plan/solver/random.hpp"
+#include "tests/context.hpp"
 #include "tests/memory/swap/planned.hpp"
 
 using velo::memory::lifetime;
@@ -350,25 +351,20 @@ TEST_CASE("threads follow the threads of the recording") {
 }
 
 TEST_CASE("a place freed on a stream is free when the stream has come so far") {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-  REQUIRE(velo_stream_create(context, &stream) == VELO_OK);
-  {
-    const planned p;
-    const auto step = [&](velo_stream on) {
-      char* a = p.allocate(1 << 16);
-      REQUIRE(velo_plan_free(p.plan, a, 1 << 16, on) == VELO_OK);
-      CHECK(velo_plan_free(p.plan, a, 1 << 16, on) == VELO_ERR_ARGUMENT);
-      CHECK((on == nullptr || velo_stream_synchronize(on) == VELO_OK));
-      char* b = p.allocate(1 << 16);
-      p.free(b, 1 << 16);
-    };
-    p.record([&] { step(nullptr); });
-    CHECK(p.replay([&] { step(stream); }).matched == 2);
-    CHECK(p.step().bytes_live == 0);
-  }
-  velo_context_destroy(context);
+  const velo::testing::live_context context;
+  const velo_stream stream = context.new_stream();
+  const planned p;
+  const auto step = [&](velo_stream on) {
+    char* a = p.allocate(1 << 16);
+    REQUIRE(velo_plan_free(p.plan, a, 1 << 16, on) == VELO_OK);
+    CHECK(velo_plan_free(p.plan, a, 1 << 16, on) == VELO_ERR_ARGUMENT);
+    CHECK((on == nullptr || velo_stream_synchronize(on) == VELO_OK));
+    char* b = p.allocate(1 << 16);
+    p.free(b, 1 << 16);
+  };
+  p.record([&] { step(nullptr); });
+  CHECK(p.replay([&] { step(stream); }).matched == 2);
+  CHECK(p.step().bytes_live == 0);
 }
 
 TEST_CASE("a context's scratch can be part of steps") {
@@ -385,9 +381,7 @@ TEST_CASE("a context's scratch can be part of steps") {
 }
 
 TEST_CASE("the pool's limit holds for addresses, and what lies idle there makes room") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 24 << 20;
-  const planned p(desc);
+  const planned p(velo::testing::limited_pool(24 << 20));
   std::uint64_t second = 16 << 20;
   const auto step = [&] {
     char* a = p.allocate(16 << 20);
@@ -400,7 +394,7 @@ TEST_CASE("the pool's limit holds for addresses, and what lies idle there makes 
   second = 20 << 20;  // fits only where the 16 MiB at addresses go
   CHECK(p.replay(step).matched == 1);
   CHECK(p.step().bytes_let_go >= 12 << 20);
-  CHECK(p.pool.stats().bytes_reserved_peak <= desc.limit);
+  CHECK(p.pool.stats().bytes_reserved_peak <= 24 << 20);
   second = 16 << 20;
   CHECK(p.replay(step).matched == 2);
 }

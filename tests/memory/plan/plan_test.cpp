@@ -18,10 +18,7 @@
 #include "tests/memory/plan/plan_instances.hpp"
 
 using namespace velo::memory;
-using velo::testing::check_placement;
-using velo::testing::churn;
-using velo::testing::lies_apart;
-using velo::testing::make_churn;
+using namespace velo::testing;
 
 namespace {
 
@@ -245,7 +242,7 @@ TEST_CASE("without time a placement is valid still") {
   check_placement(buffers, place(buffers, within(0)));
 }
 
-TEST_CASE("addresses and times near the end of their range are no trouble") {
+TEST_CASE("addresses and times at the end of their range are no trouble") {
   const std::int64_t end = std::numeric_limits<std::int64_t>::max();
   const std::vector<lifetime> buffers = {
       {-end, end, end / 4}, {-end, 0, end / 2}, {0, end, end / 4}};

@@ -1,15 +1,13 @@
 // How threads find their caches: each its own, by its handle alone, and none in a child of a fork.
 #include "memory/pool/cache/cache_table.hpp"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "tests/child_process.hpp"
 #include "tests/memory/pool/cache_of_blocks.hpp"
 #include "tests/memory/pool/pools.hpp"
 
@@ -71,11 +69,7 @@ TEST_CASE("a cache is found by the handle it serves and by no other") {
 TEST_CASE("nobody is found in a child of a fork") {
   table_alone table;
   REQUIRE(table.add(nullptr) != nullptr);
-  const pid_t child = fork();
-  if (child == 0) _exit(table.find(nullptr) == nullptr ? 0 : 1);
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(holds_in_child([&] { return table.find(nullptr) == nullptr; }));
   CHECK(table.find(nullptr) != nullptr);
 }
 

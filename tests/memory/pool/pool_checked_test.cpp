@@ -160,8 +160,7 @@ TEST_CASE("calls on a destroyed pool are refused; blocks in use stay mapped and 
 TEST_CASE("the two functions of a destroyed pool take back what is in use, and end it") {
   for (const bool checked : {false, true}) {
     const std::int64_t mapped = calls().mapped;
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.checked = checked ? 1 : 0;
+    const velo_pool_desc desc = pool_desc(VELO_POOL_ORDINARY, 0, checked);
     velo_pool pool = nullptr;
     REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
     void *take = nullptr, *give = nullptr;

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/child_process.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
 
@@ -27,31 +28,12 @@ namespace {
 
 bool ends_with_its_last_thread = false;  // this process, a child
 
-constexpr velo_pool_kind kinds[] = {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED,
-                                    VELO_POOL_LOCKED};
-
 constexpr velo_device cpu = {VELO_DEVICE_CPU, 0};
 
 int lowest_free_descriptor() {
   const int found = dup(STDERR_FILENO);
   close(found);
   return found;
-}
-
-// body() in a child, whose exit says whether all it checked held.
-template <class F>
-bool holds_in_child(F&& body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body() ? 0 : 1);
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-velo_pool_desc of_kind(velo_pool_kind kind) {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = kind;
-  return desc;
 }
 
 }  // namespace
@@ -66,14 +48,14 @@ TEST_CASE("every system call of a pool's life refused in turn: a status, and not
   { const live_pool warm; }
   const int descriptor = lowest_free_descriptor();
   int failures = 0;
-  for (const velo_pool_kind kind : kinds) {
+  for (const velo_pool_kind kind : every_pool_kind) {
     for (const bool all_later : {false, true}) {
       for (int n = 0;; ++n) {
         const std::int64_t mapped = calls().mapped;
         calls().refused = false;
         calls().all_later = all_later;
         calls().remaining = n;
-        const velo_pool_desc desc = of_kind(kind);
+        const velo_pool_desc desc = pool_desc(kind);
         velo_pool pool = nullptr;
         const velo_status created = velo_pool_create(&desc, &pool);
         velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -144,7 +126,7 @@ TEST_CASE("where the system has no more, a request fails and the pressure callba
 
 TEST_CASE("memory the system does not take back stays the pool's, and counted") {
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
-    const live_pool pool(of_kind(kind));
+    const live_pool pool(pool_desc(kind));
     char* block = pool.take(4 * mib);
     std::memset(block, 5, 4 * mib);
     pool.give(block, 4 * mib);
@@ -159,9 +141,8 @@ TEST_CASE("memory the system does not take back stays the pool's, and counted") 
     velo_pool_request request = VELO_POOL_REQUEST_INIT;
     request.bytes = 4 * mib;
     request.zero = 1;
-    void* again = nullptr;
-    REQUIRE(velo_pool_allocate(pool, &request, &again) == VELO_OK);
-    CHECK(static_cast<char*>(again)[12345] == 0);
+    char* again = pool.take(request);
+    CHECK(again[12345] == 0);
     pool.give(again, 4 * mib);
   }
 }
@@ -172,7 +153,7 @@ TEST_CASE("memory that may not be locked is ordinary, and counted") {
       const rlimit none = {0, 0};
       if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) return false;
       if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return false;
-      const velo_pool_desc desc = of_kind(VELO_POOL_LOCKED);
+      const velo_pool_desc desc = pool_desc(VELO_POOL_LOCKED);
       velo_pool pool = nullptr;
       if (velo_pool_create(&desc, &pool) != VELO_OK) return false;
       velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -187,7 +168,7 @@ TEST_CASE("memory that may not be locked is ordinary, and counted") {
   };
   CHECK(without_rights([](const velo_pool_stats& now) { return now.bytes_unlocked == mib; }));
   if (geteuid() == 0) {
-    const live_pool pool(of_kind(VELO_POOL_LOCKED));
+    const live_pool pool(pool_desc(VELO_POOL_LOCKED));
     pool.give(pool.take(mib), mib);
     CHECK(pool.stats().bytes_unlocked == 0);
   }
@@ -203,7 +184,7 @@ TEST_CASE("memory that a control group has no room for is not locked, and counte
   put("memory.max", std::to_string(32 * mib));
   put("memory.current", std::to_string(23 * mib));
   calls().groups = folder;
-  const live_pool pool(of_kind(VELO_POOL_LOCKED));
+  const live_pool pool(pool_desc(VELO_POOL_LOCKED));
   char* few = pool.take(2 * mib);
   CHECK(pool.stats().bytes_unlocked == 0);
   char* many = pool.take(100 * mib);  // Linux would end the process for it
@@ -353,9 +334,9 @@ TEST_CASE("a pool destroyed with blocks in use keeps addresses for these alone")
 
 TEST_CASE("what others have put between the blocks of a destroyed pool stays theirs") {
   constexpr std::uint64_t hole = 128 * mib, bytes = 5000;
-  for (const velo_pool_kind kind : kinds) {
+  for (const velo_pool_kind kind : every_pool_kind) {
     const std::int64_t before = calls().mapped;
-    const velo_pool_desc desc = of_kind(kind);
+    const velo_pool_desc desc = pool_desc(kind);
     velo_pool pool = nullptr;
     REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
     velo_allocator from = VELO_ALLOCATOR_INIT;

@@ -45,11 +45,7 @@ TEST_CASE("blocks of different lifetimes share no stretch of addresses, however 
   const auto checked = GENERATE(0, 1);
   const auto limit = GENERATE(std::uint64_t{0}, 96 * mib);
   held_stream stream;
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = kind;
-  desc.checked = checked;
-  desc.limit = limit;
-  const live_pool pool(desc);
+  const live_pool pool(pool_desc(kind, limit, checked));
   random_source32 random(44);
   span spans[2];
   std::vector<kept_block> blocks;

@@ -45,8 +45,7 @@ TEST_CASE("zeros are not written where the stream's work still is") {
   request.bytes = mib;
   request.stream = busy.handle;
   request.zero = 1;
-  void* zeros = nullptr;
-  REQUIRE(velo_pool_allocate(pool, &request, &zeros) == VELO_OK);
+  void* zeros = pool.take(request);
   CHECK(block[0] == 7);
   CHECK(static_cast<char*>(zeros)[0] == 0);
   busy.release();
@@ -82,9 +81,7 @@ TEST_CASE("many blocks in flight come back in order, reused ones among them") {
 }
 
 TEST_CASE("at the limit a request waits for the stream that has the memory") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 4 * mib;
-  const live_pool pool(desc);
+  const live_pool pool(limited_pool(4 * mib));
   held_stream busy;
   pool.give(pool.take(4 * mib, busy.handle), 4 * mib, busy.handle);
   std::thread later([&] {

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "tests/context.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/random.hpp"
+#include "tests/refusals.hpp"
 
 using namespace velo::testing;
 
@@ -25,12 +27,10 @@ TEST_CASE("a block has its alignment and its bytes, and counters follow") {
       request.alignment = alignment;
       request.purpose = VELO_PURPOSE_GRADIENT;
       request.zero = 1;
-      void* memory = nullptr;
-      REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
+      char* const memory = pool.take(request);
       REQUIRE(reinterpret_cast<std::uintptr_t>(memory) % alignment == 0);
-      const char* all = static_cast<char*>(memory);
       for (std::uint64_t i = 0; i < bytes; ++i)
-        if (all[i] != 0) FAIL("byte " << i << " is not zero");
+        if (memory[i] != 0) FAIL("byte " << i << " is not zero");
       std::memset(memory, 0x77, bytes);
       requested += bytes;
       blocks.emplace_back(memory, bytes);
@@ -66,10 +66,9 @@ TEST_CASE("what was freed last is taken again, zero where asked, and the peak is
     velo_pool_request request = VELO_POOL_REQUEST_INIT;
     request.bytes = bytes;
     request.zero = 1;
-    void* zero = nullptr;
-    REQUIRE(velo_pool_allocate(pool, &request, &zero) == VELO_OK);
+    char* zero = pool.take(request);
     CHECK(zero == first);
-    CHECK(static_cast<char*>(zero)[bytes - 1] == 0);
+    CHECK(zero[bytes - 1] == 0);
     pool.give(zero, bytes);
   }
   CHECK(pool.stats().bytes_peak == 3 * mib);
@@ -84,18 +83,14 @@ TEST_CASE("what was freed last is taken again, zero where asked, and the peak is
 
 namespace {
 
-const std::vector<velo_pool_kind> every_kind = {VELO_POOL_ORDINARY, VELO_POOL_HUGE,
-                                                VELO_POOL_SHARED, VELO_POOL_LOCKED};
-
 // 66 MiB that stay, and cycles that keep 2 MiB each.
-void grow(velo_pool_desc desc, int cycles, const std::vector<velo_pool_kind>& kinds) {
+template <std::size_t Count>
+void grow(bool checked, int cycles, const velo_pool_kind (&kinds)[Count]) {
   const std::uint64_t chunk = 91 * mib, half = chunk / 2, kept = 2 * mib;
   for (const velo_pool_kind kind : kinds) {
     for (const velo_lifetime lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
       for (const std::uint64_t limit : {std::uint64_t{0}, 499 * mib}) {
-        desc.kind = kind;
-        desc.limit = limit;
-        const live_pool pool(desc);
+        const live_pool pool(pool_desc(kind, limit, checked));
         char* canary = pool.take(66 * mib, nullptr, VELO_LIFETIME_LONG);
         std::memset(canary, 0x3c, 4096);
         std::memset(canary + 66 * mib - 4096, 0x3c, 4096);
@@ -122,22 +117,21 @@ void grow(velo_pool_desc desc, int cycles, const std::vector<velo_pool_kind>& ki
 
 }  // namespace
 
-TEST_CASE("growth stays near what is live, with every combination of options, and a canary stays") {
-  grow(VELO_POOL_DESC_INIT, 100, every_kind);
+TEST_CASE(
+    "growth stays close to what is live, with every combination of options, and a canary stays") {
+  grow(false, 100, every_pool_kind);
 }
 
 TEST_CASE("the same growth with every block looked after") {
   // All memory is filled: a cycle takes 100 ms.
   if (const char* cycles = std::getenv("VELO_POOL_CYCLES"))
-    grow(checked_pool(), std::atoi(cycles), every_kind);
+    grow(true, std::atoi(cycles), every_pool_kind);
   else
-    grow(checked_pool(), 1, {VELO_POOL_ORDINARY});
+    grow(true, 1, {VELO_POOL_ORDINARY});
 }
 
 TEST_CASE("a limit holds, says what there is, and lets free memory serve elsewhere") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 8 * mib;
-  const live_pool pool(desc);
+  const live_pool pool(limited_pool(8 * mib));
   std::vector<char*> blocks;
   for (int i = 0; i < 8; ++i) blocks.push_back(pool.take(mib));
   void* none = &none;
@@ -158,12 +152,8 @@ TEST_CASE("a limit holds, says what there is, and lets free memory serve elsewhe
 }
 
 TEST_CASE("a request beyond what letting everything go would give leaves free memory warm") {
-  for (const velo_pool_kind kind :
-       {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED, VELO_POOL_LOCKED}) {
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.kind = kind;
-    desc.limit = 16 * mib;
-    const live_pool pool(desc);
+  for (const velo_pool_kind kind : every_pool_kind) {
+    const live_pool pool(pool_desc(kind, 16 * mib));
     char* blocks[8];
     for (char*& b : blocks) b = pool.take(2 * mib);
     for (int i = 0; i < 8; i += 2) pool.give(blocks[i], 2 * mib);
@@ -181,10 +171,7 @@ TEST_CASE("a request beyond what letting everything go would give leaves free me
 TEST_CASE("a thousand scattered holes serve one block, and their neighbors keep their contents") {
   constexpr std::uint64_t part = 64 * kib, count = 2000;
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.kind = kind;
-    desc.limit = count * part;
-    const live_pool pool(desc);
+    const live_pool pool(pool_desc(kind, count * part));
     std::vector<char*> blocks;
     for (std::uint64_t i = 0; i < count; ++i) {
       blocks.push_back(pool.take(part));
@@ -194,7 +181,7 @@ TEST_CASE("a thousand scattered holes serve one block, and their neighbors keep 
     const std::uint64_t whole = count / 2 * part / 10 * 9;
     char* one = pool.take(whole);
     std::memset(one, 0x11, whole);
-    CHECK(pool.stats().bytes_reserved <= desc.limit);
+    CHECK(pool.stats().bytes_reserved <= count * part);
     for (std::uint64_t i = 1; i < count; i += 2) {
       const auto mark = static_cast<char>(i);
       CHECK((blocks[i][0] == mark && blocks[i][part - 1] == mark));
@@ -210,8 +197,7 @@ TEST_CASE("under pressure the host is asked until it has nothing left") {
     std::vector<void*> spare;
     int asked = 0;
   } h;
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 4 * mib;
+  velo_pool_desc desc = limited_pool(4 * mib);
   desc.pressure_user = &h;
   desc.pressure = [](void* user, std::uint64_t bytes) {
     auto& self = *static_cast<host*>(user);
@@ -235,8 +221,7 @@ TEST_CASE("under pressure the host is asked until it has nothing left") {
 }
 
 TEST_CASE("a pressure callback that throws is VELO_ERR_FOREIGN, and the pool goes on") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = mib;
+  velo_pool_desc desc = limited_pool(mib);
   desc.pressure = [](void*, std::uint64_t) -> std::int32_t { throw 1; };
   const live_pool pool(desc);
   void* none = nullptr;
@@ -248,8 +233,7 @@ TEST_CASE("answers under pressure that are none of the documented ones are VELO_
   static std::int32_t answer;
   for (const std::int32_t wrong : {2, 42, -1}) {
     answer = wrong;
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.limit = mib;
+    velo_pool_desc desc = limited_pool(mib);
     desc.pressure = [](void*, std::uint64_t) { return std::exchange(answer, 0); };
     const live_pool pool(desc);
     void* none = nullptr;
@@ -262,8 +246,7 @@ TEST_CASE("answers under pressure that are none of the documented ones are VELO_
 
 TEST_CASE("a host that promises memory and frees none is asked a few times") {
   int asked = 0;
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = mib;
+  velo_pool_desc desc = limited_pool(mib);
   desc.pressure_user = &asked;
   desc.pressure = [](void* user, std::uint64_t) {
     return std::int32_t{++*static_cast<int*>(user) < 1000};
@@ -275,46 +258,35 @@ TEST_CASE("a host that promises memory and frees none is asked a few times") {
 }
 
 TEST_CASE("the record of a request without memory names the hole that the counters have") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 2 * mib;
-  const live_pool pool(desc);
+  const live_pool pool(limited_pool(2 * mib));
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
   request.lifetime = VELO_LIFETIME_LONG;
   request.bytes = mib / 4;
-  void *kept = nullptr, *freed = nullptr;
-  REQUIRE(velo_pool_allocate(pool, &request, &freed) == VELO_OK);
-  REQUIRE(velo_pool_allocate(pool, &request, &kept) == VELO_OK);
-  pool.give(static_cast<char*>(freed), mib / 4);
+  char *freed = pool.take(request), *kept = pool.take(request);
+  pool.give(freed, mib / 4);
   void* none = nullptr;
   CHECK(pool.allocate(4 * mib, &none) == VELO_ERR_MEMORY);
   const std::uint64_t hole = pool.stats().bytes_largest_hole;
   REQUIRE(hole > 0);
   CHECK_THAT(last_record().got, Catch::EndsWith("largest hole " + std::to_string(hole)));
-  pool.give(static_cast<char*>(kept), mib / 4);
+  pool.give(kept, mib / 4);
 }
 
 TEST_CASE("what is no request is named") {
   const live_pool pool;
-  const struct {
-    void (*change)(velo_pool_request&);
-    velo_status code;
-    const char* argument;
-  } rows[] = {
-      {[](velo_pool_request& r) { r.alignment = 96; }, VELO_ERR_ARGUMENT, "request.alignment"},
-      {[](velo_pool_request& r) { r.alignment = 4 * mib; }, VELO_ERR_ARGUMENT, "request.alignment"},
-      {[](velo_pool_request& r) { r.lifetime = 2; }, VELO_ERR_ARGUMENT, "request.lifetime"},
-      {[](velo_pool_request& r) { r.purpose = -1; }, VELO_ERR_ARGUMENT, "request.purpose"},
-      {[](velo_pool_request& r) { r.zero = 2; }, VELO_ERR_ARGUMENT, "request.zero"},
-      {[](velo_pool_request& r) { r.bytes = ~std::uint64_t{0}; }, VELO_ERR_MEMORY, "request.bytes"},
-      {[](velo_pool_request& r) { r.bytes = 1ull << 46; }, VELO_ERR_MEMORY, "request.bytes"},
-  };
-  for (const auto& row : rows) {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    row.change(request);
-    void* memory = nullptr;
-    CHECK_REFUSED(velo_pool_allocate(pool, &request, &memory), row.code, row.argument);
-    CHECK(memory == nullptr);
-  }
+  void* memory = nullptr;
+  using request = velo_pool_request;
+  check_refusals(
+      request VELO_POOL_REQUEST_INIT,
+      [&](const request& r) { return velo_pool_allocate(pool, &r, &memory); },
+      {{[](request& r) { r.alignment = 96; }, VELO_ERR_ARGUMENT, "request.alignment"},
+       {[](request& r) { r.alignment = 4 * mib; }, VELO_ERR_ARGUMENT, "request.alignment"},
+       {[](request& r) { r.lifetime = 2; }, VELO_ERR_ARGUMENT, "request.lifetime"},
+       {[](request& r) { r.purpose = -1; }, VELO_ERR_ARGUMENT, "request.purpose"},
+       {[](request& r) { r.zero = 2; }, VELO_ERR_ARGUMENT, "request.zero"},
+       {[](request& r) { r.bytes = ~std::uint64_t{0}; }, VELO_ERR_MEMORY, "request.bytes"},
+       {[](request& r) { r.bytes = 1ull << 46; }, VELO_ERR_MEMORY, "request.bytes"}});
+  CHECK(memory == nullptr);
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
   desc.kind = 4;
   velo_pool none = nullptr;
@@ -323,25 +295,20 @@ TEST_CASE("what is no request is named") {
 
 TEST_CASE("a context's memory comes from a pool, and goes back to it") {
   const live_pool pool;
-  velo_allocator allocator = VELO_ALLOCATOR_INIT;
-  REQUIRE(velo_pool_allocator(pool, &allocator) == VELO_OK);
+  const velo_allocator allocator = allocator_of(pool);
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.allocator = &allocator;
-  velo_context context = nullptr;
-  REQUIRE(velo_context_create(&desc, &context) == VELO_OK);
-  velo_context_stats inside = VELO_CONTEXT_STATS_INIT;
-  REQUIRE(velo_context_get_stats(context, &inside) == VELO_OK);
-  const velo_pool_stats now = pool.stats();
-  CHECK(now.bytes_live - now.bytes_rounding == inside.bytes_allocated);
-  CHECK(now.purpose_live[VELO_PURPOSE_WORKSPACE] == now.bytes_live);
-  velo_context_destroy(context);
+  {
+    const live_context context(desc);
+    const velo_pool_stats now = pool.stats();
+    CHECK(now.bytes_live - now.bytes_rounding == context.stats().bytes_allocated);
+    CHECK(now.purpose_live[VELO_PURPOSE_WORKSPACE] == now.bytes_live);
+  }
   CHECK(pool.stats().bytes_live == 0);
 }
 
 TEST_CASE("memory of a shared pool lies in a file where the pool says") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = VELO_POOL_SHARED;
-  const live_pool pool(desc);
+  const live_pool pool(pool_desc(VELO_POOL_SHARED));
   char* memory = pool.take(100000);
   std::memcpy(memory, "in the file", 12);
   std::int32_t file = -1;

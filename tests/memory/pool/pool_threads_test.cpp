@@ -138,9 +138,7 @@ TEST_CASE("the same with every block looked after") {
 }
 
 TEST_CASE("the same where memory is short") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 512 * mib;
-  race(desc);
+  race(limited_pool(512 * mib));
 }
 
 TEST_CASE("what a thread kept within reach comes back when it ends") {
@@ -155,9 +153,7 @@ TEST_CASE("what a thread kept within reach comes back when it ends") {
 }
 
 TEST_CASE("large blocks that an idle thread keeps are within the pool's reach") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 8 * mib;
-  const live_pool pool(desc);
+  const live_pool pool(limited_pool(8 * mib));
   std::atomic<bool> kept{false}, done{false};
   std::thread idle([&] {
     pool.give(pool.take(8 * mib), 8 * mib);

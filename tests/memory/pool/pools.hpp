@@ -10,6 +10,32 @@
 
 namespace velo::testing {
 
+constexpr std::uint64_t kib = 1024, mib = kib * kib;
+
+constexpr velo_pool_kind every_pool_kind[] = {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED,
+                                              VELO_POOL_LOCKED};
+
+inline velo_pool_desc pool_desc(velo_pool_kind kind, std::uint64_t limit = 0,
+                                bool checked = false) {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = kind;
+  desc.limit = limit;
+  desc.checked = checked ? 1 : 0;
+  return desc;
+}
+inline velo_pool_desc limited_pool(std::uint64_t limit) {
+  return pool_desc(VELO_POOL_ORDINARY, limit);
+}
+inline velo_pool_desc checked_pool() {
+  return pool_desc(VELO_POOL_ORDINARY, 0, true);
+}
+
+inline velo_allocator allocator_of(velo_pool pool) {
+  velo_allocator made = VELO_ALLOCATOR_INIT;
+  REQUIRE(velo_pool_allocator(pool, &made) == VELO_OK);
+  return made;
+}
+
 struct live_pool {
   velo_pool handle = nullptr;
 
@@ -39,6 +65,12 @@ struct live_pool {
       FAIL("no memory: " << last_record().expected);
     return static_cast<char*>(memory);
   }
+  char* take(const velo_pool_request& request) const {
+    void* memory = nullptr;
+    if (velo_pool_allocate(handle, &request, &memory) != VELO_OK)
+      FAIL("no memory: " << last_record().expected);
+    return static_cast<char*>(memory);
+  }
   void give(void* memory, std::uint64_t bytes, velo_stream stream = nullptr) const {
     if (velo_pool_free(handle, memory, bytes, stream) != VELO_OK)
       FAIL("not freed: " << last_record().expected);
@@ -49,13 +81,5 @@ struct live_pool {
     return now;
   }
 };
-
-inline velo_pool_desc checked_pool() {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.checked = 1;
-  return desc;
-}
-
-constexpr std::uint64_t kib = 1024, mib = kib * kib;
 
 }  // namespace velo::testing

@@ -77,9 +77,7 @@ void exercise(const velo_pool_desc& desc) {
       request.bytes = random() % (random.one_in(8) ? mib : 4096);
       request.purpose = static_cast<velo_purpose>(random.below(8));
       request.lifetime = random.one_in(4) ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT;
-      void* memory = nullptr;
-      REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
-      blocks.push_back({memory, request.bytes, request.purpose});
+      blocks.push_back({pool.take(request), request.bytes, request.purpose});
     } else {
       const std::size_t at = random.below(blocks.size());
       pool.give(blocks[at].memory, blocks[at].bytes);
@@ -99,9 +97,7 @@ TEST_CASE("counters agree with the blocks in every kind of pool") {
   for (const velo_pool_kind kind :
        {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED, VELO_POOL_LOCKED}) {
     CAPTURE(kind);
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.kind = kind;
-    exercise(desc);
+    exercise(pool_desc(kind));
   }
 }
 

@@ -141,9 +141,7 @@ TEST_CASE("chains of larger blocks serve their own size, and another size drives
 }
 
 TEST_CASE("what waits for other threads is within the pool's reach, and a trim lets it go") {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.limit = 8 * mib;
-  const live_pool pool(desc);
+  const live_pool pool(limited_pool(8 * mib));
   std::atomic<bool> done{false};
   std::atomic<int> ready{0};
   std::vector<char*> blocks(4 * mib / 4096);

@@ -19,9 +19,7 @@ using velo::memory::choose;
 using velo::memory::find_exact_sum;
 using velo::memory::knapsack_choice;
 using velo::memory::knapsack_class;
-using velo::testing::last_record;
-using velo::testing::random_source;
-using velo::testing::random_source32;
+using namespace velo::testing;
 
 velo_recompute_rule adaptive(std::int32_t layers, std::int32_t size = 1, std::int32_t rank = 0) {
   velo_recompute_rule r = VELO_RECOMPUTE_RULE_INIT;
@@ -143,6 +141,27 @@ double exhaustive(const std::vector<knapsack_class>& classes, std::int64_t budge
   return best;
 }
 
+// The bytes that a choice has at least and at most.
+struct byte_range {
+  std::int64_t least = 0, most = 0;
+
+  explicit byte_range(const std::vector<knapsack_class>& classes) {
+    for (const knapsack_class& c : classes) least += c.front().bytes, most += c.back().bytes;
+  }
+  std::int64_t tenths(int count) const { return least + (most - least) / 10 * count; }
+};
+
+// Checks the choice at a random budget against every combination.
+knapsack_choice check_optimal(const std::vector<knapsack_class>& classes, random_source& random) {
+  const byte_range bytes(classes);
+  const std::int64_t budget =
+      bytes.least + static_cast<std::int64_t>(random.below(bytes.most - bytes.least + 2));
+  const knapsack_choice made = choose(classes, budget);
+  CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
+  check_sums(classes, made, budget);
+  return made;
+}
+
 }  // namespace
 
 TEST_CASE("the knapsack is as good as trying every combination") {
@@ -150,15 +169,9 @@ TEST_CASE("the knapsack is as good as trying every combination") {
   for (int round = 0; round < 300; ++round) {
     const auto classes = random_classes(random, 1 + static_cast<int>(random.below(6)),
                                         1 + static_cast<int>(random.below(5)), 1 << 20);
-    std::int64_t least = 0, most = 0;
-    for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
-    const std::int64_t budget =
-        least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 2));
-    const knapsack_choice made = choose(classes, budget);
     INFO("round " << round);
-    CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
+    const knapsack_choice made = check_optimal(classes, random);
     CHECK(made.bound == made.seconds);
-    check_sums(classes, made, budget);
   }
 }
 
@@ -168,14 +181,8 @@ TEST_CASE("layers alike are chosen as well as by trying every combination") {
     auto classes = random_classes(random, 7, 4, 1 << 20);
     for (std::size_t k = 1; k < classes.size(); ++k)
       if (random.below(8) != 0) classes[k] = classes[0];
-    std::int64_t least = 0, most = 0;
-    for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
-    const std::int64_t budget =
-        least + static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most - least + 2));
-    const knapsack_choice made = choose(classes, budget);
     INFO("round " << round);
-    CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
-    check_sums(classes, made, budget);
+    check_optimal(classes, random);
   }
 }
 
@@ -204,10 +211,9 @@ TEST_CASE("where seconds go with bytes the budget is met to the byte, and nothin
   random_source random(17);
   for (const std::int64_t piece : {1, 4096, 1 << 21}) {
     const auto classes = proportional(random, 0, piece);
-    std::int64_t least = 0, most = 0;
-    for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
+    const byte_range bytes(classes);
     for (int tenth = 1; tenth < 10; ++tenth) {
-      const std::int64_t budget = least + (most - least) / 10 * tenth;
+      const std::int64_t budget = bytes.tenths(tenth);
       const knapsack_choice made = choose(classes, budget);
       INFO("pieces of " << piece << ", " << tenth << " tenths");
       CHECK(made.bound == made.seconds);
@@ -255,10 +261,9 @@ TEST_CASE("128 layers of 16 options within 80 GiB are chosen exactly, at every b
     auto classes = random_classes(random, 128, 16, std::int64_t{1} << 30);
     if (alike)
       for (auto& c : classes) c = classes.front();
-    std::int64_t least = 0, most = 0;
-    for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
+    const byte_range bytes(classes);
     for (int tenth = 0; tenth <= 10; ++tenth) {
-      const knapsack_choice made = choose(classes, least + (most - least) / 10 * tenth);
+      const knapsack_choice made = choose(classes, bytes.tenths(tenth));
       INFO(tenth << " tenths");
       CHECK(made.bound == made.seconds);
     }
@@ -315,7 +320,7 @@ TEST_CASE("the bisection ends with the best choice that the device has room for"
     const answer whole = ask(adaptive(2), budget_of(1 << 20), modules);
     REQUIRE(whole.status == VELO_OK);
     const std::uint64_t least = whole.choice.bytes_least, most = whole.choice.bytes_most;
-    const std::uint64_t room = least + random() % (most - least + 10);  // what nobody is told
+    const std::uint64_t room = least + random() % (most - least + 10);  // only the test knows it
     velo_recompute_budget budget = budget_of(1 << 20);
     std::set<std::vector<std::int32_t>> tried;
     answer a = ask(adaptive(2), budget, modules);

@@ -16,14 +16,7 @@
 
 namespace {
 
-using velo::testing::dtr;
-using velo::testing::graph;
-using velo::testing::graph_op;
-using velo::testing::last_record;
-using velo::testing::play;
-using velo::testing::played;
-using velo::testing::random_source32;
-using velo::testing::training_step;
+using namespace velo::testing;
 
 class plan {
  public:
@@ -80,6 +73,19 @@ std::int64_t largest_of(const graph& g) {
     most = std::max(most, sum);
   }
   return most;
+}
+
+// The peak of running everything once.
+std::int64_t peak_of(const graph& g) {
+  return play(g, plain(g)).peak;
+}
+
+// Plays a plan's steps and checks that they are right and keep to the budget.
+played check_steps(const graph& g, const plan& p, std::int64_t budget) {
+  const played result = play(g, p.steps());
+  CHECK(result.fault.empty());
+  CHECK(result.peak <= budget);
+  return result;
 }
 
 // The least budget that a refusal names.
@@ -157,7 +163,7 @@ TEST_CASE("plans stay in their budget, run everything in order, and are never wo
       for (unsigned seed = 1; seed <= 3; ++seed) {
         const graph g = training_step(forward, branches, seed);
         const plan p(g);
-        const std::int64_t most = play(g, velo::testing::plain(g)).peak, least = largest_of(g);
+        const std::int64_t most = peak_of(g), least = largest_of(g);
         CHECK(p.stats().bytes_all == static_cast<std::uint64_t>(most));
         for (const int percent : {15, 40, 70, 100}) {
           const std::int64_t budget = least + (most - least) * percent / 100;
@@ -168,14 +174,12 @@ TEST_CASE("plans stay in their budget, run everything in order, and are never wo
             CHECK(std::isinf(greedy));
             continue;
           }
-          const played result = play(g, p.steps());
-          CHECK(result.fault.empty());
-          CHECK(result.peak <= budget);
+          const played result = check_steps(g, p, budget);
           CHECK(result.peak == static_cast<std::int64_t>(p.stats().bytes_peak));
           CHECK(p.stats().seconds_more ==
-                Approx(result.seconds - velo::testing::once(g)).margin(1e-9));
+                Approx(result.seconds - once(g)).margin(1e-9));
           CHECK(result.seconds <= greedy * (1 + 1e-12));
-          if (percent == 100) CHECK(result.seconds == velo::testing::once(g));
+          if (percent == 100) CHECK(result.seconds == once(g));
           ++compared;
           beaten += result.seconds < greedy ? 1 : 0;
         }
@@ -195,7 +199,7 @@ TEST_CASE("plans of up to 16 operations are optimal, and none is found only wher
     const graph g = i % 3 == 0 ? training_step(count / 2, i % 2 == 0, static_cast<unsigned>(i))
                                : any_graph(count, random);
     const plan p(g);
-    const std::int64_t most = play(g, velo::testing::plain(g)).peak, least = largest_of(g);
+    const std::int64_t most = peak_of(g), least = largest_of(g);
     const std::int64_t budget =
         least + (most - least) * static_cast<std::int64_t>(random.below(70)) / 100;
     const double best = best_of(g, budget);
@@ -208,12 +212,10 @@ TEST_CASE("plans of up to 16 operations are optimal, and none is found only wher
       ++without;
       continue;
     }
-    const played result = play(g, p.steps());
-    CHECK(result.fault.empty());
-    CHECK(result.peak <= budget);
+    const played result = check_steps(g, p, budget);
     CHECK(result.seconds == Approx(best).epsilon(1e-12));
     CHECK(p.stats().optimal == 1);
-    longer += best > velo::testing::once(g) ? 1 : 0;
+    longer += best > once(g) ? 1 : 0;
   }
   CHECK(without > 10);
   CHECK(longer > 100);
@@ -224,11 +226,11 @@ TEST_CASE("what a plan calls optimal is so, whatever its number of operations") 
   for (unsigned seed = 1; seed <= 6; ++seed) {
     const graph g = training_step(9, seed % 2 == 0, seed);
     const plan p(g);
-    const std::int64_t most = play(g, velo::testing::plain(g)).peak, least = largest_of(g);
+    const std::int64_t most = peak_of(g), least = largest_of(g);
     for (const int percent : {30, 70, 100}) {
       const std::int64_t budget = least + (most - least) * percent / 100;
       if (p.solve(budget) != VELO_OK) continue;
-      const double seconds = velo::testing::once(g) + p.stats().seconds_more;
+      const double seconds = once(g) + p.stats().seconds_more;
       if (percent == 100) CHECK(p.stats().optimal == 1);
       (p.stats().optimal == 1 ? proven : open) += 1;
       if (p.stats().optimal == 1 && percent == 70 && seed <= 2)
@@ -238,7 +240,7 @@ TEST_CASE("what a plan calls optimal is so, whatever its number of operations") 
   CHECK(proven > 12);
   const graph large = training_step(100, true, 1);
   const plan p(large);
-  const std::int64_t most = play(large, velo::testing::plain(large)).peak;
+  const std::int64_t most = peak_of(large);
   CHECK(p.stats().optimal == 0);
   REQUIRE(p.solve(most / 2) == VELO_OK);
   CHECK(p.stats().optimal == 0);
@@ -249,11 +251,9 @@ TEST_CASE("what a plan calls optimal is so, whatever its number of operations") 
 TEST_CASE("3,000 operations and graphs without an edge are planned") {
   const graph g = training_step(1500, true, 5);
   const plan p(g);
-  const std::int64_t most = play(g, velo::testing::plain(g)).peak;
+  const std::int64_t most = peak_of(g);
   REQUIRE(p.solve(most / 2) == VELO_OK);
-  const played result = play(g, p.steps());
-  CHECK(result.fault.empty());
-  CHECK(result.peak <= most / 2);
+  const played result = check_steps(g, p, most / 2);
   CHECK(result.seconds <= dtr(g, most / 2).seconds());
 
   const std::int64_t tight = largest_of(g) + (most - largest_of(g)) / 20;
@@ -262,8 +262,7 @@ TEST_CASE("3,000 operations and graphs without an edge are planned") {
   CHECK(named > tight);
   CHECK(named < most / 2);
   REQUIRE(p.solve(named) == VELO_OK);
-  CHECK(play(g, p.steps()).fault.empty());
-  CHECK(play(g, p.steps()).peak <= named);
+  check_steps(g, p, named);
 
   graph apart(50);
   for (graph_op& op : apart) op.keep = true;
@@ -280,10 +279,9 @@ TEST_CASE("outputs without bytes and operations without seconds are planned") {
   for (std::size_t i = 0; i < g.size(); i += 3) g[i].bytes = 0;
   for (std::size_t i = 0; i < g.size(); i += 2) g[i].seconds = 0;
   const plan p(g);
-  const std::int64_t least = largest_of(g), most = play(g, velo::testing::plain(g)).peak;
+  const std::int64_t least = largest_of(g), most = peak_of(g);
   REQUIRE(p.solve((least + most) / 2) == VELO_OK);
-  CHECK(play(g, p.steps()).fault.empty());
-  CHECK(play(g, p.steps()).peak <= (least + most) / 2);
+  check_steps(g, p, (least + most) / 2);
   const plan empty;
   CHECK(empty.solve(0) == VELO_OK);
   CHECK(empty.stats().steps == 0);
@@ -291,7 +289,7 @@ TEST_CASE("outputs without bytes and operations without seconds are planned") {
 
 TEST_CASE("the same operations, budget and seed give the same steps") {
   const graph g = training_step(40, true, 9);
-  const std::int64_t budget = play(g, velo::testing::plain(g)).peak / 2;
+  const std::int64_t budget = peak_of(g) / 2;
   const plan a(g), b(g);
   REQUIRE(a.solve(budget) == VELO_OK);
   REQUIRE(b.solve(budget) == VELO_OK);
@@ -301,7 +299,7 @@ TEST_CASE("the same operations, budget and seed give the same steps") {
 TEST_CASE("a budget that is too small is refused with one that works, and with the operation") {
   const graph g = training_step(12, true, 2);
   const plan p(g);
-  REQUIRE(p.solve(play(g, velo::testing::plain(g)).peak) == VELO_OK);
+  REQUIRE(p.solve(peak_of(g)) == VELO_OK);
   const auto before = p.steps();
   CHECK_REFUSED(p.solve(largest_of(g) - 1), VELO_ERR_ARGUMENT, "options.budget");
   CHECK(last_record().cause.find("alone needs") != std::string::npos);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/context.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "velo/velo.h"
 
@@ -20,9 +21,8 @@ using velo::testing::live_pool;
 // the sum of its inputs, plus its place, seed and offset.
 class host {
  public:
-  explicit host(std::uint64_t limit = 0) : pool_(desc_of(limit)) {
-    velo_allocator below = VELO_ALLOCATOR_INIT;
-    REQUIRE(velo_pool_allocator(pool_, &below) == VELO_OK);
+  explicit host(std::uint64_t limit = 0) : pool_(velo::testing::limited_pool(limit)) {
+    const velo_allocator below = velo::testing::allocator_of(pool_);
     velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
     desc.allocator = &below;
     REQUIRE(velo_recompute_create(&desc, &handle_) == VELO_OK);
@@ -89,6 +89,10 @@ class host {
     m.calls = 0;
     return index;
   }
+  void release(std::initializer_list<std::int64_t> regions) const {
+    for (const std::int64_t i : regions)
+      REQUIRE(velo_recompute_release(handle_, i, nullptr) == VELO_OK);
+  }
   void* output(std::int64_t region, std::int64_t which) const {
     void* memory = nullptr;
     REQUIRE(velo_recompute_get_output(handle_, region, which, &memory) == VELO_OK);
@@ -109,12 +113,6 @@ class host {
   const live_pool& pool() const { return pool_; }
 
  private:
-  static velo_pool_desc desc_of(std::uint64_t limit) {
-    velo_pool_desc desc = VELO_POOL_DESC_INIT;
-    desc.limit = limit;
-    return desc;
-  }
-
   live_pool pool_;
   velo_recompute handle_ = nullptr;
 };
@@ -164,8 +162,7 @@ TEST_CASE("what a region takes is restored first and stays") {
   const std::int64_t c = h.declare(m[2], "c", {from(b, 1), from(a)});
   const std::int64_t d = h.declare(m[3], "d", {from(c)});
   const std::uint64_t value = h.value(d);
-  for (const std::int64_t i : {a, b, c, d})
-    REQUIRE(velo_recompute_release(h, i, nullptr) == VELO_OK);
+  h.release({a, b, c, d});
   REQUIRE(velo_recompute_restore(h, d, nullptr) == VELO_OK);
   CHECK(h.value(d) == value);
   for (const std::int64_t i : {c, b, a}) {  // the backward pass
@@ -185,7 +182,7 @@ TEST_CASE("regions end in any order, and what others still take comes and goes")
     for (int i = 1; i < 4; ++i) r[i] = h.declare(m[i], "i", {from(r[i - 1]), from(r[i / 2], 1)});
     std::uint64_t values[4] = {};
     for (int i = 0; i < 4; ++i) values[i] = h.value(r[i]);
-    for (const std::int64_t i : r) REQUIRE(velo_recompute_release(h, i, nullptr) == VELO_OK);
+    h.release({r[0], r[1], r[2], r[3]});
     for (const int i : order) {
       REQUIRE(velo_recompute_restore(h, r[i], nullptr) == VELO_OK);
       CHECK(h.value(r[i]) == values[i]);
@@ -238,8 +235,7 @@ TEST_CASE("a region's function may call back in, but not undo what is being rest
     velo_recompute_destroy(call.recompute);
     return VELO_OK;
   };
-  for (const std::int64_t i : {first, second, aside})
-    REQUIRE(velo_recompute_release(h, i, nullptr) == VELO_OK);
+  h.release({first, second, aside});
   REQUIRE(velo_recompute_restore(h, second, nullptr) == VELO_OK);
   CHECK(seen == std::vector<velo_status>{VELO_ERR_STATE, VELO_ERR_STATE, VELO_ERR_STATE,
                                          VELO_ERR_STATE, VELO_ERR_STATE, VELO_OK, VELO_OK});
@@ -257,8 +253,7 @@ TEST_CASE("a region's function may call back in, but not undo what is being rest
   c.then = [&](const velo_recompute_call&) {
     return circular = velo_recompute_restore(h, fourth, nullptr), VELO_OK;
   };
-  for (const std::int64_t i : {third, fourth})
-    REQUIRE(velo_recompute_release(h, i, nullptr) == VELO_OK);
+  h.release({third, fourth});
   REQUIRE(velo_recompute_restore(h, third, nullptr) == VELO_OK);
   CHECK(circular == VELO_ERR_STATE);
 }
@@ -270,8 +265,7 @@ TEST_CASE("a function that fails or throws is named, and its region can be resto
   const std::int64_t first = h.declare(a, "layer3.mlp", {from(zero)});
   const std::int64_t second = h.declare(b, "layer4", {from(first)});
   const std::uint64_t value = h.value(second);
-  for (const std::int64_t i : {zero, first, second})
-    REQUIRE(velo_recompute_release(h, i, nullptr) == VELO_OK);
+  h.release({zero, first, second});
   REQUIRE(velo_recompute_end(h, zero, nullptr) == VELO_OK);
   a.then = [](const velo_recompute_call& call) {
     return velo_recompute_restore(call.recompute, -5, nullptr);  // leaves a record
@@ -332,22 +326,18 @@ TEST_CASE("a long chain is restored without recursion, and ends without a trace"
 }
 
 TEST_CASE("memory goes back in the order of the stream, on which the function works") {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-  REQUIRE(velo_stream_create(context, &stream) == VELO_OK);
-  {
-    host h;
-    host::made m;
-    const std::int64_t a = h.declare(m, "a", {from_host(&x)});
-    REQUIRE(velo_recompute_release(h, a, stream) == VELO_OK);
-    REQUIRE(velo_recompute_restore(h, a, stream) == VELO_OK);
-    CHECK(m.stream == stream);
-    REQUIRE(velo_recompute_end(h, a, stream) == VELO_OK);
-    REQUIRE(velo_stream_synchronize(stream) == VELO_OK);
-    CHECK(velo_recompute_release(h, a, reinterpret_cast<velo_stream>(context)) == VELO_ERR_HANDLE);
-  }
-  velo_context_destroy(context);
+  const velo::testing::live_context context;
+  const velo_stream stream = context.new_stream();
+  host h;
+  host::made m;
+  const std::int64_t a = h.declare(m, "a", {from_host(&x)});
+  REQUIRE(velo_recompute_release(h, a, stream) == VELO_OK);
+  REQUIRE(velo_recompute_restore(h, a, stream) == VELO_OK);
+  CHECK(m.stream == stream);
+  REQUIRE(velo_recompute_end(h, a, stream) == VELO_OK);
+  REQUIRE(velo_stream_synchronize(stream) == VELO_OK);
+  const velo_event no_stream = context.new_event();
+  CHECK(velo_recompute_release(h, a, reinterpret_cast<velo_stream>(no_stream)) == VELO_ERR_HANDLE);
 }
 
 TEST_CASE("regions that make no sense are refused by the field") {

@@ -60,11 +60,8 @@ Int part_of(Int bytes) {
 }  // namespace
 }  // namespace velo::testing
 
-using velo::testing::disk;
-using velo::testing::part_of;
-using velo::testing::strike;
-using velo::testing::take_time;
-using fault = velo::testing::disk_calls::fault;
+using namespace velo::testing;
+using fault = disk_calls::fault;
 
 extern "C" {
 

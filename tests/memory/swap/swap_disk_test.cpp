@@ -1,6 +1,5 @@
 // The disk tier with a healthy disk: what its files are, what it does where the system refuses it
 // something, and what it stores.
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -8,13 +7,13 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 
+#include "tests/child_process.hpp"
 #include "tests/memory/swap/disk_system.hpp"
 #include "tests/memory/swap/swaps.hpp"
 
@@ -42,26 +41,6 @@ bool survives(const swap_world& w, std::uint64_t bytes, velo_swap_use use = VELO
   return memory == before;
 }
 
-bool is_empty(const std::string& folder) {
-  DIR* open = opendir(folder.c_str());
-  REQUIRE(open != nullptr);
-  int entries = 0;
-  while (readdir(open) != nullptr) ++entries;
-  closedir(open);
-  return entries == 2;  // itself and its parent
-}
-
-// A child's answer: function() there; -1 when a signal ended it.
-template <class F>
-int in_child(F&& function) {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) _exit(function());
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
 // Lets the kernel refuse rings to this process, as containers do.
 bool forbid_rings() {
   sock_filter rules[] = {
@@ -84,7 +63,7 @@ TEST_CASE("a swap's file has no name, is its owner's alone, and goes to no other
     const swap_folder folder;
     const swap_world w(disk_desc(folder.path()));
     CHECK(survives(w, 200000));
-    CHECK(is_empty(folder.path()));
+    CHECK(folder.files() == 0);
     const std::vector<int> files = files_in(folder.path());
     REQUIRE(files.size() == 1);
     struct stat found = {};
@@ -120,7 +99,7 @@ TEST_CASE("nothing is left in the folder when the process is killed") {
       return raise(SIGKILL);
     });
     CHECK(answer == -1);
-    CHECK(is_empty(folder.path()));
+    CHECK(folder.files() == 0);
   }
 }
 
@@ -149,7 +128,7 @@ TEST_CASE("a folder that goes while the swap lives takes nothing with it") {
   auto folder = std::make_unique<swap_folder>();
   const swap_world w(disk_desc(folder->path()));
   CHECK(survives(w, 300000));
-  folder.reset();  // rmdir succeeds: there is nothing in it
+  folder.reset();  // nothing is in it
   CHECK(survives(w, 900000));
 }
 
@@ -161,8 +140,7 @@ TEST_CASE("where the kernel refuses rings, threads read and write, and it says s
       velo_context context = nullptr;
       velo_stream stream = nullptr;
       velo_swap swap = nullptr;
-      velo_swap_desc desc = disk_desc(folder.path());
-      desc.engine = engine;
+      velo_swap_desc desc = disk_desc(folder.path(), engine);
       if (velo_context_create(nullptr, &context) != VELO_OK) return 2;
       if (velo_context_stream(context, &stream) != VELO_OK) return 2;
       const velo_status made = velo_swap_create(context, &desc, &swap);
@@ -212,9 +190,7 @@ TEST_CASE("a file system without O_DIRECT is written through the page cache, and
 
 TEST_CASE("the counters say which engine it is") {
   const swap_folder folder;
-  velo_swap_desc desc = disk_desc(folder.path());
-  desc.engine = VELO_SWAP_ENGINE_THREADS;
-  const swap_world threads(desc);
+  const swap_world threads(disk_desc(folder.path(), VELO_SWAP_ENGINE_THREADS));
   CHECK(threads.stats().engine == VELO_SWAP_ENGINE_THREADS);
   CHECK(has(threads.stats().how, "threads (asked for)"));
   const swap_world host(host_desc());
@@ -244,19 +220,16 @@ TEST_CASE("objects of all sizes come and go in one file without overlap") {
     bool out;
   };
   std::vector<one> all;
-  std::uint32_t state = 12345;
-  const auto random = [&](std::uint32_t below) {
-    return (state = state * 1664525u + 1013904223u) >> 8 & 0xffffff ? (state >> 8) % below : 0;
-  };
+  random_source random(12345);
   for (std::uint32_t step = 0; step < 300; ++step) {
     if (all.size() < 20) {
-      const std::uint64_t bytes = 1 + random(400000);
+      const std::uint64_t bytes = 1 + random.below(400000);
       all.push_back({0, pattern(bytes, step), step, false});
       one& made = all.back();
       made.id = w.add(made.memory.data(), bytes, step % 3 == 0 ? VELO_SWAP_COLD : VELO_SWAP_WARM);
       continue;
     }
-    const std::size_t at = random(20);
+    const std::size_t at = random.below(20);
     one& o = all[at];
     if (!o.out) {
       w.out(o.id);
@@ -267,7 +240,7 @@ TEST_CASE("objects of all sizes come and go in one file without overlap") {
     w.in(o.id);
     o.out = false;
     REQUIRE(o.memory == pattern(o.memory.size(), o.seed));
-    if (random(2) != 0) continue;
+    if (random.one_in(2)) continue;
     REQUIRE(velo_swap_drop(w.swap, o.id, nullptr) == VELO_OK);
     all.erase(all.begin() + static_cast<std::ptrdiff_t>(at));
   }
@@ -317,8 +290,7 @@ std::vector<std::uint64_t> out_together(const swap_world& w, velo_stream queue,
 TEST_CASE("small objects are under way together, as the pages of a large one are") {
   const healthy_again after;
   const swap_folder folder;
-  velo_swap_desc desc = disk_desc(folder.path());
-  desc.engine = VELO_SWAP_ENGINE_THREADS;
+  velo_swap_desc desc = disk_desc(folder.path(), VELO_SWAP_ENGINE_THREADS);
   desc.depth = 4;
   const swap_world w(desc);
   held_queue queue(w.context);
@@ -339,9 +311,7 @@ TEST_CASE("of objects that are under way together, only the one whose page fails
   const healthy_again after;
   const swap_folder folder;
   for (const velo_swap_engine engine : {VELO_SWAP_ENGINE_URING, VELO_SWAP_ENGINE_THREADS}) {
-    velo_swap_desc desc = disk_desc(folder.path());
-    desc.engine = engine;
-    const swap_world w(desc);
+    const swap_world w(disk_desc(folder.path(), engine));
     held_queue queue(w.context);
     std::vector<unsigned char> memory = pattern(9 * 200000, 2);
     const std::vector<unsigned char> before = memory;

@@ -22,15 +22,21 @@ struct healthy_again {
   ~healthy_again() { disk() = disk_calls{}; }
 };
 
-velo_swap_desc with_engine(const swap_folder& folder, velo_swap_engine engine) {
-  velo_swap_desc desc = disk_desc(folder.path());
-  desc.engine = engine;
-  return desc;
+// The page access of a kind that follows `good` others fails.
+void fail_pages(bool writes, int good) {
+  disk() = {fault::error, writes, good};
+  disk().number = EIO;
 }
 
-// A swap with one object, and what to compare it with.
-struct disk_world : swap_world {
-  explicit disk_world(const velo_swap_desc& desc) : swap_world(desc) {
+// A swap in a folder of its own with one object; its disk is healthy again at the end.
+struct disk_folder {
+  const healthy_again after{};
+  const swap_folder folder;
+};
+struct disk_world : disk_folder, swap_world {
+  explicit disk_world(velo_swap_engine engine = VELO_SWAP_ENGINE_AUTO,
+                      std::uint64_t block = 64 << 10)
+      : swap_world(desc_of(folder.path(), engine, block)) {
     id = add(memory.data(), memory.size());
   }
   void wipe() { std::fill(memory.begin(), memory.end(), static_cast<unsigned char>(0)); }
@@ -44,6 +50,14 @@ struct disk_world : swap_world {
 
   std::vector<unsigned char> memory = pattern(object_bytes, 3);
   std::uint64_t id;
+
+ private:
+  static velo_swap_desc desc_of(const std::string& path, velo_swap_engine engine,
+                                std::uint64_t block) {
+    velo_swap_desc desc = disk_desc(path, engine);
+    desc.block = block;
+    return desc;
+  }
 };
 
 constexpr velo_swap_engine engines[] = {VELO_SWAP_ENGINE_URING, VELO_SWAP_ENGINE_THREADS};
@@ -51,14 +65,11 @@ constexpr velo_swap_engine engines[] = {VELO_SWAP_ENGINE_URING, VELO_SWAP_ENGINE
 }  // namespace
 
 TEST_CASE("a write that fails leaves the object in memory, at every page of it") {
-  const swap_folder folder;
   for (const velo_swap_engine engine : engines) {
     for (int page = 0; page < 8; ++page) {
       INFO("engine " << engine << ", page " << page);
-      const healthy_again after;
-      disk_world w(with_engine(folder, engine));
-      disk() = {fault::error, true, page};
-      disk().number = EIO;
+      disk_world w(engine);
+      fail_pages(true, page);
       CHECK(w.try_out(w.id) == VELO_ERR_IO);
       CHECK(disk().struck == 1);
       CHECK(last_record().argument == "object 1");
@@ -76,16 +87,13 @@ TEST_CASE("a write that fails leaves the object in memory, at every page of it")
 }
 
 TEST_CASE("a read that fails leaves the object in the tier, at every page of it") {
-  const swap_folder folder;
   for (const velo_swap_engine engine : engines) {
     for (int page = 0; page < 8; ++page) {
       INFO("engine " << engine << ", page " << page);
-      const healthy_again after;
-      disk_world w(with_engine(folder, engine));
+      disk_world w(engine);
       w.out(w.id);
       w.wipe();
-      disk() = {fault::error, false, page};
-      disk().number = EIO;
+      fail_pages(false, page);
       CHECK(w.try_in(w.id) == VELO_ERR_IO);
       CHECK(disk().struck == 1);
       CHECK(last_record().expected.find("read") != std::string::npos);
@@ -99,13 +107,11 @@ TEST_CASE("a read that fails leaves the object in the tier, at every page of it"
 }
 
 TEST_CASE("short writes and reads are continued, once and at every call") {
-  const swap_folder folder;
   for (const velo_swap_engine engine : engines) {
     for (const bool writes : {true, false}) {
       for (const bool all : {true, false}) {
         INFO("engine " << engine << (writes ? ", writes" : ", reads"));
-        const healthy_again after;
-        disk_world w(with_engine(folder, engine));
+        disk_world w(engine);
         disk() = {fault::part, writes, 1, all};
         CHECK(w.goes_and_comes());
         CHECK(disk().struck >= 1);
@@ -115,11 +121,9 @@ TEST_CASE("short writes and reads are continued, once and at every call") {
 }
 
 TEST_CASE("a read at whose end nothing comes is no success") {
-  const swap_folder folder;
   for (const velo_swap_engine engine : engines) {
     for (const bool writes : {true, false}) {
-      const healthy_again after;
-      disk_world w(with_engine(folder, engine));
+      disk_world w(engine);
       if (!writes) w.out(w.id);
       disk() = {fault::nothing, writes, 2, true};
       CHECK((writes ? w.try_out(w.id) : w.try_in(w.id)) == VELO_ERR_IO);
@@ -134,11 +138,9 @@ TEST_CASE("a read at whose end nothing comes is no success") {
 }
 
 TEST_CASE("what a ring does not take is read and written without it") {
-  const swap_folder folder;
   for (const bool writes : {true, false}) {
     for (const bool all : {true, false}) {
-      const healthy_again after;
-      disk_world w(with_engine(folder, VELO_SWAP_ENGINE_URING));
+      disk_world w(VELO_SWAP_ENGINE_URING);
       disk() = {fault::refused, writes, 1, all};
       CHECK(w.goes_and_comes());
       CHECK(disk().struck >= 1);
@@ -147,14 +149,12 @@ TEST_CASE("what a ring does not take is read and written without it") {
 }
 
 TEST_CASE("a full disk is found before anything is written, and room is used when it comes") {
-  const swap_folder folder;
-  const healthy_again after;
-  disk_world w(disk_desc(folder.path()));
+  disk_world w;
   disk().no_space = ENOSPC;
   CHECK(w.try_out(w.id) == VELO_ERR_IO);
   CHECK(last_record().got == "no space");
   CHECK(last_record().cause == std::strerror(ENOSPC));
-  CHECK(last_record().expected.find(folder.path()) != std::string::npos);
+  CHECK(last_record().expected.find(w.folder.path()) != std::string::npos);
   CHECK(w.state(w.id) == VELO_SWAP_RESIDENT);
   CHECK(w.stats().bytes_stored == 0);
   disk().no_space = 0;
@@ -162,21 +162,15 @@ TEST_CASE("a full disk is found before anything is written, and room is used whe
 }
 
 TEST_CASE("a disk with little room left is used to its last page") {
-  const swap_folder folder;
-  const healthy_again after;
-  velo_swap_desc desc = disk_desc(folder.path());
-  desc.block = 4096;
   disk().no_space = ENOSPC;
   disk().no_space_large = true;  // no step of growth, but a page
-  disk_world w(desc);
+  disk_world w(VELO_SWAP_ENGINE_AUTO, 4096);
   CHECK(w.goes_and_comes());
 }
 
 TEST_CASE("a file system that cannot have space ready gets a file with holes") {
-  const swap_folder folder;
-  const healthy_again after;
   disk().no_space = EOPNOTSUPP;
-  disk_world w(disk_desc(folder.path()));
+  disk_world w;
   CHECK(w.goes_and_comes());
 }
 
@@ -231,13 +225,10 @@ TEST_CASE("without checksums nobody looks") {
 
 TEST_CASE(
     "a stream that waits for a copy that fails keeps the failure and runs nothing behind it") {
-  const swap_folder folder;
-  const healthy_again after;
-  disk_world w(disk_desc(folder.path()));
+  disk_world w;
   held_queue queue(w.context);
   w.out(w.id);
-  disk() = {fault::error, false, 0};
-  disk().number = EIO;
+  fail_pages(false, 0);
   bool ran = false;
   velo_event end = w.context.new_event();
   REQUIRE(velo_swap_in(w.swap, w.id, nullptr, queue, end) == VELO_OK);
@@ -263,8 +254,7 @@ TEST_CASE("copies queued behind one that fails are dropped with it, and memory g
     const std::uint64_t id = w.add(nullptr, object_bytes);
     void* const home = w.object(id).memory;
     std::memset(home, 9, object_bytes);
-    disk() = {fault::error, true, 0};
-    disk().number = EIO;
+    fail_pages(true, 0);
     REQUIRE(velo_swap_out(w.swap, id, queue, nullptr) == VELO_OK);
     REQUIRE(velo_swap_in(w.swap, id, nullptr, queue, nullptr) == VELO_OK);
     REQUIRE(velo_swap_out(w.swap, id, queue, nullptr) == VELO_OK);
@@ -277,8 +267,7 @@ TEST_CASE("copies queued behind one that fails are dropped with it, and memory g
     CHECK(static_cast<unsigned char*>(home)[object_bytes - 1] == 9);
     CHECK(pool.stats().allocations - pool.stats().frees == 1);
     w.out(id);
-    disk() = {fault::error, false, 0};
-    disk().number = EIO;
+    fail_pages(false, 0);
     CHECK(w.try_in(id) == VELO_ERR_IO);
     CHECK(w.object(id).memory == nullptr);
     CHECK(pool.stats().bytes_live == 0);
@@ -289,15 +278,12 @@ TEST_CASE("copies queued behind one that fails are dropped with it, and memory g
 }
 
 TEST_CASE("an update whose write fails says where, and every page is old or new") {
-  const swap_folder folder;
   for (const velo_swap_engine engine : engines) {
     for (const bool writes : {true, false}) {
       for (int page = 0; page < 8; ++page) {
-        const healthy_again after;
-        disk_world w(with_engine(folder, engine));
+        disk_world w(engine);
         w.out(w.id);
-        disk() = {fault::error, writes, page};
-        disk().number = EIO;
+        fail_pages(writes, page);
         const auto flip = [](void*, std::uint64_t, std::uint64_t bytes,
                              void* const* slices) -> std::int32_t {
           for (std::uint64_t i = 0; i < bytes; ++i)

@@ -8,6 +8,7 @@
 #include "memory/plan/solver/random.hpp"
 #include "tests/comma_locale.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/refusals.hpp"
 #include "velo/plan.h"
 
 using velo::memory::plan_random;
@@ -53,18 +54,27 @@ struct step {
   }
   velo_plan_swap_stats solve(const velo_swap_options& o) const {
     REQUIRE(velo_plan_solve_swaps(plan, &o) == VELO_OK);
-    velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
-    REQUIRE(velo_plan_get_swap_stats(plan, &stats) == VELO_OK);
-    CHECK(stats.solved == 1);
-    return stats;
+    CHECK(stats().solved == 1);
+    return stats();
+  }
+  velo_plan_swap_stats stats() const {
+    velo_plan_swap_stats now = VELO_PLAN_SWAP_STATS_INIT;
+    REQUIRE(velo_plan_get_swap_stats(plan, &now) == VELO_OK);
+    return now;
   }
   std::vector<velo_plan_swap> transfers() const {
-    velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
-    REQUIRE(velo_plan_get_swap_stats(plan, &stats) == VELO_OK);
-    std::vector<velo_plan_swap> all(stats.transfers, VELO_PLAN_SWAP_INIT);
+    std::vector<velo_plan_swap> all(stats().transfers, VELO_PLAN_SWAP_INIT);
     for (std::size_t i = 0; i < all.size(); ++i)
       REQUIRE(velo_plan_get_swap(plan, static_cast<std::int64_t>(i), &all[i]) == VELO_OK);
     return all;
+  }
+};
+
+// Five stages: a buffer that is used in the first and the last, and one in between.
+struct two_buffers : step {
+  two_buffers() : step(5) {
+    add(0, 4, 100, {4});
+    add(2, 2, 100, {});
   }
 };
 
@@ -146,9 +156,7 @@ void fill(step& to, std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("a buffer goes away and comes back beside the computing when there is time") {
-  step s(5);
-  s.add(0, 4, 100, {4});
-  s.add(2, 2, 100, {});
+  const two_buffers s;
   const velo_plan_swap_stats in_time = s.solve(s.options(100, 100));
   CHECK(in_time.stall_seconds == 0);
   CHECK(in_time.bound_seconds == 0);
@@ -163,9 +171,7 @@ TEST_CASE("a buffer goes away and comes back beside the computing when there is 
 }
 
 TEST_CASE("a slow link stalls the step by what it lacks, and the bound says as much") {
-  step s(5);
-  s.add(0, 4, 100, {4});
-  s.add(2, 2, 100, {});
+  const two_buffers s;
   const velo_plan_swap_stats late = s.solve(s.options(100, 50));  // two seconds each way
   CHECK(late.stall_seconds == Approx(2));
   CHECK(late.bound_seconds == Approx(2));
@@ -268,13 +274,12 @@ TEST_CASE("what was written since, or is made from what was, is not dropped") {
   CHECK(s.solve(o).make_seconds == 0);
 
   step two(7);
-  velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
   two.add(0, 6, 50, {1, 6}, VELO_ACCESS_READ);
   two.add(1, 5, 100, {5}, VELO_ACCESS_READ);  // made from the first
   two.add(3, 3, 100, {});
   o = two.options(150, 20);
   o.policy = VELO_SWAP_JOINT;
-  stats = two.solve(o);
+  const velo_plan_swap_stats stats = two.solve(o);
   CHECK((stats.make_seconds == 1 && stats.stall_seconds == 1));
   REQUIRE(velo_plan_add_use(two.plan, 0, 25, VELO_ACCESS_WRITE) == VELO_OK);
   CHECK(two.solve(o).make_seconds == 0);
@@ -324,9 +329,7 @@ TEST_CASE(
   const velo::testing::call_record why = velo::testing::last_record();
   CHECK(why.argument == "options.budget");
   CHECK(why.expected == "at least 250 bytes, needed at once at time 29");
-  velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
-  REQUIRE(velo_plan_get_swap_stats(s.plan, &stats) == VELO_OK);
-  CHECK(stats.solved == 1);
+  CHECK(s.stats().solved == 1);
 }
 
 TEST_CASE("small buffers stay, memory is released and taken in the stages asked for") {
@@ -372,9 +375,7 @@ TEST_CASE("a plan without computing has a stage for each time") {
 }
 
 TEST_CASE("swaps are written as JSON, and only when there are some") {
-  step s(5);
-  s.add(0, 4, 100, {4});
-  s.add(2, 2, 100, {});
+  const two_buffers s;
   CHECK(velo_plan_write(s.plan, VELO_PLAN_SWAPS, nullptr, 0, nullptr) == VELO_ERR_STATE);
   s.solve(s.options(100, 100));
   char text[1024];
@@ -390,9 +391,7 @@ TEST_CASE("swaps are written as JSON, and only when there are some") {
 }
 
 TEST_CASE("swaps are the same text under any locale") {
-  step s(5);
-  s.add(0, 4, 100, {4});
-  s.add(2, 2, 100, {});
+  const two_buffers s;
   s.solve(s.options(100, 30));  // 3.33 s a transfer
   char plain[1024], text[1024];
   REQUIRE(velo_plan_write(s.plan, VELO_PLAN_SWAPS, plain, sizeof plain, nullptr) == VELO_OK);
@@ -403,20 +402,18 @@ TEST_CASE("swaps are the same text under any locale") {
 
 TEST_CASE("swap options that make no sense are named") {
   const step s(2);
-  const auto refused = [&](auto&& change) {
-    velo_swap_options o = s.options(100, 100);
-    change(o);
-    REQUIRE(velo_plan_solve_swaps(s.plan, &o) == VELO_ERR_ARGUMENT);
-    return velo::testing::last_record().argument;
-  };
-  CHECK(refused([](auto& o) { o.policy = 3; }) == "options.policy");
-  CHECK(refused([](auto& o) { o.budget = 0; }) == "options.budget");
-  CHECK(refused([](auto& o) { o.out_bytes_per_second = 0; }) == "options.out_bytes_per_second");
-  CHECK(refused([](auto& o) { o.in_bytes_per_second = std::nan(""); }) ==
-        "options.in_bytes_per_second");
-  CHECK(refused([](auto& o) { o.seconds = -1; }) == "options.seconds");
-  CHECK(refused([](auto& o) { o.release_stages = -1; }) == "options.release_stages");
-  CHECK(refused([](auto& o) { o.prefetch_stages = -1; }) == "options.prefetch_stages");
+  using options = velo_swap_options;
+  velo::testing::check_refusals(
+      s.options(100, 100), [&](const options& o) { return velo_plan_solve_swaps(s.plan, &o); },
+      {{[](options& o) { o.policy = 3; }, VELO_ERR_ARGUMENT, "options.policy"},
+       {[](options& o) { o.budget = 0; }, VELO_ERR_ARGUMENT, "options.budget"},
+       {[](options& o) { o.out_bytes_per_second = 0; }, VELO_ERR_ARGUMENT,
+        "options.out_bytes_per_second"},
+       {[](options& o) { o.in_bytes_per_second = std::nan(""); }, VELO_ERR_ARGUMENT,
+        "options.in_bytes_per_second"},
+       {[](options& o) { o.seconds = -1; }, VELO_ERR_ARGUMENT, "options.seconds"},
+       {[](options& o) { o.release_stages = -1; }, VELO_ERR_ARGUMENT, "options.release_stages"},
+       {[](options& o) { o.prefetch_stages = -1; }, VELO_ERR_ARGUMENT, "options.prefetch_stages"}});
   velo_plan_swap swap = VELO_PLAN_SWAP_INIT;
   CHECK(velo_plan_get_swap(s.plan, 0, &swap) == VELO_ERR_ARGUMENT);
 }

@@ -282,8 +282,7 @@ TEST_CASE("a transfer that fails names its buffer, ends the step alone, and is f
       for (int good = 0; good < 6; good += 2) {
         INFO((writes ? "write " : "read ") << good << (queued ? ", queued" : ""));
         const live_pool pool;
-        velo_swap_desc desc = disk_desc(folder.path());
-        desc.engine = VELO_SWAP_ENGINE_THREADS;
+        velo_swap_desc desc = disk_desc(folder.path(), VELO_SWAP_ENGINE_THREADS);
         desc.memory = pool;
         const swap_world w(desc);
         const std::vector<stage_work> stages = work_of(r, stage_ends(w, r, nullptr));
@@ -315,10 +314,8 @@ TEST_CASE("a step may end early, and a swap may end in a step") {
   const recorded r(3, 8, 0.45, VELO_SWAP_SMART);
   for (std::size_t until = 0; until < r.stats.stages; ++until) {
     const live_pool pool;
-    velo_swap_desc desc = host_desc();
-    desc.memory = pool;
     {
-      const swap_world w(desc);
+      const swap_world w(host_desc(pool));
       for (int round = 0; round < 3; ++round) {
         REQUIRE(velo_swap_begin_step(w.swap, r.of.plan, nullptr, w.stream) == VELO_OK);
         for (std::size_t s = 0; s < until; ++s)
@@ -335,9 +332,7 @@ TEST_CASE("a step may end early, and a swap may end in a step") {
 TEST_CASE("a plan may change or end while a step of it runs") {
   auto r = std::make_unique<recorded>(5, 6, 0.5, VELO_SWAP_FURTHEST);
   const live_pool pool;
-  velo_swap_desc desc = host_desc();
-  desc.memory = pool;
-  const swap_world w(desc);
+  const swap_world w(host_desc(pool));
   const std::uint64_t stages = r->stats.stages;
   REQUIRE(velo_swap_begin_step(w.swap, r->of.plan, nullptr, w.stream) == VELO_OK);
   r.reset();
@@ -349,12 +344,10 @@ TEST_CASE("a plan may change or end while a step of it runs") {
 TEST_CASE("what makes no sense is refused by name, and changes nothing") {
   const recorded r(2, 6, 0.5, VELO_SWAP_FURTHEST);
   const live_pool pool;
-  velo_swap_desc desc = host_desc();
-  const swap_world bare(desc);
+  const swap_world bare(host_desc());
   CHECK_REFUSED(velo_swap_begin_step(bare.swap, r.of.plan, nullptr, bare.stream), VELO_ERR_STATE,
                 "memory");
-  desc.memory = pool;
-  const swap_world w(desc);
+  const swap_world w(host_desc(pool));
   void* memory = &memory;
   CHECK(velo_swap_begin_stage(w.swap, nullptr) == VELO_ERR_STATE);
   CHECK(velo_swap_end_step(w.swap) == VELO_ERR_STATE);

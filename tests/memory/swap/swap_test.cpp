@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/memory/swap/swaps.hpp"
+#include "tests/refusals.hpp"
 
 using namespace velo::testing;
 
@@ -33,12 +34,10 @@ TEST_CASE("an object returns as it left, in every tier and of every size") {
       const std::vector<unsigned char> before = memory;
       const std::uint64_t id = w.add(memory.data(), bytes);
       CHECK(w.state(id) == VELO_SWAP_RESIDENT);
-      REQUIRE(velo_swap_out(w.swap, id, w.stream, nullptr) == VELO_OK);
-      REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+      w.out(id);
       CHECK(w.state(id) == VELO_SWAP_OUT);
       std::memset(memory.data(), 0, bytes);
-      REQUIRE(velo_swap_in(w.swap, id, nullptr, w.stream, nullptr) == VELO_OK);
-      REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+      w.in(id);
       CHECK(w.state(id) == VELO_SWAP_RESIDENT);
       CHECK(memory == before);
       CHECK(w.stats().bytes_out == moved);
@@ -59,13 +58,11 @@ TEST_CASE("an object returns to other memory, aligned or not, and leaves from it
     const std::vector<unsigned char> before(first.begin() + 3, first.end());
     const std::uint64_t id = w.add(first.data() + 3, bytes);
     w.out(id);
-    REQUIRE(velo_swap_in(w.swap, id, second.data() + 5, w.stream, nullptr) == VELO_OK);
-    REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+    w.in(id, second.data() + 5);
     CHECK(w.object(id).memory == second.data() + 5);
     CHECK(std::memcmp(second.data() + 5, before.data(), bytes) == 0);
     w.out(id);
-    REQUIRE(velo_swap_in(w.swap, id, third.data(), w.stream, nullptr) == VELO_OK);
-    REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+    w.in(id, third.data());
     CHECK(third == before);
   }
 }
@@ -119,9 +116,7 @@ TEST_CASE("a copy begins behind the work of its stream, and a stream waits for a
 
 TEST_CASE("an object without memory of the caller's gives the pool's back while it is out") {
   const live_pool pool;
-  velo_swap_desc desc = host_desc();
-  desc.memory = pool;
-  const swap_world w(desc);
+  const swap_world w(host_desc(pool));
   const std::uint64_t bytes = 1 << 20;
   const std::uint64_t id = w.add(nullptr, bytes);
   CHECK(pool.stats().bytes_live >= bytes);
@@ -156,9 +151,7 @@ TEST_CASE("a host tier keeps what is out in the pool it was given") {
 TEST_CASE("what is dropped on its way goes when it has arrived") {
   const live_pool pool;
   for (const bool returns : {false, true}) {
-    velo_swap_desc desc = host_desc();
-    desc.memory = pool;
-    const swap_world w(desc);
+    const swap_world w(host_desc(pool));
     held_queue queue(w.context);
     const std::uint64_t id = w.add(nullptr, 1 << 20);
     REQUIRE(velo_swap_out(w.swap, id, queue, nullptr) == VELO_OK);
@@ -259,26 +252,22 @@ TEST_CASE("calls that make no sense are refused and change nothing") {
 
 TEST_CASE("a description that makes no sense is refused by its field") {
   const live_context context;
-  const auto refused = [&](auto change, velo_status status, const char* field) {
-    velo_swap_desc desc = host_desc();
-    change(desc);
-    velo_swap none = nullptr;
-    CHECK(velo_swap_create(context, &desc, &none) == status);
-    CHECK(none == nullptr);
-    CHECK(last_record().argument == field);
-  };
-  refused([](auto& d) { d.tier = 2; }, VELO_ERR_ARGUMENT, "desc.tier");
-  refused([](auto& d) { d.tier = VELO_SWAP_DISK; }, VELO_ERR_NULL, "desc.directories");
-  refused([](auto& d) { d.depth = 0; }, VELO_ERR_ARGUMENT, "desc.depth");
-  refused([](auto& d) { d.depth = 65; }, VELO_ERR_ARGUMENT, "desc.depth");
-  refused([](auto& d) { d.block = 2048; }, VELO_ERR_ARGUMENT, "desc.block");
-  refused([](auto& d) { d.block = 12288; }, VELO_ERR_ARGUMENT, "desc.block");
-  refused([](auto& d) { d.checksums = 2; }, VELO_ERR_ARGUMENT, "desc.checksums");
-  refused([](auto& d) { d.direct = -1; }, VELO_ERR_ARGUMENT, "desc.direct");
-  refused([](auto& d) { d.engine = VELO_SWAP_ENGINE_COPY; }, VELO_ERR_ARGUMENT, "desc.engine");
+  velo_swap none = nullptr;
+  const auto create = [&](const velo_swap_desc& d) { return velo_swap_create(context, &d, &none); };
+  check_refusals(
+      host_desc(), create,
+      {{[](auto& d) { d.tier = 2; }, VELO_ERR_ARGUMENT, "desc.tier"},
+       {[](auto& d) { d.tier = VELO_SWAP_DISK; }, VELO_ERR_NULL, "desc.directories"},
+       {[](auto& d) { d.depth = 0; }, VELO_ERR_ARGUMENT, "desc.depth"},
+       {[](auto& d) { d.depth = 65; }, VELO_ERR_ARGUMENT, "desc.depth"},
+       {[](auto& d) { d.block = 2048; }, VELO_ERR_ARGUMENT, "desc.block"},
+       {[](auto& d) { d.block = 12288; }, VELO_ERR_ARGUMENT, "desc.block"},
+       {[](auto& d) { d.checksums = 2; }, VELO_ERR_ARGUMENT, "desc.checksums"},
+       {[](auto& d) { d.direct = -1; }, VELO_ERR_ARGUMENT, "desc.direct"},
+       {[](auto& d) { d.engine = VELO_SWAP_ENGINE_COPY; }, VELO_ERR_ARGUMENT, "desc.engine"}});
   for (const char* list : {"", ":", "/tmp:", ":/tmp", "/tmp::/tmp"})
-    refused([&](auto& d) { d.tier = VELO_SWAP_DISK, d.directories = list; }, VELO_ERR_ARGUMENT,
-            "desc.directories");
+    CHECK_REFUSED(create(disk_desc(list)), VELO_ERR_ARGUMENT, "desc.directories");
+  CHECK(none == nullptr);
 }
 
 TEST_CASE("no more is out than the limit, and the object that is too much stays") {
@@ -306,8 +295,7 @@ TEST_CASE("an object waited for before its drop leaves its room to the next at o
     const swap_world w(t.desc);
     for (int i = 0; i < 8; ++i) {
       const std::uint64_t next = w.add(nullptr, 700000);
-      REQUIRE(velo_swap_out(w.swap, next, w.stream, nullptr) == VELO_OK);
-      REQUIRE(velo_swap_wait(w.swap, next, w.stream) == VELO_OK);
+      w.out(next);
       REQUIRE(velo_swap_drop(w.swap, next, nullptr) == VELO_OK);
     }
     CHECK(w.stats().failures == 0);
@@ -354,9 +342,7 @@ TEST_CASE("threads use a swap at once, each its own objects") {
 
 TEST_CASE("a queue that is full refuses copies, waits and drops, and changes nothing") {
   const live_pool pool;
-  velo_swap_desc desc = host_desc();
-  desc.memory = pool;
-  const swap_world w(desc, R"({"queue": 6})");
+  const swap_world w(host_desc(pool), R"({"queue": 6})");
   const std::uint64_t bytes = 1000;
   held_queue queue(w.context);
   const std::uint64_t id = w.add(nullptr, bytes);
@@ -380,11 +366,9 @@ TEST_CASE("a queue that is full refuses copies, waits and drops, and changes not
   CHECK(holds(w.object(id).memory, bytes, 4));
 }
 
-TEST_CASE("of threads that drop one object at once, one does") {
+TEST_CASE("one of the threads that drop an object at once does") {
   const live_pool pool;
-  velo_swap_desc desc = host_desc();
-  desc.memory = pool;
-  const swap_world w(desc);
+  const swap_world w(host_desc(pool));
   for (int round = 0; round < 300; ++round) {
     const std::uint64_t id = w.add(nullptr, 5000);
     std::atomic<int> dropped{0}, refused{0}, waiting{2};

@@ -17,27 +17,20 @@
 
 #include "tests/context.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/memory/temporary_folder.hpp"
 #include "tests/random.hpp"
 #include "tests/stream_work.hpp"
 
 namespace velo::testing {
 
-// A folder that goes with the test; nothing may be left in it.
-class swap_folder {
+// A folder in which nothing may be left.
+class swap_folder : public temporary_folder {
  public:
-  explicit swap_folder(const char* place = "/tmp") {
-    std::string name = std::string(place) + "/velo_swap_XXXXXX";
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  swap_folder(swap_folder&& from) noexcept : path_(std::exchange(from.path_, "")) {}
+  swap_folder() = default;
+  swap_folder(swap_folder&&) noexcept = default;
   ~swap_folder() {
-    if (!path_.empty()) CHECK(rmdir(path_.c_str()) == 0);
+    if (!path().empty()) CHECK(files() == 0);
   }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 // Descriptors of this process whose files were made in a folder.
@@ -62,11 +55,16 @@ inline std::vector<unsigned char> pattern(std::uint64_t bytes, std::uint32_t see
   return made;
 }
 
-inline velo_swap_desc host_desc() {
-  return VELO_SWAP_DESC_INIT;
-}
-inline velo_swap_desc disk_desc(const std::string& directories) {
+// memory: the pool of objects without memory of the caller's.
+inline velo_swap_desc host_desc(velo_pool memory = nullptr) {
   velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.memory = memory;
+  return desc;
+}
+inline velo_swap_desc disk_desc(const std::string& directories,
+                                velo_swap_engine engine = VELO_SWAP_ENGINE_AUTO) {
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.engine = engine;
   desc.tier = VELO_SWAP_DISK;
   desc.directories = directories.c_str();
   desc.block = 64 << 10;
