@@ -2,27 +2,38 @@
 // API.
 #include "mindspore_host.hpp"
 
-#include <malloc.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/text/utf8.hpp"
+#include "leaks.hpp"
+#include "tests/child_process.hpp"
 #include "tests/comma_locale.hpp"
+#include "tests/tensors.hpp"
 
 using namespace hosts;
 using Catch::Matchers::Contains;
+using velo::testing::f32;
+using velo::testing::view_of;
 
 namespace {
 
 constexpr const char* path = VELO_ADAPTERS;
 
-std::string slot_for(const library& adapters, const sample& s) {
+// The library with the functions of slots.
+struct slot_library : library {
+  slot_library() : library(path, RTLD_LAZY | RTLD_LOCAL) {}
+  decltype(velo_ms_slot_bind)* const bind =
+      function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  decltype(velo_ms_slot_infer)* const infer =
+      function<decltype(velo_ms_slot_infer)>("velo_ms_slot_infer");
+  decltype(velo_ms_slot_release)* const release =
+      function<decltype(velo_ms_slot_release)>("velo_ms_slot_release");
+};
+
+std::string slot_for(const slot_library& adapters, const sample& s) {
   std::int32_t slot = -1;
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
-  REQUIRE(bind(-1, s.op.c_str(), s.attributes_json().c_str(), &slot) == VELO_OK);
+  REQUIRE(adapters.bind(-1, s.op.c_str(), s.attributes_json().c_str(), &slot) == VELO_OK);
   char name[32];
   std::snprintf(name, sizeof name, "velo_ms_slot_%03d", slot);
   return name;
@@ -41,13 +52,6 @@ struct log_sink {
   std::vector<std::string> lines;
 };
 
-sample one(const char* op) {
-  for (const sample& s : samples(true)) {
-    if (s.op == op) return s;
-  }
-  throw std::runtime_error(op);
-}
-
 }  // namespace
 
 TEST_CASE("there is a sample of every operator") {
@@ -64,7 +68,7 @@ TEST_CASE("there is a sample of every operator") {
 }
 
 TEST_CASE("velo_ms_<op> gives the plain call's bits, or its words") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const slot_library adapters;
   log_sink log(adapters);
   for (const sample& s : samples(false)) {
     INFO(s.op << " " << s.fields());
@@ -84,7 +88,7 @@ TEST_CASE("velo_ms_<op> gives the plain call's bits, or its words") {
 }
 
 TEST_CASE("slots carry attributes and name the tensors") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const slot_library adapters;
   for (const sample& s : samples(true)) {
     INFO(s.op << " " << s.attributes_json());
     mindspore_kernel kernel(path, slot_for(adapters, s));
@@ -98,7 +102,7 @@ namespace {
 
 // Shapes that MindSpore asks a slot for before a launch; sizes of the inputs that are `hidden` are
 // not known.
-std::vector<std::vector<std::int64_t>> inferred_by(const library& adapters, const sample& s,
+std::vector<std::vector<std::int64_t>> inferred_by(const slot_library& adapters, const sample& s,
                                                    std::int64_t hidden = 0) {
   std::vector<int> ndims;
   std::vector<std::vector<std::int64_t>> sizes;
@@ -120,8 +124,8 @@ std::vector<std::vector<std::int64_t>> inferred_by(const library& adapters, cons
 
 }  // namespace
 
-TEST_CASE("a slot tells the shapes of its outputs as MindSpore asks for them") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") {
+  const slot_library adapters;
   std::size_t unknown = 0;
   for (const sample& s : samples(true)) {
     INFO(s.op << " " << s.attributes_json());
@@ -143,54 +147,47 @@ TEST_CASE("a slot tells the shapes of its outputs as MindSpore asks for them") {
 }
 
 TEST_CASE("sizes that are not known are tried until the operator takes them") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
-  const auto infer = adapters.function<decltype(velo_ms_slot_infer)>("velo_ms_slot_infer");
-  constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+  const slot_library adapters;
   std::int64_t a[] = {-1, -1, -1}, b[] = {24, 10};
-  const velo_tensor inputs[] = {{nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, a, nullptr, 0},
-                                {nullptr, {VELO_DEVICE_CPU, 0}, 2, f32, b, nullptr, 0}};
+  const velo_tensor inputs[] = {view_of(nullptr, f32, a), view_of(nullptr, f32, b)};
   velo_shape c = VELO_SHAPE_INIT;
-  REQUIRE(bind(125, "matmul", R"({"fields": "a,b->c"})", nullptr) == VELO_OK);
-  REQUIRE(infer(125, inputs, 2, &c, 1) == VELO_OK);
+  REQUIRE(adapters.bind(125, "matmul", R"({"fields": "a,b->c"})", nullptr) == VELO_OK);
+  REQUIRE(adapters.infer(125, inputs, 2, &c, 1) == VELO_OK);
   CHECK(c.ndim == 3);
   CHECK(c.sizes[0] == -1);
   CHECK(c.sizes[1] == -1);
   CHECK(c.sizes[2] == 10);
   std::int64_t half[] = {-1, -1, -1}, whole[] = {-1, -1, -1};
-  const velo_tensor gated[] = {{nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, half, nullptr, 0},
-                               {nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, whole, nullptr, 0}};
-  REQUIRE(bind(124, "swiglu_backward", R"({"fields": "dy,x->dx"})", nullptr) == VELO_OK);
+  const velo_tensor gated[] = {view_of(nullptr, f32, half), view_of(nullptr, f32, whole)};
+  REQUIRE(adapters.bind(124, "swiglu_backward", R"({"fields": "dy,x->dx"})", nullptr) == VELO_OK);
   velo_shape dx = VELO_SHAPE_INIT;
-  CHECK(infer(124, gated, 2, &dx, 1) == VELO_OK);
+  CHECK(adapters.infer(124, gated, 2, &dx, 1) == VELO_OK);
   CHECK(dx.ndim == 3);
   a[2] = 23;
-  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_SHAPE);
+  CHECK(adapters.infer(125, inputs, 2, &c, 1) == VELO_ERR_SHAPE);
   CHECK_THAT(last_error(adapters), Contains("args.b.shape"));
-  CHECK(infer(125, inputs, 1, &c, 1) == VELO_ERR_ARGUMENT);
-  CHECK(infer(125, inputs, 2, &c, 0) == VELO_ERR_ARGUMENT);
-  CHECK(infer(125, nullptr, 2, &c, 1) == VELO_ERR_NULL);
-  CHECK(infer(128, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
-  REQUIRE(bind(125, "matmul", nullptr, nullptr) == VELO_OK);
-  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
+  CHECK(adapters.infer(125, inputs, 1, &c, 1) == VELO_ERR_ARGUMENT);
+  CHECK(adapters.infer(125, inputs, 2, &c, 0) == VELO_ERR_ARGUMENT);
+  CHECK(adapters.infer(125, nullptr, 2, &c, 1) == VELO_ERR_NULL);
+  CHECK(adapters.infer(128, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
+  REQUIRE(adapters.bind(125, "matmul", nullptr, nullptr) == VELO_OK);
+  CHECK(adapters.infer(125, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
   CHECK_THAT(last_error(adapters), Contains("`fields`"));
-  adapters.function<decltype(velo_ms_slot_release)>("velo_ms_slot_release")(125);
-  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_STATE);
+  adapters.release(125);
+  CHECK(adapters.infer(125, inputs, 2, &c, 1) == VELO_ERR_STATE);
 }
 
 TEST_CASE("a binding is found again, replaced and released") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
-  const auto release = adapters.function<decltype(velo_ms_slot_release)>("velo_ms_slot_release");
+  const slot_library adapters;
   std::int32_t first = -1, again = -1;
-  CHECK(bind(-1, "swiglu", "{\"dim\": 0}", &first) == VELO_OK);
-  CHECK(bind(-1, "swiglu", "{\"dim\": 0}", &again) == VELO_OK);
+  CHECK(adapters.bind(-1, "swiglu", "{\"dim\": 0}", &first) == VELO_OK);
+  CHECK(adapters.bind(-1, "swiglu", "{\"dim\": 0}", &again) == VELO_OK);
   CHECK(first == again);
-  CHECK(bind(127, "swiglu", "{\"dim\": -1, \"fields\": null}", nullptr) == VELO_OK);
-  CHECK(bind(127, "rms_norm", nullptr, nullptr) == VELO_OK);
-  CHECK(release(127) == VELO_OK);
-  CHECK(release(128) == VELO_ERR_ARGUMENT);
-  CHECK(bind(128, "swiglu", nullptr, nullptr) == VELO_ERR_ARGUMENT);
+  CHECK(adapters.bind(127, "swiglu", "{\"dim\": -1, \"fields\": null}", nullptr) == VELO_OK);
+  CHECK(adapters.bind(127, "rms_norm", nullptr, nullptr) == VELO_OK);
+  CHECK(adapters.release(127) == VELO_OK);
+  CHECK(adapters.release(128) == VELO_ERR_ARGUMENT);
+  CHECK(adapters.bind(128, "swiglu", nullptr, nullptr) == VELO_ERR_ARGUMENT);
   log_sink log(adapters);
   std::vector<named_array> none;
   CHECK_THROWS_WITH(mindspore_kernel(path, "velo_ms_slot_127").launch({}, none),
@@ -198,10 +195,9 @@ TEST_CASE("a binding is found again, replaced and released") {
 }
 
 TEST_CASE("a wrong binding is refused with its place") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const slot_library adapters;
   const auto refused = [&](const char* op, const char* json) {
-    const velo_status status = bind(126, op, json, nullptr);
+    const velo_status status = adapters.bind(126, op, json, nullptr);
     CHECK(status != VELO_OK);
     return last_error(adapters);
   };
@@ -221,15 +217,14 @@ TEST_CASE("a wrong binding is refused with its place") {
 }
 
 TEST_CASE("attributes are read as JSON is written: numbers, names and bytes") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const slot_library adapters;
   const auto binds = [&](const char* json) {
     INFO(json);
-    CHECK(bind(126, "rms_norm", json, nullptr) == VELO_OK);
+    CHECK(adapters.bind(126, "rms_norm", json, nullptr) == VELO_OK);
   };
   const auto refused = [&](const std::string& json, const char* wanted) {
     INFO(json);
-    CHECK(bind(126, "rms_norm", json.c_str(), nullptr) == VELO_ERR_PARSE);
+    CHECK(adapters.bind(126, "rms_norm", json.c_str(), nullptr) == VELO_ERR_PARSE);
     const std::string sentence = last_error(adapters);
     CHECK_THAT(sentence, Contains(wanted));
     for (const char* at = sentence.c_str(); *at != 0;) {
@@ -260,27 +255,26 @@ TEST_CASE("attributes are read as JSON is written: numbers, names and bytes") {
 }
 
 TEST_CASE("a boolean is taken for a flag alone, in a slot's attributes") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const slot_library adapters;
   for (const std::string& op : operator_names()) {
     for (const field& f : fields_of(op)) {
       INFO(op << "." << f.name);
       for (const char* value : {"true", "false"}) {
         const std::string json = "{\"" + f.name + "\": " + value + "}";
-        const velo_status status = bind(126, op.c_str(), json.c_str(), nullptr);
+        const velo_status status = adapters.bind(126, op.c_str(), json.c_str(), nullptr);
         CHECK(status == (f.kind == "bool" ? VELO_OK : VELO_ERR_ARGUMENT));
         if (status != VELO_OK) CHECK_THAT(last_error(adapters), Contains(", got a boolean"));
       }
     }
   }
-  CHECK(bind(126, "matmul", "{\"transpose_a\": yes}", nullptr) == VELO_ERR_PARSE);
-  CHECK(bind(126, "matmul", "{\"transpose_a\": tru}", nullptr) == VELO_ERR_PARSE);
+  CHECK(adapters.bind(126, "matmul", "{\"transpose_a\": yes}", nullptr) == VELO_ERR_PARSE);
+  CHECK(adapters.bind(126, "matmul", "{\"transpose_a\": tru}", nullptr) == VELO_ERR_PARSE);
 }
 
-TEST_CASE("what MindSpore gets wrong is said whole, and outputs stay untouched") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+TEST_CASE("MindSpore's errors have velo's whole sentence, and outputs stay untouched") {
+  const slot_library adapters;
   log_sink log(adapters);
-  sample s = one("rms_norm");
+  sample s = sample_of("rms_norm");
   mindspore_kernel kernel(path, "velo_ms_rms_norm");
   auto outputs = s.blank_outputs();
   const auto blank = outputs;
@@ -310,10 +304,9 @@ TEST_CASE("both spellings of bfloat16 are understood") {
 }
 
 TEST_CASE("accumulating without the sum so far is refused") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const slot_library adapters;
   log_sink log(adapters);
-  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
-  REQUIRE(bind(125, "rms_norm_backward", "{\"accumulate\": true}", nullptr) == VELO_OK);
+  REQUIRE(adapters.bind(125, "rms_norm_backward", "{\"accumulate\": true}", nullptr) == VELO_OK);
   for (const sample& s : samples(false)) {
     if (s.op != "rms_norm_backward") continue;
     auto outputs = s.blank_outputs();
@@ -324,50 +317,40 @@ TEST_CASE("accumulating without the sum so far is refused") {
 
 TEST_CASE("tensors without elements do nothing") {
   mindspore_kernel kernel(path, "velo_ms_add");
-  const array empty = filled({VELO_DTYPE_FLOAT, 32, 1}, {0, 4}, 0);
+  const array empty = filled(f32, {0, 4}, 0);
   std::vector<named_array> outputs = {{"y", empty}};
   CHECK_NOTHROW(kernel.launch({{"a", empty}, {"b", empty}}, outputs));
 }
 
 TEST_CASE("10000 MindSpore calls, each from a freshly opened library, leak nothing") {
-  const sample s = one("rms_norm");
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const sample s = sample_of("rms_norm");
+  const slot_library adapters;
   const std::string slot = slot_for(adapters, s);
   auto outputs = s.blank_outputs();
-  const auto call = [&](int times) {
-    for (int i = 0; i < times; ++i) mindspore_kernel(path, slot).launch(s.inputs, outputs);
-    return mallinfo2().uordblks;
-  };
-  const std::size_t before = call(10);
-  CHECK(call(10000) <= before + 4096);
+  check_no_leak([&](int) { mindspore_kernel(path, slot).launch(s.inputs, outputs); });
 }
 
-TEST_CASE("a forked child is told that its parent's context is not its own") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+TEST_CASE("a forked child is refused its parent's context") {
+  const slot_library adapters;
   velo_context context = nullptr;
   REQUIRE(adapters.function<decltype(velo_adapters_context)>("velo_adapters_context")(&context) ==
           VELO_OK);
   log_sink log(adapters);
-  const sample s = one("add");
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
+  const sample s = sample_of("add");
+  const int answer = velo::testing::in_child([&] {
     auto outputs = s.blank_outputs();
     try {
       mindspore_kernel(path, "velo_ms_add").launch(s.inputs, outputs);
     } catch (const host_error& error) {
-      _exit(std::string(error.what()).find("fork") != std::string::npos ? 7 : 8);
+      return std::string(error.what()).find("fork") != std::string::npos ? 7 : 8;
     }
-    _exit(9);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 7);
+    return 9;
+  });
+  CHECK(answer == 7);
 }
 
 TEST_CASE("the host's own context is used while it is set") {
-  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const slot_library adapters;
   const auto set =
       adapters.function<decltype(velo_adapters_set_context)>("velo_adapters_set_context");
   const auto get = adapters.function<decltype(velo_adapters_context)>("velo_adapters_context");
@@ -376,11 +359,10 @@ TEST_CASE("the host's own context is used while it is set") {
   REQUIRE(set(mine) == VELO_OK);
   CHECK(get(&used) == VELO_OK);
   CHECK(used == mine);
-  const sample s = one("add");
+  const sample s = sample_of("add");
   auto outputs = s.blank_outputs();
   mindspore_kernel(path, "velo_ms_add").launch(s.inputs, outputs);
-  velo_context_stats stats{};
-  stats.struct_size = sizeof stats;
+  velo_context_stats stats = VELO_CONTEXT_STATS_INIT;
   CHECK(velo_context_get_stats(mine, &stats) == VELO_OK);
   CHECK(stats.operator_calls == 1);
   REQUIRE(set(nullptr) == VELO_OK);

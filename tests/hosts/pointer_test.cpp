@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "samples.hpp"
+#include "tests/context.hpp"
 
 using namespace hosts;
 
@@ -44,20 +45,10 @@ class pointer_call {
   std::vector<word> words_;
 };
 
-struct pointer_host {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  pointer_host() {
-    REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-    REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
-  }
-  ~pointer_host() { velo_context_destroy(context); }
-};
-
 }  // namespace
 
 TEST_CASE("a pointer to every operator gives the plain call's bits") {
-  pointer_host host;
+  const velo::testing::live_context host;
   for (const sample& s : samples(true)) {
     INFO(s.op << " " << s.attributes_json());
     auto outputs = s.blank_outputs();
@@ -95,8 +86,8 @@ TEST_CASE("a pointer to every operator gives the plain call's bits") {
     }
     velo_closure closure = nullptr;
     void* function = nullptr;
-    REQUIRE(velo_closure_create(host.stream, s.op.c_str(), fields.c_str(), &function, &closure) ==
-            VELO_OK);
+    REQUIRE(velo_closure_create(host.inline_stream(), s.op.c_str(), fields.c_str(), &function,
+                                &closure) == VELO_OK);
     CHECK(call(function) == VELO_OK);
     CHECK(same_bits(outputs, s.outputs));
     velo_closure_destroy(closure);

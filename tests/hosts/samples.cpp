@@ -6,6 +6,9 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/random.hpp"
+#include "tests/tensors.hpp"
+
 namespace hosts {
 namespace {
 
@@ -151,10 +154,11 @@ bool is_counted(const entry& e) {
 }
 
 velo_dtype dtype_of(const std::string& name, bool bf16) {
-  if (name == "f64") return {VELO_DTYPE_FLOAT, 64, 1};
-  if (name == "f32" || (name == "T" && !bf16)) return {VELO_DTYPE_FLOAT, 32, 1};
-  if (name == "T" || name == "bf16") return {VELO_DTYPE_BFLOAT, 16, 1};
-  return {VELO_DTYPE_INT, static_cast<std::uint8_t>(name == "i64" ? 64 : 32), 1};
+  namespace dtypes = velo::testing;
+  if (name == "f64") return dtypes::f64;
+  if (name == "f32" || (name == "T" && !bf16)) return dtypes::f32;
+  if (name == "T" || name == "bf16") return dtypes::bf16;
+  return name == "i64" ? dtypes::i64 : dtypes::i32;
 }
 
 template <class T>
@@ -181,13 +185,13 @@ void put_number(array& out, std::int64_t i, double number) {
 
 array numbers(const input& what, bool bf16) {
   array out = filled(dtype_of(what.dtype, bf16), what.shape, 0);
-  std::uint32_t state = 7 + static_cast<std::uint32_t>(out.count());
-  for (const char c : what.field) state = state * 31 + static_cast<unsigned char>(c);
+  std::uint32_t seed = 7 + static_cast<std::uint32_t>(out.count());
+  for (const char c : what.field) seed = seed * 31 + static_cast<unsigned char>(c);
+  velo::testing::cheap_random draw(seed);
   // Integers come from the whole range, its upper end included.
   const double width = what.high - what.low + (out.dtype.code == VELO_DTYPE_INT ? 1 : 0);
   for (std::int64_t i = 0; i < out.count(); ++i) {
-    state = state * 1664525u + 1013904223u;
-    const double unit = static_cast<double>(state >> 8) / static_cast<double>(1u << 24);
+    const double unit = static_cast<double>(draw() >> 8) / static_cast<double>(1u << 24);
     put_number(
         out, i,
         what.values.empty() ? what.low + unit * width : what.values[static_cast<std::size_t>(i)]);

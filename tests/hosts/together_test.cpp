@@ -88,7 +88,7 @@ TEST_CASE("slots are bound, called and released by several threads") {
   CHECK(wrong_of(200, jobs) == 0);
 }
 
-TEST_CASE("failures of several threads are each told whole") {
+TEST_CASE("each of several threads gets the whole sentence of its failure") {
   const sample s = sample_of("rms_norm");
   auto cut = s.inputs;
   cut[1].data.shape = {39};

@@ -1,12 +1,13 @@
 // Every tvm-ffi function through a host that calls it as tvm-ffi does, against the plain C API.
-#include <malloc.h>
-
 #include <catch2/catch.hpp>
 
+#include "leaks.hpp"
+#include "tests/tensors.hpp"
 #include "tvm_host.hpp"
 
 using namespace hosts;
 using Catch::Matchers::Contains;
+using velo::testing::f32;
 
 namespace {
 
@@ -89,7 +90,6 @@ TEST_CASE("trailing arguments may be left off") {
 }
 
 TEST_CASE("strides are taken where the operator takes them, and refused by name where not") {
-  const velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1};
   const std::int64_t shape[] = {4, 8}, wide[] = {16, 1}, still[] = {0, 1}, none[] = {0, 8};
   array a = filled(f32, {4, 16}, 0x3f), b = filled(f32, {8, 8}, 0x3e), c = filled(f32, {4, 8}, 0),
         again = filled(f32, {4, 8}, 0);
@@ -148,7 +148,7 @@ TEST_CASE("what tvm-ffi's users get wrong becomes their exception") {
   const std::int64_t short_row[] = {39};
   velo_tensor cut = gamma, half = x, elsewhere = x;
   cut.shape = short_row;
-  half.dtype = {VELO_DTYPE_FLOAT, 16, 1};
+  half.dtype = velo::testing::f16;
   elsewhere.device.type = 2;
   CHECK(with(x, cut, nothing).kind == "ValueError");
   CHECK_THAT(with(x, cut, nothing).what(), Contains("args.gamma.shape: expected [40], got [39]"));
@@ -190,10 +190,5 @@ TEST_CASE("10000 tvm-ffi calls leak nothing") {
   auto outputs = s.blank_outputs();
   tvm_arguments args;
   put_fields(args, s, outputs, true);
-  const auto call = [&](int times) {
-    for (int i = 0; i < times; ++i) f(args);
-    return mallinfo2().uordblks;
-  };
-  const std::size_t before = call(10);
-  CHECK(call(10000) <= before + 4096);
+  check_no_leak([&](int) { f(args); });
 }

@@ -92,11 +92,11 @@ def case(order, globally):
     stream, theirs = ctypes.c_void_p(), ctypes.c_void_p()
     adapters.velo_adapters_context(ctypes.byref(theirs))
     shared = library.velo_context_stream(theirs, ctypes.byref(stream)) == 0
-    said = ctypes.create_string_buffer(1024)
+    message = ctypes.create_string_buffer(1024)
     refused = []
     if not shared:
-        library.velo_error_text(said, ctypes.c_uint64(len(said)), None)
-        refused.append(said.value.decode())
+        library.velo_error_text(message, ctypes.c_uint64(len(message)), None)
+        refused.append(message.value.decode())
         adapters.velo_adapters_set_context(ours.context()[0])
         try:
             jax.block_until_ready(modules["jax"].add(x, x))

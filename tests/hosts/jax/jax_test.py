@@ -322,12 +322,12 @@ class Jax(unittest.TestCase):
             velo._values.clear()
             texts = []
             for value in values:
-                with warnings.catch_warnings(record=True) as said:
+                with warnings.catch_warnings(record=True) as caught:
                     warnings.simplefilter("always")
                     velo.apply_fused_adamw(*state, **{name: value})
                     velo.apply_fused_adamw(*state, **{name: jnp.asarray(value)})
-                texts.append([(str(w.message), w.filename) for w in said])
-            self.assertEqual([len(said) for said in texts],
+                texts.append([(str(w.message), w.filename) for w in caught])
+            self.assertEqual([len(each) for each in texts],
                              [0] * few + [1] + [0] * (len(texts) - few - 1), name)
             text, where = texts[few][0]
             self.assertRegex(

@@ -1,5 +1,5 @@
 """torch's own attention on velo's kernels: numbers and layouts of either direction beside stock,
-what falls through, and who is told.
+what falls through, and what the report says.
 
 Skipped where the adapter cannot take attention over (torch before 2.9): enable() must then say so.
 """
@@ -146,8 +146,8 @@ class Attention(Torch):
                 for have, right in zip(self.both(q, k, v, g), want):
                     self.assertTrue(torch.equal(have, right))
                 self.assertFalse(called(done))
-                said = "same head size" if torch.__version__ >= "2.10" else "it is on stderr"
-                with self.assertRaisesRegex(RuntimeError, said), redirect_stderr(io.StringIO()):
+                reason = "same head size" if torch.__version__ >= "2.10" else "it is on stderr"
+                with self.assertRaisesRegex(RuntimeError, reason), redirect_stderr(io.StringIO()):
                     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v[..., :8])
 
     def test_the_report_counts_for_whom_it_was_in_force(self):

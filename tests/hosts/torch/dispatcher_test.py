@@ -50,7 +50,7 @@ x, gamma = torch.randn(4, 64), torch.randn(64)
 
 
 def alone(program, *arguments):
-    """Runs a program of its own; what it printed, and what it said on stderr."""
+    """Runs a program of its own. Returns its output and its stderr."""
     done = subprocess.run([sys.executable, "-c", OPEN + program, *arguments],
                           capture_output=True,
                           text=True,
@@ -406,8 +406,8 @@ for _ in range(3):
     _ctypes.dlclose(adapters._handle)
 print(torch.ops.velo.rms_norm(x, gamma).shape)
 """)
-        said, code, shape = out.splitlines()
-        self.assertRegex(said, "velo::rms_norm: .*fork")
+        message, code, shape = out.splitlines()
+        self.assertRegex(message, "velo::rms_norm: .*fork")
         self.assertEqual((code, shape, err), ("3", "torch.Size([4, 64])", ""))
 
     @unittest.skipUnless((3, 10) <= sys.version_info < (3, 13),
@@ -426,8 +426,8 @@ print(torch.ops.velo.rms_norm(x, gamma).shape)
 
 
 if __name__ == "__main__":
-    said = ctypes.create_string_buffer(2048)
+    message = ctypes.create_string_buffer(2048)
     status = ADAPTERS.velo_torch_register()
-    ADAPTERS.velo_adapters_last_error(said, ctypes.c_uint64(2048), None)
-    assert status == 0, said.value.decode()
+    ADAPTERS.velo_adapters_last_error(message, ctypes.c_uint64(2048), None)
+    assert status == 0, message.value.decode()
     unittest.main()

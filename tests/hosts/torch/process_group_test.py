@@ -49,13 +49,13 @@ class Gloo:
     @staticmethod
     def guarded(function):
         def call(user, about, *given):
-            told = about.contents
+            info = about.contents
             try:
-                return function(datetime.timedelta(microseconds=max(1, told.timeout_ns // 1000)),
+                return function(datetime.timedelta(microseconds=max(1, info.timeout_ns // 1000)),
                                 *given)
             except BaseException as failure:
-                word = str(failure).encode()[:told.capacity - 1] + b"\0"
-                place = ctypes.c_void_p.from_buffer(told, abi.velo_host_call.why.offset)
+                word = str(failure).encode()[:info.capacity - 1] + b"\0"
+                place = ctypes.c_void_p.from_buffer(info, abi.velo_host_call.why.offset)
                 ctypes.memmove(place, word, len(word))
                 return -1
         return call

@@ -1,26 +1,27 @@
 // velo in the place of torch's flash attention, by a host that plays torch: what is taken gives
 // velo's numbers, everything else goes to torch's own kernel, and torch gets everything back.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 
 #include "library.hpp"
+#include "second_copy.hpp"
+#include "tests/child_process.hpp"
+#include "tests/context.hpp"
+#include "tests/tensors.hpp"
 #include "torch_host.hpp"
 #include "velo/ops_attention.h"
 
 using namespace hosts;
 using Catch::Matchers::StartsWith;
+using velo::testing::bf16;
+using velo::testing::f32;
 using values = std::map<std::string, torch::value>;
 
 namespace {
 
 const std::string forward = "aten::_scaled_dot_product_flash_attention_for_cpu",
                   backward = forward + "_backward";
-constexpr velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1}, bf16 = {VELO_DTYPE_BFLOAT, 16, 1};
 constexpr int batch = 2, heads = 4, key_heads = 2, rows = 64, keys = 96, size = 8;
 
 const library& adapters() {
@@ -103,14 +104,8 @@ bool by_torch(const std::vector<array>& results) {
 }
 
 velo_stream stream() {
-  static velo_stream made = [] {
-    velo_context context = nullptr;
-    velo_stream inside = nullptr;
-    REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-    REQUIRE(velo_context_stream(context, &inside) == VELO_OK);
-    return inside;
-  }();
-  return made;
+  static const velo::testing::live_context context;
+  return context.inline_stream();
 }
 
 template <class Args>
@@ -261,26 +256,14 @@ TEST_CASE("in a forked child attention is torch's own") {
   const replaced now;
   const attention call;
   REQUIRE_FALSE(by_torch(call.run()));
-  const pid_t child = fork();
-  if (child == 0) _exit(by_torch(call.run()) ? 0 : 1);
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+  CHECK(velo::testing::holds_in_child([&] { return by_torch(call.run()); }));
 }
 
 TEST_CASE("a second velo of the process leaves attention to the first") {
   const replaced now;
-  char folder[] = "/tmp/velo_torch_XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
-  const std::string copy = std::string(folder) + "/libvelo_adapters_other.so";
-  {
-    std::ifstream in(VELO_ADAPTERS, std::ios::binary);
-    std::ofstream(copy, std::ios::binary) << in.rdbuf();
-  }
+  const second_copy copy;
   const std::size_t before = torch::kernels_of(forward);
-  const library second(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
-  unlink(copy.c_str());
-  rmdir(folder);
+  const library second(copy.path(), RTLD_NOW | RTLD_LOCAL);
   second.function<decltype(velo_torch_register)>("velo_torch_register")();
   const auto other = second.function<decltype(velo_torch_attention)>("velo_torch_attention");
   CHECK(other(1) == VELO_ERR_STATE);

@@ -3,18 +3,17 @@
 //
 // The program exists twice: beside a torch of today, and (VELO_TORCH_2_9) beside one that has no
 // more functions than 2.9.
-#include <malloc.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <thread>
 
+#include "leaks.hpp"
 #include "library.hpp"
+#include "second_copy.hpp"
+#include "tests/child_process.hpp"
+#include "tests/tensors.hpp"
 #include "torch_host.hpp"
 
 using namespace hosts;
@@ -231,8 +230,8 @@ TEST_CASE(
       call.check_written();
       CHECK(torch::writes() == writes);
     } else if (overload == ".out") {  // functional ones make outputs that fit
-      const std::string said = "velo::" + call.s.op + call.s.text.substr(call.s.text.find(": "));
-      CHECK(failure_of(name, call.given) == said);
+      const std::string message = "velo::" + call.s.op + call.s.text.substr(call.s.text.find(": "));
+      CHECK(failure_of(name, call.given) == message);
     }
     CHECK(torch::count() == before);
   });
@@ -291,12 +290,11 @@ TEST_CASE("inputs in a layout that an operator does not take are copied, what is
   CHECK(torch::count() == before);
 }
 
-TEST_CASE("what torch's users get wrong is said with operator and argument") {
+TEST_CASE("mistakes of torch's users are refused with operator and argument") {
   ready();
   const torch::books before = torch::count();
   norm call;
-  array cut = filled(call.gamma.dtype, {39}, 0),
-        half = filled({VELO_DTYPE_FLOAT, 16, 1}, {6, 40}, 0),
+  array cut = filled(call.gamma.dtype, {39}, 0), half = filled(velo::testing::f16, {6, 40}, 0),
         complex = filled({5, 64, 1}, {6, 40}, 0);
   const auto with = [&](const char* name, torch::value v) {
     values given = norm().given;
@@ -323,22 +321,22 @@ TEST_CASE("whichever function of torch's fails, the call is refused and everythi
   ready();
   torch::set_threads(2);
   int failures = 0;
-  const std::string told =
+  const std::string reason =
       newest ? "got an error: said by torch" : "got an error (it is on stderr)";
   each_call([&](prepared& call, const std::string& overload) {
     if (call.s.status != VELO_OK || call.s.inputs[0].data.dtype.bits != 32) return;
     for (long n = 0;; ++n) {
       const torch::books before = torch::count();
       torch::fail_after(n);
-      const std::string said = failure_of(call.s.op + overload, call.given);
+      const std::string message = failure_of(call.s.op + overload, call.given);
       const bool failed = torch::calls_left() < 0;
       torch::fail_after(-1);
       CHECK(torch::count() == before);
-      CHECK((said == "none") == !failed);
+      CHECK((message == "none") == !failed);
       if (!failed) break;
       ++failures;
-      CHECK_THAT(said, StartsWith("velo::" + call.s.op + ": ") &&
-                           (Contains("torch_parallel_for failed") || Contains(told)));
+      CHECK_THAT(message, StartsWith("velo::" + call.s.op + ": ") &&
+                              (Contains("torch_parallel_for failed") || Contains(reason)));
     }
   });
   CHECK(failures > 500);
@@ -352,12 +350,12 @@ TEST_CASE("a failing copy of an input gives everything back") {
     call.given["x"].strides = {1, 6};
     const torch::books before = torch::count();
     torch::fail_after(n);
-    const std::string said = failure_of("rms_norm.full", call.given);
+    const std::string message = failure_of("rms_norm.full", call.given);
     const bool failed = torch::calls_left() < 0;
     torch::fail_after(-1);
     CHECK(torch::count() == before);
     CHECK(torch::recording());
-    CHECK((said == "none") == !failed);
+    CHECK((message == "none") == !failed);
     if (!failed) break;
   }
 }
@@ -365,7 +363,7 @@ TEST_CASE("a failing copy of an input gives everything back") {
 TEST_CASE(
     "large work runs on torch's threads, in as many pieces as torch has, with the same bits") {
   ready();
-  array a = filled({VELO_DTYPE_FLOAT, 32, 1}, {512, 4096}, 0x3f), b = a;
+  array a = filled(velo::testing::f32, {512, 4096}, 0x3f), b = a;
   const auto run = [&](int threads) {
     torch::set_threads(threads);
     const auto made = torch::call("add", {{"a", a}, {"b", b}});
@@ -434,33 +432,25 @@ TEST_CASE("a forked child is refused its parent's context, and can give its own"
   ready();
   norm call;
   torch::call("rms_norm", call.given);
-  const pid_t child = fork();
-  if (child == 0) {
-    const std::string said = failure_of("rms_norm", call.given);
+  const int failed = velo::testing::in_child([&] {
+    const std::string message = failure_of("rms_norm", call.given);
     velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
     desc.threads = 1;
     velo_context mine = nullptr;
-    if (said.find("fork") == said.npos || velo_context_create(&desc, &mine) != VELO_OK) _exit(1);
+    if (message.find("fork") == message.npos || velo_context_create(&desc, &mine) != VELO_OK)
+      return 1;
     adapters().function<decltype(velo_adapters_set_context)>("velo_adapters_set_context")(mine);
-    _exit(failure_of("rms_norm", call.given) == "none" ? 0 : 2);
-  }
-  int status = -1;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(status == 0);
+    return failure_of("rms_norm", call.given) == "none" ? 0 : 2;
+  });
+  CHECK(failed == 0);
 }
 
 TEST_CASE("a second velo of the process is refused, the first goes on") {
   ready();
-  char folder[] = "/tmp/velo_torch_XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
-  const std::string copy = std::string(folder) + "/libvelo_adapters_other.so";
-  {
-    std::ifstream in(VELO_ADAPTERS, std::ios::binary);
-    std::ofstream(copy, std::ios::binary) << in.rdbuf();
-  }
+  const second_copy copy;
   const auto before = torch::defined();
   {
-    const library second(copy.c_str(), RTLD_NOW | RTLD_LOCAL);
+    const library second(copy.path(), RTLD_NOW | RTLD_LOCAL);
     const auto enter = second.function<torch_register>("velo_torch_register");
     CHECK(enter != adapters().function<torch_register>("velo_torch_register"));
     CHECK(enter() == VELO_ERR_STATE);
@@ -468,8 +458,6 @@ TEST_CASE("a second velo of the process is refused, the first goes on") {
     velo_context context = nullptr;
     CHECK(second.function<torch_context>("velo_torch_context")(&context) == VELO_ERR_STATE);
   }
-  unlink(copy.c_str());
-  rmdir(folder);
   CHECK(torch::defined() == before);
   norm call;
   CHECK(torch::call("rms_norm", call.given)[0].bytes == call.s.outputs[0].data.bytes);
@@ -487,15 +475,10 @@ TEST_CASE("10000 calls from torch, failing ones among them, leak nothing") {
   ready();
   norm right, wrong;
   wrong.given["gamma"] = wrong.x;
-  const auto calls = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      if (i % 10 == 0)
-        failure_of("rms_norm", wrong.given);
-      else
-        torch::call("rms_norm.full", right.given);
-    }
-    return mallinfo2().uordblks;
-  };
-  const std::size_t before = calls(20);
-  CHECK(calls(10000) <= before + 4096);
+  check_no_leak([&](int i) {
+    if (i % 10 == 0)
+      failure_of("rms_norm", wrong.given);
+    else
+      torch::call("rms_norm.full", right.given);
+  });
 }

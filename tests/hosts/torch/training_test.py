@@ -86,7 +86,7 @@ def rank(number, store, results):
 
 @unittest.skipUnless(FROM_NINE, "attention is replaced with torch 2.9 and later")
 class Training(Torch):
-    def near(self, got, want):
+    def assert_close(self, got, want):
         for have, right in zip(got, want):
             self.assertLessEqual(distance(have, right), 1e-4)
 
@@ -95,7 +95,7 @@ class Training(Torch):
         for reentrant in (True, False):
             model = made(reentrant=reentrant)
             with velo.enable(model) as done:
-                self.near(train(model), want)
+                self.assert_close(train(model), want)
                 self.assertEqual(len(ran(done)), 3, str(done))
 
     @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(),
@@ -108,7 +108,7 @@ class Training(Torch):
                                         nprocs=RANKS)
             ranks = [results[number] for number in range(RANKS)]
         for stock, with_velo, words in ranks:
-            self.near(with_velo, stock)
+            self.assert_close(with_velo, stock)
             self.assertEqual(len(words), 3, words)
         self.assertTrue(torch.equal(ranks[0][1][1], ranks[1][1][1]),
                         "the ranks' parameters are not the same")
