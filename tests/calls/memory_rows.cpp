@@ -224,7 +224,7 @@ std::vector<call_row> memory_rows() {
       {"velo_pool_get_stats", open_with_block, get<velo_pool_get_stats, &world::pool>},
       {"velo_pool_record", open_pool, [](world& w) { return velo_pool_record(w.pool, 2000); }},
       {"velo_pool_note", open_recorded,
-       [](world& w) { return velo_pool_note(w.pool, w.memory, "said"); }},
+       [](world& w) { return velo_pool_note(w.pool, w.memory, "a note"); }},
       {"velo_pool_snapshot", open_recorded,
        write_text<velo_pool_snapshot, &world::pool, VELO_SNAPSHOT_TIMELINE>},
       {"velo_pool_save", open_recorded,

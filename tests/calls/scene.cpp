@@ -21,7 +21,7 @@ void meddle_in(const char* function) {
   if (std::strcmp(function, meddles_in) == 0) meddle();
 }
 
-const velo_allocator host_memory = {
+const velo_allocator scene_allocator = {
     sizeof(velo_allocator), 0, nullptr,
     [](void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
       meddle_in("allocate");
@@ -48,7 +48,7 @@ velo_status kernel_of_host(std::int64_t, float* y) {
 
 void open_context(world& w) {
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.allocator = &host_memory;
+  desc.allocator = &scene_allocator;
   desc.parallel_for = &host_loops;
   desc.log = [](void*, velo_log_level, const char*, const char*) { meddle_in("log"); };
   desc.config_json = R"({"log": "info"})";

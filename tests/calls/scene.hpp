@@ -21,8 +21,8 @@ extern const char* meddles_in;
 void meddle();
 void meddle_in(const char* function);
 
-extern const velo_allocator host_memory;  // functions "allocate" and "deallocate"
-constexpr std::int64_t side = 256;        // of the pack's matrix
+extern const velo_allocator scene_allocator;  // functions "allocate" and "deallocate"
+constexpr std::int64_t side = 256;            // of the pack's matrix
 
 void register_kernel(world& w);  // "of_host", function "kernel"; it fails where y[0] < 0
 

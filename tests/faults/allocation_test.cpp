@@ -79,9 +79,7 @@ void free(void* memory) {
 
 namespace {
 
-using velo::testing::call_row;
-using velo::testing::every_call_row;
-using velo::testing::world;
+using namespace velo::testing;
 
 std::int64_t host_bytes = 0;
 
@@ -125,13 +123,13 @@ outcome round_of(const call_row& row, shape how, int n) {
 }  // namespace
 
 TEST_CASE("every function of the spec has a row") {
-  const std::vector<std::string> missing = velo::testing::functions_without_a_row();
+  const std::vector<std::string> missing = functions_without_a_row();
   INFO("no row in tests/calls/*_rows.cpp: "
        << Catch::StringMaker<std::vector<std::string>>::convert(missing));
   CHECK(missing.empty());
 }
 
-TEST_CASE("the stand-in for malloc fails what it is told to") {
+TEST_CASE("the stand-in for malloc fails the calls that a test asks for") {
   const std::int64_t before = blocks;
   failing = shape::once;
   remaining = 2;

@@ -16,9 +16,7 @@
 
 namespace {
 
-using velo::testing::call_row;
-using velo::testing::every_call_row;
-using velo::testing::world;
+using namespace velo::testing;
 
 const velo_allocator host = {
     sizeof(velo_allocator), 0, nullptr,
@@ -121,7 +119,7 @@ TEST_CASE("a thread cancelled while it waits for a stream returns from the call 
   REQUIRE(velo_stream_create(w.context, &first) == VELO_OK);
   REQUIRE(velo_stream_create(w.context, &second) == VELO_OK);
   velo::core::point go;
-  velo::testing::queue_work(first, [&] { go.wait(-1); });
+  queue_work(first, [&] { go.wait(-1); });
   struct waiter {
     velo_stream stream;
     std::atomic<bool> begun{false}, returned{false};

@@ -25,16 +25,14 @@ extern "C" char __data_start, _end;  // the linker's: the ends of what is static
 
 namespace {
 
-using velo::testing::call_row;
-using velo::testing::every_call_row;
-using velo::testing::world;
+using namespace velo::testing;
 
 constexpr unsigned deadline_seconds = 60;
 
 bool forking = false;
 std::set<std::pair<const void*, int>> seen;  // locks, and which end of them: 0 taken, 1 given back
 int children = 0;
-std::string broken;  // what the children said that failed
+std::string broken;  // the rows whose children failed
 const char* current = "";
 
 void bind_slot() {

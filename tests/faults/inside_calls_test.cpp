@@ -34,15 +34,6 @@ call_record within(const char* callback, const char* how, Inner&& inner) {
   return {};
 }
 
-velo_status allocate(velo_pool pool, std::uint64_t bytes) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = bytes;
-  void* memory = nullptr;
-  const velo_status status = velo_pool_allocate(pool, &request, &memory);
-  if (status == VELO_OK) velo_pool_free(pool, memory, bytes, nullptr);
-  return status;
-}
-
 }  // namespace
 
 TEST_CASE("a pressure function is not called by its own requests, which may find memory") {
@@ -58,8 +49,7 @@ TEST_CASE("a pressure function is not called by its own requests, which may find
 TEST_CASE("an event's function allocates from elsewhere, and may free") {
   const call_record heard =
       within("velo_memory_event_fn", "of an adaptor", [](scene& s) -> velo_status {
-        velo_allocator through = VELO_ALLOCATOR_INIT;
-        must(velo_adaptor_allocator(s.adaptor, &through));
+        const velo_allocator through = allocator_of(s.adaptor);
         const velo_device cpu = {VELO_DEVICE_CPU, 0};
         through.deallocate(through.user, std::aligned_alloc(64, 64), 64, &cpu, nullptr);
         CHECK(through.allocate(through.user, 64, 64, &cpu, nullptr) == nullptr);
@@ -118,14 +108,7 @@ TEST_CASE("an allocator's functions make no calls of the recompute that allocate
   velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
   desc.allocator = &asks;
   REQUIRE(velo_recompute_create(&desc, &all) == VELO_OK);
-  const std::uint64_t bytes[] = {64};
-  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
-  region.name = "region";
-  region.restore = [](void*, const velo_recompute_call*) -> velo_status { return VELO_OK; };
-  region.output_bytes = bytes;
-  region.output_count = 1;
-  std::int64_t index = -1;
-  CHECK(velo_recompute_add(all, &region, nullptr, &index) == VELO_OK);
+  CHECK(add_region(all, 64) == VELO_OK);
   CHECK(heard == VELO_ERR_STATE);
   velo_recompute_destroy(all);
 }

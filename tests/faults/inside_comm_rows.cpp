@@ -8,29 +8,13 @@
 namespace velo::testing {
 namespace {
 
-using testing::fake_host;
-
 // While a call of a group is carried out, what waits for work of its context as it ends is kept,
 // too.
 const std::set<std::string> in_a_call = {"velo_context", "velo_group", "velo_stream", "velo_swap"};
 
-constexpr std::int64_t deadline = std::int64_t{20} * 1000000000;
 constexpr std::int64_t short_deadline = 100000000;  // for a word to a rank that is in no call
 float from[2][64] = {}, to[2][64] = {};
 const std::int64_t all[] = {64}, half[] = {32};
-
-void open_peer(scene& s) {
-  must(velo_context_create(nullptr, &s.peer));
-  must(velo_stream_create(s.peer, &s.peer_queue));
-  velo_group_destroy(s.groups[0]);
-}
-void open_local(scene& s) {
-  open_peer(s);
-  velo_group_desc desc = VELO_GROUP_DESC_INIT;
-  desc.timeout_ns = deadline;
-  const velo_context both[] = {s.context, s.peer};
-  must(velo_group_create_local(both, 2, &desc, s.groups));
-}
 
 // The second rank's function does not meddle.
 velo_reduction sum_of(int rank) {
@@ -50,18 +34,18 @@ velo_status reduce(velo_stream on, velo_group group, int rank) {
   return velo_group_all_reduce(on, group, &how, &x, &x);
 }
 velo_status reduce_inline(scene& s) {
-  open_local(s);
+  open_local_groups(s);
   must(reduce(s.peer_queue, s.groups[1], 1));
   return reduce(s.now, s.groups[0], 0);
 }
 velo_status reduce_queued(scene& s) {
-  open_local(s);
+  open_local_groups(s);
   must(reduce(s.peer_queue, s.groups[1], 1));
   must(reduce(s.queue, s.groups[0], 0));
   return velo_stream_synchronize(s.queue);
 }
 velo_status reduce_planned(scene& s) {
-  open_local(s);
+  open_local_groups(s);
   const velo_reduction how = sum_of(0);
   const velo_tensor x = view_of(from[0], f32, all);
   velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
@@ -206,14 +190,25 @@ velo_status release(scene& s) {
 
 }  // namespace
 
+void open_peer(scene& s) {
+  must(velo_context_create(nullptr, &s.peer));
+  must(velo_stream_create(s.peer, &s.peer_queue));
+  velo_group_destroy(s.groups[0]);
+}
+void open_local_groups(scene& s) {
+  open_peer(s);
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.timeout_ns = deadline;
+  const velo_context both[] = {s.context, s.peer};
+  must(velo_group_create_local(both, 2, &desc, s.groups));
+}
+
 std::vector<inside_row> comm_inside_rows() {
-  std::set<std::string> in_a_plan = in_a_call;
-  in_a_plan.insert("velo_collective");
   const std::set<std::string> given = {"velo_context", "velo_group"};
   return {
       {"velo_reduce_fn", "inline", in_a_call, reduce_inline},
       {"velo_reduce_fn", "queued", in_a_call, reduce_queued},
-      {"velo_reduce_fn", "planned", in_a_plan, reduce_planned},
+      {"velo_reduce_fn", "planned", with(in_a_call, {"velo_collective"}), reduce_planned},
       {"velo_host_all_gather_fn", "of a group", in_a_call,
        [](scene& s) { return by_host<gather>(s, "gather", "all_gather"); }},
       {"velo_host_all_to_all_fn", "of a group", in_a_call,

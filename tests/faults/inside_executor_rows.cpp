@@ -9,13 +9,6 @@ namespace {
 
 const std::set<std::string> in_use = {"velo_context", "velo_executor"};
 
-std::set<std::string> with(const char* more) {
-  std::set<std::string> some = in_use;
-  some.insert(more);
-  return some;
-}
-
-constexpr std::int64_t deadline = std::int64_t{20} * 1000000000;
 constexpr std::int64_t elements = 1 << 18;  // so many that a group's link borrows
 float values[elements] = {};
 
@@ -75,23 +68,13 @@ class pair {
     over(hidden_);
   }
   void over_group() {
-    velo_group_destroy(s_.groups[0]);
-    velo_group_desc desc = VELO_GROUP_DESC_INIT;
-    desc.timeout_ns = deadline;
-    const velo_context both[] = {s_.context, s_.peer};
-    must(velo_group_create_local(both, 2, &desc, s_.groups));
+    velo_context_destroy(s_.peer);
+    open_local_groups(s_);
     for (int rank = 0; rank < 2; ++rank) must(velo_group_get_link(s_.groups[rank], &links[rank]));
   }
 
   void make(bool validates) {
-    velo_executor_destroy(s_.executor);
-    velo_schedule_destroy(s_.schedule);
-    velo_schedule_desc shape = VELO_SCHEDULE_DESC_INIT;
-    shape.kind = VELO_SCHEDULE_1F1B;
-    shape.ranks = 2;
-    shape.microbatches = 2;
-    shape.flags = validates ? VELO_SCHEDULE_OPTIMIZER : 0;
-    must(velo_schedule_create(&shape, &s_.schedule));
+    make_schedule(s_, validates ? VELO_SCHEDULE_OPTIMIZER : 0);
     const velo_executor_validation late = late_steps();
     for (int rank = 0; rank < 2; ++rank) {
       velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
@@ -216,14 +199,23 @@ velo_status cancel(scene& s) {
 
 }  // namespace
 
+void make_schedule(scene& s, std::uint32_t flags) {
+  velo_executor_destroy(s.executor);
+  velo_schedule_destroy(s.schedule);
+  velo_schedule_desc shape = VELO_SCHEDULE_DESC_INIT;
+  shape.kind = VELO_SCHEDULE_1F1B;
+  shape.ranks = 2;
+  shape.microbatches = 2;
+  shape.flags = flags;
+  must(velo_schedule_create(&shape, &s.schedule));
+}
+
 std::vector<inside_row> executor_inside_rows() {
-  const std::set<std::string> by_mailbox = with("velo_mailbox");
-  std::set<std::string> queued = by_mailbox;
-  queued.insert("velo_stream");
+  const std::set<std::string> by_mailbox = with(in_use, {"velo_mailbox"});
   return {
       {"velo_executor_fn", "forward", by_mailbox, [](scene& s) { return act_in(s, "forward"); }},
-      {"velo_executor_fn", "forward, queued", queued, act_queued},
-      {"velo_executor_fn", "backward, over a group", with("velo_group"), act_over_group},
+      {"velo_executor_fn", "forward, queued", with(by_mailbox, {"velo_stream"}), act_queued},
+      {"velo_executor_fn", "backward, over a group", with(in_use, {"velo_group"}), act_over_group},
       {"velo_executor_released_fn", "of an action", by_mailbox,
        [](scene& s) { return act_in(s, "released"); }},
       {"velo_executor_measure_fn", "of a step", by_mailbox,

@@ -15,11 +15,6 @@ namespace {
 // go on.
 const std::set<std::string> in_a_turn = {"velo_context", "velo_stream", "velo_swap", "velo_group"};
 
-std::set<std::string> with(std::set<std::string> some, std::initializer_list<const char*> more) {
-  for (const char* one : more) some.insert(one);
-  return some;
-}
-
 float numbers[3][side * side] = {};
 const std::int64_t square[] = {side, side};
 
@@ -52,28 +47,11 @@ velo_status release_hosts_tensor(scene&) {
   return VELO_OK;
 }
 
-velo_status allocate(velo_pool pool) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = too_much;
-  void* memory = nullptr;
-  return velo_pool_allocate(pool, &request, &memory);
-}
-
-// One block through an adaptor, given back.
-velo_status use_adaptor(velo_adaptor adaptor, std::uint64_t bytes) {
-  velo_allocator through = VELO_ALLOCATOR_INIT;
-  must(velo_adaptor_allocator(adaptor, &through));
-  const velo_device cpu = {VELO_DEVICE_CPU, 0};
-  void* memory = through.allocate(through.user, bytes, 64, &cpu, nullptr);
-  if (memory == nullptr) return VELO_ERR_MEMORY;
-  through.deallocate(through.user, memory, bytes, &cpu, nullptr);
-  return VELO_OK;
-}
 void replace_adaptor(scene& s, velo_adaptor_kind kind) {
   velo_adaptor_destroy(s.adaptor);
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   desc.kind = kind;
-  desc.upstream = &host_memory;
+  desc.upstream = &scene_allocator;
   desc.event = [](void*, velo_memory_event, void*, std::uint64_t, void*) -> std::int32_t {
     meddle_in("event");
     return 0;
@@ -81,18 +59,6 @@ void replace_adaptor(scene& s, velo_adaptor_kind kind) {
   must(velo_adaptor_create(&desc, &s.adaptor));
 }
 
-velo_status add_region(velo_recompute to, std::uint64_t bytes) {
-  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
-  region.name = "region";
-  region.restore = [](void*, const velo_recompute_call*) -> velo_status {
-    meddle_in("restore");
-    return VELO_OK;
-  };
-  region.output_bytes = &bytes;
-  region.output_count = 1;
-  std::int64_t index = -1;
-  return velo_recompute_add(to, &region, nullptr, &index);
-}
 velo_status restore(scene& s) {
   meddles_in = "restore";
   must(add_region(s.recompute, 64));
@@ -120,7 +86,7 @@ velo_status under_pressure(scene& s) {
   return Call(s);
 }
 velo_status by_pool(scene& s) {
-  return allocate(s.pool);
+  return allocate(s.pool, too_much);
 }
 velo_status by_plan(scene& s) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -129,7 +95,7 @@ velo_status by_plan(scene& s) {
   return velo_plan_allocate(s.plan, &request, &memory);
 }
 velo_status by_adaptor(scene& s) {
-  return use_adaptor(s.adaptor, too_much);
+  return allocate_through(allocator_of(s.adaptor), too_much);
 }
 velo_status by_recompute(scene& s) {
   return add_region(s.recompute, too_much);
@@ -178,6 +144,39 @@ velo_status call_closure(scene& s) {
 }
 
 }  // namespace
+
+velo_status allocate(velo_pool pool, std::uint64_t bytes) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = bytes;
+  void* memory = nullptr;
+  const velo_status status = velo_pool_allocate(pool, &request, &memory);
+  if (status == VELO_OK) velo_pool_free(pool, memory, bytes, nullptr);
+  return status;
+}
+velo_status allocate_through(const velo_allocator& allocator, std::uint64_t bytes) {
+  const velo_device cpu = {VELO_DEVICE_CPU, 0};
+  void* memory = allocator.allocate(allocator.user, bytes, 64, &cpu, nullptr);
+  if (memory == nullptr) return VELO_ERR_MEMORY;
+  allocator.deallocate(allocator.user, memory, bytes, &cpu, nullptr);
+  return VELO_OK;
+}
+velo_allocator allocator_of(velo_adaptor adaptor) {
+  velo_allocator made = VELO_ALLOCATOR_INIT;
+  must(velo_adaptor_allocator(adaptor, &made));
+  return made;
+}
+velo_status add_region(velo_recompute to, std::uint64_t bytes) {
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.name = "region";
+  region.restore = [](void*, const velo_recompute_call*) -> velo_status {
+    meddle_in("restore");
+    return VELO_OK;
+  };
+  region.output_bytes = &bytes;
+  region.output_count = 1;
+  std::int64_t index = -1;
+  return velo_recompute_add(to, &region, nullptr, &index);
+}
 
 velo_status call_kernel(velo_stream on, float first) {
   numbers[0][0] = first;
@@ -231,7 +230,7 @@ std::vector<inside_row> memory_inside_rows() {
        [](scene& s) {
          replace_adaptor(s, VELO_ADAPTOR_STATISTICS);
          meddles_in = "allocate";
-         return use_adaptor(s.adaptor, 64);
+         return allocate_through(allocator_of(s.adaptor), 64);
        }},
       {"velo_allocator.deallocate",
        "of a tensor",
@@ -293,7 +292,7 @@ std::vector<inside_row> memory_inside_rows() {
        [](scene& s) {
          replace_adaptor(s, VELO_ADAPTOR_CALLBACK);
          meddles_in = "event";
-         return use_adaptor(s.adaptor, 64);
+         return allocate_through(allocator_of(s.adaptor), 64);
        }},
       {"velo_recompute_fn", "of a region", {"velo_recompute"}, restore},
       {"velo_swap_update_fn", "of a swap", {"velo_swap", "velo_context"}, update},

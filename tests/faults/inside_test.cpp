@@ -5,41 +5,27 @@
 // test.
 #include "tests/faults/inside.hpp"
 
-#include <jansson.h>
-
 #include <catch2/catch.hpp>
-#include <memory>
 
 #include "core/handle/handle_kinds.hpp"
-#include "tests/record.hpp"
+#include "tests/faults/description.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-struct release {
-  void operator()(json_t* one) const { json_decref(one); }
-};
-
 // The spec's callbacks, and the functions that structs hold without a name of their own.
 std::set<std::string> callbacks_of_the_spec() {
-  std::uint64_t bytes = 0;
-  velo_describe(nullptr, 0, &bytes);
-  std::string all(bytes, '\0');
-  REQUIRE(velo_describe(all.data(), bytes, nullptr) == VELO_OK);
-  const std::unique_ptr<json_t, release> root(json_loads(all.c_str(), 0, nullptr));
-  const auto text = [](const json_t* of, const char* key) {
-    return std::string(json_string_value(json_object_get(of, key)));
-  };
+  const json_tree root = library_description();
   std::set<std::string> found;
   std::size_t i = 0, k = 0;
   json_t *one = nullptr, *field = nullptr;
   json_array_foreach(json_object_get(root.get(), "callbacks"), i, one)
-      found.insert(text(one, "name"));
+      found.insert(text_in(one, "name"));
   json_array_foreach(json_object_get(root.get(), "structs"), i, one) {
     json_array_foreach(json_object_get(one, "fields"), k, field) {
-      if (text(field, "type").find("(*)") != std::string::npos)
-        found.insert(text(one, "name") + "." + text(field, "name"));
+      if (text_in(field, "type").find("(*)") != std::string::npos)
+        found.insert(text_in(one, "name") + "." + text_in(field, "name"));
     }
   }
   return found;

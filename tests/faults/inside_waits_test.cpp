@@ -2,13 +2,12 @@
 // that would wait are refused with VELO_ERR_STATE.
 //
 // Every case is a process of its own with a deadline: a call that is not refused never returns.
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
+#include "tests/child_process.hpp"
 #include "tests/faults/inside_parts.hpp"
 #include "tests/record.hpp"
 
@@ -103,8 +102,8 @@ const waiting_call calls[] = {
     {"velo_executor_run", [](waiting& w) { return velo_executor_run(w.other, w.s.executor); }},
 };
 
-// The call's status in the row's function; ends the process.
-[[noreturn]] void make_inside(const inside_row& row, const waiting_call& call) {
+// The call's status in the row's function, of a process of its own.
+velo_status make_inside(const inside_row& row, const waiting_call& call) {
   alarm(deadline_seconds);
   velo_status heard = VELO_OK;
   {
@@ -116,7 +115,7 @@ const waiting_call calls[] = {
     };
     row.run(all);
   }
-  _exit(heard == VELO_ERR_STATE ? EXIT_SUCCESS : EXIT_FAILURE);
+  return heard;
 }
 
 }  // namespace
@@ -134,13 +133,8 @@ TEST_CASE("a function of the host on a thread of velo waits for nothing that wai
     REQUIRE(row != inside_rows().end());
     for (const waiting_call& call : calls) {
       INFO(callback << ", " << how << ": " << call.name);
-      const pid_t child = fork();
-      REQUIRE(child >= 0);
-      if (child == 0) make_inside(*row, call);
-      int ended = 0;
-      REQUIRE(waitpid(child, &ended, 0) == child);
-      CHECK(!WIFSIGNALED(ended));  // by its deadline: the call waited
-      CHECK(WEXITSTATUS(ended) == EXIT_SUCCESS);
+      // -1: the deadline has ended a call that waited.
+      CHECK(in_child([&] { return make_inside(*row, call); }) == VELO_ERR_STATE);
     }
   }
 }

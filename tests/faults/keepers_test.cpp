@@ -13,7 +13,6 @@ using namespace velo::testing;
 
 namespace {
 
-constexpr std::int64_t deadline = std::int64_t{20} * 1000000000;
 constexpr std::uint64_t block = 4096;
 float values[side * side] = {};
 const std::int64_t square[] = {side, side}, some[] = {16};
@@ -24,26 +23,11 @@ velo_status act(void*, velo_executor_call* call) {
   return VELO_OK;
 }
 void make_executor(scene& s, const velo_link& link) {
-  velo_executor_destroy(s.executor);
-  velo_schedule_destroy(s.schedule);
-  velo_schedule_desc shape = VELO_SCHEDULE_DESC_INIT;
-  shape.kind = VELO_SCHEDULE_1F1B;
-  shape.ranks = 2;
-  shape.microbatches = 2;
-  must(velo_schedule_create(&shape, &s.schedule));
+  make_schedule(s, 0);
   velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
   desc.link = &link;
   desc.forward = desc.backward = &act;
   must(velo_executor_create(s.context, s.schedule, &desc, &s.executor));
-}
-void make_local_groups(scene& s) {
-  velo_group_destroy(s.groups[0]);
-  must(velo_context_create(nullptr, &s.peer));
-  must(velo_stream_create(s.peer, &s.peer_queue));
-  velo_group_desc desc = VELO_GROUP_DESC_INIT;
-  desc.timeout_ns = deadline;
-  const velo_context both[] = {s.context, s.peer};
-  must(velo_group_create_local(both, 2, &desc, s.groups));
 }
 
 // Each function of a link over what is gone; the first status that is not HANDLE.
@@ -60,20 +44,6 @@ velo_status use_link(const velo_link& link) {
   for (const velo_status one : all)
     if (one != VELO_ERR_HANDLE) return one;
   return VELO_ERR_HANDLE;
-}
-
-// A block through an allocator: VELO_ERR_MEMORY where it has none.
-velo_status take(const velo_allocator& from) {
-  const velo_device cpu = {VELO_DEVICE_CPU, 0};
-  void* memory = from.allocate(from.user, block, 64, &cpu, nullptr);
-  if (memory == nullptr) return VELO_ERR_MEMORY;
-  from.deallocate(from.user, memory, block, &cpu, nullptr);
-  return VELO_OK;
-}
-velo_allocator allocator_of(velo_adaptor of) {
-  velo_allocator made = VELO_ALLOCATOR_INIT;
-  must(velo_adaptor_allocator(of, &made));
-  return made;
 }
 
 // A context of its own over an allocator that ends before it.
@@ -99,6 +69,22 @@ velo_status swap_out(scene& s, const velo_swap_desc& desc) {
   velo_pool_destroy(s.pool);
   const velo_status queued = velo_swap_out(s.swap, object, s.now, nullptr);
   return queued != VELO_OK ? queued : velo_swap_wait(s.swap, object, s.now);
+}
+
+velo_status use_buckets(scene& s) {
+  const velo_status ready = velo_buckets_ready(s.buckets, s.now, 0);
+  return ready != VELO_OK ? ready : velo_buckets_finish(s.buckets, s.now);
+}
+
+// Calls a closure of the scene's kernel on a stream after `end`.
+template <class End>
+velo_status call_closure(scene& s, velo_stream on, End&& end) {
+  void* function = nullptr;
+  velo_closure_destroy(s.closure);
+  must(velo_closure_create(on, "of_host", "y", &function, &s.closure));
+  end();
+  const velo_tensor y = view_of(values, f32, some);
+  return reinterpret_cast<velo_status (*)(const velo_tensor*)>(function)(&y);
 }
 
 // A stream that does nothing until it is let go, by an event of another one.
@@ -159,7 +145,7 @@ const row rows[] = {
      VELO_ERR_HANDLE},
     {"a group", "the link of an executor",
      [](scene& s) {
-       make_local_groups(s);
+       open_local_groups(s);
        velo_link link = VELO_LINK_INIT;
        must(velo_group_get_link(s.groups[0], &link));
        make_executor(s, link);
@@ -169,7 +155,7 @@ const row rows[] = {
      VELO_ERR_HANDLE},
     {"a group", "a link",
      [](scene& s) {
-       make_local_groups(s);
+       open_local_groups(s);
        velo_link link = VELO_LINK_INIT;
        must(velo_group_get_link(s.groups[0], &link));
        velo_group_destroy(s.groups[0]);
@@ -192,15 +178,13 @@ const row rows[] = {
     {"a group", "buckets",
      [](scene& s) {
        velo_group_destroy(s.groups[0]);
-       const velo_status ready = velo_buckets_ready(s.buckets, s.now, 0);
-       return ready != VELO_OK ? ready : velo_buckets_finish(s.buckets, s.now);
+       return use_buckets(s);
      },
      VELO_ERR_HANDLE},
     {"a stream", "buckets",
      [](scene& s) {
        velo_stream_destroy(s.queue);
-       const velo_status ready = velo_buckets_ready(s.buckets, s.now, 0);
-       return ready != VELO_OK ? ready : velo_buckets_finish(s.buckets, s.now);
+       return use_buckets(s);
      },
      VELO_ERR_HANDLE},
     {"a group", "a planned collective",
@@ -211,7 +195,7 @@ const row rows[] = {
      VELO_ERR_HANDLE},
     {"a group", "a part of it",
      [](scene& s) {
-       make_local_groups(s);
+       open_local_groups(s);
        const std::int32_t own[] = {0};
        must(velo_group_create_part(s.groups[0], own, 1, nullptr, &s.groups[2]));
        velo_group_destroy(s.groups[0]);
@@ -236,7 +220,7 @@ const row rows[] = {
     {"a pool", "an adaptor",
      [](scene& s) {
        velo_pool_destroy(s.pool);
-       return take(allocator_of(s.adaptor));
+       return allocate_through(allocator_of(s.adaptor), block);
      },
      VELO_ERR_MEMORY},
     {"an adaptor", "an adaptor above it",
@@ -248,7 +232,7 @@ const row rows[] = {
        velo_adaptor above = nullptr;
        must(velo_adaptor_create(&desc, &above));
        velo_adaptor_destroy(s.adaptor);
-       const velo_status status = take(allocator_of(above));
+       const velo_status status = allocate_through(allocator_of(above), block);
        velo_adaptor_destroy(above);
        return status;
      },
@@ -278,16 +262,9 @@ const row rows[] = {
      VELO_ERR_HANDLE},
     {"a pool", "a recompute",
      [](scene& s) {
-       const std::uint64_t bytes[] = {block};
-       velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
-       region.name = "region";
-       region.restore = [](void*, const velo_recompute_call*) -> velo_status { return VELO_OK; };
-       region.output_bytes = bytes;
-       region.output_count = 1;
-       std::int64_t index = -1;
-       must(velo_recompute_add(s.recompute, &region, nullptr, &index));
+       must(add_region(s.recompute, block));
        velo_pool_destroy(s.pool);
-       return velo_recompute_add(s.recompute, &region, nullptr, &index);
+       return add_region(s.recompute, block);
      },
      VELO_ERR_MEMORY},
     {"a pool", "a plan",
@@ -319,37 +296,20 @@ const row rows[] = {
      },
      VELO_OK},
     {"a stream", "a closure",
-     [](scene& s) {
-       void* function = nullptr;
-       velo_closure_destroy(s.closure);
-       must(velo_closure_create(s.queue, "of_host", "y", &function, &s.closure));
-       velo_stream_destroy(s.queue);
-       const velo_tensor y = view_of(values, f32, some);
-       return reinterpret_cast<velo_status (*)(const velo_tensor*)>(function)(&y);
-     },
+     [](scene& s) { return call_closure(s, s.queue, [&] { velo_stream_destroy(s.queue); }); },
      VELO_ERR_HANDLE},
     {"a kernel", "a closure",
-     [](scene& s) {
-       void* function = nullptr;
-       velo_closure_destroy(s.closure);
-       must(velo_closure_create(s.now, "of_host", "y", &function, &s.closure));
-       velo_kernel_destroy(s.kernel);
-       const velo_tensor y = view_of(values, f32, some);
-       return reinterpret_cast<velo_status (*)(const velo_tensor*)>(function)(&y);
-     },
+     [](scene& s) { return call_closure(s, s.now, [&] { velo_kernel_destroy(s.kernel); }); },
      VELO_ERR_NOT_FOUND},
     {"a pack", "a queued product",
      [](scene& s) {
        return queued_behind(s, [](scene& in) {
-         static const velo_tensor a = view_of(values, f32, square),
-                                  c = view_of(values, f32, square);
-         velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
          static float sums[side * side];
-         velo_tensor to = c;
-         to.data = sums;
+         static const velo_tensor a = view_of(values, f32, square), c = view_of(sums, f32, square);
+         velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
          args.a = &a;
          args.packed = in.pack;
-         args.c = &to;
+         args.c = &c;
          return velo_matmul(in.queue, &args);
        });
      },

@@ -4,19 +4,17 @@
 //
 // Functions and operators come from the library's tables, so a new one is tested as soon as it
 // exists. Their other arguments are the scene's objects, and zeros.
-#include <jansson.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <map>
-#include <memory>
 
 #include "capi/src/api_table.hpp"
 #include "ops/call/call.hpp"
 #include "ops/operator/registry.hpp"
-#include "tests/capi/values.hpp"
+#include "tests/faults/description.hpp"
 #include "tests/faults/inside_parts.hpp"
 
 using namespace velo::testing;
@@ -59,23 +57,11 @@ class guarded_page {
   char* begin_ = nullptr;
 };
 
-struct release {
-  void operator()(json_t* one) const { json_decref(one); }
-};
-
-std::string text_in(const json_t* of, const char* key) {
-  return json_string_value(json_object_get(of, key));
-}
-
 // The sizes of structs that begin with one, by name; and of their fields those that point to such a
 // struct.
 struct sized_structs {
   sized_structs() {
-    std::uint64_t bytes = 0;
-    velo_describe(nullptr, 0, &bytes);
-    std::string all(bytes, '\0');
-    REQUIRE(velo_describe(all.data(), bytes, nullptr) == VELO_OK);
-    const std::unique_ptr<json_t, release> root(json_loads(all.c_str(), 0, nullptr));
+    const json_tree root = library_description();
     std::size_t i = 0, k = 0;
     json_t *one = nullptr, *field = nullptr;
     const json_t* structs = json_object_get(root.get(), "structs");

@@ -2,26 +2,22 @@
 // thrown, bad_alloc of an allocator VELO_ERR_MEMORY, and afterwards all is as before.
 #include <atomic>
 #include <catch2/catch.hpp>
-#include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <string>
 
 #include "tests/calls/rows.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/record.hpp"
 
 namespace {
 
-using velo::testing::call_row;
-using velo::testing::every_call_row;
-using velo::testing::last_record;
-using velo::testing::world;
+using namespace velo::testing;
 
 enum class thrown { nothing, number, exception, memory };
 std::atomic<thrown> next{thrown::nothing};
 std::atomic<int> remaining{0};  // requests until the one that throws
 std::atomic<bool> threw{false};
-std::atomic<std::int64_t> live{0};
 
 void throw_next() {
   if (next == thrown::nothing || remaining.fetch_sub(1) != 1) return;
@@ -30,18 +26,6 @@ void throw_next() {
   if (next == thrown::exception) throw std::runtime_error("of the host");
   throw std::bad_alloc();
 }
-
-const velo_allocator host = {
-    sizeof(velo_allocator), 0, nullptr,
-    [](void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
-      throw_next();
-      ++live;
-      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    },
-    [](void*, void* block, std::uint64_t, const velo_device*, void*) {
-      --live;
-      std::free(block);
-    }};
 
 }  // namespace
 
@@ -56,14 +40,17 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
       {thrown::exception, VELO_ERR_FOREIGN, "of the host"},
       {thrown::memory, VELO_ERR_MEMORY, ""},
   };
+  host_memory host;
+  host.on_allocate = &throw_next;
+  const velo_allocator allocator = host.allocator();
   int failures = 0;
   for (const call_row& row : every_call_row()) {
     for (const expectation& expected : all) {
       bool more = true;
       for (int n = 1; more; ++n) {
         INFO(row.name << ", request " << n << ", throws " << static_cast<int>(expected.what));
-        const std::int64_t before = live;
-        world w(&host);
+        const std::int64_t before = host.blocks;
+        world w(&allocator);
         row.begin(w);
         remaining = n;
         threw = false;
@@ -76,7 +63,7 @@ TEST_CASE("an allocator that throws is the host's failure in every function") {
         if (more) CHECK(last_record().cause == expected.cause);
         if (more) CHECK(row.call(w) == VELO_OK);
         row.end(w);
-        CHECK(live == before);
+        CHECK(host.blocks == before);
         REQUIRE(n < 100);
       }
     }
