@@ -180,7 +180,7 @@ inline velo_value plausible(sweep_world& w, const parameter_info& p) {
     case value_type::ints:
       return pointer(p, w.zeros(4096));
     case value_type::pointer: {
-      const bool text = std::strcmp(p.type, "char*") == 0;  // capacity may be said to be anything
+      const bool text = std::strcmp(p.type, "char*") == 0;  // any capacity may be stated
       void* block = w.zeros(text ? 4 << 20 : 65536);
       const std::uint32_t size = 4096;  // legal, and more than any struct the library knows
       if (is_sized(p)) std::memcpy(block, &size, sizeof size);
