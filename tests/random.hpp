@@ -22,8 +22,9 @@ class random_numbers {
   result_type operator()() { return engine_(); }
   result_type below(std::uint64_t count) { return static_cast<result_type>(engine_() % count); }
   bool one_in(std::uint64_t count) { return below(count) == 0; }
+  bool chance(std::uint64_t percent) { return below(100) < percent; }
   template <class List>
-  auto pick(const List& list) {
+  const auto& pick(const List& list) {
     return *(std::begin(list) + static_cast<std::ptrdiff_t>(below(std::size(list))));
   }
 
@@ -51,5 +52,8 @@ using thread_random32 = random_numbers<std::mt19937>;
 // For filling tensors: one multiplication a number.
 using cheap_random =
     random_numbers<std::linear_congruential_engine<std::uint32_t, 1664525u, 1013904223u, 0u>>;
+// The same with 64 bits; the bounds of the operators' tests were found with its numbers.
+using cheap_random64 = random_numbers<
+    std::linear_congruential_engine<std::uint64_t, 6364136223846793005u, 1442695040888963407u, 0u>>;
 
 }  // namespace velo::testing

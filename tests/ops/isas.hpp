@@ -2,6 +2,8 @@
 // tests/amx emulates tiles in software.
 #pragma once
 
+#include <vector>
+
 #include "core/host/cpu.hpp"
 
 namespace velo::testing {
@@ -14,18 +16,25 @@ inline core::isa highest_isa() {
   return highest;
 }
 
-// Loops run from first_isa() to below this.
 inline int isa_count() {
   return static_cast<int>(highest_isa()) + 1;
 }
 
-// The first isa of a loop: `least`, 0 being scalar code; with tiles in software AMX, since
+// The first isa that is tested: `least`, 0 being scalar code; with tiles in software AMX, since
 // tests/ops has tested the others.
 inline int first_isa(int least = 0) {
 #ifdef VELO_SOFT_TILES
   if (highest_isa() == core::isa::amx) return static_cast<int>(core::isa::amx);
 #endif
   return least;
+}
+
+// The isas of a loop over kernels.
+inline std::vector<core::isa> tested_isas(int least = 0) {
+  std::vector<core::isa> all;
+  for (int number = first_isa(least); number < isa_count(); ++number)
+    all.push_back(static_cast<core::isa>(number));
+  return all;
 }
 
 }  // namespace velo::testing

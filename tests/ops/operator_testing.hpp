@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "core/handle/handle.hpp"
@@ -20,32 +21,20 @@
 #include "ops/operator/registry.hpp"
 #include "tests/context.hpp"
 #include "tests/ops/compared_rows.hpp"
+#include "tests/random.hpp"
 #include "tests/record.hpp"
+#include "tests/refusals.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
 
 template <class T>
-constexpr velo_dtype dtype_of();
-template <>
-constexpr velo_dtype dtype_of<float>() {
-  return {VELO_DTYPE_FLOAT, 32, 1};
-}
-template <>
-constexpr velo_dtype dtype_of<double>() {
-  return {VELO_DTYPE_FLOAT, 64, 1};
-}
-template <>
-constexpr velo_dtype dtype_of<simd::bf16>() {
-  return {VELO_DTYPE_BFLOAT, 16, 1};
-}
-template <>
-constexpr velo_dtype dtype_of<std::int32_t>() {
-  return {VELO_DTYPE_INT, 32, 1};
-}
-template <>
-constexpr velo_dtype dtype_of<std::int64_t>() {
-  return {VELO_DTYPE_INT, 64, 1};
+constexpr velo_dtype dtype_of() {
+  constexpr bool is_integer = std::is_integral_v<T>, is_bf16 = std::is_same_v<T, simd::bf16>;
+  return {is_integer ? VELO_DTYPE_INT
+          : is_bf16  ? VELO_DTYPE_BFLOAT
+                     : VELO_DTYPE_FLOAT,
+          8 * sizeof(T), 1};
 }
 
 inline double value_of(float x) {
@@ -96,11 +85,9 @@ class array {
   }
   // Uniform in [-scale, scale], the same for a seed on every machine.
   array& fill(std::uint64_t seed, double scale = 1) {
-    std::uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-    for (T *x = start_, *end = start_ + size_; x != end; ++x) {
-      state = state * 6364136223846793005ull + 1442695040888963407ull;
-      simd::assign(*x, scale * (static_cast<double>(state >> 11) * 0x1p-52 - 1));
-    }
+    cheap_random64 draw(seed * 0x9e3779b97f4a7c15u + 1);
+    for (T *x = start_, *end = start_ + size_; x != end; ++x)
+      simd::assign(*x, scale * (static_cast<double>(draw() >> 11) * 0x1p-52 - 1));
     return *this;
   }
   std::vector<unsigned char> bytes() const {
@@ -125,6 +112,7 @@ class session {
       : context_(desc_of(threads, config_json)) {}
   velo_context context() const { return context_; }
   velo_stream stream() const { return context_.inline_stream(); }
+  velo_stream new_stream() const { return context_.new_stream(); }  // it ends with the session
   // The ISA of this machine, or the lower one of VELO_ISA.
   core::isa isa() const { return core::resolve<core::stream>(stream(), "stream").owner().isa(); }
 
@@ -181,6 +169,29 @@ void require_close(const array<T>& got, const std::vector<double>& truth, double
     FAIL("outside the bound");
   }
   CHECK(got.intact());
+}
+
+// Tries rows of refusals on an operator, and that none of them writes to `output`.
+template <class Args, class T>
+void check_refusals(session& s, velo_status (*op)(velo_stream, const Args*), const Args& valid,
+                    const array<T>& output, std::initializer_list<refusal<Args>> rows) {
+  const std::vector<unsigned char> before = output.bytes();
+  const auto call = [&](const Args& args) {
+    const velo_status status = op(s.stream(), &args);
+    CHECK(output.bytes() == before);
+    return status;
+  };
+  check_refusals(valid, call, rows);
+}
+
+// The change of a row that gives a field a changed copy of its tensor.
+template <class Args, class Change>
+std::function<void(Args&)> changed(const velo_tensor* Args::*field, const Change& change) {
+  return [field, change, copy = velo_tensor{}](Args& args) mutable {
+    copy = *(args.*field);
+    change(copy);
+    args.*field = &copy;
+  };
 }
 
 template <class T>

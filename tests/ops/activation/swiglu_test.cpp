@@ -97,15 +97,12 @@ TEST_CASE("swiglu refuses what does not fit, by name") {
   session s;
   array<float> x({4, 8}), y({4, 4}), odd({4, 7});
   array<bf16> half({4, 4});
-  velo_swiglu_args good = VELO_SWIGLU_ARGS_INIT;
-  good.x = x.tensor(), good.y = y.tensor();
-  velo_swiglu_args f = good;
-  f.x = odd.tensor();
-  CHECK_REFUSED(velo_swiglu(s.stream(), &f), VELO_ERR_SHAPE, "args.x.shape");
-  f = good, f.dim = 2;
-  CHECK_REFUSED(velo_swiglu(s.stream(), &f), VELO_ERR_ARGUMENT, "args.dim");
-  f = good, f.dim = 0;
-  CHECK_REFUSED(velo_swiglu(s.stream(), &f), VELO_ERR_SHAPE, "args.y.shape");
-  f = good, f.y = half.tensor();
-  CHECK_REFUSED(velo_swiglu(s.stream(), &f), VELO_ERR_DTYPE, "args.y.dtype");
+  using args = velo_swiglu_args;
+  args valid = VELO_SWIGLU_ARGS_INIT;
+  valid.x = x.tensor(), valid.y = y.tensor();
+  check_refusals(s, velo_swiglu, valid, y,
+                 {{[&](args& f) { f.x = odd.tensor(); }, VELO_ERR_SHAPE, "args.x.shape"},
+                  {[&](args& f) { f.dim = 2; }, VELO_ERR_ARGUMENT, "args.dim"},
+                  {[&](args& f) { f.dim = 0; }, VELO_ERR_SHAPE, "args.y.shape"},
+                  {[&](args& f) { f.y = half.tensor(); }, VELO_ERR_DTYPE, "args.y.dtype"}});
 }

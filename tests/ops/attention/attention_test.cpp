@@ -9,24 +9,20 @@
 #include <vector>
 
 #include "core/simd/scalar.hpp"
+#include "tests/ops/aligned_memory.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/ops/one_by_one.hpp"
 #include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
-using velo::core::parallel;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
+using velo::testing::aligned_memory;
+using velo::testing::one_by_one;
 
 namespace {
-
-const parallel one_thread(
-    nullptr,
-    [](void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
-      for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
-    },
-    1);
 
 // A tensor of either type.
 struct elements {
@@ -100,16 +96,16 @@ results walk(const attention_problem& p, isa on) {
       q.bytes.data(), k.bytes.data(), v.bytes.data(),    dy.bytes.data(),   r.out.bytes.data(),
       r.max.data(),   r.sum.data(),   r.dq.bytes.data(), r.dk.bytes.data(), r.dv.bytes.data()};
   if (on == isa::scalar) {
-    attention_forward_reference(p, forward, one_thread);
-    attention_backward_reference(p, backward, one_thread);
+    attention_forward_reference(p, forward, one_by_one());
+    attention_backward_reference(p, backward, one_by_one());
     return r;
   }
   const std::size_t bytes =
       std::max(attention_forward_bytes(p, on, 1), attention_backward_bytes(p, on, 1));
-  std::vector<unsigned char> memory(bytes + 64, 0xff);  // NaN: no zeros to rely on
-  void* scratch = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
-  attention_forward(p, forward, {on, one_thread, scratch});
-  attention_backward(p, backward, {on, one_thread, scratch});
+  const aligned_memory scratch(bytes);
+  attention_forward(p, forward, {on, one_by_one(), scratch.start});
+  attention_backward(p, backward, {on, one_by_one(), scratch.start});
+  CHECK(scratch.intact());
   return r;
 }
 
@@ -124,11 +120,10 @@ TEST_CASE("both passes of attention agree with the plain loops on every isa") {
       for (const causal_mask mask : {causal_mask::none, causal_mask::right_down}) {
         const attention_problem p = problem_of(type, s.sq, s.skv, s.d, s.dv, mask);
         const results wanted = walk(p, isa::scalar);
-        for (int number = velo::testing::first_isa(1); number < velo::testing::isa_count();
-             ++number) {
-          INFO("isa " << number << " bf16 " << (type == element_type::bf16) << " sq " << s.sq
-                      << " skv " << s.skv << " mask " << static_cast<int>(mask));
-          const results got = walk(p, static_cast<isa>(number));
+        for (const isa on : velo::testing::tested_isas(1)) {
+          INFO("isa " << static_cast<int>(on) << " bf16 " << (type == element_type::bf16) << " sq "
+                      << s.sq << " skv " << s.skv << " mask " << static_cast<int>(mask));
+          const results got = walk(p, on);
           const double bound = type == element_type::bf16 ? 2e-2 : 2e-5;
           CHECK(distance(got.out, wanted.out) <= bound);
           CHECK(distance(got.dq, wanted.dq) <= bound);

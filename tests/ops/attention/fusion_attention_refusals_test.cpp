@@ -9,52 +9,39 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
   session s;
   const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
   tensors<float> t(p);
-  const std::vector<unsigned char> before = t.out.bytes();
-  const velo_fusion_attention_args good = t.forward;
-  velo_fusion_attention_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_fusion_attention(s.stream(), &a), code, argument);
-    CHECK(t.out.bytes() == before);
-    a = good;
-  };
   array<float> three({2, 6, 64}), odd_heads({2, 8, 3, 16}), odd_head({2, 8, 2, 15});
   array<float> other_batch({3, 8, 2, 16}), other_length({2, 9, 2, 16}), large({2, 6, 4, 513});
   array<float> no_heads({2, 8, 0, 16}), flat({14, 4, 16}), flat_kv({16, 2, 16}),
       flat_out({14, 4, 16});
   array<bf16> half({2, 8, 2, 16});
-  a.query = nullptr, refused(VELO_ERR_NULL, "args.query");
-  a.attention_out = nullptr, refused(VELO_ERR_NULL, "args.attention_out");
-  a.query = three.tensor(), refused(VELO_ERR_RANK, "args.query.ndim");
-  a.query = large.tensor(), refused(VELO_ERR_SHAPE, "args.query.shape");
-  a.key = half.tensor(), refused(VELO_ERR_DTYPE, "args.key.dtype");
-  a.key = odd_heads.tensor(), a.value = odd_heads.tensor(),
-  refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = no_heads.tensor(), a.value = no_heads.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = odd_head.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = other_batch.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.value = other_length.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
-  a.value = odd_heads.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
-  a.head_num = 3, refused(VELO_ERR_ARGUMENT, "args.head_num");
-  a.layout = 9, refused(VELO_ERR_ARGUMENT, "args.layout");
-  a.sparse_mode = 1, refused(VELO_ERR_ARGUMENT, "args.sparse_mode");
-  for (const double scale : {HUGE_VAL, std::nan(""), 1e39, -1e39}) {
-    a.scale = scale, refused(VELO_ERR_ARGUMENT, "args.scale");
-  }
-  a.softmax_max = t.q.tensor(), refused(VELO_ERR_RANK, "args.softmax_max.shape");
-  a.attention_out = t.q.tensor(), refused(VELO_ERR_OVERLAP, "args.attention_out");
-  a.layout = VELO_ATTENTION_LAYOUT_SBH, refused(VELO_ERR_RANK, "args.query.ndim");
-
-  velo_tensor spread = *t.q.tensor();
   const std::int64_t strides[] = {1536, 256, 32, 2};
-  spread.strides = strides, a.query = &spread, refused(VELO_ERR_LAYOUT, "args.query.strides");
+  using args = velo_fusion_attention_args;
+  check_refusals(
+      s, velo_fusion_attention, t.forward, t.out,
+      {{[&](args& a) { a.query = nullptr; }, VELO_ERR_NULL, "args.query"},
+       {[&](args& a) { a.attention_out = nullptr; }, VELO_ERR_NULL, "args.attention_out"},
+       {[&](args& a) { a.query = three.tensor(); }, VELO_ERR_RANK, "args.query.ndim"},
+       {[&](args& a) { a.query = large.tensor(); }, VELO_ERR_SHAPE, "args.query.shape"},
+       {[&](args& a) { a.key = half.tensor(); }, VELO_ERR_DTYPE, "args.key.dtype"},
+       {[&](args& a) { a.key = a.value = odd_heads.tensor(); }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.key = a.value = no_heads.tensor(); }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.key = odd_head.tensor(); }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.key = other_batch.tensor(); }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.value = other_length.tensor(); }, VELO_ERR_SHAPE, "args.value.shape"},
+       {[&](args& a) { a.value = odd_heads.tensor(); }, VELO_ERR_SHAPE, "args.value.shape"},
+       {[&](args& a) { a.head_num = 3; }, VELO_ERR_ARGUMENT, "args.head_num"},
+       {[&](args& a) { a.layout = 9; }, VELO_ERR_ARGUMENT, "args.layout"},
+       {[&](args& a) { a.sparse_mode = 1; }, VELO_ERR_ARGUMENT, "args.sparse_mode"},
+       {[&](args& a) { a.scale = HUGE_VAL; }, VELO_ERR_ARGUMENT, "args.scale"},
+       {[&](args& a) { a.scale = std::nan(""); }, VELO_ERR_ARGUMENT, "args.scale"},
+       {[&](args& a) { a.scale = 1e39; }, VELO_ERR_ARGUMENT, "args.scale"},
+       {[&](args& a) { a.scale = -1e39; }, VELO_ERR_ARGUMENT, "args.scale"},
+       {[&](args& a) { a.softmax_max = t.q.tensor(); }, VELO_ERR_RANK, "args.softmax_max.shape"},
+       {[&](args& a) { a.attention_out = a.query; }, VELO_ERR_OVERLAP, "args.attention_out"},
+       {[&](args& a) { a.layout = VELO_ATTENTION_LAYOUT_SBH; }, VELO_ERR_RANK, "args.query.ndim"},
+       {changed(&args::query, [&](velo_tensor& x) { x.strides = strides; }), VELO_ERR_LAYOUT,
+        "args.query.strides"}});
 
-  const velo_fusion_attention_args tnd = [&] {
-    velo_fusion_attention_args x = good;
-    x.layout = VELO_ATTENTION_LAYOUT_TND;
-    x.query = flat.tensor(), x.key = flat_kv.tensor(), x.value = flat_kv.tensor();
-    x.attention_out = flat_out.tensor(), x.softmax_max = nullptr, x.softmax_sum = nullptr;
-    return x;
-  }();
   const ints q_good = {6, 14}, kv_good = {8, 16}, short_list = {16}, falling = {15, 14},
              wrong_end = {6, 13}, negative = {-1, 14};
   const auto list = [](const ints& x) {
@@ -62,16 +49,21 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
   };
   const velo_ints q_ok = list(q_good), kv_ok = list(kv_good), one = list(short_list),
                   falls = list(falling), ends_wrong = list(wrong_end), below = list(negative);
-  a = tnd, a.actual_seq_kvlen = &kv_ok, refused(VELO_ERR_NULL, "args.actual_seq_qlen");
-  a = tnd, a.actual_seq_qlen = &q_ok, refused(VELO_ERR_NULL, "args.actual_seq_kvlen");
-  for (const velo_ints* bad : {&falls, &ends_wrong, &below}) {
-    a = tnd, a.actual_seq_qlen = bad, a.actual_seq_kvlen = &kv_ok;
-    refused(VELO_ERR_ARGUMENT, "args.actual_seq_qlen");
-  }
-  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &one;
-  refused(VELO_ERR_ARGUMENT, "args.actual_seq_kvlen");
-  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &kv_ok;
-  VELO_RUN(velo_fusion_attention(s.stream(), &a));
+  args tnd = t.forward;
+  tnd.layout = VELO_ATTENTION_LAYOUT_TND;
+  tnd.query = flat.tensor(), tnd.key = flat_kv.tensor(), tnd.value = flat_kv.tensor();
+  tnd.attention_out = flat_out.tensor(), tnd.softmax_max = tnd.softmax_sum = nullptr;
+  tnd.actual_seq_qlen = &q_ok, tnd.actual_seq_kvlen = &kv_ok;
+  check_refusals(
+      s, velo_fusion_attention, tnd, flat_out,
+      {{[&](args& a) { a.actual_seq_qlen = nullptr; }, VELO_ERR_NULL, "args.actual_seq_qlen"},
+       {[&](args& a) { a.actual_seq_kvlen = nullptr; }, VELO_ERR_NULL, "args.actual_seq_kvlen"},
+       {[&](args& a) { a.actual_seq_qlen = &falls; }, VELO_ERR_ARGUMENT, "args.actual_seq_qlen"},
+       {[&](args& a) { a.actual_seq_qlen = &ends_wrong; }, VELO_ERR_ARGUMENT,
+        "args.actual_seq_qlen"},
+       {[&](args& a) { a.actual_seq_qlen = &below; }, VELO_ERR_ARGUMENT, "args.actual_seq_qlen"},
+       {[&](args& a) { a.actual_seq_kvlen = &one; }, VELO_ERR_ARGUMENT, "args.actual_seq_kvlen"}});
+  VELO_RUN(velo_fusion_attention(s.stream(), &tnd));
 }
 
 TEST_CASE("attention refuses tensors of no dimension in every field") {
@@ -88,31 +80,22 @@ TEST_CASE("attention refuses tensors of no dimension in every field") {
                                        std::pair(none, none)}) {
     scalar.shape = const_cast<std::int64_t*>(shape);
     scalar.strides = const_cast<std::int64_t*>(strides);
+    const auto check = [&](auto op, const auto& valid, auto fields) {
+      for (const auto field : fields) {
+        auto args = valid;
+        args.*field = &scalar;
+        CHECK(op(s.stream(), &args) == VELO_ERR_RANK);
+      }
+    };
     using forward = velo_fusion_attention_args;
-    for (const auto field : {&forward::query, &forward::key, &forward::value}) {
-      forward a = t.forward;
-      a.*field = &scalar;
-      CHECK(velo_fusion_attention(s.stream(), &a) == VELO_ERR_RANK);
-    }
-    for (const auto field :
-         {&forward::attention_out, &forward::softmax_max, &forward::softmax_sum}) {
-      forward a = t.forward;
-      a.*field = &scalar;
-      CHECK(velo_fusion_attention(s.stream(), &a) == VELO_ERR_RANK);
-    }
+    check(velo_fusion_attention, t.forward,
+          std::vector{&forward::query, &forward::key, &forward::value, &forward::attention_out,
+                      &forward::softmax_max, &forward::softmax_sum});
     using backward = velo_fusion_attention_backward_args;
-    for (const auto field :
-         {&backward::query, &backward::key, &backward::value, &backward::dy,
-          &backward::attention_out, &backward::softmax_max, &backward::softmax_sum}) {
-      backward a = t.backward;
-      a.*field = &scalar;
-      CHECK(velo_fusion_attention_backward(s.stream(), &a) == VELO_ERR_RANK);
-    }
-    for (const auto field : {&backward::dquery, &backward::dkey, &backward::dvalue}) {
-      backward a = t.backward;
-      a.*field = &scalar;
-      CHECK(velo_fusion_attention_backward(s.stream(), &a) == VELO_ERR_RANK);
-    }
+    check(velo_fusion_attention_backward, t.backward,
+          std::vector{&backward::query, &backward::key, &backward::value, &backward::dy,
+                      &backward::attention_out, &backward::softmax_max, &backward::softmax_sum,
+                      &backward::dquery, &backward::dkey, &backward::dvalue});
   }
 }
 
@@ -149,22 +132,18 @@ TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
   session s;
   const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
   tensors<float> t(p);
-  const std::vector<unsigned char> before = t.dq.bytes();
-  const velo_fusion_attention_backward_args good = t.backward;
-  velo_fusion_attention_backward_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_fusion_attention_backward(s.stream(), &a), code, argument);
-    CHECK(t.dq.bytes() == before);
-    a = good;
-  };
   array<float> other({2, 6, 4, 15});
   array<bf16> half({2, 6, 4, 16});
-  a.dy = nullptr, refused(VELO_ERR_NULL, "args.dy");
-  a.dy = other.tensor(), refused(VELO_ERR_SHAPE, "args.dy.shape");
-  a.dy = half.tensor(), refused(VELO_ERR_DTYPE, "args.dy.dtype");
-  a.attention_out = other.tensor(), refused(VELO_ERR_SHAPE, "args.attention_out.shape");
-  a.softmax_sum = t.dy.tensor(), refused(VELO_ERR_RANK, "args.softmax_sum.shape");
-  a.dquery = other.tensor(), refused(VELO_ERR_SHAPE, "args.dquery.shape");
-  a.dkey = t.dv.tensor(), refused(VELO_ERR_OVERLAP, "args.dkey");
-  a.scale = 1e39, refused(VELO_ERR_ARGUMENT, "args.scale");
+  using args = velo_fusion_attention_backward_args;
+  check_refusals(
+      s, velo_fusion_attention_backward, t.backward, t.dq,
+      {{[&](args& a) { a.dy = nullptr; }, VELO_ERR_NULL, "args.dy"},
+       {[&](args& a) { a.dy = other.tensor(); }, VELO_ERR_SHAPE, "args.dy.shape"},
+       {[&](args& a) { a.dy = half.tensor(); }, VELO_ERR_DTYPE, "args.dy.dtype"},
+       {[&](args& a) { a.attention_out = other.tensor(); }, VELO_ERR_SHAPE,
+        "args.attention_out.shape"},
+       {[&](args& a) { a.softmax_sum = t.dy.tensor(); }, VELO_ERR_RANK, "args.softmax_sum.shape"},
+       {[&](args& a) { a.dquery = other.tensor(); }, VELO_ERR_SHAPE, "args.dquery.shape"},
+       {[&](args& a) { a.dkey = t.dv.tensor(); }, VELO_ERR_OVERLAP, "args.dkey"},
+       {[&](args& a) { a.scale = 1e39; }, VELO_ERR_ARGUMENT, "args.scale"}});
 }

@@ -13,11 +13,9 @@ namespace velo::testing {
 inline hosts::array resized(const hosts::array& of, const std::vector<std::int64_t>& shape) {
   hosts::array out = hosts::filled(of.dtype, shape, 0);
   const std::size_t size = of.dtype.bits / 8, count = of.bytes.size() / size;
-  std::uint64_t state = 1;
-  for (std::size_t i = 0; i * size < out.bytes.size(); ++i) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    std::memcpy(&out.bytes[i * size], &of.bytes[(state >> 33) % count * size], size);
-  }
+  thread_random random(1);
+  for (std::size_t i = 0; i * size < out.bytes.size(); ++i)
+    std::memcpy(&out.bytes[i * size], &of.bytes[random.below(count) * size], size);
   return out;
 }
 

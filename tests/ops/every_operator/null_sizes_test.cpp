@@ -11,7 +11,9 @@
 #include <cstdlib>
 #include <set>
 
+#include "tests/context.hpp"
 #include "tests/ops/every_operator/example_variants.hpp"
+#include "tests/tensors.hpp"
 
 namespace {
 
@@ -132,16 +134,13 @@ TEST_CASE("no operator hands NULL to the C library for a tensor without elements
 }
 
 TEST_CASE("no collective hands NULL to the C library for a tensor without elements") {
-  velo_context both[2] = {};
-  velo_stream now = nullptr, queue = nullptr;
+  const live_context contexts[2];
+  const velo_context both[] = {contexts[0], contexts[1]};
+  const velo_stream now = contexts[0].inline_stream(), queue = contexts[1].new_stream();
   velo_group groups[2] = {};
-  for (velo_context& one : both) REQUIRE(velo_context_create(nullptr, &one) == VELO_OK);
   REQUIRE(velo_group_create_local(both, 2, nullptr, groups) == VELO_OK);
-  REQUIRE(velo_context_stream(both[0], &now) == VELO_OK);
-  REQUIRE(velo_stream_create(both[1], &queue) == VELO_OK);
   static const std::int64_t none[] = {0};
-  static const velo_tensor x = {
-      nullptr, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, none, nullptr, 0};
+  static const velo_tensor x = view_of(nullptr, f32, none);
   using collective = velo_status (*)(velo_stream, velo_group, int rank);
   const collective all[] = {
       [](velo_stream s, velo_group g, int) { return velo_group_all_reduce(s, g, nullptr, &x, &x); },
@@ -169,6 +168,4 @@ TEST_CASE("no collective hands NULL to the C library for a tensor without elemen
       CHECK(done == VELO_OK);
     });
   }
-  velo_context_destroy(both[0]);
-  velo_context_destroy(both[1]);
 }

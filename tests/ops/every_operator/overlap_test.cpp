@@ -1,5 +1,6 @@
 // Outputs among other tensors: side by side in common rows is allowed, shared elements are refused.
 #include "tests/ops/operator_testing.hpp"
+#include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
@@ -12,7 +13,7 @@ velo_status call(std::int64_t y_column, std::int64_t y_stride, std::int64_t y_he
   std::vector<float> memory(2 * 4 * 32 + 64), angles(8);
   const std::int64_t x_shape[] = {2, 2, y_heads, 8}, table_shape[] = {1, 1, 1, 8};
   const std::int64_t x_strides[] = {64, 32, 8, 1}, y_strides[] = {2 * y_stride, y_stride, 8, 1};
-  velo_tensor x{memory.data(), {VELO_DEVICE_CPU, 0}, 4, dtype_of<float>(), x_shape, x_strides, 0};
+  velo_tensor x = view_of(memory.data(), f32, x_shape, x_strides);
   velo_tensor y = x, table = x;
   y.data = memory.data() + y_column, y.strides = y_strides;
   table.data = angles.data(), table.shape = table_shape, table.strides = nullptr;

@@ -10,30 +10,6 @@
 
 namespace velo::testing {
 
-// Random numbers, the same for a seed on every machine.
-class random_source {
- public:
-  explicit random_source(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15ull;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-    return z ^ (z >> 31);
-  }
-  std::int64_t below(std::int64_t n) {
-    return static_cast<std::int64_t>(next() % static_cast<std::uint64_t>(n));
-  }
-  bool chance(int percent) { return below(100) < percent; }
-  template <class List>
-  const auto& of(const List& list) {
-    return *(std::begin(list) + below(std::end(list) - std::begin(list)));
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 class placed_call {
  public:
   // base: the call on tensors of their own. Elements are copied from it to the layout, and back as
@@ -42,8 +18,7 @@ class placed_call {
     for (std::size_t t = 0; t < base.tensors(); ++t)
       if (base.args.values[base.field(t)].tensor != nullptr) views_.push_back(made_of(t));
     // None, one or all of the tensors may have a layout that velo may refuse.
-    const auto odd =
-        static_cast<std::size_t>(random.below(2 * static_cast<int>(views_.size()) + 1));
+    const std::size_t odd = random.below(2 * views_.size() + 1);
     for (std::size_t i = 0; i < views_.size(); ++i)
       lay_out(i, i == odd || odd == 2 * views_.size());
     fill();
@@ -185,8 +160,7 @@ class placed_call {
   // Strides that velo may refuse.
   void bend(placed& p) {
     p.strides = compact_strides(p);
-    const auto d =
-        static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(p.shape.size())));
+    const auto d = random_.below(p.shape.size());
     switch (random_.below(5)) {
       case 0:
         p.strides[d] = 0;
@@ -240,8 +214,7 @@ class placed_call {
 
   // Places a tensor beside another in common rows, whose stride the other gets, too.
   bool put_beside(std::size_t i) {
-    placed &p = views_[i],
-           &other = views_[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))];
+    placed &p = views_[i], &other = views_[random_.below(i)];
     if (p.shape.size() < 2 || other.shape.size() != p.shape.size() || other.bytes != p.bytes)
       return false;
     if (!field_of(p).strided || !field_of(other).strided || !other.strides.empty()) return false;
@@ -259,8 +232,7 @@ class placed_call {
   // Places a tensor among the elements of others.
   void put_across(std::size_t i) {
     placed& p = views_[i];
-    const placed& other =
-        views_[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(i)))];
+    const placed& other = views_[random_.below(i)];
     const auto bytes = static_cast<std::int64_t>(p.bytes);
     p.first = (other.first + bytes - 1) / bytes * bytes + bytes * random_.below(9);
     if (random_.chance(50) && !p.shape.empty())

@@ -31,12 +31,11 @@ std::vector<hosts::sample> calls_of(const std::string& op, const session& s,
   std::vector<hosts::sample> out = examples_of(op);
   const std::size_t examples = out.size();
   for (int i = 0; i < 40; ++i) {
-    const hosts::sample& example =
-        out[static_cast<std::size_t>(random.below(static_cast<std::int64_t>(examples)))];
+    const hosts::sample& example = out[random.below(examples)];
     std::map<std::int64_t, std::int64_t> sizes;
     const std::int64_t choices[] = {0, 1, 2, 3, 4, 5, 8, 17, 32, 33};
     const auto map = [&](std::int64_t size) {
-      if (sizes.count(size) == 0) sizes[size] = random.chance(50) ? size : random.of(choices);
+      if (sizes.count(size) == 0) sizes[size] = random.chance(50) ? size : random.pick(choices);
       return sizes[size];
     };
     hosts::sample next;
@@ -58,16 +57,16 @@ class change {
       case ops::field_kind::f64: {
         const double numbers[] = {0,    0.5,    1,    -1,     1e-3,     1e-310,
                                   1e30, 3.4e38, 1e39, -1e300, HUGE_VAL, std::nan("")};
-        value.f = random.of(numbers);
+        value.f = random.pick(numbers);
         comparable = false;  // terms may cancel
         return;
       }
       case ops::field_kind::i64:
-        value.i = random.of(boundary_sizes) * (random.chance(30) ? -1 : 1);
+        value.i = random.pick(boundary_sizes) * (random.chance(30) ? -1 : 1);
         return;
       case ops::field_kind::boolean:
       case ops::field_kind::enumeration:
-        value.i = random.below(9) - 2;
+        value.i = static_cast<std::int64_t>(random.below(9)) - 2;
         return;
       case ops::field_kind::tensor:
         if (value.tensor != nullptr && random.chance(70))
@@ -91,7 +90,7 @@ class change {
       const velo_dtype types[] = {dtype_of<float>(),        dtype_of<bf16>(),
                                   dtype_of<std::int32_t>(), {VELO_DTYPE_UINT, 8, 1},
                                   {VELO_DTYPE_BOOL, 8, 1},  {VELO_DTYPE_FLOAT, 16, 1}};
-      const velo_dtype type = random_.of(types);
+      const velo_dtype type = random_.pick(types);
       if (type.bits <= view_.dtype.bits) view_.dtype = type;
     } else if (view_.ndim > 0) {
       shape_.assign(view_.shape, view_.shape + view_.ndim);
@@ -118,7 +117,7 @@ struct sessions {
   session plain{1, R"({"level": 0})"}, best, threads{2}, avx2{1, R"({"isa": "avx2"})"};
   const session& any(random_source& random) const {
     const session* all[] = {&plain, &best, &best, &threads, &avx2};
-    return *random.of(all);
+    return *random.pick(all);
   }
 };
 
@@ -182,20 +181,19 @@ void call_placed(const hosts::sample& sample, const sessions& s, random_source& 
 // Makes one call of sizes beyond all memory.
 void call_huge(const hosts::sample& sample, const sessions& s, random_source& random) {
   huge_call call(sample);
-  const auto any_size = [&] {
+  const auto any_size = [&]() -> std::int64_t {
     const std::int64_t power = std::int64_t{1} << random.below(63);
-    return random.chance(50) ? random.of(boundary_sizes) : power + random.below(3) - 1;
+    if (random.chance(50)) return random.pick(boundary_sizes);
+    return power + static_cast<std::int64_t>(random.below(3)) - 1;
   };
   for (std::int64_t changes = 1 + random.below(3); changes > 0; --changes) {
-    const auto t =
-        static_cast<std::size_t>(random.below(static_cast<std::int64_t>(call.tensors())));
+    const auto t = random.below(call.tensors());
     if (call.sizes(t).empty()) continue;
-    const std::int64_t from = random.of(call.sizes(t));
+    const std::int64_t from = random.pick(call.sizes(t));
     if (random.chance(70)) {
       call.replace(from, any_size());
     } else {
-      call.sizes(t)[static_cast<std::size_t>(
-          random.below(static_cast<std::int64_t>(call.sizes(t).size())))] = any_size();
+      call.sizes(t)[random.below(call.sizes(t).size())] = any_size();
     }
   }
   call.answers(s.best);
@@ -219,7 +217,7 @@ TEST_CASE("calls at random are refused when forbidden, accepted when promised, a
       const std::uint64_t own = seed + n;
       INFO("VELO_RANDOM_CALLS=1 VELO_RANDOM_SEED=" << own << ", family " << family);
       random_source random(own);
-      const hosts::sample& sample = random.of(random.of(operators));
+      const hosts::sample& sample = random.pick(random.pick(operators));
       if (random.chance(20) && !sample.inputs.empty())
         call_huge(sample, s, random);
       else

@@ -16,6 +16,7 @@
 #include "core/stream/stream.hpp"
 #include "tests/ops/example_call.hpp"
 #include "tests/ops/operator_testing.hpp"
+#include "tests/tensors.hpp"
 
 namespace {
 
@@ -84,27 +85,18 @@ void deallocate(void*, void* memory, std::uint64_t, const velo_device*, void*) {
   std::free(memory);
 }
 
-class hosted_context {
- public:
-  explicit hosted_context(int threads) {
-    velo_allocator allocator{};
-    allocator.struct_size = sizeof allocator;
-    allocator.allocate = &allocate;
-    allocator.deallocate = &deallocate;
-    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-    desc.threads = threads;
-    desc.allocator = &allocator;
-    REQUIRE(velo_context_create(&desc, &context_) == VELO_OK);
-    REQUIRE(velo_context_stream(context_, &stream_) == VELO_OK);
-  }
-  ~hosted_context() { velo_context_destroy(context_); }
-  hosted_context(const hosted_context&) = delete;
-  velo_stream stream() const { return stream_; }
-  velo_context handle() const { return context_; }
+const velo_allocator host_allocator = {sizeof(velo_allocator), 0, nullptr, &allocate, &deallocate};
+
+struct hosted_context : live_context {
+  explicit hosted_context(int threads) : live_context(desc_of(threads)) {}
 
  private:
-  velo_context context_ = nullptr;
-  velo_stream stream_ = nullptr;
+  static velo_context_desc desc_of(int threads) {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.threads = threads;
+    desc.allocator = &host_allocator;
+    return desc;
+  }
 };
 
 // Runs all calls once and returns how many failed. The test itself may not allocate here.
@@ -136,14 +128,14 @@ TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number o
     requests = 0;
     const hosted_context on(threads);
     counting = true;
-    CHECK(run_all(calls, on.stream()) == 0);
+    CHECK(run_all(calls, on.inline_stream()) == 0);
     counting = false;
     CHECK(requests > 0);  // scratch does come from the host
-    for (int round = 0; round < 2; ++round) REQUIRE(run_all(calls, on.stream()) == 0);
+    for (int round = 0; round < 2; ++round) REQUIRE(run_all(calls, on.inline_stream()) == 0);
     allocations = mappings = requests = 0;
     counting = true;
     int failures = 0;
-    for (int round = 0; round < 3; ++round) failures += run_all(calls, on.stream());
+    for (int round = 0; round < 3; ++round) failures += run_all(calls, on.inline_stream());
     counting = false;
     CHECK(failures == 0);
     CHECK(allocations == 0);
@@ -193,7 +185,7 @@ TEST_CASE("operators, other work and events on a warmed-up queue allocate nothin
   std::deque<example_call> calls;
   for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
   const hosted_context on(2);
-  core::stream& now = core::resolve<core::stream>(on.stream(), "stream");
+  core::stream& now = core::resolve<core::stream>(on.inline_stream(), "stream");
   core::stream& queue =
       core::make_object<core::stream>(&now.owner(), now.owner(), core::stream::mode::queued);
   const velo_stream handle = core::handle_of(queue);
@@ -234,8 +226,7 @@ class plans {
     const std::int64_t few = 2, many = 30000, third = 10000, counts[] = {1000, 0, 29000},
                        own = counts[rank];
     const auto tensor = [](std::vector<float>& of, const std::int64_t& count) {
-      return velo_tensor{
-          of.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+      return view_of(of.data(), f32, count);
     };
     const velo_tensor small = tensor(in_, few), large = tensor(in_, many),
                       part = tensor(in_, third), other = tensor(out_, many),
@@ -280,7 +271,7 @@ class plans {
       failures += velo_collective_start(stream, one) != VELO_OK;
     return failures;
   }
-  int meet(velo_stream stream) const {
+  int barrier(velo_stream stream) const {
     return velo_collective_start(stream, all_.front()) != VELO_OK;
   }
 
@@ -294,7 +285,7 @@ class plans {
 TEST_CASE("starts of planned collectives, at once or on a queue, allocate nothing") {
   const hosted_context one(1), two(1), three(1);
   const std::array<const hosted_context*, 3> contexts = {&one, &two, &three};
-  const velo_context handles[] = {one.handle(), two.handle(), three.handle()};
+  const velo_context handles[] = {one, two, three};
   velo_group groups[3] = {};
   REQUIRE(velo_group_create_local(handles, 3, nullptr, groups) == VELO_OK);
   std::atomic<int> failures{0};
@@ -303,13 +294,13 @@ TEST_CASE("starts of planned collectives, at once or on a queue, allocate nothin
   std::vector<velo_event> events(3);
   std::vector<std::unique_ptr<plans>> planned;
   for (std::size_t rank = 0; rank < 3; ++rank) {
-    REQUIRE(velo_stream_create(handles[rank], &queues[rank]) == VELO_OK);
-    REQUIRE(velo_event_create(handles[rank], &events[rank]) == VELO_OK);
+    queues[rank] = contexts[rank]->new_stream();
+    events[rank] = contexts[rank]->new_event();
     planned.push_back(std::make_unique<plans>(groups[rank], static_cast<int>(rank)));
   }
   for (std::size_t rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      const velo_stream now = contexts[rank]->stream();
+      const velo_stream now = contexts[rank]->inline_stream();
       const plans& mine = *planned[rank];
       const auto round = [&] {
         failures += mine.start(now) + mine.start(queues[rank]);
@@ -317,16 +308,16 @@ TEST_CASE("starts of planned collectives, at once or on a queue, allocate nothin
         failures += velo_event_synchronize(events[rank], -1) != VELO_OK;
       };
       for (int i = 0; i < 5; ++i) round();
-      failures += mine.meet(now);
+      failures += mine.barrier(now);
       if (rank == 0) {
         allocations = mappings = requests = 0;
         counting = true;
       }
-      failures += mine.meet(now);
+      failures += mine.barrier(now);
       for (int i = 0; i < 10; ++i) round();
-      failures += mine.meet(now);
+      failures += mine.barrier(now);
       if (rank == 0) counting = false;
-      failures += mine.meet(now);
+      failures += mine.barrier(now);
     });
   for (std::thread& each : threads) each.join();
   CHECK(failures == 0);

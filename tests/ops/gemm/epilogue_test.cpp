@@ -8,43 +8,16 @@
 #include <vector>
 
 #include "core/simd/scalar.hpp"
-#include "ops/gemm/gemm.hpp"
 #include "ops/gemm/pack/panel_matrix.hpp"
+#include "tests/ops/gemm/packed_weight.hpp"
 #include "tests/ops/isas.hpp"
-#include "tests/ops/one_by_one.hpp"
-#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
 using velo::simd::bf16;
-using velo::testing::isa_count;
-using velo::testing::one_by_one;
+using namespace velo::testing;
 
 namespace {
-
-// Memory that begins at a line.
-class lines {
- public:
-  explicit lines(std::size_t bytes) : bytes_(bytes + 64) {}
-  unsigned char* data() {
-    const auto off = reinterpret_cast<std::uintptr_t>(bytes_.data()) % 64;
-    return bytes_.data() + (64 - off) % 64;
-  }
-
- private:
-  std::vector<unsigned char> bytes_;
-};
-
-template <class T>
-std::vector<T> drawn(std::int64_t count, int seed, float scale) {
-  std::vector<T> all(static_cast<std::size_t>(count));
-  velo::testing::cheap_random draw(static_cast<std::uint32_t>(seed) * 2654435761u + 1);
-  for (T& one : all) {
-    const std::uint32_t state = draw();
-    velo::simd::assign(one, (static_cast<double>(state >> 8) / (1 << 23) - 1) * scale);
-  }
-  return all;
-}
 
 bool has_bits(const void* one, const void* other, std::size_t bytes) {
   return std::memcmp(one, other, bytes) == 0;
@@ -55,24 +28,12 @@ template <class T>
 struct product {
   std::int64_t m, n, k;
   isa on;
-  std::vector<T> weight;
-  packed_matrix pack;
-  lines packed;
+  packed_weight<T> weight;
 
   product(std::int64_t m_, std::int64_t n_, std::int64_t k_, isa on_, float scale)
-      : m(m_),
-        n(n_),
-        k(k_),
-        on(on_),
-        weight(drawn<T>(k_ * n_, 1, scale)),
-        pack(k_, n_, type(), on_),
-        packed(pack.bytes()) {
-    pack.set_memory(packed.data());
-    pack.update(weight.data(), n, false, one_by_one());
-  }
-  static constexpr element_type type() {
-    return sizeof(T) == 2 ? element_type::bf16 : element_type::f32;
-  }
+      : m(m_), n(n_), k(k_), on(on_), weight(k_, n_, on_, static_cast<double>(scale)) {}
+  static constexpr element_type type() { return element_type_of<T>(); }
+  int panel() const { return weight.pack.panel(); }
   // Multiplies in two calls, as for rows from two matrices.
   void run(const std::vector<T>& x, gemm_problem p) const {
     const std::int64_t cut = m / 3;
@@ -85,8 +46,8 @@ struct product {
       second_output& second = part.epilogue.second;
       if (second.data != nullptr && second.layout == matrix_layout::rows)
         second.data = static_cast<T*>(second.data) + first * second.ld;
-      lines scratch(gemm_scratch_bytes(part, true, 1, on));
-      gemm(part, &pack, one_by_one(), scratch.data(), on);
+      aligned_memory scratch(gemm_scratch_bytes(part, true, 1, on));
+      gemm(part, &weight.pack, one_by_one(), scratch.start, on);
     }
   }
 };
@@ -98,19 +59,19 @@ void check_second(const product<T>& one, gemm_problem p, const std::vector<T>& x
                   const std::vector<T>& sums) {
   const auto count = sums.size();
   std::vector<T> again(count);
-  lines panels(count * sizeof(T));
-  p.c = again.data(), p.epilogue.second = {panels.data(), 0, matrix_layout::panels};
+  aligned_memory panels(count * sizeof(T));
+  p.c = again.data(), p.epilogue.second = {panels.start, 0, matrix_layout::panels};
   one.run(x, p);
   CHECK(has_bits(again.data(), sums.data(), count * sizeof(T)));
   for (const std::int64_t ld : {one.n, (one.n + 31) / 32 * 32, one.n + 3}) {
     const auto row = static_cast<std::size_t>(ld) * sizeof(T);
-    lines rows(static_cast<std::size_t>(one.m) * row);
-    std::memset(rows.data(), 0x5a, static_cast<std::size_t>(one.m) * row);
-    copy_to_rows({panels.data(), one.m, one.n, one.pack.panel(), one.type()}, rows.data(), ld,
+    aligned_memory rows(static_cast<std::size_t>(one.m) * row);
+    std::memset(rows.start, 0x5a, static_cast<std::size_t>(one.m) * row);
+    copy_to_rows({panels.start, one.m, one.n, one.panel(), one.type()}, rows.start, ld,
                  one_by_one(), one.on);
     bool same = true, kept = true;
     for (std::int64_t i = 0; i < one.m; ++i) {
-      const unsigned char* at = rows.data() + static_cast<std::size_t>(i) * row;
+      const unsigned char* at = rows.start + static_cast<std::size_t>(i) * row;
       const auto bytes = static_cast<std::size_t>(one.n) * sizeof(T);
       same &= has_bits(at, &sums[static_cast<std::size_t>(i * one.n)], bytes);
       for (std::size_t byte = bytes; byte < row; ++byte) kept &= at[byte] == 0x5a;
@@ -120,10 +81,10 @@ void check_second(const product<T>& one, gemm_problem p, const std::vector<T>& x
     CHECK(kept);
   }
   if (static_cast<std::size_t>(one.n) * sizeof(T) % 64 != 0) return;
-  lines rows(count * sizeof(T));
-  p.epilogue.second = {rows.data(), one.n};
+  aligned_memory rows(count * sizeof(T));
+  p.epilogue.second = {rows.start, one.n};
   one.run(x, p);
-  CHECK(has_bits(rows.data(), sums.data(), count * sizeof(T)));
+  CHECK(has_bits(rows.start, sums.data(), count * sizeof(T)));
 }
 
 template <class T>
@@ -131,29 +92,30 @@ void check(std::int64_t m, std::int64_t n, std::int64_t k, isa on, int terms, fl
   const product<T> one(m, n, k, on, scale);
   const auto count = static_cast<std::size_t>(m * n);
   std::vector<std::vector<T>> plain, xs;
-  std::vector<lines> in_panels;
+  std::vector<aligned_memory> in_panels;
   std::vector<const void*> matrices;
   bool same = true;
   for (int term = 0; term < terms; ++term) {
-    xs.push_back(drawn<T>(m * k, 10 + term, scale));
+    xs.push_back(random_elements<T>(m * k, static_cast<std::uint32_t>(10 + term),
+                                    static_cast<double>(scale)));
     plain.emplace_back(count);
     gemm_problem p;
     p.c = plain.back().data(), p.ldc = n;
     one.run(xs.back(), p);
     in_panels.emplace_back(count * sizeof(T));
-    p.c = in_panels.back().data(), p.c_layout = matrix_layout::panels;
+    p.c = in_panels.back().start, p.c_layout = matrix_layout::panels;
     one.run(xs.back(), p);
     for (std::int64_t i = 0; i < m; ++i)
       for (std::int64_t j = 0; j < n; ++j) {
-        const std::int64_t panel = one.pack.panel(), first = j / panel * panel;
+        const std::int64_t panel = one.panel(), first = j / panel * panel;
         const std::int64_t columns = std::min(panel, n - first);
         const std::int64_t index = first * m + i * columns + j - first;
-        same &= has_bits(in_panels.back().data() + static_cast<std::size_t>(index) * sizeof(T),
+        same &= has_bits(in_panels.back().start + static_cast<std::size_t>(index) * sizeof(T),
                          &plain.back()[static_cast<std::size_t>(i * n + j)], sizeof(T));
       }
   }
   CHECK(same);
-  for (lines& one_of_them : in_panels) matrices.push_back(one_of_them.data());
+  for (const aligned_memory& each : in_panels) matrices.push_back(each.start);
   for (int position = 0; position < terms; ++position) {
     std::vector<T> sums(count);
     gemm_problem p;

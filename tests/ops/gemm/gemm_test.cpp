@@ -16,8 +16,11 @@
 #include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
+#include "tests/ops/aligned_memory.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/ops/one_by_one.hpp"
+#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -25,8 +28,7 @@ using velo::core::parallel;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
-using velo::testing::first_isa;
-using velo::testing::isa_count;
+using namespace velo::testing;
 
 namespace {
 
@@ -50,14 +52,6 @@ struct dealer {
   parallel as_parallel() { return {this, run, count}; }
 };
 
-// Claims `count` threads and runs on one, so that cuts for many threads are tested with few.
-struct serial {
-  static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
-    for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
-  }
-  static parallel as_parallel(int count = 1) { return {nullptr, run, count}; }
-};
-
 // A stored matrix with NaN between its rows, which a read outside a row brings into the result.
 struct matrix {
   std::int64_t rows, columns, ld;
@@ -70,12 +64,10 @@ struct matrix {
         ld(c + gap),
         type(t),
         bytes(static_cast<std::size_t>(r * ld) * size(), 0xff) {
-    std::uint64_t state = seed;
+    cheap_random draw(seed);
     for (std::int64_t i = 0; i < rows; ++i) {
-      for (std::int64_t j = 0; j < columns; ++j) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        set(i, j, static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0f);
-      }
+      for (std::int64_t j = 0; j < columns; ++j)
+        set(i, j, static_cast<float>(static_cast<std::int32_t>(draw())) / 2147483648.0f);
     }
   }
   std::size_t size() const { return type == element_type::bf16 ? 2 : 4; }
@@ -133,9 +125,8 @@ struct product {
       bias[j] = 0.25f * static_cast<float>(j % 7) - 0.5f;
   }
 
-  // The bytes of C after the product, with A `skip` bytes further on. The scratch has guards on
-  // both sides that must not change.
-  matrix run(isa on, const parallel& threads, std::size_t skip = 0) const {
+  // C after the product, with A `skip` bytes further on.
+  matrix run(isa on, const parallel& threads = one_by_one(), std::size_t skip = 0) const {
     matrix out = c;
     gemm_problem p;
     p.m = m, p.n = n, p.k = k, p.type = v.type;
@@ -146,37 +137,18 @@ struct product {
 
     const gemm_target target = v.dot ? gemm_target(on, true) : gemm_target(on);
     packed_matrix pack(k, n, v.type, target);
-    aligned pack_memory(v.packed ? pack.bytes() : 0);
+    aligned_memory pack_memory(v.packed ? pack.bytes() : 0);
     if (v.packed) {
       pack.set_memory(pack_memory.start);
       pack.update(p.b, p.ldb, p.transpose_b, threads);
       p.b = nullptr;
     }
-    aligned scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), target));
+    aligned_memory scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), target));
     gemm(p, v.packed ? &pack : nullptr, threads, scratch.start, target);
     CHECK(scratch.intact());
     CHECK(pack_memory.intact());
     return out;
   }
-
-  struct aligned {
-    std::vector<unsigned char> bytes;
-    unsigned char* start;
-    std::size_t size;
-
-    explicit aligned(std::size_t n) : bytes(n + 256, 0xa5), size(n) {
-      const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-      start = bytes.data() + ((64 - address % 64) % 64 + 64);
-      std::memset(start, 0xff, n);  // NaN: scratch holds no zeros to rely on
-    }
-    bool intact() const {
-      for (int i = 1; i <= 64; ++i) {
-        if (start[-i] != 0xa5 || start[size + static_cast<std::size_t>(i) - 1] != 0xa5)
-          return false;
-      }
-      return true;
-    }
-  };
 
   // op(B) in contiguous rows.
   std::vector<double> whole_b() const {
@@ -193,7 +165,7 @@ struct product {
     double worst = 0;
     const std::vector<double> all_b = whole_b();
     std::vector<double> sums, sizes;
-    for (std::int64_t i = 0; i < m; i = velo::testing::next_compared(i, m)) {
+    for (std::int64_t i = 0; i < m; i = next_compared(i, m)) {
       sums.assign(static_cast<std::size_t>(n), 0);
       sizes.assign(static_cast<std::size_t>(n), 0);
       for (std::int64_t q = 0; q < k; ++q)
@@ -217,15 +189,12 @@ struct product {
   }
 };
 
-// The first isa with a bf16 dot product.
-const int dot_isa = static_cast<int>(isa::avx512_bf16);
-
 const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 
 }  // namespace
 
 TEST_CASE("products agree with double precision for every isa, type, transpose and form of B") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     int checked = 0;
     for (int bits = 0; bits < 512; ++bits) {
       variant v;
@@ -234,15 +203,16 @@ TEST_CASE("products agree with double precision for every isa, type, transpose a
       v.transpose_a = bits & 4, v.transpose_b = bits & 8, v.bias = bits & 16,
       v.accumulate = bits & 32;
       v.packed = bits & 64, v.gap = bits & 128 ? 3 : 0;
-      v.dot = bits & 256 && number >= dot_isa;
+      v.dot = bits & 256 && on >= isa::avx512_bf16;
       const auto pick = [&](int salt) {
-        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + number * 3) % 10)];
+        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + static_cast<int>(on) * 3) %
+                                              10)];
       };
       const product p(v, pick(1), pick(2), pick(bits / 10));
-      const double error = p.error(p.run(static_cast<isa>(number), serial::as_parallel()));
+      const double error = p.error(p.run(on));
       if (!(error <= 1)) {
-        FAIL("isa " << number << " bits " << bits << " m " << p.m << " n " << p.n << " k " << p.k
-                    << " error " << error);
+        FAIL("isa " << static_cast<int>(on) << " bits " << bits << " m " << p.m << " n " << p.n
+                    << " k " << p.k << " error " << error);
       }
       ++checked;
     }
@@ -251,7 +221,7 @@ TEST_CASE("products agree with double precision for every isa, type, transpose a
 }
 
 TEST_CASE("several tiles, passes and panels add up") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
@@ -260,9 +230,9 @@ TEST_CASE("several tiles, passes and panels add up") {
         v.transpose_a = packed, v.transpose_b = !packed;
         for (const auto& [m, n, k] :
              {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
-          if (number == 0 && m * n * k > 30000000) continue;  // plain code is slow
+          if (on == isa::scalar && m * n * k > 30000000) continue;  // plain code is slow
           const product p(v, m, n, k);
-          CHECK(p.error(p.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
+          CHECK(p.error(p.run(on)) <= 1);
         }
       }
     }
@@ -270,19 +240,19 @@ TEST_CASE("several tiles, passes and panels add up") {
 }
 
 TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
-  for (int number = first_isa(1); number < isa_count(); ++number) {
+  for (const isa on : tested_isas(1)) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
         v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
         const product p(v, 530, 700, 700);
-        const matrix one = p.run(static_cast<isa>(number), serial::as_parallel());
+        const matrix one = p.run(on);
         for (int count : {2, 3}) {
           dealer threads{count};
-          CHECK(p.run(static_cast<isa>(number), threads.as_parallel()).bytes == one.bytes);
+          CHECK(p.run(on, threads.as_parallel()).bytes == one.bytes);
         }
         for (int count : {8, 64, 192}) {
-          CHECK(p.run(static_cast<isa>(number), serial::as_parallel(count)).bytes == one.bytes);
+          CHECK(p.run(on, one_by_one(count)).bytes == one.bytes);
         }
       }
     }
@@ -292,17 +262,17 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
 // With many threads tiles are any number of eights high, and A that is stored transposed is packed
 // in vectors of two eights.
 TEST_CASE("the bits of a product with A transposed do not depend on the number of threads") {
-  for (int number = first_isa(1); number < isa_count(); ++number) {
+  for (const isa on : tested_isas(1)) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const std::int64_t m : {8, 40, 104, 530}) {
         for (const bool packed : {false, true}) {
           variant v;
           v.type = v.c_type = type, v.transpose_a = true, v.packed = packed, v.accumulate = true;
           const product p(v, m, 40, 2100);
-          const matrix one = p.run(static_cast<isa>(number), serial::as_parallel());
+          const matrix one = p.run(on);
           CHECK(p.error(one) <= 1);
           for (int count : {3, 5, 8, 24, 64, 192}) {
-            const matrix many = p.run(static_cast<isa>(number), serial::as_parallel(count));
+            const matrix many = p.run(on, one_by_one(count));
             CHECK((many.bytes == one.bytes));
           }
         }
@@ -315,8 +285,8 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
   constexpr int depth = 20, most = 64;
   constexpr std::uint32_t untouched = 0xa5a5a5a5;
   const std::vector<float> source(most * depth, 1.0f);
-  for (int number = first_isa(); number < isa_count(); ++number) {
-    const reorder_kernels& reorders = gemm_kernels_for(static_cast<isa>(number)).floats;
+  for (const isa on : tested_isas()) {
+    const reorder_kernels& reorders = gemm_kernels_for(on).floats;
     for (int rows = 1; rows <= most; ++rows) {
       const int panels = (rows + 7) / 8;
       for (const auto each : {reorders.micro_rows, reorders.micro_transpose}) {
@@ -334,7 +304,7 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
 
 // A is read in offset by words; it is packed if it is not aligned to words.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (int bits = 0; bits < 16; ++bits) {
       variant v;
       v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
@@ -346,22 +316,20 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
         from_pack.packed = true;
         gemm_problem g;
         g.m = m, g.n = n, g.k = k, g.lda = k, g.ldb = n;
-        CHECK(gemm_scratch_bytes(g, false, 4, static_cast<isa>(number)) == 0);
-        CHECK(
-            p.run(static_cast<isa>(number), serial::as_parallel()).bytes ==
-            product(from_pack, m, n, k).run(static_cast<isa>(number), serial::as_parallel()).bytes);
+        CHECK(gemm_scratch_bytes(g, false, 4, on) == 0);
+        CHECK(p.run(on).bytes == product(from_pack, m, n, k).run(on).bytes);
       }
     }
   }
 }
 
 TEST_CASE("the bits of a product do not depend on where A begins") {
-  for (int number = first_isa(1); number < isa_count(); ++number) {
+  for (const isa on : tested_isas(1)) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
       product p(v, 37, 100, 64);
-      const matrix aligned = p.run(static_cast<isa>(number), serial::as_parallel());
+      const matrix aligned = p.run(on);
       const std::size_t row = p.a.offset(1, 0), element = p.a.size();
       std::vector<unsigned char> shifted(37 * (row + 2 * element) + element, 0xff);
       for (std::size_t i = 0; i < 37; ++i) {
@@ -369,24 +337,24 @@ TEST_CASE("the bits of a product do not depend on where A begins") {
       }
       p.a.ld += 2;
       p.a.bytes = shifted;
-      CHECK(p.run(static_cast<isa>(number), serial::as_parallel(), element).bytes == aligned.bytes);
+      CHECK(p.run(on, one_by_one(), element).bytes == aligned.bytes);
     }
   }
 }
 
 TEST_CASE("an empty depth leaves the bias, or C as it was") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type, v.bias = true;
       const product p(v, 5, 40, 0);
-      CHECK(p.error(p.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
+      CHECK(p.error(p.run(on)) <= 1);
       v.bias = false, v.accumulate = true;
       const product q(v, 5, 40, 0);
-      CHECK(q.run(static_cast<isa>(number), serial::as_parallel()).bytes == q.c.bytes);
+      CHECK(q.run(on).bytes == q.c.bytes);
       v.accumulate = false, v.packed = true;
       const product r(v, 5, 40, 0);
-      CHECK(r.error(r.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
+      CHECK(r.error(r.run(on)) <= 1);
     }
   }
 }
@@ -397,13 +365,13 @@ TEST_CASE("empty results touch nothing") {
       variant v;
       v.packed = packed;
       const product p(v, m, n, 7);
-      CHECK(p.run(velo::testing::highest_isa(), serial::as_parallel()).bytes == p.c.bytes);
+      CHECK(p.run(highest_isa()).bytes == p.c.bytes);
     }
   }
 }
 
 TEST_CASE("infinities and NaN stay in the elements whose sums contain them") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
@@ -411,7 +379,7 @@ TEST_CASE("infinities and NaN stay in the elements whose sums contain them") {
       p.a.set(3, 32, INFINITY);
       p.a.set(36, 0, NAN);
       for (std::int64_t j = 0; j < p.n; ++j) p.b.set(32, j, 1.0f);
-      const matrix out = p.run(static_cast<isa>(number), serial::as_parallel());
+      const matrix out = p.run(on);
       bool right = true;
       for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j) {
@@ -448,13 +416,14 @@ class cliff {
 };
 
 TEST_CASE("no operand is read past its end") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (int bits = 0; bits < 16; ++bits) {
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
         variant v;
         v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
-        v.transpose_a = bits & 2, v.transpose_b = bits & 4, v.dot = bits & 8 && number >= dot_isa;
+        v.transpose_a = bits & 2, v.transpose_b = bits & 4,
+        v.dot = bits & 8 && on >= isa::avx512_bf16;
         const product p(v, m, n, k);
         const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
         gemm_problem g;
@@ -462,10 +431,9 @@ TEST_CASE("no operand is read past its end") {
         g.a = a.start, g.lda = p.a.ld, g.transpose_a = v.transpose_a;
         g.b = b.start, g.ldb = p.b.ld, g.transpose_b = v.transpose_b;
         g.c = c.start, g.ldc = p.c.ld;
-        const gemm_target target = v.dot ? gemm_target(static_cast<isa>(number), true)
-                                         : gemm_target(static_cast<isa>(number));
-        product::aligned scratch(gemm_scratch_bytes(g, false, 1, target));
-        gemm(g, nullptr, serial::as_parallel(), scratch.start, target);
+        const gemm_target target = v.dot ? gemm_target(on, true) : gemm_target(on);
+        aligned_memory scratch(gemm_scratch_bytes(g, false, 1, target));
+        gemm(g, nullptr, one_by_one(), scratch.start, target);
         matrix out = p.c;
         std::memcpy(out.bytes.data(), c.start, out.bytes.size());
         CHECK(p.error(out) <= 1);
@@ -475,16 +443,16 @@ TEST_CASE("no operand is read past its end") {
 }
 
 TEST_CASE("a pack can be updated in offset") {
-  const isa highest = velo::testing::highest_isa();
+  const isa highest = highest_isa();
   for (const element_type type : {element_type::f32, element_type::bf16}) {
     packed_matrix pack(100, 90, type, highest), again(100, 90, type, highest);
-    product::aligned one(pack.bytes()), two(pack.bytes());
+    aligned_memory one(pack.bytes()), two(pack.bytes());
     pack.set_memory(one.start);
     again.set_memory(two.start);
     const matrix old(100, 90, 0, type, 5), fresh(90, 100, 2, type, 6);
-    pack.update(old.bytes.data(), old.ld, false, serial::as_parallel());
-    pack.update(fresh.bytes.data(), fresh.ld, true, serial::as_parallel());
-    again.update(fresh.bytes.data(), fresh.ld, true, serial::as_parallel());
+    pack.update(old.bytes.data(), old.ld, false, one_by_one());
+    pack.update(fresh.bytes.data(), fresh.ld, true, one_by_one());
+    again.update(fresh.bytes.data(), fresh.ld, true, one_by_one());
     CHECK(one.intact());
     CHECK(std::memcmp(one.start, two.start, pack.bytes()) == 0);
   }

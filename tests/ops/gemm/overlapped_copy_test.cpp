@@ -6,27 +6,16 @@
 #include <cstring>
 #include <vector>
 
-#include "core/simd/scalar.hpp"
-#include "ops/gemm/gemm.hpp"
 #include "ops/gemm/overlapped_copy.hpp"
+#include "tests/ops/gemm/packed_weight.hpp"
 #include "tests/ops/isas.hpp"
-#include "tests/ops/one_by_one.hpp"
-#include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
 using velo::simd::bf16;
-using velo::testing::isa_count;
-using velo::testing::one_by_one;
+using namespace velo::testing;
 
 namespace {
-
-struct line {
-  alignas(64) unsigned char bytes[64];
-};
-std::vector<line> lines_for(std::size_t bytes) {
-  return std::vector<line>(bytes / sizeof(line) + 1);
-}
 
 // A piece to copy, at odd addresses, with room on both sides of where it goes.
 class piece {
@@ -55,44 +44,21 @@ template <class T>
 struct product {
   std::int64_t m, n, k;
   isa on;
-  std::vector<T> x, weight;
-  packed_matrix pack;
-  std::vector<line> packed;
+  std::vector<T> x;
+  packed_weight<T> weight;
 
   product(std::int64_t m_, std::int64_t n_, std::int64_t k_, isa on_)
-      : m(m_),
-        n(n_),
-        k(k_),
-        on(on_),
-        x(drawn(m_ * k_)),
-        weight(drawn(k_ * n_)),
-        pack(k_, n_, type(), on_),
-        packed(lines_for(pack.bytes())) {
-    pack.set_memory(packed.data());
-    pack.update(weight.data(), n, false, one_by_one(1));
-  }
-  static constexpr element_type type() {
-    return sizeof(T) == 2 ? element_type::bf16 : element_type::f32;
-  }
-  static std::vector<T> drawn(std::int64_t count) {
-    std::vector<T> all(static_cast<std::size_t>(count));
-    velo::testing::cheap_random draw(1);
-    for (T& one : all) {
-      const std::uint32_t state = draw();
-      velo::simd::assign(one, static_cast<double>(state >> 8) / (1 << 23) - 1);
-    }
-    return all;
-  }
+      : m(m_), n(n_), k(k_), on(on_), x(random_elements<T>(m_ * k_, 1)), weight(k_, n_, on_) {}
   std::vector<T> run(const overlapped_copy* copies, int threads) const {
     std::vector<T> c(static_cast<std::size_t>(m * n));
     gemm_problem p;
     p.m = m, p.n = n, p.k = k;
-    p.type = p.c_type = type();
+    p.type = p.c_type = element_type_of<T>();
     p.a = x.data(), p.lda = k;
     p.c = c.data(), p.ldc = n;
     p.epilogue.copies = copies;
-    std::vector<line> scratch = lines_for(gemm_scratch_bytes(p, true, threads, on));
-    gemm(p, &pack, one_by_one(threads), scratch.data(), on);
+    const aligned_memory scratch(gemm_scratch_bytes(p, true, threads, on));
+    gemm(p, &weight.pack, one_by_one(threads), scratch.start, on);
     return c;
   }
 };

@@ -17,8 +17,7 @@ using velo::core::isa;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
-using velo::testing::first_isa;
-using velo::testing::isa_count;
+using velo::testing::tested_isas;
 
 namespace {
 
@@ -125,10 +124,10 @@ TEST_CASE("small products agree with double precision and write nothing else") {
                         {32, 128, 96, 32, 64, 32, 96},
                         {64, 32, 160, 96, 64, 0, 32},
                         {96, 288, 64, 0, 64, 256, 32}};
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool widen : {false, true}) {
-        const gemm_target natural(static_cast<isa>(number));
+        const gemm_target natural(on);
         if (widen && (type == element_type::f32 || !natural.dot)) continue;
         const product_form form(type, widen ? gemm_target(natural.isa, false) : natural);
         for (const part& p : parts) {
@@ -142,17 +141,17 @@ TEST_CASE("small products agree with double precision and write nothing else") {
 }
 
 TEST_CASE("rows and columns off tiles come in any number of eights and sixteens") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
-    const product_form form(element_type::f32, static_cast<isa>(number));
+  for (const isa on : tested_isas()) {
+    const product_form form(element_type::f32, on);
     check(form, {1, 5, 16, 0, 16, 0, 5}, false, false);
     check(form, {13, 7, 80, 16, 48, 2, 5}, true, true);
   }
 }
 
 TEST_CASE("a right side is zero where the matrix ends") {
-  for (int number = first_isa(); number < isa_count(); ++number) {
+  for (const isa on : tested_isas()) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
-      const product_form form(type, static_cast<isa>(number));
+      const product_form form(type, on);
       const values b(5, 37, type, 3);
       const int depth_words = 32 / form.per_word();
       std::vector<std::uint32_t> words(static_cast<std::size_t>(64 * depth_words), 0xffffffffu);

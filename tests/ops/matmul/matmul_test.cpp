@@ -218,8 +218,7 @@ TEST_CASE(
     array<float> grad({500, 420});
     array<bf16> dy({333, 420});
     a.fill(1), b.fill(2), dy.fill(3), grad.fill(4);
-    velo_stream queue = nullptr;
-    VELO_RUN(velo_stream_create(s.context(), &queue));
+    const velo_stream queue = s.new_stream();
     const velo_stream on = threads == 3 ? queue : s.stream();
     weight w;
     velo_pack_desc desc = VELO_PACK_DESC_INIT;
@@ -235,7 +234,6 @@ TEST_CASE(
     add.total_input = dy.tensor(), add.grad_output = a.tensor(), add.grad = grad.tensor();
     VELO_RUN(velo_matmul_add_fp32(on, &add));
     VELO_RUN(velo_stream_synchronize(queue));
-    velo_stream_destroy(queue);
     if (plain_bits.empty()) {
       plain_bits = plain.bytes(), packed_bits = packed.bytes(), add_bits = grad.bytes();
     }
@@ -285,7 +283,6 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   array<bf16> half({8, 6}), half_c({4, 6});
   array<std::int32_t> integers({4, 8});
   a.fill(1), b.fill(2), c.fill(3);
-  const std::vector<unsigned char> before = c.bytes();
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = 8, desc.n = 6;
   weight w, other, halves;
@@ -294,69 +291,63 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   VELO_RUN(velo_pack_create(s.context(), &desc, &other.pack));
   desc.k = 8, desc.dtype = dtype_of<bf16>();
   VELO_RUN(velo_pack_create(s.context(), &desc, &halves.pack));
-
-  velo_matmul_args good = VELO_MATMUL_ARGS_INIT;
-  good.a = a.tensor(), good.b = b.tensor(), good.c = c.tensor();
-  velo_matmul_args args = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_matmul(s.stream(), &args), code, argument);
-    CHECK(c.bytes() == before);
-    args = good;
-  };
-  args.a = nullptr, refused(VELO_ERR_NULL, "args.a");
-  args.b = nullptr, refused(VELO_ERR_NULL, "args.b");
-  args.c = nullptr, refused(VELO_ERR_NULL, "args.c");
-  args.a = integers.tensor(), refused(VELO_ERR_DTYPE, "args.a.dtype");
-  args.b = half.tensor(), refused(VELO_ERR_DTYPE, "args.b.dtype");
-  args.b = a.tensor(), refused(VELO_ERR_SHAPE, "args.b.shape");
-  args.b = bias.tensor(), refused(VELO_ERR_RANK, "args.b.ndim");
-  args.transpose_b = 1, refused(VELO_ERR_SHAPE, "args.b.shape");
-  args.transpose_a = 1, refused(VELO_ERR_SHAPE, "args.b.shape");
-  args.a = cube.tensor(), args.transpose_a = 1, refused(VELO_ERR_RANK, "args.a.ndim");
-  args.c = wide.tensor(), refused(VELO_ERR_SHAPE, "args.c.shape");
-  args.c = half_c.tensor(), refused(VELO_ERR_DTYPE, "args.c.dtype");
-  args.bias = short_bias.tensor(), refused(VELO_ERR_SHAPE, "args.bias.shape");
-  args.dtype = 7, refused(VELO_ERR_ARGUMENT, "args.dtype");
-  args.accumulate = 2, refused(VELO_ERR_ARGUMENT, "args.accumulate");
-  args.packed = w.pack, refused(VELO_ERR_ARGUMENT, "args.b");
-  args.b = nullptr, args.packed = other.pack, refused(VELO_ERR_SHAPE, "args.packed");
-  args.b = nullptr, args.packed = halves.pack, refused(VELO_ERR_DTYPE, "args.packed");
-  args.b = nullptr, args.packed = w.pack, args.transpose_b = 1,
-  refused(VELO_ERR_ARGUMENT, "args.transpose_b");
-  args.b = nullptr, args.packed = static_cast<velo_pack>(static_cast<void*>(s.stream()));
-  refused(VELO_ERR_HANDLE, "args.packed");
-
-  velo_tensor odd = *a.tensor();
+  const auto no_pack = static_cast<velo_pack>(static_cast<void*>(s.stream()));
   const std::int64_t skipping[] = {16, 2}, repeated[] = {0, 1}, overlapping[] = {5, 1};
-  odd.strides = skipping, args.a = &odd, refused(VELO_ERR_LAYOUT, "args.a.strides");
-  odd = *b.tensor(), odd.strides = skipping, args.b = &odd,
-  refused(VELO_ERR_LAYOUT, "args.b.strides");
-  odd = *c.tensor(), odd.strides = skipping, args.c = &odd,
-  refused(VELO_ERR_LAYOUT, "args.c.strides");
-  odd = *c.tensor(), odd.strides = overlapping, args.c = &odd,
-  refused(VELO_ERR_LAYOUT, "args.c.strides");
-  odd = *c.tensor(), odd.strides = repeated, args.c = &odd,
-  refused(VELO_ERR_LAYOUT, "args.c.strides");
-  odd = *c.tensor(), odd.byte_offset = 0, odd.data = a.data(), args.c = &odd,
-  refused(VELO_ERR_OVERLAP, "args.c");
+
+  using args = velo_matmul_args;
+  args valid = VELO_MATMUL_ARGS_INIT;
+  valid.a = a.tensor(), valid.b = b.tensor(), valid.c = c.tensor();
+  const auto strides = [](const std::int64_t* of) {
+    return [of](velo_tensor& t) { t.strides = of; };
+  };
+  check_refusals(
+      s, velo_matmul, valid, c,
+      {{[&](args& x) { x.a = nullptr; }, VELO_ERR_NULL, "args.a"},
+       {[&](args& x) { x.b = nullptr; }, VELO_ERR_NULL, "args.b"},
+       {[&](args& x) { x.c = nullptr; }, VELO_ERR_NULL, "args.c"},
+       {[&](args& x) { x.a = integers.tensor(); }, VELO_ERR_DTYPE, "args.a.dtype"},
+       {[&](args& x) { x.b = half.tensor(); }, VELO_ERR_DTYPE, "args.b.dtype"},
+       {[&](args& x) { x.b = a.tensor(); }, VELO_ERR_SHAPE, "args.b.shape"},
+       {[&](args& x) { x.b = bias.tensor(); }, VELO_ERR_RANK, "args.b.ndim"},
+       {[&](args& x) { x.transpose_b = 1; }, VELO_ERR_SHAPE, "args.b.shape"},
+       {[&](args& x) { x.transpose_a = 1; }, VELO_ERR_SHAPE, "args.b.shape"},
+       {[&](args& x) { x.a = cube.tensor(), x.transpose_a = 1; }, VELO_ERR_RANK, "args.a.ndim"},
+       {[&](args& x) { x.c = wide.tensor(); }, VELO_ERR_SHAPE, "args.c.shape"},
+       {[&](args& x) { x.c = half_c.tensor(); }, VELO_ERR_DTYPE, "args.c.dtype"},
+       {[&](args& x) { x.bias = short_bias.tensor(); }, VELO_ERR_SHAPE, "args.bias.shape"},
+       {[&](args& x) { x.dtype = 7; }, VELO_ERR_ARGUMENT, "args.dtype"},
+       {[&](args& x) { x.accumulate = 2; }, VELO_ERR_ARGUMENT, "args.accumulate"},
+       {[&](args& x) { x.packed = w.pack; }, VELO_ERR_ARGUMENT, "args.b"},
+       {changed(&args::a, strides(skipping)), VELO_ERR_LAYOUT, "args.a.strides"},
+       {changed(&args::b, strides(skipping)), VELO_ERR_LAYOUT, "args.b.strides"},
+       {changed(&args::c, strides(skipping)), VELO_ERR_LAYOUT, "args.c.strides"},
+       {changed(&args::c, strides(overlapping)), VELO_ERR_LAYOUT, "args.c.strides"},
+       {changed(&args::c, strides(repeated)), VELO_ERR_LAYOUT, "args.c.strides"},
+       {changed(&args::c, [&](velo_tensor& t) { t.data = a.data(); }), VELO_ERR_OVERLAP,
+        "args.c"}});
+  valid.b = nullptr, valid.packed = w.pack;
+  check_refusals(s, velo_matmul, valid, c,
+                 {{[&](args& x) { x.packed = other.pack; }, VELO_ERR_SHAPE, "args.packed"},
+                  {[&](args& x) { x.packed = halves.pack; }, VELO_ERR_DTYPE, "args.packed"},
+                  {[&](args& x) { x.packed = no_pack; }, VELO_ERR_HANDLE, "args.packed"},
+                  {[&](args& x) { x.transpose_b = 1; }, VELO_ERR_ARGUMENT, "args.transpose_b"}});
 }
 
 TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
   session s;
   array<float> x({5, 8}), dy({5, 6}), grad({6, 8}), transposed({8, 6}), few({4, 6});
   array<bf16> half({5, 6});
-  velo_matmul_add_fp32_args good = VELO_MATMUL_ADD_FP32_ARGS_INIT;
-  good.total_input = x.tensor(), good.grad_output = dy.tensor(), good.grad = grad.tensor();
-  velo_matmul_add_fp32_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_matmul_add_fp32(s.stream(), &a), code, argument);
-    a = good;
-  };
-  a.grad = nullptr, refused(VELO_ERR_NULL, "args.grad");
-  a.grad = transposed.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
-  a.grad = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad.dtype");
-  a.grad_output = few.tensor(), refused(VELO_ERR_SHAPE, "args.grad_output.shape");
-  a.grad_output = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad_output.dtype");
+  using args = velo_matmul_add_fp32_args;
+  args valid = VELO_MATMUL_ADD_FP32_ARGS_INIT;
+  valid.total_input = x.tensor(), valid.grad_output = dy.tensor(), valid.grad = grad.tensor();
+  check_refusals(
+      s, velo_matmul_add_fp32, valid, grad,
+      {{[&](args& a) { a.grad = nullptr; }, VELO_ERR_NULL, "args.grad"},
+       {[&](args& a) { a.grad = transposed.tensor(); }, VELO_ERR_SHAPE, "args.grad.shape"},
+       {[&](args& a) { a.grad = half.tensor(); }, VELO_ERR_DTYPE, "args.grad.dtype"},
+       {[&](args& a) { a.grad_output = few.tensor(); }, VELO_ERR_SHAPE, "args.grad_output.shape"},
+       {[&](args& a) { a.grad_output = half.tensor(); }, VELO_ERR_DTYPE,
+        "args.grad_output.dtype"}});
 }
 
 TEST_CASE("packs are made, updated and refused as their header says") {
@@ -366,29 +357,29 @@ TEST_CASE("packs are made, updated and refused as their header says") {
   weight w;
   CHECK_REFUSED(velo_pack_create(nullptr, &desc, &w.pack), VELO_ERR_NULL, "context");
   CHECK_REFUSED(velo_pack_create(s.context(), &desc, nullptr), VELO_ERR_NULL, "pack");
-  desc.k = -1;
-  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_SHAPE, "desc.k");
-  desc.k = 8, desc.dtype = dtype_of<double>();
-  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_DTYPE, "desc.dtype");
-  desc.dtype = dtype_of<float>(), desc.transpose = 3;
-  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &w.pack), VELO_ERR_ARGUMENT, "desc.transpose");
+  check_refusals(
+      desc, [&](const velo_pack_desc& d) { return velo_pack_create(s.context(), &d, &w.pack); },
+      {{[](auto& d) { d.k = -1; }, VELO_ERR_SHAPE, "desc.k"},
+       {[](auto& d) { d.dtype = dtype_of<double>(); }, VELO_ERR_DTYPE, "desc.dtype"},
+       {[](auto& d) { d.transpose = 3; }, VELO_ERR_ARGUMENT, "desc.transpose"}});
   desc.transpose = 1;
   VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
 
   array<float> right({6, 8}), wrong({8, 6});
   array<bf16> half({6, 8});
   VELO_RUN(velo_pack_update(s.stream(), w.pack, right.tensor()));
-  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, wrong.tensor()), VELO_ERR_SHAPE,
-                "weight.shape");
-  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, half.tensor()), VELO_ERR_DTYPE,
-                "weight.dtype");
-  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, nullptr), VELO_ERR_NULL, "weight");
+  const std::int64_t strides[] = {16, 2};
+  velo_tensor spread = *right.tensor();
+  spread.strides = strides;
+  const auto update = [&](const velo_tensor* of) {
+    return velo_pack_update(s.stream(), w.pack, of);
+  };
+  CHECK_REFUSED(update(wrong.tensor()), VELO_ERR_SHAPE, "weight.shape");
+  CHECK_REFUSED(update(half.tensor()), VELO_ERR_DTYPE, "weight.dtype");
+  CHECK_REFUSED(update(nullptr), VELO_ERR_NULL, "weight");
+  CHECK_REFUSED(update(&spread), VELO_ERR_LAYOUT, "weight.strides");
   CHECK_REFUSED(velo_pack_update(stranger.stream(), w.pack, right.tensor()), VELO_ERR_ARGUMENT,
                 "stream");
-  velo_tensor odd = *right.tensor();
-  const std::int64_t strides[] = {16, 2};
-  odd.strides = strides;
-  CHECK_REFUSED(velo_pack_update(s.stream(), w.pack, &odd), VELO_ERR_LAYOUT, "weight.strides");
   const velo_pack gone = w.pack;
   velo_pack_destroy(w.pack);
   w.pack = nullptr;

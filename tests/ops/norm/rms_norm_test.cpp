@@ -168,43 +168,38 @@ TEST_CASE("rms_norm refuses what does not fit, by name, and leaves outputs alone
   array<std::int32_t> integers({4, 8});
   array<bf16> half({4, 8});
   x.fill(1), gamma.fill(2), y.fill(3);
-  const std::vector<unsigned char> before = y.bytes();
-  velo_rms_norm_args good = VELO_RMS_NORM_ARGS_INIT;
-  good.x = x.tensor(), good.gamma = gamma.tensor(), good.y = y.tensor(), good.rstd = rstd.tensor();
-  velo_rms_norm_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_rms_norm(s.stream(), &a), code, argument);
-    CHECK(y.bytes() == before);
-    a = good;
-  };
-
-  a.x = nullptr, refused(VELO_ERR_NULL, "args.x");
-  a.y = nullptr, refused(VELO_ERR_NULL, "args.y");
-  a.x = integers.tensor(), refused(VELO_ERR_DTYPE, "args.x.dtype");
-  a.gamma = short_gamma.tensor(), refused(VELO_ERR_SHAPE, "args.gamma.shape");
-  a.gamma = half.tensor(), refused(VELO_ERR_DTYPE, "args.gamma.dtype");
-  a.y = wide.tensor(), refused(VELO_ERR_SHAPE, "args.y.shape");
-  a.y = gamma.tensor(), refused(VELO_ERR_RANK, "args.y.shape");
-  a.y = half.tensor(), refused(VELO_ERR_DTYPE, "args.y.dtype");
-  a.rstd = gamma.tensor(), refused(VELO_ERR_RANK, "args.rstd.shape");
-  a.epsilon = -1, refused(VELO_ERR_ARGUMENT, "args.epsilon");
-  a.epsilon = std::nan(""), refused(VELO_ERR_ARGUMENT, "args.epsilon");
-  a.struct_size = 4, refused(VELO_ERR_STRUCT, "args.struct_size");
-  a.struct_size = 4104, refused(VELO_ERR_STRUCT, "args.struct_size");
-
-  velo_tensor odd = *x.tensor();
-  const std::int64_t strides[] = {16, 2};
-  odd.strides = strides, a.x = &odd, refused(VELO_ERR_LAYOUT, "args.x.strides");
-  odd = *x.tensor(), odd.device.type = 2, a.x = &odd, refused(VELO_ERR_DEVICE, "args.x.device");
-  odd = *x.tensor(), odd.data = nullptr, a.x = &odd, refused(VELO_ERR_NULL, "args.x.data");
-  odd = *x.tensor(), odd.byte_offset = 2, a.x = &odd, refused(VELO_ERR_LAYOUT, "args.x.data");
-  odd = *x.tensor(), odd.ndim = 9, a.x = &odd, refused(VELO_ERR_RANK, "args.x.ndim");
-  const std::int64_t negative[] = {4, -8};
-  odd = *x.tensor(), odd.shape = negative, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape[1]");
+  const std::int64_t strides[] = {16, 2}, negative[] = {4, -8};
   const std::int64_t huge[] = {std::int64_t{1} << 40, std::int64_t{1} << 40};
-  odd = *x.tensor(), odd.shape = huge, a.x = &odd, refused(VELO_ERR_SHAPE, "args.x.shape");
-  odd = *y.tensor(), odd.byte_offset = 4, a.x = &odd, refused(VELO_ERR_OVERLAP, "args.y");
-  CHECK_REFUSED(velo_rms_norm(nullptr, &a), VELO_ERR_NULL, "stream");
+  using args = velo_rms_norm_args;
+  const auto x_with = [](auto change) { return changed(&args::x, change); };
+  args valid = VELO_RMS_NORM_ARGS_INIT;
+  valid.x = x.tensor(), valid.gamma = gamma.tensor(), valid.y = y.tensor();
+  valid.rstd = rstd.tensor();
+  check_refusals(
+      s, velo_rms_norm, valid, y,
+      {{[&](args& a) { a.x = nullptr; }, VELO_ERR_NULL, "args.x"},
+       {[&](args& a) { a.y = nullptr; }, VELO_ERR_NULL, "args.y"},
+       {[&](args& a) { a.x = integers.tensor(); }, VELO_ERR_DTYPE, "args.x.dtype"},
+       {[&](args& a) { a.gamma = short_gamma.tensor(); }, VELO_ERR_SHAPE, "args.gamma.shape"},
+       {[&](args& a) { a.gamma = half.tensor(); }, VELO_ERR_DTYPE, "args.gamma.dtype"},
+       {[&](args& a) { a.y = wide.tensor(); }, VELO_ERR_SHAPE, "args.y.shape"},
+       {[&](args& a) { a.y = gamma.tensor(); }, VELO_ERR_RANK, "args.y.shape"},
+       {[&](args& a) { a.y = half.tensor(); }, VELO_ERR_DTYPE, "args.y.dtype"},
+       {[&](args& a) { a.rstd = gamma.tensor(); }, VELO_ERR_RANK, "args.rstd.shape"},
+       {[&](args& a) { a.epsilon = -1; }, VELO_ERR_ARGUMENT, "args.epsilon"},
+       {[&](args& a) { a.epsilon = std::nan(""); }, VELO_ERR_ARGUMENT, "args.epsilon"},
+       {[&](args& a) { a.struct_size = 4; }, VELO_ERR_STRUCT, "args.struct_size"},
+       {[&](args& a) { a.struct_size = 4104; }, VELO_ERR_STRUCT, "args.struct_size"},
+       {x_with([&](velo_tensor& t) { t.strides = strides; }), VELO_ERR_LAYOUT, "args.x.strides"},
+       {x_with([&](velo_tensor& t) { t.device.type = 2; }), VELO_ERR_DEVICE, "args.x.device"},
+       {x_with([&](velo_tensor& t) { t.data = nullptr; }), VELO_ERR_NULL, "args.x.data"},
+       {x_with([&](velo_tensor& t) { t.byte_offset = 2; }), VELO_ERR_LAYOUT, "args.x.data"},
+       {x_with([&](velo_tensor& t) { t.ndim = 9; }), VELO_ERR_RANK, "args.x.ndim"},
+       {x_with([&](velo_tensor& t) { t.shape = negative; }), VELO_ERR_SHAPE, "args.x.shape[1]"},
+       {x_with([&](velo_tensor& t) { t.shape = huge; }), VELO_ERR_SHAPE, "args.x.shape"},
+       {x_with([&](velo_tensor& t) { t.data = y.data(), t.byte_offset = 4; }), VELO_ERR_OVERLAP,
+        "args.y"}});
+  CHECK_REFUSED(velo_rms_norm(nullptr, &valid), VELO_ERR_NULL, "stream");
   CHECK_REFUSED(velo_rms_norm(s.stream(), nullptr), VELO_ERR_NULL, "args");
 }
 

@@ -15,6 +15,14 @@ struct options {
   std::int64_t steps = 3;
 };
 
+template <class Grad, class Param, class Moment>
+velo_apply_fused_adamw_args args_of(array<Grad>& grad, array<Param>& param, array<Moment>& m,
+                                    array<Moment>& v) {
+  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  a.grad = grad.tensor(), a.param = param.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  return a;
+}
+
 template <class Param, class Grad, class Moment>
 void check(session& s, std::int64_t n, options o) {
   INFO("n " << n << ", bytes " << sizeof(Param) << sizeof(Grad) << sizeof(Moment) << ", master "
@@ -29,8 +37,7 @@ void check(session& s, std::int64_t n, options o) {
     velo::simd::assign(v_max[i], std::abs(v_max.at(i)));
   }
   scale[0] = 0.25f;
-  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
-  a.grad = grad.tensor(), a.param = param.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  velo_apply_fused_adamw_args a = args_of(grad, param, m, v);
   a.master = o.master ? master.tensor() : nullptr, a.scale = o.scaled ? scale.tensor() : nullptr;
   a.v_max = o.amsgrad ? v_max.tensor() : nullptr, a.amsgrad = o.amsgrad, a.maximize = o.maximize;
   a.weight_decay = o.weight_decay, a.lr = 0.01, a.beta1 = 0.9, a.beta2 = 0.99;
@@ -77,8 +84,7 @@ TEST_CASE("apply_fused_adamw takes the step that a second moment in float32 leav
     array<float> p({3}), g({3}), m({3}), v({3});
     for (std::size_t i = 0; i < 3; ++i) p[i] = 1, m[i] = v[i] = 0;
     g[0] = 3e38f, g[1] = 5e20f, g[2] = 1e-25f;
-    velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
-    a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+    velo_apply_fused_adamw_args a = args_of(g, p, m, v);
     a.lr = 0.125, a.epsilon = 0;
     VELO_RUN(velo_apply_fused_adamw(s.stream(), &a));
     CHECK(v.at(0) == HUGE_VAL);
@@ -95,24 +101,17 @@ TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes not
   array<float> p({8}), g({8}), m({8}), v({8}), other({9});
   array<bf16> half({8});
   p.fill(1);
-  const auto before = p.bytes();
-  velo_apply_fused_adamw_args good = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
-  good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
-  velo_apply_fused_adamw_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
-    CHECK(p.bytes() == before);
-    a = good;
-  };
-  a.grad = other.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
-  a.v = half.tensor(), refused(VELO_ERR_DTYPE, "args.v.dtype");
-  a.amsgrad = 1, refused(VELO_ERR_NULL, "args.v_max");
-  a.step = 0, refused(VELO_ERR_ARGUMENT, "args.step");
-  a.beta1 = 1, refused(VELO_ERR_ARGUMENT, "args.beta1");
-  a.beta2 = -0.1, refused(VELO_ERR_ARGUMENT, "args.beta2");
-  a.maximize = 2, refused(VELO_ERR_ARGUMENT, "args.maximize");
-  a.scale = other.tensor(), refused(VELO_ERR_RANK, "args.scale.ndim");
-  a.m = a.v, refused(VELO_ERR_OVERLAP, "args.m");
+  using args = velo_apply_fused_adamw_args;
+  check_refusals(s, velo_apply_fused_adamw, args_of(g, p, m, v), p,
+                 {{[&](args& a) { a.grad = other.tensor(); }, VELO_ERR_SHAPE, "args.grad.shape"},
+                  {[&](args& a) { a.v = half.tensor(); }, VELO_ERR_DTYPE, "args.v.dtype"},
+                  {[&](args& a) { a.amsgrad = 1; }, VELO_ERR_NULL, "args.v_max"},
+                  {[&](args& a) { a.step = 0; }, VELO_ERR_ARGUMENT, "args.step"},
+                  {[&](args& a) { a.beta1 = 1; }, VELO_ERR_ARGUMENT, "args.beta1"},
+                  {[&](args& a) { a.beta2 = -0.1; }, VELO_ERR_ARGUMENT, "args.beta2"},
+                  {[&](args& a) { a.maximize = 2; }, VELO_ERR_ARGUMENT, "args.maximize"},
+                  {[&](args& a) { a.scale = other.tensor(); }, VELO_ERR_RANK, "args.scale.ndim"},
+                  {[&](args& a) { a.m = a.v; }, VELO_ERR_OVERLAP, "args.m"}});
 }
 
 namespace {
@@ -123,8 +122,7 @@ std::vector<std::vector<unsigned char>> updated(
   array<float> p({100}), g({100}), m({100}), v({100});
   p.fill(1), g.fill(2), m.fill(3), v.fill(4);
   for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::abs(v[i]);
-  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
-  a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  velo_apply_fused_adamw_args a = args_of(g, p, m, v);
   a.weight_decay = 0.5;
   change(a);
   VELO_RUN(velo_apply_fused_adamw(stream, &a));
@@ -155,8 +153,7 @@ TEST_CASE("apply_fused_adamw takes step and lr from tensors, which win over the 
 
 TEST_CASE("apply_fused_adamw on a queue reads step and lr when it runs") {
   session s;
-  velo_stream queue = nullptr;
-  VELO_RUN(velo_stream_create(s.context(), &queue));
+  const velo_stream queue = s.new_stream();
   array<float> lr({}), half({});
   lr[0] = half[0] = 0.5f;
   const auto want = updated(s.stream(), [](auto& a) { a.lr = 1; });
@@ -166,7 +163,6 @@ TEST_CASE("apply_fused_adamw on a queue reads step and lr when it runs") {
           VELO_RUN(velo_add(queue, &sum));  // 1, by the time that the update runs
           a.lr_tensor = lr.tensor();
         }));
-  velo_stream_destroy(queue);
 }
 
 TEST_CASE("apply_fused_adamw refuses a step below 1 in a tensor, and changes nothing") {
@@ -175,20 +171,17 @@ TEST_CASE("apply_fused_adamw refuses a step below 1 in a tensor, and changes not
   array<std::int64_t> step({});
   array<bf16> half({});
   p.fill(1);
-  const auto before = p.bytes();
-  velo_apply_fused_adamw_args good = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
-  good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
-  velo_apply_fused_adamw_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
-    CHECK(p.bytes() == before);
-    a = good;
-  };
+  using args = velo_apply_fused_adamw_args;
+  const args valid = args_of(g, p, m, v);
   for (const std::int64_t wrong : {INT64_MIN, INT64_C(-1), INT64_C(0), (INT64_C(1) << 52) + 1}) {
-    step[0] = wrong, a.step_tensor = step.tensor();
-    refused(VELO_ERR_ARGUMENT, "args.step_tensor");
+    step[0] = wrong;
+    check_refusals(
+        s, velo_apply_fused_adamw, valid, p,
+        {{[&](args& a) { a.step_tensor = step.tensor(); }, VELO_ERR_ARGUMENT, "args.step_tensor"}});
   }
-  a.step_tensor = row.tensor(), refused(VELO_ERR_DTYPE, "args.step_tensor.dtype");
-  a.lr_tensor = row.tensor(), refused(VELO_ERR_RANK, "args.lr_tensor.ndim");
-  a.lr_tensor = half.tensor(), refused(VELO_ERR_DTYPE, "args.lr_tensor.dtype");
+  check_refusals(
+      s, velo_apply_fused_adamw, valid, p,
+      {{[&](args& a) { a.step_tensor = row.tensor(); }, VELO_ERR_DTYPE, "args.step_tensor.dtype"},
+       {[&](args& a) { a.lr_tensor = row.tensor(); }, VELO_ERR_RANK, "args.lr_tensor.ndim"},
+       {[&](args& a) { a.lr_tensor = half.tensor(); }, VELO_ERR_DTYPE, "args.lr_tensor.dtype"}});
 }

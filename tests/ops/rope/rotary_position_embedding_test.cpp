@@ -149,20 +149,16 @@ TEST_CASE("rotary_position_embedding refuses what does not fit, by name") {
   session s;
   array<float> x({2, 3, 4, 8}), cos({1, 3, 1, 8}), odd({1, 3, 1, 7}), wide({1, 3, 1, 10}),
       wrong({1, 2, 1, 8});
-  velo_rotary_position_embedding_args good = VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT;
-  good.x = x.tensor(), good.cos = cos.tensor(), good.sin = cos.tensor(), good.y = x.tensor();
-  const auto refused = [&](velo_rotary_position_embedding_args f, velo_status code,
-                           const char* argument) {
-    CHECK_REFUSED(velo_rotary_position_embedding(s.stream(), &f), code, argument);
-  };
-  auto f = good;
-  f.cos = odd.tensor(), refused(f, VELO_ERR_SHAPE, "args.cos.shape");
-  f.cos = wide.tensor(), refused(f, VELO_ERR_SHAPE, "args.cos.shape");
-  f.cos = wrong.tensor(), refused(f, VELO_ERR_SHAPE, "args.cos.shape");
-  f = good, f.sin = odd.tensor(), refused(f, VELO_ERR_SHAPE, "args.sin.shape");
-  f = good, f.mode = 2, refused(f, VELO_ERR_ARGUMENT, "args.mode");
   const std::int64_t strides[] = {192, 64, 16, 2};
-  velo_tensor spread = *x.tensor();
-  spread.strides = strides;
-  f = good, f.x = &spread, refused(f, VELO_ERR_LAYOUT, "args.x.strides");
+  using args = velo_rotary_position_embedding_args;
+  args valid = VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT;
+  valid.x = x.tensor(), valid.cos = cos.tensor(), valid.sin = cos.tensor(), valid.y = x.tensor();
+  check_refusals(s, velo_rotary_position_embedding, valid, x,
+                 {{[&](args& f) { f.cos = odd.tensor(); }, VELO_ERR_SHAPE, "args.cos.shape"},
+                  {[&](args& f) { f.cos = wide.tensor(); }, VELO_ERR_SHAPE, "args.cos.shape"},
+                  {[&](args& f) { f.cos = wrong.tensor(); }, VELO_ERR_SHAPE, "args.cos.shape"},
+                  {[&](args& f) { f.sin = odd.tensor(); }, VELO_ERR_SHAPE, "args.sin.shape"},
+                  {[&](args& f) { f.mode = 2; }, VELO_ERR_ARGUMENT, "args.mode"},
+                  {changed(&args::x, [&](velo_tensor& t) { t.strides = strides; }), VELO_ERR_LAYOUT,
+                   "args.x.strides"}});
 }
