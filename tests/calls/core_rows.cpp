@@ -91,8 +91,7 @@ void open_with_closure(world& w) {
 }
 void open_with_tensor(world& w) {
   w.open();
-  const velo_dtype dtype = f32;
-  must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
+  must(velo_tensor_create(w.context, &f32, 2, square, &w.managed));
 }
 
 velo_status run_queued(world& w) {
@@ -148,10 +147,7 @@ const call_row functions_by_hand[] = {
     {"velo_status_describe", nothing,
      [](world&) { return velo_status_describe(VELO_ERR_NULL, nullptr, nullptr); }},
     {"velo_tensor_create", open,
-     [](world& w) {
-       const velo_dtype dtype = f32;
-       return velo_tensor_create(w.context, &dtype, 2, square, &w.managed);
-     }},
+     [](world& w) { return velo_tensor_create(w.context, &f32, 2, square, &w.managed); }},
     {"velo_tensor_import", open_with_tensor,
      [](world& w) {
        velo_tensor view{};

@@ -9,11 +9,7 @@ velo_status act(void*, velo_executor_call* call) {
   static float values[4] = {};
   static const std::int64_t shape[] = {4};
   if (call->action.kind == VELO_ACTION_B) return VELO_OK;
-  call->outputs[0].data = values;
-  call->outputs[0].device = {VELO_DEVICE_CPU, 0};
-  call->outputs[0].ndim = 1;
-  call->outputs[0].dtype = f32;
-  call->outputs[0].shape = shape;
+  call->outputs[0] = view_of(values, f32, shape);
   call->output_count = 1;
   return VELO_OK;
 }
@@ -34,13 +30,17 @@ velo_status group_link(world& w) {
   velo_link link = VELO_LINK_INIT;
   return velo_group_get_link(w.groups[0], &link);
 }
-void open_schedule(world& w) {
-  open_mailbox(w);
+void make_schedule(world& w, std::uint32_t flags) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   desc.kind = VELO_SCHEDULE_INTERLEAVED;
   desc.ranks = 1;
   desc.microbatches = 3;
+  desc.flags = flags;
   must(velo_schedule_create(&desc, &w.schedule));
+}
+void open_schedule(world& w) {
+  open_mailbox(w);
+  make_schedule(w, 0);
 }
 velo_status create(world& w) {
   velo_link link = VELO_LINK_INIT;
@@ -67,14 +67,8 @@ velo_status no_step(void*, velo_stream, const velo_action*, double, std::int32_t
   return VELO_OK;
 }
 void open_validated(world& w) {
-  open_schedule(w);
-  velo_schedule_destroy(w.schedule);
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = VELO_SCHEDULE_INTERLEAVED;
-  desc.ranks = 1;
-  desc.microbatches = 3;
-  desc.flags = VELO_SCHEDULE_OPTIMIZER;
-  must(velo_schedule_create(&desc, &w.schedule));
+  open_mailbox(w);
+  make_schedule(w, VELO_SCHEDULE_OPTIMIZER);
   velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
   late.state_size = 8;
   late.measure = [](void*, velo_stream, void* state) -> velo_status {

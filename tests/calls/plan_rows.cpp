@@ -62,23 +62,18 @@ void open_replayed_block(world& w) {
   open_replay(w);
   must(allocate_planned(w));
 }
+template <velo_swap_policy Policy>
 velo_status solve_swaps(world& w) {
   velo_swap_options options = VELO_SWAP_OPTIONS_INIT;
+  options.policy = Policy;
   options.budget = 800;  // less than a, b and d are at once
-  options.least_bytes = 0;
-  return velo_plan_solve_swaps(w.plan, &options);
-}
-velo_status solve_jointly(world& w) {
-  velo_swap_options options = VELO_SWAP_OPTIONS_INIT;
-  options.policy = VELO_SWAP_JOINT;
-  options.budget = 800;
   options.least_bytes = 0;
   return velo_plan_solve_swaps(w.plan, &options);
 }
 void open_swaps(world& w) {
   open_filled_plan(w);
   must(velo_plan_add(w.plan, 0, 90, 64, nullptr));
-  must(solve_swaps(w));
+  must(solve_swaps<VELO_SWAP_FURTHEST>(w));
 }
 
 }  // namespace
@@ -122,8 +117,8 @@ std::vector<call_row> plan_rows() {
       {"velo_plan_work", open_recording, [](world& w) { return velo_plan_work(w.plan, 1); }},
       {"velo_plan_allocator", open_step_plan, get<velo_plan_allocator, &world::plan>},
       {"velo_plan_get_step", open_replayed_block, get<velo_plan_get_step, &world::plan>},
-      {"velo_plan_solve_swaps", open_filled_plan, solve_swaps},
-      {"velo_plan_solve_swaps", open_filled_plan, solve_jointly},
+      {"velo_plan_solve_swaps", open_filled_plan, solve_swaps<VELO_SWAP_FURTHEST>},
+      {"velo_plan_solve_swaps", open_filled_plan, solve_swaps<VELO_SWAP_JOINT>},
       {"velo_plan_get_swap_stats", open_swaps, get<velo_plan_get_swap_stats, &world::plan>},
       {"velo_plan_get_swap", open_swaps, get<velo_plan_get_swap, &world::plan, 0>},
       {"velo_plan_place_swaps", open_swaps,

@@ -6,28 +6,36 @@
 #include <pthread.h>
 
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "core/context.hpp"
 #include "core/stream/event.hpp"
 #include "core/stream/stream.hpp"
 #include "tests/calls/rows.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/stream_work.hpp"
 
 namespace {
 
 using namespace velo::testing;
 
-const velo_allocator host = {
-    sizeof(velo_allocator), 0, nullptr,
-    [](void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
-      pthread_testcancel();
-      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    },
-    [](void*, void* block, std::uint64_t, const velo_device*, void*) {
-      pthread_testcancel();
-      std::free(block);
-    }};
+// The host's functions are cancellation points.
+struct cancelling_memory : host_memory {
+  cancelling_memory() {
+    on_allocate = on_free = [] { pthread_testcancel(); };
+  }
+};
+
+// The result of a thread; PTHREAD_CANCELED if it was cancelled.
+void* joined(pthread_t thread) {
+  void* result = nullptr;
+  REQUIRE(pthread_join(thread, &result) == 0);
+  return result;
+}
+pthread_t start(void* (*entry)(void*), void* argument) {
+  pthread_t thread{};
+  REQUIRE(pthread_create(&thread, nullptr, entry, argument) == 0);
+  return thread;
+}
 
 struct asked {
   const call_row& row;
@@ -49,14 +57,14 @@ void* call_while_asked_to_go(void* argument) {
 }  // namespace
 
 TEST_CASE("a cancellation that is asked for during a call takes effect after it") {
+  cancelling_memory memory;
+  const velo_allocator host = memory.allocator();
   for (const call_row& row : every_call_row()) {
     INFO(row.name);
     world w(&host);
     row.begin(w);
     asked a{row, w};
-    pthread_t thread{};
-    REQUIRE(pthread_create(&thread, nullptr, &call_while_asked_to_go, &a) == 0);
-    REQUIRE(pthread_join(thread, nullptr) == 0);
+    CHECK(joined(start(&call_while_asked_to_go, &a)) == PTHREAD_CANCELED);
     CHECK(a.returned);
     CHECK(a.status == VELO_OK);
     CHECK_FALSE(a.survived);
@@ -65,6 +73,8 @@ TEST_CASE("a cancellation that is asked for during a call takes effect after it"
 }
 
 TEST_CASE("a thread cancelled in what an adaptor calls returns from the call first") {
+  cancelling_memory memory;
+  const velo_allocator host = memory.allocator();
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   desc.upstream = &host;
   velo_adaptor below = nullptr, above = nullptr;
@@ -86,22 +96,18 @@ TEST_CASE("a thread cancelled in what an adaptor calls returns from the call fir
       const velo_allocator& calls;
       void*& got;
     } asked{*calls, got};
-    pthread_t thread{};
-    REQUIRE(pthread_create(
-                &thread, nullptr,
-                [](void* argument) -> void* {
-                  const auto& a = *static_cast<asked_for*>(argument);
-                  const velo_device cpu = {VELO_DEVICE_CPU, 0};
-                  pthread_cancel(pthread_self());
-                  a.got = a.calls.allocate(a.calls.user, 100, 64, &cpu, nullptr);
-                  a.calls.deallocate(a.calls.user, a.got, 100, &cpu, nullptr);
-                  pthread_testcancel();
-                  return argument;
-                },
-                &asked) == 0);
-    void* result = nullptr;
-    REQUIRE(pthread_join(thread, &result) == 0);
-    CHECK(result == PTHREAD_CANCELED);
+    const pthread_t thread = start(
+        [](void* argument) -> void* {
+          const auto& a = *static_cast<asked_for*>(argument);
+          const velo_device cpu = {VELO_DEVICE_CPU, 0};
+          pthread_cancel(pthread_self());
+          a.got = a.calls.allocate(a.calls.user, 100, 64, &cpu, nullptr);
+          a.calls.deallocate(a.calls.user, a.got, 100, &cpu, nullptr);
+          pthread_testcancel();
+          return argument;
+        },
+        &asked);
+    CHECK(joined(thread) == PTHREAD_CANCELED);
     CHECK(got != nullptr);
   }
   velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
@@ -124,24 +130,20 @@ TEST_CASE("a thread cancelled while it waits for a stream returns from the call 
     velo_stream stream;
     std::atomic<bool> begun{false}, returned{false};
   } waiting{first, {}, {}};
-  pthread_t thread{};
-  REQUIRE(pthread_create(
-              &thread, nullptr,
-              [](void* argument) -> void* {
-                auto& self = *static_cast<waiter*>(argument);
-                self.begun = true;
-                velo_stream_synchronize(self.stream);
-                self.returned = true;
-                pthread_testcancel();
-                return argument;
-              },
-              &waiting) == 0);
+  const pthread_t thread = start(
+      [](void* argument) -> void* {
+        auto& self = *static_cast<waiter*>(argument);
+        self.begun = true;
+        velo_stream_synchronize(self.stream);
+        self.returned = true;
+        pthread_testcancel();
+        return argument;
+      },
+      &waiting);
   while (!waiting.begun) sched_yield();
   REQUIRE(pthread_cancel(thread) == 0);
   go.pass();
-  void* result = nullptr;
-  REQUIRE(pthread_join(thread, &result) == 0);
-  CHECK(result == PTHREAD_CANCELED);
+  CHECK(joined(thread) == PTHREAD_CANCELED);
   CHECK(waiting.returned);
   CHECK(velo_stream_synchronize(first) == VELO_OK);
   w.close();
@@ -164,9 +166,7 @@ TEST_CASE("a host's functions that are cancellation points end no thread in the 
     world w;
     row.begin(w, desc);
     asked a{row, w};
-    pthread_t thread{};
-    REQUIRE(pthread_create(&thread, nullptr, &call_while_asked_to_go, &a) == 0);
-    REQUIRE(pthread_join(thread, nullptr) == 0);
+    CHECK(joined(start(&call_while_asked_to_go, &a)) == PTHREAD_CANCELED);
     CHECK(a.status == VELO_OK);
     CHECK_FALSE(a.survived);
     w.close();

@@ -35,8 +35,7 @@ velo_status load_asking(scene& s) {
 }
 
 velo_status create_tensor(scene& s, velo_managed_tensor*& made) {
-  const velo_dtype dtype = f32;
-  return velo_tensor_create(s.context, &dtype, 2, square, &made);
+  return velo_tensor_create(s.context, &f32, 2, square, &made);
 }
 
 velo_status release_hosts_tensor(scene&) {

@@ -54,9 +54,8 @@ velo_status outlive(const velo_allocator& from, End&& end) {
   velo_context made = nullptr;
   must(velo_context_create(&desc, &made));
   end();
-  const velo_dtype dtype = f32;
   velo_managed_tensor* tensor = nullptr;
-  const velo_status status = velo_tensor_create(made, &dtype, 1, some, &tensor);
+  const velo_status status = velo_tensor_create(made, &f32, 1, some, &tensor);
   velo_context_destroy(made);
   return status;
 }
@@ -251,9 +250,8 @@ const row rows[] = {
      VELO_ERR_MEMORY},
     {"a context", "a tensor of it",
      [](scene& s) {
-       const velo_dtype dtype = f32;
        velo_managed_tensor* made = nullptr;
-       must(velo_tensor_create(s.context, &dtype, 1, some, &made));
+       must(velo_tensor_create(s.context, &f32, 1, some, &made));
        velo_context_destroy(s.context);
        std::memset(made->tensor.data, 0, 64);
        velo_tensor_release(made);
