@@ -32,7 +32,7 @@ TEST_CASE("an operator called by name computes what the typed call computes") {
   for (std::size_t i = 0; i < t.x.data.size(); ++i) t.x.data[i] = static_cast<float>(i) - 3.0f;
   named values = t.values();
   values.push_back({"epsilon", real(0.5)});
-  REQUIRE(op_call(c.inline_stream(), "rms_norm", values) == VELO_OK);
+  REQUIRE(op_call(c, "rms_norm", values) == VELO_OK);
   float_tensor typed({2, 4});
   velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
   args.x = &t.x.view;
@@ -47,7 +47,7 @@ TEST_CASE("an operator called by name computes what the typed call computes") {
 TEST_CASE("an alias names the same operator") {
   live_context c;
   norm_tensors t;
-  CHECK(op_call(c.inline_stream(), "npu_rms_norm", t.values()) == VELO_OK);
+  CHECK(op_call(c, "npu_rms_norm", t.values()) == VELO_OK);
   CHECK(t.y.data[0] == Approx(3.0f));
 }
 
@@ -56,10 +56,10 @@ TEST_CASE("an integer stands for a real number when a double holds it exactly") 
   norm_tensors t;
   named values = t.values();
   values.push_back({"epsilon", integer(12)});
-  REQUIRE(op_call(c.inline_stream(), "rms_norm", values) == VELO_OK);
+  REQUIRE(op_call(c, "rms_norm", values) == VELO_OK);
   CHECK(t.y.data[0] == Approx(3.0 * 2.0 / 4.0));
   values.back().value = integer((std::int64_t{1} << 53) + 1);
-  CHECK_REFUSED(op_call(c.inline_stream(), "rms_norm", values), VELO_ERR_ARGUMENT, "args.epsilon");
+  CHECK_REFUSED(op_call(c, "rms_norm", values), VELO_ERR_ARGUMENT, "args.epsilon");
   CHECK(last_record().function == "velo_op_call");
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a value left out keeps the default") {
   named values = t.values();
   values.push_back({"epsilon", none()});
   values.push_back({"rstd", none()});
-  CHECK(op_call(c.inline_stream(), "rms_norm", values) == VELO_OK);
+  CHECK(op_call(c, "rms_norm", values) == VELO_OK);
 }
 
 TEST_CASE("enumerators are given by short name or number") {
@@ -82,23 +82,21 @@ TEST_CASE("enumerators are given by short name or number") {
                   {"sin", of(sin)},
                   {"y", of(y)},
                   {"mode", string("interleaved")}};
-  REQUIRE(op_call(c.inline_stream(), "rotary_position_embedding", values) == VELO_OK);
+  REQUIRE(op_call(c, "rotary_position_embedding", values) == VELO_OK);
   const std::vector<float> by_name = y.data;
   values.back().value = integer(1);
-  REQUIRE(op_call(c.inline_stream(), "rotary_position_embedding", values) == VELO_OK);
+  REQUIRE(op_call(c, "rotary_position_embedding", values) == VELO_OK);
   CHECK(y.data == by_name);
   values.back().value = integer(0);
-  REQUIRE(op_call(c.inline_stream(), "rotary_position_embedding", values) == VELO_OK);
+  REQUIRE(op_call(c, "rotary_position_embedding", values) == VELO_OK);
   CHECK(y.data != by_name);
   values.back().value = string("sideways");
-  CHECK_REFUSED(op_call(c.inline_stream(), "rotary_position_embedding", values), VELO_ERR_ARGUMENT,
-                "args.mode");
+  CHECK_REFUSED(op_call(c, "rotary_position_embedding", values), VELO_ERR_ARGUMENT, "args.mode");
   CHECK(last_record().function == "velo_op_call");
   CHECK(last_record().expected == "one of half, interleaved");
   CHECK(last_record().got == "\"sideways\"");
   values.back().value = real(1);
-  CHECK_REFUSED(op_call(c.inline_stream(), "rotary_position_embedding", values), VELO_ERR_ARGUMENT,
-                "args.mode");
+  CHECK_REFUSED(op_call(c, "rotary_position_embedding", values), VELO_ERR_ARGUMENT, "args.mode");
   CHECK(last_record().function == "velo_op_call");
 }
 
@@ -143,7 +141,7 @@ TEST_CASE("a wrong call by name is refused with the field's name, and nothing is
     INFO(row.name);
     call wrong;
     row.change(wrong);
-    CHECK_REFUSED(op_call(c.inline_stream(), wrong.op, wrong.values), row.code, row.argument);
+    CHECK_REFUSED(op_call(c, wrong.op, wrong.values), row.code, row.argument);
     const call_record record = last_record();
     CHECK(record.function == "velo_op_call");
     if (row.expected != nullptr) CHECK(record.expected == row.expected);
@@ -154,7 +152,7 @@ TEST_CASE("a wrong call by name is refused with the field's name, and nothing is
   const named values = t.values();
   float_tensor w({2, 8}), half({2, 4});
   const named real_dim = {{"x", of(w)}, {"y", of(half)}, {"dim", real(1)}};
-  CHECK_REFUSED(op_call(c.inline_stream(), "swiglu", real_dim), VELO_ERR_ARGUMENT, "args.dim");
+  CHECK_REFUSED(op_call(c, "swiglu", real_dim), VELO_ERR_ARGUMENT, "args.dim");
   CHECK_REFUSED(velo_op_call(c.inline_stream(), "rms_norm", nullptr, 3), VELO_ERR_NULL, "values");
   CHECK_REFUSED(velo_op_call(c.inline_stream(), "rms_norm", values.data(), -1), VELO_ERR_ARGUMENT,
                 "count");
@@ -214,9 +212,7 @@ TEST_CASE("explain lists every kernel and chooses one") {
   live_context c;
   float_tensor x({3, 4}), gamma({4});
   const named values = {{"x", of(x)}, {"gamma", of(gamma)}};
-  json_t* list = parse(text([&](char* b, std::uint64_t n, std::uint64_t* needed) {
-    return velo_op_explain(c, "rms_norm", values.data(), 2, b, n, needed);
-  }));
+  json_t* list = parse(text(velo_op_explain, c, "rms_norm", values.data(), 2));
   REQUIRE(json_is_array(list));
   REQUIRE(json_array_size(list) >= 1);
   int chosen = 0;
@@ -237,9 +233,7 @@ TEST_CASE("explain says why a kernel was passed over") {
   live_context c(R"({"isa": "scalar"})");
   float_tensor x({3, 4}), gamma({4});
   const named values = {{"x", of(x)}, {"gamma", of(gamma)}};
-  const std::string all = text([&](char* b, std::uint64_t n, std::uint64_t* needed) {
-    return velo_op_explain(c, "rms_norm", values.data(), 2, b, n, needed);
-  });
+  const std::string all = text(velo_op_explain, c, "rms_norm", values.data(), 2);
   CHECK(all.find("needs an instruction set") != std::string::npos);
 }
 
@@ -254,9 +248,7 @@ TEST_CASE("descriptions are JSON that names every operator") {
     REQUIRE(velo_op_name(i, &name) == VELO_OK);
     json_t* listed = json_array_get(operators, static_cast<std::size_t>(i));
     CHECK(std::string(json_string_value(json_object_get(listed, "name"))) == name);
-    json_t* one = parse(text([&](char* b, std::uint64_t n, std::uint64_t* needed) {
-      return velo_op_describe(name, b, n, needed);
-    }));
+    json_t* one = parse(text(velo_op_describe, name));
     CHECK(json_equal(one, listed) == 1);
     CHECK(json_is_array(json_object_get(one, "kernels")));
     json_decref(one);

@@ -37,9 +37,7 @@ inline velo_kernel made(const live_context& c, const velo_kernel_desc& desc) {
 }
 
 inline std::string listed(const live_context& c) {
-  return text([&](char* b, std::uint64_t n, std::uint64_t* needed) {
-    return velo_kernel_list(c, b, n, needed);
-  });
+  return text(velo_kernel_list, c);
 }
 
 struct wrong {

@@ -97,7 +97,7 @@ TEST_CASE("numbers of a binding are read alike in every locale, and as one write
     velo_kernel kernel = nullptr;
     if (velo_kernel_register(c, &desc, &kernel) != VELO_OK) return 0.0f;
     float_tensor x({3}, 2.0f), y({3}, 1.0f);
-    REQUIRE(op_call(c.inline_stream(), "axpy", {{"x", of(x)}, {"y", of(y)}}) == VELO_OK);
+    REQUIRE(op_call(c, "axpy", {{"x", of(x)}, {"y", of(y)}}) == VELO_OK);
     return y.data[2];
   };
   const auto check = [&] {

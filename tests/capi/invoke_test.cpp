@@ -41,10 +41,7 @@ word word_of(T value) {
 
 // The ABI that the spec states, as the description begins: "1.0".
 std::string stated_abi() {
-  std::uint64_t needed = 0;
-  REQUIRE(velo_describe(nullptr, 0, &needed) == VELO_OK);
-  std::string all(needed, 0);
-  REQUIRE(velo_describe(all.data(), needed, nullptr) == VELO_OK);
+  const std::string all = text(velo_describe);
   const std::string begin = "{\"abi\":\"";
   REQUIRE(all.compare(0, begin.size(), begin) == 0);
   return all.substr(begin.size(), all.find('"', begin.size()) - begin.size());

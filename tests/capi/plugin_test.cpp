@@ -7,14 +7,14 @@ TEST_CASE("a plugin brings all its kernels, whatever the age of its description"
   live_context c;
   float_tensor y({3}, 4.0f);
   REQUIRE(velo_plugin_load(c, module("good").c_str()) == VELO_OK);
-  REQUIRE(op_call(c.inline_stream(), "good_scale", {{"y", of(y)}, {"by", real(0.5)}}) == VELO_OK);
-  REQUIRE(op_call(c.inline_stream(), "good_shift", {{"y", of(y)}, {"by", real(1)}}) == VELO_OK);
+  REQUIRE(op_call(c, "good_scale", {{"y", of(y)}, {"by", real(0.5)}}) == VELO_OK);
+  REQUIRE(op_call(c, "good_shift", {{"y", of(y)}, {"by", real(1)}}) == VELO_OK);
   CHECK(y.data[0] == 3.0f);
   CHECK_THAT(listed(c), Catch::Contains("\"plugin\":\"good 2.1\""));
   REQUIRE(velo_plugin_load(c, module("old").c_str()) == VELO_OK);
-  REQUIRE(op_call(c.inline_stream(), "old_double", {{"y", of(y)}}) == VELO_OK);
+  REQUIRE(op_call(c, "old_double", {{"y", of(y)}}) == VELO_OK);
   CHECK(y.data[0] == 6.0f);
-  REQUIRE(op_call(c.inline_stream(), "old_halve", {{"y", of(y)}}) == VELO_OK);
+  REQUIRE(op_call(c, "old_halve", {{"y", of(y)}}) == VELO_OK);
   CHECK(y.data[0] == 3.0f);
   const std::string before = listed(c);
   CHECK(velo_plugin_load(c, module("good").c_str()) == VELO_ERR_ARGUMENT);  // names are taken

@@ -113,8 +113,7 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   // of pools, adaptors, executors, regions and plans for recompute, and all of schedules and
   // tunings but what is tried here, which velo writes, and every args struct
   // (tests/ops/every_operator/conformance_test.cpp).
-  const std::string all = text(
-      [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
+  const std::string all = text(velo_describe);
   const std::size_t structs_end = all.find("\"operators\":");
   REQUIRE(structs_end != std::string::npos);
   int fields = 0;

@@ -133,8 +133,7 @@ const mistake mistakes[] = {
      VELO_ERR_DEVICE, ".device", "device cpu:0 of the context", "device cuda:1"},
     {"a device of the same type", [](velo_tensor& t) { t.device.id = 1; }, VELO_ERR_DEVICE,
      ".device", "device cpu:0 of the context", "device cpu:1"},
-    {"half bytes", [](velo_tensor& t) { t.dtype = i4; }, VELO_ERR_DTYPE, ".dtype",
-     nullptr, "int4"},
+    {"half bytes", [](velo_tensor& t) { t.dtype = i4; }, VELO_ERR_DTYPE, ".dtype", nullptr, "int4"},
     {"vectors", [](velo_tensor& t) { t.dtype.lanes = 2; }, VELO_ERR_DTYPE, ".dtype", nullptr,
      "float32x2"},
     {"a type of DLPack's that velo lacks",
@@ -205,8 +204,7 @@ TEST_CASE("outputs of a stage are refused in the words of other tensors") {
     INFO(what.name);
     velo_tensor wrong = of.valid(elements);
     what.make(wrong);
-    const velo::core::failure f =
-        failure_of([&] { velo::sched::form_of(&wrong, 1); });
+    const velo::core::failure f = failure_of([&] { velo::sched::form_of(&wrong, 1); });
     CHECK(f.code == what.code);
     const std::string expected =
         what.code == VELO_ERR_DEVICE ? "device cpu:1 of the context" : what.expected;

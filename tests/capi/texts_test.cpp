@@ -3,7 +3,6 @@
 // their own ways.
 #include <catch2/catch.hpp>
 #include <cstdlib>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,13 +19,14 @@ using velo::core::json;
 
 namespace {
 
-using sized_writer = std::function<velo_status(char*, std::uint64_t, std::uint64_t*)>;
-
-std::string written(const sized_writer& write) {
+// The text that function(arguments.., buffer, capacity, &needed) writes. It may grow by 4096 bytes
+// between two calls.
+template <class Function, class... Arguments>
+std::string written(const Function& function, const Arguments&... arguments) {
   std::uint64_t needed = 0;
-  REQUIRE(write(nullptr, 0, &needed) == VELO_OK);
+  REQUIRE(function(arguments..., nullptr, 0, &needed) == VELO_OK);
   std::string all(needed + 4096, 0);
-  REQUIRE(write(all.data(), all.size(), &needed) == VELO_OK);
+  REQUIRE(function(arguments..., all.data(), all.size(), &needed) == VELO_OK);
   REQUIRE(needed <= all.size());
   all.resize(needed - 1);
   CHECK(all.find('\0') == std::string::npos);  // else its end was lost
@@ -127,9 +127,7 @@ struct live_plan {
     velo_plan_options how = VELO_PLAN_OPTIONS_INIT;
     how.seconds = 0;
     REQUIRE(velo_plan_solve(handle, &how) == VELO_OK);
-    return written([&](char* to, std::uint64_t capacity, std::uint64_t* needed) {
-      return velo_plan_write(handle, VELO_PLAN_CSV, to, capacity, needed);
-    });
+    return written(velo_plan_write, handle, VELO_PLAN_CSV);
   }
 };
 
@@ -145,9 +143,7 @@ struct live_schedule {
   live_schedule(const live_schedule&) = delete;
 
   std::string text(velo_schedule_format format) const {
-    return written([&](char* to, std::uint64_t capacity, std::uint64_t* needed) {
-      return velo_schedule_write(handle, format, to, capacity, needed);
-    });
+    return written(velo_schedule_write, handle, format);
   }
 };
 
@@ -248,11 +244,7 @@ TEST_CASE("a configured text is given out as it was set, also as JSON") {
       return velo_config_get(context, "plugin_path", to, capacity, needed, nullptr);
     });
     CHECK(got == until_zero(value));
-    const json all =
-        json::parse(written([&](char* to, std::uint64_t capacity, std::uint64_t* needed) {
-                      return velo_config_list(context, to, capacity, needed);
-                    }),
-                    "config");
+    const json all = json::parse(written(velo_config_list, context), "config");
     bool found = false;
     for (std::size_t k = 0; k < all.size(); ++k)
       found = found || all.at(k).get("value").string() == until_zero(value);
@@ -280,11 +272,7 @@ TEST_CASE("a group's label is given out as it was set") {
       continue;
     }
     ++accepted;
-    const json all =
-        json::parse(written([&](char* to, std::uint64_t capacity, std::uint64_t* needed) {
-                      return velo_group_describe(group, to, capacity, needed);
-                    }),
-                    "group");
+    const json all = json::parse(written(velo_group_describe, group), "group");
     CHECK(all.get("group").string() == until_zero(label));
     velo_group_destroy(group);
   }
@@ -325,10 +313,7 @@ TEST_CASE("a note is in the snapshot as it was written") {
       request.bytes = 64;
       void* block = nullptr;
       REQUIRE(velo_pool_allocate(pool, &request, &block) == VELO_OK);
-      const std::string text =
-          written([&](char* to, std::uint64_t capacity, std::uint64_t* needed) {
-            return velo_pool_snapshot(pool, VELO_SNAPSHOT_JSON, to, capacity, needed);
-          });
+      const std::string text = written(velo_pool_snapshot, pool, VELO_SNAPSHOT_JSON);
       INFO(text);
       CHECK(has_string(json::parse(text, "snapshot"), until_zero(note)));
       CHECK(velo_pool_free(pool, block, 64, nullptr) == VELO_OK);

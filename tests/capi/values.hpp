@@ -56,13 +56,17 @@ inline velo_status op_call(velo_stream stream, const char* op, const named& valu
   return velo_op_call(stream, op, values.data(), static_cast<std::int64_t>(values.size()));
 }
 
-// The whole text that call(buffer, capacity, &needed) writes.
-template <class Call>
-std::string text(Call&& call) {
+inline velo_status op_call(const live_context& context, const char* op, const named& values) {
+  return op_call(context.inline_stream(), op, values);
+}
+
+// The whole text that function(arguments.., buffer, capacity, &needed) writes.
+template <class Function, class... Arguments>
+std::string text(const Function& function, const Arguments&... arguments) {
   std::uint64_t needed = 0;
-  REQUIRE(call(nullptr, 0, &needed) == VELO_OK);
+  REQUIRE(function(arguments..., nullptr, 0, &needed) == VELO_OK);
   std::string all(needed, '?');
-  REQUIRE(call(all.data(), needed, &needed) == VELO_OK);
+  REQUIRE(function(arguments..., all.data(), needed, &needed) == VELO_OK);
   all.resize(needed - 1);
   return all;
 }
