@@ -194,6 +194,22 @@ std::function<void(Args&)> changed(const velo_tensor* Args::*field, const Change
   };
 }
 
+// Checks a gradient against the slope of objective() at every element of x.
+template <class Objective>
+void check_slope(array<float>& x, const array<float>& gradient, const Objective& objective,
+                 double margin = 2e-3) {
+  constexpr float step = 1e-2f;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const float kept = x[i];
+    x[i] = kept + step;
+    const double above = objective();
+    x[i] = kept - step;
+    const double below = objective();
+    x[i] = kept;
+    CHECK(gradient.at(i) == Approx((above - below) / (2 * step)).margin(margin));
+  }
+}
+
 template <class T>
 constexpr double rounding() {
   return sizeof(T) == 2 ? 0x1p-8 : 0x1p-22;

@@ -75,11 +75,8 @@ TEST_CASE("attention refuses tensors of no dimension in every field") {
   velo_tensor scalar = *t.q.tensor();
   scalar.data = &value, scalar.ndim = 0;
   // The tensors have no shape to read, but strides.
-  for (const auto& [shape, strides] : {std::pair(static_cast<const std::int64_t*>(nullptr),
-                                                 static_cast<const std::int64_t*>(nullptr)),
-                                       std::pair(none, none)}) {
-    scalar.shape = const_cast<std::int64_t*>(shape);
-    scalar.strides = const_cast<std::int64_t*>(strides);
+  for (const std::int64_t* sizes : {static_cast<const std::int64_t*>(nullptr), none}) {
+    scalar.shape = scalar.strides = sizes;
     const auto check = [&](auto op, const auto& valid, auto fields) {
       for (const auto field : fields) {
         auto args = valid;
@@ -105,27 +102,21 @@ TEST_CASE("attention refuses outputs whose rows overlap each other") {
   tensors<float> t(p);
   // The same batch twice, heads that share elements, tokens that run into each other.
   const std::int64_t overlapping[][4] = {{0, 64, 16, 1}, {384, 64, 15, 1}, {384, 63, 16, 1}};
+  using forward = velo_fusion_attention_args;
+  using backward = velo_fusion_attention_backward_args;
   for (const auto& strides : overlapping) {
-    velo_tensor queries = *t.out.tensor(), dq = *t.dq.tensor(), dk = *t.dk.tensor();
-    queries.strides = dq.strides = dk.strides = const_cast<std::int64_t*>(strides);
-    velo_fusion_attention_args f = t.forward;
-    f.attention_out = &queries;
-    CHECK_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_LAYOUT,
-                  "args.attention_out.strides");
-    velo_fusion_attention_backward_args b = t.backward;
-    b.dquery = &dq;
-    CHECK_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_LAYOUT,
-                  "args.dquery.strides");
+    const auto overlap = [&](velo_tensor& x) { x.strides = strides; };
+    check_refusals(s, velo_fusion_attention, t.forward, t.out,
+                   {{changed(&forward::attention_out, overlap), VELO_ERR_LAYOUT,
+                     "args.attention_out.strides"}});
+    check_refusals(s, velo_fusion_attention_backward, t.backward, t.dq,
+                   {{changed(&backward::dquery, overlap), VELO_ERR_LAYOUT, "args.dquery.strides"}});
   }
   const std::int64_t same_heads[] = {128, 16, 0, 1};
-  for (const auto field :
-       {&velo_fusion_attention_backward_args::dkey, &velo_fusion_attention_backward_args::dvalue}) {
-    velo_fusion_attention_backward_args b = t.backward;
-    velo_tensor gradient = *(b.*field);
-    gradient.strides = const_cast<std::int64_t*>(same_heads);
-    b.*field = &gradient;
-    CHECK(velo_fusion_attention_backward(s.stream(), &b) == VELO_ERR_LAYOUT);
-  }
+  const auto overlap = [&](velo_tensor& x) { x.strides = same_heads; };
+  check_refusals(s, velo_fusion_attention_backward, t.backward, t.dq,
+                 {{changed(&backward::dkey, overlap), VELO_ERR_LAYOUT, "args.dkey.strides"},
+                  {changed(&backward::dvalue, overlap), VELO_ERR_LAYOUT, "args.dvalue.strides"}});
 }
 
 TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {

@@ -318,21 +318,9 @@ TEST_CASE("fusion_attention's gradient is the slope of its output") {
   };
   objective();
   VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
-  const auto compare = [&](array<float>& x, const array<float>& gradient) {
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const float kept = x[i];
-      constexpr float step = 1e-2f;
-      x[i] = kept + step;
-      const double above = objective();
-      x[i] = kept - step;
-      const double below = objective();
-      x[i] = kept;
-      CHECK(gradient.at(i) == Approx((above - below) / (2 * step)).margin(2e-3));
-    }
-  };
-  compare(t.q, t.dq);
-  compare(t.k, t.dk);
-  compare(t.v, t.dv);
+  check_slope(t.q, t.dq, objective);
+  check_slope(t.k, t.dk, objective);
+  check_slope(t.v, t.dv, objective);
 }
 
 TEST_CASE("fusion_attention reads and writes strided tensors") {
