@@ -185,8 +185,7 @@ TEST_CASE("the two functions of a destroyed pool take back what is in use, and e
 TEST_CASE("a context that outlives its pool keeps its memory, and the pool ends with it") {
   velo_pool pool = nullptr;
   REQUIRE(velo_pool_create(nullptr, &pool) == VELO_OK);
-  velo_allocator allocator = VELO_ALLOCATOR_INIT;
-  REQUIRE(velo_pool_allocator(pool, &allocator) == VELO_OK);
+  const velo_allocator allocator = allocator_of(pool);
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.allocator = &allocator;
   velo_context context = nullptr;

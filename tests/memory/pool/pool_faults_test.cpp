@@ -198,8 +198,7 @@ TEST_CASE("memory that a control group has no room for is not locked, and counte
 
 TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and has its own") {
   const live_pool pool;
-  velo_allocator allocator = VELO_ALLOCATOR_INIT;
-  REQUIRE(velo_pool_allocator(pool, &allocator) == VELO_OK);
+  const velo_allocator allocator = allocator_of(pool);
   void *plain_take = nullptr, *plain_give = nullptr;
   REQUIRE(velo_pool_functions(pool, &plain_take, &plain_give) == VELO_OK);
   const auto take = reinterpret_cast<void* (*)(std::int64_t, std::int32_t, void*)>(plain_take);
@@ -339,8 +338,7 @@ TEST_CASE("what others have put between the blocks of a destroyed pool stays the
     const velo_pool_desc desc = pool_desc(kind);
     velo_pool pool = nullptr;
     REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
-    velo_allocator from = VELO_ALLOCATOR_INIT;
-    REQUIRE(velo_pool_allocator(pool, &from) == VELO_OK);
+    const velo_allocator from = allocator_of(pool);
     const auto take = [&](std::uint64_t size) {
       return static_cast<char*>(from.allocate(from.user, size, 64, &cpu, nullptr));
     };

@@ -132,14 +132,6 @@ std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t
   return broken;
 }
 
-velo_pool_desc limited(velo_pool_kind kind, std::int32_t checked) {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = kind;
-  desc.checked = checked;
-  desc.limit = limit;
-  return desc;
-}
-
 void ends_empty(const live_pool& pool) {
   REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
   const velo_pool_stats end = pool.stats();
@@ -154,13 +146,13 @@ void ends_empty(const live_pool& pool) {
 TEST_CASE("a pool stays within its limit after every refused request, whatever its kind") {
   const auto kind = GENERATE(as<velo_pool_kind>{}, VELO_POOL_ORDINARY, VELO_POOL_HUGE,
                              VELO_POOL_SHARED, VELO_POOL_LOCKED);
-  const auto checked = GENERATE(0, 1);
+  const auto checked = GENERATE(false, true);
   const auto trims = GENERATE(false, true);
   const auto longest = GENERATE(as<velo_lifetime>{}, VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG);
   for (const std::uint64_t seed : {1u, 2u}) {
     INFO("kind " << kind << ", checked " << checked << ", trims " << trims << ", lifetimes up to "
                  << longest << ", seed " << seed);
-    const live_pool pool(limited(kind, checked));
+    const live_pool pool(pool_desc(kind, limit, checked));
     const workload work{1500, trims, static_cast<std::int32_t>(seed % 2), longest};
     const std::string broken = carry_out(pool, work, seed, [&](std::uint64_t held) {
       const velo_pool_stats now = pool.stats();
@@ -186,7 +178,7 @@ TEST_CASE("resident memory stays within what a pool at its limit says it has res
   constexpr std::uint64_t shadow = 0;
 #endif
   constexpr std::uint64_t slack = 4 * mib + shadow, slack_when_empty = 2 * mib + shadow;
-  const live_pool pool(limited(kind, 0));
+  const live_pool pool(pool_desc(kind, limit));
   const std::uint64_t before = resident_bytes();
   int steps = 0;
   const std::string broken = carry_out(pool, {20000, trims}, 4, [&](std::uint64_t) {
@@ -204,8 +196,8 @@ TEST_CASE("resident memory stays within what a pool at its limit says it has res
 
 TEST_CASE("four threads together stay within the limit of their pool") {
   const auto kind = GENERATE(as<velo_pool_kind>{}, VELO_POOL_ORDINARY, VELO_POOL_SHARED);
-  const auto checked = GENERATE(0, 1);
-  const live_pool pool(limited(kind, checked));
+  const auto checked = GENERATE(false, true);
+  const live_pool pool(pool_desc(kind, limit, checked));
   std::mutex lock;
   std::string broken = none;
   std::vector<std::thread> threads;
@@ -230,9 +222,8 @@ TEST_CASE("four threads together stay within the limit of their pool") {
 }
 
 TEST_CASE("a pool below adaptors stays within its limit, and their counters follow what is held") {
-  const live_pool pool(limited(VELO_POOL_ORDINARY, 0));
-  velo_allocator below = VELO_ALLOCATOR_INIT;
-  REQUIRE(velo_pool_allocator(pool, &below) == VELO_OK);
+  const live_pool pool(limited_pool(limit));
+  const velo_allocator below = allocator_of(pool);
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   desc.kind = VELO_ADAPTOR_LIMIT;
   desc.upstream = &below;

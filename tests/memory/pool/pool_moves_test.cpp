@@ -25,13 +25,6 @@ namespace {
 
 constexpr std::uint64_t part = 2 * mib;
 
-velo_pool_desc limited(velo_pool_kind kind, std::uint64_t limit) {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = kind;
-  desc.limit = limit;
-  return desc;
-}
-
 // A full pool of which every second block is freed.
 struct holes {
   explicit holes(const live_pool& of, std::uint64_t count) : pool(of) {
@@ -86,7 +79,7 @@ TEST_CASE("scattered huge pages become one block, and their neighbors keep their
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_HUGE}) {
     for (const way by : {alone, with_mappings, busy, not_at_all}) {
       INFO("kind " << kind << ", way " << by);
-      const live_pool pool(limited(kind, count * part));
+      const live_pool pool(pool_desc(kind, count * part));
       const holes around(pool, count);
       const bool can = moves_pages_alone();
       calls().moves = calls().moves_alone = 0;
@@ -111,7 +104,7 @@ TEST_CASE("scattered huge pages become one block, and their neighbors keep their
 
 TEST_CASE("small pages that are free, some of them never touched, become one block too") {
   constexpr std::uint64_t count = 64;
-  const live_pool pool(limited(VELO_POOL_ORDINARY, count * part));
+  const live_pool pool(pool_desc(VELO_POOL_ORDINARY, count * part));
   char* all = pool.take(count * part);
   REQUIRE(madvise(all, count * part, MADV_NOHUGEPAGE) == 0);
   pool.give(all, count * part);
@@ -129,7 +122,7 @@ TEST_CASE("small pages that are free, some of them never touched, become one blo
 
 TEST_CASE("pages that were moved are no zeros, and places they left are") {
   constexpr std::uint64_t count = 32;
-  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+  const live_pool pool(pool_desc(VELO_POOL_HUGE, count * part));
   const holes around(pool, count);
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
   request.bytes = count / 2 * part;
@@ -152,7 +145,7 @@ TEST_CASE("pages that were moved are no zeros, and places they left are") {
 
 TEST_CASE("where free pages are too few for the limit, a request fails and the pool goes on") {
   constexpr std::uint64_t count = 32, whole = (count / 2 - 1) * part;
-  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+  const live_pool pool(pool_desc(VELO_POOL_HUGE, count * part));
   const holes around(pool, count);
   char* speck = pool.take(kib);  // takes a page: what is left would do in bytes, but not in pages
   void* none = nullptr;
@@ -171,7 +164,7 @@ TEST_CASE("moving on and on leaves few mappings") {
   constexpr std::uint64_t count = 64;
   for (const bool no_mover : {false, true}) {
     const std::uint64_t before = mappings();
-    const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+    const live_pool pool(pool_desc(VELO_POOL_HUGE, count * part));
     calls().moves = calls().moves_alone = 0;
     calls().no_mover = no_mover;
     for (int cycle = 0; cycle < 20; ++cycle) {
@@ -199,7 +192,7 @@ TEST_CASE("every call refused while pages are moved: a status, contents whole, n
       const std::int64_t mapped = calls().mapped;
       bool refused = false;
       {
-        const live_pool pool(limited(VELO_POOL_ORDINARY, count * part));
+        const live_pool pool(pool_desc(VELO_POOL_ORDINARY, count * part));
         const holes around(pool, count);
         calls().refused = false;
         calls().all_later = all_later;
@@ -234,7 +227,7 @@ TEST_CASE("every call refused while pages are moved: a status, contents whole, n
 TEST_CASE("at its limit a pool gives whole pages as long as it has so many, wherever they are") {
   constexpr std::uint64_t page = 4096, limit = 24 * mib;
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
-    const live_pool pool(limited(kind, limit));
+    const live_pool pool(pool_desc(kind, limit));
     random_source random(kind + 5u);
     std::vector<std::pair<char*, std::uint64_t>> live;
     std::uint64_t bytes = 0;
