@@ -137,7 +137,7 @@ class TwoRanks(unittest.TestCase):
                                 "the same bits on both ranks")
 
     def test_rows_gathered_and_sums_scattered(self):
-        """Of two groups, here of the same ranks: y = gather(x) @ (w of rank 0 + w of rank 1)."""
+        """Two groups, here of the same ranks: y = gather(x) @ (w of rank 0 + w of rank 1)."""
         for dtype, slices in self.cases():
             x, dy = torch.randn(S, K).to(dtype), torch.randn(S, H).to(dtype)
             weights = [torch.randn(H, K).to(dtype) for _ in range(2)]

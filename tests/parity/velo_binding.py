@@ -1,63 +1,37 @@
-"""libvelo.so from Python by ctypes, driven by the ABI's own spec: the least a host needs to call
-every operator.
+"""Every operator of velo on torch tensors, through the generated module of the C interface.
 
-An args struct is {uint32 struct_size, uint32 reserved} and one 8-byte slot per field, so the field
-list of abi/spec is all that is needed. Tensors are passed as views of the framework's memory;
-nothing is copied. A failed call raises VeloError with the record's sentence.
+The library's own description names the fields. Tensors are passed as views of the framework's
+memory; nothing is copied. A failed call raises VeloError with the record's sentence.
 """
 import ctypes
 import json
 import os
+import sys
 
-ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+from frameworks import torch
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "capi", "python"))
 
-class Dtype(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+import velo.ctypes as v  # noqa: E402
+from velo.ctypes import VeloError  # noqa: E402,F401  (re-exported)
 
-
-class Device(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int32), ("id", ctypes.c_int32)]
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("device", Device), ("ndim", ctypes.c_int32),
-                ("dtype", Dtype), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
-
-
-class Ints(ctypes.Structure):
-    _fields_ = [("data", ctypes.POINTER(ctypes.c_int64)), ("count", ctypes.c_int64)]
+DTYPES = {
+    torch.float32: (v.VELO_DTYPE_FLOAT, 32), torch.bfloat16: (v.VELO_DTYPE_BFLOAT, 16),
+    torch.float64: (v.VELO_DTYPE_FLOAT, 64), torch.float16: (v.VELO_DTYPE_FLOAT, 16),
+    torch.int32: (v.VELO_DTYPE_INT, 32), torch.int64: (v.VELO_DTYPE_INT, 64),
+    torch.uint8: (v.VELO_DTYPE_UINT, 8)
+}
 
 
-class PackDesc(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("transpose", ctypes.c_int32), ("dtype", Dtype),
-                ("reserved", ctypes.c_uint32), ("k", ctypes.c_int64), ("n", ctypes.c_int64)]
+def integers(values):
+    return (ctypes.c_int64 * max(len(values), 1))(*values)
 
 
-class VeloError(RuntimeError):
-    """A refused or failed call; the text is velo's error record."""
-
-
-def _operators():
-    """Name -> fields (with enumerators resolved), read from abi/spec."""
-    spec = os.path.join(ROOT, "abi", "spec")
-    with open(os.path.join(spec, "ops.json"), encoding="utf-8") as file:
-        families = json.load(file)["families"]
-    operators = {}
-    for family in families:
-        with open(os.path.join(spec, "ops", family + ".json"), encoding="utf-8") as file:
-            content = json.load(file)
-        enums = {
-            e["name"]: {v["name"]: v["value"] for v in e["value"
-                                                         "s"]} for e in content.get("enums", [])
-        }
-        for operator in content["ops"]:
-            for field in operator["fields"]:
-                if field["kind"] == "enumeration":
-                    field["enumerators"] = enums[field["enum"]]
-            operators[operator["name"]] = operator["fields"]
-    return operators
+def view(tensor):
+    """A velo_tensor over a torch tensor's memory, which must outlive it."""
+    return v.velo_tensor(tensor.data_ptr(), v.velo_device(v.VELO_DEVICE_CPU, 0), tensor.dim(),
+                         v.velo_dtype(*DTYPES[tensor.dtype], 1), integers(tensor.shape),
+                         integers(tensor.stride()), 0)
 
 
 class Velo:
@@ -65,70 +39,49 @@ class Velo:
     torch tensors."""
 
     def __init__(self, path, config=None, threads=0):
-        self._lib = ctypes.CDLL(path)
-        self._operators = _operators()
-        self._context = ctypes.c_void_p()
-        self._stream = ctypes.c_void_p()
-        desc = (ctypes.c_uint8 * 64)()
-        ctypes.memset(desc, 0, 64)
-        text = ctypes.c_char_p(json.dumps(config or {}).encode())
-        struct = ctypes.c_uint32.from_buffer(desc, 0)
-        struct.value = 64
-        ctypes.c_int32.from_buffer(desc, 4).value = threads
-        ctypes.c_int32.from_buffer(desc, 8).value = 1  # VELO_DEVICE_CPU
-        ctypes.c_void_p.from_buffer(desc, 48).value = ctypes.cast(text, ctypes.c_void_p).value
-        self._check(self._lib.velo_context_create(desc, ctypes.byref(self._context)))
+        self._lib = v.load(path)
+        self._context, self._stream = v.velo_context(), v.velo_stream()
+        desc = v.velo_context_desc(threads=threads, config_json=json.dumps(config or {}).encode())
+        self._check(
+            self._lib.velo_context_create(ctypes.byref(desc), ctypes.byref(self._context)))
         self._check(self._lib.velo_context_stream(self._context, ctypes.byref(self._stream)))
+        size = ctypes.c_uint64()
+        self._check(self._lib.velo_describe(None, 0, ctypes.byref(size)))
+        text = ctypes.create_string_buffer(size.value)
+        self._check(self._lib.velo_describe(text, size.value, None))
+        described = json.loads(text.value)
+        self._operators = {one["name"]: one["fields"] for one in described["operators"]}
+        self._enums = {
+            one["name"]: {each["name"]: each["value"] for each in one["values"]}
+            for one in described["enums"]
+        }
 
     def close(self):
-        self._lib.velo_context_destroy.restype = None
         self._lib.velo_context_destroy(self._context)
 
     @staticmethod
     def local_groups(ranks):
         """A group of contexts of this process: a handle for each, freed by its context."""
-        contexts = (ctypes.c_void_p * len(ranks))(*(one._context.value for one in ranks))
-        groups = (ctypes.c_void_p * len(ranks))()
+        contexts = (v.velo_context * len(ranks))(*(one._context for one in ranks))
+        groups = (v.velo_group * len(ranks))()
         ranks[0]._check(ranks[0]._lib.velo_group_create_local(contexts, len(ranks), None, groups))
-        return [ctypes.c_void_p(group) for group in groups]
+        return list(groups)
 
     @property
     def names(self):
         return sorted(self._operators)
 
     def _check(self, status):
-        if status == 0:
-            return
-        text = ctypes.create_string_buffer(1024)
-        self._lib.velo_error_text(text, ctypes.c_uint64(len(text)), None)
-        raise VeloError(text.value.decode())
-
-    @staticmethod
-    def view(tensor):
-        """A velo_tensor over a torch tensor's memory, and what must stay alive with it."""
-        names = {
-            "torch.float32": (2, 32), "torch.bfloat16": (4, 16), "torch.float64": (2, 64),
-            "torch.float16": (2, 16), "torch.int32": (0, 32), "torch.int64": (0, 64),
-            "torch.uint8": (1, 8)
-        }
-        code, bits = names[str(tensor.dtype)]
-        rank = tensor.dim()
-        shape = (ctypes.c_int64 * max(rank, 1))(*tensor.shape)
-        strides = (ctypes.c_int64 * max(rank, 1))(*tensor.stride())
-        view = Tensor(tensor.data_ptr(), Device(1, 0), rank, Dtype(code, bits, 1), shape, strides,
-                      0)
-        return view, (shape, strides, tensor)
+        v.check(self._lib, status)
 
     def pack(self, weight, transpose=False):
         """A weight pack holding `weight`; freed by the context."""
         k, n = (weight.shape[1], weight.shape[0]) if transpose else weight.shape
-        view, keep = self.view(weight)
-        desc = PackDesc(ctypes.sizeof(PackDesc), int(transpose), view.dtype, 0, k, n)
-        handle = ctypes.c_void_p()
+        matrix, handle = view(weight), v.velo_pack()
+        desc = v.velo_pack_desc(transpose=int(transpose), dtype=matrix.dtype, k=k, n=n)
         self._check(
             self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
-        self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(view)))
-        del keep
+        self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(matrix)))
         return handle
 
     def __getattr__(self, name):
@@ -137,32 +90,20 @@ class Velo:
         return lambda **values: self._call(name, values)
 
     def _call(self, name, values):
-        fields = self._operators[name]
-        unknown = set(values) - {field["name"] for field in fields}
+        fields = {field["name"]: field for field in self._operators[name]}
+        unknown = set(values) - set(fields)
         if unknown:
             raise TypeError(f"{name} has no field {sorted(unknown)}")
-        keep = []
-        block = ctypes.create_string_buffer(8 + 8 * len(fields))
-        ctypes.c_uint32.from_buffer(block, 0).value = len(block)
-        for index, field in enumerate(fields):
-            at, value = 8 + 8 * index, values.get(field["name"], field.get("default"))
-            kind = field["kind"]
+        args = getattr(v, f"velo_{name}_args")()
+        for field, value in values.items():
+            kind = fields[field]["kind"]
             if value is None:
                 continue
             if kind == "tensor":
-                view, alive = self.view(value)
-                keep.append((view, alive))
-                ctypes.c_void_p.from_buffer(block, at).value = ctypes.addressof(view)
+                value = ctypes.pointer(view(value))
             elif kind == "ints":
-                data = (ctypes.c_int64 * max(len(value), 1))(*value)
-                ints = Ints(data, len(value))
-                keep.append((ints, data))
-                ctypes.c_void_p.from_buffer(block, at).value = ctypes.addressof(ints)
-            elif kind == "handle":
-                ctypes.c_void_p.from_buffer(block, at).value = value.value
-            elif kind == "f64":
-                ctypes.c_double.from_buffer(block, at).value = value
-            else:
-                number = field["enumerators"][value] if isinstance(value, str) else int(value)
-                ctypes.c_int64.from_buffer(block, at).value = number
-        self._check(getattr(self._lib, "velo_" + name)(self._stream, block))
+                value = ctypes.pointer(v.velo_ints(integers(value), len(value)))
+            elif isinstance(value, str):
+                value = self._enums[fields[field]["enum"]][value]
+            setattr(args, field, value)
+        self._check(getattr(self._lib, "velo_" + name)(self._stream, ctypes.byref(args)))
