@@ -1,5 +1,4 @@
-"""Where the Python modules find velo's files: every place in its order, and the sentence when there
-is none.
+"""The Python modules find velo's files in every place, in its order, and say so when there is none.
 
     libraries_test.py LIBVELO ADAPTERS MODULE_FOLDER
 

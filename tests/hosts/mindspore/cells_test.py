@@ -1,5 +1,5 @@
-"""What velo.mindspore's cells promise beside their values: which gradients they have, copies, and
-the end of slots.
+"""The promises of velo.mindspore's cells beside their values: gradients, copies, and the end of
+slots.
 
 VELO_ADAPTERS names libvelo_adapters.so. References compute in numpy, in double.
 """
@@ -69,7 +69,7 @@ weight = ms.Tensor(np.random.default_rng(6).standard_normal((512, 6)), ms.float3
 
 
 class Read(nn.Cell):
-    """What `read` makes of a cell's results."""
+    """A cell whose results go through `read`."""
 
     def __init__(self, cell, read):
         super().__init__()

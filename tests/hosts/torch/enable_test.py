@@ -248,7 +248,7 @@ class Enable(Torch):
             self.assertTrue(torch.equal(model(x), x + 1))
 
     def test_threads_may_enable_at_once(self):
-        """What there is once in a process is put in place once, and taken out once."""
+        """State of the process is installed once and removed once."""
         installed, removed = [], []
 
         def install(shared):

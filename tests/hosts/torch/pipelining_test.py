@@ -82,7 +82,7 @@ class Schedule:
 
 
 class Stage(_PipelineStageBase):
-    """What torch's schedules ask of a stage when nothing runs."""
+    """A stage with all that torch's schedules ask of one when nothing runs."""
 
     def __init__(self, ranks, stages):  # pylint: disable=super-init-not-called
         self.submod = None

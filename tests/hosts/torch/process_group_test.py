@@ -200,7 +200,7 @@ def program(rank, dtype, count, whole, messages):
 
 
 def locally(library, *given):
-    """What each rank gets where ranks are threads."""
+    """The results of each rank where ranks are threads."""
     contexts = (abi.velo_context * RANKS)(*[Rank.new_context(library) for _ in range(RANKS)])
     groups = (abi.velo_group * RANKS)()
     assert library.velo_group_create_local(contexts, RANKS, None, groups) == 0

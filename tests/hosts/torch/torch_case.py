@@ -1,5 +1,5 @@
-"""What the tests of velo.torch share: torch or a skip that says so, tensors to differentiate, how
-far two tensors are apart."""
+"""Shared by the tests of velo.torch: torch or a skip that says so, tensors to differentiate, the
+distance of two tensors."""
 import os
 import sys
 import unittest

@@ -108,7 +108,7 @@ class pipeline {
   }
   void finish(const block& b) { made_.push_back({b.since, now_++, b.size}); }
 
-  // Which chunk and micro-batch the k-th pass is of.
+  // The chunk and micro-batch of the k-th pass.
   static std::int64_t pass(std::int64_t k, bool back) {
     const std::int64_t chunk = k % (stages * chunks) / stages;
     const std::int64_t batch = k / (stages * chunks) * stages + k % stages;

@@ -58,12 +58,12 @@ TEST_CASE("what passes the lists by, and highs that move, leave them the room th
   const auto most = static_cast<std::uint64_t>(thread_cache::most_listed) / size;
   std::vector<block*> listed;
   for (std::uint64_t i = 0; i < most; ++i) listed.push_back(&of.make(size));
-  block& pocketed = of.make(large);
+  block& large_block = of.make(large);
   const auto disturb = [&](std::uint64_t round) {
     if (round % 2 == 0)
-      REQUIRE(of.put(pocketed, large));
+      REQUIRE(of.put(large_block, large));
     else
-      REQUIRE(of.take(large) == of.memory_of(pocketed));
+      REQUIRE(of.take(large) == of.memory_of(large_block));
     of.cache.counted.settle_wholly(of.all);
   };
   for (std::uint64_t i = 0; i < most; ++i) {
