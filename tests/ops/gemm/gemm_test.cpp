@@ -189,6 +189,15 @@ struct product {
   }
 };
 
+// Runs body(isa, type) for both types on every isa from `least` on.
+template <class Body>
+void for_each_type(int least, const Body& body) {
+  for (const isa on : tested_isas(least)) {
+    INFO("isa " << static_cast<int>(on));
+    for (const element_type type : {element_type::f32, element_type::bf16}) body(on, type);
+  }
+}
+
 const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 
 }  // namespace
@@ -221,64 +230,57 @@ TEST_CASE("products agree with double precision for every isa, type, transpose a
 }
 
 TEST_CASE("several tiles, passes and panels add up") {
-  for (const isa on : tested_isas()) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      for (const bool packed : {false, true}) {
-        variant v;
-        v.type = type, v.c_type = packed ? type : element_type::f32, v.packed = packed,
-        v.bias = true;
-        v.transpose_a = packed, v.transpose_b = !packed;
-        for (const auto& [m, n, k] :
-             {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
-          if (on == isa::scalar && m * n * k > 30000000) continue;  // plain code is slow
-          const product p(v, m, n, k);
-          CHECK(p.error(p.run(on)) <= 1);
-        }
+  for_each_type(0, [](isa on, element_type type) {
+    for (const bool packed : {false, true}) {
+      variant v;
+      v.type = type, v.c_type = packed ? type : element_type::f32, v.packed = packed, v.bias = true;
+      v.transpose_a = packed, v.transpose_b = !packed;
+      for (const auto& [m, n, k] :
+           {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
+        if (on == isa::scalar && m * n * k > 30000000) continue;  // plain code is slow
+        const product p(v, m, n, k);
+        CHECK(p.error(p.run(on)) <= 1);
       }
     }
-  }
+  });
 }
 
 TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
-  for (const isa on : tested_isas(1)) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      for (const bool packed : {false, true}) {
-        variant v;
-        v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
-        const product p(v, 530, 700, 700);
-        const matrix one = p.run(on);
-        for (int count : {2, 3}) {
-          dealer threads{count};
-          CHECK(p.run(on, threads.as_parallel()).bytes == one.bytes);
-        }
-        for (int count : {8, 64, 192}) {
-          CHECK(p.run(on, one_by_one(count)).bytes == one.bytes);
-        }
+  for_each_type(1, [](isa on, element_type type) {
+    for (const bool packed : {false, true}) {
+      variant v;
+      v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
+      const product p(v, 530, 700, 700);
+      const matrix one = p.run(on);
+      for (int count : {2, 3}) {
+        dealer threads{count};
+        CHECK(p.run(on, threads.as_parallel()).bytes == one.bytes);
+      }
+      for (int count : {8, 64, 192}) {
+        CHECK(p.run(on, one_by_one(count)).bytes == one.bytes);
       }
     }
-  }
+  });
 }
 
 // With many threads tiles are any number of eights high, and A that is stored transposed is packed
 // in vectors of two eights.
 TEST_CASE("the bits of a product with A transposed do not depend on the number of threads") {
-  for (const isa on : tested_isas(1)) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      for (const std::int64_t m : {8, 40, 104, 530}) {
-        for (const bool packed : {false, true}) {
-          variant v;
-          v.type = v.c_type = type, v.transpose_a = true, v.packed = packed, v.accumulate = true;
-          const product p(v, m, 40, 2100);
-          const matrix one = p.run(on);
-          CHECK(p.error(one) <= 1);
-          for (int count : {3, 5, 8, 24, 64, 192}) {
-            const matrix many = p.run(on, one_by_one(count));
-            CHECK((many.bytes == one.bytes));
-          }
+  for_each_type(1, [](isa on, element_type type) {
+    for (const std::int64_t m : {8, 40, 104, 530}) {
+      for (const bool packed : {false, true}) {
+        variant v;
+        v.type = v.c_type = type, v.transpose_a = true, v.packed = packed, v.accumulate = true;
+        const product p(v, m, 40, 2100);
+        const matrix one = p.run(on);
+        CHECK(p.error(one) <= 1);
+        for (int count : {3, 5, 8, 24, 64, 192}) {
+          const matrix many = p.run(on, one_by_one(count));
+          CHECK((many.bytes == one.bytes));
         }
       }
     }
-  }
+  });
 }
 
 TEST_CASE("micro-panels of any number of eights are written whole and no further") {
@@ -324,39 +326,35 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
 }
 
 TEST_CASE("the bits of a product do not depend on where A begins") {
-  for (const isa on : tested_isas(1)) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      variant v;
-      v.type = v.c_type = type;
-      product p(v, 37, 100, 64);
-      const matrix aligned = p.run(on);
-      const std::size_t row = p.a.offset(1, 0), element = p.a.size();
-      std::vector<unsigned char> shifted(37 * (row + 2 * element) + element, 0xff);
-      for (std::size_t i = 0; i < 37; ++i) {
-        std::memcpy(&shifted[i * (row + 2 * element) + element], &p.a.bytes[i * row], row);
-      }
-      p.a.ld += 2;
-      p.a.bytes = shifted;
-      CHECK(p.run(on, one_by_one(), element).bytes == aligned.bytes);
+  for_each_type(1, [](isa on, element_type type) {
+    variant v;
+    v.type = v.c_type = type;
+    product p(v, 37, 100, 64);
+    const matrix aligned = p.run(on);
+    const std::size_t row = p.a.offset(1, 0), element = p.a.size();
+    std::vector<unsigned char> shifted(37 * (row + 2 * element) + element, 0xff);
+    for (std::size_t i = 0; i < 37; ++i) {
+      std::memcpy(&shifted[i * (row + 2 * element) + element], &p.a.bytes[i * row], row);
     }
-  }
+    p.a.ld += 2;
+    p.a.bytes = shifted;
+    CHECK(p.run(on, one_by_one(), element).bytes == aligned.bytes);
+  });
 }
 
 TEST_CASE("an empty depth leaves the bias, or C as it was") {
-  for (const isa on : tested_isas()) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      variant v;
-      v.type = v.c_type = type, v.bias = true;
-      const product p(v, 5, 40, 0);
-      CHECK(p.error(p.run(on)) <= 1);
-      v.bias = false, v.accumulate = true;
-      const product q(v, 5, 40, 0);
-      CHECK(q.run(on).bytes == q.c.bytes);
-      v.accumulate = false, v.packed = true;
-      const product r(v, 5, 40, 0);
-      CHECK(r.error(r.run(on)) <= 1);
-    }
-  }
+  for_each_type(0, [](isa on, element_type type) {
+    variant v;
+    v.type = v.c_type = type, v.bias = true;
+    const product p(v, 5, 40, 0);
+    CHECK(p.error(p.run(on)) <= 1);
+    v.bias = false, v.accumulate = true;
+    const product q(v, 5, 40, 0);
+    CHECK(q.run(on).bytes == q.c.bytes);
+    v.accumulate = false, v.packed = true;
+    const product r(v, 5, 40, 0);
+    CHECK(r.error(r.run(on)) <= 1);
+  });
 }
 
 TEST_CASE("empty results touch nothing") {
@@ -371,25 +369,23 @@ TEST_CASE("empty results touch nothing") {
 }
 
 TEST_CASE("infinities and NaN stay in the elements whose sums contain them") {
-  for (const isa on : tested_isas()) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
-      variant v;
-      v.type = v.c_type = type;
-      product p(v, 37, 50, 33);
-      p.a.set(3, 32, INFINITY);
-      p.a.set(36, 0, NAN);
-      for (std::int64_t j = 0; j < p.n; ++j) p.b.set(32, j, 1.0f);
-      const matrix out = p.run(on);
-      bool right = true;
-      for (std::int64_t i = 0; i < p.m; ++i) {
-        for (std::int64_t j = 0; j < p.n; ++j) {
-          const double x = out.at(i, j);
-          right = right && (i == 3 ? std::isinf(x) : i == 36 ? std::isnan(x) : std::isfinite(x));
-        }
+  for_each_type(0, [](isa on, element_type type) {
+    variant v;
+    v.type = v.c_type = type;
+    product p(v, 37, 50, 33);
+    p.a.set(3, 32, INFINITY);
+    p.a.set(36, 0, NAN);
+    for (std::int64_t j = 0; j < p.n; ++j) p.b.set(32, j, 1.0f);
+    const matrix out = p.run(on);
+    bool right = true;
+    for (std::int64_t i = 0; i < p.m; ++i) {
+      for (std::int64_t j = 0; j < p.n; ++j) {
+        const double x = out.at(i, j);
+        right = right && (i == 3 ? std::isinf(x) : i == 36 ? std::isnan(x) : std::isfinite(x));
       }
-      CHECK(right);
     }
-  }
+    CHECK(right);
+  });
 }
 
 // Memory that ends at a page without access rights: a read one byte past its end crashes.
