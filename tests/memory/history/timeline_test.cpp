@@ -48,7 +48,7 @@ TEST_CASE("the picture names peaks, purposes, the limit, texts and refusals") {
   CHECK(shows(picture, "a &lt; b &amp; \"c\"."));
 }
 
-TEST_CASE("a purpose's peak is told though another's is higher in the same column") {
+TEST_CASE("a purpose's peak is shown though another's is higher in the same column") {
   live_pool pool;
   REQUIRE(velo_pool_record(pool, 10000) == VELO_OK);
   pass_through(pool, VELO_PURPOSE_ACTIVATION, 40 * mib);

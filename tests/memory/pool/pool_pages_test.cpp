@@ -59,30 +59,29 @@ TEST_CASE("a byte touched in each large block costs no huge page") {
   CHECK(resident_bytes() < before + turns * count * 64 * kib);
 }
 
-TEST_CASE("a pool whose blocks are written as a whole gets huge pages") {
+namespace {
+
+// Six blocks written as a whole, after some of which one byte is written, get huge pages.
+void check_huge_pages(int sparse) {
   if (!has_huge_pages()) return;
   const live_pool pool;
   constexpr std::uint64_t bytes = 16 * mib;
   std::vector<char*> blocks;
   const std::uint64_t before = huge_bytes();
-  for (int i = 0; i < 6; ++i) {
+  for (int i = 0; i < sparse + 6; ++i) {
     blocks.push_back(pool.take(bytes));
-    std::memset(blocks.back(), 1, bytes);
+    std::memset(blocks.back(), 1, i < sparse ? 1 : bytes);
   }
   CHECK(huge_bytes() >= before + 3 * bytes);
   for (char* memory : blocks) pool.give(memory, bytes);
 }
 
+}  // namespace
+
+TEST_CASE("a pool whose blocks are written as a whole gets huge pages") {
+  check_huge_pages(0);
+}
+
 TEST_CASE("a pool that was used sparsely and then densely gets huge pages") {
-  if (!has_huge_pages()) return;
-  const live_pool pool;
-  constexpr std::uint64_t bytes = 16 * mib;
-  std::vector<char*> blocks;
-  const std::uint64_t before = huge_bytes();
-  for (int i = 0; i < 10; ++i) {
-    blocks.push_back(pool.take(bytes));
-    std::memset(blocks.back(), 1, i < 4 ? 1 : bytes);
-  }
-  CHECK(huge_bytes() >= before + 3 * bytes);
-  for (char* memory : blocks) pool.give(memory, bytes);
+  check_huge_pages(4);
 }
