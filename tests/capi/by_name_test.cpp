@@ -3,9 +3,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include <jansson.h>
-
 #include "tests/capi/values.hpp"
+#include "tests/json_tree.hpp"
 
 using namespace velo::testing;
 
@@ -16,9 +15,9 @@ struct norm_tensors {
   named values() const { return {{"x", of(x)}, {"gamma", of(gamma)}, {"y", of(y)}}; }
 };
 
-json_t* parse(const std::string& text) {
+json_tree parse(const std::string& text) {
   json_error_t error;
-  json_t* parsed = json_loads(text.c_str(), 0, &error);
+  json_tree parsed(json_loads(text.c_str(), 0, &error));
   INFO(error.text << " at line " << error.line);
   REQUIRE(parsed != nullptr);
   return parsed;
@@ -212,13 +211,13 @@ TEST_CASE("explain lists every kernel and chooses one") {
   live_context c;
   float_tensor x({3, 4}), gamma({4});
   const named values = {{"x", of(x)}, {"gamma", of(gamma)}};
-  json_t* list = parse(text(velo_op_explain, c, "rms_norm", values.data(), 2));
-  REQUIRE(json_is_array(list));
-  REQUIRE(json_array_size(list) >= 1);
+  const json_tree list = parse(text(velo_op_explain, c, "rms_norm", values.data(), 2));
+  REQUIRE(json_is_array(list.get()));
+  REQUIRE(json_array_size(list.get()) >= 1);
   int chosen = 0;
   std::size_t i = 0;
   json_t* row = nullptr;
-  json_array_foreach(list, i, row) {
+  json_array_foreach(list.get(), i, row) {
     CHECK(json_is_string(json_object_get(row, "name")));
     CHECK(json_is_string(json_object_get(row, "isa")));
     const bool is_chosen = json_is_true(json_object_get(row, "chosen"));
@@ -226,7 +225,6 @@ TEST_CASE("explain lists every kernel and chooses one") {
     chosen += is_chosen ? 1 : 0;
   }
   CHECK(chosen == 1);
-  json_decref(list);
 }
 
 TEST_CASE("explain says why a kernel was passed over") {
@@ -238,22 +236,20 @@ TEST_CASE("explain says why a kernel was passed over") {
 }
 
 TEST_CASE("descriptions are JSON that names every operator") {
-  json_t* all = parse(text(velo_describe));
+  const json_tree all = parse(text(velo_describe));
   std::int64_t count = 0;
   REQUIRE(velo_op_count(&count) == VELO_OK);
-  json_t* operators = json_object_get(all, "operators");
+  json_t* operators = json_object_get(all.get(), "operators");
   REQUIRE(json_array_size(operators) == static_cast<std::size_t>(count));
   for (std::int64_t i = 0; i < count; ++i) {
     const char* name = nullptr;
     REQUIRE(velo_op_name(i, &name) == VELO_OK);
     json_t* listed = json_array_get(operators, static_cast<std::size_t>(i));
-    CHECK(std::string(json_string_value(json_object_get(listed, "name"))) == name);
-    json_t* one = parse(text(velo_op_describe, name));
-    CHECK(json_equal(one, listed) == 1);
-    CHECK(json_is_array(json_object_get(one, "kernels")));
-    json_decref(one);
+    CHECK(text_in(listed, "name") == name);
+    const json_tree one = parse(text(velo_op_describe, name));
+    CHECK(json_equal(one.get(), listed) == 1);
+    CHECK(json_is_array(json_object_get(one.get(), "kernels")));
   }
-  json_decref(all);
 }
 
 TEST_CASE("a text is cut to the caller's buffer and its size is returned") {

@@ -1,16 +1,19 @@
 // Samples from the examples of abi/spec, and the plain calls that give their results.
 #include "samples.hpp"
 
-#include <jansson.h>
-
 #include <cstring>
 #include <stdexcept>
 
+#include "tests/json_tree.hpp"
 #include "tests/random.hpp"
 #include "tests/tensors.hpp"
 
 namespace hosts {
 namespace {
+
+using velo::testing::item_named;
+using velo::testing::json_tree;
+using velo::testing::text_in;
 
 // A tensor of an example: its numbers, or the range they are drawn from.
 struct input {
@@ -35,23 +38,17 @@ void must(velo_status status) {
   throw std::runtime_error(text);
 }
 
-// The text of one of velo's calls, as JSON.
-template <class Describe>
-json_t* parsed(Describe&& describe) {
+// The JSON that describe(arguments.., buffer, capacity, &needed) writes.
+template <class Describe, class... Arguments>
+json_tree parsed(const Describe& describe, const Arguments&... arguments) {
   std::uint64_t needed = 0;
-  must(describe(nullptr, 0, &needed));
+  must(describe(arguments..., nullptr, 0, &needed));
   std::string text(needed, '\0');
-  must(describe(text.data(), text.size(), nullptr));
-  json_t* root = json_loads(text.c_str(), 0, nullptr);
+  must(describe(arguments..., text.data(), text.size(), nullptr));
+  json_tree root(json_loads(text.c_str(), 0, nullptr));
   if (root == nullptr)
     throw std::runtime_error("velo described itself in something else than JSON");
   return root;
-}
-
-json_t* described(const std::string& op) {
-  return parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
-    return velo_op_describe(op.c_str(), buffer, capacity, needed);
-  });
 }
 
 // The element type of a field whose example names none.
@@ -84,7 +81,7 @@ std::vector<std::int64_t> integers(const json_t* list) {
 
 input tensor_of(const json_t* field, const json_t* value) {
   input out;
-  out.field = json_string_value(json_object_get(field, "name"));
+  out.field = text_in(field, "name");
   const json_t* dtype = json_object_get(value, "dtype");
   out.dtype = dtype != nullptr ? json_string_value(dtype) : usual_dtype(field);
   const json_t* values = json_is_object(value) ? json_object_get(value, "values") : value;
@@ -102,8 +99,8 @@ input tensor_of(const json_t* field, const json_t* value) {
 
 attribute attribute_of(const json_t* field, const json_t* value) {
   attribute out;
-  out.name = json_string_value(json_object_get(field, "name"));
-  const std::string kind = json_string_value(json_object_get(field, "kind"));
+  out.name = text_in(field, "name");
+  const std::string kind = text_in(field, "kind");
   if (kind == "f64") {
     out.kind = VELO_VALUE_FLOAT, out.real = json_number_value(value);
   } else if (kind == "enumeration") {
@@ -120,15 +117,14 @@ attribute attribute_of(const json_t* field, const json_t* value) {
 std::vector<entry> examples() {
   std::vector<entry> out;
   for (const std::string& op : operator_names()) {
-    json_t* root = described(op);
+    const json_tree root = parsed(velo_op_describe, op.c_str());
     std::size_t i, f;
     json_t *example, *field;
-    json_array_foreach(json_object_get(root, "examples"), i, example) {
+    json_array_foreach(json_object_get(root.get(), "examples"), i, example) {
       out.push_back({op, {}, {}, {}});
-      json_array_foreach(json_object_get(root, "fields"), f, field) {
+      json_array_foreach(json_object_get(root.get(), "fields"), f, field) {
         const char* name = json_string_value(json_object_get(field, "name"));
-        const bool is_tensor =
-            std::string("tensor") == json_string_value(json_object_get(field, "kind"));
+        const bool is_tensor = text_in(field, "kind") == "tensor";
         if (const json_t* in = json_object_get(json_object_get(example, "in"), name)) {
           if (is_tensor)
             out.back().inputs.push_back(tensor_of(field, in));
@@ -139,7 +135,6 @@ std::vector<entry> examples() {
           out.back().known.push_back({name, tensor_of(field, wanted).values});
       }
     }
-    json_decref(root);
   }
   return out;
 }
@@ -314,13 +309,8 @@ std::string names(const std::vector<named_array>& arrays) {
 }  // namespace
 
 velo_tensor array::view() const {
-  return {const_cast<unsigned char*>(bytes.data()),
-          {VELO_DEVICE_CPU, 0},
-          static_cast<std::int32_t>(shape.size()),
-          dtype,
-          shape.data(),
-          nullptr,
-          0};
+  return velo::testing::view_of(bytes.data(), dtype, shape.data(),
+                                static_cast<std::int32_t>(shape.size()));
 }
 
 std::int64_t array::count() const {
@@ -380,19 +370,16 @@ sample sample_of(const std::string& op) {
 }
 
 std::vector<field> fields_of(const std::string& op) {
-  json_t* root = described(op);
+  const json_tree root = parsed(velo_op_describe, op.c_str());
   std::vector<field> out;
   std::size_t i;
   json_t* item;
-  json_array_foreach(json_object_get(root, "fields"), i, item) {
-    const char* direction = json_string_value(json_object_get(item, "dir"));
-    const std::string dir = direction != nullptr ? direction : "";
-    out.push_back({json_string_value(json_object_get(item, "name")),
-                   json_string_value(json_object_get(item, "kind")), dir == "in" || dir == "inout",
+  json_array_foreach(json_object_get(root.get(), "fields"), i, item) {
+    const std::string dir = text_in(item, "dir");
+    out.push_back({text_in(item, "name"), text_in(item, "kind"), dir == "in" || dir == "inout",
                    dir == "out" || dir == "inout",
                    json_is_true(json_object_get(item, "optional"))});
   }
-  json_decref(root);
   return out;
 }
 
@@ -402,29 +389,13 @@ bool holds_tensors(const field& f) {
 
 std::int64_t enumerator(const std::string& op, const attribute& a) {
   if (a.kind != VELO_VALUE_STRING) return a.integer;
-  json_t* root = described(op);
-  std::string name;
-  std::size_t i;
-  json_t* item;
-  json_array_foreach(json_object_get(root, "fields"), i, item) {
-    if (a.name == json_string_value(json_object_get(item, "name")))
-      name = json_string_value(json_object_get(item, "enum"));
-  }
-  json_decref(root);
-  json_t* all = parsed(velo_describe);
-  std::int64_t out = -1;
-  json_array_foreach(json_object_get(all, "enums"), i, item) {
-    if (name != json_string_value(json_object_get(item, "name"))) continue;
-    std::size_t j;
-    json_t* value;
-    json_array_foreach(json_object_get(item, "values"), j, value) {
-      if (a.text == json_string_value(json_object_get(value, "name")))
-        out = json_integer_value(json_object_get(value, "value"));
-    }
-  }
-  json_decref(all);
-  if (out < 0) throw std::runtime_error("no enumerator " + a.text);
-  return out;
+  const json_tree root = parsed(velo_op_describe, op.c_str());
+  const json_tree all = parsed(velo_describe);
+  const json_t* field = item_named(json_object_get(root.get(), "fields"), a.name);
+  const json_t* type = item_named(json_object_get(all.get(), "enums"), text_in(field, "enum"));
+  const json_t* value = item_named(json_object_get(type, "values"), a.text);
+  if (value == nullptr) throw std::runtime_error("no enumerator " + a.text);
+  return json_integer_value(json_object_get(value, "value"));
 }
 
 std::vector<std::string> operator_names() {
