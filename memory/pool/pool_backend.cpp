@@ -76,7 +76,7 @@ void pool_backend::end_thread(thread_cache& ended) noexcept {
 
 block* pool_backend::take_pending(std::uint8_t lifetime, velo_stream on, std::uint64_t size,
                                   std::uint64_t alignment) noexcept {
-  block* b = pending_[lifetime].take(on, size, alignment);
+  block* b = pending_[lifetime].take(on, size, alignment, heaps_[lifetime].range().begin());
   if (b != nullptr && history_.is_recorded()) history_.add_completed(heaps_[lifetime], *b);
   return b;
 }

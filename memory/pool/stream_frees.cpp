@@ -33,12 +33,14 @@ bool stream_frees::add(block& freed, core::stream& on, velo_stream handle) {
   return true;
 }
 
-block* stream_frees::take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept {
+block* stream_frees::take(velo_stream on, std::uint64_t size, std::uint64_t alignment,
+                          const char* base) noexcept {
   for (queue& q : queues_) {
     if (q.on != on) continue;
     block* b = q.ready.find(size);
     if (b == nullptr || b->size - size > size / 8) return nullptr;
-    if ((b->start & (alignment - 1)) != 0) return nullptr;
+    const std::uint64_t address = reinterpret_cast<std::uintptr_t>(base) + b->start;
+    if ((address & (alignment - 1)) != 0) return nullptr;
     q.ready.remove(*b);
     bytes_ -= b->size;
     q.entries[b->asked() - q.first].what = nullptr;

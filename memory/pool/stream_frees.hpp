@@ -36,8 +36,9 @@ class stream_frees {
   bool add(block& freed, core::stream& on, velo_stream handle);
 
   // Takes a pending block of that stream for its next work, at most an eighth larger than `size`;
-  // nullptr: there is none.
-  block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept;
+  // nullptr: there is none. Blocks lie at offsets from `base`, which is aligned to pages only.
+  block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment,
+              const char* base) noexcept;
 
   // Removes each block whose point has passed and calls f(block&).
   template <class F>

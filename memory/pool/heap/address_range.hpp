@@ -50,7 +50,7 @@ class address_range {
   address_range(const address_range&) = delete;
   address_range& operator=(const address_range&) = delete;
 
-  char* begin() const noexcept { return begin_; }  // at a huge page: no alignment is larger
+  char* begin() const noexcept { return begin_; }  // at a huge page; SHARED: at a page
   std::uint64_t size() const noexcept { return size_; }
   std::uint64_t granule() const noexcept { return granule_; }
 

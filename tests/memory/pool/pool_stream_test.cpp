@@ -52,6 +52,26 @@ TEST_CASE("zeros are not written where the stream's work still is") {
   pool.give(zeros, mib);
 }
 
+TEST_CASE("a pending block serves only requests whose alignment its address has") {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
+    desc.kind = kind;
+    const live_pool pool(desc);
+    held_stream busy;
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    request.bytes = 2 * mib;
+    request.stream = busy.handle;
+    char* first = pool.take(request.bytes, busy.handle);  // at the start of the pool's addresses
+    pool.give(first, request.bytes, busy.handle);
+    request.alignment = 2 * mib;
+    void* aligned = nullptr;
+    REQUIRE(velo_pool_allocate(pool, &request, &aligned) == VELO_OK);
+    CHECK(reinterpret_cast<std::uintptr_t>(aligned) % (2 * mib) == 0);
+    pool.give(aligned, request.bytes, busy.handle);
+    busy.release();
+  }
+}
+
 TEST_CASE("the inline stream is the host's order") {
   const live_pool pool;
   const live_context context;
