@@ -1,5 +1,5 @@
-// Pages are exchanged under the history's own lock. That lock may be taken while the pool's lock is
-// held, but never the other way round.
+// Pages are exchanged under the history's own lock, and come from new, not from the pool, whose lock
+// may be held.
 #include "memory/history/history.hpp"
 
 #include <algorithm>

@@ -7,8 +7,9 @@
 // events kept are complete: an event older than the newest dropped one counts as dropped too.
 //
 // Time is in ticks (core/host/ticks.hpp), converted to the wall clock's when the history is read.
-// An event's text is stored in the event entries that follow it. Thread-safe. Cost of an event:
-// reading the counter (10 ns of 17) and 48 bytes.
+// An event's text is stored in the event entries that follow it. Thread-safe: the history's lock
+// may be taken while the pool's lock is held, never the other way round. Cost of an event: reading
+// the counter (10 ns of 17) and 48 bytes.
 #pragma once
 
 #include <atomic>

@@ -17,8 +17,11 @@ using core::fail;
 
 namespace {
 
-constexpr std::size_t ahead = 16;   // requests looked at from the cursor on
-constexpr std::size_t behind = 64;  // and before it: more, so that no wrong leap is final
+// Requests that are compared with a new one, from the cursor on and before the cursor. More are
+// compared before it: a cursor that has moved too far ahead must find its way back.
+constexpr std::size_t ahead = 16;
+constexpr std::size_t behind = 64;
+constexpr std::size_t most_lost = 16;  // unmatched requests in a row before the cursor stays
 constexpr std::size_t nobody = ~std::size_t{0};
 
 // Addresses are sums of sizes: multiples of the granularity. More alignment takes room.
@@ -74,7 +77,7 @@ pool& plan_steps::home() const {
 }
 
 void plan_steps::begin(velo_plan_mode mode) {
-  lanes_.assign(1, {this_thread(), 0});
+  cursors_.assign(1, {this_thread(), 0});
   const std::uint64_t steps = counted_.steps + 1;
   const std::uint64_t peak = counted_.bytes_reserved_peak, let_go = counted_.bytes_let_go;
   counted_ = {};
@@ -194,7 +197,7 @@ void* plan_steps::note(pool& from, const pool_request& request) {
   try {
     make_way(requests_);
     make_way(lives_);
-    std::vector<std::int32_t>& order = threads_[lane_here(request).recorded];
+    std::vector<std::int32_t>& order = threads_[cursor_here(request).recorded];
     make_way(order);
     alive_[memory] = index;
     order.push_back(index);
@@ -207,29 +210,29 @@ void* plan_steps::note(pool& from, const pool_request& request) {
   return memory;
 }
 
-plan_steps::lane& plan_steps::lane_here(const pool_request& request) {
+plan_steps::cursor& plan_steps::cursor_here(const pool_request& request) {
   const pid_t here = this_thread();
-  for (lane& l : lanes_)
-    if (l.thread == here) return l;
+  for (cursor& c : cursors_)
+    if (c.thread == here) return c;
   std::size_t follows = nobody;
   if (counted_.mode == VELO_PLAN_RECORD) {
     follows = threads_.size();
     threads_.emplace_back();
   } else {
     for (std::size_t t = 1; t < threads_.size() && follows == nobody; ++t) {
-      const bool followed =
-          std::any_of(lanes_.begin(), lanes_.end(), [&](const lane& l) { return l.recorded == t; });
+      const bool followed = std::any_of(cursors_.begin(), cursors_.end(),
+                                        [&](const cursor& c) { return c.recorded == t; });
       if (!followed && !threads_[t].empty() &&
           same(requests_[threads_[t].front()].request, request))
         follows = t;
     }
   }
-  lanes_.push_back({here, follows});
-  return lanes_.back();
+  cursors_.push_back({here, follows});
+  return cursors_.back();
 }
 
 // The recorded request that this one is, or -1; moves the cursor on.
-std::int64_t plan_steps::match(lane& at, const pool_request& request) {
+std::int64_t plan_steps::match(cursor& at, const pool_request& request) {
   if (at.recorded == nobody) return -1;
   const std::vector<std::int32_t>& order = threads_[at.recorded];
   const auto is = [&](std::size_t index) {
@@ -250,7 +253,7 @@ std::int64_t plan_steps::match(lane& at, const pool_request& request) {
 
 // Memory at the planned address of the request; nullptr: there is none, or it is in use.
 void* plan_steps::take_matched(pool& from, const pool_request& request) {
-  lane& at = lane_here(request);
+  cursor& at = cursor_here(request);
   const std::int64_t found = match(at, request);
   if (found >= 0) {
     answered_[found] = counted_.steps;
@@ -260,10 +263,10 @@ void* plan_steps::take_matched(pool& from, const pool_request& request) {
     return memory;
   }
   // An unmatched request is probably the next recorded one with another size, so it takes that
-  // buffer's memory if it fits. After `ahead` unmatched requests in a row this is no longer
+  // buffer's memory if it fits. After `most_lost` unmatched requests in a row this is no longer
   // assumed.
   void* memory = nullptr;
-  if (at.recorded != nobody && at.next < threads_[at.recorded].size() && at.lost < ahead) {
+  if (at.recorded != nobody && at.next < threads_[at.recorded].size() && at.lost < most_lost) {
     ++at.lost;
     const std::int32_t expected = threads_[at.recorded][at.next++];
     const recorded_request& r = requests_[expected];

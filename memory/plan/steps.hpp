@@ -67,7 +67,7 @@ class plan_steps {
     pool_request request;
     std::int64_t buffer;  // of the plan; -1: the pool's in a replay as well
   };
-  struct lane {
+  struct cursor {  // the place of a thread in the recording
     pid_t thread;
     std::size_t recorded;  // the thread of the recording that it follows
     std::size_t next = 0;  // index into that thread's requests
@@ -91,14 +91,14 @@ class plan_steps {
   bool free_planned(pool& of, void* memory, velo_stream stream);
   void give(pool& of, plan_arena& from, std::uint64_t offset) noexcept;
   void collect(pool& of) noexcept;
-  lane& lane_here(const pool_request& request);
-  std::int64_t match(lane& at, const pool_request& request);
+  cursor& cursor_here(const pool_request& request);
+  std::int64_t match(cursor& at, const pool_request& request);
 
   const velo_pool pool_;
   mutable std::mutex lock_;
   bool open_ = false, recorded_ = false, moved_ = true;
   velo_plan_step counted_{};
-  std::vector<lane> lanes_;
+  std::vector<cursor> cursors_;
 
   // The recording: requests in order and by thread, and their lives.
   std::vector<recorded_request> requests_;

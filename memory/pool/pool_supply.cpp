@@ -49,7 +49,8 @@ block* pool_supply::obtain(const pool_request& request, std::uint64_t size,
 block* pool_supply::find(const pool_request& request, std::uint64_t size) noexcept {
   heap& from = blocks_.heap_for(request.lifetime);
   taken_bytes_ += size;
-  // A pending block may still be read by its stream's work, so that it cannot be zeroed yet.
+  // Work of the same stream runs after the work that still uses a pending block. Zeroing and the
+  // checked mode's fill would be done now, before that work ends, so they need another block.
   if (request.stream != nullptr && !request.zero && !blocks_.is_checked()) {
     block* b = blocks_.take_pending(request.lifetime, request.stream, size, request.alignment);
     if (b != nullptr) return b;

@@ -63,7 +63,7 @@ class pool_supply {
   const velo_pool_pressure_fn pressure_;
   void* const pressure_user_;
   std::uint64_t limit_;            // 0: none
-  std::uint64_t taken_bytes_ = 0;  // of blocks that the heaps handed out
+  std::uint64_t taken_bytes_ = 0;  // asked of heaps, retries included
   std::uint64_t recycled_ = 0;     // bytes of free blocks that replaced new memory
   std::uint64_t recycling_ticks_ = 0;
   const std::uint64_t made_at_ = core::ticks_now();

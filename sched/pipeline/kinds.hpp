@@ -1,8 +1,9 @@
 // The table of kinds of schedules: one row has everything that the library knows of a kind.
 //
 // A kind's number, name and help are in abi/spec/sched.json. Code that depends on the kind (reading
-// a request, fitting a layout, the search of AUTO, velo_tune) reads its row, so a new kind consists
-// of its own file and its row. O(1): the rows are in the order of their numbers.
+// a request, fitting a layout, the search of AUTO, velo_tune) reads its row, so that a new kind
+// changes no such code; CONTRIBUTING lists its places. O(1): the rows are in the order of their
+// numbers.
 #pragma once
 
 #include <vector>
@@ -31,7 +32,7 @@ enum kind_trait : unsigned {
   takes_cap = 4,        // its order is searched for by costs, within the cap
   stores_actions = 8,   // its rows are lists, not programs
   whole_backward = 16,  // a stage's B is done before the previous stage begins its own
-  fuses = 32,           // FB hides the communication of experts; AUTO does not optimize for that
+  fuses = 32,           // FB hides the communication of experts, for which AUTO gives no credit
   weighs_stages = 64,   // the cap is compared with shares of the model, not with counted stages
   in_auto = 128         // AUTO tries it, with its default number of chunks
 };

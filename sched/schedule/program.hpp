@@ -64,7 +64,7 @@ class program {
   // a B), one for OFFLOAD and one for RELOAD.
   void repeat(std::int64_t times, std::initializer_list<step> steps);
 
-  // From here on, added phases omit the actions of units from `units` on.
+  // Phases added later have no actions of units `units` and above.
   void leave_out_from(std::int32_t units) { limit_ = units; }
 
   // Sets the counter of W to 0; units whose W was part of a B are not skipped.

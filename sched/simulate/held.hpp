@@ -3,9 +3,9 @@
 // F acquires the activations, or only their input if they are recomputed later; RECOMPUTE acquires
 // all. The end of I releases those that W does not need, the end of W or B the rest. A copy to the
 // host releases them when it ends, and a copy back acquires them when it begins. Copies run beside
-// the rank's actions, so their changes are applied when the rank reaches their time. A schedule
-// without copies and recomputation needs one sum for each rank, others an amount for each stage and
-// unit.
+// the rank's actions, so their changes are applied when the rank reaches their time. One sum
+// for each rank suffices for a schedule without copies and recomputation whose W needs all
+// activations; others keep an amount for each stage and unit.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,12 @@
 // Inserts sends and receives among the actions of every rank, so that no rank deadlocks.
 //
 // All messages have one order on all ranks: the time at which their contents are made if all
-// actions take equally long. A rank sends right after the action that makes the contents, and
-// receives where that time falls among its own actions. Both ranks of the first unfinished message
-// have therefore done everything before it, so it passes, whether sends return at once, wait for
-// the receiver, or belong to groups that end together. Two ranks never disagree about the order.
-// Cost: one simulation, and a sort for each rank; the rows become lists.
+// actions take equally long. A rank sends after the action that makes the contents, behind the
+// messages that come earlier in the order, and receives where that time falls among its actions.
+// Both ranks of the first unfinished message have therefore done everything before it, so it
+// passes, whether sends return at once, wait for the receiver, or belong to groups that end
+// together. Two ranks never disagree about the order. Cost: one simulation, and a sort for each
+// rank; the rows become lists.
 #pragma once
 
 #include "sched/schedule/schedule.hpp"

@@ -19,8 +19,8 @@ constexpr int most_stalled_rounds =
 constexpr int rounds_per_run = 1;    // of orders, for each run of search
 constexpr int runs_per_halfway = 1;  // runs at the goal for each halfway run
 
-// Strategies that between them place most of what there is within their first runs; then some are
-// drawn at random.
+// The first runs try these strategies, which together solve most problems; later runs draw one at
+// random.
 using moment = search_strategy::moment;
 using buffer = search_strategy::buffer;
 constexpr std::array<search_strategy, 12> first_strategies = {{

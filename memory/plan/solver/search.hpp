@@ -11,9 +11,9 @@
 //   - A buffer that spans all moments of its subproblem goes to the top of it at once.
 //   - When the unplaced buffers fall apart in time, each subproblem is solved alone; one that fails
 //     returns to the decision that made it, past those made in its finished neighbors.
-//   - The run's strategy, one of some fifty, decides the moment and the buffer to try first; a run
-//     has a limited number of nodes. Moments at which runs fail gain weight, and later runs try
-//     them first. Runs, seeds and limits decide the result: the clock only ends the search.
+//   - The run's strategy decides the moment and the buffer to try first; a run has a limited number
+//     of nodes. Moments at which runs fail gain weight, and later runs try them first. Runs, seeds
+//     and limits decide the result: the clock only ends the search.
 //
 // A node costs O(overlapping buffers + moments spanned by those whose low rises). Memory O(problem
 // + trail).

@@ -25,6 +25,7 @@ struct event_page;
 
 class alignas(64) thread_cache {
  public:
+  // Bytes of a block; sets the number of lists, which must fit a page (cache_table.hpp).
   static constexpr std::uint64_t largest_listed = std::uint64_t{64} << 10;
   static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
   static constexpr std::int64_t least_listed = largest_listed;        // the least limit on them
@@ -87,7 +88,7 @@ class alignas(64) thread_cache {
     return true;
   }
 
-  // The same with a large entry. chained: it may hold more than one block.
+  // The same with a large entry.
   outcome take_large(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
                      void** memory, velo_stream on = nullptr) noexcept {
     const std::uint64_t size = block_size(bytes);
@@ -105,6 +106,7 @@ class alignas(64) thread_cache {
     count_outside_lists(static_cast<std::int64_t>(size));
     return hand_out(*b, bytes, size, purpose, on);
   }
+  // chained: the entry may hold more than one block.
   bool put_large(block& b, std::uint64_t bytes, bool chained) noexcept {
     const std::uint64_t size = block_size(bytes);
     const int at = large_entry_of(size);
@@ -253,9 +255,9 @@ class alignas(64) thread_cache {
     return last / coarse + (fine_lists - fine / coarse);
   }
 
-  // Bytes for which the lists still have room. The lists grow by what frees lower the bytes in use,
-  // so they are full when the bytes in use have sunk to full_at_, and need no counter of their own.
-  // Blocks that bypass the lists shift full_at_.
+  // Bytes for which the lists still have room. Each free moves bytes from use to the lists, so the
+  // lists are full when the bytes in use have sunk to full_at_, and need no counter of their own.
+  // Blocks that bypass the lists shift full_at_. counted.bytes(purposes): in use for all purposes.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
   std::int64_t most_ = most_listed;

@@ -2,8 +2,9 @@
 //
 // Descriptions lie apart from the memory they describe: free memory is never read or written, so it
 // can be given back to the system, and a write past the end of a block damages no list. They are
-// one cache line each. Neighbors are linked by address; a block in the index of free blocks is
-// linked by `from` and `right`, a block in a cache by `left`.
+// one cache line each. Neighbors are linked by address; a block in an index of free or pending blocks
+// is linked by `from` and `right`. In a cache `left` leads to the next block of a chain, and `right`
+// from the first block of a chain to the first of the next chain.
 #pragma once
 
 #include <atomic>
@@ -39,7 +40,8 @@ struct alignas(64) block {
   std::uint64_t start;  // from the beginning of the range; of an unused block the range's size
   std::uint64_t size;   // a multiple of the unit
   // In use: bytes asked for. Like `state`, `purpose` and `on` it is written by the block's owner,
-  // without a lock. Pending: its number in the stream's list.
+  // without a lock. Pending: its number in the stream's list. First of a chain in a cache: the
+  // number of the chain's blocks.
   std::atomic<std::uint64_t> requested;
   block* before;
   block* after;
