@@ -1,5 +1,5 @@
-// Pages are exchanged under the history's own lock, and come from new, not from the pool, whose lock
-// may be held.
+// Pages are exchanged under the history's own lock, and come from new, not from the pool, whose
+// lock may be held.
 #include "memory/history/history.hpp"
 
 #include <algorithm>

@@ -151,8 +151,9 @@ void program::add(std::int32_t times, const std::vector<step>& steps) {
   phases_.push_back(added);
 }
 
-void program::read(std::int64_t first, std::int64_t count, const std::int32_t* stages,
-                   action* into) const {
+// Aligned, for its loops take a quarter longer where they happen to begin in mid-line.
+[[gnu::aligned(64)]] void program::read(std::int64_t first, std::int64_t count,
+                                        const std::int32_t* stages, action* into) const {
   auto at = std::upper_bound(phases_.begin(), phases_.end(), first,
                              [](std::int64_t index, const phase& p) { return index < p.begin; });
   for (--at; count > 0; ++at) {

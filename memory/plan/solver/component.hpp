@@ -4,7 +4,8 @@
 // Heuristics come first; then orders that learn and runs of search take turns, and search gets
 // nearly all of the time. Every other run of search aims between the goal and the best height so
 // far, closer to the goal while such runs succeed and further from it while they fail. Several
-// threads may each have a component of the same buffers; their numbers make them search differently.
+// threads may each have a component of the same buffers; their numbers make them search
+// differently.
 #pragma once
 
 #include <atomic>

@@ -2,9 +2,9 @@
 //
 // Descriptions lie apart from the memory they describe: free memory is never read or written, so it
 // can be given back to the system, and a write past the end of a block damages no list. They are
-// one cache line each. Neighbors are linked by address; a block in an index of free or pending blocks
-// is linked by `from` and `right`. In a cache `left` leads to the next block of a chain, and `right`
-// from the first block of a chain to the first of the next chain.
+// one cache line each. Neighbors are linked by address; a block in an index of free or pending
+// blocks is linked by `from` and `right`. In a cache `left` leads to the next block of a chain, and
+// `right` from the first block of a chain to the first of the next chain.
 #pragma once
 
 #include <atomic>
