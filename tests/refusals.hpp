@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <string>
+#include <type_traits>
 
 #include "tests/record.hpp"
 
@@ -33,8 +34,11 @@ void check_refusals(const Args& valid, const Call& call,
     INFO("row " << index++ << ": " << row.argument << " " << row.expected);
     Args wrong = valid;
     row.change(wrong);
-    const call_record record = record_of(call(wrong));
+    const auto result = call(wrong);
+    const call_record record = record_of(result);
     CHECK(record.code == row.code);
+    if constexpr (std::is_same_v<decltype(result), const velo_status>)
+      CHECK(last_record().code == row.code);
     CHECK(record.argument == row.argument);
     if (!row.expected.empty()) CHECK(record.expected == row.expected);
     if (!row.got.empty()) CHECK(record.got == row.got);
