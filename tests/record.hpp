@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <ostream>
 #include <string>
 
 #include "velo/status.h"
@@ -14,6 +15,11 @@ struct call_record {
   std::int32_t rank = -1;
   std::string function, argument, expected, got, cause;
 };
+
+inline std::ostream& operator<<(std::ostream& out, const call_record& one) {
+  return out << one.argument << ": expected " << one.expected << ", got " << one.got << " "
+             << one.cause;
+}
 
 // The record of the last failure on this thread. It asserts nothing, so any thread may call it.
 inline call_record last_record() {

@@ -1,9 +1,10 @@
-// Tensors of tests: names of dtypes, views of memory, and an owner of float32 elements.
+// Tensors of tests: names of dtypes, views of memory, and owners of elements.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "velo/tensor.h"
@@ -30,19 +31,30 @@ constexpr velo_tensor view_of(const void* data, velo_dtype dtype, const std::int
 }
 velo_tensor view_of(const void* data, velo_dtype dtype, const std::int64_t&& count) = delete;
 
-// A float32 tensor with its own elements; `view` is the argument of C functions.
-struct float_tensor {
+template <class T>
+constexpr velo_dtype dtype_of() {
+  constexpr std::uint8_t code = std::is_floating_point_v<T> ? VELO_DTYPE_FLOAT
+                                : std::is_signed_v<T>       ? VELO_DTYPE_INT
+                                                            : VELO_DTYPE_UINT;
+  return {code, 8 * sizeof(T), 1};
+}
+
+// A tensor with its own elements; `view` is the argument of C functions.
+template <class T>
+struct typed_tensor {
   std::vector<std::int64_t> shape;
-  std::vector<float> data;
+  std::vector<T> data;
   velo_tensor view{};
-  explicit float_tensor(std::initializer_list<std::int64_t> sizes, float value = 0) : shape(sizes) {
+  explicit typed_tensor(std::vector<std::int64_t> sizes, T value = 0) : shape(std::move(sizes)) {
     std::int64_t count = 1;
     for (const std::int64_t size : shape) count *= size;
     data.assign(static_cast<std::size_t>(count), value);
-    view = view_of(data.data(), f32, shape.data(), static_cast<std::int32_t>(shape.size()));
+    view =
+        view_of(data.data(), dtype_of<T>(), shape.data(), static_cast<std::int32_t>(shape.size()));
   }
-  float_tensor(const float_tensor&) = delete;
-  float_tensor& operator=(const float_tensor&) = delete;
+  typed_tensor(const typed_tensor&) = delete;
+  typed_tensor& operator=(const typed_tensor&) = delete;
 };
+using float_tensor = typed_tensor<float>;
 
 }  // namespace velo::testing

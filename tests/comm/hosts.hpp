@@ -7,17 +7,12 @@
 #include <utility>
 #include <vector>
 
-#include "comm/group/group.hpp"
+#include "comm/forwarding.hpp"
 #include "comm/ranks.hpp"
 #include "comm/transport/local/local.hpp"
 #include "comm/transport/shared/shared_area.hpp"
-#include "core/context.hpp"
 
 namespace velo::testing {
-
-inline std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
 
 using numbers = std::vector<std::int64_t>;
 
@@ -32,28 +27,17 @@ inline std::int64_t sum_of(const numbers& all) {
 }
 
 // Counts the bytes that go to other ranks.
-class counting final : public comm::transport {
+class counting final : public forwarding {
  public:
   counting(std::unique_ptr<comm::transport> link, std::atomic<std::int64_t>& bytes)
-      : link_(std::move(link)), bytes_(bytes) {}
-  velo_transport kind() const noexcept override { return link_->kind(); }
-  int rank() const noexcept override { return link_->rank(); }
-  int size() const noexcept override { return link_->size(); }
+      : forwarding(std::move(link)), bytes_(bytes) {}
   void run(const comm::operation& what, core::execution& state) override {
     for (int peer = 0; peer < size(); ++peer)
       if (peer != rank()) bytes_ += what.in_block(peer).count * what.in_size();
-    link_->run(what, state);
+    forwarding::run(what, state);
   }
-  void run_messages(const comm::message_batch& what, core::execution& state) override {
-    link_->run_messages(what, state);
-  }
-  void settle() noexcept override { link_->settle(); }
-  void fail(const comm::fault& why) noexcept override { link_->fail(why); }
-  bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
-  void describe(std::string& json) const override { link_->describe(json); }
 
  private:
-  const std::unique_ptr<comm::transport> link_;
   std::atomic<std::int64_t>& bytes_;
 };
 
@@ -85,10 +69,9 @@ struct hosts {
           comm::make_local(count, comm::shared_area::slot_for(65536, count), desc.timeout_ns);
       for (int host = 0; host < count; ++host) {
         const int rank = host * per_host + local;
-        auto& owner = core::resolve<core::context>(all.context(rank), "context");
-        across[at(rank)] = core::handle_of(core::make_object<comm::group>(
-            &owner, owner, std::make_unique<counting>(std::move(links[at(host)]), crossed),
-            comm::group_settings{"across", desc.timeout_ns}));
+        across[at(rank)] = group_over(
+            all.context(rank), std::make_unique<counting>(std::move(links[at(host)]), crossed),
+            "across", false, desc.timeout_ns);
       }
     }
   }
@@ -106,13 +89,6 @@ struct hosts {
   std::atomic<std::int64_t> crossed{0};
   local_ranks all;
   std::vector<velo_group> inside, across;
-
- private:
-  static velo_group_info info_of(velo_group group) {
-    velo_group_info info = VELO_GROUP_INFO_INIT;
-    REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
-    return info;
-  }
 };
 
 }  // namespace velo::testing

@@ -17,4 +17,12 @@ struct json {
   json_t* root;
 };
 
+inline std::string text_of(json_t* object, const char* key) {
+  const char* text = json_string_value(json_object_get(object, key));
+  return text != nullptr ? text : "";
+}
+inline std::int64_t number_of(json_t* object, const char* key) {
+  return json_integer_value(json_object_get(object, key));
+}
+
 }  // namespace velo::testing

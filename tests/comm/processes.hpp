@@ -6,21 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <climits>
 #include <functional>
+#include <sstream>
 
 #include "comm/ranks.hpp"
 
 namespace velo::testing {
-
-// The report of a child process: the end of its work, and its time.
-struct ending {
-  velo_status code = -1;  // no report
-  std::int32_t rank = -1;
-  char expected[192] = "", got[192] = "", cause[256] = "";
-  std::int64_t at_ns = 0;               // CLOCK_MONOTONIC
-  std::int64_t value = 0, calm_ns = 0;  // whatever the test asks for
-  std::int64_t in_place = 0;            // collectives that read tensors where they lie
-};
 
 inline std::int64_t monotonic_ns() {
   timespec now;
@@ -28,26 +20,68 @@ inline std::int64_t monotonic_ns() {
   return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
 }
 
-inline ending ending_of(velo_status code) {
+// The report of a child process: the end of its work, and its time.
+struct ending : call_record {
+  std::int64_t at_ns = 0;               // CLOCK_MONOTONIC
+  std::int64_t value = 0, calm_ns = 0;  // whatever the test asks for
+  std::int64_t in_place = 0;            // collectives that read tensors where they lie
+
+  ending() { code = -1; }  // no report
+
+  // As one message of a pipe.
+  bool send_to(int pipe) const {
+    std::ostringstream all;
+    all << code << ' ' << rank << ' ' << at_ns << ' ' << value << ' ' << calm_ns << ' ' << in_place;
+    for (const std::string* text : {&function, &argument, &expected, &got, &cause})
+      all << '\0' << *text;
+    all << '\0';
+    const std::string message = all.str();
+    return message.size() <= PIPE_BUF && write(pipe, message.data(), message.size()) > 0;
+  }
+  static ending received_from(int pipe) {
+    std::string message(PIPE_BUF, 0);
+    const ssize_t size = read(pipe, message.data(), message.size());
+    if (size <= 0) return ending();
+    message.resize(static_cast<std::size_t>(size));
+    std::istringstream all(message);
+    ending report;
+    std::string word;
+    std::getline(all, word, '\0');
+    std::istringstream(word) >> report.code >> report.rank >> report.at_ns >> report.value >>
+        report.calm_ns >> report.in_place;
+    for (std::string* text :
+         {&report.function, &report.argument, &report.expected, &report.got, &report.cause})
+      std::getline(all, *text, '\0');
+    return report;
+  }
+};
+
+inline ending ending_of(velo_status code, std::int64_t value = 0) {
   ending all;
-  all.code = code;
   all.at_ns = monotonic_ns();
-  velo_error_info info = VELO_ERROR_INFO_INIT;
-  if (code == VELO_OK || velo_last_error(&info) != VELO_OK) return all;
-  all.rank = info.rank;
-  std::memcpy(all.expected, info.expected, sizeof all.expected);
-  std::memcpy(all.got, info.got, sizeof all.got);
-  std::memcpy(all.cause, info.cause, sizeof all.cause);
+  static_cast<call_record&>(all) = record_of(code);
+  all.value = value;
   return all;
 }
 
-// A rank in a process of its own, while it lives.
-struct member {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  velo_group group = nullptr;
-  int rank = 0, size = 0;
-};
+// Checks that every process succeeded and counted nothing wrong.
+inline void check_right(const std::vector<ending>& all) {
+  for (const ending& one : all) {
+    INFO(one);
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+  }
+}
+
+inline velo_group_desc shm_desc(const std::string& name, int rank, int size,
+                                std::int64_t timeout_ms = 20000) {
+  velo_group_desc desc = group_desc(timeout_ms);
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = name.c_str();
+  desc.rank = rank;
+  desc.size = size;
+  return desc;
+}
 
 class processes {
  public:
@@ -69,25 +103,19 @@ class processes {
     REQUIRE(child >= 0);
     if (child == 0) {
       close(ends[0]);
-      const ending all = body();
-      const bool sent = write(ends[1], &all, sizeof all) == sizeof all;
-      _exit(sent ? 0 : 1);
+      _exit(body().send_to(ends[1]) ? 0 : 1);
     }
     close(ends[1]);
     children_.push_back({child, ends[0]});
   }
 
   // A child that is a rank: it makes its group, then body.
-  void start_rank(const velo_group_desc& desc, const std::function<ending(const member&)>& body) {
+  void start_rank(const velo_group_desc& desc,
+                  const std::function<ending(const rank_of_group&)>& body) {
     start([&] {
-      member me;
-      me.rank = desc.rank, me.size = desc.size;
-      velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-      one.threads = 1;
-      velo_status done = velo_context_create(&one, &me.context);
-      if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
-      if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
-      if (done != VELO_OK) return ending_of(done);
+      rank_of_group me;
+      const velo_status joined = join_group(me, desc);
+      if (joined != VELO_OK) return ending_of(joined);
       const ending all = body(me);
       velo_context_destroy(me.context);
       return all;
@@ -95,7 +123,7 @@ class processes {
   }
   // All ranks of a group of so many.
   void start_all(int size, const velo_group_desc& base,
-                 const std::function<ending(const member&)>& body) {
+                 const std::function<ending(const rank_of_group&)>& body) {
     const std::string met_by = name();
     for (int rank = 0; rank < size; ++rank) {
       velo_group_desc desc = base;
@@ -107,17 +135,15 @@ class processes {
     }
   }
 
-  pid_t pid(int child) const { return children_[static_cast<std::size_t>(child)].pid; }
+  pid_t pid(int child) const { return children_[at(child)].pid; }
 
   // The reports of all children, in the order of their start.
   std::vector<ending> wait() {
     std::vector<ending> all;
     for (child& one : children_) {
-      ending report;
-      if (read(one.pipe, &report, sizeof report) != sizeof report) report = ending();
+      all.push_back(ending::received_from(one.pipe));
       close(one.pipe);
       waitpid(one.pid, nullptr, 0);
-      all.push_back(report);
     }
     children_.clear();
     return all;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "core/simd/scalar.hpp"
@@ -27,6 +28,79 @@ inline velo_group_desc group_desc(std::int64_t timeout_ms = 20000) {
   return desc;
 }
 
+inline std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+// A rank as its own thread or process sees it.
+struct rank_of_group {
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group group = nullptr;
+  int rank = 0, size = 1;
+  bool plans = false;
+};
+
+// These assert nothing, so any thread and any process may call them.
+inline velo_status open_context(rank_of_group& me) {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  const velo_status made = velo_context_create(&one, &me.context);
+  return made == VELO_OK ? velo_context_stream(me.context, &me.stream) : made;
+}
+inline velo_status join_group(rank_of_group& me, const velo_group_desc& desc) {
+  me.rank = desc.rank, me.size = desc.size;
+  const velo_status opened = open_context(me);
+  return opened == VELO_OK ? velo_group_create(me.context, &desc, &me.group) : opened;
+}
+template <class T>
+velo_status reduce_in_place(velo_stream stream, velo_group group, std::vector<T>& x,
+                            const velo_reduction* how = nullptr) {
+  const auto count = static_cast<std::int64_t>(x.size());
+  const velo_tensor view = view_of(x.data(), dtype_of<T>(), count);
+  return velo_group_all_reduce(stream, group, how, &view, &view);
+}
+
+inline velo_group_info info_of(velo_group group) {
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
+  return info;
+}
+
+// The text of a function that writes it with its size, as velo_group_describe does; empty if it
+// fails. Room is left for what it grows between the two calls.
+template <class Write>
+std::string written(Write&& write) {
+  std::uint64_t needed = 0;
+  if (write(nullptr, 0, &needed) != VELO_OK) return "";
+  std::string all(needed + 1000, 0);
+  if (write(all.data(), all.size(), &needed) != VELO_OK || needed > all.size()) return "";
+  all.resize(needed - 1);
+  return all;
+}
+inline std::string description_of(velo_group group) {
+  return written([group](char* text, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_group_describe(group, text, capacity, needed);
+  });
+}
+
+#define CHECK_OK(record)                              \
+  do {                                                \
+    const velo::testing::call_record& ok_ = (record); \
+    INFO(ok_);                                        \
+    CHECK(ok_.code == VELO_OK);                       \
+  } while (false)
+
+// Checks that a call failed because of a rank, and what its record says of that rank.
+#define CHECK_PEER(record, culprit, words)              \
+  do {                                                  \
+    const velo::testing::call_record& peer_ = (record); \
+    INFO(peer_);                                        \
+    CHECK(peer_.code == VELO_ERR_PEER);                 \
+    CHECK(peer_.rank == (culprit));                     \
+    CHECK(peer_.got == (words));                        \
+  } while (false)
+
 class local_ranks {
  public:
   explicit local_ranks(int count, const velo_group_desc& desc = group_desc(), int threads = 1) {
@@ -38,7 +112,7 @@ class local_ranks {
       handles.push_back(*contexts_.back());
       streams_.push_back(contexts_.back()->inline_stream());
     }
-    groups_.resize(static_cast<std::size_t>(count));
+    groups_.resize(at(count));
     REQUIRE(velo_group_create_local(handles.data(), count, &desc, groups_.data()) == VELO_OK);
   }
   ~local_ranks() {
@@ -46,26 +120,36 @@ class local_ranks {
   }
 
   int size() const { return static_cast<int>(groups_.size()); }
-  velo_group group(int rank) const { return groups_[static_cast<std::size_t>(rank)]; }
-  velo_stream stream(int rank) const { return streams_[static_cast<std::size_t>(rank)]; }
-  const live_context& context(int rank) const { return *contexts_[static_cast<std::size_t>(rank)]; }
+  velo_group group(int rank) const { return groups_[at(rank)]; }
+  velo_stream stream(int rank) const { return streams_[at(rank)]; }
+  const live_context& context(int rank) const { return *contexts_[at(rank)]; }
+  rank_of_group rank(int of) const { return {context(of), stream(of), group(of), of, size()}; }
 
-  // body(rank) on a thread for each rank, all at the same time; returns their records.
-  std::vector<call_record> run(const std::function<velo_status(int)>& body) const {
+  // body(rank), or body(rank_of_group), on a thread for each rank, all at the same time; returns
+  // their records.
+  template <class Body>
+  std::vector<call_record> run(const Body& body) const {
     std::vector<call_record> all(groups_.size());
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < size(); ++rank)
-      threads.emplace_back(
-          [&, rank] { all[static_cast<std::size_t>(rank)] = record_of(body(rank)); });
+    for (int i = 0; i < size(); ++i)
+      threads.emplace_back([&, i] {
+        if constexpr (std::is_invocable_v<Body, int>)
+          all[at(i)] = record_of(body(i));
+        else
+          all[at(i)] = record_of(body(rank(i)));
+      });
     for (std::thread& one : threads) one.join();
     return all;
   }
-  void require(const std::function<velo_status(int)>& body) const {
+  template <class Body>
+  void require(const Body& body) const {
     for (const call_record& one : run(body)) {
-      INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " "
-                        << one.cause);
+      INFO(one);
       REQUIRE(one.code == VELO_OK);
     }
+  }
+  void require_barrier() const {
+    require([](const rank_of_group& me) { return velo_group_barrier(me.stream, me.group); });
   }
 
  private:

@@ -9,8 +9,7 @@
 namespace velo::testing {
 
 // How a rank's work ended, and whatever number the test asks for.
-struct outcome {
-  call_record how;
+struct outcome : call_record {
   std::int64_t value = 0;
 };
 struct answer {
@@ -38,7 +37,7 @@ inline std::vector<outcome> over_threads(int size, std::int64_t timeout_ms, cons
 inline std::vector<outcome> over_processes(int size, std::int64_t timeout_ms,
                                            const rank_body& body) {
   processes ranks;
-  ranks.start_all(size, group_desc(timeout_ms), [&](const member& by) {
+  ranks.start_all(size, group_desc(timeout_ms), [&](const rank_of_group& by) {
     const rank_of_group me{by.context, by.stream, by.group, by.rank, by.size, false};
     const answer one = body(me);
     ending report = ending_of(one.code);
@@ -46,8 +45,7 @@ inline std::vector<outcome> over_processes(int size, std::int64_t timeout_ms,
     return report;
   });
   std::vector<outcome> all;
-  for (const ending& one : ranks.wait())
-    all.push_back({{one.code, one.rank, "", "", one.expected, one.got, one.cause}, one.value});
+  for (const ending& one : ranks.wait()) all.push_back({one, one.value});
   return all;
 }
 

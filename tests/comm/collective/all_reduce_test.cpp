@@ -57,10 +57,10 @@ void try_all(const local_ranks& ranks, velo_dtype from, velo_dtype to, std::int6
   const buffers all(ranks.size(), from, to, count, static_cast<int>(count % 3));
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = op;
-  ranks.require([&](int rank) {
-    const velo_tensor in = all.in[static_cast<std::size_t>(rank)]->view();
-    const velo_tensor out = all.out[static_cast<std::size_t>(rank)]->view();
-    return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &out);
+  ranks.require([&](const rank_of_group& me) {
+    const velo_tensor in = all.in[at(me.rank)]->view();
+    const velo_tensor out = all.out[at(me.rank)]->view();
+    return velo_group_all_reduce(me.stream, me.group, &how, &in, &out);
   });
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < count; ++i)
@@ -120,20 +120,20 @@ TEST_CASE("elements are summed in the order of the ranks, in float32") {
       for (std::int64_t i = 0; i < size; ++i) {
         const std::uint32_t state = draw();
         const float x = static_cast<float>(state >> 8) * (r % 2 == 0 ? 1e-3f : 1e3f);
-        in[static_cast<std::size_t>(r)].push_back(x);
-        float& sum = expected[static_cast<std::size_t>(i)];
+        in[at(r)].push_back(x);
+        float& sum = expected[at(i)];
         sum = r == 0 ? x * 0.3f : sum + x * 0.3f;
       }
     out = in;
     velo_reduction how = VELO_REDUCTION_INIT;
     how.scale = 0.3;
-    ranks.require([&](int rank) {  // in place
-      const auto at = static_cast<std::size_t>(rank);
+    ranks.require([&](const rank_of_group& me) {  // in place
+      const auto at = static_cast<std::size_t>(me.rank);
       const velo_tensor x = view_of(out[at].data(), f32, size);
-      return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &x, &x);
+      return velo_group_all_reduce(me.stream, me.group, &how, &x, &x);
     });
     for (int r = 0; r < 4; ++r)
-      CHECK(std::memcmp(out[static_cast<std::size_t>(r)].data(), expected.data(),
+      CHECK(std::memcmp(out[at(r)].data(), expected.data(),
                         static_cast<std::size_t>(size) * sizeof(float)) == 0);
   }
 }
@@ -148,11 +148,11 @@ TEST_CASE("NaN and infinity are combined as IEEE 754 says, and NaN wins over lea
     velo_reduction how = VELO_REDUCTION_INIT;
     how.op = op;
     const std::int64_t size = 5;
-    ranks.require([&](int rank) {
-      velo_tensor in = view_of(values[rank], f32, size);
+    ranks.require([&](const rank_of_group& me) {
+      velo_tensor in = view_of(values[me.rank], f32, size);
       velo_tensor to = in;
-      to.data = out[rank];
-      return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &to);
+      to.data = out[me.rank];
+      return velo_group_all_reduce(me.stream, me.group, &how, &in, &to);
     });
     INFO("operation " << op);
     const float* got = out[1];
@@ -171,17 +171,16 @@ TEST_CASE("sums of integers wrap, and their averages are exact") {
   std::int64_t sums[3][2], averages[3][2];
   const std::int64_t size = 2, most = std::numeric_limits<std::int64_t>::max();
   const std::int64_t values[3][2] = {{most, -7}, {most, 0}, {most, -1}};
-  ranks.require([&](int rank) {
-    velo_tensor in = view_of(values[rank], i64, size);
+  ranks.require([&](const rank_of_group& me) {
+    velo_tensor in = view_of(values[me.rank], i64, size);
     velo_tensor to = in;
-    to.data = sums[rank];
+    to.data = sums[me.rank];
     velo_reduction how = VELO_REDUCTION_INIT;
-    const velo_status first =
-        velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), nullptr, &in, &to);
+    const velo_status first = velo_group_all_reduce(me.stream, me.group, nullptr, &in, &to);
     if (first != VELO_OK) return first;
-    to.data = averages[rank];
+    to.data = averages[me.rank];
     how.op = VELO_REDUCE_AVG;
-    return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &to);
+    return velo_group_all_reduce(me.stream, me.group, &how, &in, &to);
   });
   CHECK(sums[2][0] == most - 2);  // 3 * (2^63 - 1) modulo 2^64
   CHECK(sums[2][1] == -8);
@@ -212,9 +211,9 @@ TEST_CASE("a function combines elements in the order of the ranks, of any dtype"
         return static_cast<std::uint16_t>((31 * rank + 5 * i) % 251);
       };
       std::atomic<std::int64_t> wrong{0}, combined{0};
-      ranks.require([&](int rank) {
+      ranks.require([&](const rank_of_group& me) {
         std::vector<std::uint16_t> x(static_cast<std::size_t>(size));
-        for (std::int64_t i = 0; i < size; ++i) x[static_cast<std::size_t>(i)] = has(rank, i);
+        for (std::int64_t i = 0; i < size; ++i) x[at(i)] = has(me.rank, i);
         const velo_tensor view{
             x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_UINT, 16, 1}, &size, nullptr, 0};
         std::int64_t elements = 0;
@@ -222,13 +221,12 @@ TEST_CASE("a function combines elements in the order of the ranks, of any dtype"
         how.op = VELO_REDUCE_CUSTOM;
         how.fn = append;
         how.user = &elements;
-        const velo_status done =
-            velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
+        const velo_status done = velo_group_all_reduce(me.stream, me.group, &how, &view, &view);
         combined += elements;
         for (std::int64_t i = 0; i < size; ++i) {
           int all = has(0, i);
           for (int r = 1; r < count; ++r) all = (7 * all + has(r, i)) % 251;
-          wrong += x[static_cast<std::size_t>(i)] != all;
+          wrong += x[at(i)] != all;
         }
         return done;
       });

@@ -10,60 +10,55 @@ namespace {}  // namespace
 TEST_CASE("the parts that ranks send must be those that their peers expect") {
   const auto expect = [](const std::vector<call_record>& all, int told, int culprit,
                          const char* expected, const char* got) {
-    const call_record& one = all[static_cast<std::size_t>(told)];
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == culprit);
+    const call_record& one = all[at(told)];
+    CHECK_PEER(one, culprit, got);
     CHECK(one.expected == expected);
-    CHECK(one.got == got);
   };
   std::vector<float> x(100), y(100);
   const std::int64_t hundred = 100;
   SECTION("all_to_all_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](int rank) {
+    expect(ranks.run([&](const rank_of_group& me) {
       std::vector<float> mine(100), theirs(100);
       const std::int64_t give[3] = {5, 6, 7};
-      const std::int64_t take[3] = {5 + rank, 5 + rank, rank == 1 ? 9 : 5 + rank};
+      const std::int64_t take[3] = {5 + me.rank, 5 + me.rank, me.rank == 1 ? 9 : 5 + me.rank};
       const velo_tensor in = view_of(mine.data(), f32, hundred);
       velo_tensor out = in;
       out.data = theirs.data();
-      return velo_group_all_to_all_v(ranks.stream(rank), ranks.group(rank), &in, give, nullptr,
-                                     take, nullptr, &out);
+      return velo_group_all_to_all_v(me.stream, me.group, &in, give, nullptr, take, nullptr, &out);
     }),
            1, 2, "all_to_all of 9 float32 (operation 1)", "rank 2 with all_to_all of 6 float32");
   }
   SECTION("gather_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](int rank) {
-      const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
+    expect(ranks.run([&](const rank_of_group& me) {
+      const std::int64_t count = me.rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
       std::vector<float> mine(100);
       const velo_tensor in = view_of(mine.data(), f32, count);
       const velo_tensor out = view_of(y.data(), f32, hundred);
-      return velo_group_gather_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
-                                 &out);
+      return velo_group_gather_v(me.stream, me.group, 0, &in, counts, nullptr, &out);
     }),
            0, 2, "gather of 10 float32 to rank 0 (operation 1)",
            "rank 2 with gather of 4 float32 to rank 0");
   }
   SECTION("scatter_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](int rank) {
-      const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
+    expect(ranks.run([&](const rank_of_group& me) {
+      const std::int64_t count = me.rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
       std::vector<float> mine(100);
       const velo_tensor out = view_of(mine.data(), f32, count);
       const velo_tensor in = view_of(x.data(), f32, hundred);
-      return velo_group_scatter_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
-                                  &out);
+      return velo_group_scatter_v(me.stream, me.group, 0, &in, counts, nullptr, &out);
     }),
            2, 0, "scatter of 4 float32 from rank 0 (operation 1)",
            "rank 0 with scatter of 10 float32 from rank 0");
   }
   SECTION("roots and counts that all must know") {
     const local_ranks ranks(3);
-    const std::vector<call_record> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
       std::vector<float> mine(100);
       const velo_tensor both = view_of(mine.data(), f32, hundred);
-      return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), rank == 1 ? 2 : 0, &both);
+      return velo_group_broadcast(me.stream, me.group, me.rank == 1 ? 2 : 0, &both);
     });
     for (int r = 0; r < 3; ++r)
       expect(all, r, 1, "broadcast of 100 float32 from rank 0 (operation 1)",
@@ -71,15 +66,14 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
   }
   SECTION("counts of all_gather_v") {
     const local_ranks ranks(2);
-    const std::vector<call_record> all = ranks.run([&](int rank) {
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
       std::vector<float> out(100);
-      const std::int64_t counts[2] = {10, rank == 0 ? 10 : 20};
-      const std::int64_t size = rank == 0 ? 10 : 20;
+      const std::int64_t counts[2] = {10, me.rank == 0 ? 10 : 20};
+      const std::int64_t size = me.rank == 0 ? 10 : 20;
       std::vector<float> own(20);
       const velo_tensor in = view_of(own.data(), f32, size);
       const velo_tensor to = view_of(out.data(), f32, hundred);
-      return velo_group_all_gather_v(ranks.stream(rank), ranks.group(rank), &in, counts, nullptr,
-                                     &to);
+      return velo_group_all_gather_v(me.stream, me.group, &in, counts, nullptr, &to);
     });
     CHECK(all[0].code == VELO_ERR_PEER);
     CHECK(all[1].code == VELO_ERR_PEER);
@@ -169,6 +163,5 @@ TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name
     CHECK_REFUSED(velo_group_all_gather(stream, group, &small, &ints), VELO_ERR_DTYPE, "out.dtype");
     CHECK_REFUSED(velo_group_all_to_all(stream, group, &x, &ints), VELO_ERR_DTYPE, "out.dtype");
   }
-  ranks.require(
-      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+  ranks.require_barrier();
 }

@@ -19,10 +19,6 @@ double element(int rank, std::int64_t i) {
   return static_cast<double>((rank * 11 + i * 7) % 29);
 }
 
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 // A tensor for each rank, filled or not.
 struct tensors {
   std::vector<elements_ptr> of;
@@ -113,9 +109,9 @@ TEST_CASE("broadcast: every rank gets what the root has") {
   for_all([](const local_ranks& ranks, velo_dtype dtype, std::int64_t size) {
     const int root = static_cast<int>(size % ranks.size());
     const tensors x(dtype, ranks.size(), size, true);
-    ranks.require([&](int rank) {
-      const velo_tensor mine = x[rank];
-      return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), root, &mine);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor mine = x[me.rank];
+      return velo_group_broadcast(me.stream, me.group, root, &mine);
     });
     for (int r = 0; r < ranks.size(); ++r) CHECK(x.holds(r, 0, size, root, 0));
     CHECK(x.borders_kept());
@@ -128,10 +124,10 @@ TEST_CASE("reduce: the root alone gets the combined elements") {
     const tensors in(dtype, ranks.size(), size, true), out(dtype, ranks.size(), size, false);
     velo_reduction how = VELO_REDUCTION_INIT;
     how.op = size % 2 == 0 ? VELO_REDUCE_SUM : VELO_REDUCE_MAX;
-    ranks.require([&](int rank) {
-      const velo_tensor from = in[rank], to = out[rank];
-      return velo_group_reduce(ranks.stream(rank), ranks.group(rank), root, &how, &from,
-                               rank == root ? &to : nullptr);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor from = in[me.rank], to = out[me.rank];
+      return velo_group_reduce(me.stream, me.group, root, &how, &from,
+                               me.rank == root ? &to : nullptr);
     });
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < size; ++i) {
@@ -154,14 +150,13 @@ TEST_CASE("all_gather: every rank gets all, side by side, also into where its ow
     const tensors place(dtype, ranks.size(), size * ranks.size(), false);
     for (int r = 0; r < ranks.size(); ++r)
       for (std::int64_t i = 0; i < size; ++i) place.of[at(r)]->set(r * size + i, element(r, i));
-    ranks.require([&](int rank) {
-      velo_tensor from = in[rank], to = out[rank];
-      const velo_status apart =
-          velo_group_all_gather(ranks.stream(rank), ranks.group(rank), &from, &to);
+    ranks.require([&](const rank_of_group& me) {
+      velo_tensor from = in[me.rank], to = out[me.rank];
+      const velo_status apart = velo_group_all_gather(me.stream, me.group, &from, &to);
       if (apart != VELO_OK) return apart;
-      to = place[rank];
-      from = place.slice(rank, rank * size, size);
-      return velo_group_all_gather(ranks.stream(rank), ranks.group(rank), &from, &to);
+      to = place[me.rank];
+      from = place.slice(me.rank, me.rank * size, size);
+      return velo_group_all_gather(me.stream, me.group, &from, &to);
     });
     for (int r = 0; r < ranks.size(); ++r)
       for (int s = 0; s < ranks.size(); ++s) {
@@ -179,13 +174,13 @@ TEST_CASE("all_gather_v: ranks with different numbers of elements, at any place"
     const tensors in(dtype, counts, true);
     const tensors packed(dtype, ranks.size(), sum_of(counts), false);
     const tensors placed(dtype, ranks.size(), end_of(counts, offsets), false);
-    ranks.require([&](int rank) {
-      const velo_tensor from = in[rank], to = packed[rank], there = placed[rank];
-      const velo_status first = velo_group_all_gather_v(ranks.stream(rank), ranks.group(rank),
-                                                        &from, counts.data(), nullptr, &to);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor from = in[me.rank], to = packed[me.rank], there = placed[me.rank];
+      const velo_status first =
+          velo_group_all_gather_v(me.stream, me.group, &from, counts.data(), nullptr, &to);
       if (first != VELO_OK) return first;
-      return velo_group_all_gather_v(ranks.stream(rank), ranks.group(rank), &from, counts.data(),
-                                     offsets.data(), &there);
+      return velo_group_all_gather_v(me.stream, me.group, &from, counts.data(), offsets.data(),
+                                     &there);
     });
     for (int r = 0; r < ranks.size(); ++r) {
       std::int64_t begin = 0;
@@ -206,14 +201,13 @@ TEST_CASE("reduce_scatter: each rank gets its part of the combined elements") {
     const tensors in(dtype, ranks.size(), size * ranks.size(), true);
     const tensors out(dtype, ranks.size(), size, false);
     const tensors place(dtype, ranks.size(), size * ranks.size(), true);
-    ranks.require([&](int rank) {
-      velo_tensor from = in[rank], to = out[rank];
-      const velo_status apart =
-          velo_group_reduce_scatter(ranks.stream(rank), ranks.group(rank), nullptr, &from, &to);
+    ranks.require([&](const rank_of_group& me) {
+      velo_tensor from = in[me.rank], to = out[me.rank];
+      const velo_status apart = velo_group_reduce_scatter(me.stream, me.group, nullptr, &from, &to);
       if (apart != VELO_OK) return apart;
-      from = place[rank];
-      to = place.slice(rank, rank * size, size);
-      return velo_group_reduce_scatter(ranks.stream(rank), ranks.group(rank), nullptr, &from, &to);
+      from = place[me.rank];
+      to = place.slice(me.rank, me.rank * size, size);
+      return velo_group_reduce_scatter(me.stream, me.group, nullptr, &from, &to);
     });
     for (int r = 0; r < ranks.size(); ++r) {
       std::int64_t wrong = 0;
@@ -236,10 +230,9 @@ TEST_CASE("reduce_scatter_v: parts of different sizes, and narrow elements into 
     const velo_dtype wide = dtype.bits == 16 ? f32 : dtype;
     const tensors in(dtype, ranks.size(), sum_of(counts), true);
     const tensors out(wide, counts, false);
-    ranks.require([&](int rank) {
-      const velo_tensor from = in[rank], to = out[rank];
-      return velo_group_reduce_scatter_v(ranks.stream(rank), ranks.group(rank), nullptr, &from,
-                                         counts.data(), &to);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor from = in[me.rank], to = out[me.rank];
+      return velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &from, counts.data(), &to);
     });
     std::int64_t begin = 0, wrong = 0;
     for (int r = 0; r < ranks.size(); ++r) {
@@ -260,12 +253,11 @@ TEST_CASE("all_to_all: part j of rank i becomes part i of rank j, also in place"
     const tensors in(dtype, ranks.size(), size * ranks.size(), true);
     const tensors out(dtype, ranks.size(), size * ranks.size(), false);
     const tensors place(dtype, ranks.size(), size * ranks.size(), true);
-    ranks.require([&](int rank) {
-      const velo_tensor from = in[rank], to = out[rank], both = place[rank];
-      const velo_status apart =
-          velo_group_all_to_all(ranks.stream(rank), ranks.group(rank), &from, &to);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor from = in[me.rank], to = out[me.rank], both = place[me.rank];
+      const velo_status apart = velo_group_all_to_all(me.stream, me.group, &from, &to);
       if (apart != VELO_OK) return apart;
-      return velo_group_all_to_all(ranks.stream(rank), ranks.group(rank), &both, &both);
+      return velo_group_all_to_all(me.stream, me.group, &both, &both);
     });
     for (int r = 0; r < ranks.size(); ++r)
       for (int s = 0; s < ranks.size(); ++s) {
@@ -298,12 +290,11 @@ TEST_CASE("all_to_all_v: any number of elements between any two ranks, at any pl
       out_sizes.push_back(end_of(out_counts[at(r)], out_offsets[at(r)]));
     }
     const tensors in(dtype, in_sizes, true), out(dtype, out_sizes, false);
-    ranks.require([&](int rank) {
-      const velo_tensor from = in[rank], to = out[rank];
-      return velo_group_all_to_all_v(ranks.stream(rank), ranks.group(rank), &from,
-                                     in_counts[at(rank)].data(), in_offsets[at(rank)].data(),
-                                     out_counts[at(rank)].data(), out_offsets[at(rank)].data(),
-                                     &to);
+    ranks.require([&](const rank_of_group& me) {
+      const velo_tensor from = in[me.rank], to = out[me.rank];
+      return velo_group_all_to_all_v(me.stream, me.group, &from, in_counts[at(me.rank)].data(),
+                                     in_offsets[at(me.rank)].data(), out_counts[at(me.rank)].data(),
+                                     out_offsets[at(me.rank)].data(), &to);
     });
     for (int r = 0; r < n; ++r)
       for (int s = 0; s < n; ++s)
@@ -320,15 +311,16 @@ TEST_CASE("gather and scatter: to one rank and from one, even and uneven") {
     const tensors uneven_in(dtype, counts, true);
     const tensors uneven_out(dtype, n, end_of(counts, offsets), false);
     const tensors back(dtype, n, size, false), uneven_back(dtype, counts, false);
-    ranks.require([&](int rank) {
-      const velo_stream stream = ranks.stream(rank);
-      const velo_group group = ranks.group(rank);
-      const bool has = rank == root;
-      const velo_tensor from = in[rank], to = out[rank], again = back[rank];
+    ranks.require([&](const rank_of_group& me) {
+      const velo_stream stream = me.stream;
+      const velo_group group = me.group;
+      const bool has = me.rank == root;
+      const velo_tensor from = in[me.rank], to = out[me.rank], again = back[me.rank];
       velo_status done = velo_group_gather(stream, group, root, &from, has ? &to : nullptr);
       if (done == VELO_OK)
         done = velo_group_scatter(stream, group, root, has ? &to : nullptr, &again);
-      const velo_tensor few = uneven_in[rank], there = uneven_out[rank], last = uneven_back[rank];
+      const velo_tensor few = uneven_in[me.rank], there = uneven_out[me.rank],
+                        last = uneven_back[me.rank];
       if (done == VELO_OK)
         done = velo_group_gather_v(stream, group, root, &few, has ? counts.data() : nullptr,
                                    offsets.data(), has ? &there : nullptr);

@@ -75,16 +75,16 @@ answer reduce(const rank_of_group& me, const terms& what) {
 // The ranks of a host know only that the host failed.
 void check(const outcome& one, const terms& what, bool names_who_ended) {
   if ((one.value & has_given_up) != 0 && what.throws) {
-    REQUIRE(one.how.code == VELO_ERR_FOREIGN);
-    if (!one.how.argument.empty()) CHECK(one.how.argument == "reduction.fn");  // of threads
+    REQUIRE(one.code == VELO_ERR_FOREIGN);
+    if (!one.argument.empty()) CHECK(one.argument == "reduction.fn");  // of threads
     return;
   }
-  if ((one.value & has_given_up) != 0) REQUIRE(one.how.code == VELO_ERR_PEER);
-  if (one.how.code == VELO_OK) REQUIRE((one.value & is_right) != 0);
-  if (one.how.code == VELO_OK) return;
-  REQUIRE(one.how.code == VELO_ERR_PEER);
+  if ((one.value & has_given_up) != 0) REQUIRE(one.code == VELO_ERR_PEER);
+  if (one.code == VELO_OK) REQUIRE((one.value & is_right) != 0);
+  if (one.code == VELO_OK) return;
+  REQUIRE(one.code == VELO_ERR_PEER);
   if (names_who_ended && !what.throws)
-    CHECK(one.how.got == "an abort by rank " + std::to_string(what.gives_up));
+    CHECK(one.got == "an abort by rank " + std::to_string(what.gives_up));
 }
 
 }  // namespace

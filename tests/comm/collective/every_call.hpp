@@ -24,7 +24,7 @@ struct rank_of_three {
 
 struct call_tensors {
   call_tensors(std::int64_t count, int ranks)
-      : part(count), whole(count * ranks), in(static_cast<std::size_t>(whole), 1.0f), out(in) {}
+      : part(count), whole(count * ranks), in(at(whole), 1.0f), out(in) {}
   velo_tensor view(std::vector<float>& of, const std::int64_t& count) const {
     return view_of(of.data(), f32, count);
   }
@@ -38,98 +38,52 @@ struct named_call {
   one_call call;
 };
 
+// The elements of a call's tensor: no tensor, a part, one for all parts, uneven parts.
+enum class extent { none, part, whole, uneven, all_uneven };
+
 inline std::vector<named_call> every_call() {
-  static const std::int64_t uneven[3] = {1000, 0, 2000}, all = 3000;
-  using tensor = velo_tensor;
-  return {{"barrier",
-           [](const rank_of_three& me, call_tensors&) {
-             return me.ask(collective_of(VELO_COLLECTIVE_BARRIER, nullptr, nullptr));
-           }},
-          {"all_reduce",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_ALL_REDUCE, &in, &out));
-           }},
-          {"reduce",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_REDUCE, &in, &out, 0));
-           }},
-          {"broadcast",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor x = v.view(v.in, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_BROADCAST, &x, nullptr, 2));
-           }},
-          {"all_gather",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &in, &out));
-           }},
-          {"all_gather_v",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &in, &out);
-             desc.out_counts = uneven;
-             return me.ask(desc);
-           }},
-          {"reduce_scatter",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
-             return me.ask(collective_of(VELO_COLLECTIVE_REDUCE_SCATTER, &in, &out));
-           }},
-          {"reduce_scatter_v",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, all), out = v.view(v.out, uneven[me.rank]);
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_REDUCE_SCATTER_V, &in, &out);
-             desc.in_counts = uneven;
-             return me.ask(desc);
-           }},
-          {"all_to_all",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &in, &out));
-           }},
-          {"all_to_all_v",
-           [](const rank_of_three& me, call_tensors& v) {
-             const std::int64_t same[3] = {v.part, v.part, v.part};
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_ALL_TO_ALL_V, &in, &out);
-             desc.in_counts = desc.out_counts = same;
-             return me.ask(desc);
-           }},
-          {"gather",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
-             return me.ask(collective_of(VELO_COLLECTIVE_GATHER, &in, &out, 1));
-           }},
-          {"gather_v",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_GATHER_V, &in, &out, 1);
-             desc.out_counts = uneven;
-             return me.ask(desc);
-           }},
-          {"scatter",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
-             return me.ask(collective_of(VELO_COLLECTIVE_SCATTER, &in, &out, 1));
-           }},
-          {"scatter_v",
-           [](const rank_of_three& me, call_tensors& v) {
-             const tensor in = v.view(v.in, v.whole), out = v.view(v.out, uneven[me.rank]);
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_SCATTER_V, &in, &out, 1);
-             desc.in_counts = uneven;
-             return me.ask(desc);
-           }},
-          {"messages", [](const rank_of_three& me, call_tensors& v) {
-             const int next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
-             const tensor in = v.view(v.in, v.part), out = v.view(v.out, v.part);
-             const velo_group_message both[] = {{&in, next, VELO_MESSAGE_SEND},
-                                                {&out, last, VELO_MESSAGE_RECEIVE}};
-             velo_collective_desc desc = collective_of(VELO_COLLECTIVE_EXCHANGE, nullptr, nullptr);
-             desc.messages = both, desc.message_count = 2;
-             return me.ask(desc);
-           }}};
+  struct row {
+    const char* name;
+    velo_collective_kind kind;
+    extent in, out;
+    int root;
+  };
+  constexpr row rows[] = {
+      {"barrier", VELO_COLLECTIVE_BARRIER, extent::none, extent::none, 0},
+      {"all_reduce", VELO_COLLECTIVE_ALL_REDUCE, extent::whole, extent::whole, 0},
+      {"reduce", VELO_COLLECTIVE_REDUCE, extent::whole, extent::whole, 0},
+      {"broadcast", VELO_COLLECTIVE_BROADCAST, extent::whole, extent::none, 2},
+      {"all_gather", VELO_COLLECTIVE_ALL_GATHER, extent::part, extent::whole, 0},
+      {"all_gather_v", VELO_COLLECTIVE_ALL_GATHER_V, extent::uneven, extent::whole, 0},
+      {"reduce_scatter", VELO_COLLECTIVE_REDUCE_SCATTER, extent::whole, extent::part, 0},
+      {"reduce_scatter_v", VELO_COLLECTIVE_REDUCE_SCATTER_V, extent::all_uneven, extent::uneven, 0},
+      {"all_to_all", VELO_COLLECTIVE_ALL_TO_ALL, extent::whole, extent::whole, 0},
+      {"all_to_all_v", VELO_COLLECTIVE_ALL_TO_ALL_V, extent::whole, extent::whole, 0},
+      {"gather", VELO_COLLECTIVE_GATHER, extent::part, extent::whole, 1},
+      {"gather_v", VELO_COLLECTIVE_GATHER_V, extent::uneven, extent::whole, 1},
+      {"scatter", VELO_COLLECTIVE_SCATTER, extent::whole, extent::part, 1},
+      {"scatter_v", VELO_COLLECTIVE_SCATTER_V, extent::whole, extent::uneven, 1},
+      {"messages", VELO_COLLECTIVE_EXCHANGE, extent::none, extent::none, 0}};
+  std::vector<named_call> all;
+  for (const row& is : rows)
+    all.push_back(
+        {is.name, [is](const rank_of_three& me, call_tensors& v) {
+           const std::int64_t even[] = {v.part, v.part, v.part}, uneven[] = {1000, 0, 2000};
+           const std::int64_t sizes[] = {0, v.part, v.whole, uneven[me.rank], 3000};
+           const velo_tensor in = v.view(v.in, sizes[static_cast<int>(is.in)]),
+                             out = v.view(v.out, sizes[static_cast<int>(is.out)]),
+                             gives = v.view(v.in, v.part), takes = v.view(v.out, v.part);
+           const velo_group_message ring[] = {{&gives, (me.rank + 1) % 3, VELO_MESSAGE_SEND},
+                                              {&takes, (me.rank + 2) % 3, VELO_MESSAGE_RECEIVE}};
+           velo_collective_desc desc =
+               collective_of(is.kind, is.in == extent::none ? nullptr : &in,
+                             is.out == extent::none ? nullptr : &out, is.root);
+           desc.in_counts = desc.out_counts =
+               is.kind == VELO_COLLECTIVE_ALL_TO_ALL_V ? even : uneven;
+           if (is.kind == VELO_COLLECTIVE_EXCHANGE) desc.messages = ring, desc.message_count = 2;
+           return me.ask(desc);
+         }});
+  return all;
 }
 
 // Around in a ring, one after the other; rank 0 sends first.

@@ -5,9 +5,9 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
-#include <thread>
 #include <vector>
 
+#include "comm/ranks.hpp"
 #include "tests/random.hpp"
 #include "tests/tensors.hpp"
 #include "velo/velo.h"
@@ -16,20 +16,10 @@ namespace velo::testing {
 
 using bytes = std::vector<unsigned char>;
 
-struct rank_of_group {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  velo_group group = nullptr;
-  int rank = 0, size = 1;
-  bool plans = false;
-};
-
 inline velo_context new_context() {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
-  velo_context context = nullptr;
-  REQUIRE(velo_context_create(&one, &context) == VELO_OK);
-  return context;
+  rank_of_group me;
+  REQUIRE(open_context(me) == VELO_OK);
+  return me.context;
 }
 
 // A tensor of numbers whose sums depend on their order; of bytes that differ everywhere.
@@ -173,7 +163,7 @@ class every_collective {
     const std::vector<std::int64_t> counts = uneven();
     std::int64_t sum = 0;
     for (const std::int64_t one : counts) sum += one;
-    const numbers several = filled(sum), mine = filled(counts[static_cast<std::size_t>(me_.rank)]);
+    const numbers several = filled(sum), mine = filled(counts[at(me_.rank)]);
     const velo_tensor before = several.view(), after = mine.view();
     velo_collective_desc parts = with(VELO_COLLECTIVE_REDUCE_SCATTER_V, &before, &after);
     parts.in_counts = counts.data();
@@ -222,8 +212,8 @@ class every_collective {
       take.push_back((r + 2 * me_.rank) % 3 * count_ / 4);
       giving += give.back(), taking += take.back();
     }
-    const numbers in = filled(counts[static_cast<std::size_t>(me_.rank)]), all = filled(end),
-                  gifts = filled(giving), taken = filled(taking);
+    const numbers in = filled(counts[at(me_.rank)]), all = filled(end), gifts = filled(giving),
+                  taken = filled(taking);
     const velo_tensor from = in.view(), to = all.view(), gift = gifts.view(), got = taken.view();
     velo_collective_desc gather = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &from, &to);
     gather.out_counts = counts.data();
@@ -264,23 +254,11 @@ class every_collective {
 
 // The same by threads of this process; what each rank got.
 inline std::vector<bytes> locally(int size, velo_dtype dtype, std::int64_t count) {
-  std::vector<velo_context> contexts;
-  for (int r = 0; r < size; ++r) contexts.push_back(new_context());
-  std::vector<velo_group> groups(contexts.size());
-  REQUIRE(velo_group_create_local(contexts.data(), size, nullptr, groups.data()) == VELO_OK);
-  std::vector<bytes> all(contexts.size());
-  std::vector<std::thread> threads;
-  std::vector<velo_status> statuses(contexts.size());
-  for (int r = 0; r < size; ++r)
-    threads.emplace_back([&, r] {
-      const auto i = static_cast<std::size_t>(r);
-      rank_of_group me{contexts[i], nullptr, groups[i], r, size};
-      velo_context_stream(me.context, &me.stream);
-      statuses[i] = every_collective(me, dtype, count, all[i]).run();
-    });
-  for (std::thread& one : threads) one.join();
-  for (const velo_status one : statuses) CHECK(one == VELO_OK);
-  for (const velo_context one : contexts) velo_context_destroy(one);
+  const local_ranks ranks(size);
+  std::vector<bytes> all(at(size));
+  ranks.require([&](const rank_of_group& me) {
+    return every_collective(me, dtype, count, all[at(me.rank)]).run();
+  });
   return all;
 }
 

@@ -108,14 +108,14 @@ TEST_CASE("every other call of one rank is reported to all with that rank") {
                 << "/" << is.op << ", rank " << culprit << " " << next.what() << "/" << next.dtype
                 << "/" << next.count << "/" << next.root << "/" << next.op);
     const local_ranks ranks(size);
-    const std::vector<call_record> told_by = ranks.run([&](int rank) {
-      const bool odd = rank == culprit;
-      const velo_status done = (odd ? next : is).call(ranks.stream(rank), ranks.group(rank));
+    const std::vector<call_record> told_by = ranks.run([&](const rank_of_group& me) {
+      const bool odd = me.rank == culprit;
+      const velo_status done = (odd ? next : is).call(me.stream, me.group);
       if (done != VELO_OK || !early) return done;
-      return (odd ? is : next).call(ranks.stream(rank), ranks.group(rank));
+      return (odd ? is : next).call(me.stream, me.group);
     });
     for (const call_record& one : told_by) {
-      INFO(one.expected << ": " << one.got);
+      INFO(one);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == culprit);
       CHECK(one.got.find("rank " + std::to_string(culprit) + " with ") == 0);

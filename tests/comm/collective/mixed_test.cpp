@@ -2,6 +2,7 @@
 // result against what plain loops say. VELO_MIXED_OPERATIONS: how many.
 #include <cstdlib>
 
+#include "comm/collective/every_collective.hpp"
 #include "comm/processes.hpp"
 #include "tests/random.hpp"
 #include "tests/tensors.hpp"
@@ -10,20 +11,11 @@ using namespace velo::testing;
 
 namespace {
 
-enum kind {
-  barrier,
-  all_reduce,
-  reduce,
-  broadcast,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  all_to_all_v,
-  gather,
-  scatter,
-  ring,
-  kinds
-};
+constexpr velo_collective_kind kinds[] = {
+    VELO_COLLECTIVE_BARRIER,    VELO_COLLECTIVE_ALL_REDUCE,   VELO_COLLECTIVE_REDUCE,
+    VELO_COLLECTIVE_BROADCAST,  VELO_COLLECTIVE_ALL_GATHER,   VELO_COLLECTIVE_REDUCE_SCATTER,
+    VELO_COLLECTIVE_ALL_TO_ALL, VELO_COLLECTIVE_ALL_TO_ALL_V, VELO_COLLECTIVE_GATHER,
+    VELO_COLLECTIVE_SCATTER,    VELO_COLLECTIVE_EXCHANGE};
 
 const std::vector<std::vector<std::int32_t>> lists = {{0, 1, 2, 3, 4}, {0, 1, 2}, {4, 2, 0}, {3, 4},
                                                       {1, 3, 4, 0},    {2},       {1, 2}};
@@ -43,7 +35,7 @@ std::int32_t element(int operation, int member, std::int64_t i) {
 struct step {
   int number = 0;
   std::size_t group = 0;
-  kind what = barrier;
+  velo_collective_kind what = VELO_COLLECTIVE_BARRIER;
   std::int64_t size = 0;
   int root = 0;
   velo_reduce_op op = VELO_REDUCE_SUM;
@@ -55,7 +47,7 @@ step draw(thread_random32& random, int number) {
   step one;
   one.number = number;
   one.group = static_cast<std::size_t>(below(static_cast<std::uint32_t>(lists.size())));
-  one.what = static_cast<kind>(below(kinds));
+  one.what = kinds[below(std::size(kinds))];
   constexpr int sizes[] = {0, 1, 3, 17, 100, 3000};
   one.size = sizes[below(6)];
   one.root = below(static_cast<std::uint32_t>(lists[one.group].size()));
@@ -69,11 +61,15 @@ step draw(thread_random32& random, int number) {
 class taken {
  public:
   taken(const step& is, int member) : is_(is), me_(member) {
-    const bool many_in = is.what == reduce_scatter || is.what == all_to_all || is.what == scatter;
-    const bool many_out = is.what == all_gather || is.what == all_to_all || is.what == gather;
+    const bool many_in = is.what == VELO_COLLECTIVE_REDUCE_SCATTER ||
+                         is.what == VELO_COLLECTIVE_ALL_TO_ALL ||
+                         is.what == VELO_COLLECTIVE_SCATTER;
+    const bool many_out = is.what == VELO_COLLECTIVE_ALL_GATHER ||
+                          is.what == VELO_COLLECTIVE_ALL_TO_ALL ||
+                          is.what == VELO_COLLECTIVE_GATHER;
     in_count_ = is.size * (many_in ? size() : 1);
     out_count_ = is.size * (many_out ? size() : 1);
-    if (is.what == all_to_all_v) {
+    if (is.what == VELO_COLLECTIVE_ALL_TO_ALL_V) {
       in_count_ = out_count_ = 0;
       for (int peer = 0; peer < size(); ++peer) {
         in_counts_.push_back(given(me_, peer));
@@ -84,7 +80,7 @@ class taken {
     }
     for (std::int64_t i = 0; i < in_count_; ++i) in_.push_back(element(is.number, me_, i));
     out_.assign(static_cast<std::size_t>(out_count_) + 1, untouched);
-    if (is.what == broadcast) std::copy(in_.begin(), in_.end(), out_.begin());
+    if (is.what == VELO_COLLECTIVE_BROADCAST) std::copy(in_.begin(), in_.end(), out_.begin());
   }
   taken(const taken&) = delete;
 
@@ -94,37 +90,19 @@ class taken {
     how.op = is_.op;
     const velo_group_message around[] = {{&in, (me_ + 1) % size(), VELO_MESSAGE_SEND},
                                          {&out, (me_ + size() - 1) % size(), VELO_MESSAGE_RECEIVE}};
-    switch (is_.what) {
-      case all_reduce:
-        return velo_group_all_reduce(stream, group, &how, &in, &out);
-      case reduce:
-        return velo_group_reduce(stream, group, is_.root, &how, &in, &out);
-      case broadcast:
-        return velo_group_broadcast(stream, group, is_.root, &out);
-      case all_gather:
-        return velo_group_all_gather(stream, group, &in, &out);
-      case reduce_scatter:
-        return velo_group_reduce_scatter(stream, group, &how, &in, &out);
-      case all_to_all:
-        return velo_group_all_to_all(stream, group, &in, &out);
-      case all_to_all_v:
-        return velo_group_all_to_all_v(stream, group, &in, in_counts_.data(), nullptr,
-                                       out_counts_.data(), nullptr, &out);
-      case gather:
-        return velo_group_gather(stream, group, is_.root, &in, &out);
-      case scatter:
-        return velo_group_scatter(stream, group, is_.root, &in, &out);
-      case ring:
-        return velo_group_exchange(stream, group, around, size() > 1 ? 2 : 0);
-      default:
-        return velo_group_barrier(stream, group);
-    }
+    const bool spreads = is_.what == VELO_COLLECTIVE_BROADCAST;
+    velo_collective_desc desc = collective_of(is_.what, spreads ? &out : &in, &out, is_.root);
+    desc.reduction = &how;
+    desc.in_counts = in_counts_.data();
+    desc.out_counts = out_counts_.data();
+    desc.messages = around;
+    desc.message_count = size() > 1 ? 2 : 0;
+    return velo::testing::call(stream, group, desc);
   }
 
   std::int64_t wrong() const {
     std::int64_t all = out_.back() != untouched;
-    for (std::int64_t i = 0; i < out_count_; ++i)
-      all += out_[static_cast<std::size_t>(i)] != expected(i);
+    for (std::int64_t i = 0; i < out_count_; ++i) all += out_[at(i)] != expected(i);
     return all;
   }
 
@@ -153,25 +131,25 @@ class taken {
     const std::int64_t s = std::max<std::int64_t>(is_.size, 1);
     const bool gets = me_ == is_.root;
     switch (is_.what) {
-      case all_reduce:
+      case VELO_COLLECTIVE_ALL_REDUCE:
         return combined(i);
-      case reduce:
+      case VELO_COLLECTIVE_REDUCE:
         return gets ? combined(i) : untouched;
-      case broadcast:
+      case VELO_COLLECTIVE_BROADCAST:
         return has(is_.root, i);
-      case all_gather:
+      case VELO_COLLECTIVE_ALL_GATHER:
         return has(static_cast<int>(i / s), i % s);
-      case reduce_scatter:
+      case VELO_COLLECTIVE_REDUCE_SCATTER:
         return combined(me_ * is_.size + i);
-      case all_to_all:
+      case VELO_COLLECTIVE_ALL_TO_ALL:
         return has(static_cast<int>(i / s), me_ * is_.size + i % s);
-      case all_to_all_v:
+      case VELO_COLLECTIVE_ALL_TO_ALL_V:
         return from_uneven(i);
-      case gather:
+      case VELO_COLLECTIVE_GATHER:
         return gets ? has(static_cast<int>(i / s), i % s) : untouched;
-      case scatter:
+      case VELO_COLLECTIVE_SCATTER:
         return has(is_.root, me_ * is_.size + i);
-      case ring:
+      case VELO_COLLECTIVE_EXCHANGE:
         return size() > 1 ? has((me_ + size() - 1) % size(), i) : untouched;
       default:
         return untouched;
@@ -192,18 +170,19 @@ class taken {
 };
 
 // The program of one rank: what was wrong, -1: a call failed.
-std::int64_t run(velo_context context, velo_stream stream, velo_group all, int rank, int count) {
+std::int64_t run(const rank_of_group& me, int count) {
   velo_stream queues[2] = {};
   std::vector<velo_group> groups(lists.size());
   std::vector<int> places(lists.size(), -1);
   for (velo_stream& one : queues)
-    if (velo_stream_create(context, &one) != VELO_OK) return -1;
+    if (velo_stream_create(me.context, &one) != VELO_OK) return -1;
   for (std::size_t g = 0; g < lists.size(); ++g) {
-    const auto found = std::find(lists[g].begin(), lists[g].end(), rank);
+    const auto found = std::find(lists[g].begin(), lists[g].end(), me.rank);
     if (found == lists[g].end()) continue;
     places[g] = static_cast<int>(found - lists[g].begin());
-    if (velo_group_create_part(all, lists[g].data(), static_cast<std::int32_t>(lists[g].size()),
-                               nullptr, &groups[g]) != VELO_OK)
+    if (velo_group_create_part(me.group, lists[g].data(),
+                               static_cast<std::int32_t>(lists[g].size()), nullptr,
+                               &groups[g]) != VELO_OK)
       return -1;
   }
   thread_random32 random(20261122);
@@ -213,7 +192,7 @@ std::int64_t run(velo_context context, velo_stream stream, velo_group all, int r
     const step is = draw(random, i);
     if (places[is.group] >= 0) {
       open.push_back(std::make_unique<taken>(is, places[is.group]));
-      const velo_stream on = is.queued ? queues[i % 2] : stream;
+      const velo_stream on = is.queued ? queues[i % 2] : me.stream;
       if (open.back()->call(on, groups[is.group]) != VELO_OK) return -1;
     }
     if (i % 50 != 49 && i != count - 1) continue;
@@ -233,8 +212,7 @@ TEST_CASE("threads run a random program over groups that overlap") {
   const int count = operations(500);
   std::vector<std::int64_t> wrong(5, -2);
   ranks.run([&](int rank) {
-    wrong[static_cast<std::size_t>(rank)] =
-        run(ranks.context(rank), ranks.stream(rank), ranks.group(rank), rank, count);
+    wrong[at(rank)] = run(ranks.rank(rank), count);
     return velo_status{VELO_OK};
   });
   for (const std::int64_t one : wrong) CHECK(one == 0);
@@ -243,13 +221,7 @@ TEST_CASE("threads run a random program over groups that overlap") {
 TEST_CASE("processes run a random program over groups that overlap") {
   processes ranks;
   const int count = operations(200);
-  ranks.start_all(5, group_desc(), [count](const member& me) {
-    ending all = ending_of(VELO_OK);
-    all.value = run(me.context, me.stream, me.group, me.rank, count);
-    return all;
-  });
-  for (const ending& one : ranks.wait()) {
-    CHECK(one.code == VELO_OK);
-    CHECK(one.value == 0);
-  }
+  ranks.start_all(5, group_desc(),
+                  [count](const rank_of_group& me) { return ending_of(VELO_OK, run(me, count)); });
+  check_right(ranks.wait());
 }

@@ -34,8 +34,7 @@ velo_status pass(const rank_of_group& me, ints& from, ints& to) {
 void everywhere(int size, const rank_body& body, const std::function<void(const outcome&)>& check) {
   const auto check_all = [&](const char* name, const std::vector<outcome>& all) {
     for (const outcome& one : all) {
-      INFO(name << ", " << size << " ranks: " << one.how.argument << ": expected "
-                << one.how.expected << ", got " << one.how.got << " " << one.how.cause);
+      INFO(name << ", " << size << " ranks: " << one);
       check(one);
     }
   };
@@ -46,7 +45,7 @@ void everywhere(int size, const rank_body& body, const std::function<void(const 
 }
 
 void require_right(const outcome& one) {
-  REQUIRE(one.how.code == VELO_OK);
+  REQUIRE(one.code == VELO_OK);
   REQUIRE(one.value == 0);
 }
 
@@ -120,8 +119,7 @@ TEST_CASE("messages to itself and to others go together, whichever is named firs
         return {VELO_OK, wrong};
       });
       for (const outcome& one : all) {
-        INFO(over.name << ", " << size << " ranks: " << one.how.expected << ", got " << one.how.got
-                       << " " << one.how.cause);
+        INFO(over.name << ", " << size << " ranks: " << one);
         require_right(one);
       }
     }
@@ -138,10 +136,8 @@ TEST_CASE("a message to itself of another size ends the group, by name") {
           return {done, 0};
         },
         [&](const outcome& one) {
-          CHECK(one.how.code == VELO_ERR_PEER);
-          CHECK(one.how.rank == 0);
-          CHECK(one.how.expected == "receive of 9 int32 from rank 0");
-          CHECK(one.how.got == "rank 0 with send of 10 int32 to rank 0");
+          CHECK_PEER(one, 0, "rank 0 with send of 10 int32 to rank 0");
+          CHECK(one.expected == "receive of 9 int32 from rank 0");
         });
 }
 
@@ -159,11 +155,9 @@ TEST_CASE(
           return {done, std::chrono::steady_clock::now() - begin > std::chrono::seconds(10)};
         },
         [&](const outcome& one) {
-          CHECK(one.how.code == VELO_ERR_PEER);
-          CHECK(one.how.rank == 0);
-          CHECK(one.how.expected == "receive of 9 int32 from rank 0");
-          CHECK(one.how.got == "rank 0 that could not do its part");
-          CHECK(one.how.cause == "it has sent itself nothing");
+          CHECK_PEER(one, 0, "rank 0 that could not do its part");
+          CHECK(one.expected == "receive of 9 int32 from rank 0");
+          CHECK(one.cause == "it has sent itself nothing");
           CHECK(one.value == 0);  // not by the deadline
         });
 }
@@ -192,8 +186,7 @@ TEST_CASE("a message to itself that is dropped with its stream ends no group") {
   REQUIRE(velo_group_send(queue, ranks.group(0), 0, &out) == VELO_OK);
   go = true;
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
-  ranks.require(
-      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+  ranks.require_barrier();
   const call_record missed = record_of(velo_group_receive(ranks.stream(0), ranks.group(0), 0, &in));
   CHECK(missed.code == VELO_ERR_PEER);
   CHECK(missed.cause == "it has sent itself nothing");

@@ -10,10 +10,6 @@ using namespace velo::testing;
 
 namespace {
 
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
-
 velo_tensor floats(std::vector<float>& of, const std::int64_t& count) {
   return view_of(of.data(), f32, count);
 }
@@ -96,7 +92,7 @@ TEST_CASE("ranks that are processes plan, or call, to the same bits") {
       return all;
     });
     processes planned;
-    planned.start_all(2, group_desc(), [](const member& one) {
+    planned.start_all(2, group_desc(), [](const rank_of_group& one) {
       const rank_of_group me{one.context, one.stream, one.group, one.rank, one.size, one.rank == 0};
       velo_status done;
       const bytes got = every(me, f32, 5000, done);
@@ -125,22 +121,22 @@ TEST_CASE("starts see what is in memory at their turn, and those in flight follo
     seconds.push_back(ranks.context(rank).new_stream());
     events.push_back(ranks.context(rank).new_event());
   }
-  ranks.require([&](int rank) {
-    sum_in_place sum(ranks.group(rank), 3000, 1);
-    const velo_stream one = firsts[at(rank)], other = seconds[at(rank)];
-    const velo_event event = events[at(rank)];
+  ranks.require([&](const rank_of_group& me) {
+    sum_in_place sum(me.group, 3000, 1);
+    const velo_stream one = firsts[at(me.rank)], other = seconds[at(me.rank)];
+    const velo_event event = events[at(me.rank)];
     velo_status done = sum.made;
     // 1, 2, 4, 8 on one queue, on to 16 on another, and to 32 at once; an event for each.
     for (int i = 0; i < 3 && done == VELO_OK; ++i) done = velo_collective_start(one, sum.handle);
     if (done == VELO_OK) done = velo_collective_start(other, sum.handle);
-    if (done == VELO_OK) done = velo_collective_start(ranks.stream(rank), sum.handle);
+    if (done == VELO_OK) done = velo_collective_start(me.stream, sum.handle);
     if (done == VELO_OK) done = velo_event_record(event, other);
     if (done == VELO_OK) done = velo_event_synchronize(event, 20000000000);
     if (done == VELO_OK && sum.x[2999] != 32) done = VELO_ERR_INTERNAL;
     sum.x.assign(sum.x.size(), 3);
     if (done == VELO_OK) done = velo_collective_start(one, sum.handle);
     if (done == VELO_OK) done = velo_stream_synchronize(one);
-    ends[at(rank)] = sum.x[0];
+    ends[at(me.rank)] = sum.x[0];
     velo_stream_destroy(one);
     velo_stream_destroy(other);
     return done;
@@ -150,29 +146,29 @@ TEST_CASE("starts see what is in memory at their turn, and those in flight follo
 
 TEST_CASE("messages are planned, one and several, and start as often as they like") {
   const local_ranks ranks(2);
-  ranks.require([&](int rank) {
+  ranks.require([&](const rank_of_group& me) {
     constexpr std::int64_t count = 40000;
-    std::vector<float> mine(count, static_cast<float>(rank)), theirs(count, -1.0f);
+    std::vector<float> mine(count, static_cast<float>(me.rank)), theirs(count, -1.0f);
     const velo_tensor give = floats(mine, count), take = floats(theirs, count);
-    const velo_group_message both[] = {{&give, 1 - rank, VELO_MESSAGE_SEND},
-                                       {&take, 1 - rank, VELO_MESSAGE_RECEIVE}};
+    const velo_group_message both[] = {{&give, 1 - me.rank, VELO_MESSAGE_SEND},
+                                       {&take, 1 - me.rank, VELO_MESSAGE_RECEIVE}};
     velo_collective_desc several = collective_of(VELO_COLLECTIVE_EXCHANGE, nullptr, nullptr);
     several.messages = both;
     several.message_count = 2;
     const velo_collective_desc one =
-        collective_of(rank == 0 ? VELO_COLLECTIVE_SEND : VELO_COLLECTIVE_RECEIVE,
-                      rank == 0 ? &give : &take, nullptr, 1 - rank);
+        collective_of(me.rank == 0 ? VELO_COLLECTIVE_SEND : VELO_COLLECTIVE_RECEIVE,
+                      me.rank == 0 ? &give : &take, nullptr, 1 - me.rank);
     velo_collective exchange = nullptr, way = nullptr;
-    velo_status done = velo_collective_create(ranks.group(rank), &several, &exchange);
-    if (done == VELO_OK) done = velo_collective_create(ranks.group(rank), &one, &way);
+    velo_status done = velo_collective_create(me.group, &several, &exchange);
+    if (done == VELO_OK) done = velo_collective_create(me.group, &one, &way);
     for (int round = 0; round < 3 && done == VELO_OK; ++round) {
-      mine.assign(count, static_cast<float>(10 * round + rank));
-      done = velo_collective_start(ranks.stream(rank), exchange);
-      if (done == VELO_OK && theirs[count - 1] != static_cast<float>(10 * round + 1 - rank))
+      mine.assign(count, static_cast<float>(10 * round + me.rank));
+      done = velo_collective_start(me.stream, exchange);
+      if (done == VELO_OK && theirs[count - 1] != static_cast<float>(10 * round + 1 - me.rank))
         done = VELO_ERR_INTERNAL;
       mine.assign(count, static_cast<float>(round));
-      if (done == VELO_OK) done = velo_collective_start(ranks.stream(rank), way);
-      if (done == VELO_OK && rank == 1 && theirs[0] != static_cast<float>(round))
+      if (done == VELO_OK) done = velo_collective_start(me.stream, way);
+      if (done == VELO_OK && me.rank == 1 && theirs[0] != static_cast<float>(round))
         done = VELO_ERR_INTERNAL;
     }
     velo_collective_destroy(exchange);
@@ -232,9 +228,9 @@ TEST_CASE("a start is refused once its group has ended or is destroyed; survivor
 
 TEST_CASE("a rank whose plan does not fit the others' call fails with the mismatch") {
   const local_ranks ranks(2);
-  const std::vector<call_record> all = ranks.run([&](int rank) {
-    sum_in_place sum(ranks.group(rank), rank == 0 ? 10 : 11, 1);
-    return sum.made != VELO_OK ? sum.made : velo_collective_start(ranks.stream(rank), sum.handle);
+  const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+    sum_in_place sum(me.group, me.rank == 0 ? 10 : 11, 1);
+    return sum.made != VELO_OK ? sum.made : velo_collective_start(me.stream, sum.handle);
   });
   CHECK(all[0].code == VELO_ERR_PEER);
   CHECK(all[1].code == VELO_ERR_PEER);
@@ -251,7 +247,7 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
   const auto refused = [&](velo_status code, const char* argument, velo_collective_desc desc) {
     velo_collective made = nullptr;
     const call_record one = record_of(velo_collective_create(group, &desc, &made));
-    INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
+    INFO(one);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
     CHECK(made == nullptr);

@@ -92,8 +92,7 @@ TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any pla
               for (int r = 0; r < ranks; ++r)
                 sources.push_back(numbers(static_cast<std::size_t>((n + 3) * size), in,
                                           static_cast<std::uint32_t>(r)));
-              for (int r = 0; r < ranks; ++r)
-                from.push_back(sources[static_cast<std::size_t>(r)].data() + r % 3 * size);
+              for (int r = 0; r < ranks; ++r) from.push_back(sources[at(r)].data() + r % 3 * size);
               const elements a(out, n, static_cast<int>(n % 5)), b(out, n, 0);
               const int shares = n % 2 == 0 ? 0 : 7;
               one({from.data(), ranks, a.at(0), n, scale, bypass, shares});
@@ -130,8 +129,7 @@ TEST_CASE("every kernel of weighted sums gives the bits of plain loops, at any p
                                         static_cast<std::uint32_t>(r)));
               weights.push_back(weighs ? 0.3f + static_cast<float>(r) : 1);
             }
-            for (int r = 0; r < count; ++r)
-              from.push_back(sources[static_cast<std::size_t>(r)].data() + r % 3 * size);
+            for (int r = 0; r < count; ++r) from.push_back(sources[at(r)].data() + r % 3 * size);
             const elements a(f32, n, static_cast<int>(n % 5)), b(f32, n, 0);
             const auto sum = [&](const comm::reduction_kernels& by, const elements& out) {
               by.weighted[type](

@@ -183,7 +183,7 @@ class sweep {
   void fill(elements& all, std::int64_t begin, std::int64_t count) const {
     numbers_of(me_.rank).copy(all, begin, count, 0);
   }
-  const row& numbers_of(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
+  const row& numbers_of(int rank) const { return rows_[at(rank)]; }
 
   velo_status ask(const velo_collective_desc& what) const {
     return (me_.plans ? plan_and_start : call)(me_.stream, me_.group, what);
@@ -214,7 +214,7 @@ class sweep {
   }
   static std::int64_t before(const std::vector<std::int64_t>& counts, int rank) {
     std::int64_t sum = 0;
-    for (int r = 0; r < rank; ++r) sum += counts[static_cast<std::size_t>(r)];
+    for (int r = 0; r < rank; ++r) sum += counts[at(r)];
     return sum;
   }
 
@@ -394,8 +394,7 @@ class sweep {
     std::vector<std::vector<std::int64_t>> give(static_cast<std::size_t>(me_.size));
     std::vector<std::int64_t> take;
     for (int r = 0; r < me_.size; ++r) {
-      for (int to = 0; to < me_.size; ++to)
-        give[static_cast<std::size_t>(r)].push_back(given(r, to));
+      for (int to = 0; to < me_.size; ++to) give[at(r)].push_back(given(r, to));
       take.push_back(given(r, me_.rank));
     }
     const std::vector<std::int64_t>& mine = give[static_cast<std::size_t>(me_.rank)];
@@ -407,10 +406,9 @@ class sweep {
     exchange.in_offsets = out_of.data();
     exchange.out_counts = take.data();
     exchange.out_offsets = into.data();
-    count("all_to_all_v", "",
-          (ask(exchange) != VELO_OK) + placed(*out, take, [&](int r) {
-            return scattered(give[static_cast<std::size_t>(r)])[static_cast<std::size_t>(me_.rank)];
-          }));
+    count("all_to_all_v", "", (ask(exchange) != VELO_OK) + placed(*out, take, [&](int r) {
+                                return scattered(give[at(r)])[static_cast<std::size_t>(me_.rank)];
+                              }));
   }
 
   const rank_of_group me_;

@@ -21,11 +21,10 @@ TEST_CASE("threads: every collective, dtype and reduction is what plain loops gi
     INFO(count << " ranks");
     const local_ranks ranks(count, small_slots());
     std::vector<std::string> first(static_cast<std::size_t>(count));
-    const std::vector<call_record> all = ranks.run([&](int rank) {
-      sweep of(
-          {ranks.context(rank), ranks.stream(rank), ranks.group(rank), rank, count, rank % 2 == 1});
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      sweep of({ranks.context(me.rank), me.stream, me.group, me.rank, count, me.rank % 2 == 1});
       of.run();
-      first[static_cast<std::size_t>(rank)] = of.first();
+      first[at(me.rank)] = of.first();
       return velo_status{of.wrong() == 0 ? VELO_OK : VELO_ERR_INTERNAL};
     });
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
@@ -39,12 +38,11 @@ TEST_CASE("processes: every collective, dtype and reduction is what plain loops 
   for (const int count : sweep::rank_counts()) {
     INFO(count << " ranks");
     processes ranks;
-    ranks.start_all(count, small_slots(), [](const member& me) {
+    ranks.start_all(count, small_slots(), [](const rank_of_group& me) {
       sweep of({me.context, me.stream, me.group, me.rank, me.size, me.rank % 2 == 0});
       of.run();
-      ending all = ending_of(VELO_OK);
-      all.value = of.wrong();
-      std::strncpy(all.got, of.first().c_str(), sizeof all.got - 1);
+      ending all = ending_of(VELO_OK, of.wrong());
+      all.got = of.first();
       return all;
     });
     for (const ending& one : ranks.wait()) {

@@ -311,7 +311,7 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
   const velo_tensor in = tensor_of(x.data(), f32, rows), out = tensor_of(y.data(), f32, rows),
                     to = tensor_of(names.data(), i32, pair), by = tensor_of(w.data(), f32, pair);
   const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
-    INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
+    INFO(one);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
   };
@@ -364,8 +364,7 @@ TEST_CASE("a count that is not what a rank named is named, wherever the rank is"
       return caller(on, t, rank).call(*got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
     });
     const call_record& one = all[at(is.rank)];
-    INFO(is.hosts << " hosts of " << is.per_host << ": " << one.argument << ": expected "
-                  << one.expected << ", got " << one.got);
+    INFO(is.hosts << " hosts of " << is.per_host << ": " << one);
     const bool own = is.rank == is.other;
     const std::string argument = "in_counts[" + std::to_string(is.other) + "]";
     const int finder =
@@ -424,7 +423,7 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
                                             nullptr, &y);
     });
     for (const call_record& one : all) {
-      INFO(one.expected << ", got " << one.got);
+      INFO(one);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.expected.find(" (all_to_all of ") != std::string::npos);
     }

@@ -182,7 +182,7 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   const velo_tensor in = tensor_of(x.data(), f32, three), out = tensor_of(y.data(), f32, three),
                     to = tensor_of(names.data(), i32, pair);
   const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
-    INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
+    INFO(one);
     CHECK(one.code == code);
     CHECK(one.argument == argument);
   };
@@ -235,8 +235,7 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
         return by_hosts(on, t, rank, got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
       });
       const call_record& one = all[at(is.rank)];
-      INFO(is.hosts << " hosts of " << is.per_host << ", " << off << ": " << one.argument
-                    << ": expected " << one.expected << ", got " << one.got);
+      INFO(is.hosts << " hosts of " << is.per_host << ", " << off << ": " << one);
       const bool own = is.rank == is.other;
       CHECK(one.code == (own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
       CHECK(one.argument == "out_counts[" + std::to_string(is.other) + "]");
@@ -247,7 +246,7 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
       for (int rank = 0; rank < on.all.size(); ++rank) {
         if (rank == is.rank) continue;
         const call_record& other = all[at(rank)];
-        INFO("rank " << rank << ": expected " << other.expected << ", got " << other.got);
+        INFO("rank " << rank << ": " << other);
         const bool together = rank / is.per_host == is.rank / is.per_host;
         CHECK(on.ended_inside(rank) == together);
         CHECK_FALSE(on.ended_across(rank));
@@ -356,7 +355,7 @@ TEST_CASE(
     const std::vector<call_record> all =
         on.all.run([&](int rank) { return by_hosts(on, t, rank, got[at(rank)]); });
     for (const call_record& one : all) {
-      INFO(one.expected << ", got " << one.got << " " << one.cause);
+      INFO(one);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.got.find("not there") == std::string::npos);  // by a deadline
     }

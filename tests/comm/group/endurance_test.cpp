@@ -1,14 +1,13 @@
 // Endurance: groups that are made and end with ranks killed, aborted or well, random all_to_all_v,
 // endless sums of eight bytes, counters beyond 32 bits. The environment sets the number of rounds;
 // the default is small.
-#include <dirent.h>
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "comm/processes.hpp"
-#include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/sockets.hpp"
 #include "tests/random.hpp"
 #include "tests/tensors.hpp"
 
@@ -23,63 +22,24 @@ std::int64_t rounds_of(const char* variable, std::int64_t few) {
   return rounds;
 }
 
-int entries_of(const std::string& folder, const std::string& beginning) {
-  int count = 0;
-  DIR* all = opendir(folder.c_str());
-  while (const dirent* one = readdir(all))
-    count += std::strncmp(one->d_name, beginning.c_str(), beginning.size()) == 0;
-  closedir(all);
-  return count;
-}
-
-// The resources of a process: descriptors, threads, mapped areas.
-struct holdings {
-  int descriptors = entries_of("/proc/self/fd", ""), threads = entries_of("/proc/self/task", ""),
-      areas = 0;
-  holdings() {
-    std::FILE* maps = std::fopen("/proc/self/maps", "r");
-    char row[512];
-    while (std::fgets(row, sizeof row, maps) != nullptr)
-      areas += std::strstr(row, "memfd:velo") != nullptr;
-    std::fclose(maps);
-  }
-  std::int64_t beyond(const holdings& before) const {
-    return descriptors - before.descriptors + 1000 * (threads - before.threads) +
-           1000000 * (areas - before.areas);
-  }
-};
-
 // The other rank: sums until something ends it.
 [[noreturn]] void sum_until_the_end(const velo_group_desc& desc) {
-  member me;
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
-  velo_status done = velo_context_create(&one, &me.context);
-  if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
-  if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
-  const std::int64_t count = 30000;
+  rank_of_group me;
+  velo_status done = join_group(me, desc);
   std::vector<float> x(30000, 0.0f);
-  const velo_tensor view = view_of(x.data(), f32, count);
-  while (done == VELO_OK) done = velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
+  while (done == VELO_OK) done = reduce_in_place(me.stream, me.group, x);
   _exit(done == VELO_ERR_PEER ? 0 : 1);
 }
 
 // A group with another process, ended in one of three ways; 0: all was as it should be.
-std::int64_t one_cycle(const member& me, const std::string& name, int how) {
-  velo_group_desc desc = group_desc(60000);
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  desc.rank = 1;
+std::int64_t one_cycle(const rank_of_group& me, const std::string& name, int how) {
   const pid_t other = fork();
-  if (other == 0) sum_until_the_end(desc);
-  desc.rank = 0;
+  if (other == 0) sum_until_the_end(shm_desc(name, 1, 2, 60000));
+  const velo_group_desc desc = shm_desc(name, 0, 2, 60000);
   velo_group group = nullptr;
   std::int64_t wrong = velo_group_create(me.context, &desc, &group) != VELO_OK;
-  const std::int64_t count = 30000;
   std::vector<float> x(30000, 0.0f);
-  const velo_tensor view = view_of(x.data(), f32, count);
-  const auto sum = [&] { return velo_group_all_reduce(me.stream, group, nullptr, &view, &view); };
+  const auto sum = [&] { return reduce_in_place(me.stream, group, x); };
   wrong += sum() != VELO_OK;
   if (how == 0) kill(other, SIGKILL);
   if (how == 1) velo_group_abort(group);
@@ -92,10 +52,6 @@ std::int64_t one_cycle(const member& me, const std::string& name, int how) {
   waitpid(other, &code, 0);
   if (how != 0) wrong += code != 0;  // the other rank fails
   return wrong;
-}
-
-velo_tensor tensor_of(void* data, velo_dtype dtype, const std::int64_t& count) {
-  return view_of(data, dtype, count);
 }
 
 // An all_to_all_v as all ranks draw it alike: counts, and parts in any order with holes between
@@ -120,17 +76,16 @@ struct exchange_case {
       const int first = static_cast<int>(below(static_cast<std::uint64_t>(n)));
       for (int i = 0; i < n; ++i) {
         const int from = (first + i) % n;
-        out_offsets[at(rank, from)] = end;
-        end += counts[at(from, rank)] + below(4);
-        in_offsets[at(rank, i)] = below(30);
-        in_sizes[static_cast<std::size_t>(rank)] =
-            std::max(in_sizes[static_cast<std::size_t>(rank)],
-                     in_offsets[at(rank, i)] + counts[at(rank, i)]);
+        out_offsets[pair(rank, from)] = end;
+        end += counts[pair(from, rank)] + below(4);
+        in_offsets[pair(rank, i)] = below(30);
+        in_sizes[at(rank)] =
+            std::max(in_sizes[at(rank)], in_offsets[pair(rank, i)] + counts[pair(rank, i)]);
       }
-      out_sizes[static_cast<std::size_t>(rank)] = end;
+      out_sizes[at(rank)] = end;
     }
   }
-  std::size_t at(int a, int b) const {
+  std::size_t pair(int a, int b) const {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(n) + static_cast<std::size_t>(b);
   }
 
@@ -145,7 +100,7 @@ struct exchange_case {
 velo_status sum_one(velo_stream stream, velo_group group, int rank, std::int64_t rounds) {
   const std::int64_t one = 1;
   double mine = 0, sum = 0;
-  const velo_tensor in = tensor_of(&mine, f64, one), out = tensor_of(&sum, f64, one);
+  const velo_tensor in = view_of(&mine, f64, one), out = view_of(&sum, f64, one);
   for (std::int64_t i = 0; i < rounds; ++i) {
     mine = static_cast<double>(2 * i + rank);
     const velo_status done = velo_group_all_reduce(stream, group, nullptr, &in, &out);
@@ -161,7 +116,7 @@ unsigned char byte_of(std::int64_t round, int rank, std::int64_t i) {
 
 velo_status run_case(const local_ranks& ranks, int rank, const exchange_case& is,
                      std::int64_t round) {
-  const auto self = static_cast<std::size_t>(rank);
+  const std::size_t self = at(rank);
   const std::int64_t size = is.bits / 8;
   std::vector<unsigned char> in(static_cast<std::size_t>(is.in_sizes[self] * size) + 8),
       out(static_cast<std::size_t>(is.out_sizes[self] * size) + 8, 0xa5);
@@ -169,21 +124,21 @@ velo_status run_case(const local_ranks& ranks, int rank, const exchange_case& is
     in[i] = byte_of(round, rank, static_cast<std::int64_t>(i));
   std::vector<std::int64_t> give, take;
   for (int peer = 0; peer < is.n; ++peer) {
-    give.push_back(is.counts[is.at(rank, peer)]);
-    take.push_back(is.counts[is.at(peer, rank)]);
+    give.push_back(is.counts[is.pair(rank, peer)]);
+    take.push_back(is.counts[is.pair(peer, rank)]);
   }
   const velo_dtype dtype{VELO_DTYPE_UINT, static_cast<std::uint8_t>(is.bits), 1};
-  const velo_tensor from = tensor_of(in.data(), dtype, is.in_sizes[self]),
-                    to = tensor_of(out.data(), dtype, is.out_sizes[self]);
+  const velo_tensor from = view_of(in.data(), dtype, is.in_sizes[self]),
+                    to = view_of(out.data(), dtype, is.out_sizes[self]);
   const velo_status done = velo_group_all_to_all_v(
-      ranks.stream(rank), ranks.group(rank), &from, give.data(), &is.in_offsets[is.at(rank, 0)],
-      take.data(), &is.out_offsets[is.at(rank, 0)], &to);
+      ranks.stream(rank), ranks.group(rank), &from, give.data(), &is.in_offsets[is.pair(rank, 0)],
+      take.data(), &is.out_offsets[is.pair(rank, 0)], &to);
   if (done != VELO_OK) return done;
   std::vector<unsigned char> expected(out.size(), 0xa5);
   for (int peer = 0; peer < is.n; ++peer)
-    for (std::int64_t i = 0; i < take[static_cast<std::size_t>(peer)] * size; ++i)
-      expected[static_cast<std::size_t>(is.out_offsets[is.at(rank, peer)] * size + i)] =
-          byte_of(round, peer, is.in_offsets[is.at(peer, rank)] * size + i);
+    for (std::int64_t i = 0; i < take[at(peer)] * size; ++i)
+      expected[static_cast<std::size_t>(is.out_offsets[is.pair(rank, peer)] * size + i)] =
+          byte_of(round, peer, is.in_offsets[is.pair(peer, rank)] * size + i);
   return out == expected ? VELO_OK : VELO_ERR_INTERNAL;
 }
 
@@ -194,12 +149,9 @@ TEST_CASE("groups come and go, also with ranks killed or aborted, and nothing is
   processes ranks;
   const std::string name = processes::name();
   ranks.start([&] {
-    member me;
-    velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-    one.threads = 1;
-    ending all = ending_of(velo_context_create(&one, &me.context));
+    rank_of_group me;
+    ending all = ending_of(open_context(me));
     if (all.code != VELO_OK) return all;
-    velo_context_stream(me.context, &me.stream);
     thread_random32 random(3);
     for (int how = 0; how < 3; ++how) all.value += one_cycle(me, name, how);
     const holdings before;
@@ -213,7 +165,7 @@ TEST_CASE("groups come and go, also with ranks killed or aborted, and nothing is
   CHECK(one.code == VELO_OK);
   CHECK(one.value == 0);
   CHECK(one.at_ns == 0);  // holdings
-  CHECK(entries_of(velo::comm::rendezvous_folder(), name) == 0);
+  CHECK(entries_of(velo::comm::rendezvous_folder(), name).empty());
 }
 
 TEST_CASE("all_to_all_v of any counts and places, over and over") {
@@ -238,19 +190,16 @@ TEST_CASE("sums of one number, over and over, are right and stay in order") {
   const std::int64_t rounds = rounds_of("VELO_SUMS", 5000);
   const local_ranks ranks(2, group_desc(600000));
   ranks.require(
-      [&](int rank) { return sum_one(ranks.stream(rank), ranks.group(rank), rank, rounds); });
+      [&](const rank_of_group& me) { return sum_one(me.stream, me.group, me.rank, rounds); });
 }
 
 TEST_CASE("sums of one number between processes, over and over, are right and stay in order") {
   const std::int64_t rounds = rounds_of("VELO_SUMS", 5000);
   processes ranks;
-  ranks.start_all(2, group_desc(600000), [&](const member& me) {
+  ranks.start_all(2, group_desc(600000), [&](const rank_of_group& me) {
     return ending_of(sum_one(me.stream, me.group, me.rank, rounds));
   });
-  for (const ending& one : ranks.wait()) {
-    INFO(one.expected << ": " << one.got);
-    CHECK(one.code == VELO_OK);
-  }
+  for (const ending& one : ranks.wait()) CHECK_OK(one);
 }
 
 TEST_CASE("all_to_all_v of more than 2^31 elements", "[.large]") {
@@ -272,8 +221,8 @@ TEST_CASE("all_to_all_v of more than 2^31 elements", "[.large]") {
   std::memcpy(in[1] + more, "abc", 3);
   const local_ranks ranks(2, group_desc(600000));
   ranks.require([&](int rank) {
-    const velo_tensor from = tensor_of(in[rank], u8, sizes[rank]),
-                      to = tensor_of(out[rank], u8, sizes[1 - rank]);
+    const velo_tensor from = view_of(in[rank], u8, sizes[rank]),
+                      to = view_of(out[rank], u8, sizes[1 - rank]);
     const std::int64_t give[2][2] = {{0, more}, {little, 0}}, take[2][2] = {{0, little}, {more, 0}},
                        in_at[2][2] = {{0, 0}, {more, 0}}, out_at[2][2] = {{0, more}, {0, 0}};
     return velo_group_all_to_all_v(ranks.stream(rank), ranks.group(rank), &from, give[rank],

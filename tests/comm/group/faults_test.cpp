@@ -1,14 +1,12 @@
 // Faults that end a group: late, absent and disagreeing ranks, aborts, failed streams. Every rank
 // gets the fault and the ranks that caused it, in time.
-#include "comm/group/group.hpp"
+#include "comm/forwarding.hpp"
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/local/local.hpp"
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/shm.hpp"
-#include "core/context.hpp"
-#include "core/stream/stream.hpp"
 #include "tests/stream_work.hpp"
 #include "tests/tensors.hpp"
 
@@ -29,45 +27,25 @@ velo_status barrier(const local_ranks& ranks, int rank) {
 
 velo_status reduce(const local_ranks& ranks, int rank, std::vector<float>& x,
                    velo_reduce_op op = VELO_REDUCE_SUM) {
-  const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view = view_of(x.data(), f32, size);
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = op;
-  return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
+  return reduce_in_place(ranks.stream(rank), ranks.group(rank), x, &how);
 }
 
-std::string described(velo_group group) {
-  std::uint64_t needed = 0;
-  REQUIRE(velo_group_describe(group, nullptr, 0, &needed) == VELO_OK);
-  std::string all(needed, 0);
-  REQUIRE(velo_group_describe(group, &all[0], needed, nullptr) == VELO_OK);
-  all.resize(needed - 1);
-  return all;
-}
+// Changes an element of this rank's result of each operation of float32.
+using call = std::function<velo_status(velo_stream, velo_group, const velo_tensor& own,
+                                       const velo_tensor& all)>;
 
-// Another result than the others': behind an operation of float32, an element of it is something
-// else.
-class spoiling final : public comm::transport {
+class spoiling final : public forwarding {
  public:
   spoiling(std::unique_ptr<comm::transport> link, std::int64_t element)
-      : link_(std::move(link)), element_(element) {}
-  velo_transport kind() const noexcept override { return link_->kind(); }
-  int rank() const noexcept override { return link_->rank(); }
-  int size() const noexcept override { return link_->size(); }
+      : forwarding(std::move(link)), element_(element) {}
   void run(const comm::operation& what, core::execution& state) override {
-    link_->run(what, state);
+    forwarding::run(what, state);
     if (what.terms.out_code == VELO_DTYPE_FLOAT) static_cast<float*>(what.out)[element_] = -7;
   }
-  void run_messages(const comm::message_batch& what, core::execution& state) override {
-    link_->run_messages(what, state);
-  }
-  void settle() noexcept override { link_->settle(); }
-  void fail(const comm::fault& why) noexcept override { link_->fail(why); }
-  bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
-  void describe(std::string& json) const override { link_->describe(json); }
 
  private:
-  const std::unique_ptr<comm::transport> link_;
   const std::int64_t element_;
 };
 
@@ -83,17 +61,15 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
     std::vector<float> x(1000, 1.0f);
     const auto begin = clock_type::now();
     const velo_status status = reduce(ranks, rank, x);
-    took[static_cast<std::size_t>(rank)] = milliseconds_since(begin);
+    took[at(rank)] = milliseconds_since(begin);
     return status;
   });
   for (const int rank : {0, 2, 5}) {
-    const call_record& one = all[static_cast<std::size_t>(rank)];
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == 1);
+    const call_record& one = all[at(rank)];
+    CHECK_PEER(one, 1, "ranks 1, 3, 4 not there");
     CHECK(one.argument == "group");
     CHECK(one.expected == "all_reduce of 1000 float32, sum (operation 2) within 150 ms");
-    CHECK(one.got == "ranks 1, 3, 4 not there");
-    CHECK(took[static_cast<std::size_t>(rank)] < 250 + late_by.of_ms(2));
+    CHECK(took[at(rank)] < 250 + late_by.of_ms(2));
   }
   CHECK(std::max({took[0], took[2], took[5]}) >= 150);  // of who came first
   // A later call gets the same fault at once.
@@ -101,20 +77,19 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
   CHECK(late.code == VELO_ERR_PEER);
   CHECK(late.got == "ranks 1, 3, 4 not there");
 
-  const json all_of_it(described(ranks.group(2)));
+  const json all_of_it(description_of(ranks.group(2)));
   json_t* fault = json_object_get(all_of_it.root, "fault");
-  CHECK(std::string(json_string_value(json_object_get(fault, "what"))) == "late");
-  CHECK(std::string(json_string_value(json_object_get(fault, "operation"))) == "all_reduce");
-  CHECK(json_integer_value(json_object_get(fault, "sequence")) == 2);
-  CHECK(json_integer_value(json_object_get(fault, "bytes")) == 4000);
+  CHECK(text_of(fault, "what") == "late");
+  CHECK(text_of(fault, "operation") == "all_reduce");
+  CHECK(number_of(fault, "sequence") == 2);
+  CHECK(number_of(fault, "bytes") == 4000);
   CHECK(json_array_size(json_object_get(fault, "ranks")) == 3);
   json_t* each = json_object_get(all_of_it.root, "ranks");
   REQUIRE(json_array_size(each) == 6);
   for (std::size_t rank = 0; rank < 6; ++rank) {
     const bool came = rank == 0 || rank == 2 || rank == 5;
-    json_t* one = json_array_get(each, rank);
-    CHECK(json_integer_value(json_object_get(one, "completed")) == 1);
-    CHECK(json_integer_value(json_object_get(one, "arrived")) == (came ? 2 : 1));
+    CHECK(number_of(json_array_get(each, rank), "completed") == 1);
+    CHECK(number_of(json_array_get(each, rank), "arrived") == (came ? 2 : 1));
   }
 }
 
@@ -122,12 +97,10 @@ TEST_CASE("deadlines of 20 ms are kept by collectives and by messages") {
   for (const bool sends : {false, true}) {
     const local_ranks ranks(2, group_desc(20));
     const auto begin = clock_type::now();
-    std::vector<float> x(1000, 1.0f);
-    const std::int64_t size = 1000;
-    const velo_tensor view = view_of(x.data(), f32, size);
+    float_tensor x({1000}, 1);
     const call_record one =
-        record_of(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &view)
-                        : reduce(ranks, 0, x));
+        record_of(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &x.view)
+                        : reduce(ranks, 0, x.data));
     const double took = milliseconds_since(begin);
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
@@ -152,9 +125,7 @@ TEST_CASE("an abort from another thread ends the collectives of all ranks, and m
   other.join();
   CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   for (const int rank : {0, 1}) {
-    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-    CHECK(all[static_cast<std::size_t>(rank)].rank == 2);
-    CHECK(all[static_cast<std::size_t>(rank)].got == "an abort by rank 2");
+    CHECK_PEER(all[at(rank)], 2, "an abort by rank 2");
   }
   CHECK(record_of(barrier(ranks, 2)).code == VELO_ERR_PEER);
 }
@@ -198,20 +169,16 @@ TEST_CASE("ranks that call something else are found, the few among the many") {
        "all_reduce of 100 float32, max"},
       {"a dtype",
        [&](const local_ranks& all, int rank) {
-         memory[rank].assign(100, 1.0f);
-         const std::int64_t size = 100;
-         const velo_tensor view = view_of(memory[rank].data(), i32, size);
-         return velo_group_all_reduce(all.stream(rank), all.group(rank), nullptr, &view, &view);
+         std::vector<std::int32_t> x(100);
+         return reduce_in_place(all.stream(rank), all.group(rank), x);
        },
        "all_reduce of 100 int32, sum"},
       {"a scale",
        [&](const local_ranks& all, int rank) {
          memory[rank].assign(100, 1.0f);
-         const std::int64_t size = 100;
-         const velo_tensor view = view_of(memory[rank].data(), f32, size);
          velo_reduction how = VELO_REDUCTION_INIT;
          how.scale = 0.5;
-         return velo_group_all_reduce(all.stream(rank), all.group(rank), &how, &view, &view);
+         return reduce_in_place(all.stream(rank), all.group(rank), memory[rank], &how);
        },
        "all_reduce of 100 float32, sum scaled by 0.5"}};
   for (const variant& v : variants) {
@@ -223,10 +190,8 @@ TEST_CASE("ranks that call something else are found, the few among the many") {
       return reduce(ranks, rank, memory[rank]);
     });
     for (const call_record& one : all) {
-      CHECK(one.code == VELO_ERR_PEER);
-      CHECK(one.rank == 2);
+      CHECK_PEER(one, 2, "rank 2 with " + v.got);
       CHECK(one.expected == "all_reduce of 100 float32, sum (operation 1)");
-      CHECK(one.got == "rank 2 with " + v.got);
     }
     CHECK(memory[0] == std::vector<float>(100, 1.0f));
   }
@@ -248,9 +213,7 @@ TEST_CASE("a rank that leaves is named by those that need it, and not by those t
   });
   CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   for (const int rank : {0, 2}) {
-    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-    CHECK(all[static_cast<std::size_t>(rank)].rank == 1);
-    CHECK(all[static_cast<std::size_t>(rank)].got == "rank 1 that left the group");
+    CHECK_PEER(all[at(rank)], 1, "rank 1 that left the group");
   }
 }
 
@@ -271,10 +234,8 @@ TEST_CASE("a call that its stream drops after a failure fails on the ranks that 
   CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
-    const call_record& one = all[static_cast<std::size_t>(rank)];
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == 1);
-    CHECK(one.got == "rank 1 that could not do its part");
+    const call_record& one = all[at(rank)];
+    CHECK_PEER(one, 1, "rank 1 that could not do its part");
     CHECK(one.cause == "a failure of its stream before");
   }
 }
@@ -293,10 +254,8 @@ TEST_CASE("in a group of one rank a dropped call leaves those that were called b
   }
   called = true;
   CHECK(velo_stream_synchronize(late) == VELO_ERR_IO);  // without a wait for those before
-  velo_group_info info = VELO_GROUP_INFO_INIT;
-  REQUIRE(velo_group_get_info(alone, &info) == VELO_OK);
-  CHECK(info.called == 4);
-  CHECK(info.finished == 2);
+  CHECK(info_of(alone).called == 4);
+  CHECK(info_of(alone).finished == 2);
   go = true;
   velo_event done = ranks.context(0).new_event();
   REQUIRE(velo_event_record(done, early) == VELO_OK);
@@ -305,8 +264,7 @@ TEST_CASE("in a group of one rank a dropped call leaves those that were called b
   if (came != VELO_OK) velo_group_abort(alone);  // or it would wait for ever
   CHECK(velo_stream_synchronize(early) == VELO_OK);
   CHECK(barrier(ranks, 0) == VELO_OK);
-  REQUIRE(velo_group_get_info(alone, &info) == VELO_OK);
-  CHECK(info.finished == info.called);
+  CHECK(info_of(alone).finished == info_of(alone).called);
 }
 
 TEST_CASE("results that differ are found, named by rank, operation and sequence") {
@@ -314,23 +272,19 @@ TEST_CASE("results that differ are found, named by rank, operation and sequence"
     velo_group_desc desc = group_desc();
     desc.flags = verify ? VELO_GROUP_VERIFY : 0;
     const local_ranks ranks(3, desc);
-    const std::vector<call_record> all = ranks.run([&](int rank) -> velo_status {
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) -> velo_status {
       const velo_reduce_fn fold = [](void* user, const void*, void* total, std::int64_t count,
                                      const velo_dtype*) {
         std::memset(total, *static_cast<int*>(user), static_cast<std::size_t>(4 * count));
       };
       std::vector<float> x(10, 1.0f);
-      const std::int64_t size = 10;
-      const velo_tensor view = view_of(x.data(), f32, size);
       int value = 3;
       velo_reduction how = VELO_REDUCTION_INIT;
       how.op = VELO_REDUCE_CUSTOM, how.fn = fold, how.user = &value;
-      const auto call = [&] {
-        return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
-      };
+      const auto call = [&] { return reduce_in_place(me.stream, me.group, x, &how); };
       velo_status done = call();
-      if (done == VELO_OK) done = barrier(ranks, rank);
-      if (rank == 1) value = 4;  // a rank that computes something else
+      if (done == VELO_OK) done = barrier(ranks, me.rank);
+      if (me.rank == 1) value = 4;  // a rank that computes something else
       if (done == VELO_OK) done = call();
       return done;
     });
@@ -345,8 +299,6 @@ TEST_CASE("results that differ are found, named by rank, operation and sequence"
 }
 
 TEST_CASE("results that differ are found of every collective that leaves the same on all ranks") {
-  using call =
-      std::function<velo_status(velo_stream, velo_group, const velo_tensor&, const velo_tensor&)>;
   const std::int64_t counts[] = {2, 4, 1}, offsets[] = {0, 3, 9};  // element 2 is nobody's
   struct variant {
     std::string name;
@@ -375,21 +327,14 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
       auto links = comm::make_local(3, comm::shared_area::slot_for(65536, 3), 20000000000);
       links[1] = std::make_unique<spoiling>(std::move(links[1]), v.spoiled);
       std::vector<velo_group> groups;
-      for (int rank = 0; rank < 3; ++rank) {
-        auto& owner = core::resolve<core::context>(ranks.context(rank), "context");
-        groups.push_back(core::handle_of(core::make_object<comm::group>(
-            &owner, owner, std::move(links[static_cast<std::size_t>(rank)]),
-            comm::group_settings{"spoiled", 20000000000, verifies})));
-      }
-      const std::vector<call_record> all = ranks.run([&](int rank) {
-        const auto of = static_cast<std::size_t>(rank);
-        std::vector<float> own(4, 1.0f), whole(10, 1.0f);
-        const std::int64_t ten = 10;
-        const velo_tensor mine = view_of(own.data(), f32, counts[rank]),
-                          result = view_of(whole.data(), f32, ten);
-        velo_status done = velo_group_barrier(ranks.stream(rank), groups[of]);
-        if (done == VELO_OK) done = v.run(ranks.stream(rank), groups[of], mine, result);
-        return done;
+      for (int rank = 0; rank < 3; ++rank)
+        groups.push_back(
+            group_over(ranks.context(rank), std::move(links[at(rank)]), "spoiled", verifies));
+      const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+        const float_tensor own({counts[me.rank]}, 1), whole({10}, 1);
+        const velo_status done = velo_group_barrier(me.stream, groups[at(me.rank)]);
+        if (done != VELO_OK) return done;
+        return v.run(me.stream, groups[at(me.rank)], own.view, whole.view);
       });
       for (const velo_group one : groups) velo_group_destroy(one);
       for (const call_record& one : all) {
@@ -407,9 +352,7 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
 TEST_CASE("a process whose result differs is found by all four, with the call") {
   struct variant {
     const char* name;
-    std::function<velo_status(velo_stream, velo_group, const velo_tensor& own,
-                              const velo_tensor& all)>
-        run;
+    call run;
   };
   const variant variants[] = {
       {"all_reduce of 5000 float32, sum",
@@ -430,37 +373,28 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
       processes ranks;
       for (int rank = 0; rank < 4; ++rank)
         ranks.start([&, rank] {
-          velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-          one.threads = 1;
-          velo_context context = nullptr;
-          velo_stream stream = nullptr;
-          velo_status done = velo_context_create(&one, &context);
-          if (done == VELO_OK) done = velo_context_stream(context, &stream);
+          rank_of_group me;
+          velo_status done = open_context(me);
           if (done != VELO_OK) return ending_of(done);
           auto link =
               comm::make_shm({name, rank, 4, 20000000000, comm::shared_area::slot_for(65536, 4)});
           if (rank == 2) link = std::make_unique<spoiling>(std::move(link), 1);
-          auto& owner = core::resolve<core::context>(context, "context");
-          const velo_group group = core::handle_of(core::make_object<comm::group>(
-              &owner, owner, std::move(link),
-              comm::group_settings{"spoiled", 20000000000, verifies}));
-          std::vector<float> x(1250, 1.0f), y(5000, 1.0f);
-          const std::int64_t part = 1250, whole = 5000;
-          const velo_tensor own = view_of(x.data(), f32, part), all = view_of(y.data(), f32, whole);
-          done = velo_group_barrier(stream, group);
-          if (done == VELO_OK) done = v.run(stream, group, own, all);
+          me.group = group_over(me.context, std::move(link), "spoiled", verifies);
+          const float_tensor own({1250}, 1), all({5000}, 1);
+          done = velo_group_barrier(me.stream, me.group);
+          if (done == VELO_OK) done = v.run(me.stream, me.group, own.view, all.view);
           const ending report = ending_of(done);
-          velo_group_destroy(group);
-          velo_context_destroy(context);
+          velo_group_destroy(me.group);
+          velo_context_destroy(me.context);
           return report;
         });
       for (const ending& one : ranks.wait()) {
-        INFO(v.name << ": expected " << one.expected << ", got " << one.got << " " << one.cause);
+        INFO(v.name << ": " << one);
         CHECK(one.code == (verifies ? VELO_ERR_PEER : VELO_OK));
         if (!verifies) continue;
         CHECK(one.rank == 2);
-        CHECK(std::string(one.got) == "rank 2 with another result");
-        CHECK(std::string(one.expected) == v.name + std::string(" (operation 2)"));
+        CHECK(one.got == "rank 2 with another result");
+        CHECK(one.expected == v.name + std::string(" (operation 2)"));
       }
     }
 }

@@ -11,12 +11,6 @@ velo_tensor floats(float* data, const std::int64_t& size) {
   return view_of(data, f32, size);
 }
 
-velo_group_info info_of(velo_group group) {
-  velo_group_info info = VELO_GROUP_INFO_INIT;
-  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
-  return info;
-}
-
 velo_status sum(velo_stream stream, velo_group group, float* data, const std::int64_t& size) {
   const velo_tensor x = floats(data, size);
   return velo_group_all_reduce(stream, group, nullptr, &x, &x);
@@ -61,14 +55,14 @@ TEST_CASE("no rank leaves a barrier before all have come") {
   const local_ranks ranks(4);
   std::atomic<int> come{0};
   std::atomic<bool> early{false};
-  ranks.require([&](int rank) {
+  ranks.require([&](const rank_of_group& me) {
     for (int round = 1; round <= 100; ++round) {
-      if (rank == round % 4) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      if (me.rank == round % 4) std::this_thread::sleep_for(std::chrono::microseconds(300));
       ++come;
-      const velo_status met = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+      const velo_status met = velo_group_barrier(me.stream, me.group);
       if (met != VELO_OK) return met;
       if (come < 4 * round) early = true;
-      const velo_status left = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+      const velo_status left = velo_group_barrier(me.stream, me.group);
       if (left != VELO_OK) return left;
     }
     return velo_status{VELO_OK};
@@ -143,8 +137,7 @@ TEST_CASE("several threads may call on one stream") {
     callers.emplace_back([&, caller] {
       const int rank = caller % 2;
       for (int i = 0; i < 50; ++i)
-        refused += velo_group_barrier(queues[static_cast<std::size_t>(rank)], ranks.group(rank)) !=
-                   VELO_OK;
+        refused += velo_group_barrier(queues[at(rank)], ranks.group(rank)) != VELO_OK;
     });
   for (std::thread& one : callers) one.join();
   CHECK(refused == 0);
@@ -296,6 +289,5 @@ TEST_CASE("a collective with wrong arguments is refused before any rank learns o
     CHECK_REFUSED(velo_group_barrier(ranks.stream(1), ranks.group(0)), VELO_ERR_ARGUMENT, "stream");
   }
   CHECK(info_of(ranks.group(0)).called == 0);
-  ranks.require(
-      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+  ranks.require_barrier();
 }

@@ -15,14 +15,11 @@ velo_status sum(velo_stream stream, velo_group group, std::int64_t& value) {
   return velo_group_all_reduce(stream, group, nullptr, &x, &x);
 }
 
-// A part as one rank has it; destroyed with it.
-struct part_of {
-  part_of(velo_group parent, const std::vector<std::int32_t>& ranks,
-          const velo_group_desc* desc = nullptr)
-      : status(velo_group_create_part(parent, ranks.data(), static_cast<std::int32_t>(ranks.size()),
-                                      desc, &group)) {}
-  ~part_of() { velo_group_destroy(group); }
-  part_of(const part_of&) = delete;
+// A group made of another one, as one rank has it; it asserts nothing.
+struct made_group {
+  ~made_group() { velo_group_destroy(group); }
+  made_group() = default;
+  made_group(const made_group&) = delete;
 
   velo_group_info info() const {
     velo_group_info all = VELO_GROUP_INFO_INIT;
@@ -31,28 +28,22 @@ struct part_of {
   }
 
   velo_group group = nullptr;
-  velo_status status;
+  velo_status status = VELO_OK;
 };
 
-struct survivors_of {
-  explicit survivors_of(velo_group group, const velo_group_desc* desc = nullptr)
-      : status(velo_group_shrink(group, desc, &group_)) {}
-  ~survivors_of() { velo_group_destroy(group_); }
-  survivors_of(const survivors_of&) = delete;
-  velo_group get() const { return group_; }
-
- private:
-  velo_group group_ = nullptr;
-
- public:
-  velo_status status;
+struct part_of : made_group {
+  part_of(velo_group parent, const std::vector<std::int32_t>& ranks,
+          const velo_group_desc* desc = nullptr) {
+    status = velo_group_create_part(parent, ranks.data(), static_cast<std::int32_t>(ranks.size()),
+                                    desc, &group);
+  }
 };
 
-velo_group_info info_of(velo_group group) {
-  velo_group_info all = VELO_GROUP_INFO_INIT;
-  velo_group_get_info(group, &all);
-  return all;
-}
+struct survivors_of : made_group {
+  explicit survivors_of(velo_group parent, const velo_group_desc* desc = nullptr) {
+    status = velo_group_shrink(parent, desc, &group);
+  }
+};
 
 // Rows and columns of six ranks, and the lower three backwards: what is summed in each.
 velo_status work_in_parts(velo_stream stream, velo_group group, int rank, std::int64_t& wrong) {
@@ -82,23 +73,10 @@ velo_status work_in_parts(velo_stream stream, velo_group group, int rank, std::i
   return VELO_OK;
 }
 
-// With room for what it may grow between two calls.
 std::string history(velo_group group) {
-  std::uint64_t needed = 0;
-  REQUIRE(velo_group_history(group, nullptr, 0, &needed) == VELO_OK);
-  std::string all(needed + 1000, 0);
-  REQUIRE(velo_group_history(group, &all[0], all.size(), &needed) == VELO_OK);
-  REQUIRE(needed <= all.size());
-  all.resize(needed - 1);
-  return all;
-}
-
-std::string text_of(json_t* object, const char* key) {
-  const char* text = json_string_value(json_object_get(object, key));
-  return text != nullptr ? text : "";
-}
-std::int64_t number_of(json_t* object, const char* key) {
-  return json_integer_value(json_object_get(object, key));
+  return written([group](char* text, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_group_history(group, text, capacity, needed);
+  });
 }
 
 }  // namespace
@@ -107,43 +85,37 @@ TEST_CASE("ranks of a group make groups of their own, and parts of these") {
   SECTION("threads") {
     const local_ranks ranks(6);
     std::vector<std::int64_t> wrong(6);
-    ranks.require([&](int rank) {
-      return work_in_parts(ranks.stream(rank), ranks.group(rank), rank,
-                           wrong[static_cast<std::size_t>(rank)]);
+    ranks.require([&](const rank_of_group& me) {
+      return work_in_parts(me.stream, me.group, me.rank, wrong[at(me.rank)]);
     });
     for (const std::int64_t one : wrong) CHECK(one == 0);
   }
   SECTION("processes") {
     processes ranks;
-    ranks.start_all(6, group_desc(), [](const member& me) {
+    ranks.start_all(6, group_desc(), [](const rank_of_group& me) {
       std::int64_t wrong = 0;
-      ending all = ending_of(work_in_parts(me.stream, me.group, me.rank, wrong));
-      all.value = wrong;
-      return all;
+      const velo_status done = work_in_parts(me.stream, me.group, me.rank, wrong);
+      return ending_of(done, wrong);
     });
-    for (const ending& one : ranks.wait()) {
-      INFO(one.expected << ", got " << one.got);
-      CHECK(one.code == VELO_OK);
-      CHECK(one.value == 0);
-    }
+    check_right(ranks.wait());
   }
 }
 
 TEST_CASE("a part and its parent end apart") {
   const local_ranks ranks(3);
-  ranks.require([&](int rank) {
-    const velo_stream stream = ranks.stream(rank);
-    const velo_group all = ranks.group(rank);
+  ranks.require([&](const rank_of_group& me) {
+    const velo_stream stream = me.stream;
+    const velo_group all = me.group;
     {
-      const part_of alone(all, {rank});
+      const part_of alone(all, {me.rank});
       if (alone.info().transport != VELO_TRANSPORT_SELF) return velo_status{-1};
       velo_group_abort(alone.group);
     }
-    const part_of pair(all,
-                       rank < 2 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{2});
+    const part_of pair(
+        all, me.rank < 2 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{2});
     if (pair.status != VELO_OK) return pair.status;
-    if (rank == 1) velo_group_abort(pair.group);
-    const velo_status ended = rank < 2 ? velo_group_barrier(stream, pair.group) : VELO_ERR_PEER;
+    if (me.rank == 1) velo_group_abort(pair.group);
+    const velo_status ended = me.rank < 2 ? velo_group_barrier(stream, pair.group) : VELO_ERR_PEER;
     if (ended != VELO_ERR_PEER) return velo_status{-2};
     const velo_status parent = velo_group_barrier(stream, all);
     if (parent != VELO_OK) return parent;
@@ -158,15 +130,15 @@ TEST_CASE("a part keeps its turn among the calls of its parent") {
   const local_ranks ranks(2);
   const velo_stream queues[] = {ranks.context(0).new_stream(), ranks.context(1).new_stream()};
   std::atomic<int> wrong{0};
-  ranks.require([&](int rank) {
-    const velo_stream queue = queues[rank];
+  ranks.require([&](const rank_of_group& me) {
+    const velo_stream queue = queues[me.rank];
     std::int64_t values[40];
     for (int i = 0; i < 40; ++i) {
       values[i] = i;
-      const velo_status queued = sum(queue, ranks.group(rank), values[i]);
+      const velo_status queued = sum(queue, me.group, values[i]);
       if (queued != VELO_OK) return queued;
     }
-    const part_of both(ranks.group(rank), {1, 0});
+    const part_of both(me.group, {1, 0});
     if (both.status != VELO_OK) return both.status;
     for (int i = 0; i < 40; ++i) wrong += values[i] != 2 * i;  // called before: done
     return velo_stream_synchronize(queue);
@@ -177,19 +149,17 @@ TEST_CASE("a part keeps its turn among the calls of its parent") {
 TEST_CASE("ranks that do not come to a part are named by the parent's numbers, and end nothing") {
   const local_ranks ranks(4);
   const velo_group_desc soon = group_desc(120);
-  const std::vector<call_record> all = ranks.run([&](int rank) {
-    if (rank != 1 && rank != 3) return velo_status{VELO_OK};
-    return part_of(ranks.group(rank), {3, 0, 1, 2}, &soon).status;
+  const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+    if (me.rank != 1 && me.rank != 3) return velo_status{VELO_OK};
+    return part_of(me.group, {3, 0, 1, 2}, &soon).status;
   });
   for (const int rank : {1, 3}) {
-    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-    CHECK(all[static_cast<std::size_t>(rank)].rank == 0);
-    CHECK(all[static_cast<std::size_t>(rank)].expected == "create_part of 4 ranks within 120 ms");
-    CHECK(all[static_cast<std::size_t>(rank)].got == "ranks 0, 2 not there");
+    CHECK_PEER(all[at(rank)], 0, "ranks 0, 2 not there");
+    CHECK(all[at(rank)].expected == "create_part of 4 ranks within 120 ms");
   }
-  ranks.require([&](int rank) {
-    const part_of now(ranks.group(rank), {3, 0, 1, 2});
-    return now.status != VELO_OK ? now.status : velo_group_barrier(ranks.stream(rank), now.group);
+  ranks.require([&](const rank_of_group& me) {
+    const part_of now(me.group, {3, 0, 1, 2});
+    return now.status != VELO_OK ? now.status : velo_group_barrier(me.stream, now.group);
   });
 
   const lateness late_by;
@@ -212,39 +182,42 @@ TEST_CASE("ranks that do not come to a part are named by the parent's numbers, a
 TEST_CASE("parts that make no sense are refused by name") {
   const local_ranks ranks(3);
   velo_group part = nullptr;
-  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
-    CHECK_REFUSED(got, code, argument);
-    CHECK(part == nullptr);
-  };
   const velo_group parent = ranks.group(1);
   const std::int32_t twice[] = {1, 0, 1}, beyond[] = {1, 3}, below[] = {-1}, others[] = {0, 2};
-  refused(VELO_ERR_ARGUMENT, "ranks[2]", velo_group_create_part(parent, twice, 3, nullptr, &part));
+  CHECK_REFUSED(velo_group_create_part(parent, twice, 3, nullptr, &part), VELO_ERR_ARGUMENT,
+                "ranks[2]");
   CHECK(last_record().got == "rank 1 again");
-  refused(VELO_ERR_ARGUMENT, "ranks[1]", velo_group_create_part(parent, beyond, 2, nullptr, &part));
-  refused(VELO_ERR_ARGUMENT, "ranks[0]", velo_group_create_part(parent, below, 1, nullptr, &part));
-  refused(VELO_ERR_ARGUMENT, "ranks", velo_group_create_part(parent, others, 2, nullptr, &part));
-  refused(VELO_ERR_ARGUMENT, "count", velo_group_create_part(parent, twice, 0, nullptr, &part));
-  refused(VELO_ERR_ARGUMENT, "count", velo_group_create_part(parent, twice, 4, nullptr, &part));
+  CHECK_REFUSED(velo_group_create_part(parent, beyond, 2, nullptr, &part), VELO_ERR_ARGUMENT,
+                "ranks[1]");
+  CHECK_REFUSED(velo_group_create_part(parent, below, 1, nullptr, &part), VELO_ERR_ARGUMENT,
+                "ranks[0]");
+  CHECK_REFUSED(velo_group_create_part(parent, others, 2, nullptr, &part), VELO_ERR_ARGUMENT,
+                "ranks");
+  CHECK_REFUSED(velo_group_create_part(parent, twice, 0, nullptr, &part), VELO_ERR_ARGUMENT,
+                "count");
+  CHECK_REFUSED(velo_group_create_part(parent, twice, 4, nullptr, &part), VELO_ERR_ARGUMENT,
+                "count");
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
   desc.rank = 0;
-  refused(VELO_ERR_ARGUMENT, "desc.rank", velo_group_create_part(parent, twice, 1, &desc, &part));
-  refused(VELO_ERR_ARGUMENT, "desc.rank", velo_group_shrink(parent, &desc, &part));
-  refused(VELO_ERR_STATE, "group", velo_group_shrink(parent, nullptr, &part));
-  ranks.require(
-      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+  CHECK_REFUSED(velo_group_create_part(parent, twice, 1, &desc, &part), VELO_ERR_ARGUMENT,
+                "desc.rank");
+  CHECK_REFUSED(velo_group_shrink(parent, &desc, &part), VELO_ERR_ARGUMENT, "desc.rank");
+  CHECK_REFUSED(velo_group_shrink(parent, nullptr, &part), VELO_ERR_STATE, "group");
+  CHECK(part == nullptr);
+  ranks.require_barrier();
 }
 
 TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   const local_ranks ranks(2);
   std::int64_t called = 0, returned = 0;
-  ranks.require([&](int rank) {
+  ranks.require([&](const rank_of_group& me) {
     velo_status done = VELO_OK;
     std::int64_t value = 3;
     for (int i = 0; i < 5000 && done == VELO_OK; ++i)
-      done = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
-    if (rank == 0) called = velo::core::now_ns();
-    if (done == VELO_OK) done = sum(ranks.stream(rank), ranks.group(rank), value);
-    if (rank == 0) returned = velo::core::now_ns();
+      done = velo_group_barrier(me.stream, me.group);
+    if (me.rank == 0) called = velo::core::now_ns();
+    if (done == VELO_OK) done = sum(me.stream, me.group, value);
+    if (me.rank == 0) returned = velo::core::now_ns();
     return done;
   });
   const velo_stream queue = ranks.context(0).new_stream();
@@ -292,19 +265,18 @@ TEST_CASE("the survivors of a group go on without the others") {
   SECTION("threads, of which one left") {
     const local_ranks ranks(5);
     std::atomic<int> wrong{0};
-    const std::vector<call_record> all = ranks.run([&](int rank) {
-      if (rank == 2) {
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      if (me.rank == 2) {
         velo_group_destroy(ranks.group(2));
         return velo_status{VELO_OK};
       }
-      std::int64_t value = rank;
-      if (sum(ranks.stream(rank), ranks.group(rank), value) != VELO_ERR_PEER)
-        return velo_status{-1};
-      const survivors_of old(ranks.group(rank));
+      std::int64_t value = me.rank;
+      if (sum(me.stream, me.group, value) != VELO_ERR_PEER) return velo_status{-1};
+      const survivors_of old(me.group);
       if (old.status != VELO_OK) return old.status;
-      wrong += info_of(old.get()).size != 4 || info_of(old.get()).rank != rank - (rank > 2);
-      value = rank;
-      const velo_status done = sum(ranks.stream(rank), old.get(), value);
+      wrong += old.info().size != 4 || old.info().rank != me.rank - (me.rank > 2);
+      value = me.rank;
+      const velo_status done = sum(me.stream, old.group, value);
       wrong += value != 8;
       return done;
     });
@@ -313,44 +285,41 @@ TEST_CASE("the survivors of a group go on without the others") {
   }
   SECTION("processes, of which two were killed, one after the other") {
     processes ranks;
-    ranks.start_all(4, group_desc(), [](const member& me) {
+    ranks.start_all(4, group_desc(), [](const rank_of_group& me) {
       std::int64_t value = 1;
       if (me.rank == 1) raise(SIGKILL);
       if (sum(me.stream, me.group, value) != VELO_ERR_PEER) return ending_of(-2);
       const survivors_of three(me.group);
       if (three.status != VELO_OK) return ending_of(three.status);
       value = 1;
-      const velo_status done = sum(me.stream, three.get(), value);
+      const velo_status done = sum(me.stream, three.group, value);
       if (done != VELO_OK || value != 3) return ending_of(done != VELO_OK ? done : -3);
       if (me.rank == 0) raise(SIGKILL);
-      if (sum(me.stream, three.get(), value) != VELO_ERR_PEER) return ending_of(-4);
-      const survivors_of two(three.get());
+      if (sum(me.stream, three.group, value) != VELO_ERR_PEER) return ending_of(-4);
+      const survivors_of two(three.group);
       if (two.status != VELO_OK) return ending_of(two.status);
       value = me.rank;
-      ending all = ending_of(sum(me.stream, two.get(), value));
-      all.value = value;
-      return all;
+      const velo_status last = sum(me.stream, two.group, value);
+      return ending_of(last, value);
     });
     const std::vector<ending> all = ranks.wait();
     for (const int rank : {2, 3}) {
-      INFO(all[static_cast<std::size_t>(rank)].expected << " "
-                                                        << all[static_cast<std::size_t>(rank)].got);
-      CHECK(all[static_cast<std::size_t>(rank)].code == VELO_OK);
-      CHECK(all[static_cast<std::size_t>(rank)].value == 5);
+      INFO(all[at(rank)]);
+      CHECK(all[at(rank)].code == VELO_OK);
+      CHECK(all[at(rank)].value == 5);
     }
   }
   SECTION("a stopped process does not hold them up, and is told when it goes on") {
     processes ranks;
-    ranks.start_all(3, group_desc(150), [](const member& me) {
+    ranks.start_all(3, group_desc(150), [](const rank_of_group& me) {
       std::int64_t value = 1;
       if (me.rank == 2) raise(SIGSTOP);
       if (sum(me.stream, me.group, value) != VELO_ERR_PEER) return ending_of(-2);
       const survivors_of rest(me.group);
       if (rest.status != VELO_OK) return ending_of(rest.status);
       value = 1;
-      ending all = ending_of(sum(me.stream, rest.get(), value));
-      all.value = value;
-      return all;
+      const velo_status done = sum(me.stream, rest.group, value);
+      return ending_of(done, value);
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(700));
     kill(ranks.pid(2), SIGCONT);
@@ -360,23 +329,23 @@ TEST_CASE("the survivors of a group go on without the others") {
     CHECK(all[1].value == 2);
     CHECK(all[2].code == VELO_ERR_PEER);
     CHECK(all[2].rank == 2);
-    CHECK(std::string(all[2].cause) == "the others went on without this rank");
+    CHECK(all[2].cause == "the others went on without this rank");
   }
   SECTION("an abort, of which all are left, and one that does not come") {
     const local_ranks ranks(3);
     const velo_group_desc soon = group_desc(100);
     velo_group_abort(ranks.group(1));
-    const std::vector<call_record> all = ranks.run([&](int rank) {
-      const survivors_of same(ranks.group(rank));
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      const survivors_of same(me.group);
       if (same.status != VELO_OK) return same.status;
-      if (info_of(same.get()).size != 3) return velo_status{-1};
-      velo_group_abort(same.get());
-      if (rank == 0) {
+      if (same.info().size != 3) return velo_status{-1};
+      velo_group_abort(same.group);
+      if (me.rank == 0) {
         std::this_thread::sleep_for(std::chrono::milliseconds(250));
         return velo_status{VELO_OK};
       }
-      const survivors_of fewer(same.get(), &soon);
-      return info_of(fewer.get()).size == 2 ? fewer.status : velo_status{-2};
+      const survivors_of fewer(same.group, &soon);
+      return fewer.info().size == 2 ? fewer.status : velo_status{-2};
     });
     for (const call_record& one : all) CHECK(one.code == VELO_OK);
   }

@@ -46,7 +46,7 @@ std::vector<scene> every_scene() {
 class play {
  public:
   explicit play(const scene& which) : is_(which) {
-    ranks_.start_all(3, group_desc(deadline_ms), [this](const member& me) {
+    ranks_.start_all(3, group_desc(deadline_ms), [this](const rank_of_group& me) {
       call_tensors v(is_.part, 3);
       ending all;
       while (true) {
@@ -73,12 +73,10 @@ class play {
   void check(const lateness& late_by) {
     const std::vector<ending> all = ranks_.wait();
     for (int rank = 0; rank < 3; ++rank) {
-      const ending& one = all[static_cast<std::size_t>(rank)];
+      const ending& one = all[at(rank)];
       INFO(is_.is.name << (is_.plans ? ", planned" : "") << " of " << is_.part << ", rank " << rank
-                       << ": expected " << one.expected << ", got " << one.got);
-      CHECK(one.code == VELO_ERR_PEER);
-      CHECK(one.rank == is_.victim);
-      CHECK(std::string(one.got) == "rank " + std::to_string(is_.victim) + " not there");
+                       << ": " << one);
+      CHECK_PEER(one, is_.victim, "rank " + std::to_string(is_.victim) + " not there");
       if (rank == is_.victim) continue;
       const double took = static_cast<double>(one.at_ns - stopped_) / 1e6;
       CHECK(took < deadline_ms + 20 + late_by.of_ms(2));
@@ -123,20 +121,20 @@ TEST_CASE("an abort from another thread ends any collective on all ranks") {
         aborted = monotonic_ns();
         velo_group_abort(ranks.group(1));
       });
-      const std::vector<call_record> all = ranks.run([&](int rank) {
+      const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
         call_tensors v(70000, 3);
         velo_status done = VELO_OK;
         while (done == VELO_OK) {
-          done = is.call({ranks.stream(rank), ranks.group(rank), rank, plans}, v);
+          done = is.call({me.stream, me.group, me.rank, plans}, v);
           ++rounds;
         }
-        ended[rank] = monotonic_ns();
+        ended[me.rank] = monotonic_ns();
         return done;
       });
       other.join();
       for (int rank = 0; rank < 3; ++rank) {
-        const call_record& one = all[static_cast<std::size_t>(rank)];
-        INFO("rank " << rank << ": expected " << one.expected << ", got " << one.got);
+        const call_record& one = all[at(rank)];
+        INFO("rank " << rank << ": " << one);
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.got == "an abort by rank 1");
         CHECK(static_cast<double>(ended[rank] - aborted) / 1e6 < 150 + late_by.of_ms(4));
@@ -160,11 +158,9 @@ TEST_CASE("a rank that calls something else than any collective is named to all"
                                  : collective_of(VELO_COLLECTIVE_BARRIER, nullptr, nullptr));
       });
       for (const call_record& one : all) {
-        INFO("expected " << one.expected << ", got " << one.got);
-        CHECK(one.code == VELO_ERR_PEER);
-        CHECK(one.rank == 1);
-        CHECK(one.got == (is_barrier ? "rank 1 with broadcast of 7000 float32 from rank 0"
-                                     : "rank 1 with barrier"));
+        CHECK_PEER(one, 1,
+                   (is_barrier ? "rank 1 with broadcast of 7000 float32 from rank 0"
+                               : "rank 1 with barrier"));
       }
     }
   }

@@ -74,8 +74,7 @@ TEST_CASE("a count of rows that its rank does not give is named, with the call",
     const velo_status done =
         velo_group_dispatch(all.me.stream, all.me.group, alone, &in, &to, counts.data(), &out);
     const call_record why = last_record();
-    INFO("rank " << all.me.rank << ", " << from << ": " << why.argument << ": expected "
-                 << why.expected << ", got " << why.got << " " << why.cause);
+    INFO("rank " << all.me.rank << ", " << from << ": " << why);
     if (all.me.rank == 1) {
       CHECK(done == (from == 1 ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
       CHECK(why.argument == "out_counts[" + std::to_string(from) + "]");

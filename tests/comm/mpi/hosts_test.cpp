@@ -180,8 +180,7 @@ TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
     velo_tensor gathered = whole, mine = whole;
     gathered.data = parts.data();
     mine.shape = &part;
-    for (std::int64_t i = 0; i < large; ++i)
-      x[static_cast<std::size_t>(i)] = static_cast<float>(me.rank + i % 7);
+    for (std::int64_t i = 0; i < large; ++i) x[at(i)] = static_cast<float>(me.rank + i % 7);
     velo_tensor scattered = gathered;
     scattered.shape = &part;
     REQUIRE(velo_group_reduce_scatter(me.stream, me.group, nullptr, &whole, &scattered) == VELO_OK);

@@ -12,10 +12,6 @@
 
 namespace velo::testing {
 
-inline std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
-
 inline velo_group_desc over_mpi(std::int64_t timeout_ms = 20000) {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
   desc.transport = VELO_TRANSPORT_MPI;
@@ -32,7 +28,7 @@ struct joined {
     REQUIRE(velo_context_stream(me.context, &me.stream) == VELO_OK);
     const velo_status done = velo_group_create(me.context, &desc, &me.group);
     const call_record why = last_record();
-    INFO(why.argument << ": expected " << why.expected << ", got " << why.got << " " << why.cause);
+    INFO(why);
     REQUIRE(done == VELO_OK);
     velo_group_info info = VELO_GROUP_INFO_INIT;
     REQUIRE(velo_group_get_info(me.group, &info) == VELO_OK);

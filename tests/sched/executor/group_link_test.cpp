@@ -45,7 +45,7 @@ TEST_CASE("ranks that are processes carry out a schedule, messages of any length
       INFO("kind " << kind << ", scale " << scale);
       processes ranks;
       ranks.start_all(of.ranks, VELO_GROUP_DESC_INIT,
-                      [which = kind, how = of, scale](const member& me) {
+                      [which = kind, how = of, scale](const rank_of_group& me) {
                         const velo_schedule_desc desc = desc_of(which, how);
                         velo_schedule order = nullptr;
                         velo_schedule_create(&desc, &order);
@@ -68,7 +68,7 @@ TEST_CASE("ranks that are processes carry out a schedule, messages of any length
 
 TEST_CASE("a process that dies in its part ends the run of the others") {
   processes ranks;
-  ranks.start_all(3, VELO_GROUP_DESC_INIT, [](const member& me) {
+  ranks.start_all(3, VELO_GROUP_DESC_INIT, [](const rank_of_group& me) {
     const velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {3, 6});
     velo_schedule order = nullptr;
     velo_schedule_create(&desc, &order);

@@ -99,11 +99,11 @@ void require_equal(const two_groups& all, velo_dtype dtype, std::int64_t s, bool
     parts.push_back(std::make_unique<part>(dtype, s, 24, 40, rank, gathers ? count : 1,
                                            scatters ? count : 1, transpose));
   const auto at = [&](int rank) -> const part& { return *parts[static_cast<std::size_t>(rank)]; };
-  all.ranks.require([&](int rank) {
-    return at(rank).fused(all.ranks.stream(rank), all.of(rank, gathers, scatters));
+  all.ranks.require([&](const rank_of_group& me) {
+    return at(me.rank).fused(me.stream, all.of(me.rank, gathers, scatters));
   });
-  all.ranks.require([&](int rank) {
-    return at(rank).apart(all.ranks.stream(rank), all.of(rank, gathers, scatters));
+  all.ranks.require([&](const rank_of_group& me) {
+    return at(me.rank).apart(me.stream, all.of(me.rank, gathers, scatters));
   });
   for (int rank = 0; rank < count; ++rank) {
     CHECK(at(rank).y.same_bits(at(rank).composed));
@@ -163,9 +163,9 @@ TEST_CASE("gather and scatter are the same on queues, and keep the order of thei
     const velo_status done = velo_stream_synchronize(one[at]);
     return done != VELO_OK ? done : velo_stream_synchronize(two[at]);
   });
-  all.ranks.require([&](int rank) {
-    return parts[static_cast<std::size_t>(rank)]->apart(all.ranks.stream(rank),
-                                                        all.of(rank, true, true));
+  all.ranks.require([&](const rank_of_group& me) {
+    return parts[static_cast<std::size_t>(me.rank)]->apart(me.stream,
+                                                           all.of(me.rank, true, true));
   });
   for (const auto& each : parts) CHECK(each->y.same_bits(each->composed));
 }
@@ -175,7 +175,7 @@ TEST_CASE("processes get the bits of the calls composed, too") {
     processes ranks;
     velo_group_desc desc = group_desc();
     desc.buffer = buffer;  // of a small one rows of all ranks do not fit places of a relay
-    ranks.start_all(3, desc, [](const member& me) {
+    ranks.start_all(3, desc, [](const rank_of_group& me) {
       const std::int32_t members[] = {0, 1, 2};
       velo_group second = nullptr;
       velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &second);

@@ -132,8 +132,8 @@ TEST_CASE(
         while (calls < 4 + round && !over) std::this_thread::yield();
         velo_group_abort(all.ranks.group(2));
       });
-      const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-        return call_for_ever(called, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
+      const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
+        return call_for_ever(called, me.stream, all.of(me.rank), 3, {}, calls);
       });
       over = true;  // a failure before the abort fails the test, and does not keep it waiting
       aborts.join();
@@ -156,13 +156,13 @@ TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told
       };
       std::atomic<int> calls{0};
       const auto begin = std::chrono::steady_clock::now();
-      const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-        if (rank == 2) {
+      const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
+        if (me.rank == 2) {
           sleep_ms(50);  // while the others wait for it in gather_group
           velo_group_abort(gathering ? of(2).first : of(2).second);
           while (gathering && !has_ended(of(2).second)) sleep_ms(1);  // since they drop their calls
         }
-        return call_for_ever(op::gather_scatter, all.ranks.stream(rank), of(rank), 3, {}, calls);
+        return call_for_ever(op::gather_scatter, me.stream, of(me.rank), 3, {}, calls);
       });
       CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // no deadline
       for (const call_record& one : ends) {
@@ -183,9 +183,9 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
       sleep_ms(1 + round % 4);
       velo_group_abort(all.ranks.group(1));
     });
-    const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-      return call_for_ever(op::gather, all.ranks.stream(rank), all.of(rank), 2,
-                           {rank == 0 ? 8 : 1000, 2000}, calls);
+    const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
+      return call_for_ever(op::gather, me.stream, all.of(me.rank), 2,
+                           {me.rank == 0 ? 8 : 1000, 2000}, calls);
     });
     over = true;
     aborts.join();
@@ -198,9 +198,9 @@ TEST_CASE("a rank whose call has other sizes is named by all") {
     INFO("operator " << static_cast<int>(called));
     const two_groups all(3);
     std::atomic<int> calls{0};
-    const std::vector<call_record> ends = all.ranks.run([&](int rank) {
-      return call_for_ever(called, all.ranks.stream(rank), all.of(rank), 3,
-                           rank == 1 ? sizes{72, 104} : sizes(), calls);
+    const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
+      return call_for_ever(called, me.stream, all.of(me.rank), 3,
+                           me.rank == 1 ? sizes{72, 104} : sizes(), calls);
     });
     CHECK(calls == 0);
     for (const call_record& one : ends) {
@@ -219,7 +219,7 @@ TEST_CASE("a process that is killed between two slices is named by the others") 
     INFO("operator " << static_cast<int>(called));
     auto* calls = new (shared) std::atomic<int>(0);
     processes ranks;
-    ranks.start_all(3, group_desc(), [&](const member& me) {
+    ranks.start_all(3, group_desc(), [&](const rank_of_group& me) {
       const std::int32_t members[] = {0, 1, 2};
       groups in{me.group, nullptr};
       velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &in.second);

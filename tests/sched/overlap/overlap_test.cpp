@@ -81,9 +81,9 @@ void require_close(const layers& all, double bound) {
 
 void require_equal(const local_ranks& ranks, const layers& all) {
   ranks.require(
-      [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+      [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
   ranks.require(
-      [&](int rank) { return of(all, rank).run_composed(ranks.stream(rank), ranks.group(rank)); });
+      [&](const rank_of_group& me) { return of(all, me.rank).run_composed(me.stream, me.group); });
   for (int rank = 0; rank < ranks.size(); ++rank) {
     CHECK(of(all, rank).y.same_bits(of(all, rank).composed));
     CHECK(of(all, rank).y.same_bits(of(all, 0).y));
@@ -210,7 +210,7 @@ TEST_CASE("matmul_all_reduce is the sum of the ranks' products, at every level")
     for (const auto& [dtype, bound] : {std::pair{f32, 2e-6}, {bf16, 0.0078125 + 0.00390625}}) {
       const layers all = make_layers(3, dtype, 130, 33, 70);
       ranks.require(
-          [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+          [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
       INFO("level " << level << ", " << int{dtype.bits} << " bits");
       require_close(all, bound);
     }
@@ -251,16 +251,15 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
   }
   std::vector<std::vector<float>> sums(2, std::vector<float>(5000, 1));
   constexpr int rounds = 50;
-  ranks.require([&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
+  ranks.require([&](const rank_of_group& me) {
+    const auto at = static_cast<std::size_t>(me.rank);
     const std::int64_t size = 5000;
     const velo_tensor view = view_of(sums[at].data(), f32, size);
     velo_reduction mean = VELO_REDUCTION_INIT;
     mean.op = VELO_REDUCE_AVG;
     for (int i = 0; i < rounds; ++i) {
-      velo_status done = of(all, rank).run_fused(computes[at], ranks.group(rank));
-      if (done == VELO_OK)
-        done = velo_group_all_reduce(talks[at], ranks.group(rank), &mean, &view, &view);
+      velo_status done = of(all, me.rank).run_fused(computes[at], me.group);
+      if (done == VELO_OK) done = velo_group_all_reduce(talks[at], me.group, &mean, &view, &view);
       if (done != VELO_OK) return done;
     }
     const velo_status done = velo_stream_synchronize(computes[at]);
@@ -268,7 +267,7 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
   });
   CHECK(sums[1][4999] == 1);
   ranks.require(
-      [&](int rank) { return of(all, rank).run_composed(ranks.stream(rank), ranks.group(rank)); });
+      [&](const rank_of_group& me) { return of(all, me.rank).run_composed(me.stream, me.group); });
   for (int rank = 0; rank < 2; ++rank) CHECK(of(all, rank).y.same_bits(of(all, rank).composed));
 }
 
@@ -288,15 +287,15 @@ TEST_CASE("calls of two groups in opposite orders wait for each other without ha
       one.push_back(ranks.context(rank).new_stream());
       two.push_back(ranks.context(rank).new_stream());
     }
-    ranks.require([&](int rank) {
-      const auto at = static_cast<std::size_t>(rank);
+    ranks.require([&](const rank_of_group& me) {
+      const auto at = static_cast<std::size_t>(me.rank);
       const auto call = [&](bool early) {
-        return early ? of(first, rank).run_fused(one[at], ranks.group(rank))
-                     : of(second, rank).run_fused(two[at], others[at]);
+        return early ? of(first, me.rank).run_fused(one[at], me.group)
+                     : of(second, me.rank).run_fused(two[at], others[at]);
       };
-      velo_status done = call(rank == 0);
+      velo_status done = call(me.rank == 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (done == VELO_OK) done = call(rank != 0);
+      if (done == VELO_OK) done = call(me.rank != 0);
       if (done == VELO_OK) done = velo_stream_synchronize(one[at]);
       return done == VELO_OK ? velo_stream_synchronize(two[at]) : done;
     });
@@ -311,9 +310,9 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
     set_level(ranks, level);
     const layers all = make_layers(3, f32, 300, 64, 32);
     SECTION(std::string("a rank that does not come, level ") + level) {
-      const std::vector<call_record> failures = ranks.run([&](int rank) {
-        return rank == 1 ? velo_status{VELO_OK}
-                         : of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+      const std::vector<call_record> failures = ranks.run([&](const rank_of_group& me) {
+        return me.rank == 1 ? velo_status{VELO_OK}
+                            : of(all, me.rank).run_fused(me.stream, me.group);
       });
       CHECK(failures[0].code == VELO_ERR_PEER);
       CHECK(failures[0].rank == 1);
@@ -321,8 +320,8 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
       CHECK(failures[2].got == "rank 1 not there");
     }
     SECTION(std::string("abort from another thread, level ") + level) {
-      const std::vector<call_record> failures = ranks.run([&](int rank) {
-        if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+      const std::vector<call_record> failures = ranks.run([&](const rank_of_group& me) {
+        if (me.rank != 1) return of(all, me.rank).run_fused(me.stream, me.group);
         std::this_thread::sleep_for(std::chrono::milliseconds(30));
         return velo_group_abort(ranks.group(1));
       });
@@ -332,9 +331,9 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
     }
     SECTION(std::string("other sizes on one rank, level ") + level) {
       const layer other(f32, 299, 64, 32, 1);
-      const std::vector<call_record> failures = ranks.run([&](int rank) {
-        const layer& mine = rank == 1 ? other : of(all, rank);
-        return mine.run_fused(ranks.stream(rank), ranks.group(rank));
+      const std::vector<call_record> failures = ranks.run([&](const rank_of_group& me) {
+        const layer& mine = me.rank == 1 ? other : of(all, me.rank);
+        return mine.run_fused(me.stream, me.group);
       });
       CHECK(failures[0].code == VELO_ERR_PEER);
       CHECK(failures[0].rank == 1);
@@ -346,8 +345,8 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
       hold(queue, go);
       queue_failure(queue);
       REQUIRE(of(all, 1).run_fused(queue, ranks.group(1)) == VELO_OK);
-      const std::vector<call_record> failures = ranks.run([&](int rank) {
-        if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+      const std::vector<call_record> failures = ranks.run([&](const rank_of_group& me) {
+        if (me.rank != 1) return of(all, me.rank).run_fused(me.stream, me.group);
         go = true;
         return velo_status{VELO_OK};
       });
@@ -364,7 +363,7 @@ TEST_CASE("ranks at different levels are told so instead of mixing pieces and sl
   REQUIRE(velo_config_set(ranks.context(1), "level", "1") == VELO_OK);
   const layers all = make_layers(2, f32, 100, 64, 32);
   const std::vector<call_record> failures = ranks.run(
-      [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+      [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
   CHECK(failures[0].code == VELO_ERR_PEER);
   CHECK(failures[1].code == VELO_ERR_PEER);
   CHECK(failures[0].expected != failures[0].got);
@@ -408,7 +407,7 @@ TEST_CASE("processes get the bits of product and collective, too") {
   processes ranks;
   velo_group_desc desc = group_desc();
   desc.buffer = 32 << 10;
-  ranks.start_all(2, desc, [](const member& me) {
+  ranks.start_all(2, desc, [](const rank_of_group& me) {
     ending all;
     for (const velo_dtype dtype : {f32, bf16})
       for (const auto& [m, n] : {std::pair{300, 70}, {700, 512}, {64, 96}}) {

@@ -9,10 +9,6 @@
 
 namespace velo::testing {
 
-inline std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
 inline velo_group_desc over(const velo_host_collectives& table, int rank, int size,
                             std::int64_t timeout_ms = 20000) {
   velo_group_desc desc = group_desc(timeout_ms);
@@ -33,14 +29,8 @@ std::vector<call_record> on_ranks(fake_host& host, std::int64_t timeout_ms, Body
   for (int rank = 0; rank < host.size(); ++rank)
     threads.emplace_back([&, rank] {
       rank_of_group me;
-      velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-      one.threads = 1;
-      velo_status done = velo_context_create(&one, &me.context);
-      if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
       const velo_host_collectives table = host.table(rank);
-      const velo_group_desc desc = over(table, rank, host.size(), timeout_ms);
-      if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
-      me.rank = rank, me.size = host.size();
+      velo_status done = join_group(me, over(table, rank, host.size(), timeout_ms));
       if (done == VELO_OK) done = body(me);
       all[at(rank)] = record_of(done);
       velo_context_destroy(me.context);

@@ -12,7 +12,7 @@ namespace {
 
 void require_good(const std::vector<call_record>& all) {
   for (const call_record& one : all) {
-    INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " " << one.cause);
+    INFO(one);
     REQUIRE(one.code == VELO_OK);
   }
 }
@@ -213,9 +213,7 @@ TEST_CASE("a failure of the host is named to every rank, and to whoever waits") 
       return sum(me, 100);
     });
     for (const call_record& got : all) {
-      CHECK(got.code == VELO_ERR_PEER);
-      CHECK(got.rank == 1);
-      CHECK(got.got == "rank 1 whose host failed");
+      CHECK_PEER(got, 1, "rank 1 whose host failed");
       CHECK(got.cause == one.cause);
     }
     CHECK(waited == 3);

@@ -127,7 +127,7 @@ TEST_CASE("a fault that reaches a rank by way of its host is the one that ended 
     CHECK(velo_group_abort(ranks[aborts].group) == VELO_OK);
     for (std::thread& one : threads) one.join();
     for (const call_record& one : ends) {
-      INFO(one.expected << ": " << one.got);
+      INFO(one);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.got == "an abort by rank " + std::to_string(aborts));
     }

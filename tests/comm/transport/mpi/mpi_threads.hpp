@@ -141,8 +141,7 @@ class ranks_on_hosts {
   template <class Body>
   void require(Body&& body) const {
     for (const call_record& one : run(body)) {
-      INFO(one.argument << ": expected " << one.expected << ", got " << one.got << " "
-                        << one.cause);
+      INFO(one);
       REQUIRE(one.code == VELO_OK);
     }
   }

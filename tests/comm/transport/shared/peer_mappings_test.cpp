@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "comm/json.hpp"
+#include "comm/collective/every_collective.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/peer_mappings.hpp"
@@ -45,14 +45,11 @@ struct view {
 };
 
 // A rank whose group has a pool, with what a test asks for.
-struct pooled : member {
+struct pooled : rank_of_group {
   velo_pool pool = nullptr;
 
   std::int64_t in_place() const {
-    std::uint64_t size = 0;
-    velo_group_describe(group, nullptr, 0, &size);
-    std::string text(size, 0);
-    velo_group_describe(group, text.data(), size, nullptr);
+    const std::string text = description_of(group);
     const std::size_t at = text.find("\"in_place\":");
     return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + 11);
   }
@@ -72,19 +69,11 @@ void start_pooled(processes& ranks, int size, const std::function<ending(const p
   for (int rank = 0; rank < size; ++rank)
     ranks.start([=] {
       pooled me;
-      me.rank = rank, me.size = size;
       me.pool = shared_pool();
-      velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-      one.threads = 1;
-      velo_group_desc desc = group_desc(timeout_ms);
-      desc.transport = VELO_TRANSPORT_SHM;
-      desc.name = name.c_str();
-      desc.rank = rank, desc.size = size;
+      velo_group_desc desc = shm_desc(name, rank, size, timeout_ms);
       desc.pool = rank == without ? nullptr : me.pool;
-      velo_status done = velo_context_create(&one, &me.context);
-      if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
-      if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
-      if (done != VELO_OK) return ending_of(done);
+      const velo_status joined = join_group(me, desc);
+      if (joined != VELO_OK) return ending_of(joined);
       const ending all = body(me);
       velo_context_destroy(me.context);
       velo_pool_destroy(me.pool);
@@ -92,51 +81,28 @@ void start_pooled(processes& ranks, int size, const std::function<ending(const p
     });
 }
 
-enum class call {
-  all_reduce,
-  reduce_scatter,
-  reduce_scatter_v,
-  all_gather,
-  all_gather_v,
-  all_to_all,
-  broadcast
-};
-constexpr call calls[] = {call::all_reduce, call::reduce_scatter, call::reduce_scatter_v,
-                          call::all_gather, call::all_gather_v,   call::all_to_all,
-                          call::broadcast};
+constexpr velo_collective_kind calls[] = {
+    VELO_COLLECTIVE_ALL_REDUCE, VELO_COLLECTIVE_REDUCE_SCATTER, VELO_COLLECTIVE_REDUCE_SCATTER_V,
+    VELO_COLLECTIVE_ALL_GATHER, VELO_COLLECTIVE_ALL_GATHER_V,   VELO_COLLECTIVE_ALL_TO_ALL,
+    VELO_COLLECTIVE_BROADCAST};
 
 // Calls with `each` elements for each rank, or as many in uneven parts.
-velo_status carry_out(const member& me, call what, std::int64_t each, velo_dtype dtype,
-                      unsigned char* in, unsigned char* out) {
+velo_status carry_out(const rank_of_group& me, velo_collective_kind what, std::int64_t each,
+                      velo_dtype dtype, unsigned char* in, unsigned char* out) {
   const std::int64_t all = each * me.size;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(me.size), each);
+  std::vector<std::int64_t> counts(at(me.size), each);
   counts[0] += each / 2, counts.back() -= each / 2;
-  const std::int64_t mine = counts[static_cast<std::size_t>(me.rank)];
-  const bool gathers = what == call::all_gather || what == call::all_gather_v,
-             scatters = what == call::reduce_scatter || what == call::reduce_scatter_v,
-             uneven = what == call::all_gather_v || what == call::reduce_scatter_v;
-  const std::int64_t part = uneven ? mine : each;
-  const view x(in, gathers ? part : all, dtype), y(out, scatters ? part : all, dtype);
-  switch (what) {
-    case call::all_reduce:
-      return velo_group_all_reduce(me.stream, me.group, nullptr, &x.tensor, &y.tensor);
-    case call::reduce_scatter:
-      return velo_group_reduce_scatter(me.stream, me.group, nullptr, &x.tensor, &y.tensor);
-    case call::reduce_scatter_v:
-      return velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &x.tensor, counts.data(),
-                                         &y.tensor);
-    case call::all_gather:
-      return velo_group_all_gather(me.stream, me.group, &x.tensor, &y.tensor);
-    case call::all_gather_v:
-      return velo_group_all_gather_v(me.stream, me.group, &x.tensor, counts.data(), nullptr,
-                                     &y.tensor);
-    case call::all_to_all:
-      return velo_group_all_to_all(me.stream, me.group, &x.tensor, &y.tensor);
-    case call::broadcast:
-      std::memcpy(out, in, static_cast<std::size_t>(all * dtype.bits / 8));
-      return velo_group_broadcast(me.stream, me.group, me.size - 1, &y.tensor);
-  }
-  return VELO_OK;
+  const bool gathers_v = what == VELO_COLLECTIVE_ALL_GATHER_V,
+             scatters_v = what == VELO_COLLECTIVE_REDUCE_SCATTER_V;
+  const std::int64_t part = gathers_v || scatters_v ? counts[at(me.rank)] : each;
+  const view x(in, gathers_v || what == VELO_COLLECTIVE_ALL_GATHER ? part : all, dtype),
+      y(out, scatters_v || what == VELO_COLLECTIVE_REDUCE_SCATTER ? part : all, dtype);
+  const bool spreads = what == VELO_COLLECTIVE_BROADCAST;
+  if (spreads) std::memcpy(out, in, at(all * dtype.bits / 8));
+  velo_collective_desc desc =
+      collective_of(what, spreads ? &y.tensor : &x.tensor, &y.tensor, me.size - 1);
+  desc.in_counts = desc.out_counts = counts.data();
+  return call(me.stream, me.group, desc);
 }
 
 void fill(unsigned char* at, std::int64_t count, velo_dtype dtype, int seed) {
@@ -154,7 +120,7 @@ ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
   ending report;
   int seed = 0;
   for (const velo_dtype dtype : {f32, bf16})
-    for (const call what : calls)
+    for (const velo_collective_kind what : calls)
       for (const velo_lifetime lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
         const std::int64_t count = 2 * each * me.size, bytes = count * dtype.bits / 8;
         const block in(me.pool, bytes, lifetime), out(me.pool, bytes, lifetime);
@@ -169,7 +135,7 @@ ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
               carry_out(me, what, each, dtype, elsewhere ? own_in.data() : in.data(), out.data());
         if (done != VELO_OK) return ending_of(done);
         report.value += std::memcmp(own_out.data(), out.data(), own_out.size()) != 0;
-        if (what != call::all_reduce) continue;
+        if (what != VELO_COLLECTIVE_ALL_REDUCE) continue;
         done = carry_out(me, what, each, dtype, in.data(), in.data());
         if (done != VELO_OK) return ending_of(done);
         report.value += std::memcmp(in.data(), own_out.data(),
@@ -192,8 +158,7 @@ TEST_CASE("tensors in shared pools are read in place, with the bits of staged on
     processes ranks;
     start_pooled(ranks, size, [each = each](const pooled& me) { return compare(me, each, false); });
     for (const ending& one : ranks.wait()) {
-      INFO(one.expected << ", " << one.got);
-      CHECK(one.code == VELO_OK);
+      CHECK_OK(one);
       CHECK(one.value == 0);
       CHECK(one.in_place == 2 * 2 * 8);  // of two dtypes and lifetimes
     }
@@ -204,8 +169,7 @@ TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bi
   processes ranks;
   start_pooled(ranks, 3, [](const pooled& me) { return compare(me, 8193, true); });
   for (const ending& one : ranks.wait()) {
-    INFO(one.expected << ", " << one.got);
-    CHECK(one.code == VELO_OK);
+    CHECK_OK(one);
     CHECK(one.value == 0);
     CHECK(one.in_place ==
           2 * 2 * 2);  // of a broadcast's the root's alone is looked at; sums in place
@@ -213,8 +177,7 @@ TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bi
   start_pooled(
       ranks, 3, [](const pooled& me) { return compare(me, 8193, false); }, 20000, 1);
   for (const ending& one : ranks.wait()) {
-    INFO(one.expected << ", " << one.got);
-    CHECK(one.code == VELO_OK);
+    CHECK_OK(one);
     CHECK(one.value == 0);
     CHECK(one.in_place == 2 * 2);  // broadcasts, whose root registers memory
   }
@@ -227,26 +190,26 @@ TEST_CASE("parts and survivors read what lies in the pools of their parent's ran
     const block x(me.pool, 4 * count);
     fill(x.data(), count, f32, 0);
     const view sum(x.data(), count);
+    const auto reduce = [&](velo_group group) {
+      return velo_group_all_reduce(me.stream, group, nullptr, &sum.tensor, &sum.tensor);
+    };
     const std::int32_t chosen[] = {2, 0};
     pooled inside = me;
     ending report;
     if (me.rank != 1) {
-      if (velo_group_create_part(me.group, chosen, 2, nullptr, &inside.group) != VELO_OK)
-        return ending();
-      if (velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor) !=
-          VELO_OK)
+      if (velo_group_create_part(me.group, chosen, 2, nullptr, &inside.group) != VELO_OK ||
+          reduce(inside.group) != VELO_OK)
         return ending();
       report.value = inside.in_place();
       velo_group_destroy(inside.group);
     }
     if (velo_group_barrier(me.stream, me.group) != VELO_OK) return ending();
     if (me.rank == 0) _exit(0);
-    if (velo_group_all_reduce(me.stream, me.group, nullptr, &sum.tensor, &sum.tensor) !=
-            VELO_ERR_PEER ||
+    if (reduce(me.group) != VELO_ERR_PEER ||
         velo_group_shrink(me.group, nullptr, &inside.group) != VELO_OK)
       return ending();
     fill(x.data(), count, f32, me.rank);
-    report.code = velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor);
+    report.code = reduce(inside.group);
     report.value += inside.in_place();
     return report;
   });
@@ -267,9 +230,7 @@ TEST_CASE("a rank killed while others read its memory is named to them, within 1
       const velo_status done =
           velo_group_all_reduce(me.stream, me.group, nullptr, &in.tensor, &out.tensor);
       if (done == VELO_OK) continue;
-      ending report = ending_of(done);
-      report.value = me.in_place();
-      return report;
+      return ending_of(done, me.in_place());
     }
   });
   const lateness late_by;
@@ -278,8 +239,8 @@ TEST_CASE("a rank killed while others read its memory is named to them, within 1
   const std::int64_t killed = monotonic_ns();
   const std::vector<ending> all = ranks.wait();
   for (const int rank : {0, 2}) {
-    const ending& one = all[static_cast<std::size_t>(rank)];
-    INFO(one.expected << ", " << one.got << ", " << one.cause);
+    const ending& one = all[at(rank)];
+    INFO(one);
     CHECK(one.code == VELO_ERR_PEER);
     CHECK(one.rank == 1);
     CHECK(one.value > 0);
@@ -307,7 +268,7 @@ TEST_CASE("a pool that is not shared, or is no pool, makes no group") {
   });
   const ending one = ranks.wait()[0];
   CHECK(one.code == VELO_ERR_ARGUMENT);
-  CHECK(std::string(one.expected).find("VELO_POOL_SHARED") != std::string::npos);
+  CHECK(one.expected.find("VELO_POOL_SHARED") != std::string::npos);
   CHECK(one.value == VELO_ERR_HANDLE);
 }
 

@@ -25,9 +25,9 @@ class area_of {
     const comm::shared_area area(memory_.get(), ranks, slot, core::sleepers::of_process);
     for (int rank = 0; rank < ranks; ++rank)
       contexts_.push_back({area, rank, timeout_ms * 1000000, 0, nullptr,
-                           std::vector<const void*>(static_cast<std::size_t>(ranks)), 0, 0});
+                           std::vector<const void*>(velo::testing::at(ranks)), 0, 0});
   }
-  comm::rank_context& at(int rank) { return contexts_[static_cast<std::size_t>(rank)]; }
+  comm::rank_context& at(int rank) { return contexts_[velo::testing::at(rank)]; }
 
  private:
   std::shared_ptr<void> memory_;
@@ -37,12 +37,10 @@ class area_of {
 // Runs body(round) as work that waits and returns the failure that ended it.
 template <class Body>
 core::failure run_round(comm::rank_context& self, Body&& body) {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
-  velo_context context = nullptr;
+  rank_of_group me;
   core::failure ended;
-  if (velo_context_create(&one, &context) != VELO_OK) return ended;
-  core::context& owner = core::resolve<core::context>(context, "context");
+  if (open_context(me) != VELO_OK) return ended;
+  core::context& owner = core::resolve<core::context>(me.context, "context");
   owner.inline_stream().run_waiting([&](core::execution& state) {
     comm::operation op;
     op.terms.kind = comm::collective::all_reduce;
@@ -53,8 +51,15 @@ core::failure run_round(comm::rank_context& self, Body&& body) {
       ended = f;
     }
   });
-  velo_context_destroy(context);
+  velo_context_destroy(me.context);
   return ended;
+}
+
+// body(rank) on a thread for each rank.
+void on_threads(int ranks, const std::function<void(int)>& body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
+  for (std::thread& one : threads) one.join();
 }
 
 // A barrier of two threads, which leave it within nanoseconds, one of them `apart` loads later.
@@ -70,18 +75,15 @@ void synchronize(std::atomic<int>& arrived, int round, int apart) {
 TEST_CASE("a rank that stops in the middle of a collective is the one that is named") {
   area_of area(3, 150);
   core::failure ended[3];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank] {
-      ended[rank] = run_round(area.at(rank), [rank](comm::shared_round& round) {
-        round.run_steps(
-            {10, 0}, [](std::int64_t) {},
-            [&](std::int64_t step) {
-              if (rank == 1 && step == 2) velo::core::fail(VELO_ERR_IO, "", "to go on", "a stop");
-            });
-      });
+  on_threads(3, [&](int rank) {
+    ended[rank] = run_round(area.at(rank), [rank](comm::shared_round& round) {
+      round.run_steps(
+          {10, 0}, [](std::int64_t) {},
+          [&](std::int64_t step) {
+            if (rank == 1 && step == 2) velo::core::fail(VELO_ERR_IO, "", "to go on", "a stop");
+          });
     });
-  for (std::thread& one : threads) one.join();
+  });
   CHECK(ended[1].code == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
     CHECK(ended[rank].code == VELO_ERR_PEER);
@@ -135,28 +137,25 @@ TEST_CASE(
   for (const stop at : {stop::before_reading, stop::before_the_end}) {
     area_of area(3, 100);
     core::failure ended[3];
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank)
-      threads.emplace_back([&, rank] {
-        ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
-          --area.at(rank).operations;  // the relay replaces this round
-          {
-            comm::shared_relay pieces(area.at(rank), round.op, round.state, true);
-            pieces.wait_slot();
-            pieces.post();
-            pieces.wait_piece();
-            if (rank == 1 && at == stop::before_reading) return;
-            pieces.release();
-            if (at == stop::before_reading) pieces.wait_readers();
-            if (rank == 1) return;
-            pieces.finish();
-          }
-          comm::shared_round next(area.at(rank), round.op, round.state);
-          next.run_steps(
-              {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
-        });
+    on_threads(3, [&](int rank) {
+      ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
+        --area.at(rank).operations;  // the relay replaces this round
+        {
+          comm::shared_relay pieces(area.at(rank), round.op, round.state, true);
+          pieces.wait_slot();
+          pieces.post();
+          pieces.wait_piece();
+          if (rank == 1 && at == stop::before_reading) return;
+          pieces.release();
+          if (at == stop::before_reading) pieces.wait_readers();
+          if (rank == 1) return;
+          pieces.finish();
+        }
+        comm::shared_round next(area.at(rank), round.op, round.state);
+        next.run_steps(
+            {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
       });
-    for (std::thread& one : threads) one.join();
+    });
     CHECK(ended[1].code == VELO_OK);
     for (const int rank : {0, 2}) {
       CHECK(ended[rank].code == VELO_ERR_PEER);
@@ -176,30 +175,27 @@ TEST_CASE("staged bytes stay in their slot until all ranks have read them, for e
   for (int rank = 1; rank < ranks; rank += 2)  // every second rank shifts its slots
     area.at(rank).writer = comm::peer_writer(near);
   std::atomic<int> wrong{0};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      const core::failure ended = run_round(area.at(rank), [&](comm::shared_round& round) {
-        round.run_steps(
-            {steps, span},
-            [&](std::int64_t step) {
-              const std::int64_t mine = step * ranks + rank;
-              for (const std::int64_t at : {std::int64_t{0}, span - 8})
-                std::memcpy(round.own_slot() + at, &mine, sizeof mine);
-            },
-            [&](std::int64_t step) {
-              if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
-              for (int peer = 0; peer < ranks; ++peer)
-                for (const std::int64_t at : {std::int64_t{0}, span - 8}) {
-                  std::int64_t theirs = 0;
-                  std::memcpy(&theirs, round.peer_slot(peer) + at, sizeof theirs);
-                  wrong += theirs != step * ranks + peer;
-                }
-            });
-      });
-      wrong += ended.code != VELO_OK;
+  on_threads(ranks, [&](int rank) {
+    const core::failure ended = run_round(area.at(rank), [&](comm::shared_round& round) {
+      round.run_steps(
+          {steps, span},
+          [&](std::int64_t step) {
+            const std::int64_t mine = step * ranks + rank;
+            for (const std::int64_t at : {std::int64_t{0}, span - 8})
+              std::memcpy(round.own_slot() + at, &mine, sizeof mine);
+          },
+          [&](std::int64_t step) {
+            if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
+            for (int peer = 0; peer < ranks; ++peer)
+              for (const std::int64_t at : {std::int64_t{0}, span - 8}) {
+                std::int64_t theirs = 0;
+                std::memcpy(&theirs, round.peer_slot(peer) + at, sizeof theirs);
+                wrong += theirs != step * ranks + peer;
+              }
+          });
     });
-  for (std::thread& one : threads) one.join();
+    wrong += ended.code != VELO_OK;
+  });
   CHECK(wrong == 0);
 }
 
@@ -208,21 +204,18 @@ TEST_CASE("ranks probe for a shared cache where they stage a page or more") {
   const std::int64_t span = comm::peer_writer::least_probed_bytes - (looks ? 0 : 1);
   area_of area(2, 20000);
   bool ended_well[2] = {}, looked[2] = {};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      const auto nothing = [](std::int64_t) {};
-      const auto stage = [&](comm::shared_round& round) {
-        round.run_steps({1, span}, nothing, nothing);
-      };
-      bool well = true;
-      for (int round = 0; round < 64; ++round) {
-        well = run_round(area.at(rank), stage).code == VELO_OK && well;
-        looked[rank] = looked[rank] || !area.at(rank).writer.probe().is_due();
-      }
-      ended_well[rank] = well;
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(2, [&](int rank) {
+    const auto nothing = [](std::int64_t) {};
+    const auto stage = [&](comm::shared_round& round) {
+      round.run_steps({1, span}, nothing, nothing);
+    };
+    bool well = true;
+    for (int round = 0; round < 64; ++round) {
+      well = run_round(area.at(rank), stage).code == VELO_OK && well;
+      looked[rank] = looked[rank] || !area.at(rank).writer.probe().is_due();
+    }
+    ended_well[rank] = well;
+  });
   for (int rank = 0; rank < 2; ++rank) {
     CHECK(ended_well[rank]);
     CHECK(looked[rank] == looks);
@@ -260,17 +253,14 @@ TEST_CASE("counters exceed 32 bits, and ranks that sleep on them wake") {
     area.at(rank).area.state(rank).steps = first;
   }
   core::failure ended[2];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      for (int i = 0; i < 8 && ended[rank].code == VELO_OK; ++i)
-        ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
-          if (i % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
-          round.run_steps(
-              {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
-        });
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(2, [&](int rank) {
+    for (int i = 0; i < 8 && ended[rank].code == VELO_OK; ++i)
+      ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
+        if (i % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+        round.run_steps(
+            {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
+      });
+  });
   for (const core::failure& one : ended) CHECK(one.code == VELO_OK);
   CHECK(area.at(0).operations == first + 8);
   CHECK(area.at(1).steps == first + 16);
@@ -324,22 +314,19 @@ TEST_CASE("a fault is there for every rank that noted one, however many note at 
   for (int round = 0; round < rounds; ++round)
     areas.push_back(std::make_unique<area_of>(ranks, 1000));
   std::atomic<std::uint64_t> first[rounds] = {};
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      for (int round = 0; round < rounds; ++round) {
-        const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(rank).area;
-        comm::fault mine, known;
-        mine.sequence = static_cast<std::uint64_t>(rank) + 1;
-        synchronize(arrived, round, rank * (round % 100));
-        area.record_fault(rank, mine);
-        unseen += !area.read_fault(0, known);
-        std::uint64_t none = 0;
-        if (!first[round].compare_exchange_strong(none, known.sequence))
-          others += none != known.sequence;
-      }
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(ranks, [&](int rank) {
+    for (int round = 0; round < rounds; ++round) {
+      const comm::shared_area& area = areas[at(round)]->at(rank).area;
+      comm::fault mine, known;
+      mine.sequence = static_cast<std::uint64_t>(rank) + 1;
+      synchronize(arrived, round, rank * (round % 100));
+      area.record_fault(rank, mine);
+      unseen += !area.read_fault(0, known);
+      std::uint64_t none = 0;
+      if (!first[round].compare_exchange_strong(none, known.sequence))
+        others += none != known.sequence;
+    }
+  });
   CHECK(unseen == 0);
   CHECK(others == 0);
 }
@@ -349,19 +336,16 @@ TEST_CASE("threads of one rank that note at once leave one fault, there for all 
   std::atomic<int> arrived{0}, unseen{0};
   std::vector<std::unique_ptr<area_of>> areas;
   for (int round = 0; round < rounds; ++round) areas.push_back(std::make_unique<area_of>(2, 1000));
-  std::vector<std::thread> threads;
-  for (int i = 0; i < 2; ++i)
-    threads.emplace_back([&, i] {
-      for (int round = 0; round < rounds; ++round) {
-        const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(1).area;
-        comm::fault mine, known;
-        mine.kind = comm::fault::how::aborted;
-        synchronize(arrived, round, i * (round % 100));
-        area.record_fault(1, mine);
-        unseen += !area.read_fault(0, known) || known.kind != mine.kind;
-      }
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(2, [&](int i) {
+    for (int round = 0; round < rounds; ++round) {
+      const comm::shared_area& area = areas[at(round)]->at(1).area;
+      comm::fault mine, known;
+      mine.kind = comm::fault::how::aborted;
+      synchronize(arrived, round, i * (round % 100));
+      area.record_fault(1, mine);
+      unseen += !area.read_fault(0, known) || known.kind != mine.kind;
+    }
+  });
   CHECK(unseen == 0);
 }
 

@@ -1,13 +1,9 @@
 // Processes of the same user, and of others, that disturb the rendezvous, or write anything into
 // the memory that ranks share: whatever they do, ranks end with a status, and in time.
-#include <dirent.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cstdlib>
 #include <cstring>
@@ -16,7 +12,7 @@
 #include "comm/collective/every_call.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/shared_area.hpp"
-#include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/sockets.hpp"
 #include "tests/random.hpp"
 
 using namespace velo::testing;
@@ -24,40 +20,8 @@ namespace comm = velo::comm;
 
 namespace {
 
-velo_group_desc rank_of_two(const std::string& name, int rank, std::int64_t timeout_ms = 20000) {
-  velo_group_desc desc = group_desc(timeout_ms);
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.rank = rank;
-  desc.size = 2;
-  return desc;
-}
-
-ending run_barrier(const member& me) {
+ending run_barrier(const rank_of_group& me) {
   return ending_of(velo_group_barrier(me.stream, me.group));
-}
-
-int connect_to(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  while (true) {
-    const int line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
-      return line;
-    close(line);
-    pause_ms(1);
-  }
-}
-
-int listen_at(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-  REQUIRE(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  REQUIRE(listen(listening, 16) == 0);
-  return listening;
 }
 
 // As a rank begins to greet (rendezvous.cpp).
@@ -67,16 +31,6 @@ struct greeting {
   std::int32_t rank = 1, size = 2;
   std::uint64_t more[2] = {};
 };
-
-std::vector<std::string> entries_of(const std::string& folder, const std::string& beginning) {
-  std::vector<std::string> all;
-  DIR* entries = opendir(folder.c_str());
-  while (const dirent* one = entries != nullptr ? readdir(entries) : nullptr)
-    if (std::strncmp(one->d_name, beginning.c_str(), beginning.size()) == 0)
-      all.push_back(one->d_name);
-  if (entries != nullptr) closedir(entries);
-  return all;
-}
 
 const std::string shared = std::string("/tmp") + "/";  // names in it carry this process's user
 
@@ -91,12 +45,9 @@ void start_as(
   ranks.start([&] {
     if (!become(user)) return ending();
     prepare();
-    velo_context context = nullptr;
-    velo_group group = nullptr;
-    velo_status done = velo_context_create(nullptr, &context);
-    if (done == VELO_OK) done = velo_group_create(context, &desc, &group);
-    const ending all = ending_of(done);
-    velo_context_destroy(context);
+    rank_of_group me;
+    const ending all = ending_of(join_group(me, desc));
+    velo_context_destroy(me.context);
     return all;
   });
 }
@@ -107,7 +58,7 @@ std::vector<ending> met_as(
   const std::string name = processes::name();
   processes ranks;
   for (int rank = 0; rank < 2; ++rank)
-    start_as(ranks, user, rank_of_two(name, rank, timeout_ms), prepare);
+    start_as(ranks, user, shm_desc(name, rank, 2, timeout_ms), prepare);
   return ranks.wait();
 }
 
@@ -115,33 +66,16 @@ std::vector<ending> met_as(
 void take_folder(const std::string& folder) {
   processes other;
   other.start([&] {
-    ending all;
-    all.code = become(65534) && mkdir(folder.c_str(), 0700) == 0 ? VELO_OK : VELO_ERR_IO;
-    return all;
+    return ending_of(become(65534) && mkdir(folder.c_str(), 0700) == 0 ? VELO_OK : VELO_ERR_IO);
   });
   REQUIRE(other.wait()[0].code == VELO_OK);
 }
 
-struct shared_memory {
-  char* begin = nullptr;
-  std::size_t bytes = 0;
-};
-
-// The area of this process's only group.
-shared_memory mapped_area() {
-  shared_memory found;
-  std::FILE* maps = std::fopen("/proc/self/maps", "re");
-  char line[512];
-  while (std::fgets(line, sizeof line, maps) != nullptr) {
-    unsigned long begin, end;
-    if (std::strstr(line, "/memfd:velo (deleted)") == nullptr ||
-        std::sscanf(line, "%lx-%lx", &begin, &end) != 2)
-      continue;
-    if (found.begin == nullptr) found.begin = reinterpret_cast<char*>(begin);
-    found.bytes = static_cast<std::size_t>(reinterpret_cast<char*>(end) - found.begin);
-  }
-  std::fclose(maps);
-  return found;
+// The area of this process's only group, whose mappings follow each other.
+mapping mapped_area() {
+  const std::vector<mapping> all = mapped_areas();
+  return {all.front().begin,
+          static_cast<std::size_t>(all.back().begin + all.back().bytes - all.front().begin)};
 }
 
 // Writes words that no rank writes, most of them where ranks keep what they say of themselves.
@@ -171,17 +105,16 @@ class scribbler {
 
  private:
   thread_random32 random_;
-  const shared_memory area_;
+  const mapping area_;
   const std::size_t control_;
 };
 
 }  // namespace
 
 TEST_CASE("processes that connect and say nothing, half, or nonsense hold no ranks") {
-  const std::string name = processes::name();
-  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  const std::string name = processes::name(), path = socket_path(name);
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0), run_barrier);
+  ranks.start_rank(shm_desc(name, 0, 2), run_barrier);
   std::vector<int> lines;
   for (int i = 0; i < 40; ++i) lines.push_back(connect_to(path));
   const auto say = [&](int line, const void* bytes, std::size_t size) {
@@ -197,21 +130,19 @@ TEST_CASE("processes that connect and say nothing, half, or nonsense hold no ran
     say(lines[3 + i], &other, sizeof other);
   }
   const std::int64_t begin = monotonic_ns();
-  ranks.start_rank(rank_of_two(name, 1), run_barrier);
+  ranks.start_rank(shm_desc(name, 1, 2), run_barrier);
   const std::vector<ending> all = ranks.wait();
   for (const ending& one : all) {
-    INFO(one.expected << ": " << one.got);
-    CHECK(one.code == VELO_OK);
+    CHECK_OK(one);
     CHECK(one.at_ns - begin < 5000000000);  // not the deadline, nor a second for each
   }
   for (const int line : lines) close(line);
 }
 
 TEST_CASE("a silent process makes a rank that does not come no later to be named") {
-  const std::string name = processes::name();
-  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  const std::string name = processes::name(), path = socket_path(name);
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0, 1500), run_barrier);
+  ranks.start_rank(shm_desc(name, 0, 2, 1500), run_barrier);
   const int line = connect_to(path);
   const ending one = ranks.wait()[0];
   CHECK(one.code == VELO_ERR_PEER);
@@ -239,10 +170,10 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
   for (const auto& one : cases) {
     INFO("it " << one.what);
     const std::string name = processes::name();
-    const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+    const std::string path = socket_path(name);
     const int listening = listen_at(path);
     processes ranks;
-    ranks.start_rank(rank_of_two(name, 1), run_barrier);
+    ranks.start_rank(shm_desc(name, 1, 2), run_barrier);
     std::atomic<bool> over{false};
     std::vector<int> lines;
     std::thread liar([&] {
@@ -255,10 +186,9 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
     });
     pause_ms(100);
     const std::int64_t begin = monotonic_ns();
-    ranks.start_rank(rank_of_two(name, 0), run_barrier);
+    ranks.start_rank(shm_desc(name, 0, 2), run_barrier);
     for (const ending& rank : ranks.wait()) {
-      INFO(rank.expected << ": " << rank.got << " " << rank.cause);
-      CHECK(rank.code == VELO_OK);
+      CHECK_OK(rank);
       CHECK(rank.at_ns - begin < 5000000000);  // not the deadline
     }
     over = true;
@@ -269,10 +199,9 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
 }
 
 TEST_CASE("a made-up release reaches the record without control characters") {
-  const std::string name = processes::name();
-  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  const std::string name = processes::name(), path = socket_path(name);
   processes ranks;
-  ranks.start_rank(rank_of_two(name, 0), run_barrier);
+  ranks.start_rank(shm_desc(name, 0, 2), run_barrier);
   greeting odd;
   constexpr char made_up[] = "1\n\x1b[31m\x7f\xc2\x9b%s\xff";
   std::memcpy(odd.release, made_up, sizeof made_up);
@@ -281,7 +210,7 @@ TEST_CASE("a made-up release reaches the record without control characters") {
   const ending one = ranks.wait()[0];
   close(line);
   CHECK(one.code == VELO_ERR_PEER);
-  CHECK(std::string(one.got) == "rank 1 with velo 1??[31m???%s?");
+  CHECK(one.got == "rank 1 with velo 1??[31m???%s?");
 }
 
 TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
@@ -291,7 +220,7 @@ TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
     ranks.start([&] {
       velo_context context = nullptr;
       velo_group group = nullptr;
-      const velo_group_desc desc = rank_of_two(name, 0, 50);
+      const velo_group_desc desc = shm_desc(name, 0, 2, 50);
       if (velo_context_create(nullptr, &context) != VELO_OK) return ending();
       int lowest = dup(0);
       close(lowest);
@@ -305,7 +234,7 @@ TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
       return all;
     });
     const ending one = ranks.wait()[0];
-    INFO(free << " descriptors: " << one.expected << ": " << one.got << " " << one.cause);
+    INFO(free << " descriptors: " << one);
     CHECK((one.code == VELO_ERR_IO || one.code == VELO_ERR_PEER));
     CHECK(entries_of(comm::rendezvous_folder(), name).empty());
   }
@@ -320,10 +249,7 @@ TEST_CASE("another user who takes the name of the folder disturbs no rendezvous"
   const std::string usual = "velo-" + std::to_string(user), folder = shared + usual;
   take_folder(folder);
   for (int again = 0; again < 2; ++again)
-    for (const ending& one : met_as(user)) {
-      INFO(one.expected << ": " << one.got);
-      CHECK(one.code == VELO_OK);
-    }
+    for (const ending& one : met_as(user)) CHECK_OK(one);
   CHECK(rmdir(folder.c_str()) == 0);
   const std::vector<std::string> own = entries_of("/tmp", usual);
   CHECK(own.size() == 1);  // made once
@@ -346,7 +272,7 @@ TEST_CASE("another user who gives the name of the folder back keeps ranks apart 
   take_folder(folder);
   const std::string name = processes::name();
   processes ranks;
-  start_as(ranks, user, rank_of_two(name, 0, 5000));
+  start_as(ranks, user, shm_desc(name, 0, 2, 5000));
   const auto listens = [&] {
     for (const std::string& one : entries_of("/tmp", usual + "-"))
       if (access((shared + one + "/" + name + ".socket").c_str(), F_OK) == 0) return true;
@@ -354,11 +280,8 @@ TEST_CASE("another user who gives the name of the folder back keeps ranks apart 
   };
   for (int i = 0; i < 5000 && !listens(); ++i) pause_ms(1);
   CHECK(rmdir(folder.c_str()) == 0);
-  start_as(ranks, user, rank_of_two(name, 1, 5000));
-  for (const ending& one : ranks.wait()) {
-    INFO(one.expected << ": " << one.got);
-    CHECK(one.code == VELO_OK);
-  }
+  start_as(ranks, user, shm_desc(name, 1, 2, 5000));
+  for (const ending& one : ranks.wait()) CHECK_OK(one);
   for (const std::string& one : entries_of("/tmp", usual))
     CHECK(rmdir((shared + one).c_str()) == 0);
 }
@@ -401,9 +324,9 @@ TEST_CASE(
   const std::string name = processes::name();
   processes ranks;
   unsetenv("XDG_RUNTIME_DIR");
-  ranks.start_rank(rank_of_two(name, 0), run_barrier);
+  ranks.start_rank(shm_desc(name, 0, 2), run_barrier);
   REQUIRE(setenv("XDG_RUNTIME_DIR", runtime, 1) == 0);
-  ranks.start_rank(rank_of_two(name, 1), run_barrier);
+  ranks.start_rank(shm_desc(name, 1, 2), run_barrier);
   for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
   folder != nullptr ? setenv("XDG_RUNTIME_DIR", before.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
   rmdir(own.c_str());
@@ -421,7 +344,7 @@ TEST_CASE("a rank that writes anything into shared memory crashes and holds no o
     const int size = 3, culprit = static_cast<int>(seed % 3);
     const bool takes_part = seed % 2 == 0;
     processes ranks;
-    ranks.start_all(size, group_desc(300), [&](const member& me) {
+    ranks.start_all(size, group_desc(300), [&](const rank_of_group& me) {
       alarm(30);
       call_tensors v(seed % 4 == 0 ? 100000 : 1000, size);
       std::atomic<bool> over{false};
@@ -449,8 +372,8 @@ TEST_CASE("a rank that writes anything into shared memory crashes and holds no o
     });
     const std::vector<ending> all = ranks.wait();
     for (int rank = 0; rank < size; ++rank) {
-      const ending& one = all[static_cast<std::size_t>(rank)];
-      INFO("seed " << seed << ", rank " << rank << ": " << one.expected << ": " << one.got);
+      const ending& one = all[at(rank)];
+      INFO("seed " << seed << ", rank " << rank << ": " << one);
       CHECK(one.code != -1);
       CHECK((one.code == VELO_OK || one.code == VELO_ERR_PEER));
       failed += one.code == VELO_ERR_PEER;

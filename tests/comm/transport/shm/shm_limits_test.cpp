@@ -1,14 +1,10 @@
 // Ranks as processes where the system does not play along: a killed rank in every collective, no
 // descriptors, no memory, a full /dev/shm, another user, a fork, an abort; and what waiting costs.
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -16,7 +12,7 @@
 #include "comm/board.hpp"
 #include "comm/collective/every_call.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/sockets.hpp"
 
 using namespace velo::testing;
 
@@ -48,21 +44,16 @@ int first_free_descriptor() {
 // A rank of two that meets under a limit, and a barrier; how it ended, and whether it works
 // without.
 ending meet_under(int what, rlim_t most, const velo_group_desc& desc) {
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  velo_group group = nullptr;
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
-  velo_status done = velo_context_create(&one, &context);
-  if (done == VELO_OK) done = velo_context_stream(context, &stream);
+  rank_of_group me;
+  velo_status done = open_context(me);
   if (done != VELO_OK) return ending_of(done);
   const rlim_t before = limit_of(what).rlim_cur;
   if (most != RLIM_INFINITY) limit(what, most);
-  done = velo_group_create(context, &desc, &group);
-  if (done == VELO_OK) done = velo_group_barrier(stream, group);
+  done = velo_group_create(me.context, &desc, &me.group);
+  if (done == VELO_OK) done = velo_group_barrier(me.stream, me.group);
   const ending all = ending_of(done);
   limit(what, before);
-  velo_context_destroy(context);
+  velo_context_destroy(me.context);
   return all;
 }
 
@@ -73,7 +64,7 @@ TEST_CASE("a rank killed inside any collective is named to all others") {
     INFO(is.name);
     const board rounds;
     processes ranks;
-    ranks.start_all(3, group_desc(), [&](const member& me) {
+    ranks.start_all(3, group_desc(), [&](const rank_of_group& me) {
       call_tensors v(70000, 3);
       while (true) {
         const velo_status done = is.call({me.stream, me.group, me.rank}, v);
@@ -85,17 +76,14 @@ TEST_CASE("a rank killed inside any collective is named to all others") {
     REQUIRE(kill(ranks.pid(1), SIGKILL) == 0);
     const std::vector<ending> all = ranks.wait();
     for (const std::size_t rank : {0, 2}) {
-      INFO(all[rank].expected << ": " << all[rank].got);
-      CHECK(all[rank].code == VELO_ERR_PEER);
-      CHECK(all[rank].rank == 1);
-      CHECK(std::string(all[rank].got) == "rank 1 whose process ended");
+      CHECK_PEER(all[rank], 1, "rank 1 whose process ended");
     }
   }
 }
 
 TEST_CASE("an abort from another thread of one process ends the waits of the others") {
   processes ranks;
-  ranks.start_all(3, group_desc(), [](const member& me) {
+  ranks.start_all(3, group_desc(), [](const rank_of_group& me) {
     std::thread other;
     if (me.rank == 1)
       other = std::thread([&] {
@@ -114,9 +102,7 @@ TEST_CASE("an abort from another thread of one process ends the waits of the oth
     return all;
   });
   for (const ending& one : ranks.wait()) {
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == 1);
-    CHECK(std::string(one.got) == "an abort by rank 1");
+    CHECK_PEER(one, 1, "an abort by rank 1");
   }
 }
 
@@ -126,27 +112,21 @@ TEST_CASE("a rank without descriptors says so, and the others name it") {
       if (more > 1 && (more == 4) != (limited == 0)) continue;  // it fails elsewhere, or has enough
       INFO("rank " << limited << ", " << more << " descriptors");
       // A rank that fails before the rendezvous is missing; later its peer learns of it at once.
-      const velo_group_desc base = group_desc(more < 2 ? 100 : 20000);
+      const std::int64_t timeout_ms = more < 2 ? 100 : 20000;
       const std::string name = processes::name();
       processes ranks;
       for (int rank = 0; rank < 2; ++rank)
         ranks.start([&, rank] {
-          velo_group_desc desc = base;
-          desc.transport = VELO_TRANSPORT_SHM;
-          desc.name = name.c_str();
-          desc.rank = rank;
-          desc.size = 2;
-          const auto most =
-              static_cast<rlim_t>(first_free_descriptor()) + static_cast<rlim_t>(more);
-          return meet_under(RLIMIT_NOFILE, rank == limited ? most : RLIM_INFINITY, desc);
+          const auto most = static_cast<rlim_t>(first_free_descriptor() + more);
+          return meet_under(RLIMIT_NOFILE, rank == limited ? most : RLIM_INFINITY,
+                            shm_desc(name, rank, 2, timeout_ms));
         });
       const std::vector<ending> all = ranks.wait();
-      const ending &poor = all[static_cast<std::size_t>(limited)],
-                   &other = all[static_cast<std::size_t>(1 - limited)];
-      INFO(poor.expected << ": " << poor.got << " " << poor.cause);
-      INFO(other.expected << ": " << other.got << " " << other.cause);
+      const ending &poor = all[at(limited)], &other = all[at(1 - limited)];
+      INFO(poor);
+      INFO(other);
       CHECK(poor.code == VELO_ERR_IO);
-      CHECK(std::string(poor.cause) == "Too many open files");
+      CHECK(poor.cause == "Too many open files");
       CHECK(other.code == VELO_ERR_PEER);
       CHECK(other.rank == limited);
     }
@@ -158,21 +138,14 @@ TEST_CASE("a rank 0 without memory to share says so, and the others learn it at 
   for (int rank = 0; rank < 2; ++rank)
     ranks.start([&, rank] {
       signal(SIGXFSZ, SIG_IGN);
-      velo_group_desc desc = group_desc();
-      desc.transport = VELO_TRANSPORT_SHM;
-      desc.name = name.c_str();
-      desc.rank = rank;
-      desc.size = 2;
-      return meet_under(RLIMIT_FSIZE, rank == 0 ? 65536 : RLIM_INFINITY, desc);
+      return meet_under(RLIMIT_FSIZE, rank == 0 ? 65536 : RLIM_INFINITY, shm_desc(name, rank, 2));
     });
   const std::int64_t begin = monotonic_ns();
   const std::vector<ending> all = ranks.wait();
   CHECK(all[0].code == VELO_ERR_MEMORY);
-  CHECK(std::string(all[0].cause) == "File too large");
-  CHECK(all[1].code == VELO_ERR_PEER);
-  CHECK(all[1].rank == 0);
-  CHECK(std::string(all[1].expected).find("bytes of shared memory") != std::string::npos);
-  CHECK(std::string(all[1].got) == "rank 0 with: File too large");
+  CHECK(all[0].cause == "File too large");
+  CHECK_PEER(all[1], 0, "rank 0 with: File too large");
+  CHECK(all[1].expected.find("bytes of shared memory") != std::string::npos);
   CHECK(all[1].at_ns - begin < 15000000000);  // not the deadline
 }
 
@@ -194,12 +167,7 @@ TEST_CASE("groups need nothing of a /dev/shm that is full") {
       }
       const bool is_full = errno == ENOSPC;
       close(file);
-      velo_group_desc desc = group_desc();
-      desc.transport = VELO_TRANSPORT_SHM;
-      desc.name = name.c_str();
-      desc.rank = rank;
-      desc.size = 2;
-      ending all = meet_under(RLIMIT_NOFILE, RLIM_INFINITY, desc);
+      ending all = meet_under(RLIMIT_NOFILE, RLIM_INFINITY, shm_desc(name, rank, 2));
       all.value = is_full ? 0 : 1;
       return all;
     });
@@ -221,44 +189,32 @@ TEST_CASE("another user can neither come to a group nor read of it") {
   const std::string name = processes::name();
   const board meets;
   processes ranks;
-  velo_group_desc desc = group_desc();
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  const auto works = [&](const member& me) {
+  const auto works = [&](const rank_of_group& me) {
     ++meets.at[0];
     meets.await(1, 1);
     return ending_of(velo_group_barrier(me.stream, me.group));
   };
-  desc.rank = 0;
-  ranks.start_rank(desc, works);
-  const std::string folder = velo::comm::rendezvous_folder(),
-                    path = folder + "/" + name + ".socket";
+  ranks.start_rank(shm_desc(name, 0, 2), works);
+  const std::string folder = velo::comm::rendezvous_folder(), path = socket_path(name);
   while (access(path.c_str(), F_OK) != 0) pause_ms(1);
   const auto as_stranger = [&](pid_t rank, const std::function<std::int64_t(pid_t)>& tries) {
     processes stranger;
     stranger.start([&] {
-      ending all;
-      all.code = setresgid(64001, 64001, 64001) == 0 && setresuid(64001, 64001, 64001) == 0 ? 0 : 1;
-      all.value = tries(rank);
-      return all;
+      const bool other_user =
+          setresgid(64001, 64001, 64001) == 0 && setresuid(64001, 64001, 64001) == 0;
+      return ending_of(other_user ? VELO_OK : VELO_ERR_IO, tries(rank));
     });
-    const ending one = stranger.wait()[0];
-    CHECK(one.code == VELO_OK);
-    CHECK(one.value == 0);
+    check_right(stranger.wait());
   };
   as_stranger(ranks.pid(0), [&](pid_t) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const sockaddr_un address = address_of(path);
     const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
     const int reached = connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address);
     std::int64_t open_to_him = reached == 0 || errno != EACCES;
     open_to_him += opendir(folder.c_str()) != nullptr;
     return open_to_him;
   });
-  desc.rank = 1;
-  ranks.start_rank(desc, works);
+  ranks.start_rank(shm_desc(name, 1, 2), works);
   meets.await(0, 2);  // the memory is there, and no socket any more
   as_stranger(ranks.pid(0), [](pid_t rank) {
     const std::string of = "/proc/" + std::to_string(rank);
@@ -277,9 +233,9 @@ TEST_CASE("another user can neither come to a group nor read of it") {
 
 TEST_CASE("a child of a fork is refused, and its parent's group goes on") {
   processes ranks;
-  ranks.start_all(2, group_desc(), [](const member& me) {
-    ending all = ending_of(velo_group_barrier(me.stream, me.group));
-    if (all.code != VELO_OK) return all;
+  ranks.start_all(2, group_desc(), [](const rank_of_group& me) {
+    const ending first = ending_of(velo_group_barrier(me.stream, me.group));
+    if (first.code != VELO_OK) return first;
     const pid_t child = fork();
     if (child == 0) {
       velo_group_info info = VELO_GROUP_INFO_INIT;
@@ -292,20 +248,15 @@ TEST_CASE("a child of a fork is refused, and its parent's group goes on") {
     }
     int how = -1;
     waitpid(child, &how, 0);
-    all = ending_of(velo_group_barrier(me.stream, me.group));
-    all.value = how;
-    return all;
+    return ending_of(velo_group_barrier(me.stream, me.group), how);
   });
-  for (const ending& one : ranks.wait()) {
-    CHECK(one.code == VELO_OK);
-    CHECK(one.value == 0);
-  }
+  check_right(ranks.wait());
 }
 
 TEST_CASE("a rank that waits uses less than 2 % of a processor") {
   const board meets;
   processes ranks;
-  ranks.start_all(2, group_desc(), [&](const member& me) {
+  ranks.start_all(2, group_desc(), [&](const rank_of_group& me) {
     velo_status done = velo_group_barrier(me.stream, me.group);
     if (me.rank == 1) pause_ms(700);
     const auto cpu_ns = [] {
@@ -315,9 +266,7 @@ TEST_CASE("a rank that waits uses less than 2 % of a processor") {
     };
     const std::int64_t before = cpu_ns();
     if (done == VELO_OK) done = velo_group_barrier(me.stream, me.group);
-    ending all = ending_of(done);
-    all.value = cpu_ns() - before;
-    return all;
+    return ending_of(done, cpu_ns() - before);
   });
   const std::vector<ending> all = ranks.wait();
   CHECK(all[0].code == VELO_OK);

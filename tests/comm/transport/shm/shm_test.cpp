@@ -1,47 +1,28 @@
 // Ranks as processes of one host: the rendezvous, results, and failures when a process is killed,
 // stopped, or no rank of the group.
-#include <dirent.h>
-#include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cstdlib>
 
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/shm/rendezvous_folder.hpp"
+#include "comm/transport/shm/sockets.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;
 
 namespace {
 
-std::string folder() {
-  return velo::comm::rendezvous_folder();
+velo_status sum(const rank_of_group& me, std::vector<float>& x) {
+  return reduce_in_place(me.stream, me.group, x);
 }
 
-velo_status sum(const member& me, std::vector<float>& x) {
-  const auto size = static_cast<std::int64_t>(x.size());
-  const velo_tensor view = view_of(x.data(), f32, size);
-  return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
-}
-
-ending run_barrier(const member& me) {
+ending run_barrier(const rank_of_group& me) {
   return ending_of(velo_group_barrier(me.stream, me.group));
 }
 
-velo_group_desc rank_0_of_2(const std::string& name) {
-  velo_group_desc desc = group_desc();
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  desc.rank = 0;
-  return desc;
-}
-
 // All-reduces of a size until one fails; how long that one took, and the longest before.
-ending sum_on(const member& me, std::size_t size) {
+ending sum_on(const rank_of_group& me, std::size_t size) {
   std::int64_t longest = 0;
   while (true) {
     const std::int64_t came = monotonic_ns();
@@ -59,46 +40,13 @@ ending sum_on(const member& me, std::size_t size) {
   }
 }
 
-int open_descriptors() {
-  int count = 0;
-  DIR* all = opendir("/proc/self/fd");
-  while (readdir(all) != nullptr) ++count;
-  closedir(all);
-  return count;
-}
-
-int mapped_areas() {
-  int count = 0;
-  std::FILE* maps = std::fopen("/proc/self/maps", "r");
-  char row[512];
-  while (std::fgets(row, sizeof row, maps) != nullptr)
-    count += std::strstr(row, "memfd:velo") != nullptr;
-  std::fclose(maps);
-  return count;
-}
-
-// To rank 0's socket, once it listens.
-int line_to(const std::string& name) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = folder() + "/" + name + ".socket";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  int tries = 0;
-  while (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-         ++tries < 2000)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  REQUIRE(tries < 2000);
-  return line;
-}
-
 }  // namespace
 
 TEST_CASE("processes rendezvous by name and reduce small and large tensors") {
   for (const int size : {1, 2, 3, 4, 8}) {
     INFO(size << " ranks");
     processes ranks;
-    ranks.start_all(size, group_desc(), [](const member& me) {
+    ranks.start_all(size, group_desc(), [](const rank_of_group& me) {
       ending all;
       for (const std::size_t count : {1, 20, 1000, 40000, 700001}) {
         std::vector<float> x(count);
@@ -117,11 +65,7 @@ TEST_CASE("processes rendezvous by name and reduce small and large tensors") {
           info.transport != VELO_TRANSPORT_SHM || info.rank != me.rank || info.size != me.size;
       return all;
     });
-    for (const ending& one : ranks.wait()) {
-      INFO(one.expected << ", " << one.got);
-      CHECK(one.code == VELO_OK);
-      CHECK(one.value == 0);
-    }
+    check_right(ranks.wait());
   }
 }
 
@@ -129,39 +73,36 @@ TEST_CASE("every collective gives processes what it gives threads") {
   processes ranks;
   velo_group_desc desc = group_desc();
   desc.buffer = 16 << 10;
-  ranks.start_all(3, desc, [](const member& me) {
+  ranks.start_all(3, desc, [](const rank_of_group& me) {
     constexpr std::int64_t part = 5000, whole = 3 * part;
     std::vector<std::int64_t> in(whole), out(whole);
-    for (std::int64_t i = 0; i < whole; ++i) in[static_cast<std::size_t>(i)] = me.rank * 100000 + i;
+    for (std::int64_t i = 0; i < whole; ++i) in[at(i)] = me.rank * 100000 + i;
     const velo_tensor all_in = view_of(in.data(), i64, whole);
     const velo_tensor all_out = view_of(out.data(), i64, whole);
     const velo_tensor in_part = view_of(in.data(), i64, part);
     const velo_tensor out_part = view_of(out.data(), i64, part);
     ending all;
-    const auto at = [&](std::int64_t i) { return out[static_cast<std::size_t>(i)]; };
+    const auto got = [&](std::int64_t i) { return out[at(i)]; };
     velo_status done = velo_group_all_gather(me.stream, me.group, &in_part, &all_out);
-    for (std::int64_t i = 0; i < whole; ++i) all.value += at(i) != i / part * 100000 + i % part;
+    for (std::int64_t i = 0; i < whole; ++i) all.value += got(i) != i / part * 100000 + i % part;
     if (done == VELO_OK) done = velo_group_all_to_all(me.stream, me.group, &all_in, &all_out);
     for (std::int64_t i = 0; i < whole; ++i)
-      all.value += at(i) != i / part * 100000 + me.rank * part + i % part;
+      all.value += got(i) != i / part * 100000 + me.rank * part + i % part;
     if (done == VELO_OK)
       done = velo_group_reduce_scatter(me.stream, me.group, nullptr, &all_in, &out_part);
-    for (std::int64_t i = 0; i < part; ++i) all.value += at(i) != 300000 + 3 * (me.rank * part + i);
+    for (std::int64_t i = 0; i < part; ++i)
+      all.value += got(i) != 300000 + 3 * (me.rank * part + i);
     if (done == VELO_OK) done = velo_group_broadcast(me.stream, me.group, 2, &all_in);
-    for (std::int64_t i = 0; i < whole; ++i)
-      all.value += in[static_cast<std::size_t>(i)] != 200000 + i;
+    for (std::int64_t i = 0; i < whole; ++i) all.value += in[at(i)] != 200000 + i;
     if (done == VELO_OK) done = velo_group_gather(me.stream, me.group, 1, &in_part, &all_out);
     if (done == VELO_OK) done = velo_group_scatter(me.stream, me.group, 1, &all_out, &in_part);
     if (done == VELO_OK)
       done = velo_group_reduce(me.stream, me.group, 0, nullptr, &in_part, &out_part);
-    for (std::int64_t i = 0; me.rank == 0 && i < part; ++i) all.value += at(i) != 3 * (200000 + i);
+    for (std::int64_t i = 0; me.rank == 0 && i < part; ++i) all.value += got(i) != 3 * (200000 + i);
     all.code = done;
     return all;
   });
-  for (const ending& one : ranks.wait()) {
-    CHECK(one.code == VELO_OK);
-    CHECK(one.value == 0);
-  }
+  check_right(ranks.wait());
 }
 
 TEST_CASE("a killed process is named to all that wait, within 150 ms") {
@@ -169,7 +110,8 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
     for (const int victim : {0, 2}) {
       INFO(size << " elements, rank " << victim);
       processes ranks;
-      ranks.start_all(4, group_desc(), [size](const member& me) { return sum_on(me, size); });
+      ranks.start_all(4, group_desc(),
+                      [size](const rank_of_group& me) { return sum_on(me, size); });
       const lateness late_by;
       std::this_thread::sleep_for(std::chrono::milliseconds(150));
       const std::int64_t killed = monotonic_ns();
@@ -177,10 +119,8 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
       const std::vector<ending> all = ranks.wait();
       for (int rank = 0; rank < 4; ++rank) {
         if (rank == victim) continue;
-        const ending& one = all[static_cast<std::size_t>(rank)];
-        CHECK(one.code == VELO_ERR_PEER);
-        CHECK(one.rank == victim);
-        CHECK(std::string(one.got) == "rank " + std::to_string(victim) + " whose process ended");
+        const ending& one = all[at(rank)];
+        CHECK_PEER(one, victim, "rank " + std::to_string(victim) + " whose process ended");
         // A rank that computes does not poll; a sanitizer makes that long.
         const double computes = static_cast<double>(one.calm_ns) / 1e6;
         CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + computes + late_by.of_ms(4));
@@ -190,7 +130,7 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
 
 TEST_CASE("a stopped process is named at the deadline, and fails when it continues") {
   processes ranks;
-  ranks.start_all(3, group_desc(400), [](const member& me) { return sum_on(me, 1000); });
+  ranks.start_all(3, group_desc(400), [](const rank_of_group& me) { return sum_on(me, 1000); });
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   const lateness late_by;
   REQUIRE(kill(ranks.pid(1), SIGSTOP) == 0);
@@ -200,12 +140,10 @@ TEST_CASE("a stopped process is named at the deadline, and fails when it continu
   REQUIRE(kill(ranks.pid(1), SIGCONT) == 0);
   const std::vector<ending> all = ranks.wait();
   for (const ending& one : all) {
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == 1);
-    CHECK(std::string(one.got) == "rank 1 not there");
+    CHECK_PEER(one, 1, "rank 1 not there");
   }
   for (const int rank : {0, 2}) {
-    const ending& one = all[static_cast<std::size_t>(rank)];
+    const ending& one = all[at(rank)];
     CHECK(one.at_ns < goes_on);
     CHECK(static_cast<double>(one.at_ns - stopped) / 1e6 < 420 + late_by.of_ms(2));
   }
@@ -214,7 +152,7 @@ TEST_CASE("a stopped process is named at the deadline, and fails when it continu
 
 TEST_CASE("a process that ends its group in good order is no dead one") {
   processes ranks;
-  ranks.start_all(3, group_desc(), [](const member& me) {
+  ranks.start_all(3, group_desc(), [](const rank_of_group& me) {
     std::vector<float> x(200000, 1.0f);
     velo_status done = sum(me, x);
     if (done == VELO_OK && me.rank == 1) return ending_of(done);  // and its process ends
@@ -225,18 +163,15 @@ TEST_CASE("a process that ends its group in good order is no dead one") {
   const std::vector<ending> all = ranks.wait();
   CHECK(all[1].code == VELO_OK);
   for (const int rank : {0, 2}) {
-    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-    CHECK(std::string(all[static_cast<std::size_t>(rank)].got) == "rank 1 that left the group");
+    CHECK(all[at(rank)].code == VELO_ERR_PEER);
+    CHECK(all[at(rank)].got == "rank 1 that left the group");
   }
 }
 
 TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
-  velo_group_desc desc = group_desc(300);
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.size = 4;
   const std::string name = processes::name();
-  desc.name = name.c_str();
-  const auto never = [](const member&) { return ending(); };
+  velo_group_desc desc = shm_desc(name, 0, 4, 300);
+  const auto never = [](const rank_of_group&) { return ending(); };
   SECTION("some of the others") {
     processes ranks;
     for (const int rank : {0, 2}) {
@@ -245,9 +180,7 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
       desc.timeout_ns *= 3;  // rank 2 hears of it, however late rank 0 begins
     }
     for (const ending& one : ranks.wait()) {
-      CHECK(one.code == VELO_ERR_PEER);
-      CHECK(one.rank == 1);
-      CHECK(std::string(one.got) == "ranks 1, 3 not there");
+      CHECK_PEER(one, 1, "ranks 1, 3 not there");
     }
   }
   SECTION("rank 0") {
@@ -255,72 +188,54 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
     desc.rank = 3;
     ranks.start_rank(desc, never);
     const ending one = ranks.wait()[0];
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.rank == 0);
-    CHECK(std::string(one.got) == "rank 0 not there");
+    CHECK_PEER(one, 0, "rank 0 not there");
   }
   SECTION("ranks of another size") {
     processes ranks;
-    desc.timeout_ns = 20000000000;
-    desc.size = 2;
-    desc.rank = 0;
-    ranks.start_rank(desc, never);
-    desc.size = 3;
-    desc.rank = 1;
-    ranks.start_rank(desc, never);
+    ranks.start_rank(shm_desc(name, 0, 2), never);
+    ranks.start_rank(shm_desc(name, 1, 3), never);
     for (const ending& one : ranks.wait()) {
-      CHECK(one.code == VELO_ERR_PEER);
-      CHECK(one.rank == 1);
-      CHECK(std::string(one.expected) == "ranks 1 to 1 of 2");
-      CHECK(std::string(one.got) == "rank 1 of 3");
+      CHECK_PEER(one, 1, "rank 1 of 3");
+      CHECK(one.expected == "ranks 1 to 1 of 2");
     }
   }
   SECTION("a rank twice: the second is sent away, the others go on") {
     processes ranks;
-    desc.timeout_ns = 20000000000;
-    desc.size = 3;
     for (const int rank : {0, 1, 1}) {
-      desc.rank = rank;
-      ranks.start_rank(desc, run_barrier);
+      ranks.start_rank(shm_desc(name, rank, 3), run_barrier);
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
     }
-    desc.rank = 2;
-    ranks.start_rank(desc, run_barrier);
+    ranks.start_rank(shm_desc(name, 2, 3), run_barrier);
     const std::vector<ending> all = ranks.wait();
-    CHECK(all[0].code == VELO_OK);
-    CHECK(all[1].code == VELO_OK);
+    for (const std::size_t rank : {0, 1, 3}) CHECK_OK(all[rank]);
     CHECK(all[2].code == VELO_ERR_PEER);
-    CHECK(std::string(all[2].got) == "rank 1 again");
-    CHECK(all[3].code == VELO_OK);
+    CHECK(all[2].got == "rank 1 again");
   }
 }
 
 TEST_CASE(
     "the files of a killed rank 0 hinder no later group, and a living rank 0 is not disturbed") {
   const std::string name = processes::name();
-  velo_group_desc desc = rank_0_of_2(name);
+  const velo_group_desc zero = shm_desc(name, 0, 2);
   processes first;
-  first.start_rank(desc, run_barrier);
-  const std::string socket = folder() + "/" + name + ".socket";
+  first.start_rank(zero, run_barrier);
+  const std::string socket = socket_path(name);
   for (int i = 0; i < 1000 && access(socket.c_str(), F_OK) != 0; ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   REQUIRE(access(socket.c_str(), F_OK) == 0);
   processes second;
-  second.start_rank(desc, run_barrier);
-  const ending refused = second.wait()[0];
-  CHECK(refused.code == VELO_ERR_STATE);
+  second.start_rank(zero, run_barrier);
+  CHECK(second.wait()[0].code == VELO_ERR_STATE);
   REQUIRE(kill(first.pid(0), SIGKILL) == 0);
   first.wait();
   CHECK(access(socket.c_str(), F_OK) == 0);  // left behind
   processes ranks;
-  desc.rank = 1;
-  ranks.start_rank(desc, run_barrier);  // connects to it
+  ranks.start_rank(shm_desc(name, 1, 2), run_barrier);  // connects to it
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
-  desc.rank = 0;
-  ranks.start_rank(desc, run_barrier);
+  ranks.start_rank(zero, run_barrier);
   for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
   CHECK(access(socket.c_str(), F_OK) != 0);
-  CHECK(access((folder() + "/" + name + ".lock").c_str(), F_OK) != 0);
+  CHECK(access((velo::comm::rendezvous_folder() + "/" + name + ".lock").c_str(), F_OK) != 0);
 }
 
 TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
@@ -328,7 +243,7 @@ TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
   ranks.start_all(2, group_desc(), run_barrier);
   ranks.wait();
   struct stat is {};
-  REQUIRE(lstat(folder().c_str(), &is) == 0);
+  REQUIRE(lstat(velo::comm::rendezvous_folder().c_str(), &is) == 0);
   CHECK(S_ISDIR(is.st_mode));
   CHECK((is.st_mode & 0777) == 0700);
   CHECK(is.st_uid == geteuid());
@@ -336,54 +251,41 @@ TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
 
 TEST_CASE("a stranger at the socket is sent away, whatever he says") {
   const std::string name = processes::name();
-  velo_group_desc desc = rank_0_of_2(name);
   processes ranks;
-  ranks.start_rank(desc, run_barrier);
-  const char* says[] = {"", "hello", "velo shm but no more"};
-  for (const char* text : says) {
-    const int line = line_to(name);
+  ranks.start_rank(shm_desc(name, 0, 2), run_barrier);
+  for (const char* text : {"", "hello", "velo shm but no more"}) {
+    const int line = connect_to(socket_path(name));
     CHECK(send(line, text, std::strlen(text), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(std::strlen(text)));
     close(line);
   }
-  desc.rank = 1;
-  ranks.start_rank(desc, run_barrier);
-  for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
+  ranks.start_rank(shm_desc(name, 1, 2), run_barrier);
+  for (const ending& one : ranks.wait()) CHECK_OK(one);
 }
 
 // A later release may say more of itself than an earlier one, and the other way round.
 TEST_CASE("ranks of another release are named, whatever it says besides") {
   const std::string name = processes::name();
-  velo_group_desc desc = rank_0_of_2(name);
   processes ranks;
-  ranks.start_rank(desc, [](const member&) { return ending(); });
+  ranks.start_rank(shm_desc(name, 0, 2), [](const rank_of_group&) { return ending(); });
   struct {
     char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
     char release[24] = "0.9.7";
     std::int32_t rank = 1, size = 2;
   } says;
-  const int line = line_to(name);
+  const int line = connect_to(socket_path(name));
   REQUIRE(send(line, &says, sizeof says, MSG_NOSIGNAL) == sizeof says);
   const ending one = ranks.wait()[0];
   close(line);
-  CHECK(one.code == VELO_ERR_PEER);
-  CHECK(one.rank == 1);
-  CHECK(std::string(one.got) == "rank 1 with velo 0.9.7");
+  CHECK_PEER(one, 1, "rank 1 with velo 0.9.7");
 }
 
 TEST_CASE("a rank that another release sends away says why, whatever that says besides") {
-  const std::string name = processes::name(), path = folder() + "/" + name + ".socket";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  REQUIRE((mkdir(folder().c_str(), 0700) == 0 || errno == EEXIST));
-  REQUIRE(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-  REQUIRE(listen(listening, 1) == 0);
-  velo_group_desc desc = rank_0_of_2(name);
-  desc.rank = 1;
+  const std::string name = processes::name(), path = socket_path(name);
+  REQUIRE((mkdir(velo::comm::rendezvous_folder().c_str(), 0700) == 0 || errno == EEXIST));
+  const int listening = listen_at(path);
   processes ranks;
-  ranks.start_rank(desc, run_barrier);
+  ranks.start_rank(shm_desc(name, 1, 2), run_barrier);
   const int line = accept(listening, nullptr, nullptr);
   struct {
     std::int32_t refused = 1, rank = 1;
@@ -396,8 +298,8 @@ TEST_CASE("a rank that another release sends away says why, whatever that says b
   close(listening);
   unlink(path.c_str());
   CHECK(one.code == VELO_ERR_PEER);
-  CHECK(std::string(one.expected) == "ranks of velo 0.9.7");
-  CHECK(std::string(one.got) == "rank 1 with??[2J another");
+  CHECK(one.expected == "ranks of velo 0.9.7");
+  CHECK(one.got == "rank 1 with??[2J another");
 }
 
 TEST_CASE("launchers say which rank a process is") {
@@ -423,21 +325,17 @@ TEST_CASE("launchers say which rank a process is") {
         setenv(one.size, size, 1);
         setenv(one.here, here, 1);
         setenv(one.id, id.c_str(), 1);
-        velo_context context = nullptr;
-        velo_group group = nullptr;
-        velo_stream stream = nullptr;
+        rank_of_group me;
         velo_group_info info = VELO_GROUP_INFO_INIT;
-        velo_group_desc desc = group_desc();
-        velo_status done = velo_context_create(nullptr, &context);
-        if (done == VELO_OK) done = velo_context_stream(context, &stream);
+        const velo_group_desc desc = group_desc();
+        velo_status done = open_context(me);
         for (int round = 0; round < 3 && done == VELO_OK; ++round) {  // one after the other
-          done = velo_group_create(context, &desc, &group);
-          if (done == VELO_OK) done = velo_group_barrier(stream, group);
+          done = velo_group_create(me.context, &desc, &me.group);
+          if (done == VELO_OK) done = run_barrier(me).code;
         }
-        if (done == VELO_OK) done = velo_group_get_info(group, &info);
-        ending all = ending_of(done);
-        all.value = info.rank * 10 + info.size;
-        velo_context_destroy(context);
+        if (done == VELO_OK) done = velo_group_get_info(me.group, &info);
+        const ending all = ending_of(done, info.rank * 10 + info.size);
+        velo_context_destroy(me.context);
         return all;
       });
     };
@@ -446,9 +344,9 @@ TEST_CASE("launchers say which rank a process is") {
     launch(ranks, "1", "2", "2");
     const std::vector<ending> all = ranks.wait();
     for (int rank = 0; rank < 2; ++rank) {
-      INFO(all[static_cast<std::size_t>(rank)].got);
-      CHECK(all[static_cast<std::size_t>(rank)].code == VELO_OK);
-      CHECK(all[static_cast<std::size_t>(rank)].value == rank * 10 + 2);
+      INFO(all[at(rank)].got);
+      CHECK(all[at(rank)].code == VELO_OK);
+      CHECK(all[at(rank)].value == rank * 10 + 2);
     }
     processes odd;
     launch(odd, "2", "2", "2");
@@ -458,7 +356,7 @@ TEST_CASE("launchers say which rank a process is") {
     CHECK(wrong[0].code == VELO_ERR_ARGUMENT);
     CHECK(wrong[1].code == VELO_ERR_ARGUMENT);
     CHECK(wrong[2].code == VELO_ERR_UNSUPPORTED);
-    CHECK(std::string(wrong[2].got).find(one.got_elsewhere) == 0);
+    CHECK(wrong[2].got.find(one.got_elsewhere) == 0);
   }
 }
 
@@ -466,67 +364,60 @@ TEST_CASE("groups come and go without a descriptor, a mapping or a file left") {
   processes ranks;
   ranks.start([] {
     ending all;
-    velo_context contexts[2] = {};
-    velo_stream streams[2] = {};
-    for (int r = 0; r < 2; ++r) {
-      velo_context_create(nullptr, &contexts[r]);
-      velo_context_stream(contexts[r], &streams[r]);
-    }
-    int before = 0;
+    rank_of_group both[2];
+    for (rank_of_group& one : both) open_context(one);
+    std::size_t before = 0;
     for (int round = 0; round < 40; ++round) {
-      if (round == 5) before = open_descriptors();
+      if (round == 5) before = holdings().descriptors;
       const std::string name = "cycle-" + std::to_string(getpid());
       std::vector<std::thread> threads;
       std::atomic<int> failed{0};
       for (int rank = 0; rank < 2; ++rank)  // threads of one process may use it, too
         threads.emplace_back([&, rank] {
-          velo_group_desc desc = group_desc();
-          desc.transport = VELO_TRANSPORT_SHM;
-          desc.name = name.c_str();
-          desc.rank = rank;
-          desc.size = 2;
+          const velo_group_desc desc = shm_desc(name, rank, 2);
           velo_group group = nullptr;
-          failed += velo_group_create(contexts[rank], &desc, &group) != VELO_OK;
-          failed += velo_group_barrier(streams[rank], group) != VELO_OK;
+          failed += velo_group_create(both[rank].context, &desc, &group) != VELO_OK;
+          failed += velo_group_barrier(both[rank].stream, group) != VELO_OK;
           if (round % 3 == rank) velo_group_abort(group);
           velo_group_destroy(group);
         });
       for (std::thread& one : threads) one.join();
       all.value += failed;
     }
-    all.value += 100 * (open_descriptors() - before) + 10000 * mapped_areas();
+    const holdings now;
+    all.value += now.descriptors != before || now.areas != 0 ? 100 : 0;
     all.code = VELO_OK;
     return all;
   });
-  const ending one = ranks.wait()[0];
-  CHECK(one.code == VELO_OK);
-  CHECK(one.value == 0);
+  check_right(ranks.wait());
 }
 
 TEST_CASE("names, ranks and sizes that make no sense are refused") {
+  const struct {
+    const char* name;
+    int rank, size;
+    velo_transport transport;
+    velo_status code;
+  } rows[] = {{nullptr, 0, 2, VELO_TRANSPORT_SHM, VELO_ERR_NULL},
+              {"a/b", 0, 2, VELO_TRANSPORT_SHM, VELO_ERR_ARGUMENT},
+              {"", 0, 2, VELO_TRANSPORT_SHM, VELO_ERR_NULL},
+              {"..", 0, 2, VELO_TRANSPORT_SHM, VELO_ERR_ARGUMENT},
+              {"x", 2, 2, VELO_TRANSPORT_SHM, VELO_ERR_ARGUMENT},
+              {"x", 0, 0, VELO_TRANSPORT_SHM, VELO_ERR_ARGUMENT},
+              {"x", 0, 1025, VELO_TRANSPORT_SHM, VELO_ERR_ARGUMENT},
+              {"x", -1, 2, VELO_TRANSPORT_AUTO, VELO_ERR_ARGUMENT},
+              {"x", 0, 2, VELO_TRANSPORT_SELF, VELO_ERR_UNSUPPORTED},
+              {"x", 0, 2, VELO_TRANSPORT_LOCAL, VELO_ERR_UNSUPPORTED}};
   processes ranks;
-  const auto try_one = [&](const char* name, int rank, int size, velo_transport how) {
-    velo_group_desc desc = group_desc(100);
-    desc.transport = how;
-    desc.name = name;
-    desc.rank = rank;
-    desc.size = size;
-    ranks.start_rank(desc, [](const member&) { return ending(); });
-  };
-  try_one(nullptr, 0, 2, VELO_TRANSPORT_SHM);
-  try_one("a/b", 0, 2, VELO_TRANSPORT_SHM);
-  try_one("", 0, 2, VELO_TRANSPORT_SHM);
-  try_one("..", 0, 2, VELO_TRANSPORT_SHM);
-  try_one("x", 2, 2, VELO_TRANSPORT_SHM);
-  try_one("x", 0, 0, VELO_TRANSPORT_SHM);
-  try_one("x", 0, 1025, VELO_TRANSPORT_SHM);
-  try_one("x", -1, 2, VELO_TRANSPORT_AUTO);
-  try_one("x", 0, 2, VELO_TRANSPORT_SELF);
-  try_one("x", 0, 2, VELO_TRANSPORT_LOCAL);
+  for (const auto& row : rows) {
+    velo_group_desc desc = shm_desc("", row.rank, row.size, 100);
+    desc.name = row.name;
+    desc.transport = row.transport;
+    ranks.start_rank(desc, [](const rank_of_group&) { return ending(); });
+  }
   const std::vector<ending> all = ranks.wait();
-  CHECK(all[0].code == VELO_ERR_NULL);
-  for (const std::size_t i : {1, 2, 3, 4, 5, 6, 7})
-    CHECK(all[i].code == (i == 2 ? VELO_ERR_NULL : VELO_ERR_ARGUMENT));
-  CHECK(all[8].code == VELO_ERR_UNSUPPORTED);
-  CHECK(all[9].code == VELO_ERR_UNSUPPORTED);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    INFO("row " << i << ": " << all[i]);
+    CHECK(all[i].code == rows[i].code);
+  }
 }
