@@ -36,13 +36,18 @@ inline call_record record_of(velo_status code) {
   return all;
 }
 
-// Checks that a call is refused with this code, and that its record names this argument.
-#define CHECK_REFUSED(call, wanted_code, wanted_argument)                            \
-  do {                                                                               \
-    CHECK((call) == (wanted_code));                                                  \
-    const velo::testing::call_record refused_record_ = velo::testing::last_record(); \
-    CHECK(refused_record_.code == (wanted_code));                                    \
-    CHECK(refused_record_.argument == (wanted_argument));                            \
+inline const call_record& record_of(const call_record& record) {
+  return record;
+}
+
+// Checks that a call, by its status or its record, is refused with this code, and that the record
+// names this argument.
+#define CHECK_REFUSED(call, wanted_code, wanted_argument)                              \
+  do {                                                                                 \
+    const velo::testing::call_record refused_record_ = velo::testing::record_of(call); \
+    INFO(refused_record_);                                                             \
+    CHECK(refused_record_.code == (wanted_code));                                      \
+    CHECK(refused_record_.argument == (wanted_argument));                              \
   } while (false)
 
 }  // namespace velo::testing

@@ -20,10 +20,6 @@ struct refusal {
   std::string expected{}, got{};  // empty: not compared
 };
 
-inline const call_record& record_of(const call_record& record) {
-  return record;
-}
-
 // Tries every row on a copy of the valid arguments. `call(args)` returns a status or a call_record;
 // a check that fails names its row.
 template <class Args, class Call>

@@ -204,7 +204,7 @@ TEST_CASE("outputs of a stage are refused in the words of other tensors") {
     INFO(what.name);
     velo_tensor wrong = of.valid(elements);
     what.make(wrong);
-    const velo::core::failure f = failure_of([&] { velo::sched::form_of(&wrong, 1); });
+    const auto f = failure_of([&] { velo::sched::form_of(&wrong, 1); });
     CHECK(f.code == what.code);
     const std::string expected =
         what.code == VELO_ERR_DEVICE ? "device cpu:1 of the context" : what.expected;

@@ -63,9 +63,9 @@ TEST_CASE("the environment rules over code, visibly") {
   CHECK(shown(c, "closures") == "off by environment");
   CHECK(shown(c, "level") == "2 by default");
   CHECK(shown(c, "kernel.rms_norm") == "reference by environment");
-  const failure late = failure_of([&] { c.set("isa", "avx2", "value"); });
+  const auto late = failure_of([&] { c.set("isa", "avx2", "value"); });
   CHECK(late.code == VELO_ERR_STATE);
-  CHECK(std::string(late.expected).find("VELO_ISA") != std::string::npos);
+  CHECK(late.expected.find("VELO_ISA") != std::string::npos);
   CHECK(failure_of([&] { c.set("kernel.rms_norm", "avx2", "value"); }).code == VELO_ERR_STATE);
   CHECK(c.now().isa == isa::scalar);
 }
@@ -75,25 +75,25 @@ TEST_CASE("a bad environment variable is named") {
   {
     const environment variable("VELO_THREADS", "many");
     config c(isa::avx2, VELO_LOG_OFF, &knows);
-    const failure f = failure_of([&] { c.read_environment(); });
+    const auto f = failure_of([&] { c.read_environment(); });
     CHECK(f.code == VELO_ERR_ARGUMENT);
-    CHECK(std::string(f.argument) == "VELO_THREADS");
-    CHECK(std::string(f.got) == "\"many\"");
+    CHECK(f.argument == "VELO_THREADS");
+    CHECK(f.got == "\"many\"");
   }
   {
     const environment variable("VELO_KERNEL_RMSNORM", "avx2");
     config c(isa::avx2, VELO_LOG_OFF, &knows);
-    const failure f = failure_of([&] { c.read_environment(); });
+    const auto f = failure_of([&] { c.read_environment(); });
     CHECK(f.code == VELO_ERR_NOT_FOUND);
-    CHECK(std::string(f.argument) == "VELO_KERNEL_RMSNORM");
+    CHECK(f.argument == "VELO_KERNEL_RMSNORM");
   }
 }
 
 TEST_CASE("unknown keys and bad values change nothing") {
   config c(isa::avx2, VELO_LOG_OFF, &knows);
-  const failure key = failure_of([&] { c.set("speed", "high", "value"); });
+  const auto key = failure_of([&] { c.set("speed", "high", "value"); });
   CHECK(key.code == VELO_ERR_NOT_FOUND);
-  CHECK(std::string(key.argument) == "key");
+  CHECK(key.argument == "key");
   CHECK(failure_of([&] { c.set("kernel.", "x", "value"); }).code == VELO_ERR_NOT_FOUND);
   CHECK(failure_of([&] { c.set("kernel.rms", "x", "value"); }).code == VELO_ERR_NOT_FOUND);
   CHECK(failure_of([&] { c.get("speed"); }).code == VELO_ERR_NOT_FOUND);
@@ -114,9 +114,9 @@ TEST_CASE("unknown keys and bad values change nothing") {
                            {"level", "3"},
                            {"closures", "maybe"},
                            {"log", "loud"}}) {
-    const failure f = failure_of([&] { c.set(each.first, each.second, "value"); });
+    const auto f = failure_of([&] { c.set(each.first, each.second, "value"); });
     CHECK(f.code == VELO_ERR_ARGUMENT);
-    CHECK(std::string(f.argument) == "value");
+    CHECK(f.argument == "value");
     CHECK(c.get(each.first).from == origin::standard);
   }
 }
@@ -127,19 +127,19 @@ TEST_CASE("a kernel that an operator lacks is refused with those it has, from wh
   config c(isa::avx2, VELO_LOG_OFF, &knows);
   for (const char* kernel : {"avx2", "scalar", "reference", ""})
     CHECK_NOTHROW(c.set("kernel.rms_norm", kernel, "value"));
-  const failure by_code = failure_of([&] { c.set("kernel.rms_norm", "avx9", "value"); });
-  CHECK(std::string(by_code.expected) == names);
-  CHECK(std::string(by_code.got) == "\"avx9\"");
-  const failure by_json =
+  const auto by_code = failure_of([&] { c.set("kernel.rms_norm", "avx9", "value"); });
+  CHECK(by_code.expected == names);
+  CHECK(by_code.got == "\"avx9\"");
+  const auto by_json =
       failure_of([&] { c.set_json(R"({"kernel.rms_norm": "avx9"})", "desc.config_json"); });
   CHECK(by_json.code == VELO_ERR_ARGUMENT);
-  CHECK(std::string(by_json.argument) == "desc.config_json.kernel.rms_norm");
-  CHECK(std::string(by_json.expected) == names);
+  CHECK(by_json.argument == "desc.config_json.kernel.rms_norm");
+  CHECK(by_json.expected == names);
   const environment variable("VELO_KERNEL_RMS_NORM", "avx9");
-  const failure by_environment = failure_of([&] { c.read_environment(); });
+  const auto by_environment = failure_of([&] { c.read_environment(); });
   CHECK(by_environment.code == VELO_ERR_ARGUMENT);
-  CHECK(std::string(by_environment.argument) == "VELO_KERNEL_RMS_NORM");
-  CHECK(std::string(by_environment.expected) == names);
+  CHECK(by_environment.argument == "VELO_KERNEL_RMS_NORM");
+  CHECK(by_environment.expected == names);
 }
 
 TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {

@@ -75,21 +75,21 @@ TEST_CASE("NULL, another kind and a destroyed handle are told apart") {
   const velo_pack pack = handle_of(make_object<crate>(nullptr, 1));
   const velo_closure closure = handle_of(make_object<seal>(nullptr));
 
-  const failure null = failure_of([] { resolve<crate>(nullptr, "pack"); });
+  const auto null = failure_of([] { resolve<crate>(nullptr, "pack"); });
   CHECK(null.code == VELO_ERR_NULL);
-  CHECK(std::string(null.argument) == "pack");
+  CHECK(null.argument == "pack");
 
-  const failure other =
+  const auto other =
       failure_of([&] { resolve<crate>(reinterpret_cast<velo_pack>(closure), "args.b"); });
   CHECK(other.code == VELO_ERR_HANDLE);
-  CHECK(std::string(other.argument) == "args.b");
-  CHECK(std::string(other.expected) == "a crate");
-  CHECK(std::string(other.got) == "an old seal");
+  CHECK(other.argument == "args.b");
+  CHECK(other.expected == "a crate");
+  CHECK(other.got == "an old seal");
 
   destroy_handle<crate>(pack, "pack");
-  const failure gone = failure_of([&] { resolve<crate>(pack, "pack"); });
+  const auto gone = failure_of([&] { resolve<crate>(pack, "pack"); });
   CHECK(gone.code == VELO_ERR_HANDLE);
-  CHECK(std::string(gone.got) == "a destroyed crate");
+  CHECK(gone.got == "a destroyed crate");
   CHECK(failure_of([&] { destroy_handle<crate>(pack, "pack"); }).code == VELO_ERR_HANDLE);
   destroy_handle<seal>(closure, "closure");
 }
@@ -159,14 +159,14 @@ TEST_CASE("an owner destroys kind by kind, the newest first, and each object onc
 TEST_CASE("a handle of another copy of velo is told from one of no velo") {
   alignas(64) slot_header fake[2] = {};
   const auto as_pack = [](slot_header* slot) { return reinterpret_cast<velo_pack>(slot); };
-  const failure none = failure_of([&] { resolve<crate>(as_pack(&fake[0]), "pack"); });
+  const auto none = failure_of([&] { resolve<crate>(as_pack(&fake[0]), "pack"); });
   CHECK(none.code == VELO_ERR_HANDLE);
-  CHECK(std::string(none.got) == "no velo handle");
+  CHECK(none.got == "no velo handle");
   const velo_pack real = handle_of(make_object<crate>(nullptr, 1));
   fake[1].magic = slot_named(real)->magic;
-  const failure other = failure_of([&] { resolve<crate>(as_pack(&fake[1]), "pack"); });
+  const auto other = failure_of([&] { resolve<crate>(as_pack(&fake[1]), "pack"); });
   CHECK(other.code == VELO_ERR_HANDLE);
-  CHECK(std::string(other.got) == "a handle of another copy of velo");
+  CHECK(other.got == "a handle of another copy of velo");
   destroy_handle<crate>(real, "pack");
 }
 

@@ -33,10 +33,10 @@ TEST_CASE("values keep their kinds and members their order") {
 }
 
 TEST_CASE("malformed text says where") {
-  const failure f = failure_of([] { json::parse("{\"a\": 1,\n  oops}", "desc.config_json"); });
+  const auto f = failure_of([] { json::parse("{\"a\": 1,\n  oops}", "desc.config_json"); });
   CHECK(f.code == VELO_ERR_PARSE);
-  CHECK(std::string(f.argument) == "desc.config_json");
-  CHECK(std::string(f.got).find("line 2, column 6") == 0);
+  CHECK(f.argument == "desc.config_json");
+  CHECK(f.got.find("line 2, column 6") == 0);
   CHECK(failure_of([] { json::parse("{\"a\": 1, \"a\": 2}", "text"); }).code == VELO_ERR_PARSE);
   CHECK(failure_of([] { json::parse("", "text"); }).code == VELO_ERR_PARSE);
 }

@@ -179,9 +179,9 @@ TEST_CASE("a failure of work that waits is kept like any other") {
   made_context made;
   stream& queue = made.queue();
   add(queue, demand::waits, [](execution&) { fail(VELO_ERR_PEER, "", "rank 1", "silence"); });
-  const failure kept = failure_of([&] { queue.synchronize(); });
+  const auto kept = failure_of([&] { queue.synchronize(); });
   CHECK(kept.code == VELO_ERR_PEER);
-  CHECK(std::string(kept.function) == "velo_step");
+  CHECK(kept.function == "velo_step");
   CHECK(failure_of([&] { add(queue, demand::waits, [](execution&) {}); }).code == VELO_ERR_PEER);
   queue.clear();
   queue.synchronize();

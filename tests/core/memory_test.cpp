@@ -81,9 +81,9 @@ TEST_CASE("a failing or misaligning allocator is a status and loses nothing") {
   memory_source* memory = memory_source::create(&allocator);
   const std::int64_t live = host.live;
   host.fail = true;
-  const failure none = failure_of([&] { memory->take(1000); });
+  const auto none = failure_of([&] { memory->take(1000); });
   CHECK(none.code == VELO_ERR_MEMORY);
-  CHECK(std::string(none.expected) == "1000 bytes");
+  CHECK(none.expected == "1000 bytes");
   host.fail = false;
   host.misaligned = true;
   CHECK(failure_of([&] { memory->take(1000); }).code == VELO_ERR_FOREIGN);

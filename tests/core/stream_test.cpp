@@ -82,10 +82,10 @@ TEST_CASE(
     does(
         queue, [&](execution&) { ++ran; }, &dropped);
   before.open.pass();
-  const failure first = failure_of([&] { queue.synchronize(); });
+  const auto first = failure_of([&] { queue.synchronize(); });
   CHECK(first.code == VELO_ERR_SHAPE);
-  CHECK(std::string(first.function) == "velo_step");
-  CHECK(std::string(first.argument) == "args.x");
+  CHECK(first.function == "velo_step");
+  CHECK(first.argument == "args.x");
   CHECK(failure_of([&] { does(queue, [&](execution&) { ++ran; }); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { (void)queue.idle(); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_SHAPE);

@@ -30,7 +30,7 @@ plan_table log_of(const std::string& text) {
 // The position at which a text is refused, as the failure names it.
 template <class F>
 std::string place_of(F&& body) {
-  const velo::core::failure f = failure_of(body);
+  const auto f = failure_of(body);
   CHECK(f.code == VELO_ERR_ARGUMENT);
   return f.argument;
 }

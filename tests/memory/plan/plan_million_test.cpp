@@ -41,7 +41,7 @@ double processor_seconds() {
 
 std::string what_is_wrong(const std::string& text, bool log) {
   plan_table table;
-  const velo::core::failure f = velo::testing::failure_of(
+  const auto f = velo::testing::failure_of(
       [&] { log ? read_rmm_log(text, any, table) : read_placement(text, any, table); });
   CHECK(f.code == VELO_ERR_ARGUMENT);
   return f.argument;

@@ -6,6 +6,7 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 
 namespace {
 
@@ -138,10 +139,9 @@ TEST_CASE("no more violations are kept than anyone reads") {
 }
 
 TEST_CASE("what the simulator cannot finish it refuses, naming who waits") {
-  const auto found = testing::failure_of(
-      [] { testing::timed(sched::read_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")); });
+  const auto found =
+      failure_of([] { timed(sched::read_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")); });
   CHECK(found.code == VELO_ERR_STATE);
-  CHECK(std::string(found.got) == "2 that do: rank 0 at 0B0, its action 1");
-  CHECK(testing::failure_of([] { testing::timed(sched::read_csv("2F0,2B0\n")); }).code ==
-        VELO_ERR_STATE);
+  CHECK(found.got == "2 that do: rank 0 at 0B0, its action 1");
+  CHECK(failure_of([] { timed(sched::read_csv("2F0,2B0\n")); }).code == VELO_ERR_STATE);
 }

@@ -12,9 +12,8 @@
 #include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
 
-using velo::testing::random_source32;
-
 using namespace velo;
+using namespace velo::testing;
 
 namespace {
 
@@ -164,7 +163,7 @@ class judge {
 // The library's refusal of rows; empty if it accepts them.
 std::string refusal(const std::string& csv) {
   try {
-    return testing::violations_of(sched::read_csv(csv));
+    return violations_of(sched::read_csv(csv));
   } catch (const core::failure& why) {
     return std::string("text: expected ") + why.expected + ", got " + why.got;
   }
@@ -175,7 +174,7 @@ std::string refusal(const std::string& csv) {
 TEST_CASE("of rows changed in one place those are accepted that can run") {
   struct subject {
     velo_schedule_kind kind;
-    testing::sizes of;
+    sizes of;
   };
   const subject subjects[] = {{VELO_SCHEDULE_GPIPE, {3, 4}},
                               {VELO_SCHEDULE_1F1B, {4, 6}},
@@ -198,7 +197,7 @@ TEST_CASE("of rows changed in one place those are accepted that can run") {
   random_source32 random(25);
   int accepted = 0, refused = 0;
   for (const subject& one : subjects) {
-    const sched::schedule whole = testing::made(one.kind, one.of);
+    const sched::schedule whole = made(one.kind, one.of);
     const fields rows = split(sched::write_csv(whole));
     judge by(whole);
     REQUIRE(by.can_run(rows));

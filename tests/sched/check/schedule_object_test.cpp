@@ -5,14 +5,14 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using testing::last_record;
+using namespace velo::testing;
 
 namespace {
 
 class schedule {
  public:
-  explicit schedule(velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM, const testing::sizes& of = {}) {
-    const velo_schedule_desc desc = testing::desc_of(kind, of);
+  explicit schedule(velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM, const sizes& of = {}) {
+    const velo_schedule_desc desc = desc_of(kind, of);
     REQUIRE(velo_schedule_create(&desc, &handle_) == VELO_OK);
   }
   ~schedule() { velo_schedule_destroy(handle_); }
@@ -93,15 +93,14 @@ TEST_CASE("descriptions and costs that make no sense are refused by name") {
     CHECK(none == nullptr);
     return last_record().argument;
   };
-  CHECK(refused(testing::desc_of(99, {2, 2})) == "desc.kind");
-  CHECK(refused(testing::desc_of(-1, {2, 2})) == "desc.kind");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_CUSTOM, {2, 0})) == "desc.ranks");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_CUSTOM, {0, 2})) == "desc.microbatches");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_1F1B, {2, 2, 2})) == "desc.chunks");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 2})) == "desc.group");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 0, 1})) == "desc.flags");
-  CHECK(refused(testing::desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2, 0, 0, 1u << 31})) ==
-        "desc.flags");
+  CHECK(refused(desc_of(99, {2, 2})) == "desc.kind");
+  CHECK(refused(desc_of(-1, {2, 2})) == "desc.kind");
+  CHECK(refused(desc_of(VELO_SCHEDULE_CUSTOM, {2, 0})) == "desc.ranks");
+  CHECK(refused(desc_of(VELO_SCHEDULE_CUSTOM, {0, 2})) == "desc.microbatches");
+  CHECK(refused(desc_of(VELO_SCHEDULE_1F1B, {2, 2, 2})) == "desc.chunks");
+  CHECK(refused(desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 2})) == "desc.group");
+  CHECK(refused(desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 0, 1})) == "desc.flags");
+  CHECK(refused(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2, 0, 0, 1u << 31})) == "desc.flags");
 
   const schedule order(VELO_SCHEDULE_1F1B, {2, 2});
   for (const double cost : {-1.0, std::nan(""), double{INFINITY}, 1e19}) {

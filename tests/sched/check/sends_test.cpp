@@ -14,9 +14,8 @@
 #include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
 
-using velo::testing::random_source32;
-
 using namespace velo;
+using namespace velo::testing;
 
 namespace {
 
@@ -134,33 +133,28 @@ TEST_CASE("gradients are summed once, and when they are whole") {
 }
 
 TEST_CASE("sends follow what makes them, receives stand where it arrives") {
-  const sched::schedule order = sched::lower(testing::made(VELO_SCHEDULE_1F1B, {2, 3}));
-  CHECK(testing::row_of(order, 0) ==
+  const sched::schedule order = sched::lower(made(VELO_SCHEDULE_1F1B, {2, 3}));
+  CHECK(row_of(order, 0) ==
         "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0F2 0SEND_F2 0RECV_B1 0B1 0RECV_B2 0B2");
-  CHECK(testing::row_of(order, 1) ==
+  CHECK(row_of(order, 1) ==
         "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1RECV_F2 1SEND_B1 1F2 1B2 1SEND_B2");
-  CHECK(testing::row_of(sched::lower(order, true), 1) ==
+  CHECK(row_of(sched::lower(order, true), 1) ==
         "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1RECV_F2 1F2 1B2 1SEND_B2");
   CHECK(sched::write_csv(sched::lower(order)) == sched::write_csv(order));
   const auto all = sched::read_csv("0UNSHARD,0F0,0SEND_F0,0B0,0REDUCE_GRAD\n1F0,1B0\n");
-  CHECK(testing::row_of(sched::lower(all), 0) == "0UNSHARD 0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD");
+  CHECK(row_of(sched::lower(all), 0) == "0UNSHARD 0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD");
   CHECK(sched::lower(sched::read_csv("")).actions() == 0);
-  CHECK(testing::failure_of([] { sched::lower(sched::read_csv("0B0,0F0\n")); }).code ==
-        VELO_ERR_STATE);
+  CHECK(failure_of([] { sched::lower(sched::read_csv("0B0,0F0\n")); }).code == VELO_ERR_STATE);
 }
 
 TEST_CASE("no schedule that is made waits for ever once it is lowered") {
   int count = 0;
-  testing::for_each_schedule(long_run() ? 12 : 6, [&](velo_schedule_kind kind,
-                                                      const testing::sizes& of, const auto& order) {
+  for_each_schedule(long_run() ? 12 : 6, [&](const sched::schedule& order) {
     ++count;
     const sched::schedule lowered = sched::lower(order);
-    const std::string wrong = testing::violations_of(lowered);
-    if (!wrong.empty())
-      FAIL("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
-                   << " micro-batches, chunks " << of.chunks << ": " << wrong);
-    if (testing::price(lowered).makespan != testing::price(order).makespan)
-      FAIL("kind " << kind << " takes another time");
+    const std::string wrong = violations_of(lowered);
+    if (!wrong.empty()) FAIL(wrong);
+    if (price(lowered).makespan != price(order).makespan) FAIL("it takes another time");
   });
   CHECK(count > (long_run() ? 4000 : 1000));
 }
@@ -225,16 +219,11 @@ class started_sends {
 }  // namespace
 
 TEST_CASE("nor with sends first, where they are under way while their rank receives") {
-  testing::for_each_schedule(long_run() ? 12 : 6, [&](velo_schedule_kind kind,
-                                                      const testing::sizes& of, const auto& order) {
+  for_each_schedule(long_run() ? 12 : 6, [&](const sched::schedule& order) {
     const sched::schedule lowered = sched::lower(order, true);
     for (const sched::violation& v : sched::check(lowered))
-      if (v.code != VELO_VIOLATION_RENDEZVOUS)
-        FAIL("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
-                     << " micro-batches, chunks " << of.chunks << ": " << v.reason);
-    if (!started_sends(lowered).all_end())
-      FAIL("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
-                   << " micro-batches, chunks " << of.chunks << " waits for ever");
+      if (v.code != VELO_VIOLATION_RENDEZVOUS) FAIL(v.reason);
+    if (!started_sends(lowered).all_end()) FAIL("it waits for ever");
   });
   CHECK_FALSE(started_sends(sched::read_csv("0F0,0SEND_F0,0B0\n1F0,1B0\n")).all_end());
 }
@@ -451,12 +440,11 @@ void mutate(rows& all, random_source32& random) {
 TEST_CASE("the validator says what trying all interleavings says") {
   const int most = long_run() ? 10000 : 2000;
   std::vector<sched::schedule> sound;
-  testing::for_each_schedule(
-      3, [&](velo_schedule_kind, const testing::sizes& of, const auto& order) {
-        if (of.microbatches <= 3 && of.chunks <= 2 && of.splits <= 2 &&
-            !order.has(sched::set_of(VELO_ACTION_RECOMPUTE) | sched::set_of(VELO_ACTION_OFFLOAD)))
-          sound.push_back(sched::lower(order));
-      });
+  for_each_schedule(3, [&](velo_schedule_kind, const sizes& of, const auto& order) {
+    if (of.microbatches <= 3 && of.chunks <= 2 && of.splits <= 2 &&
+        !order.has(sched::set_of(VELO_ACTION_RECOMPUTE) | sched::set_of(VELO_ACTION_OFFLOAD)))
+      sound.push_back(sched::lower(order));
+  });
   REQUIRE(sound.size() > 50);
   random_source32 random(14);
   int bad = 0, codes[VELO_VIOLATION_UNSHARD + 1] = {};

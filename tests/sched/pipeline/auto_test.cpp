@@ -5,11 +5,8 @@
 #include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
 
-using velo::testing::random_source32;
-
 using namespace velo;
-using testing::made;
-using testing::price;
+using namespace velo::testing;
 
 namespace {
 
@@ -19,13 +16,13 @@ double shortest_kind(std::int32_t ranks, std::int32_t microbatches, double cap,
   double shortest = 1e300;
   for (velo_schedule_kind kind = VELO_SCHEDULE_1F1B; kind <= sched::last_schedule_kind; ++kind) {
     const sched::kind_row& row = sched::row_of(kind);
-    testing::sizes of{ranks, microbatches};
+    sizes of{ranks, microbatches};
     if (kind == VELO_SCHEDULE_AUTO || kind == VELO_SCHEDULE_DUALPIPE)
       continue;  // twice the weights
     if (kind > VELO_SCHEDULE_AUTO && !row.has(sched::in_auto)) continue;
     if (row.has(sched::takes_cap)) of.cap = cap;
     try {
-      const testing::priced found = price(made(kind, of, costs), costs);
+      const priced found = price(made(kind, of, costs), costs);
       if (found.peak <= cap) shortest = std::min(shortest, found.makespan);
     } catch (const core::failure&) {  // there is none of this size
     }
@@ -52,9 +49,9 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
     const sched::schedule found =
         made(VELO_SCHEDULE_AUTO, {ranks, microbatches, 0, 0, 0, 0, cap}, costs);
     CHECK(found.sizes().kind == VELO_SCHEDULE_AUTO);
-    CHECK(testing::violations_of(found).empty());
-    CHECK(testing::violations_of(sched::lower(found)).empty());
-    const testing::priced of = price(found, costs);
+    CHECK(violations_of(found).empty());
+    CHECK(violations_of(sched::lower(found)).empty());
+    const priced of = price(found, costs);
     CHECK(of.peak <= cap);
     const double best = shortest_kind(ranks, microbatches, cap, costs);
     CHECK(of.makespan <= best * (1 + 1e-12));
@@ -64,7 +61,7 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
 }
 
 TEST_CASE("what cannot be improved is found as it is") {
-  const testing::priced of = price(made(VELO_SCHEDULE_AUTO, {8, 24}));
+  const priced of = price(made(VELO_SCHEDULE_AUTO, {8, 24}));
   CHECK(of.makespan == 75.5);
   CHECK(of.peak == 8);
   CHECK(price(made(VELO_SCHEDULE_AUTO, {1, 5})).makespan == 15);
@@ -74,14 +71,14 @@ TEST_CASE("what cannot be improved is found as it is") {
 TEST_CASE("the number of chunks is kept where one is given") {
   for (const std::int32_t chunks : {1, 2})
     CHECK(made(VELO_SCHEDULE_AUTO, {4, 8, chunks}).sizes().stages == 4 * chunks);
-  CHECK(testing::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 3}); }).code == VELO_ERR_ARGUMENT);
+  CHECK(failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 3}); }).code == VELO_ERR_ARGUMENT);
 }
 
 TEST_CASE("a cap in which nothing fits is refused, one micro-batch always fits") {
   CHECK(price(made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 1})).peak == 1);
-  const auto found = testing::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
+  const auto found = failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
   CHECK(found.code == VELO_ERR_ARGUMENT);
-  CHECK(std::string(found.argument) == "desc.cap");
-  CHECK(std::string(found.got) == "0.5");
-  CHECK(std::string(found.expected) == "room in which an order is found, such as 1 micro-batch");
+  CHECK(found.argument == "desc.cap");
+  CHECK(found.got == "0.5");
+  CHECK(found.expected == "room in which an order is found, such as 1 micro-batch");
 }

@@ -3,8 +3,7 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using testing::made;
-using testing::price;
+using namespace velo::testing;
 
 namespace {
 
@@ -64,7 +63,7 @@ constexpr row table[] = {
 };
 // clang-format on
 
-numbers found(const testing::priced& of) {
+numbers found(const priced& of) {
   return {of.makespan, of.peak, of.sigma};
 }
 
@@ -86,7 +85,7 @@ TEST_CASE("all kinds have their golden values at equal costs") {
 TEST_CASE("all kinds have their golden values at measured costs") {
   const sched::costs costs{18522, 18086, 9337};
   const auto makespan = [&](velo_schedule_kind kind, std::int32_t chunks = 0) {
-    const testing::priced of = price(made(kind, {8, 24, chunks}, costs), costs);
+    const priced of = price(made(kind, {8, 24, chunks}, costs), costs);
     CHECK(of.work == 1102680);
     return of.makespan;
   };

@@ -2,22 +2,20 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using testing::made;
-using testing::price;
-using testing::refused;
+using namespace velo::testing;
 
 TEST_CASE("ZB-H1 puts off one W more on every rank") {
   const sched::schedule order = made(VELO_SCHEDULE_ZBH1, {4, 8});
-  CHECK(testing::row_of(order, 0) ==
+  CHECK(row_of(order, 0) ==
         "0F0 0F1 0F2 0F3 0I0 0W0 0F4 0I1 0W1 0F5 0I2 0W2 0F6 0I3 0W3 0F7 0I4 0W4 0I5 0W5 0I6 0W6 "
         "0I7 0W7");
-  CHECK(testing::row_of(order, 1) ==
+  CHECK(row_of(order, 1) ==
         "1F0 1F1 1F2 1I0 1F3 1I1 1W0 1F4 1I2 1W1 1F5 1I3 1W2 1F6 1I4 1W3 1F7 1I5 1W4 1I6 1W5 1I7 "
         "1W6 1W7");
-  CHECK(testing::row_of(order, 2) ==
+  CHECK(row_of(order, 2) ==
         "2F0 2F1 2I0 2F2 2I1 2F3 2I2 2W0 2F4 2I3 2W1 2F5 2I4 2W2 2F6 2I5 2W3 2F7 2I6 2W4 2I7 2W5 "
         "2W6 2W7");
-  CHECK(testing::row_of(order, 3) ==
+  CHECK(row_of(order, 3) ==
         "3F0 3I0 3F1 3I1 3F2 3I2 3F3 3I3 3W0 3F4 3I4 3W1 3F5 3I5 3W2 3F6 3I6 3W3 3F7 3I7 3W4 3W5 "
         "3W6 3W7");
 }
@@ -32,7 +30,7 @@ TEST_CASE("ZB1P's bubble and peak are the formulas'") {
         CAPTURE(ranks, chunks, costs.forward, costs.input, costs.weight);
         const auto kind = chunks == 1 ? VELO_SCHEDULE_ZBH1 : VELO_SCHEDULE_ZB1P;
         const sched::schedule order = made(kind, {ranks, microbatches, chunks});
-        const sched::timeline times = testing::timed(order, costs);
+        const sched::timeline times = timed(order, costs);
         const double work = (costs.forward + costs.input + costs.weight) * microbatches;
         const double bubble =
             (ranks - 1) * (costs.input + std::max(0.0, costs.forward - costs.weight)) / chunks;
@@ -46,10 +44,10 @@ TEST_CASE("ZB1P's bubble and peak are the formulas'") {
 
 TEST_CASE("ZB-V has the order of its closed form") {
   const sched::schedule order = made(VELO_SCHEDULE_ZBV, {2, 4});
-  CHECK(testing::row_of(order, 0) ==
+  CHECK(row_of(order, 0) ==
         "0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 3W3 0I2 0W2 "
         "0I3 0W3");
-  CHECK(testing::row_of(order, 1) ==
+  CHECK(row_of(order, 1) ==
         "1F0 2F0 1F1 2F1 2I0 2W0 1F2 1I0 1W0 2F2 2I1 2W1 1F3 1I1 1W1 2F3 2I2 2W2 1I2 2I3 1I3 1W2 "
         "2W3 1W3");
 }
@@ -61,13 +59,13 @@ TEST_CASE("ZB-V of few micro-batches is that of more without them") {
     std::string kept;
     for (sched::row_reader row(many, rank); !row.done(); row.pass())
       if (row.next().microbatch < 3) kept += (kept.empty() ? "" : " ") + sched::text_of(row.next());
-    CHECK(testing::row_of(few, rank) == kept);
+    CHECK(row_of(few, rank) == kept);
   }
 }
 
 TEST_CASE("no rank of ZB-V idles at equal costs, whatever the number of ranks") {
   for (std::int32_t ranks = 1; ranks <= 64; ++ranks) {
-    const testing::priced of = price(made(VELO_SCHEDULE_ZBV, {ranks, 2 * ranks}));
+    const priced of = price(made(VELO_SCHEDULE_ZBV, {ranks, 2 * ranks}));
     CAPTURE(ranks);
     CHECK(of.sigma == 0);
     CHECK(of.makespan == 6 * ranks + (ranks - 1) / 2.0);
@@ -77,7 +75,7 @@ TEST_CASE("no rank of ZB-V idles at equal costs, whatever the number of ranks") 
 
 TEST_CASE("no rank of ZB-H2 idles at equal costs, in room for 2P - 1") {
   for (std::int32_t ranks = 1; ranks <= 64; ranks += ranks < 8 ? 1 : 7) {
-    const testing::priced of = price(made(VELO_SCHEDULE_ZBH2, {ranks, 3 * ranks}));
+    const priced of = price(made(VELO_SCHEDULE_ZBH2, {ranks, 3 * ranks}));
     CAPTURE(ranks);
     CHECK(of.sigma == 0);
     CHECK(of.makespan == 9 * ranks + ranks - 1);
@@ -92,17 +90,17 @@ TEST_CASE("a cap is kept, and one in which nothing fits refused") {
     for (const double cap : {8.0, 8.5, 9.0, 12.0, 20.0}) {
       CAPTURE(kind, cap);
       const sched::schedule order = made(kind, {8, 20, 0, 0, 0, 0, cap}, costs);
-      CHECK(testing::violations_of(order).empty());
-      const testing::priced of = price(order, costs);
+      CHECK(violations_of(order).empty());
+      const priced of = price(order, costs);
       CHECK(of.peak <= cap);
       CHECK(of.sigma <= before + 1e-9);
       before = of.sigma;
     }
     for (const double cap : {0.25, 1.0, 3.0}) {
       if (kind == VELO_SCHEDULE_ZBH2 && cap >= 1) continue;  // one at a time always goes
-      const auto found = testing::failure_of([&] { made(kind, {8, 20, 0, 0, 0, 0, cap}, costs); });
+      const auto found = failure_of([&] { made(kind, {8, 20, 0, 0, 0, 0, cap}, costs); });
       CHECK(found.code == VELO_ERR_ARGUMENT);
-      CHECK(std::string(found.argument) == "desc.cap");
+      CHECK(found.argument == "desc.cap");
       // The message names the given cap, and one that suffices.
       CHECK(std::stod(found.got) == cap);
       const std::string expected = found.expected;

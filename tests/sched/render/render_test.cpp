@@ -8,10 +8,9 @@
 #include "velo/velo.h"
 
 using namespace velo;
+using namespace velo::testing;
 using sched::draw_grid;
 using sched::draw_svg;
-using testing::made;
-using testing::timed;
 
 namespace {
 
@@ -141,12 +140,12 @@ TEST_CASE("pictures and texts are the same under any locale") {
       &draw_grid};
   std::vector<std::string> before;
   for (const auto write : writers) before.push_back(write(of));
-  const testing::comma_locale comma;
+  const comma_locale comma;
   for (std::size_t i = 0; i < before.size(); ++i) CHECK(writers[i](of) == before[i]);
 }
 
 TEST_CASE("more actions than anyone looks at are refused before anything is drawn") {
-  velo_schedule_desc desc = testing::desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
+  velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
   velo_schedule order = nullptr;
   REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
   velo_timeline times = nullptr;

@@ -7,9 +7,8 @@
 #include "tests/random.hpp"
 #include "tests/sched/schedules.hpp"
 
-using velo::testing::random_source32;
-
 using namespace velo;
+using namespace velo::testing;
 
 namespace {
 
@@ -69,7 +68,7 @@ int read_changed(const std::vector<std::string>& texts, const std::vector<std::s
 void ask(const sched::schedule& order) {
   const bool sound = sched::check(order).empty();
   try {
-    const sched::timeline times = testing::timed(order);
+    const sched::timeline times = timed(order);
     sched::draw_grid(times);
     sched::draw_svg(times);
     sched::write_trace(times);
@@ -115,14 +114,14 @@ const std::vector<std::string> pieces = {"0F0",
                                          "L"};
 
 std::vector<sched::schedule> schedules() {
-  velo_schedule_desc uneven = testing::desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2});
+  velo_schedule_desc uneven = desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2});
   uneven.layout = "Et*2|t||t*3mL";
-  return {testing::made(VELO_SCHEDULE_1F1B, {2, 3}),
-          testing::made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
-          testing::made(VELO_SCHEDULE_NANOPIPE, {2, 2, 2, 0, VELO_SCHEDULE_SWAP}),
-          testing::made(VELO_SCHEDULE_RIPIPE, {2, 2, 2, 0, VELO_SCHEDULE_IN_ADVANCE}),
-          testing::made(VELO_SCHEDULE_SEQ1F1B, {2, 2, 0, 0, 0, 2}),
-          testing::generate(uneven, {}),
+  return {made(VELO_SCHEDULE_1F1B, {2, 3}),
+          made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
+          made(VELO_SCHEDULE_NANOPIPE, {2, 2, 2, 0, VELO_SCHEDULE_SWAP}),
+          made(VELO_SCHEDULE_RIPIPE, {2, 2, 2, 0, VELO_SCHEDULE_IN_ADVANCE}),
+          made(VELO_SCHEDULE_SEQ1F1B, {2, 2, 0, 0, 0, 2}),
+          generate(uneven, {}),
           sched::read_csv("0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0OPTIMIZER\n"
                           "1RECV_F0,1F0,1I0,1SEND_B0,1W0\n")};
 }

@@ -5,6 +5,7 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 
 namespace {
 
@@ -12,10 +13,10 @@ sched::layout parsed(const std::string& text) {
   return sched::parse_layout(text, "layout");
 }
 std::string place_of_error(const std::string& text) {
-  return testing::failure_of([&] { parsed(text); }).argument;
+  return failure_of([&] { parsed(text); }).argument;
 }
-velo_schedule_desc desc_of(velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
-  velo_schedule_desc desc = testing::desc_of(kind, of);
+velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of, const char* layout) {
+  velo_schedule_desc desc = desc_of(kind, of);
   desc.layout = layout;
   return desc;
 }
@@ -53,41 +54,37 @@ TEST_CASE("what is no layout is named with its place") {
 }
 
 TEST_CASE("a layout has as many stages as ranks hold, and says how many that is") {
-  CHECK(testing::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {})
-            .sizes()
-            .stages == 6);
-  const auto refused = [](velo_schedule_kind kind, const testing::sizes& of, const char* layout) {
-    return std::string(
-        testing::failure_of([&] { testing::generate(desc_of(kind, of, layout), {}); }).argument);
+  CHECK(generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|t|t|t|tL"), {}).sizes().stages ==
+        6);
+  const auto refused = [](velo_schedule_kind kind, const sizes& of, const char* layout) {
+    return failure_of([&] { generate(desc_of(kind, of, layout), {}); }).argument;
   };
   CHECK(refused(VELO_SCHEDULE_1F1B, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|tL") == "desc.layout, character 8");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|t|tm|L") == "desc.layout, character 10");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|tm|t|L") == "desc.layout, character 7");
   CHECK(refused(VELO_SCHEDULE_INTERLEAVED, {2, 4}, "Et|tm||L") == "desc.layout, character 9");
-  CHECK(testing::generate(desc_of(VELO_SCHEDULE_ZBV, {2, 4}, "Et|t|tm|L"), {}).layers() != nullptr);
+  CHECK(generate(desc_of(VELO_SCHEDULE_ZBV, {2, 4}, "Et|t|tm|L"), {}).layers() != nullptr);
   // Each direction of DualPipe has the whole model.
-  CHECK(sched::describe_stage(
-            testing::generate(desc_of(VELO_SCHEDULE_DUALPIPE, {2, 4}, "Ett|tL"), {}), 2)
+  CHECK(sched::describe_stage(generate(desc_of(VELO_SCHEDULE_DUALPIPE, {2, 4}, "Ett|tL"), {}), 2)
             .layers == 2);
 }
 
 TEST_CASE("layers that do nothing are counted and cost nothing") {
-  velo_schedule_desc desc = testing::desc_of(VELO_SCHEDULE_1F1B, {2, 4});
+  velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {2, 4});
   const std::int32_t noops[] = {0, 7};
   desc.layers = 8;
   desc.noop_layers = noops;
   desc.noop_count = 2;
-  const sched::schedule order = testing::generate(desc, {});
+  const sched::schedule order = generate(desc, {});
   CHECK(sched::describe_stage(order, 1).noop_layers == 1);
   CHECK(sched::describe_stage(order, 1).first_layer == 4);
-  CHECK(testing::price(order).makespan ==
-        testing::price(testing::made(VELO_SCHEDULE_1F1B, {2, 4})).makespan);
+  CHECK(price(order).makespan == price(made(VELO_SCHEDULE_1F1B, {2, 4})).makespan);
   const auto refused = [&](std::int32_t first, std::int32_t second, std::int32_t layers) {
     const std::int32_t wrong[] = {first, second};
     desc.noop_layers = wrong;
     desc.layers = layers;
-    return std::string(testing::failure_of([&] { testing::generate(desc, {}); }).argument);
+    return failure_of([&] { generate(desc, {}); }).argument;
   };
   CHECK(refused(0, 8, 8) == "desc.noop_layers");
   CHECK(refused(-1, 1, 8) == "desc.noop_layers");
@@ -100,44 +97,39 @@ TEST_CASE("layers that do nothing are counted and cost nothing") {
 TEST_CASE("stages cost and hold their share of the model") {
   // Shares 3, 1, 1, 3 of 8: 2 ranks of a whole F = 1 each make 2 of it.
   const sched::schedule order =
-      testing::generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2}, "Ettt|t|t|tttL"), {});
-  const sched::timeline times = testing::timed(order);
+      generate(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2}, "Ettt|t|t|tttL"), {});
+  const sched::timeline times = timed(order);
   CHECK(times.in_units(times.times.work()) == 6);  // 4 of 8, twice, F I and W
   sched::costs heavy;
   heavy.loss = 4;  // as 4 layers: rank 1 has 8 of 12
-  const sched::timeline uneven = testing::timed(order, heavy);
+  const sched::timeline uneven = timed(order, heavy);
   CHECK(uneven.in_units(uneven.times.ranks[0].work) == 2 * 2 * 3 * 4 / 12.0);
   CHECK(uneven.in_units(uneven.times.ranks[1].work) == 2 * 2 * 3 * 8 / 12.0);
   CHECK(uneven.in_microbatches(uneven.times.ranks[1].peak) == 2 * (1 + 1 + 7) / 12.0);
   sched::costs given;
   given.shares = {0.3, 0.1, 0.1, 0.3};
-  CHECK(testing::price(testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given).makespan ==
+  CHECK(price(made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given).makespan ==
         times.in_units(times.times.makespan()));
   given.shares = {1, 1};
-  CHECK(std::string(testing::failure_of([&] {
-                      testing::price(testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given);
-                    }).argument) == "costs.share_count");
+  CHECK(failure_of([&] {
+          price(made(VELO_SCHEDULE_INTERLEAVED, {2, 2}), given);
+        }).argument == "costs.share_count");
 }
 
 TEST_CASE("searches know that stages are not alike, and keep to a cap of what they hold") {
   sched::costs costs;
   costs.shares = {1, 2, 1, 2};
   for (const double cap : {2.0, 3.0, 4.0}) {
-    const sched::schedule found =
-        testing::made(VELO_SCHEDULE_AUTO, {4, 12, 1, 0, 0, 0, cap}, costs);
-    CHECK(testing::violations_of(found).empty());
-    CHECK(testing::price(found, costs).peak <= cap);
-    CHECK(testing::price(found, costs).makespan <=
-          testing::price(testing::made(VELO_SCHEDULE_1F1B, {4, 12}), costs).makespan *
-              (cap < 4 ? 2 : 1));
+    const sched::schedule found = made(VELO_SCHEDULE_AUTO, {4, 12, 1, 0, 0, 0, cap}, costs);
+    CHECK(violations_of(found).empty());
+    CHECK(price(found, costs).peak <= cap);
+    CHECK(price(found, costs).makespan <=
+          price(made(VELO_SCHEDULE_1F1B, {4, 12}), costs).makespan * (cap < 4 ? 2 : 1));
   }
   for (const velo_schedule_kind kind : {VELO_SCHEDULE_ZBH2, VELO_SCHEDULE_ZBV_GREEDY}) {
     costs.shares.assign(kind == VELO_SCHEDULE_ZBH2 ? 4 : 8, 1);
     costs.shares[1] = 3;
-    const sched::schedule made = testing::made(kind, {4, 12}, costs);
-    CHECK(testing::violations_of(made).empty());
-    CHECK(testing::failure_of([&] {
-            testing::made(kind, {4, 12, 0, 0, 0, 0, 1}, costs);
-          }).code == VELO_ERR_ARGUMENT);
+    CHECK(violations_of(made(kind, {4, 12}, costs)).empty());
+    CHECK(failure_of([&] { made(kind, {4, 12, 0, 0, 0, 0, 1}, costs); }).code == VELO_ERR_ARGUMENT);
   }
 }

@@ -2,24 +2,25 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 
 TEST_CASE("reading from any place gives what reading through gives") {
-  const sched::schedule orders[] = {testing::made(VELO_SCHEDULE_GPIPE, {3, 4}),
-                                    testing::made(VELO_SCHEDULE_1F1B, {5, 3}),
-                                    testing::made(VELO_SCHEDULE_1F1B, {4, 9}),
-                                    testing::made(VELO_SCHEDULE_INTERLEAVED, {3, 11, 3, 4}),
-                                    testing::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3, 1}),
-                                    testing::made(VELO_SCHEDULE_ZB1P, {3, 6, 2}),
-                                    testing::made(VELO_SCHEDULE_ZBH1, {5, 3}),
-                                    testing::made(VELO_SCHEDULE_ZBV, {3, 7}),
-                                    testing::made(VELO_SCHEDULE_ZBV, {4, 2}),
-                                    testing::made(VELO_SCHEDULE_DUALPIPEV, {4, 8}),
-                                    testing::made(VELO_SCHEDULE_DUALPIPEV, {3, 6, 0, 0, 2}),
-                                    testing::made(VELO_SCHEDULE_SEQ1F1B, {3, 3, 0, 0, 0, 3}),
-                                    testing::made(VELO_SCHEDULE_NANOPIPE, {3, 9}),
-                                    testing::made(VELO_SCHEDULE_NANOPIPE, {3, 6, 0, 0, 16}),
-                                    testing::made(VELO_SCHEDULE_INTERLEAVED, {3, 6, 2, 0, 4}),
-                                    testing::made(VELO_SCHEDULE_VHALF, {3, 5})};
+  const sched::schedule orders[] = {made(VELO_SCHEDULE_GPIPE, {3, 4}),
+                                    made(VELO_SCHEDULE_1F1B, {5, 3}),
+                                    made(VELO_SCHEDULE_1F1B, {4, 9}),
+                                    made(VELO_SCHEDULE_INTERLEAVED, {3, 11, 3, 4}),
+                                    made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3, 1}),
+                                    made(VELO_SCHEDULE_ZB1P, {3, 6, 2}),
+                                    made(VELO_SCHEDULE_ZBH1, {5, 3}),
+                                    made(VELO_SCHEDULE_ZBV, {3, 7}),
+                                    made(VELO_SCHEDULE_ZBV, {4, 2}),
+                                    made(VELO_SCHEDULE_DUALPIPEV, {4, 8}),
+                                    made(VELO_SCHEDULE_DUALPIPEV, {3, 6, 0, 0, 2}),
+                                    made(VELO_SCHEDULE_SEQ1F1B, {3, 3, 0, 0, 0, 3}),
+                                    made(VELO_SCHEDULE_NANOPIPE, {3, 9}),
+                                    made(VELO_SCHEDULE_NANOPIPE, {3, 6, 0, 0, 16}),
+                                    made(VELO_SCHEDULE_INTERLEAVED, {3, 6, 2, 0, 4}),
+                                    made(VELO_SCHEDULE_VHALF, {3, 5})};
   for (const sched::schedule& order : orders) {
     for (std::int32_t rank = 0; rank < order.sizes().ranks; ++rank) {
       const std::int64_t length = order.length(rank);
@@ -39,7 +40,7 @@ TEST_CASE("reading from any place gives what reading through gives") {
 }
 
 TEST_CASE("a schedule of millions of actions is made at once, and read anywhere") {
-  const sched::schedule order = testing::made(VELO_SCHEDULE_INTERLEAVED, {1024, 4096, 4});
+  const sched::schedule order = made(VELO_SCHEDULE_INTERLEAVED, {1024, 4096, 4});
   CHECK(order.actions() == 1024LL * 4096 * 4 * 2);
   sched::action last{};
   order.read(1023, order.length(1023) - 1, 1, &last);
@@ -47,8 +48,8 @@ TEST_CASE("a schedule of millions of actions is made at once, and read anywhere"
 }
 
 TEST_CASE("what no memory could hold is refused") {
-  const auto refused = [](const testing::sizes& of) {
-    return testing::refused(VELO_SCHEDULE_1F1B, of);
+  const auto refused = [](const sizes& of) {
+    return velo::testing::refused(VELO_SCHEDULE_1F1B, of);
   };
   CHECK(refused({65536, 4096}) == "desc.microbatches");
   CHECK(refused({65537, 1}) == "desc.ranks");

@@ -7,12 +7,11 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 using sched::critical_path;
 using sched::memory_amounts;
 using sched::memory_use;
 using sched::path_step;
-using testing::made;
-using testing::timed;
 
 namespace {
 
@@ -43,29 +42,26 @@ memory_amounts peak_of(const sched::timeline& of, std::int32_t rank) {
 TEST_CASE("lengths and waits of a critical path add up to the makespan, for every kind") {
   for (const sched::costs& given : {sched::costs{}, sched::costs{1, 1.2, 0.8, -1, 0.1}, slow()}) {
     int count = 0;
-    testing::for_each_schedule(
-        5, [&](velo_schedule_kind kind, const testing::sizes& of, const sched::schedule& order) {
-          const sched::timeline times = timed(order, given);
-          const std::vector<path_step> path = critical_path(times);
-          INFO("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
-                       << " micro-batches");
-          REQUIRE_FALSE(path.empty());
-          std::int64_t sum = 0;
-          bool right = path.front().cause == VELO_PATH_START && path.front().when.begin == 0;
-          for (std::size_t i = 0; i < path.size(); ++i) {
-            const path_step& step = path[i];
-            sum += step.wait + step.when.end - step.when.begin;
-            if (i == 0) continue;
-            const bool same_rank = path[i - 1].rank == step.rank;
-            right = right && step.when.begin - step.wait == path[i - 1].when.end;
-            right = right && same_rank == (step.cause != VELO_PATH_MESSAGE);
-            // A rank that is free begins at once.
-            if (step.cause != VELO_PATH_MESSAGE) right = right && step.wait == 0;
-          }
-          if (!right) FAIL(text_of(path));
-          CHECK(sum == times.times.makespan());
-          ++count;
-        });
+    for_each_schedule(5, [&](const sched::schedule& order) {
+      const sched::timeline times = timed(order, given);
+      const std::vector<path_step> path = critical_path(times);
+      REQUIRE_FALSE(path.empty());
+      std::int64_t sum = 0;
+      bool right = path.front().cause == VELO_PATH_START && path.front().when.begin == 0;
+      for (std::size_t i = 0; i < path.size(); ++i) {
+        const path_step& step = path[i];
+        sum += step.wait + step.when.end - step.when.begin;
+        if (i == 0) continue;
+        const bool same_rank = path[i - 1].rank == step.rank;
+        right = right && step.when.begin - step.wait == path[i - 1].when.end;
+        right = right && same_rank == (step.cause != VELO_PATH_MESSAGE);
+        // A rank that is free begins at once.
+        if (step.cause != VELO_PATH_MESSAGE) right = right && step.wait == 0;
+      }
+      if (!right) FAIL(text_of(path));
+      CHECK(sum == times.times.makespan());
+      ++count;
+    });
     CHECK(count > 500);
   }
 }
@@ -105,13 +101,11 @@ TEST_CASE("of a measured timeline the step before is what ended last of all that
 }
 
 TEST_CASE("activations by category are those that the simulator counts, for every kind") {
-  testing::for_each_schedule(5, [&](velo_schedule_kind kind, const testing::sizes& of,
-                                    const sched::schedule& order) {
+  for_each_schedule(5, [&](const sched::schedule& order) {
     const sched::timeline times = timed(order, slow());
     const auto spans = sched::spans_of(times);
     memory_use use(times, *spans);
-    INFO("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches << " micro-batches");
-    for (std::int32_t rank = 0; rank < of.ranks; ++rank) {
+    for (std::int32_t rank = 0; rank < order.sizes().ranks; ++rank) {
       const auto changes = use.changes(rank);
       double most = 0, host = 0;
       for (const memory_amounts& now : changes) {

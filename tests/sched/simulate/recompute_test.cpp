@@ -6,8 +6,7 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using testing::made;
-using testing::price;
+using namespace velo::testing;
 
 namespace {
 
@@ -43,7 +42,7 @@ TEST_CASE("copies run beside what is computed, and who needs them waits") {
   const auto order = sched::read_csv("0F0,0OFFLOAD0,0F1,0F2,0RELOAD0,0B1,0B0,0B2\n");
   sched::costs costs;
   costs.offload = 1.5, costs.reload = 3;
-  const sched::timeline times = testing::timed(order, costs);
+  const sched::timeline times = timed(order, costs);
   // F0 to 1; away by 2.5; F1, F2 to 3; back from 3 to 6; B1 to 5, B0 from 6 to 8, B2 to 10.
   CHECK(times.in_units(times.times.makespan()) == 10);
   CHECK(times.in_microbatches(times.times.ranks[0].peak) == 3);
@@ -78,7 +77,7 @@ TEST_CASE("nano-pipe puts off as many W as a rank warms up less than the first")
   const sched::schedule order = made(VELO_SCHEDULE_NANOPIPE, {4, 8});
   CHECK(count_of(order, 0, VELO_ACTION_I) == 0);
   CHECK(count_of(order, 3, VELO_ACTION_I) == 6);
-  CHECK(testing::row_of(order, 3) ==
+  CHECK(row_of(order, 3) ==
         "3F0 3F1 3F2 3F3 7F0 7I0 7F1 7I1 7F2 7I2 7F3 7I3 3F4 3I0 3F5 3I1 3F6 3B2 3F7 3B3 7F4 7B4 "
         "7F5 7B5 7F6 7B6 7F7 7B7 3B4 3B5 3B6 3B7 7W0 7W1 7W2 7W3 3W0 3W1");
   for (const std::int32_t ranks : {3, 4, 8})
@@ -91,8 +90,8 @@ TEST_CASE("nano-pipe has what W wait with on the host") {
   const sched::schedule order = made(VELO_SCHEDULE_NANOPIPE, {4, 16, 2, 0, VELO_SCHEDULE_SWAP});
   sched::costs costs;
   costs.offload = costs.reload = 0.25;
-  const sched::timeline there = testing::timed(made(VELO_SCHEDULE_NANOPIPE, {4, 16}), costs);
-  const sched::timeline away = testing::timed(order, costs);
+  const sched::timeline there = timed(made(VELO_SCHEDULE_NANOPIPE, {4, 16}), costs);
+  const sched::timeline away = timed(order, costs);
   for (std::size_t rank = 1; rank < 4; ++rank) {
     CHECK(count_of(order, static_cast<std::int32_t>(rank), VELO_ACTION_OFFLOAD) == 2 * rank);
     CHECK(away.times.ranks[rank].host_peak == static_cast<std::int64_t>(2 * rank));
@@ -110,8 +109,8 @@ TEST_CASE("ripipe makes again in the bubble what is more than P V stages") {
     for (const std::int32_t chunks : {2, 3, 4}) {
       for (std::int32_t groups = 1; groups <= 6; ++groups) {
         CAPTURE(ranks, chunks, groups);
-        const testing::sizes of{ranks, groups * ranks, chunks};
-        const sched::timeline times = testing::timed(made(VELO_SCHEDULE_RIPIPE, of));
+        const sizes of{ranks, groups * ranks, chunks};
+        const sched::timeline times = timed(made(VELO_SCHEDULE_RIPIPE, of));
         for (const sched::rank_times& rank : times.times.ranks)
           CHECK(rank.peak <= std::max(ranks * chunks, groups == 1 ? 2 * ranks * chunks : 0));
       }
@@ -120,14 +119,12 @@ TEST_CASE("ripipe makes again in the bubble what is more than P V stages") {
 }
 
 TEST_CASE("ripipe in advance makes all again but what the last stage has just made") {
-  const testing::sizes of{4, 8, 2, 0, VELO_SCHEDULE_IN_ADVANCE};
+  const sizes of{4, 8, 2, 0, VELO_SCHEDULE_IN_ADVANCE};
   const sched::schedule order = made(VELO_SCHEDULE_RIPIPE, of);
   CHECK(count_of(order, 0, VELO_ACTION_RECOMPUTE) == 16);
   CHECK(count_of(order, 3, VELO_ACTION_RECOMPUTE) == 8);
   CHECK(price(order).peak <= 2 / 2.0);
-  CHECK(std::string(testing::failure_of([] {
-                      made(VELO_SCHEDULE_RIPIPE, {4, 9});
-                    }).argument) == "desc.microbatches");
+  CHECK(failure_of([] { made(VELO_SCHEDULE_RIPIPE, {4, 9}); }).argument == "desc.microbatches");
 }
 
 TEST_CASE("every message of a pair of layers goes while something of the other is computed") {

@@ -6,11 +6,11 @@
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
-using testing::price;
+using namespace velo::testing;
 
 TEST_CASE("decimal costs add up exactly") {
   // 30 tenths in doubles are not 3: the sum of 4 x 3 x 0.1 + 3 x 3 x 0.1 is.
-  const auto order = testing::made(VELO_SCHEDULE_1F1B, {4, 4});
+  const auto order = made(VELO_SCHEDULE_1F1B, {4, 4});
   CHECK(price(order, {0.1, 0.1, 0.1}).makespan == 2.1);
   CHECK(price(order, {1e-7, 1e-7, 1e-7}).makespan == 2.1e-6);
   CHECK(price(order, {1e15, 1e15, 1e15}).makespan == 2.1e16);
@@ -19,7 +19,7 @@ TEST_CASE("decimal costs add up exactly") {
 }
 
 TEST_CASE("measured costs of many digits are as good as doubles") {
-  const auto order = testing::made(VELO_SCHEDULE_1F1B, {4, 100});
+  const auto order = made(VELO_SCHEDULE_1F1B, {4, 100});
   const double f = 0.0012345678901234, i = 1.0 / 3, w = 2.7182818284590452;
   CHECK(price(order, {f, i, w}).makespan == Approx(103 * (f + i + w)).epsilon(1e-12));
   CHECK(price(order, {1e18, 1e-18, 1e18}).makespan == Approx(103 * 2e18).epsilon(1e-12));
@@ -46,24 +46,23 @@ TEST_CASE("a fused pair waits for both inputs and has its own cost") {
 
 TEST_CASE("units in their order and units in any have the same times") {
   const sched::costs costs{1, 1.2, 0.8, 2.5, 0.1};
-  testing::for_each_schedule(
-      6, [&](velo_schedule_kind kind, const testing::sizes& of, const sched::schedule& order) {
-        const sched::ticks scale = sched::ticks_of(costs, order.sizes(), order.actions());
-        std::vector<sched::stuck_rank> stuck;
-        sched::simulation fast;
-        const bool ordinary = sched::simulate_in_order(order, scale, stuck, fast);
-        CHECK(ordinary == (of.splits < 2 && !order.has(sched::set_of(VELO_ACTION_OFFLOAD)) &&
-                           !order.has(sched::set_of(VELO_ACTION_RECOMPUTE))));
-        if (!ordinary) return;
-        CHECK(stuck.empty());
-        sched::spans spans;  // asks for the other way
-        const sched::simulation other = sched::simulate(order, scale, stuck, &spans);
-        for (std::size_t rank = 0; rank < other.ranks.size(); ++rank) {
-          const sched::rank_times &a = fast.ranks[rank], &b = other.ranks[rank];
-          if (a.first != b.first || a.last != b.last || a.work != b.work || a.peak != b.peak)
-            FAIL("kind " << kind << ", rank " << rank << " of " << of.ranks);
-        }
-      });
+  for_each_schedule(6, [&](velo_schedule_kind kind, const sizes& of, const sched::schedule& order) {
+    const sched::ticks scale = sched::ticks_of(costs, order.sizes(), order.actions());
+    std::vector<sched::stuck_rank> stuck;
+    sched::simulation fast;
+    const bool ordinary = sched::simulate_in_order(order, scale, stuck, fast);
+    CHECK(ordinary == (of.splits < 2 && !order.has(sched::set_of(VELO_ACTION_OFFLOAD)) &&
+                       !order.has(sched::set_of(VELO_ACTION_RECOMPUTE))));
+    if (!ordinary) return;
+    CHECK(stuck.empty());
+    sched::spans spans;  // asks for the other way
+    const sched::simulation other = sched::simulate(order, scale, stuck, &spans);
+    for (std::size_t rank = 0; rank < other.ranks.size(); ++rank) {
+      const sched::rank_times &a = fast.ranks[rank], &b = other.ranks[rank];
+      if (a.first != b.first || a.last != b.last || a.work != b.work || a.peak != b.peak)
+        FAIL("kind " << kind << ", rank " << rank << " of " << of.ranks);
+    }
+  });
 }
 
 TEST_CASE("ranks that wait for ever do so at the same actions either way") {
@@ -81,7 +80,7 @@ TEST_CASE("ranks that wait for ever do so at the same actions either way") {
 }
 
 TEST_CASE("spans of a rank do not overlap and fill its work") {
-  const auto order = testing::made(VELO_SCHEDULE_INTERLEAVED, {3, 7, 2, 4});
+  const auto order = made(VELO_SCHEDULE_INTERLEAVED, {3, 7, 2, 4});
   std::vector<sched::stuck_rank> stuck;
   sched::spans spans;
   const sched::ticks scale =

@@ -6,9 +6,8 @@
 #include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 using namespace velo::sched::tune;
-using testing::job_of;
-using testing::wanted;
 
 namespace {
 
@@ -126,12 +125,12 @@ TEST_CASE("memory of a rank is that of ZeRO") {
   one.accelerators = 64;
   one.search = "\"tp\": [1], \"cp\": [1], \"pp\": [1], \"micro_batch\": [1]";
   const double parameters = parameters_of(job_of(one.text()).model);
-  const rank_memory shared = testing::searched(one.text()).plans[0].memory[0];
+  const rank_memory shared = searched(one.text()).plans[0].memory[0];
   CHECK(shared.parameters == 2 * parameters);
   CHECK(shared.gradients == 2 * parameters);
   CHECK(shared.optimizer == 12 * parameters / 64);
   one.training += ", \"zero\": 0";
-  CHECK(testing::searched(one.text()).plans[0].memory[0].optimizer == 12 * parameters);
+  CHECK(searched(one.text()).plans[0].memory[0].optimizer == 12 * parameters);
   CHECK(shared.layers == 8);
   const double sum = shared.parameters + shared.gradients + shared.optimizer + shared.activations +
                      shared.workspace + shared.communication;
@@ -149,7 +148,7 @@ TEST_CASE("activations are those that the order holds") {
   one.search =
       "\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], \"kind\": [\"1f1b\"], "
       "\"recompute\": [\"none\"], \"split\": [\"even\"]";
-  const tuning found = testing::searched(one.text());
+  const tuning found = searched(one.text());
   REQUIRE(found.plans.size() == 1);
   const layer_costs costs = layer_costs_of(found.of, found.plans[0].layout);
   const std::vector<rank_memory>& ranks = found.plans[0].memory;
@@ -166,7 +165,7 @@ TEST_CASE("a matrix shared by embedding and output is on both of their ranks") {
   one.search =
       "\"tp\": [1], \"cp\": [1], \"pp\": [2], \"vpp\": [2], \"micro_batch\": [1], \"kind\": "
       "[\"1f1b\", \"zbv\"], \"recompute\": [\"none\"], \"split\": [\"even\"]";
-  const tuning found = testing::searched(one.text());
+  const tuning found = searched(one.text());
   REQUIRE(found.plans.size() == 2);
   const double layers = 4 * (2 * 256 + 4 * 256 * 256 + 3 * 256 * 1024);
   for (const plan& p : found.plans) {
@@ -236,7 +235,7 @@ TEST_CASE("peaks of an order are those of the simulator") {
     const std::int32_t chunks = one ? 1 : 2;
     const auto made = all.get(kind, 4, chunks, 12);
     REQUIRE(made->rows != nullptr);
-    const sched::timeline times = testing::timed(*made->rows);
+    const sched::timeline times = timed(*made->rows);
     for (std::int32_t rank = 0; rank < 4; ++rank) {
       const std::vector<double> sizes(static_cast<std::size_t>(chunks), 1.0);
       CHECK(made->peak(rank, sizes) ==
@@ -267,7 +266,7 @@ TEST_CASE("orders are kept as long as there is room for their bytes, and made ag
 }
 
 TEST_CASE("stages of unequal costs are simulated as they are") {
-  const sched::schedule order = testing::made(VELO_SCHEDULE_1F1B, {2, 2});
+  const sched::schedule order = made(VELO_SCHEDULE_1F1B, {2, 2});
   sched::ticks uneven;
   uneven.stages = {{1, 1, 1, 0}, {3, 2, 2, 0}};
   uneven.latency = 1;

@@ -6,9 +6,8 @@
 #include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 using namespace velo::sched::tune;
-using testing::searched;
-using testing::wanted;
 
 namespace {
 
@@ -68,9 +67,9 @@ wanted deepseek() {
 TEST_CASE("published models have the parameters that are published") {
   // 126 layers of 2 h^2 + 2 h 1024 of attention, 3 h f, two norms; embedding, output, a norm.
   const double h = 16384, f = 53248;
-  CHECK(parameters_of(testing::job_of(llama(8192, 1, 64, 2048, 8192).text()).model) ==
+  CHECK(parameters_of(job_of(llama(8192, 1, 64, 2048, 8192).text()).model) ==
         126 * (2 * h * h + 2 * h * 1024 + 3 * h * f + 2 * h) + 2 * 128256 * h + h);
-  const model deep = testing::job_of(deepseek().text()).model;
+  const model deep = job_of(deepseek().text()).model;
   CHECK(parameters_of(deep) / 1e9 == Approx(671).epsilon(1e-3));
   model active = deep;  // a token goes through 8 of the experts
   active.experts = active.active;
@@ -111,8 +110,8 @@ TEST_CASE("profiles of one generation differ in their links alone") {
   replace(h100, "\"intra_gb_per_s\": 450", "\"intra_gb_per_s\": 200");
   CHECK(h100 == h800);
   // Efficiencies are the defaults.
-  const profile shipped = testing::job_of(llama(8192, 1, 64, 2048, 8192).text(), h800).profile;
-  const profile usual = testing::job_of(llama(8192, 1, 64, 2048, 8192).text()).profile;
+  const profile shipped = job_of(llama(8192, 1, 64, 2048, 8192).text(), h800).profile;
+  const profile usual = job_of(llama(8192, 1, 64, 2048, 8192).text()).profile;
   CHECK(shipped.matmul_flops / shipped.peak_flops == usual.matmul_flops / usual.peak_flops);
   CHECK(shipped.attention_flops / shipped.peak_flops == usual.attention_flops / usual.peak_flops);
 }
@@ -163,9 +162,8 @@ TEST_CASE("fp8 halves what products keep, and doubles their rate") {
                                                         : VELO_TUNING_RECOMPUTE_NONE;
     wanted with = one;
     with.training += more;
-    return layer_costs_of(
-               testing::job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
-               alone)
+    return layer_costs_of(job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
+                          alone)
         .dense;
   };
   const double tokens = 256, h = 256, f = 1024;

@@ -7,9 +7,8 @@
 #include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 using namespace velo::sched::tune;
-using testing::searched;
-using testing::wanted;
 
 namespace {
 
@@ -38,7 +37,7 @@ sched::schedule order_of(const plan& one) {
   desc.chunks = one.layout.vpp;
   desc.microbatches = one.layout.microbatches;
   desc.cap = one.searched.cap;
-  return testing::generate(desc, one.searched.costs);
+  return generate(desc, one.searched.costs);
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ TEST_CASE("an order that is searched for takes no less than its bound and holds 
 
       // The plan's order, made again.
       const sched::schedule rows = order_of(one);
-      CHECK(testing::violations_of(rows).empty());
+      CHECK(violations_of(rows).empty());
       sched::ticks bytes;  // of activations, as shares
       for (const layer_cost& stage : stages) bytes.shares.push_back(std::llround(stage.kept));
       std::vector<sched::stuck_rank> stuck;

@@ -8,10 +8,8 @@
 #include "tests/sched/tune/tunings.hpp"
 
 using namespace velo;
+using namespace velo::testing;
 using namespace velo::sched::tune;
-using testing::job_of;
-using testing::searched;
-using testing::wanted;
 
 namespace {
 
@@ -260,7 +258,7 @@ TEST_CASE("what is wrong in a text is named by its place") {
     const core::failure why = broken(from, to);
     INFO(to);
     CHECK(why.code == VELO_ERR_ARGUMENT);
-    CHECK(std::string(why.argument) == argument);
+    CHECK(why.argument == argument);
   };
   at("\"layers\": 8", "\"layers\": 0", "config.model.layers");
   at("\"layers\": 8", "\"layers\": 8.0", "config.model.layers");
@@ -287,8 +285,8 @@ TEST_CASE("what is wrong in a text is named by its place") {
     const core::failure why = broken(from, to);
     INFO(to << " " << why.got);
     CHECK(why.code == VELO_ERR_PARSE);
-    CHECK(std::string(why.argument) == "config");
-    CHECK(std::string(why.got).find(where) != std::string::npos);
+    CHECK(why.argument == "config");
+    CHECK(why.got.find(where) != std::string::npos);
   };
   malformed("\"layers\": 8", "\"layers\": NaN", "line 1, column");
   malformed("\"layers\": 8", "\"layers\": 8, \"layers\": 8", "duplicate");
@@ -305,7 +303,7 @@ TEST_CASE("what is wrong in a text is named by its place") {
   CHECK(refusal("[]").code == VELO_ERR_ARGUMENT);
 
   const core::failure profile = refusal(good.text(), "{\"memory_gib\": -1}");
-  CHECK(std::string(profile.argument) == "profile.memory_gib");
+  CHECK(profile.argument == "profile.memory_gib");
   CHECK(std::string(refusal(good.text(), "{\"memory\": 1}").argument) == "profile.memory");
   CHECK(std::string(refusal(good.text(), "{").argument) == "profile");
 }
@@ -332,7 +330,7 @@ TEST_CASE("texts damaged at random are read or refused, and nothing else") {
     INFO(text);
     if (why.code == VELO_OK) continue;
     CHECK((why.code == VELO_ERR_PARSE || why.code == VELO_ERR_ARGUMENT));
-    CHECK(std::string(why.argument).compare(0, 6, "config") == 0);
+    CHECK(why.argument.compare(0, 6, "config") == 0);
   }
   CHECK(refused > 1000);
 }
@@ -358,7 +356,7 @@ TEST_CASE("texts are the same under any locale") {
   const tuning found = searched(with_keep(mixed(), 3));
   const std::string summary = write_summary(found), data = write_json(found);
   const std::string rejected = write_rejected(found), assumptions = write_assumptions(found);
-  const testing::comma_locale comma;
+  const comma_locale comma;
   CHECK(write_summary(found) == summary);
   CHECK(write_json(found) == data);
   CHECK(write_rejected(found) == rejected);
