@@ -310,11 +310,6 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
   const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
   const velo_tensor in = tensor_of(x.data(), f32, rows), out = tensor_of(y.data(), f32, rows),
                     to = tensor_of(names.data(), i32, pair), by = tensor_of(w.data(), f32, pair);
-  const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
-    INFO(one);
-    CHECK(one.code == code);
-    CHECK(one.argument == argument);
-  };
   const auto call = [&](const velo_tensor& from, const std::int64_t* counts,
                         const velo_tensor& named, const velo_tensor* weights,
                         const velo_tensor& into, velo_group other = nullptr) {
@@ -327,26 +322,27 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
   const velo_tensor whole = of(y, i32, rows), narrow = of(y, bf16, rows),
                     far_to = of(names, i32, odd), text = of(w, i32, pair), wide = of(w, f32, two),
                     few = of(w, f32, short_rows), shared = of(y, f32, pair);
-  refused(VELO_ERR_ARGUMENT, "across", call(in, right, to, &by, out, inside));
-  refused(VELO_ERR_RANK, "in", call(of(x, f32, none), right, to, &by, out));
-  refused(VELO_ERR_DTYPE, "in.dtype", call(of(x, i32, rows), right, to, &by, whole));
-  refused(VELO_ERR_DTYPE, "out.dtype", call(in, right, to, &by, narrow));
-  refused(VELO_ERR_DTYPE, "out.dtype", call(of(x, bf16, rows), right, to, &by, of(y, f16, rows)));
-  refused(VELO_ERR_SHAPE, "targets", call(in, right, far_to, &by, out));
-  refused(VELO_ERR_DTYPE, "targets.dtype", call(in, right, by, &by, out));
-  refused(VELO_ERR_SHAPE, "in", call(of(x, f32, odd), right, to, &by, out));
-  refused(VELO_ERR_NULL, "in_counts", call(in, nullptr, to, &by, out));
-  refused(VELO_ERR_ARGUMENT, "in_counts[0]", call(in, negative, to, &by, out));
-  refused(VELO_ERR_ARGUMENT, "in_counts[0]", call(in, more, to, &by, out));
-  refused(VELO_ERR_SHAPE, "in", call(in, less, to, &by, out));
-  refused(VELO_ERR_DTYPE, "weights.dtype", call(in, right, to, &text, out));
-  refused(VELO_ERR_SHAPE, "weights", call(in, right, to, &wide, out));
-  refused(VELO_ERR_SHAPE, "weights", call(in, right, to, &few, out));
-  refused(VELO_ERR_OVERLAP, "out", call(in, right, to, &by, in));
-  refused(VELO_ERR_OVERLAP, "out", call(in, right, to, &shared, out));
+  CHECK_REFUSED(call(in, right, to, &by, out, inside), VELO_ERR_ARGUMENT, "across");
+  CHECK_REFUSED(call(of(x, f32, none), right, to, &by, out), VELO_ERR_RANK, "in");
+  CHECK_REFUSED(call(of(x, i32, rows), right, to, &by, whole), VELO_ERR_DTYPE, "in.dtype");
+  CHECK_REFUSED(call(in, right, to, &by, narrow), VELO_ERR_DTYPE, "out.dtype");
+  CHECK_REFUSED(call(of(x, bf16, rows), right, to, &by, of(y, f16, rows)), VELO_ERR_DTYPE,
+                "out.dtype");
+  CHECK_REFUSED(call(in, right, far_to, &by, out), VELO_ERR_SHAPE, "targets");
+  CHECK_REFUSED(call(in, right, by, &by, out), VELO_ERR_DTYPE, "targets.dtype");
+  CHECK_REFUSED(call(of(x, f32, odd), right, to, &by, out), VELO_ERR_SHAPE, "in");
+  CHECK_REFUSED(call(in, nullptr, to, &by, out), VELO_ERR_NULL, "in_counts");
+  CHECK_REFUSED(call(in, negative, to, &by, out), VELO_ERR_ARGUMENT, "in_counts[0]");
+  CHECK_REFUSED(call(in, more, to, &by, out), VELO_ERR_ARGUMENT, "in_counts[0]");
+  CHECK_REFUSED(call(in, less, to, &by, out), VELO_ERR_SHAPE, "in");
+  CHECK_REFUSED(call(in, right, to, &text, out), VELO_ERR_DTYPE, "weights.dtype");
+  CHECK_REFUSED(call(in, right, to, &wide, out), VELO_ERR_SHAPE, "weights");
+  CHECK_REFUSED(call(in, right, to, &few, out), VELO_ERR_SHAPE, "weights");
+  CHECK_REFUSED(call(in, right, to, &by, in), VELO_ERR_OVERLAP, "out");
+  CHECK_REFUSED(call(in, right, to, &shared, out), VELO_ERR_OVERLAP, "out");
   CHECK(call(in, right, to, &by, out).code == VELO_OK);
   names[2] = 1;  // no rank: known once the work runs
-  refused(VELO_ERR_ARGUMENT, "targets[2]", call(in, right, to, &by, out));
+  CHECK_REFUSED(call(in, right, to, &by, out), VELO_ERR_ARGUMENT, "targets[2]");
   names[2] = 0;  // a rank alone goes on
   CHECK(call(in, right, to, nullptr, out).code == VELO_OK);
 }

@@ -181,11 +181,6 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
   const velo_tensor in = tensor_of(x.data(), f32, three), out = tensor_of(y.data(), f32, three),
                     to = tensor_of(names.data(), i32, pair);
-  const auto refused = [&](velo_status code, const char* argument, const call_record& one) {
-    INFO(one);
-    CHECK(one.code == code);
-    CHECK(one.argument == argument);
-  };
   const auto call = [&](velo_group inside, velo_group across, const velo_tensor& from,
                         const velo_tensor& by, const std::int64_t* counts,
                         const velo_tensor& into) {
@@ -194,28 +189,28 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   const velo_tensor scalar = tensor_of(x.data(), f32, none), odd = tensor_of(y.data(), f32, four);
   const velo_tensor wide = tensor_of(names.data(), f32, pair),
                     long_to = tensor_of(names.data(), i32, four);
-  refused(VELO_ERR_ARGUMENT, "across", call(inside, inside, in, to, right, out));
-  refused(VELO_ERR_RANK, "in", call(inside, across, scalar, to, right, out));
-  refused(VELO_ERR_SHAPE, "targets", call(inside, across, in, long_to, right, out));
-  refused(VELO_ERR_DTYPE, "targets.dtype", call(inside, across, in, wide, right, out));
-  refused(VELO_ERR_DTYPE, "out.dtype",
-          call(inside, across, in, to, right, tensor_of(y.data(), i32, three)));
-  refused(VELO_ERR_SHAPE, "out", call(inside, across, in, to, right, odd));
-  refused(VELO_ERR_NULL, "out_counts", call(inside, across, in, to, nullptr, out));
-  refused(VELO_ERR_ARGUMENT, "out_counts[0]", call(inside, across, in, to, negative, out));
-  refused(VELO_ERR_ARGUMENT, "out_counts[0]", call(inside, across, in, to, more, out));
-  refused(VELO_ERR_SHAPE, "out", call(inside, across, in, to, less, out));
-  refused(VELO_ERR_OVERLAP, "out", call(inside, across, in, to, right, in));
+  CHECK_REFUSED(call(inside, inside, in, to, right, out), VELO_ERR_ARGUMENT, "across");
+  CHECK_REFUSED(call(inside, across, scalar, to, right, out), VELO_ERR_RANK, "in");
+  CHECK_REFUSED(call(inside, across, in, long_to, right, out), VELO_ERR_SHAPE, "targets");
+  CHECK_REFUSED(call(inside, across, in, wide, right, out), VELO_ERR_DTYPE, "targets.dtype");
+  CHECK_REFUSED(call(inside, across, in, to, right, tensor_of(y.data(), i32, three)),
+                VELO_ERR_DTYPE, "out.dtype");
+  CHECK_REFUSED(call(inside, across, in, to, right, odd), VELO_ERR_SHAPE, "out");
+  CHECK_REFUSED(call(inside, across, in, to, nullptr, out), VELO_ERR_NULL, "out_counts");
+  CHECK_REFUSED(call(inside, across, in, to, negative, out), VELO_ERR_ARGUMENT, "out_counts[0]");
+  CHECK_REFUSED(call(inside, across, in, to, more, out), VELO_ERR_ARGUMENT, "out_counts[0]");
+  CHECK_REFUSED(call(inside, across, in, to, less, out), VELO_ERR_SHAPE, "out");
+  CHECK_REFUSED(call(inside, across, in, to, right, in), VELO_ERR_OVERLAP, "out");
   const live_context stranger;
   const velo_group_desc desc = group_desc();
   velo_group elsewhere = nullptr;
   REQUIRE(velo_group_create(stranger, &desc, &elsewhere) == VELO_OK);
-  refused(VELO_ERR_ARGUMENT, "across", call(inside, elsewhere, in, to, right, out));
-  refused(VELO_ERR_ARGUMENT, "stream", call(elsewhere, across, in, to, right, out));
+  CHECK_REFUSED(call(inside, elsewhere, in, to, right, out), VELO_ERR_ARGUMENT, "across");
+  CHECK_REFUSED(call(elsewhere, across, in, to, right, out), VELO_ERR_ARGUMENT, "stream");
   velo_group_destroy(elsewhere);
   CHECK(call(inside, across, in, to, right, out).code == VELO_OK);
   names[2] = 1;  // no rank: known once the work runs
-  refused(VELO_ERR_ARGUMENT, "targets[2]", call(inside, across, in, to, right, out));
+  CHECK_REFUSED(call(inside, across, in, to, right, out), VELO_ERR_ARGUMENT, "targets[2]");
   names[2] = 0;  // a rank alone goes on
   CHECK(call(inside, across, in, to, right, out).code == VELO_OK);
 }

@@ -67,29 +67,9 @@ struct part {
   }
 };
 
-// Ranks with a second group of the same contexts beside the first.
-class two_groups {
- public:
-  explicit two_groups(int count, const velo_group_desc& desc = group_desc(), int threads = 1)
-      : ranks(count, desc, threads) {
-    std::vector<velo_context> contexts;
-    for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
-    second_.resize(contexts.size());
-    REQUIRE(velo_group_create_local(contexts.data(), count, &desc, second_.data()) == VELO_OK);
-  }
-  ~two_groups() {
-    for (const velo_group one : second_) velo_group_destroy(one);
-  }
-  groups of(int rank, bool gathers, bool scatters) const {
-    return {gathers ? ranks.group(rank) : nullptr,
-            scatters ? second_[static_cast<std::size_t>(rank)] : nullptr};
-  }
-
-  const local_ranks ranks;
-
- private:
-  std::vector<velo_group> second_;
-};
+groups groups_of(const two_groups& all, int rank, bool gathers, bool scatters) {
+  return {gathers ? all.ranks.group(rank) : nullptr, scatters ? all.second(rank) : nullptr};
+}
 
 void require_equal(const two_groups& all, velo_dtype dtype, std::int64_t s, bool transpose,
                    bool gathers, bool scatters) {
@@ -98,12 +78,12 @@ void require_equal(const two_groups& all, velo_dtype dtype, std::int64_t s, bool
   for (int rank = 0; rank < count; ++rank)
     parts.push_back(std::make_unique<part>(dtype, s, 24, 40, rank, gathers ? count : 1,
                                            scatters ? count : 1, transpose));
-  const auto at = [&](int rank) -> const part& { return *parts[static_cast<std::size_t>(rank)]; };
+  const auto at = [&](int rank) -> const part& { return *parts[velo::testing::at(rank)]; };
   all.ranks.require([&](const rank_of_group& me) {
-    return at(me.rank).fused(me.stream, all.of(me.rank, gathers, scatters));
+    return at(me.rank).fused(me.stream, groups_of(all, me.rank, gathers, scatters));
   });
   all.ranks.require([&](const rank_of_group& me) {
-    return at(me.rank).apart(me.stream, all.of(me.rank, gathers, scatters));
+    return at(me.rank).apart(me.stream, groups_of(all, me.rank, gathers, scatters));
   });
   for (int rank = 0; rank < count; ++rank) {
     CHECK(at(rank).y.same_bits(at(rank).composed));
@@ -153,7 +133,7 @@ TEST_CASE("gather and scatter are the same on queues, and keep the order of thei
   }
   all.ranks.require([&](int rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const groups in = all.of(rank, true, true);
+    const groups in = groups_of(all, rank, true, true);
     for (int i = 0; i < 30; ++i) {
       velo_status done = parts[at]->fused(one[at], in);
       if (done == VELO_OK) done = velo_group_barrier(two[at], in.gather);
@@ -164,8 +144,7 @@ TEST_CASE("gather and scatter are the same on queues, and keep the order of thei
     return done != VELO_OK ? done : velo_stream_synchronize(two[at]);
   });
   all.ranks.require([&](const rank_of_group& me) {
-    return parts[static_cast<std::size_t>(me.rank)]->apart(me.stream,
-                                                           all.of(me.rank, true, true));
+    return parts[at(me.rank)]->apart(me.stream, groups_of(all, me.rank, true, true));
   });
   for (const auto& each : parts) CHECK(each->y.same_bits(each->composed));
 }
@@ -176,9 +155,8 @@ TEST_CASE("processes get the bits of the calls composed, too") {
     velo_group_desc desc = group_desc();
     desc.buffer = buffer;  // of a small one rows of all ranks do not fit places of a relay
     ranks.start_all(3, desc, [](const rank_of_group& me) {
-      const std::int32_t members[] = {0, 1, 2};
       velo_group second = nullptr;
-      velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &second);
+      velo_status done = all_of_three(me.group, &second);
       ending all;
       for (const int form : {1, 2, 3}) {
         const groups in{(form & 1) != 0 ? me.group : nullptr, (form & 2) != 0 ? second : nullptr};
@@ -195,34 +173,27 @@ TEST_CASE("processes get the bits of the calls composed, too") {
       all.code = VELO_OK;
       return all;
     });
-    for (const ending& one : ranks.wait()) {
-      CHECK(one.code == VELO_OK);
-      CHECK(one.value == 0);
-    }
+    check_right(ranks.wait());
   }
 }
 
 TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {
   const two_groups all(2);
-  const auto refused = [](velo_status code, const char* argument, const call_record& failure) {
-    CHECK(failure.code == code);
-    CHECK(failure.argument == argument);
-  };
   const part odd(f32, 3, 4, 8, 0, 1, 2, false), even(f32, 4, 4, 8, 0, 2, 2, false);
   const velo_stream stream = all.ranks.stream(0);
-  const call_record shape = record_of(odd.fused(stream, all.of(0, false, true)));
-  refused(VELO_ERR_SHAPE, "args.x.shape", shape);
+  const call_record shape = record_of(odd.fused(stream, groups_of(all, 0, false, true)));
+  CHECK_REFUSED(shape, VELO_ERR_SHAPE, "args.x.shape");
   CHECK(shape.expected == "a first dimension that divides by 2 ranks");
   CHECK(shape.got == "3");
-  groups same = all.of(0, true, true);
+  groups same = groups_of(all, 0, true, true);
   same.scatter = same.gather;
-  refused(VELO_ERR_ARGUMENT, "args.scatter_group", record_of(even.fused(stream, same)));
-  groups others = all.of(1, true, true);
+  CHECK_REFUSED(even.fused(stream, same), VELO_ERR_ARGUMENT, "args.scatter_group");
+  groups others = groups_of(all, 1, true, true);
   // A layer that only gathers makes 8 rows of y, as this one does.
   const part wide(f32, 4, 4, 8, 0, 2, 1, false);
-  refused(VELO_ERR_ARGUMENT, "args.group", record_of(wide.fused(stream, {others.gather, nullptr})));
-  others.gather = all.of(0, true, false).gather;
-  refused(VELO_ERR_ARGUMENT, "args.scatter_group", record_of(even.fused(stream, others)));
+  CHECK_REFUSED(wide.fused(stream, {others.gather, nullptr}), VELO_ERR_ARGUMENT, "args.group");
+  others.gather = groups_of(all, 0, true, false).gather;
+  CHECK_REFUSED(even.fused(stream, others), VELO_ERR_ARGUMENT, "args.scatter_group");
   // None of these calls reached the other rank.
   require_equal(all, f32, 4, false, true, true);
 }
@@ -230,7 +201,7 @@ TEST_CASE("gather and scatter name shapes that do not divide and groups that do 
 TEST_CASE("a rank that does not come ends both groups of a call, and their handles go") {
   const two_groups all(2, group_desc(150));
   const part alone(f32, 4, 4, 8, 0, 2, 2, false);
-  const groups in = all.of(0, true, true);
+  const groups in = groups_of(all, 0, true, true);
   const call_record failure = record_of(alone.fused(all.ranks.stream(0), in));
   CHECK(failure.code == VELO_ERR_PEER);
   CHECK(failure.rank == 1);

@@ -1,4 +1,5 @@
 // Matrices for tests of products over ranks: drawn, compared by bits, with borders that must stay.
+// And ranks with two groups.
 #pragma once
 
 #include <vector>
@@ -39,5 +40,36 @@ class matrix {
   std::vector<std::int64_t> shape_;
   elements elements_;
 };
+
+// Ranks with a second group of the same contexts beside the first.
+class two_groups {
+ public:
+  explicit two_groups(int count, const velo_group_desc& desc = group_desc(), int threads = 1)
+      : ranks(count, desc, threads), second_(at(count)) {
+    std::vector<velo_context> contexts;
+    for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
+    REQUIRE(velo_group_create_local(contexts.data(), count, &desc, second_.data()) == VELO_OK);
+  }
+  ~two_groups() {
+    for (const velo_group one : second_) velo_group_destroy(one);
+  }
+  velo_group second(int rank) const { return second_[at(rank)]; }
+
+  const local_ranks ranks;
+
+ private:
+  std::vector<velo_group> second_;
+};
+
+inline void set_all(const local_ranks& ranks, const char* key, const char* value) {
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    REQUIRE(velo_config_set(ranks.context(rank), key, value) == VELO_OK);
+}
+
+// A part of a group that has all of its three ranks.
+inline velo_status all_of_three(velo_group parent, velo_group* made) {
+  const std::int32_t members[] = {0, 1, 2};
+  return velo_group_create_part(parent, members, 3, nullptr, made);
+}
 
 }  // namespace velo::testing

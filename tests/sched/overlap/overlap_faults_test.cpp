@@ -97,26 +97,9 @@ bool has_ended(velo_group group) {
   return velo_group_get_info(group, &info) != VELO_OK || info.failed != 0;
 }
 
-// Two groups of the same threads.
-class two_groups {
- public:
-  explicit two_groups(int count) : ranks(count) {
-    std::vector<velo_context> contexts;
-    for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
-    second_.resize(contexts.size());
-    const velo_group_desc desc = group_desc();
-    REQUIRE(velo_group_create_local(contexts.data(), count, &desc, second_.data()) == VELO_OK);
-  }
-  ~two_groups() {
-    for (const velo_group one : second_) velo_group_destroy(one);
-  }
-  groups of(int rank) const { return {ranks.group(rank), second_[static_cast<std::size_t>(rank)]}; }
-
-  const local_ranks ranks;
-
- private:
-  std::vector<velo_group> second_;
-};
+groups groups_of(const two_groups& all, int rank) {
+  return {all.ranks.group(rank), all.second(rank)};
+}
 
 }  // namespace
 
@@ -133,7 +116,7 @@ TEST_CASE(
         velo_group_abort(all.ranks.group(2));
       });
       const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
-        return call_for_ever(called, me.stream, all.of(me.rank), 3, {}, calls);
+        return call_for_ever(called, me.stream, groups_of(all, me.rank), 3, {}, calls);
       });
       over = true;  // a failure before the abort fails the test, and does not keep it waiting
       aborts.join();
@@ -151,7 +134,7 @@ TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told
       INFO((gathering ? "gather_group" : "scatter_group") << (swapped ? ", swapped" : ""));
       const two_groups all(3);
       const auto of = [&](int rank) {
-        const groups in = all.of(rank);
+        const groups in = groups_of(all, rank);
         return swapped ? groups{in.second, in.first} : in;
       };
       std::atomic<int> calls{0};
@@ -184,7 +167,7 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
       velo_group_abort(all.ranks.group(1));
     });
     const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
-      return call_for_ever(op::gather, me.stream, all.of(me.rank), 2,
+      return call_for_ever(op::gather, me.stream, groups_of(all, me.rank), 2,
                            {me.rank == 0 ? 8 : 1000, 2000}, calls);
     });
     over = true;
@@ -199,7 +182,7 @@ TEST_CASE("a rank whose call has other sizes is named by all") {
     const two_groups all(3);
     std::atomic<int> calls{0};
     const std::vector<call_record> ends = all.ranks.run([&](const rank_of_group& me) {
-      return call_for_ever(called, me.stream, all.of(me.rank), 3,
+      return call_for_ever(called, me.stream, groups_of(all, me.rank), 3,
                            me.rank == 1 ? sizes{72, 104} : sizes(), calls);
     });
     CHECK(calls == 0);
@@ -220,9 +203,8 @@ TEST_CASE("a process that is killed between two slices is named by the others") 
     auto* calls = new (shared) std::atomic<int>(0);
     processes ranks;
     ranks.start_all(3, group_desc(), [&](const rank_of_group& me) {
-      const std::int32_t members[] = {0, 1, 2};
       groups in{me.group, nullptr};
-      velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &in.second);
+      velo_status done = all_of_three(me.group, &in.second);
       if (done == VELO_OK) done = call_for_ever(called, me.stream, in, 3, {}, *calls);
       return ending_of(done);
     });

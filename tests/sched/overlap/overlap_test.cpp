@@ -53,12 +53,7 @@ layers make_layers(int ranks, velo_dtype dtype, std::int64_t m, std::int64_t n, 
   return all;
 }
 const layer& of(const layers& all, int rank) {
-  return *all[static_cast<std::size_t>(rank)];
-}
-
-void set_level(const local_ranks& ranks, const char* level) {
-  for (int rank = 0; rank < ranks.size(); ++rank)
-    REQUIRE(velo_config_set(ranks.context(rank), "level", level) == VELO_OK);
+  return *all[at(rank)];
 }
 
 // The sum over ranks in double, and of the magnitudes of what it is made of.
@@ -128,7 +123,7 @@ TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1
     desc.buffer = 16 << 10;  // many pieces a slice
     const local_ranks ranks(count, desc);
     for (const char* level : {"2", "1"}) {
-      set_level(ranks, level);
+      set_all(ranks, "level", level);
       for (const velo_dtype dtype : {f32, bf16})
         for (const std::int64_t m : {0, 1, 7, 64, 300})
           for (const bool transpose : {false, true}) {
@@ -146,8 +141,7 @@ TEST_CASE("eight ranks and ranks of several threads get the same bits, with ever
     const local_ranks ranks(count, group_desc(), threads);
     const bool is_given = is_isa_given(ranks.context(0));
     for (const char* highest : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
-      for (int rank = 0; !is_given && rank < count; ++rank)
-        REQUIRE(velo_config_set(ranks.context(rank), "isa", highest) == VELO_OK);
+      if (!is_given) set_all(ranks, "isa", highest);
       for (const velo_dtype dtype : {f32, bf16})
         for (const std::int64_t m : {5, 400}) {
           INFO(count << " ranks, " << threads << " threads, up to " << highest << ", "
@@ -192,8 +186,7 @@ TEST_CASE("rows that are lines, and panels of columns at their end, give the sam
     const local_ranks ranks(count);
     const bool is_given = is_isa_given(ranks.context(0));
     for (const char* highest : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
-      for (int rank = 0; !is_given && rank < count; ++rank)
-        REQUIRE(velo_config_set(ranks.context(rank), "isa", highest) == VELO_OK);
+      if (!is_given) set_all(ranks, "isa", highest);
       for (const velo_dtype dtype : {f32, bf16})
         for (const std::int64_t n : {16, 96, 128, 512}) {
           INFO(count << " ranks, up to " << highest << ", " << int{dtype.bits} << " bits, n " << n);
@@ -206,7 +199,7 @@ TEST_CASE("rows that are lines, and panels of columns at their end, give the sam
 TEST_CASE("matmul_all_reduce is the sum of the ranks' products, at every level") {
   for (const char* level : {"0", "1", "2"}) {
     const local_ranks ranks(3);
-    set_level(ranks, level);
+    set_all(ranks, "level", level);
     for (const auto& [dtype, bound] : {std::pair{f32, 2e-6}, {bf16, 0.0078125 + 0.00390625}}) {
       const layers all = make_layers(3, dtype, 130, 33, 70);
       ranks.require(
@@ -233,11 +226,11 @@ TEST_CASE("level 2 slices, levels 0 and 1 do not, and velo_op_explain says so") 
   const std::string asked = explained(ranks.context(0), whole, ranks.group(0));
   CHECK(is_chosen(asked, "composition"));
   CHECK(asked.find("one slice is asked for") != std::string::npos);
-  set_level(ranks, "1");
+  set_all(ranks, "level", "1");
   const std::string composed = explained(ranks.context(0), one, ranks.group(0));
   CHECK(is_chosen(composed, "composition"));
   CHECK(composed.find("needs optimization level 2") != std::string::npos);
-  set_level(ranks, "0");
+  set_all(ranks, "level", "0");
   CHECK(is_chosen(explained(ranks.context(0), one, ranks.group(0)), "reference"));
 }
 
@@ -253,13 +246,11 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
   constexpr int rounds = 50;
   ranks.require([&](const rank_of_group& me) {
     const auto at = static_cast<std::size_t>(me.rank);
-    const std::int64_t size = 5000;
-    const velo_tensor view = view_of(sums[at].data(), f32, size);
     velo_reduction mean = VELO_REDUCTION_INIT;
     mean.op = VELO_REDUCE_AVG;
     for (int i = 0; i < rounds; ++i) {
       velo_status done = of(all, me.rank).run_fused(computes[at], me.group);
-      if (done == VELO_OK) done = velo_group_all_reduce(talks[at], me.group, &mean, &view, &view);
+      if (done == VELO_OK) done = reduce_in_place(talks[at], me.group, sums[at], &mean);
       if (done != VELO_OK) return done;
     }
     const velo_status done = velo_stream_synchronize(computes[at]);
@@ -274,14 +265,11 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
 // Each rank begins with the group that the other ends with: a call that kept others from computing
 // while it waits would wait for ever.
 TEST_CASE("calls of two groups in opposite orders wait for each other without harm") {
-  const local_ranks ranks(2);
-  const velo_group_desc desc = group_desc(10000);
-  const velo_context contexts[] = {ranks.context(0), ranks.context(1)};
-  velo_group others[2];
-  REQUIRE(velo_group_create_local(contexts, 2, &desc, others) == VELO_OK);
+  const two_groups both(2, group_desc(10000));
+  const local_ranks& ranks = both.ranks;
   const layers first = make_layers(2, f32, 150, 64, 32), second = make_layers(2, f32, 90, 64, 32);
   for (const char* level : {"2", "1"}) {
-    set_level(ranks, level);
+    set_all(ranks, "level", level);
     std::vector<velo_stream> one, two;
     for (int rank = 0; rank < 2; ++rank) {
       one.push_back(ranks.context(rank).new_stream());
@@ -291,7 +279,7 @@ TEST_CASE("calls of two groups in opposite orders wait for each other without ha
       const auto at = static_cast<std::size_t>(me.rank);
       const auto call = [&](bool early) {
         return early ? of(first, me.rank).run_fused(one[at], me.group)
-                     : of(second, me.rank).run_fused(two[at], others[at]);
+                     : of(second, me.rank).run_fused(two[at], both.second(me.rank));
       };
       velo_status done = call(me.rank == 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -300,14 +288,13 @@ TEST_CASE("calls of two groups in opposite orders wait for each other without ha
       return done == VELO_OK ? velo_stream_synchronize(two[at]) : done;
     });
   }
-  for (const velo_group group : others) velo_group_destroy(group);
 }
 
 TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and the culprits") {
   for (const char* level : {"2", "1"}) {
     INFO("level " << level);
     const local_ranks ranks(3, group_desc(200));
-    set_level(ranks, level);
+    set_all(ranks, "level", level);
     const layers all = make_layers(3, f32, 300, 64, 32);
     SECTION(std::string("a rank that does not come, level ") + level) {
       const std::vector<call_record> failures = ranks.run([&](const rank_of_group& me) {
@@ -372,14 +359,9 @@ TEST_CASE("ranks at different levels are told so instead of mixing pieces and sl
 TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   const local_ranks ranks(2);
   layer one(f32, 4, 6, 8, 0);
-  const auto refused = [&](velo_status code, const char* argument, const call_record& failure) {
-    CHECK(failure.code == code);
-    CHECK(failure.argument == argument);
-  };
-  refused(VELO_ERR_ARGUMENT, "args.group",
-          record_of(one.run_fused(ranks.stream(0), ranks.group(1))));
-  refused(VELO_ERR_HANDLE, "args.group",
-          record_of(one.run_fused(ranks.stream(0), reinterpret_cast<velo_group>(ranks.stream(0)))));
+  CHECK_REFUSED(one.run_fused(ranks.stream(0), ranks.group(1)), VELO_ERR_ARGUMENT, "args.group");
+  CHECK_REFUSED(one.run_fused(ranks.stream(0), reinterpret_cast<velo_group>(ranks.stream(0))),
+                VELO_ERR_HANDLE, "args.group");
   layer narrow(f32, 4, 6, 8, 0);
   const velo_tensor x = narrow.x.view(), y = narrow.y.view();
   const matrix other_dtype(bf16, {8, 6}), other_depth(f32, {7, 6}), other_rank(f32, {2, 4, 6}),
@@ -389,15 +371,15 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
     args.group = ranks.group(0), args.x = &x, args.weight = &weight, args.y = &out;
     return record_of(velo_matmul_all_reduce(ranks.stream(0), &args));
   };
-  refused(VELO_ERR_DTYPE, "args.weight.dtype", call(other_dtype.view(), y));
-  refused(VELO_ERR_SHAPE, "args.weight.shape", call(other_depth.view(), y));
-  refused(VELO_ERR_RANK, "args.weight.ndim", call(other_rank.view(), y));
-  refused(VELO_ERR_SHAPE, "args.y.shape", call(narrow.weight.view(), other_shape.view()));
+  CHECK_REFUSED(call(other_dtype.view(), y), VELO_ERR_DTYPE, "args.weight.dtype");
+  CHECK_REFUSED(call(other_depth.view(), y), VELO_ERR_SHAPE, "args.weight.shape");
+  CHECK_REFUSED(call(other_rank.view(), y), VELO_ERR_RANK, "args.weight.ndim");
+  CHECK_REFUSED(call(narrow.weight.view(), other_shape.view()), VELO_ERR_SHAPE, "args.y.shape");
   for (const std::int64_t slices : {-1, 1025}) {
     layer wrong(f32, 4, 6, 8, 0);
     wrong.slices = slices;
-    refused(VELO_ERR_ARGUMENT, "args.parallel_num",
-            record_of(wrong.run_fused(ranks.stream(0), ranks.group(0))));
+    CHECK_REFUSED(wrong.run_fused(ranks.stream(0), ranks.group(0)), VELO_ERR_ARGUMENT,
+                  "args.parallel_num");
   }
   // None of these calls reached the other rank.
   require_equal(ranks, make_layers(2, f32, 4, 6, 8));
@@ -420,8 +402,5 @@ TEST_CASE("processes get the bits of product and collective, too") {
     all.code = VELO_OK;
     return all;
   });
-  for (const ending& one : ranks.wait()) {
-    CHECK(one.code == VELO_OK);
-    CHECK(one.value == 0);
-  }
+  check_right(ranks.wait());
 }
