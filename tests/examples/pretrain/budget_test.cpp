@@ -5,24 +5,11 @@
 #include <catch2/catch.hpp>
 #include <velo/plan.hpp>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
 namespace {
-
-struct workplace : temporary {
-  workplace() { put(path + "/text", some_text(60000)); }
-};
-
-// The number behind `words` in a text.
-std::int64_t number_after(const std::string& text, const std::string& words) {
-  INFO(text);
-  const std::size_t at = text.find(words);
-  REQUIRE(at != std::string::npos);
-  return std::atoll(&text[at + words.size()]);
-}
 
 const std::vector<std::string> deep = {"--layers", "6", "--batch", "16"};
 
@@ -38,9 +25,7 @@ outcome run(
 TEST_CASE("a budget that is too small is refused with the least that works, and nothing is made") {
   workplace w;
   for (const char* budget : {"1", "1000", "2000000"}) {
-    const outcome done = run(w, {"--memory_budget", budget});
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, run(w, {"--memory_budget", budget}));
     CHECK_THAT(done.text, Catch::StartsWith("pretrain: --memory_budget: memory_budget = " +
                                             std::string(budget) + " must be at least "));
     CHECK(std::count(done.text.begin(), done.text.end(), '\n') == 1);
@@ -57,9 +42,7 @@ TEST_CASE("a run keeps to the least that works, with the bits of one without a b
   CHECK(full < usual);
   for (const auto& [budget, kind] : {std::pair(usual, "none"), {full, "full"}}) {
     const std::string bytes = std::to_string(budget);
-    const outcome done = run(w, {"--memory_budget", bytes, "--recompute", kind});
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    const outcome done = ended(0, run(w, {"--memory_budget", bytes, "--recompute", kind}));
     // The run prints the peak that the refusal of a smaller budget named, word for word.
     const std::string refused =
         run(w, {"--memory_budget", std::to_string(budget - 1), "--recompute", kind}).text;
@@ -70,17 +53,14 @@ TEST_CASE("a run keeps to the least that works, with the bits of one without a b
     const std::string live = refused.substr(middle + 2, end - middle - 2);
     CHECK_THAT(done.text,
                Contains("memory " + live + " promised, " + most + " with room for holes"));
-    for (const char* file : {"model.safetensors", "training_state.safetensors"})
-      CHECK(get(w / "usual/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
+    check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
   }
 }
 
 TEST_CASE(
     "a trace has every allocation until the third step ends, and fits the peak that was told") {
   workplace w;
-  const outcome done = run(w, {"--memory_trace", w / "trace.csv", "--dtype", "f32"});
-  INFO(done.text);
-  REQUIRE(done.code == 0);
+  const outcome done = ended(0, run(w, {"--memory_trace", w / "trace.csv", "--dtype", "f32"}));
   const std::string text = get(w / "trace.csv");
   const velo::plan plan = velo::plan::create();
   plan.read(VELO_PLAN_RMM_LOG, text.data(), text.size());
@@ -105,9 +85,7 @@ TEST_CASE("a trace that cannot be written is refused, or ends alone and fails th
         {w / "none/trace", "cannot write the trace: No such file or directory"},
         {w.path, "cannot write the trace: exists and is no regular file"},
         {std::string("/dev/full"), "cannot write the trace: exists and is no regular file"}}) {
-    const outcome done = run(w, {"--memory_trace", place});
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, run(w, {"--memory_trace", place}));
     CHECK_THAT(done.text, Catch::StartsWith("pretrain: ") && Contains(words));
     CHECK_FALSE(std::filesystem::exists(w / "out"));
   }
@@ -141,15 +119,12 @@ TEST_CASE("an adaptive run makes again as much as its budget needs, and no more"
   std::int64_t earlier = 6;  // layers
   for (const std::int64_t budget : {full, (full + usual) / 2, usual}) {
     const outcome done =
-        adapted({"--recompute", "adaptive", "--memory_budget", std::to_string(budget)});
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+        ended(0, adapted({"--recompute", "adaptive", "--memory_budget", std::to_string(budget)}));
     const std::int64_t again = number_after(done.text, "made again: ");
     CHECK(again <= earlier);
     CHECK((budget < usual || again == 0));
     earlier = again;
-    for (const char* file : {"model.safetensors", "training_state.safetensors"})
-      CHECK(get(w / "usual/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
+    check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
   }
   CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
                      "must be at least ") == full);

@@ -18,16 +18,13 @@ void require_alike(const char* hosts, const words& both, const words& first, con
     all.insert(all.end(), both.begin(), both.end());
     all.insert(all.end(), own.begin(), own.end());
     all = tiny(w.path, all);
-    const outcome done = run_program(all, [&] { become_mpirun(4, all, on_hosts(hosts)); });
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    ended(0, run_program(all, [&] { become_mpirun(4, all, on_hosts(hosts)); }));
   };
   run("first", first);
   run("second", second);
   INFO("hosts " << hosts << ", " << first[1] << ", " << second[1]);
   CHECK(w.losses("first") == w.losses("second"));
-  for (const char* file : {"model.safetensors", "training_state.safetensors"})
-    CHECK((get(w / "first.out/checkpoint/" + file) == get(w / "second.out/checkpoint/" + file)));
+  check_same_state(w / "first.out/checkpoint/", w / "second.out/checkpoint/");
 }
 
 }  // namespace

@@ -4,8 +4,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
@@ -22,24 +21,18 @@ std::function<void()> addresses(std::uint64_t gib) {
 
 TEST_CASE("few addresses serve a small model, its threads and everything else") {
   for (const std::uint64_t gib : {2, 4, 16}) {
-    temporary t;
-    put(t / "text", some_text(60000));
+    workplace w;
     const char* measure = gib == 2 ? "true" : "false";  // takes more addresses than the model
-    const outcome done =
-        run_program(tiny(t.path, {"--threads", "2", "--measure", measure}), addresses(gib));
-    INFO(gib << " GiB: " << done.text);
-    CHECK(done.code == 0);
+    INFO(gib << " GiB: ");
+    ended(0, run_program(tiny(w.path, {"--threads", "2", "--measure", measure}), addresses(gib)));
   }
 }
 
 TEST_CASE("settings that ask for more memory than there is are refused in these words") {
-  temporary t;
-  put(t / "text", some_text(60000));
+  workplace w;
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--batch", "1000000"},
                                                {"--hidden", "65536", "--inner", "65536"}}) {
-    const outcome done = run_program(tiny(t.path, more), addresses(4));
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, run_program(tiny(w.path, more), addresses(4)));
     CHECK_THAT(done.text, Contains("pretrain: not enough memory for these settings"));
   }
 }

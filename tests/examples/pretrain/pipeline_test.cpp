@@ -25,13 +25,10 @@ TEST_CASE("a run whose steps are validated late prints, saves and ends as anothe
     return w.run(more);
   };
   for (const char* late : {"false", "true"}) {
-    const outcome done = run(late, {"--steps", "5", "--save_every", "2", "--validate_every", "3"});
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    ended(0, run(late, {"--steps", "5", "--save_every", "2", "--validate_every", "3"}));
   }
   CHECK(w.losses("true") == w.losses("false"));
-  for (const char* file : {"model.safetensors", "training_state.safetensors"})
-    CHECK(get(w / "true.out/checkpoint/" + file) == get(w / "false.out/checkpoint/" + file));
+  check_same_state(w / "true.out/checkpoint/", w / "false.out/checkpoint/");
 
   std::string ends[2];
   for (const bool late : {false, true}) {
@@ -49,9 +46,7 @@ TEST_CASE(
   const auto train = [&](const char* name, std::vector<std::string> more) {
     more.insert(more.end(), {"--layers", "8", "--accumulation", "4", "--dtype", "f32", "--steps",
                              "3", "--log", w / name, "--out", w / name + ".out"});
-    const outcome done = w.run(more);
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    const outcome done = ended(0, w.run(more));
     return done.text;
   };
   const std::string whole = train("whole", {});
@@ -85,24 +80,17 @@ TEST_CASE("what a model in stages began a whole one goes on with, and the other 
   const outcome refused = run_program({"--resume", w / "out", "--pp", "1", "--vpp", "2"});
   CHECK(refused.code == 1);
   CHECK_THAT(refused.text, Contains("vpp = 2 is of a model that is cut into stages"));
-  const outcome last = run_program({"--resume", w / "out", "--ranks", "2", "--pp", "2",
-                                    "--transport", "local", "--pipeline", "1f1b"});
-  INFO(last.text);
-  REQUIRE(last.code == 0);
+  ended(0, run_program({"--resume", w / "out", "--ranks", "2", "--pp", "2", "--transport", "local",
+                        "--pipeline", "1f1b"}));
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
 TEST_CASE("what ripipe began in advance a whole model goes on with") {
   workplace w;
-  const outcome begun =
-      w.run({"--layers", "4", "--accumulation", "4", "--pp", "2", "--ranks", "2", "--transport",
-             "local", "--pipeline", "ripipe", "--in_advance", "true", "--stop_after", "2"});
-  INFO(begun.text);
-  REQUIRE(begun.code == 0);
-  const outcome last =
-      run_program({"--resume", w / "out", "--ranks", "1", "--pp", "1", "--stop_after", "3"});
-  INFO(last.text);
-  CHECK(last.code == 0);
+  ended(0,
+        w.run({"--layers", "4", "--accumulation", "4", "--pp", "2", "--ranks", "2", "--transport",
+               "local", "--pipeline", "ripipe", "--in_advance", "true", "--stop_after", "2"}));
+  ended(0, run_program({"--resume", w / "out", "--ranks", "1", "--pp", "1", "--stop_after", "3"}));
 }
 
 TEST_CASE("the checkpoint of a model in stages has the bits of a whole one's in bf16, too") {
@@ -117,9 +105,7 @@ TEST_CASE("the checkpoint of a model in stages has the bits of a whole one's in 
 
 TEST_CASE("a measured timeline may be a picture, and takes no other file's place") {
   workplace w;
-  const outcome drawn = w.run({"--pp", "2", "--transport", "local", "--timeline", w / "t.svg"});
-  INFO(drawn.text);
-  CHECK(drawn.code == 0);
+  ended(0, w.run({"--pp", "2", "--transport", "local", "--timeline", w / "t.svg"}));
   CHECK_THAT(get(w / "t.svg"), Contains("<svg") && Contains("</svg>"));
   put(w / "mine.svg", "my own picture");
   const outcome kept = w.run({"--pp", "2", "--transport", "local", "--timeline", w / "mine.svg"});
@@ -131,9 +117,7 @@ TEST_CASE("a measured timeline may be a picture, and takes no other file's place
 TEST_CASE("what a model in stages cannot do is refused before it trains") {
   workplace w;
   const auto refused = [&](const std::vector<std::string>& more, const char* why) {
-    const outcome done = w.run(more);
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, w.run(more));
     CHECK_THAT(done.text, Contains(why));
     CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
     CHECK_THAT(done.text, !Contains("loss"));
@@ -168,8 +152,6 @@ TEST_CASE("an interrupt of ranks with a stage each saves once") {
       w.path, {"--steps", "400000", "--pp", "2", "--accumulation", "2", "--transport", "shm"}));
   running.wait_for("3/400000  ");
   running.send(SIGINT);
-  const outcome stopped = running.finish();
-  INFO(stopped.text);
-  CHECK(stopped.code == 130);
+  const outcome stopped = ended(130, running.finish());
   CHECK(stopped.text.find("saved ") == stopped.text.rfind("saved "));
 }

@@ -1,19 +1,17 @@
 // The program with a memory plan: its last lines, and losses as without.
 #include <catch2/catch.hpp>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::Matches;
 
 TEST_CASE("a run with a plan, in stages or within a budget, tells what it came to") {
-  const temporary t;
-  put(t / "text", some_text(60000));
+  const workplace w;
   const auto run = [&](const char* out, std::vector<std::string> more) {
     more.insert(more.end(),
-                {"--layers", "4", "--out", t / out, "--log", t / (std::string(out) + ".jsonl")});
-    outcome done = run_program(tiny(t.path, more));
+                {"--layers", "4", "--out", w / out, "--log", w / (std::string(out) + ".jsonl")});
+    outcome done = run_program(tiny(w.path, more));
     INFO(done.text);
     REQUIRE(done.code == 0);
     return done.text;
@@ -28,7 +26,7 @@ TEST_CASE("a run with a plan, in stages or within a budget, tells what it came t
       {"--pp", "2", "--accumulation", "4", "--transport", "local", "--post_validation", "true",
        "--clip", "2"}};
   const auto losses = [&](const char* out) {
-    const std::string log = get(t / (std::string(out) + ".jsonl"));
+    const std::string log = get(w / (std::string(out) + ".jsonl"));
     std::string all;
     for (std::size_t at = 0; (at = log.find("\"loss\":", at)) != std::string::npos; ++at)
       all += log.substr(at, log.find(',', at) - at);

@@ -45,21 +45,13 @@ bool has_begun_to_meet(pid_t rank) {
   });
 }
 
-std::size_t count_of(const std::string& words, const std::string& text) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++count;
-  return count;
-}
-
 // whole: also four ranks, and sharded optimizers.
 void train_alike(const char* steps, bool whole) {
   workplace w;
   const auto run = [&](const char* name, std::vector<std::string> more) {
     more.insert(more.end(), {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
                              w / name + ".out"});
-    const outcome done = w.run(more);
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    ended(0, w.run(more));
     return w.losses(name);
   };
   const std::string one = run("one", {});
@@ -112,9 +104,7 @@ TEST_CASE("what several ranks began one goes on with, and the other way") {
   REQUIRE(w.run({"--dtype", "f32", "--log", w / "log", "--ranks", "2", "--stop_after", "2"}).code ==
           0);
   REQUIRE(run_program({"--resume", w / "out", "--ranks", "1", "--stop_after", "4"}).code == 0);
-  const outcome last = run_program({"--resume", w / "out", "--ranks", "2", "--transport", "local"});
-  INFO(last.text);
-  REQUIRE(last.code == 0);
+  ended(0, run_program({"--resume", w / "out", "--ranks", "2", "--transport", "local"}));
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
@@ -124,9 +114,7 @@ TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
     const auto run = [&](const char* name, std::vector<std::string> more) {
       more.insert(more.end(), {"--dtype", dtype, "--ranks", "2", "--transport", "local", "--log",
                                w / name, "--out", w / name + ".out"});
-      const outcome done = w.run(more);
-      INFO(done.text);
-      REQUIRE(done.code == 0);
+      const outcome done = ended(0, w.run(more));
       const std::size_t at = done.text.find("optimizer ");
       REQUIRE(at != std::string::npos);
       return std::atof(&done.text[at + std::strlen("optimizer ")]);
@@ -135,8 +123,7 @@ TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
     const double sharded = run("sharded", {"--zero", "true"});
     CHECK(sharded < 0.6 * whole);
     CHECK(w.losses("sharded") == w.losses("whole"));
-    for (const char* file : {"model.safetensors", "training_state.safetensors"})
-      CHECK(get(w / "sharded.out/checkpoint/" + file) == get(w / "whole.out/checkpoint/" + file));
+    check_same_state(w / "sharded.out/checkpoint/", w / "whole.out/checkpoint/");
   }
 }
 
@@ -149,11 +136,8 @@ TEST_CASE("a sharded run goes on from its own checkpoint, in slices that wait el
   };
   REQUIRE(w.run(with({"--out", w / "whole"})).code == 0);
   REQUIRE(w.run(with({"--zero", "true", "--stop_after", "3"})).code == 0);
-  const outcome resumed = run_program({"--resume", w / "out", "--swap_optimizer", "host"});
-  INFO(resumed.text);
-  REQUIRE(resumed.code == 0);
-  for (const char* file : {"model.safetensors", "training_state.safetensors"})
-    CHECK(get(w / "out/checkpoint/" + file) == get(w / "whole/checkpoint/" + file));
+  ended(0, run_program({"--resume", w / "out", "--swap_optimizer", "host"}));
+  check_same_state(w / "out/checkpoint/", w / "whole/checkpoint/");
 }
 
 TEST_CASE("what ranks cannot do is refused once") {
@@ -161,9 +145,7 @@ TEST_CASE("what ranks cannot do is refused once") {
   for (const char* transport : {"local", "shm"}) {
     const auto refused = [&](std::vector<std::string> more, const char* why) {
       more.insert(more.end(), {"--ranks", "2", "--transport", transport});
-      const outcome done = w.run(more);
-      INFO(done.text);
-      CHECK(done.code == 1);
+      const outcome done = ended(1, w.run(more));
       CHECK_THAT(done.text, Contains(why));
       CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
     };
@@ -260,18 +242,14 @@ TEST_CASE("an interrupt of ranks saves once, exits with 130, and they can go on"
     child running(tiny(w.path, {"--steps", "400000", "--ranks", "2", "--transport", transport}));
     running.wait_for("3/400000  ");
     running.send(SIGINT);
-    const outcome stopped = running.finish();
-    INFO(stopped.text);
-    CHECK(stopped.code == 130);
+    const outcome stopped = ended(130, running.finish());
     CHECK_THAT(stopped.text, Contains("interrupted; go on with --resume " + (w / "out")));
     CHECK(stopped.text.find("saved ") == stopped.text.rfind("saved "));
     if (*transport == 'l') continue;
     const char* words = "after step ";
     const long step = std::atol(&stopped.text[stopped.text.find(words) + std::strlen(words)]);
     const outcome resumed =
-        run_program({"--resume", w / "out", "--stop_after", std::to_string(step + 1)});
-    INFO(resumed.text);
-    CHECK(resumed.code == 0);
+        ended(0, run_program({"--resume", w / "out", "--stop_after", std::to_string(step + 1)}));
     CHECK_THAT(resumed.text, Contains("ranks  2"));
   }
 }

@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 namespace {
 
@@ -24,18 +23,15 @@ double printed_peak(const std::string& text) {
 }  // namespace
 
 TEST_CASE("a run stays below the peak and the roofline, and says how far") {
-  temporary t;
-  put(t / "text", some_text(60000));
+  workplace w;
   for (const char* dtype : {"f32", "bf16"}) {
     std::vector<std::string> words =
-        tiny(t.path, {"--dtype", dtype, "--log", t / "log", "--measure", "true"});
+        tiny(w.path, {"--dtype", dtype, "--log", w / "log", "--measure", "true"});
     for (const char* more : {"--hidden", "128", "--inner", "384", "--sequence", "64"})
       words.emplace_back(more);
-    const outcome done = run_program(words);
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    const outcome done = ended(0, run_program(words));
     CHECK(done.text.find("roofline") != std::string::npos);
-    std::istringstream lines(get(t / "log"));
+    std::istringstream lines(get(w / "log"));
     std::string line;
     for (int step = 0; step < 6 && std::getline(lines, line); ++step) {
       json_t* root = json_loads(line.c_str(), 0, nullptr);
@@ -50,9 +46,8 @@ TEST_CASE("a run stays below the peak and the roofline, and says how far") {
 }
 
 TEST_CASE("the peak is the machine's: it does not move with the kernels velo runs") {
-  temporary t;
-  put(t / "text", some_text(60000));
-  const auto words = tiny(t.path, {"--measure", "true"});
+  workplace w;
+  const auto words = tiny(w.path, {"--measure", "true"});
   const double usual = printed_peak(run_program(words).text);
   const outcome slow = run_program(words, [] { ::setenv("VELO_LEVEL", "0", 1); });
   // Level 0 multiplies by plain loops, many times slower.

@@ -10,9 +10,7 @@ using Catch::Matchers::Contains;
 TEST_CASE("a short run learns, reports, saves and samples") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;
-    const outcome done = w.run({"--dtype", dtype, "--steps", "30", "--log", w / "log"});
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    const outcome done = ended(0, w.run({"--dtype", dtype, "--steps", "30", "--log", w / "log"}));
     CHECK_THAT(done.text,
                Contains("\n 30/30  ") && Contains("validation:") && Contains("zlib -9:"));
     CHECK_THAT(done.text, Contains("the model writes:"));
@@ -36,9 +34,7 @@ TEST_CASE("losses have the same bits with one, two and three threads") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;
     for (const char* threads : {"1", "2", "3"}) {
-      const outcome done = w.run({"--dtype", dtype, "--threads", threads, "--log", w / threads});
-      INFO(done.text);
-      REQUIRE(done.code == 0);
+      ended(0, w.run({"--dtype", dtype, "--threads", threads, "--log", w / threads}));
     }
     CHECK_THAT(w.losses("1"), Contains("\n6 "));
     CHECK(w.losses("1") == w.losses("2"));
@@ -49,10 +45,8 @@ TEST_CASE("losses have the same bits with one, two and three threads") {
 TEST_CASE("every level and instruction set trains alike, up to rounding") {
   workplace w;
   const auto losses_with = [&](const char* key, const char* value) {
-    const outcome done = run_program(tiny(w.path, {"--dtype", "f32", "--log", w / value}),
-                                     [&] { ::setenv(key, value, 1); });
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    ended(0, run_program(tiny(w.path, {"--dtype", "f32", "--log", w / value}),
+                         [&] { ::setenv(key, value, 1); }));
     std::istringstream lines(w.losses(value));
     std::vector<double> losses;
     for (double step, nats, norm; lines >> step >> nats >> norm;) losses.push_back(nats);
@@ -81,13 +75,9 @@ TEST_CASE("a resumed run has the bits of one that never stopped") {
     };
     REQUIRE(w.run(with({"--log", w / "whole", "--out", w / "whole-out"})).code == 0);
     REQUIRE(w.run(with({"--log", w / "parts", "--stop_after", "3"})).code == 0);
-    const outcome resumed = run_program({"--resume", w / "out/checkpoint"});
-    INFO(resumed.text);
-    REQUIRE(resumed.code == 0);
+    ended(0, run_program({"--resume", w / "out/checkpoint"}));
     CHECK(w.losses("whole") == w.losses("parts"));
-    for (const char* file : {"model.safetensors", "training_state.safetensors"}) {
-      CHECK(get(w / "whole-out/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
-    }
+    check_same_state(w / "whole-out/checkpoint/", w / "out/checkpoint/");
   }
 }
 
@@ -99,18 +89,14 @@ TEST_CASE("an interrupt saves, exits with 130, and the run can go on") {
   child running(tiny(w.path, {"--steps", "4000", "--log", w / "parts"}));
   running.wait_for("   3/4000  ");
   running.send(SIGINT);
-  const outcome stopped = running.finish();
-  INFO(stopped.text);
-  CHECK(stopped.code == 130);
+  const outcome stopped = ended(130, running.finish());
   CHECK_THAT(stopped.text, Contains("saved " + (w / "out/checkpoint") + " after step") &&
                                Contains("interrupted; go on with --resume " + (w / "out")));
   std::istringstream lines(w.losses("parts"));
   const std::string before = lines.str();
   const auto steps = std::count(before.begin(), before.end(), '\n');
-  const outcome resumed = run_program({"--resume", w / "out/checkpoint", "--stop_after",
-                                       std::to_string(std::max<long>(9, steps + 1))});
-  INFO(resumed.text);
-  REQUIRE(resumed.code == 0);
+  ended(0, run_program({"--resume", w / "out/checkpoint", "--stop_after",
+                        std::to_string(std::max<long>(9, steps + 1))}));
   CHECK(w.losses("parts").substr(0, w.losses("whole").size()) == w.losses("whole"));
 }
 
@@ -119,9 +105,7 @@ TEST_CASE("the SIGTERM of a batch scheduler saves like an interrupt, and exits w
   child running(tiny(w.path, {"--steps", "4000"}));
   running.wait_for("   3/4000  ");
   running.send(SIGTERM);
-  const outcome stopped = running.finish();
-  INFO(stopped.text);
-  CHECK(stopped.code == 143);
+  const outcome stopped = ended(143, running.finish());
   CHECK_THAT(stopped.text, Contains("interrupted; go on with --resume " + (w / "out")));
 }
 
@@ -130,9 +114,7 @@ TEST_CASE("an interrupt counts from the start on, also in a job whose shell igno
   child running(tiny(w.path, {"--steps", "400000"}), [] { std::signal(SIGINT, SIG_IGN); });
   running.wait_for("model ");
   running.send(SIGINT);
-  const outcome stopped = running.finish();
-  INFO(stopped.text);
-  CHECK(stopped.code == 130);
+  const outcome stopped = ended(130, running.finish());
   CHECK_THAT(stopped.text, Contains("interrupted"));
 }
 
@@ -140,16 +122,11 @@ TEST_CASE("checkpoints can be saved on the way and validation measured and logge
   workplace w;
   const outcome done = w.run({"--save_every", "2", "--validate_every", "3", "--log", w / "log"});
   REQUIRE(done.code == 0);
-  const auto count = [](const std::string& text, const char* words) {
-    std::size_t found = 0;
-    for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++found;
-    return found;
-  };
-  CHECK(count(done.text, "saved ") == 3);
-  CHECK(count(done.text, "validation: ") == 2);
-  CHECK(count(get(w / "log"), "val_bits_per_byte") == 2);
-  CHECK(count(get(w / "log"), "{\"step\": 3, \"val_bits_per_byte\": ") == 1);
-  CHECK(count(get(w / "out/loss.svg"), "<circle") == 2);
+  CHECK(count_of("saved ", done.text) == 3);
+  CHECK(count_of("validation: ", done.text) == 2);
+  CHECK(count_of("val_bits_per_byte", get(w / "log")) == 2);
+  CHECK(count_of("{\"step\": 3, \"val_bits_per_byte\": ", get(w / "log")) == 1);
+  CHECK(count_of("<circle", get(w / "out/loss.svg")) == 2);
 }
 
 TEST_CASE("a run stopped between validations, and in one, ends with the log of one that was not") {
@@ -167,9 +144,7 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
   child first(with({"--log", w / "parts"}));
   first.wait_for("2/5  ");
   first.send(SIGINT);  // in the validation after step 2
-  const outcome stopped = first.finish();
-  INFO(stopped.text);
-  CHECK(stopped.code == 130);
+  const outcome stopped = ended(130, first.finish());
   CHECK_THAT(stopped.text, !Contains("validation:"));
   CHECK_THAT(stopped.text, Contains("after step 2\ninterrupted; go on with --resume"));
 
@@ -177,10 +152,8 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
   child last({"--resume", w / "out"});
   last.wait_for("after step 5");
   last.send(SIGINT);  // in the validation after the last step
-  const outcome ended = last.finish();
-  INFO(ended.text);
-  CHECK(ended.code == 130);
-  CHECK_THAT(ended.text, Contains("validation: ") && !Contains("zlib"));
+  const outcome late = ended(130, last.finish());
+  CHECK_THAT(late.text, Contains("validation: ") && !Contains("zlib"));
 
   const outcome whole = run_program({"--resume", w / "out"});
   INFO(whole.text);
@@ -214,9 +187,7 @@ TEST_CASE("an earlier run's checkpoint is kept, with a word about it") {
   REQUIRE(w.run({"--stop_after", "3"}).code == 0);
   const std::string earlier = get(w / "out/checkpoint/model.safetensors");
   for (const char* name : {"checkpoint.1", "checkpoint.2"}) {
-    const outcome again = w.run({"--save_every", "1", "--seed", name + 11});
-    INFO(again.text);
-    REQUIRE(again.code == 0);
+    const outcome again = ended(0, w.run({"--save_every", "1", "--seed", name + 11}));
     CHECK_THAT(again.text, Contains(std::string("kept an earlier run's checkpoint as ") +
                                     (w / "out/") + name + "\n"));
   }
@@ -231,11 +202,10 @@ TEST_CASE("a new run can start from the weights of another") {
     workplace w;
     REQUIRE(w.run({"--dtype", dtype, "--steps", "30"}).code == 0);
     put(w / "other", some_text(60000, 7));
-    const outcome tuned = run_program({"--load", w / "out", "--out", w / "tuned", "--paths",
-                                       w / "other", "--sequence", "32", "--batch", "4", "--steps",
-                                       "1", "--learning_rate", "0", "--sample_bytes", "0"});
-    INFO(tuned.text);
-    REQUIRE(tuned.code == 0);
+    const outcome tuned =
+        ended(0, run_program({"--load", w / "out", "--out", w / "tuned", "--paths", w / "other",
+                              "--sequence", "32", "--batch", "4", "--steps", "1", "--learning_rate",
+                              "0", "--sample_bytes", "0"}));
     CHECK_THAT(tuned.text, Contains("\n   1/1  "));
     // Without a learning rate weights and masters stay as they were: bit for bit.
     const char* weights = "/checkpoint/model.safetensors";

@@ -5,18 +5,13 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::StartsWith;
 
 namespace {
-
-struct workplace : temporary {
-  workplace() { put(path + "/text", some_text(60000)); }
-};
 
 outcome run(const workplace& w, const std::string& file, std::vector<std::string> more = {}) {
   more.insert(more.end(), {"--memory_snapshot", file});
@@ -35,9 +30,8 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
                                            {"s.json", "{\"segments\":[", "}"},
                                            {"s.pickle", "\x80\x02}(", "."},
                                            {"none", "\x80\x02}(", "."}}) {
-    const outcome done = run(w, w / name, pieces);
-    INFO(name << done.text);
-    REQUIRE(done.code == 0);
+    INFO(name);
+    ended(0, run(w, w / name, pieces));
     const std::string text = get(w / name);
     CHECK_THAT(text, StartsWith(begins) && EndsWith(ends));
     for (const char* part : {"step 1: forward", "step 2: forward", "step 3: forward", "backward",
@@ -47,8 +41,7 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
     struct stat there {};
     REQUIRE(::stat((w / name).c_str(), &there) == 0);
     CHECK((there.st_mode & 0777) == 0600);
-    for (const char* file : {"model.safetensors", "training_state.safetensors"})
-      CHECK(get(w / "usual/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
+    check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
     CHECK(run(w, w / name, {"--steps", "2"}).code == 0);  // replaced
     CHECK_THAT(get(w / name), Contains("step 2: forward") && !Contains("step 3"));
   }
@@ -57,9 +50,7 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
 TEST_CASE("a snapshot may have the longest name that its folder takes, and no longer one") {
   workplace w;
   const std::string longest = w / (std::string(251, 'n') + ".svg");
-  const outcome done = run(w, longest);
-  INFO(done.text);
-  CHECK(done.code == 0);
+  ended(0, run(w, longest));
   CHECK_THAT(get(longest), StartsWith("<svg "));
   CHECK_THAT(run(w, w / (std::string(252, 'n') + ".svg")).text,
              Contains("cannot be written: File name too long"));
@@ -67,10 +58,8 @@ TEST_CASE("a snapshot may have the longest name that its folder takes, and no lo
 
 TEST_CASE("a run that fails in its first steps leaves a snapshot of them") {
   workplace w;
-  const outcome done =
-      run(w, w / "s.json", {"--learning_rate", "1000", "--warmup", "0", "--epsilon", "1e-30"});
-  INFO(done.text);
-  CHECK(done.code == 1);
+  const outcome done = ended(
+      1, run(w, w / "s.json", {"--learning_rate", "1000", "--warmup", "0", "--epsilon", "1e-30"}));
   CHECK_THAT(done.text, Contains("pretrain: step ") && Contains("is not finite"));
   CHECK_THAT(get(w / "s.json"), Contains("step 1: forward"));
 }
@@ -90,9 +79,7 @@ TEST_CASE(
         {std::string("/dev/full"), "exists and is no regular file"},
         {w / "mine.svg", "exists and is not a snapshot in the form of its ending"},
         {w / "mine.pickle", "exists and is not a snapshot in the form of its ending"}}) {
-    const outcome done = run(w, place);
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, run(w, place));
     CHECK_THAT(done.text,
                StartsWith("pretrain: --memory_snapshot: " + place + ' ') && Contains(words));
     CHECK(std::count(done.text.begin(), done.text.end(), '\n') == 1);
@@ -119,9 +106,7 @@ TEST_CASE(
   REQUIRE(run(w, disk + "/s.svg").code == 0);
   const std::string before = get(disk + "/s.svg");
   put(disk + "/more", std::string(60000, 'x'));
-  const outcome done = run(w, disk + "/s.svg");
-  INFO(done.text);
-  CHECK(done.code == 1);
+  const outcome done = ended(1, run(w, disk + "/s.svg"));
   CHECK_THAT(done.text, Contains(disk + "/s.svg: cannot write the snapshot: ") &&
                             Contains("No space left on device") &&
                             Contains("; the run goes on without it") &&

@@ -87,18 +87,14 @@ TEST_CASE("whoever started a run, anybody goes on with it") {
   for (const start& first : begins) {
     const std::string from = w / ("from-" + first.name);
     INFO("begun by " << first.name);
-    const outcome begun =
-        launch(first, tiny(w.path, {"--dtype", "f32", "--stop_after", "2", "--out", from}), id());
-    INFO(begun.text);
-    REQUIRE(begun.code == 0);
+    ended(0, launch(first, tiny(w.path, {"--dtype", "f32", "--stop_after", "2", "--out", from}),
+                    id()));
     for (const start& second : resumes) {
       INFO("resumed by " << second.name);
       const std::string copy = w / (first.name + "-" + second.name);
       fs::copy(from, copy, fs::copy_options::recursive);
       const std::string log = first.name + "-" + second.name + ".log";
-      const outcome done = launch(second, {"--resume", copy, "--log", w / log}, id());
-      INFO(done.text);
-      REQUIRE(done.code == 0);
+      const outcome done = ended(0, launch(second, {"--resume", copy, "--log", w / log}, id()));
       const std::vector<double> found = last_numbers(w.losses(log));
       REQUIRE(found.size() == expected.size());
       for (std::size_t i = 0; i < found.size(); ++i)
@@ -153,9 +149,7 @@ TEST_CASE("a run keeps its ranks however often it is resumed, until somebody ask
                             const std::vector<std::string>& more = {}) {
       std::vector<std::string> all = words(step, {"--resume", w / "out"});
       all.insert(all.end(), more.begin(), more.end());
-      const outcome done = run_program(all);
-      INFO(done.text);
-      CHECK(done.code == 0);
+      const outcome done = ended(0, run_program(all));
       CHECK_THAT(done.text, Contains(told));
     };
     resume("2", "ranks  2");
@@ -264,9 +258,7 @@ TEST_CASE(
   for (std::vector<std::string> words : ways) {
     fs::rename(w / "out/checkpoint", left);
     words.insert(words.end(), {"--stop_after", "3"});
-    const outcome done = run_program(words);
-    INFO(done.text);
-    REQUIRE(done.code == 0);
+    ended(0, run_program(words));
     CHECK(!fs::exists(left));
     const bool resumed = words[0] == "--resume";
     CHECK(fs::exists(w / "out/checkpoint.1") ==
@@ -286,9 +278,7 @@ TEST_CASE("a folder of a killed save without all of its checksums is no checkpoi
     fs::rename(w / "out/checkpoint", left);
     fs::copy(left, previous);
     put(sums, damaged);
-    const outcome resumed = run_program({"--resume", w / "out", "--stop_after", "3"});
-    INFO(resumed.text);
-    REQUIRE(resumed.code == 0);
+    ended(0, run_program({"--resume", w / "out", "--stop_after", "3"}));
     CHECK(!fs::exists(left));
     fs::remove_all(previous);
 

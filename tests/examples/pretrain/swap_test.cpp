@@ -4,24 +4,22 @@
 
 #include <catch2/catch.hpp>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
 TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no file") {
-  temporary t;
-  put(t / "text", some_text(60000));
-  ::mkdir((t / "away").c_str(), 0700);
+  workplace w;
+  ::mkdir((w / "away").c_str(), 0700);
   const auto run = [&](std::vector<std::string> more) {
     for (const char* word : {"--layers", "8", "--hidden", "64", "--sequence", "128", "--batch",
                              "16", "--validation_bytes", "1000"})
       more.emplace_back(word);
-    return run_program(tiny(t.path, more));
+    return run_program(tiny(w.path, more));
   };
-  REQUIRE(run({"--out", t / "usual"}).code == 0);
+  REQUIRE(run({"--out", w / "usual"}).code == 0);
   const std::vector<std::string> swapped = {
-      "--swap_activations", "disk", "--swap_optimizer", "disk", "--swap_dir", t / "away"};
+      "--swap_activations", "disk", "--swap_optimizer", "disk", "--swap_dir", w / "away"};
   const auto with = [&](const std::string& budget) {
     std::vector<std::string> words = swapped;
     words.insert(words.end(), {"--memory_budget", budget});
@@ -36,24 +34,20 @@ TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no 
   const std::string without = least(run({"--memory_budget", "1"}).text);
   const std::string budget = least(run(with("1")).text);
   CHECK(std::stoll(budget) < std::stoll(without) * 2 / 3);
-  const outcome done = run(with(budget));
-  INFO(done.text);
-  REQUIRE(done.code == 0);
+  const outcome done = ended(0, run(with(budget)));
   CHECK_THAT(done.text, Contains("\nswap   activations: ") && Contains("\nswap   optimizer: ") &&
                             Contains("stalled ") &&
                             Contains(" to load and save and none in steps"));
-  for (const char* file : {"model.safetensors", "training_state.safetensors"})
-    CHECK(get(t / "usual/checkpoint/" + file) == get(t / "out/checkpoint/" + file));
-  CHECK(std::filesystem::is_empty(t / "away"));
+  check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
+  CHECK(std::filesystem::is_empty(w / "away"));
 }
 
 TEST_CASE(
     "a run whose optimizer's state outweighs its activations validates within the least budget") {
-  temporary t;
-  put(t / "text", some_text(60000));
+  workplace w;
   const auto run = [&](const std::string& budget) {
     return run_program(
-        tiny(t.path, {"--layers", "6", "--hidden", "128", "--sequence", "128", "--batch", "8",
+        tiny(w.path, {"--layers", "6", "--hidden", "128", "--sequence", "128", "--batch", "8",
                       "--validation_bytes", "2000", "--swap_activations", "host",
                       "--swap_optimizer", "host", "--memory_budget", budget}));
   };
@@ -62,33 +56,28 @@ TEST_CASE(
   const char words[] = "must be at least ";
   const std::size_t at = refusal.find(words);
   REQUIRE(at != std::string::npos);
-  const outcome done = run(std::to_string(std::atoll(&refusal[at + sizeof words - 1])));
-  INFO(done.text);
-  CHECK(done.code == 0);
+  const outcome done = ended(0, run(std::to_string(std::atoll(&refusal[at + sizeof words - 1]))));
   CHECK_THAT(done.text, Contains("\nvalidation: "));
 }
 
 TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
-  temporary t;
-  put(t / "text", some_text(60000));
+  workplace w;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
-    const outcome done = run_program(tiny(t.path, more));
-    INFO(done.text);
-    CHECK(done.code == 1);
+    const outcome done = ended(1, run_program(tiny(w.path, more)));
     CHECK_THAT(done.text, Contains("pretrain: ") && Contains(words));
     return done.text;
   };
-  const auto nothing_made = [&] { CHECK_FALSE(std::filesystem::exists(t / "out")); };
+  const auto nothing_made = [&] { CHECK_FALSE(std::filesystem::exists(w / "out")); };
   refused({"--swap_activations", "tape"}, "swap_activations = \"tape\" must be off, host or disk");
   refused({"--swap_optimizer", "disk"},
           "swap_optimizer = \"disk\" needs a directory; swap_dir = \"\"");
   nothing_made();
-  for (const std::string& place : {t / "missing", t / "text", std::string("/proc")}) {
+  for (const std::string& place : {w / "missing", w / "text", std::string("/proc")}) {
     refused({"--swap_activations", "disk", "--swap_dir", place},
             "--swap_dir: expected a directory");
     nothing_made();
   }
-  const std::string disk = t / "disk";
+  const std::string disk = w / "disk";
   ::mkdir(disk.c_str(), 0700);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
     WARN("not tested: a full disk: no right to mount");

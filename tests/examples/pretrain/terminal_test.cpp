@@ -5,8 +5,7 @@
 #include <sstream>
 #include <thread>
 
-#include "tests/examples/decoder/temporary.hpp"
-#include "tests/examples/pretrain/program.hpp"
+#include "tests/examples/pretrain/workplace.hpp"
 
 using Catch::Matchers::Contains;
 
@@ -39,10 +38,6 @@ std::string seen_on_terminal(const std::vector<std::string>& words, unsigned sho
   ::close(screen);
   return seen;
 }
-
-struct workplace : temporary {
-  workplace() { put(path + "/text", some_text(60000)); }
-};
 
 }  // namespace
 

@@ -12,11 +12,41 @@
 #include "tests/examples/decoder/temporary.hpp"
 #include "tests/examples/pretrain/program.hpp"
 
+// A run that must have ended with this code.
+inline outcome ended(int code, outcome done) {
+  INFO(done.text);
+  REQUIRE(done.code == code);
+  return done;
+}
+
+// Both checkpoints have the same weights and the same state of training; folders end in a slash.
+inline void check_same_state(const std::string& one, const std::string& other) {
+  for (const char* file : {"model.safetensors", "training_state.safetensors"}) {
+    INFO(file);
+    CHECK((get(one + file) == get(other + file)));
+  }
+}
+
+// The number behind `words` in a text.
+inline std::int64_t number_after(const std::string& text, const std::string& words) {
+  INFO(text);
+  const std::size_t at = text.find(words);
+  REQUIRE(at != std::string::npos);
+  return std::atoll(&text[at + words.size()]);
+}
+
+inline std::size_t count_of(const std::string& words, const std::string& text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
 struct workplace : temporary {
   workplace() { put(path + "/text", some_text(60000)); }
 
-  outcome run(std::vector<std::string> more) const {
-    return run_program(tiny(path, std::move(more)));
+  outcome run(
+      std::vector<std::string> more, const std::function<void()>& prepare = [] {}) const {
+    return run_program(tiny(path, std::move(more)), prepare);
   }
 
   // "step loss grad_norm" of every line of a log; the rest of a line is time.
