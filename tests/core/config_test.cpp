@@ -78,7 +78,7 @@ TEST_CASE("a bad environment variable is named") {
     const auto f = failure_of([&] { c.read_environment(); });
     CHECK(f.code == VELO_ERR_ARGUMENT);
     CHECK(f.argument == "VELO_THREADS");
-    CHECK(f.got == "\"many\"");
+    CHECK(f.got == R"("many")");
   }
   {
     const environment variable("VELO_KERNEL_RMSNORM", "avx2");
@@ -129,7 +129,7 @@ TEST_CASE("a kernel that an operator lacks is refused with those it has, from wh
     CHECK_NOTHROW(c.set("kernel.rms_norm", kernel, "value"));
   const auto by_code = failure_of([&] { c.set("kernel.rms_norm", "avx9", "value"); });
   CHECK(by_code.expected == names);
-  CHECK(by_code.got == "\"avx9\"");
+  CHECK(by_code.got == R"("avx9")");
   const auto by_json =
       failure_of([&] { c.set_json(R"({"kernel.rms_norm": "avx9"})", "desc.config_json"); });
   CHECK(by_json.code == VELO_ERR_ARGUMENT);
@@ -153,12 +153,12 @@ TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
   const auto fails = [&](const char* text) {
     return failure_of([&] { c.set_json(text, "desc.config_json"); });
   };
-  CHECK(fails("{\"threads\": }").code == VELO_ERR_PARSE);
+  CHECK(fails(R"({"threads": })").code == VELO_ERR_PARSE);
   CHECK(fails("[]").code == VELO_ERR_PARSE);
-  CHECK(std::string(fails("{\"level\": [1]}").argument) == "desc.config_json.level");
-  CHECK(fails("{\"level\": 1.5}").code == VELO_ERR_ARGUMENT);
-  CHECK(std::string(fails("{\"speed\": 1}").argument) == "desc.config_json.speed");
-  CHECK(fails("{\"speed\": 1}").code == VELO_ERR_NOT_FOUND);
+  CHECK(std::string(fails(R"({"level": [1]})").argument) == "desc.config_json.level");
+  CHECK(fails(R"({"level": 1.5})").code == VELO_ERR_ARGUMENT);
+  CHECK(std::string(fails(R"({"speed": 1})").argument) == "desc.config_json.speed");
+  CHECK(fails(R"({"speed": 1})").code == VELO_ERR_NOT_FOUND);
 }
 
 TEST_CASE("the list is JSON and holds every key once") {

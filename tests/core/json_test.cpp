@@ -37,7 +37,7 @@ TEST_CASE("malformed text says where") {
   CHECK(f.code == VELO_ERR_PARSE);
   CHECK(f.argument == "desc.config_json");
   CHECK(f.got.find("line 2, column 6") == 0);
-  CHECK(failure_of([] { json::parse("{\"a\": 1, \"a\": 2}", "text"); }).code == VELO_ERR_PARSE);
+  CHECK(failure_of([] { json::parse(R"({"a": 1, "a": 2})", "text"); }).code == VELO_ERR_PARSE);
   CHECK(failure_of([] { json::parse("", "text"); }).code == VELO_ERR_PARSE);
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("the grammar checked without memory is the reader's") {
       "1.",
       "-",
       "[1,]",
-      "{\"a\" 1}",
+      R"({"a" 1})",
       "",
       "nul",
       "truex",

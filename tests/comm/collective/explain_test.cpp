@@ -34,11 +34,11 @@ std::string described(velo_group group) {
 // Steps through shared memory so far on this rank.
 std::int64_t steps_of(velo_group group, int rank) {
   const std::string all = described(group);
-  return number_in(all, "steps", all.find("{\"rank\":" + std::to_string(rank) + ","));
+  return number_in(all, "steps", all.find(R"({"rank":)" + std::to_string(rank) + ","));
 }
 
 bool chose(const std::string& json, const std::string& way) {
-  return json.find("{\"name\":\"" + way + "\",\"chosen\":true") != std::string::npos;
+  return json.find(R"({"name":")" + way + R"(","chosen":true)") != std::string::npos;
 }
 
 struct planned {
@@ -132,13 +132,13 @@ TEST_CASE("a way is chosen over every transport, with reasons, and times once th
             const std::string explanation = explained(one);
             velo_collective_destroy(one);
             std::size_t chosen = 0;
-            for (std::size_t i = explanation.find("\"chosen\":true"); i != std::string::npos;
-                 i = explanation.find("\"chosen\":true", i + 1))
+            for (std::size_t i = explanation.find(R"("chosen":true)"); i != std::string::npos;
+                 i = explanation.find(R"("chosen":true)", i + 1))
               ++chosen;
             wrong += chosen != 1;
             wrong += number_in(explanation, "bytes") != 4 * count;
-            wrong += explanation.find("\"reason\":\"\"") != std::string::npos;
-            const bool knows = explanation.find("\"predicted_ns\":null") == std::string::npos;
+            wrong += explanation.find(R"("reason":"")") != std::string::npos;
+            const bool knows = explanation.find(R"("predicted_ns":null)") == std::string::npos;
             wrong += knows != measured;
             if (measured) {  // more takes longer
               wrong += number_in(explanation, "predicted_ns") < last;

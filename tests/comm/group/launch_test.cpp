@@ -6,11 +6,15 @@
 #include <vector>
 
 #include "comm/transport/launch.hpp"
-#include "core/failure.hpp"
+#include "tests/core/fails.hpp"
 
 using namespace velo;
+using velo::testing::call_record;
+using velo::testing::thrown_by;
 
 namespace {
+
+using variables_of = std::map<std::string, std::string>;
 
 const char* const variables[] = {"OMPI_COMM_WORLD_RANK",
                                  "OMPI_COMM_WORLD_SIZE",
@@ -34,7 +38,7 @@ const char* const variables[] = {"OMPI_COMM_WORLD_RANK",
 // These and no others of a launcher, as long as it lives.
 class environment {
  public:
-  explicit environment(const std::map<std::string, std::string>& given) {
+  explicit environment(const variables_of& given) {
     for (const char* name : variables) {
       const char* value = std::getenv(name);
       if (value != nullptr) before_[name] = value;
@@ -48,28 +52,22 @@ class environment {
   }
 
  private:
-  std::map<std::string, std::string> before_;
+  variables_of before_;
 };
 
-comm::launched read(const std::map<std::string, std::string>& given) {
+comm::launched read(const variables_of& given) {
   const environment only(given);
   return comm::read_launch();
 }
 
-core::failure refusal(const std::map<std::string, std::string>& given) {
-  try {
-    read(given);
-  } catch (const core::failure& why) {
-    return why;
-  }
-  return {};
+call_record refusal(const variables_of& given) {
+  return thrown_by([&] { read(given); });
 }
 
 }  // namespace
 
 TEST_CASE("a process that nobody launched is one rank alone") {
-  for (const std::map<std::string, std::string>& given :
-       std::vector<std::map<std::string, std::string>>{
+  for (const variables_of& given : std::vector<variables_of>{
            {},
            {{"RANK", ""}, {"WORLD_SIZE", ""}},
            {{"SLURM_PROCID", "0"}},                            // a batch script
@@ -83,7 +81,7 @@ TEST_CASE("a process that nobody launched is one rank alone") {
 }
 
 TEST_CASE("mpirun and torchrun inside a job of Slurm come before it") {
-  std::map<std::string, std::string> all = {
+  variables_of all = {
       {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"RANK", "3"}, {"WORLD_SIZE", "4"}};
   CHECK(read(all).rank == 3);
   CHECK(read(all).size == 4);
@@ -93,9 +91,9 @@ TEST_CASE("mpirun and torchrun inside a job of Slurm come before it") {
 }
 
 TEST_CASE("srun's variables say rank, size and how many ranks are on this host") {
-  std::map<std::string, std::string> step = {
-      {"SLURM_PROCID", "1"},         {"SLURM_NTASKS", "2"},  {"SLURM_STEP_NUM_TASKS", "2"},
-      {"SLURM_STEP_NUM_NODES", "1"}, {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}};
+  variables_of step = {{"SLURM_PROCID", "1"},         {"SLURM_NTASKS", "2"},
+                       {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NUM_NODES", "1"},
+                       {"SLURM_JOB_ID", "77"},        {"SLURM_STEP_ID", "0"}};
   const comm::launched one = read(step);
   CHECK(one.rank == 1);
   CHECK(one.size == 2);
@@ -119,20 +117,17 @@ TEST_CASE("srun's variables say rank, size and how many ranks are on this host")
     INFO(list);
     step["SLURM_STEP_TASKS_PER_NODE"] = list;
     step["SLURM_TASKS_PER_NODE"] = list;
-    const core::failure why = refusal(step);
+    const call_record why = refusal(step);
     CHECK(why.code == VELO_ERR_ARGUMENT);
-    CHECK(std::string(why.argument).find("TASKS_PER_NODE") != std::string::npos);
+    CHECK(why.argument.find("TASKS_PER_NODE") != std::string::npos);
   }
 }
 
 TEST_CASE("half of what a launcher says is refused, and so is a batch script of several tasks") {
-  const auto refused = [](const std::map<std::string, std::string>& given, const char* argument,
-                          const char* got) {
-    const core::failure why = refusal(given);
-    INFO(argument);
-    CHECK(why.code == VELO_ERR_ARGUMENT);
-    CHECK(std::string(why.argument) == argument);
-    CHECK(std::string(why.got).find(got) == 0);
+  const auto refused = [](const variables_of& given, const char* argument, const char* got) {
+    const call_record why = refusal(given);
+    CHECK_REFUSED(why, VELO_ERR_ARGUMENT, argument);
+    CHECK(why.got.find(got) == 0);
   };
   refused({{"WORLD_SIZE", "2"}}, "RANK", "none");
   refused({{"RANK", "0"}}, "WORLD_SIZE", "none");

@@ -78,10 +78,10 @@ TEST_CASE("orders are refused for unknown axes, axes twice, axes left out, stage
     refused(desc, "desc.order", expected, got);
   };
   const velo_topology_desc job = sizes(2, 2, 2, 2, 2);
-  order(job, "tp-cp-ep-dp-xp", "tp, cp, ep, dp and pp", "\"xp\" in \"tp-cp-ep-dp-xp\"");
-  order(job, "", "tp, cp, ep, dp and pp", "\"\" in \"\"");
-  order(job, "tp-cp-ep-dp-pp-", "tp, cp, ep, dp and pp", "\"\" in \"tp-cp-ep-dp-pp-\"");
-  order(job, "tp cp", "tp, cp, ep, dp and pp", "\"tp cp\" in \"tp cp\"");
+  order(job, "tp-cp-ep-dp-xp", "tp, cp, ep, dp and pp", R"("xp" in "tp-cp-ep-dp-xp")");
+  order(job, "", "tp, cp, ep, dp and pp", R"("" in "")");
+  order(job, "tp-cp-ep-dp-pp-", "tp, cp, ep, dp and pp", R"("" in "tp-cp-ep-dp-pp-")");
+  order(job, "tp cp", "tp, cp, ep, dp and pp", R"("tp cp" in "tp cp")");
   order(job, "tp-cp-tp", "each axis once", "tp twice in tp-cp-tp");
   order(job, "tp-cp-dp-pp", "ep in it: ep is 2", "tp-cp-dp-pp");
   order(job, "tp-ep-dp-pp", "cp in it: cp is 2", "tp-ep-dp-pp");

@@ -229,7 +229,7 @@ TEST_CASE("with the standard files closed nothing is printed into others") {
     for (int number = 0; number < 3; ++number) ::close(number);
   };
   CHECK(run_program(tiny(w.path, {"--log", w / "log"}), close_all).code == 0);
-  CHECK_THAT(get(w / "log"), Catch::StartsWith("{\"step\": 1, ") && !Contains("model  "));
+  CHECK_THAT(get(w / "log"), Catch::StartsWith(R"({"step": 1, )") && !Contains("model  "));
   CHECK_THAT(get(w / "out/.lock"), !Contains("model  "));
 }
 

@@ -123,7 +123,7 @@ TEST_CASE("hostile values of the trainer's state are refused by name") {
       {"step", "9223372036854775807", "step must be an integer from 0 to 1000000000"},
       {"step", "-1", "step must be an integer from 0"},
       {"step", "1.5", "step must be an integer"},
-      {"step", "\"2\"", "step must be an integer"},
+      {"step", R"("2")", "step must be an integer"},
       {"step", nullptr, "step must be an integer"},
       {"step", "1", "step must be an integer from 0 to 1, not 2"},  // of a validation
       {"data_crc", "-1", "data_crc must be an integer from 0 to 4294967295, not -1"},
@@ -131,9 +131,9 @@ TEST_CASE("hostile values of the trainer's state are refused by name") {
       {"validations", "{}", "validations must be an array"},
       {"validations", nullptr, "validations must be an array"},
       {"validations", "[7]", "step must be an integer"},
-      {"validations", "[{\"step\": 2, \"bits_per_byte\": 1}, {\"step\": 1, \"bits_per_byte\": 1}]",
+      {"validations", R"([{"step": 2, "bits_per_byte": 1}, {"step": 1, "bits_per_byte": 1}])",
        "out of order"},
-      {"validations", "[{\"step\": 1, \"bits_per_byte\": \"1\"}]", "no number"},
+      {"validations", R"([{"step": 1, "bits_per_byte": "1"}])", "no number"},
       {"settings", nullptr, "settings must be an object, not missing"},
       {"settings", "[]", "settings must be an object, not an array"},
       {"settings.model", "3", "model must be an object"},
@@ -146,7 +146,7 @@ TEST_CASE("hostile values of the trainer's state are refused by name") {
       {"settings.model.hidden", "65536", "config.json: hidden_size is 32, but"},
       {"settings.model.layers", "1024", "config.json: num_hidden_layers is 2, but"},
       {"settings.model.vocab", "0", "vocab must be from 259"},
-      {"settings.model.dtype", "\"f64\"", "dtype = \"f64\" must be bf16 or f32"},
+      {"settings.model.dtype", R"("f64")", R"(dtype = "f64" must be bf16 or f32)"},
       {"settings.model.tied", "true", "config.json: tie_word_embeddings is false, but"},
       {"settings.data.sequence", "1", "sequence must be from 2"},
       {"settings.data.sequence", "64", "config.json: max_position_embeddings is 32, but"},
@@ -173,7 +173,7 @@ TEST_CASE("config.json is read back: no key of it may differ from the settings")
   const char* key;
   json_t* value;
   json_object_foreach(root.get(), key, value) {
-    for (const char* other : {"0.125", "\"other\"", static_cast<const char*>(nullptr)}) {
+    for (const char* other : {"0.125", R"("other")", static_cast<const char*>(nullptr)}) {
       v.restore();
       v.change("config.json", key, other);
       CHECK_THAT(v.answer(), Contains(std::string("config.json: ") + key + " is ") &&

@@ -28,7 +28,7 @@ TEST_CASE("a run with a plan, in stages or within a budget, tells what it came t
   const auto losses = [&](const char* out) {
     const std::string log = get(w / (std::string(out) + ".jsonl"));
     std::string all;
-    for (std::size_t at = 0; (at = log.find("\"loss\":", at)) != std::string::npos; ++at)
+    for (std::size_t at = 0; (at = log.find(R"("loss":)", at)) != std::string::npos; ++at)
       all += log.substr(at, log.find(',', at) - at);
     return all;
   };

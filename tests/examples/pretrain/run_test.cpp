@@ -125,7 +125,7 @@ TEST_CASE("checkpoints can be saved on the way and validation measured and logge
   CHECK(count_of("saved ", done.text) == 3);
   CHECK(count_of("validation: ", done.text) == 2);
   CHECK(count_of("val_bits_per_byte", get(w / "log")) == 2);
-  CHECK(count_of("{\"step\": 3, \"val_bits_per_byte\": ", get(w / "log")) == 1);
+  CHECK(count_of(R"({"step": 3, "val_bits_per_byte": )", get(w / "log")) == 1);
   CHECK(count_of("<circle", get(w / "out/loss.svg")) == 2);
 }
 

@@ -27,7 +27,7 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
   usual.insert(usual.end(), {"--out", w / "usual"});
   REQUIRE(run_program(tiny(w.path, usual)).code == 0);
   for (const auto& [name, begins, ends] : {std::tuple("s.svg", "<svg ", "</svg>\n"),
-                                           {"s.json", "{\"segments\":[", "}"},
+                                           {"s.json", R"({"segments":[)", "}"},
                                            {"s.pickle", "\x80\x02}(", "."},
                                            {"none", "\x80\x02}(", "."}}) {
     INFO(name);

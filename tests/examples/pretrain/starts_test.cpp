@@ -210,7 +210,7 @@ TEST_CASE("an interrupt of mpirun saves, also where a shell stands between it an
     WARN("not tested: no mpirun");
     return;
   }
-  const std::vector<std::string> shell = {"sh", "-c", "\"$0\" \"$@\"; true"};
+  const std::vector<std::string> shell = {"sh", "-c", R"("$0" "$@"; true)"};
   for (const auto& [signal, through_shell] :
        {std::pair(SIGINT, false), {SIGTERM, false}, {SIGINT, true}, {SIGTERM, true}}) {
     INFO("signal " << signal << (through_shell ? ", through a shell" : ""));

@@ -68,9 +68,9 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
     return done.text;
   };
   const auto nothing_made = [&] { CHECK_FALSE(std::filesystem::exists(w / "out")); };
-  refused({"--swap_activations", "tape"}, "swap_activations = \"tape\" must be off, host or disk");
+  refused({"--swap_activations", "tape"}, R"(swap_activations = "tape" must be off, host or disk)");
   refused({"--swap_optimizer", "disk"},
-          "swap_optimizer = \"disk\" needs a directory; swap_dir = \"\"");
+          R"(swap_optimizer = "disk" needs a directory; swap_dir = "")");
   nothing_made();
   for (const std::string& place : {w / "missing", w / "text", std::string("/proc")}) {
     refused({"--swap_activations", "disk", "--swap_dir", place},

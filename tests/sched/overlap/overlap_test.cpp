@@ -104,8 +104,9 @@ std::string explained(velo_context context, const layer& one, velo_group group) 
 }
 
 bool is_chosen(const std::string& text, const std::string& kernel) {
-  const std::size_t at = text.find("\"name\":\"" + kernel + "\"");
-  return at != std::string::npos && text.find("\"chosen\":true", at) < text.find("\"reason\"", at);
+  const std::size_t at = text.find(R"("name":")" + kernel + "\"");
+  return at != std::string::npos &&
+         text.find(R"("chosen":true)", at) < text.find(R"("reason")", at);
 }
 
 // VELO_ISA rules over what a test sets.

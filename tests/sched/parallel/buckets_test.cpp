@@ -177,7 +177,7 @@ TEST_CASE("a bucket is sent off when its last slice is ready, at level 2") {
 }
 
 TEST_CASE("below level 2 everything is sent off at the end of a step") {
-  const live_context context("{\"level\": 1}");
+  const live_context context(R"({"level": 1})");
   velo_group group = nullptr;
   REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);
   const auto all = make_elements(f32, 10);

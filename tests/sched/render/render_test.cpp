@@ -53,7 +53,7 @@ TEST_CASE("a forward and a backward at once are drawn as two halves") {
   REQUIRE(at != std::string::npos);
   const std::string group = picture.substr(at, picture.find("</g>", at) - at);
   CHECK(count(group, "<rect") == 2);
-  CHECK(count(group, "height=\"12.0\"") == 2);
+  CHECK(count(group, R"(height="12.0")") == 2);
   CHECK(count(group, ">1</text>") + count(group, ">0</text>") == 2);
 }
 
@@ -73,11 +73,12 @@ TEST_CASE(
   CHECK(draw_grid(longer).find("makespan 15191.1 ms,") != std::string::npos);
   const std::size_t sent = picture.find("<title>0SEND_F0: 2 to 2.5</title>");
   REQUIRE(sent != std::string::npos);
-  CHECK(picture.substr(sent, 200).find("height=\"4.0\"") != std::string::npos);
+  CHECK(picture.substr(sent, 200).find(R"(height="4.0")") != std::string::npos);
   CHECK(count(picture, "RECV_F0:") == 0);  // took no time
   const std::string trace = write_trace(times);
-  CHECK(trace.find("{\"name\": \"0SEND_F0\", \"ph\": \"X\", \"pid\": 0, \"tid\": 1, \"cat\": "
-                   "\"SEND_F\", \"ts\": 2000, \"dur\": 500,") != std::string::npos);
+  CHECK(trace.find(
+            R"({"name": "0SEND_F0", "ph": "X", "pid": 0, "tid": 1, "cat": "SEND_F", "ts": 2000, )"
+            R"("dur": 500,)") != std::string::npos);
 }
 
 TEST_CASE("a measured run of few actions fits a screen, and what takes its time has its number") {

@@ -27,10 +27,9 @@ velo_tuning_layout layout_of(std::int32_t tp, std::int32_t pp, std::int32_t dp =
 // A layer as in Korthikanti et al.: h = 64, a = 4, s = 32.
 wanted published(const std::string& training = "") {
   wanted one;
-  one.model =
-      "\"layers\": 4, \"hidden\": 64, \"heads\": 4, \"ffn_hidden\": 256, \"vocabulary\": 1000, "
-      "\"gated\": false, \"dropout\": true, \"flash_attention\": false";
-  one.training = "\"global_batch\": 8, \"sequence\": 32" + training;
+  one.model = R"("layers": 4, "hidden": 64, "heads": 4, "ffn_hidden": 256, "vocabulary": 1000, )"
+              R"("gated": false, "dropout": true, "flash_attention": false)";
+  one.training = R"("global_batch": 8, "sequence": 32)" + training;
   return one;
 }
 constexpr double s = 32, b = 3, h = 64, a = 4, v = 1000;
@@ -51,7 +50,7 @@ TEST_CASE("activations of a layer are those of Korthikanti et al., table 2") {
   };
   const double t = 2;
   CHECK(kept(1, VELO_TUNING_RECOMPUTE_NONE) == s * b * h * (34 + 5 * a * s / h));
-  CHECK(kept(2, VELO_TUNING_RECOMPUTE_NONE, ", \"sequence_parallel\": false") ==
+  CHECK(kept(2, VELO_TUNING_RECOMPUTE_NONE, R"(, "sequence_parallel": false)") ==
         s * b * h * (10 + 24 / t + 5 * a * s / (h * t)));
   CHECK(kept(2, VELO_TUNING_RECOMPUTE_NONE) == s * b * h / t * (34 + 5 * a * s / h));
   CHECK(kept(2, VELO_TUNING_RECOMPUTE_CORE) == 34 * s * b * h / t);
@@ -80,19 +79,17 @@ TEST_CASE("a fused attention keeps no scores, and a gate one tensor more") {
 TEST_CASE("models have as many parameters as are published") {
   wanted llama;
   llama.model =
-      "\"layers\": 32, \"hidden\": 4096, \"heads\": 32, \"ffn_hidden\": 11008, \"vocabulary\": "
-      "32000";
+      R"("layers": 32, "hidden": 4096, "heads": 32, "ffn_hidden": 11008, "vocabulary": 32000)";
   CHECK(parameters_of(job_of(llama.text()).model) == 6738415616.0);
-  llama.model =
-      "\"layers\": 32, \"hidden\": 4096, \"heads\": 32, \"kv_heads\": 8, \"ffn_hidden\": 14336, "
-      "\"vocabulary\": 128256";
+  llama.model = R"("layers": 32, "hidden": 4096, "heads": 32, "kv_heads": 8, "ffn_hidden": 14336, )"
+                R"("vocabulary": 128256)";
   CHECK(parameters_of(job_of(llama.text()).model) == 8030261248.0);  // Llama-3-8B
   wanted deepseek;
   deepseek.model =
-      "\"layers\": 61, \"hidden\": 7168, \"heads\": 128, \"head_dim\": 128, \"ffn_hidden\": 18432, "
-      "\"vocabulary\": 129280, \"latent_attention\": {\"q_rank\": 1536, \"kv_rank\": 512, "
-      "\"rope_dim\": 64, \"value_dim\": 128}, \"moe\": {\"experts\": 256, \"active\": 8, "
-      "\"hidden\": 2048, \"shared_hidden\": 2048, \"first\": 3}";
+      R"("layers": 61, "hidden": 7168, "heads": 128, "head_dim": 128, "ffn_hidden": 18432, )"
+      R"("vocabulary": 129280, "latent_attention": {"q_rank": 1536, "kv_rank": 512, )"
+      R"("rope_dim": 64, "value_dim": 128}, "moe": {"experts": 256, "active": 8, )"
+      R"("hidden": 2048, "shared_hidden": 2048, "first": 3})";
   // 671026419200 but for the bias of each router.
   CHECK(parameters_of(job_of(deepseek.text()).model) == 671026419200.0 - 58 * 256);
 }
@@ -108,7 +105,7 @@ TEST_CASE("a step's operations are six a parameter and token, and attention's") 
 
 TEST_CASE("tensors are cut by tp, experts by ep") {
   wanted one;
-  one.model += ", \"moe\": {\"experts\": 8, \"active\": 2, \"hidden\": 512}";
+  one.model += R"(, "moe": {"experts": 8, "active": 2, "hidden": 512})";
   velo_tuning_layout layout = layout_of(2, 1, 4);
   layout.ep = 4;
   const layer_costs all = layer_costs_of(job_of(one.text()), layout);
@@ -121,15 +118,15 @@ TEST_CASE("tensors are cut by tp, experts by ep") {
 TEST_CASE("memory of a rank is that of ZeRO") {
   // Rajbhandari et al.: 2 + 2 + 12 bytes a parameter, the last shared by 64 under stage 1.
   wanted one;
-  one.training = "\"global_batch\": 64, \"sequence\": 64, \"gradient_bytes\": 2";
+  one.training = R"("global_batch": 64, "sequence": 64, "gradient_bytes": 2)";
   one.accelerators = 64;
-  one.search = "\"tp\": [1], \"cp\": [1], \"pp\": [1], \"micro_batch\": [1]";
+  one.search = R"("tp": [1], "cp": [1], "pp": [1], "micro_batch": [1])";
   const double parameters = parameters_of(job_of(one.text()).model);
   const rank_memory shared = searched(one.text()).plans[0].memory[0];
   CHECK(shared.parameters == 2 * parameters);
   CHECK(shared.gradients == 2 * parameters);
   CHECK(shared.optimizer == 12 * parameters / 64);
-  one.training += ", \"zero\": 0";
+  one.training += R"(, "zero": 0)";
   CHECK(searched(one.text()).plans[0].memory[0].optimizer == 12 * parameters);
   CHECK(shared.layers == 8);
   const double sum = shared.parameters + shared.gradients + shared.optimizer + shared.activations +
@@ -143,11 +140,10 @@ TEST_CASE("memory of a rank is that of ZeRO") {
 TEST_CASE("activations are those that the order holds") {
   // 1F1B holds min(M, P - r) micro-batches.
   wanted one;
-  one.training = "\"global_batch\": 3, \"sequence\": 256";
+  one.training = R"("global_batch": 3, "sequence": 256)";
   one.accelerators = 4;
-  one.search =
-      "\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], \"kind\": [\"1f1b\"], "
-      "\"recompute\": [\"none\"], \"split\": [\"even\"]";
+  one.search = R"("tp": [1], "cp": [1], "pp": [4], "micro_batch": [1], "kind": ["1f1b"], )"
+               R"("recompute": ["none"], "split": ["even"])";
   const tuning found = searched(one.text());
   REQUIRE(found.plans.size() == 1);
   const layer_costs costs = layer_costs_of(found.of, found.plans[0].layout);
@@ -160,11 +156,11 @@ TEST_CASE("activations are those that the order holds") {
 
 TEST_CASE("a matrix shared by embedding and output is on both of their ranks") {
   wanted one;
-  one.model += ", \"tied_embeddings\": true";
+  one.model += R"(, "tied_embeddings": true)";
   one.accelerators = 2;
   one.search =
-      "\"tp\": [1], \"cp\": [1], \"pp\": [2], \"vpp\": [2], \"micro_batch\": [1], \"kind\": "
-      "[\"1f1b\", \"zbv\"], \"recompute\": [\"none\"], \"split\": [\"even\"]";
+      R"("tp": [1], "cp": [1], "pp": [2], "vpp": [2], "micro_batch": [1], "kind": ["1f1b", )"
+      R"("zbv"], "recompute": ["none"], "split": ["even"])";
   const tuning found = searched(one.text());
   REQUIRE(found.plans.size() == 2);
   const double layers = 4 * (2 * 256 + 4 * 256 * 256 + 3 * 256 * 1024);
@@ -176,11 +172,10 @@ TEST_CASE("a matrix shared by embedding and output is on both of their ranks") {
 }
 
 TEST_CASE("collectives take what rings take") {
-  const job training_job =
-      job_of(wanted().text(),
-             "{\"per_node\": 4, \"intra_gb_per_s\": 100, \"inter_gb_per_s\": 10, "
-             "\"link_efficiency\": 1, \"intra_latency_us\": 1, \"inter_latency_us\": "
-             "2}");
+  const job training_job = job_of(
+      wanted().text(),
+      R"({"per_node": 4, "intra_gb_per_s": 100, "inter_gb_per_s": 10, "link_efficiency": 1, )"
+      R"("intra_latency_us": 1, "inter_latency_us": 2})");
   const double bytes = 8e9;
   CHECK(collective_seconds(training_job.profile, 1, 1, bytes) == 0);
   CHECK(collective_seconds(training_job.profile, 4, 1, bytes) == Approx(6.0 / 100 + 2e-6));
@@ -192,11 +187,9 @@ TEST_CASE("collectives take what rings take") {
 TEST_CASE("a balanced split is the best of all splits") {
   for (const char* vocabulary : {"100", "20000", "200000"}) {
     wanted one;
-    one.model =
-        "\"layers\": 7, \"hidden\": 256, \"heads\": 8, \"ffn_hidden\": 1024, "
-        "\"vocabulary\": " +
-        std::string(vocabulary) +
-        ", \"moe\": {\"experts\": 4, \"active\": 3, \"hidden\": 900, \"first\": 2}";
+    one.model = R"("layers": 7, "hidden": 256, "heads": 8, "ffn_hidden": 1024, "vocabulary": )" +
+                std::string(vocabulary) +
+                R"(, "moe": {"experts": 4, "active": 3, "hidden": 900, "first": 2})";
     const job training_job = job_of(one.text());
     const layer_costs costs = layer_costs_of(training_job, layout_of(1, 3));
     const auto slowest = [&](const std::vector<std::int32_t>& layers) {

@@ -23,7 +23,7 @@ std::string profile_in(const std::string& name) {
 
 // The one layout of a search; recompute: what is to be made again.
 plan only_plan(wanted one, const std::string& recompute, const std::string& profile) {
-  one.search += ", \"recompute\": [\"" + recompute + "\"]";
+  one.search += R"(, "recompute": [")" + recompute + "\"]";
   const tuning found = searched(one.text(), profile_in(profile));
   REQUIRE(found.plans.size() == 1);
   CHECK(found.plans[0].bytes() < 80 * gib);
@@ -34,14 +34,14 @@ plan only_plan(wanted one, const std::string& recompute, const std::string& prof
 wanted llama(int accelerators, int cp, int dp, int batch, int sequence) {
   wanted one;
   one.model =
-      "\"layers\": 126, \"hidden\": 16384, \"heads\": 128, \"kv_heads\": 8, \"ffn_hidden\": 53248, "
-      "\"vocabulary\": 128256";
-  one.training = "\"global_batch\": " + std::to_string(batch) +
-                 ", \"sequence\": " + std::to_string(sequence) + ", \"zero\": 2";
+      R"("layers": 126, "hidden": 16384, "heads": 128, "kv_heads": 8, "ffn_hidden": 53248, )"
+      R"("vocabulary": 128256)";
+  one.training = R"("global_batch": )" + std::to_string(batch) + R"(, "sequence": )" +
+                 std::to_string(sequence) + R"(, "zero": 2)";
   one.accelerators = accelerators;
-  one.search = "\"tp\": [8], \"pp\": [16], \"vpp\": [8], \"cp\": [" + std::to_string(cp) +
-               "], \"dp\": [" + std::to_string(dp) +
-               "], \"micro_batch\": [1], \"kind\": [\"interleaved\"], \"split\": [\"even\"]";
+  one.search = R"("tp": [8], "pp": [16], "vpp": [8], "cp": [)" + std::to_string(cp) +
+               R"(], "dp": [)" + std::to_string(dp) +
+               R"(], "micro_batch": [1], "kind": ["interleaved"], "split": ["even"])";
   return one;
 }
 
@@ -49,16 +49,14 @@ wanted llama(int accelerators, int cp, int dp, int batch, int sequence) {
 wanted deepseek() {
   wanted one;
   one.model =
-      "\"layers\": 61, \"hidden\": 7168, \"heads\": 128, \"head_dim\": 128, \"ffn_hidden\": 18432, "
-      "\"vocabulary\": 129280, \"latent_attention\": {\"q_rank\": 1536, \"kv_rank\": 512, "
-      "\"rope_dim\": 64, \"value_dim\": 128}, \"moe\": {\"experts\": 256, \"active\": 8, "
-      "\"hidden\": 2048, \"shared_hidden\": 2048, \"first\": 3}";
-  one.training =
-      "\"global_batch\": 15360, \"sequence\": 4096, \"optimizer_bytes\": 8, \"fp8\": true";
+      R"("layers": 61, "hidden": 7168, "heads": 128, "head_dim": 128, "ffn_hidden": 18432, )"
+      R"("vocabulary": 129280, "latent_attention": {"q_rank": 1536, "kv_rank": 512, )"
+      R"("rope_dim": 64, "value_dim": 128}, "moe": {"experts": 256, "active": 8, )"
+      R"("hidden": 2048, "shared_hidden": 2048, "first": 3})";
+  one.training = R"("global_batch": 15360, "sequence": 4096, "optimizer_bytes": 8, "fp8": true)";
   one.accelerators = 2048;
-  one.search =
-      "\"tp\": [1], \"pp\": [16], \"vpp\": [2], \"ep\": [64], \"cp\": [1], \"micro_batch\": [1], "
-      "\"kind\": [\"dualpipev\"], \"split\": [\"balanced\"]";
+  one.search = R"("tp": [1], "pp": [16], "vpp": [2], "ep": [64], "cp": [1], "micro_batch": [1], )"
+               R"("kind": ["dualpipev"], "split": ["balanced"])";
   return one;
 }
 
@@ -107,7 +105,7 @@ TEST_CASE("profiles of one generation differ in their links alone") {
     in.replace(at, from.size(), to);
   };
   replace(h100, "H100", "H800");
-  replace(h100, "\"intra_gb_per_s\": 450", "\"intra_gb_per_s\": 200");
+  replace(h100, R"("intra_gb_per_s": 450)", R"("intra_gb_per_s": 200)");
   CHECK(h100 == h800);
   // Efficiencies are the defaults.
   const profile shipped = job_of(llama(8192, 1, 64, 2048, 8192).text(), h800).profile;
@@ -121,30 +119,29 @@ TEST_CASE("each of what published layouts rest on takes memory away") {
     const std::size_t at = one.training.find(from);
     REQUIRE(at != std::string::npos);
     one.training.replace(at, std::string(from).size(), to);
-    one.search += std::string(", \"recompute\": [\"") + recompute + "\"]";
-    const tuning found = searched(one.text(), "{\"memory_gib\": 1000, \"memory_fraction\": 1}");
+    one.search += std::string(R"(, "recompute": [")") + recompute + "\"]";
+    const tuning found = searched(one.text(), R"({"memory_gib": 1000, "memory_fraction": 1})");
     REQUIRE(found.plans.size() == 1);
     return found.plans[0].bytes() / gib;
   };
   const wanted meta = llama(8192, 1, 64, 2048, 8192);
-  CHECK(bytes(meta, "\"zero\": 2", "\"zero\": 1", "none") > 80);
-  CHECK(bytes(meta, "\"zero\": 2", "\"zero\": 1", "none") >
-        bytes(meta, "\"zero\": 2", "\"zero\": 2", "none") + 9);
-  CHECK(bytes(meta, "\"zero\": 2", "\"zero\": 2", "none") >
-        bytes(meta, "\"zero\": 2", "\"zero\": 2", "norms") + 20);
-  CHECK(bytes(deepseek(), "\"fp8\": true", "\"fp8\": false", "none") > 110);
-  CHECK(bytes(deepseek(), "\"fp8\": true", "\"fp8\": false", "norms") >
-        bytes(deepseek(), "\"fp8\": true", "\"fp8\": true", "norms") + 15);
+  CHECK(bytes(meta, R"("zero": 2)", R"("zero": 1)", "none") > 80);
+  CHECK(bytes(meta, R"("zero": 2)", R"("zero": 1)", "none") >
+        bytes(meta, R"("zero": 2)", R"("zero": 2)", "none") + 9);
+  CHECK(bytes(meta, R"("zero": 2)", R"("zero": 2)", "none") >
+        bytes(meta, R"("zero": 2)", R"("zero": 2)", "norms") + 20);
+  CHECK(bytes(deepseek(), R"("fp8": true)", R"("fp8": false)", "none") > 110);
+  CHECK(bytes(deepseek(), R"("fp8": true)", R"("fp8": false)", "norms") >
+        bytes(deepseek(), R"("fp8": true)", R"("fp8": true)", "norms") + 15);
 }
 
 TEST_CASE("gradients under ZeRO-2 are a share, and whole for the stage that is worked on") {
   // Rajbhandari et al.: parameters, and gradients and optimizer states over the ranks that share.
   wanted one;
-  one.training = "\"global_batch\": 64, \"sequence\": 64, \"gradient_bytes\": 4, \"zero\": 2";
+  one.training = R"("global_batch": 64, "sequence": 64, "gradient_bytes": 4, "zero": 2)";
   one.accelerators = 8;
-  one.search =
-      "\"tp\": [1], \"cp\": [1], \"pp\": [2], \"vpp\": [2], \"micro_batch\": [1], \"kind\": "
-      "[\"interleaved\"], \"recompute\": [\"none\"], \"split\": [\"even\"]";
+  one.search = R"("tp": [1], "cp": [1], "pp": [2], "vpp": [2], "micro_batch": [1], )"
+               R"("kind": ["interleaved"], "recompute": ["none"], "split": ["even"])";
   const tuning found = searched(one.text());
   REQUIRE(found.plans.size() == 1);
   const double layer = 2 * 256 + 4 * 256 * 256 + 3 * 256 * 1024, table = 256 * 4000;
@@ -162,12 +159,12 @@ TEST_CASE("fp8 halves what products keep, and doubles their rate") {
                                                         : VELO_TUNING_RECOMPUTE_NONE;
     wanted with = one;
     with.training += more;
-    return layer_costs_of(job_of(with.text(), "{\"layer_us\": 0, \"memory_gb_per_s\": 1000000}"),
+    return layer_costs_of(job_of(with.text(), R"({"layer_us": 0, "memory_gb_per_s": 1000000})"),
                           alone)
         .dense;
   };
   const double tokens = 256, h = 256, f = 1024;
-  const layer_cost wide = dense("", "none"), narrow = dense(", \"fp8\": true", "none");
+  const layer_cost wide = dense("", "none"), narrow = dense(R"(, "fp8": true)", "none");
   // Two inputs of norms, q, k, v in two bytes; two outputs of norms, one of attention, three of the
   // feed-forward in one; row sums in four.
   CHECK(narrow.kept == tokens * (2 * (2 + 3) * h + (3 * h + 3 * f) + 4 * 8));

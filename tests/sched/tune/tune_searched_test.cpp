@@ -15,19 +15,17 @@ namespace {
 // Experts, whose exchanges pairs hide; stages that are not alike.
 wanted small(const std::string& kinds, int keep = 10000) {
   wanted one;
-  one.model += ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, \"first\": 1}";
-  one.search =
-      "\"micro_batch\": [1, 2], \"cp\": [1], \"tp\": [1], \"ep\": [2], \"vpp\": [2], "
-      "\"recompute\": [\"none\", \"full\"], \"kind\": [" +
-      kinds + "], \"keep\": " + std::to_string(keep);
+  one.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512, "first": 1})";
+  one.search = R"("micro_batch": [1, 2], "cp": [1], "tp": [1], "ep": [2], "vpp": [2], )"
+               R"("recompute": ["none", "full"], "kind": [)" +
+               kinds + R"(], "keep": )" + std::to_string(keep);
   return one;
 }
-constexpr const char* searched_kinds = "\"zbh2\", \"zbv-greedy\", \"auto\"";
+constexpr const char* searched_kinds = R"("zbh2", "zbv-greedy", "auto")";
 constexpr const char* all_kinds =
-    "\"1f1b\", \"zbh1\", \"zbv\", \"dualpipev\", \"zbh2\", \"zbv-greedy\", "
-    "\"auto\"";
+    R"("1f1b", "zbh1", "zbv", "dualpipev", "zbh2", "zbv-greedy", "auto")";
 std::string memory_of(double gib) {
-  return "{\"memory_fraction\": 1, \"memory_gib\": " + std::to_string(gib) + "}";
+  return R"({"memory_fraction": 1, "memory_gib": )" + std::to_string(gib) + "}";
 }
 
 sched::schedule order_of(const plan& one) {
@@ -69,7 +67,7 @@ TEST_CASE("an order that is searched for takes no less than its bound and holds 
         CHECK(one.memory[rank].activations ==
               Approx(static_cast<double>(times.ranks[rank].peak)).epsilon(1e-9));
     }
-    CHECK(write_json(all).find("\"order\": {\"cap\": ") != std::string::npos);
+    CHECK(write_json(all).find(R"("order": {"cap": )") != std::string::npos);
     for (const velo_schedule_kind kind :
          {VELO_SCHEDULE_ZBH2, VELO_SCHEDULE_ZBV_GREEDY, VELO_SCHEDULE_AUTO})
       CHECK(kinds[kind] > 0);
@@ -88,14 +86,15 @@ TEST_CASE("an order for the costs can be faster than any formula") {
   const auto best = [](const char* kinds) {
     wanted one;
     one.search =
-        std::string("\"micro_batch\": [1], \"cp\": [1], \"tp\": [1], \"pp\": [4], \"vpp\": [2], ") +
-        "\"recompute\": [\"none\"], \"kind\": [" + kinds + "], \"keep\": 1";
+        std::string(R"("micro_batch": [1], "cp": [1], "tp": [1], "pp": [4], "vpp": [2], )") +
+        R"("recompute": ["none"], "kind": [)" + kinds + R"(], "keep": 1)";
     const tuning found = searched(one.text(), memory_of(2.22));
     REQUIRE(found.plans.size() == 1);
     return found.plans[0].step();
   };
-  CHECK(best("\"auto\"") < 0.97 * best("\"1f1b\", \"interleaved\", \"zbh1\", \"zb1p\", \"zbv\", "
-                                       "\"vhalf\", \"vmin\", \"dualpipev\""));
+  CHECK(best(R"("auto")") <
+        0.97 *
+            best(R"("1f1b", "interleaved", "zbh1", "zb1p", "zbv", "vhalf", "vmin", "dualpipev")"));
 }
 
 TEST_CASE("where nothing fits an order that is searched for can be the nearest") {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/comma_locale.hpp"
+#include "tests/core/fails.hpp"
 #include "tests/random.hpp"
 #include "tests/sched/tune/tunings.hpp"
 
@@ -16,13 +17,12 @@ namespace {
 // Some of everything, in a second.
 wanted mixed() {
   wanted one;
-  one.model += ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, \"first\": 1}";
-  one.search =
-      "\"micro_batch\": [1, 2, 3], \"cp\": [1, 2, 3], \"tp\": [1, 2, 16], \"ep\": [1, 2, 3]";
+  one.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512, "first": 1})";
+  one.search = R"("micro_batch": [1, 2, 3], "cp": [1, 2, 3], "tp": [1, 2, 16], "ep": [1, 2, 3])";
   return one;
 }
 std::string with_keep(wanted one, int keep) {
-  one.search += ", \"keep\": " + std::to_string(keep);
+  one.search += R"(, "keep": )" + std::to_string(keep);
   return one.text();
 }
 
@@ -33,16 +33,11 @@ bool same(const plan& a, const plan& b) {
          x.kind == y.kind && x.split == y.split && a.step() == b.step();
 }
 
-core::failure refusal(const std::string& config, const std::string& profile = "{}") {
-  try {
-    job_of(config, profile);
-  } catch (const core::failure& why) {
-    return why;
-  }
-  return {};
+call_record refusal(const std::string& config, const std::string& profile = "{}") {
+  return thrown_by([&] { job_of(config, profile); });
 }
 
-constexpr const char* memory_profile = "{\"memory_gib\": 2.25, \"memory_fraction\": 1}";
+constexpr const char* memory_profile = R"({"memory_gib": 2.25, "memory_fraction": 1})";
 
 }  // namespace
 
@@ -98,28 +93,26 @@ TEST_CASE("a reason has the numbers that decide") {
     return std::string("none");
   };
   wanted cut;
-  cut.search = "\"tp\": [2], \"cp\": [3]";
+  cut.search = R"("tp": [2], "cp": [3])";
   CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "tp * cp = 6 does not divide sequences of 256");
-  cut.training += ", \"sequence_parallel\": false";
+  cut.training += R"(, "sequence_parallel": false)";
   CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "cp = 3 does not divide sequences of 256");
   wanted shared;
-  shared.model +=
-      ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, "
-      "\"shared_hidden\": 511}";
-  shared.search = "\"tp\": [2]";
+  shared.model += R"(, "moe": {"experts": 4, "active": 2, "hidden": 512, "shared_hidden": 511})";
+  shared.search = R"("tp": [2])";
   CHECK(first(shared, VELO_TUNING_REASON_HEADS) ==
         "tp 2 does not divide 8 heads, 8 of keys, or feed-forwards of 1024 and 511");
   wanted parted;
-  parted.model += ", \"moe\": {\"experts\": 24, \"active\": 2, \"hidden\": 512}";
+  parted.model += R"(, "moe": {"experts": 24, "active": 2, "hidden": 512})";
   const auto of_experts = [&](const char* ep, const char* pp) {
     parted.search =
-        std::string("\"tp\": [1], \"cp\": [1], \"pp\": [") + pp + "], \"ep\": [" + ep + "]";
+        std::string(R"("tp": [1], "cp": [1], "pp": [)") + pp + R"(], "ep": [)" + ep + "]";
     return first(parted, VELO_TUNING_REASON_EXPERTS);
   };
   CHECK(of_experts("16", "1") == "ep 16 does not divide 24 experts, or 8 ranks of a stage");
   CHECK(of_experts("8", "2") == "ep 8 does not divide 4 ranks of a stage");
   CHECK(of_experts("7", "1") == "ep 7 does not divide 24 experts, or 8 ranks of a stage");
-  parted.model.replace(parted.model.find("24, \"active\""), 2, "12");
+  parted.model.replace(parted.model.find(R"(24, "active")"), 2, "12");
   CHECK(of_experts("8", "1") == "ep 8 does not divide 12 experts");
   parted.model = wanted().model;
   CHECK(of_experts("2", "1") == "ep 2 of a model without experts");
@@ -130,8 +123,8 @@ TEST_CASE(
     "takes") {
   const auto reason = [](const char* kind, const char* vpp) {
     wanted one;
-    one.search = std::string("\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], ") +
-                 "\"recompute\": [\"none\"], \"kind\": [\"" + kind + "\"], \"vpp\": " + vpp;
+    one.search = std::string(R"("tp": [1], "cp": [1], "pp": [4], "micro_batch": [1], )") +
+                 R"("recompute": ["none"], "kind": [")" + kind + R"("], "vpp": )" + vpp;
     const tuning found = searched(one.text());
     CHECK(found.plans.empty());
     REQUIRE(found.rejections.size() == 1);
@@ -149,8 +142,7 @@ TEST_CASE(
 
   // The table has a line for each such kind.
   wanted three;
-  three.search =
-      "\"pp\": [4], \"vpp\": [1], \"kind\": [\"zbv\", \"1f1b\", \"interleaved\", \"vmin\"]";
+  three.search = R"("pp": [4], "vpp": [1], "kind": ["zbv", "1f1b", "interleaved", "vmin"])";
   const std::string table = write_summary(searched(three.text()));
   for (const char* line :
        {"schedule zbv: zbv takes a vpp of 2", "schedule vmin: vmin takes a vpp of 2",
@@ -159,16 +151,15 @@ TEST_CASE(
 
   // Beside it, kinds that have one.
   wanted both;
-  both.search = "\"pp\": [2], \"vpp\": [2], \"kind\": [\"zbv\", \"1f1b\"]";
+  both.search = R"("pp": [2], "vpp": [2], "kind": ["zbv", "1f1b"])";
   for (const rejection& one : searched(both.text()).rejections)
     CHECK(one.code != VELO_TUNING_REASON_SCHEDULE);
 }
 
 TEST_CASE("no pipeline of any kind takes less than its bound") {
   wanted any = mixed();
-  any.search +=
-      ", \"kind\": [\"1f1b\", \"interleaved\", \"zbh1\", \"zb1p\", \"zbv\", \"vhalf\", \"vmin\", "
-      "\"dualpipev\", \"1f1b-v\", \"gpipe\", \"looped-bfs\"]";
+  any.search += R"(, "kind": ["1f1b", "interleaved", "zbh1", "zb1p", "zbv", "vhalf", "vmin", )"
+                R"("dualpipev", "1f1b-v", "gpipe", "looped-bfs"])";
   const tuning all = searched(with_keep(any, 10000));
   std::set<velo_schedule_kind> kinds;
   for (const plan& one : all.plans) {
@@ -183,16 +174,12 @@ TEST_CASE("no pipeline of any kind takes less than its bound") {
 
 TEST_CASE("a pipeline of equal stages takes what the formula of 1F1B says") {
   wanted one;
-  one.model =
-      "\"layers\": 8, \"hidden\": 256, \"heads\": 8, \"ffn_hidden\": 1024, "
-      "\"vocabulary\": 1";
+  one.model = R"("layers": 8, "hidden": 256, "heads": 8, "ffn_hidden": 1024, "vocabulary": 1)";
   one.accelerators = 4;
-  one.search =
-      "\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], \"kind\": [\"1f1b\"], "
-      "\"recompute\": [\"none\"], \"split\": [\"even\"]";
-  const tuning found = searched(one.text(),
-                                "{\"inter_latency_us\": 0, \"intra_latency_us\": 0, "
-                                "\"intra_gb_per_s\": 1000000}");
+  one.search = R"("tp": [1], "cp": [1], "pp": [4], "micro_batch": [1], "kind": ["1f1b"], )"
+               R"("recompute": ["none"], "split": ["even"])";
+  const tuning found = searched(
+      one.text(), R"({"inter_latency_us": 0, "intra_latency_us": 0, "intra_gb_per_s": 1000000})");
   REQUIRE(found.plans.size() == 1);
   const layer_costs costs = layer_costs_of(found.of, found.plans[0].layout);
   const double stage = 2 * costs.dense.seconds();
@@ -224,7 +211,7 @@ TEST_CASE("more of anything is never slower") {
 }
 
 TEST_CASE("where nothing fits the nearest is named") {
-  const tuning none = searched(with_keep(mixed(), 5), "{\"memory_gib\": 0.5}");
+  const tuning none = searched(with_keep(mixed(), 5), R"({"memory_gib": 0.5})");
   CHECK(none.plans.empty());
   REQUIRE(none.nearest >= 0);
   const rejection& nearest = none.rejections[static_cast<std::size_t>(none.nearest)];
@@ -232,14 +219,14 @@ TEST_CASE("where nothing fits the nearest is named") {
   CHECK_FALSE(nearest.at_least);
   // With that much memory it is what fits, and with less nothing does.
   const auto with_bytes = [](double bytes) {
-    return "{\"memory_gib\": " + std::to_string(bytes / (1 << 30)) + ", \"memory_fraction\": 1}";
+    return R"({"memory_gib": )" + std::to_string(bytes / (1 << 30)) + R"(, "memory_fraction": 1})";
   };
   const tuning fits = searched(with_keep(mixed(), 10000), with_bytes(nearest.value + 4096));
   CHECK_FALSE(fits.plans.empty());
   CHECK(searched(with_keep(mixed(), 5), with_bytes(nearest.value - 4096)).plans.empty());
 
   wanted odd;
-  odd.search = "\"tp\": [3]";
+  odd.search = R"("tp": [3])";
   const tuning shapeless = searched(odd.text());
   CHECK(shapeless.plans.empty());
   CHECK(shapeless.nearest == -1);
@@ -255,57 +242,55 @@ TEST_CASE("what is wrong in a text is named by its place") {
     return refusal(text.replace(at, from.size(), to));
   };
   const auto at = [&](const std::string& from, const std::string& to, const char* argument) {
-    const core::failure why = broken(from, to);
     INFO(to);
-    CHECK(why.code == VELO_ERR_ARGUMENT);
-    CHECK(why.argument == argument);
+    CHECK_REFUSED(broken(from, to), VELO_ERR_ARGUMENT, argument);
   };
-  at("\"layers\": 8", "\"layers\": 0", "config.model.layers");
-  at("\"layers\": 8", "\"layers\": 8.0", "config.model.layers");
-  at("\"layers\": 8", "\"layers\": \"8\"", "config.model.layers");
-  at("\"layers\": 8", "\"layers\": -9223372036854775808", "config.model.layers");
-  at("\"layers\": 8, ", "", "config.model.layers");
-  at("\"layers\": 8", "\"layers\": 8, \"layer\": 9", "config.model.layer");
-  at("\"heads\": 8", "\"heads\": 8, \"kv_heads\": 3", "config.model.kv_heads");
-  at("\"heads\": 8", "\"heads\": 8, \"gated\": 1", "config.model.gated");
-  at("\"heads\": 8", "\"heads\": 8, \"moe\": {\"experts\": 4, \"hidden\": 3, \"active\": 5}",
+  at(R"("layers": 8)", R"("layers": 0)", "config.model.layers");
+  at(R"("layers": 8)", R"("layers": 8.0)", "config.model.layers");
+  at(R"("layers": 8)", R"("layers": "8")", "config.model.layers");
+  at(R"("layers": 8)", R"("layers": -9223372036854775808)", "config.model.layers");
+  at(R"("layers": 8, )", "", "config.model.layers");
+  at(R"("layers": 8)", R"("layers": 8, "layer": 9)", "config.model.layer");
+  at(R"("heads": 8)", R"("heads": 8, "kv_heads": 3)", "config.model.kv_heads");
+  at(R"("heads": 8)", R"("heads": 8, "gated": 1)", "config.model.gated");
+  at(R"("heads": 8)", R"("heads": 8, "moe": {"experts": 4, "hidden": 3, "active": 5})",
      "config.model.moe.active");
-  at("\"heads\": 8", "\"heads\": 8, \"moe\": []", "config.model.moe");
-  at("\"sequence\": 256", "\"sequence\": 256, \"imbalance\": 0.5", "config.training.imbalance");
-  at("\"sequence\": 256", "\"sequence\": 256, \"zero\": 3", "config.training.zero");
-  at("\"search\": {", "\"search\": {\"tp\": []", "config.search.tp");
-  at("\"search\": {", "\"search\": {\"tp\": [1, 2, 1]", "config.search.tp");
-  at("\"search\": {", "\"search\": {\"tp\": [1, 0]", "config.search.tp[1]");
-  at("\"search\": {", "\"search\": {\"kind\": [\"1f1b\", \"ripipe\"]", "config.search.kind[1]");
-  at("\"search\": {", "\"search\": {\"keep\": 10001", "config.search.keep");
-  at("\"accelerators\": 8", "\"accelerators\": 65537", "config.accelerators");
-  at("\"accelerators\": 8", "\"profile\": {}, \"accelerators\": 8", "desc.profile");
+  at(R"("heads": 8)", R"("heads": 8, "moe": [])", "config.model.moe");
+  at(R"("sequence": 256)", R"("sequence": 256, "imbalance": 0.5)", "config.training.imbalance");
+  at(R"("sequence": 256)", R"("sequence": 256, "zero": 3)", "config.training.zero");
+  at(R"("search": {)", R"("search": {"tp": [])", "config.search.tp");
+  at(R"("search": {)", R"("search": {"tp": [1, 2, 1])", "config.search.tp");
+  at(R"("search": {)", R"("search": {"tp": [1, 0])", "config.search.tp[1]");
+  at(R"("search": {)", R"("search": {"kind": ["1f1b", "ripipe"])", "config.search.kind[1]");
+  at(R"("search": {)", R"("search": {"keep": 10001)", "config.search.keep");
+  at(R"("accelerators": 8)", R"("accelerators": 65537)", "config.accelerators");
+  at(R"("accelerators": 8)", R"("profile": {}, "accelerators": 8)", "desc.profile");
 
   const auto malformed = [&](const std::string& from, const std::string& to, const char* where) {
-    const core::failure why = broken(from, to);
+    const call_record why = broken(from, to);
     INFO(to << " " << why.got);
-    CHECK(why.code == VELO_ERR_PARSE);
-    CHECK(why.argument == "config");
+    CHECK_REFUSED(why, VELO_ERR_PARSE, "config");
     CHECK(why.got.find(where) != std::string::npos);
   };
-  malformed("\"layers\": 8", "\"layers\": NaN", "line 1, column");
-  malformed("\"layers\": 8", "\"layers\": 8, \"layers\": 8", "duplicate");
-  malformed("\"layers\": 8", "\"layers\": 1e999", "line 1, column");
-  malformed("\"layers\": 8", "\"layers\": 99999999999999999999", "line 1, column");
-  malformed("\"search\": {", "\"search\": {\n\n!", "line 3, column");
-  malformed("\"search\": {", "\"search\": {\"tp\": " + std::string(100000, '['), "line 1, column");
-  malformed("\"search\": {", std::string("\"search\": {\n\0", 13), "line 2, column 1: a zero byte");
-  malformed("\"search\": {", "\"search\": {\"\xff\": 1", "line 1, column");
+  malformed(R"("layers": 8)", R"("layers": NaN)", "line 1, column");
+  malformed(R"("layers": 8)", R"("layers": 8, "layers": 8)", "duplicate");
+  malformed(R"("layers": 8)", R"("layers": 1e999)", "line 1, column");
+  malformed(R"("layers": 8)", R"("layers": 99999999999999999999)", "line 1, column");
+  malformed(R"("search": {)", "\"search\": {\n\n!", "line 3, column");
+  malformed(R"("search": {)", R"("search": {"tp": )" + std::string(100000, '['), "line 1, column");
+  malformed(R"("search": {)", std::string("\"search\": {\n\0", 13),
+            "line 2, column 1: a zero byte");
+  malformed(R"("search": {)", "\"search\": {\"\xff\": 1", "line 1, column");
   velo_tune_desc nothing = VELO_TUNE_DESC_INIT;
   velo_tuning none = nullptr;
   CHECK(velo_tune(&nothing, &none) == VELO_ERR_NULL);
   CHECK(refusal("").code == VELO_ERR_PARSE);
   CHECK(refusal("[]").code == VELO_ERR_ARGUMENT);
 
-  const core::failure profile = refusal(good.text(), "{\"memory_gib\": -1}");
+  const call_record profile = refusal(good.text(), R"({"memory_gib": -1})");
   CHECK(profile.argument == "profile.memory_gib");
-  CHECK(std::string(refusal(good.text(), "{\"memory\": 1}").argument) == "profile.memory");
-  CHECK(std::string(refusal(good.text(), "{").argument) == "profile");
+  CHECK(refusal(good.text(), R"({"memory": 1})").argument == "profile.memory");
+  CHECK(refusal(good.text(), "{").argument == "profile");
 }
 
 TEST_CASE("texts damaged at random are read or refused, and nothing else") {
@@ -325,7 +310,7 @@ TEST_CASE("texts damaged at random are read or refused, and nothing else") {
       else
         text.insert(at, 1, bytes[random(bytes.size())]);
     }
-    const core::failure why = refusal(text);
+    const call_record why = refusal(text);
     refused += why.code != VELO_OK;
     INFO(text);
     if (why.code == VELO_OK) continue;
@@ -337,16 +322,14 @@ TEST_CASE("texts damaged at random are read or refused, and nothing else") {
 
 TEST_CASE("the largest numbers that are taken do no harm") {
   wanted large;
-  large.model =
-      "\"layers\": 4096, \"hidden\": 1048576, \"heads\": 65536, \"ffn_hidden\": 4194304, "
-      "\"vocabulary\": 16777216, \"moe\": {\"experts\": 65536, \"active\": 65536, \"hidden\": "
-      "4194304}";
-  large.training = "\"global_batch\": 1048576, \"sequence\": 16777216";
+  large.model = R"("layers": 4096, "hidden": 1048576, "heads": 65536, "ffn_hidden": 4194304, )"
+                R"("vocabulary": 16777216, "moe": {"experts": 65536, "active": 65536, )"
+                R"("hidden": 4194304})";
+  large.training = R"("global_batch": 1048576, "sequence": 16777216)";
   large.accelerators = 65536;
-  large.search =
-      "\"tp\": [1, 65536], \"cp\": [1], \"pp\": [1, 4096], \"vpp\": [2], \"ep\": [1, 65536], "
-      "\"micro_batch\": [1, 1048576], \"recompute\": [\"full\"]";
-  const tuning none = searched(large.text(), "{\"memory_gib\": 1000000, \"peak_tflops\": 1e-6}");
+  large.search = R"("tp": [1, 65536], "cp": [1], "pp": [1, 4096], "vpp": [2], "ep": [1, 65536], )"
+                 R"("micro_batch": [1, 1048576], "recompute": ["full"])";
+  const tuning none = searched(large.text(), R"({"memory_gib": 1000000, "peak_tflops": 1e-6})");
   CHECK(none.plans.empty());
   CHECK(none.nearest >= 0);
   CHECK(write_json(none).find("inf") == std::string::npos);

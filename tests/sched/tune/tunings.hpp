@@ -26,15 +26,14 @@ inline sched::tune::tuning searched(const std::string& config, const std::string
 // Parts of a config.
 struct wanted {
   std::string model =
-      "\"layers\": 8, \"hidden\": 256, \"heads\": 8, \"ffn_hidden\": 1024, \"vocabulary\": 4000";
-  std::string training = "\"global_batch\": 16, \"sequence\": 256";
+      R"("layers": 8, "hidden": 256, "heads": 8, "ffn_hidden": 1024, "vocabulary": 4000)";
+  std::string training = R"("global_batch": 16, "sequence": 256)";
   std::string search = "";
   int accelerators = 8;
 
   std::string text() const {
-    return "{\"model\": {" + model + "}, \"training\": {" + training +
-           "}, \"accelerators\": " + std::to_string(accelerators) + ", \"search\": {" + search +
-           "}}";
+    return R"({"model": {)" + model + R"(}, "training": {)" + training + R"(}, "accelerators": )" +
+           std::to_string(accelerators) + R"(, "search": {)" + search + "}}";
   }
 };
 

@@ -55,10 +55,7 @@ TEST_CASE("the version is that of the library and of its ABI") {
   const outcome o = velo("--version");
   CHECK(o.code == 0);
   const json all = parsed_output(velo("info --json --no-measure"));
-  const auto told = [&](const char* key) {
-    return std::string(json_string_value(json_object_get(all.get(), key)));
-  };
-  CHECK(o.out == "velo " + told("version") + ", ABI " + told("abi") + "\n");
+  CHECK(o.out == "velo " + text_of(all, "version") + ", ABI " + text_of(all, "abi") + "\n");
 }
 
 TEST_CASE("info tells the library, the machine and the configuration") {
@@ -68,8 +65,8 @@ TEST_CASE("info tells the library, the machine and the configuration") {
   CHECK(holds(o, "rms_norm"));
   CHECK(!holds(o, "Gflop/s"));
   const json all = parsed_output(velo("info --json --no-measure --set isa=scalar"));
-  CHECK(std::string(json_string_value(json_object_get(all.get(), "isa"))) == "scalar");
-  CHECK(json_integer_value(json_object_get(all.get(), "threads")) >= 1);
+  CHECK(text_of(all, "isa") == "scalar");
+  CHECK(integer_of(all, "threads") >= 1);
   CHECK(json_array_size(json_object_get(all.get(), "operators")) >= 10);
   json_t* transports = json_object_get(all.get(), "transports");
   REQUIRE(json_array_size(transports) == 5);
@@ -78,16 +75,16 @@ TEST_CASE("info tells the library, the machine and the configuration") {
     const std::string name = json_string_value(json_object_get(one, "transport"));
     const bool there = json_is_true(json_object_get(one, "there"));
     if (name != "mpi") CHECK(there);
-    CHECK(there == std::string(json_string_value(json_object_get(one, "missing"))).empty());
+    CHECK(there == text_of(one, "missing").empty());
     CHECK(holds(o, name));
   }
   bool found = false;
   json_t* rows = json_object_get(all.get(), "configuration");
   for (std::size_t i = 0; i < json_array_size(rows); ++i) {
     json_t* row = json_array_get(rows, i);
-    if (std::string(json_string_value(json_object_get(row, "key"))) != "isa") continue;
+    if (text_of(row, "key") != "isa") continue;
     found = true;
-    CHECK(std::string(json_string_value(json_object_get(row, "origin"))) == "code");
+    CHECK(text_of(row, "origin") == "code");
   }
   CHECK(found);
 }
@@ -98,15 +95,15 @@ TEST_CASE("info measures rates of work and of memory, for one thread and for all
   REQUIRE(json_array_size(limits) >= 1);
   for (std::size_t i = 0; i < json_array_size(limits); ++i)
     for (const char* name : {"f32_gflops", "bf16_gflops", "read_gbytes", "copy_gbytes"})
-      CHECK(json_real_value(json_object_get(json_array_get(limits, i), name)) > 0.01);
-  CHECK(json_integer_value(json_object_get(json_array_get(limits, 0), "threads")) == 1);
+      CHECK(number_of(json_array_get(limits, i), name) > 0.01);
+  CHECK(integer_of(json_array_get(limits, 0), "threads") == 1);
 }
 
 TEST_CASE("the limits info shows are the machine's, not those of velo's operators") {
   const auto f32 = [](const char* words) {
     const json all = parsed_output(velo(words));
     json_t* one = json_array_get(json_object_get(all.get(), "limits"), 0);
-    return json_real_value(json_object_get(one, "f32_gflops"));
+    return number_of(one, "f32_gflops");
   };
   // Level 0 multiplies by plain loops, many times slower.
   CHECK(f32("info --json --set level=0") > 0.5 * f32("info --json"));
@@ -124,7 +121,7 @@ TEST_CASE("ops lists all operators, and one in full under any of its names") {
   const json list = parsed_output(velo("ops --json"));
   CHECK(json_array_size(list.get()) >= 10);
   const json described = parsed_output(velo("ops rms_norm --json"));
-  CHECK(std::string(json_string_value(json_object_get(described.get(), "name"))) == "rms_norm");
+  CHECK(text_of(described, "name") == "rms_norm");
 }
 
 TEST_CASE("ops shows every enumeration's names with their values") {
@@ -149,7 +146,7 @@ TEST_CASE("ops shows every enumeration's names with their values") {
         INFO(one.out << words);
         REQUIRE(at != std::string::npos);
         CHECK(std::atoll(&one.out[one.out.find_first_of("0123456789", at + 1 + words.size())]) ==
-              json_integer_value(json_object_get(value, "value")));
+              integer_of(value, "value"));
       }
     }
   }
@@ -167,8 +164,7 @@ TEST_CASE("explain shows kernels with reasons, and the outputs") {
   const json all = parsed_output(velo("explain rms_norm 'x=bf16[2,3,64]' 'gamma=f32[64]' --json"));
   json_t* outputs = json_object_get(all.get(), "outputs");
   REQUIRE(json_array_size(outputs) >= 1);
-  CHECK(std::string(json_string_value(json_object_get(json_array_get(outputs, 0), "shape"))) ==
-        "bf16[2,3,64]");
+  CHECK(text_of(json_array_get(outputs, 0), "shape") == "bf16[2,3,64]");
   CHECK(json_array_size(json_object_get(all.get(), "kernels")) >= 2);
 }
 
@@ -179,14 +175,10 @@ TEST_CASE("collective shows the ways of a collective with reasons, and its time"
   CHECK(holds(o, "parts     taken  each rank combines a part"));
   CHECK(holds(o, "predicted"));
   const json all = parsed_output(velo("collective broadcast --size 400 --json"));
-  const auto number = [&](const char* name) {
-    return json_integer_value(json_object_get(all.get(), name));
-  };
-  CHECK(std::string(json_string_value(json_object_get(all.get(), "operation"))) ==
-        "broadcast of 100 float32 from rank 0");
-  CHECK(number("steps") == 0);
-  CHECK(number("predicted_ns") > 0);
-  CHECK(number("measured_ns") > 0);
+  CHECK(text_of(all, "operation") == "broadcast of 100 float32 from rank 0");
+  CHECK(integer_of(all, "steps") == 0);
+  CHECK(integer_of(all, "predicted_ns") > 0);
+  CHECK(integer_of(all, "measured_ns") > 0);
   expect_refused("collective", "wants a kind");
   expect_refused("collective all_redcue", "did you mean all_reduce?");
   expect_refused("collective all_reduce --ranks 0", "--ranks wants a number from 1 to 64");
@@ -256,7 +248,7 @@ TEST_CASE("input that makes no sense is refused with the reason") {
   expect_refused("explain rms_norm 'x=f32[8,4]' 'gamma=f32[4]' epsilon=-1",
                  "epsilon: expected a finite number");
   expect_refused("explain cross_entropy 'logits=f32[6,11]' 'targets=i64[6]' reduction=max",
-                 "reduction: expected one of none, mean, sum, got \"max\"");
+                 R"(reduction: expected one of none, mean, sum, got "max")");
   expect_refused("explain matmul 'a=f32[512,64]' packed=f32", "expected a pack");
   expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:i8[64,32]'",
                  "packed=pack:i8[64,32]: dtype: expected float32 or bfloat16, got int8");

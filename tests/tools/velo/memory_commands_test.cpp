@@ -33,11 +33,7 @@ class folder {
     std::ofstream(*this / "in.csv", std::ios::binary) << text;
     return *this / "in.csv";
   }
-  std::string read(const char* file) const {
-    std::ostringstream all;
-    all << std::ifstream(*this / file, std::ios::binary).rdbuf();
-    return all.str();
-  }
+  std::string read(const char* file) const { return contents_of(*this / file); }
 
  private:
   std::string path_;
@@ -46,10 +42,6 @@ class folder {
 // Standard error goes to the folder's file `errors`.
 outcome velo(const folder& in, const std::string& words) {
   return run_velo(words, in / "errors");
-}
-
-json_int_t integer(const json& of, const char* name) {
-  return json_integer_value(json_object_get(of.get(), name));
 }
 
 const std::string rows = "id,lower,upper,size\nb7,0,4,64\nx,2,6,128\nlast,6,9,100\n";
@@ -121,9 +113,9 @@ TEST_CASE("place ends with 2 and the numbers when it does not fit") {
   CHECK(o.code == 2);
   CHECK(o.out.empty());
   const json numbers = parsed(in.read("errors"));
-  CHECK(integer(numbers, "height") == 192);
-  CHECK(integer(numbers, "lower_bound") == 192);
-  CHECK(integer(numbers, "capacity") == 191);
+  CHECK(integer_of(numbers, "height") == 192);
+  CHECK(integer_of(numbers, "lower_bound") == 192);
+  CHECK(integer_of(numbers, "capacity") == 191);
   CHECK(in.read("out.csv").empty());
   std::ofstream(in / "out.csv") << "earlier";
   CHECK(velo(in, "place " + in.write(rows) + " --capacity 191 --time 0 -o " + (in / "out.csv") +
@@ -175,15 +167,15 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
     const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
     REQUIRE(o.code == 0);
     const json all = parsed(o.out);
-    CHECK(integer(all, "peak_live") == 1048576 + 3000320);
-    CHECK(integer(all, "peak_reserved") >= integer(all, "peak_live"));
-    CHECK(json_real_value(json_object_get(all.get(), "fragmentation")) ==
-          Approx(1 - double(1048576 + 3000320) / double(integer(all, "peak_reserved"))));
-    CHECK(json_real_value(json_object_get(all.get(), "ns_per_op")) > 0);
+    CHECK(integer_of(all, "peak_live") == 1048576 + 3000320);
+    CHECK(integer_of(all, "peak_reserved") >= integer_of(all, "peak_live"));
+    CHECK(number_of(all, "fragmentation") ==
+          Approx(1 - double(1048576 + 3000320) / double(integer_of(all, "peak_reserved"))));
+    CHECK(number_of(all, "ns_per_op") > 0);
   }
   // 1 MiB is small: half of a segment of 2 MiB. 3 MB take a segment of 20 MiB.
   const json model = parsed(velo(in, "replay " + trace + " --json --pool model").out);
-  CHECK(integer(model, "peak_reserved") == 22 << 20);
+  CHECK(integer_of(model, "peak_reserved") == 22 << 20);
   for (const std::string pool : {"velo", "plan", "model"}) {
     const std::string told = velo(in, "replay " + trace + " --pool " + pool).out;
     CHECK(told.find("fragmentation") != std::string::npos);
@@ -239,8 +231,8 @@ TEST_CASE("an empty trace reserves nothing") {
   for (const char* pool : {"velo", "plan", "model"}) {
     const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
     REQUIRE(o.code == 0);
-    CHECK(integer(parsed(o.out), "peak_live") == 0);
-    CHECK(integer(parsed(o.out), "peak_reserved") == 0);
+    CHECK(integer_of(parsed(o.out), "peak_live") == 0);
+    CHECK(integer_of(parsed(o.out), "peak_reserved") == 0);
   }
 }
 
@@ -250,20 +242,20 @@ TEST_CASE("swap-bench measures memory and a folder's files, and leaves nothing t
   const outcome o = velo(in, words + " --depth 3 --json");
   REQUIRE(o.code == 0);
   const json all = parsed(o.out);
-  CHECK(integer(all, "bytes") == 1000000);
-  CHECK(integer(all, "block") == 65536);
-  CHECK(integer(all, "depth") == 3);
+  CHECK(integer_of(all, "bytes") == 1000000);
+  CHECK(integer_of(all, "block") == 65536);
+  CHECK(integer_of(all, "depth") == 3);
   const json_t* found = json_object_get(all.get(), "rows");
   REQUIRE(json_array_size(found) == 6);
   for (std::size_t i = 0; i < 6; ++i) {
     const json_t* row = json_array_get(found, i);
-    CHECK(json_real_value(json_object_get(row, "write_gb_s")) > 0);
-    CHECK(json_real_value(json_object_get(row, "read_gb_s")) > 0);
+    CHECK(number_of(row, "write_gb_s") > 0);
+    CHECK(number_of(row, "read_gb_s") > 0);
     const bool checksums = json_is_true(json_object_get(row, "checksums"));
-    CHECK((json_real_value(json_object_get(row, "checksum_share_read")) > 0) == checksums);
+    CHECK((number_of(row, "checksum_share_read") > 0) == checksums);
   }
   const auto engine = [&](std::size_t row) {
-    return std::string(json_string_value(json_object_get(json_array_get(found, row), "engine")));
+    return text_of(json_array_get(found, row), "engine");
   };
   CHECK(engine(0) == "memcpy");
   CHECK(engine(1) == "copy");

@@ -6,7 +6,9 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
 struct outcome {
@@ -35,4 +37,31 @@ inline json parsed(const std::string& text) {
   json all(json_loads(text.c_str(), 0, &error), [](json_t* node) { json_decref(node); });
   REQUIRE(all != nullptr);
   return all;
+}
+
+// Members of a JSON object.
+inline std::string text_of(const json_t* object, const char* key) {
+  const char* text = json_string_value(json_object_get(object, key));
+  return text != nullptr ? text : "";
+}
+inline json_int_t integer_of(const json_t* object, const char* key) {
+  return json_integer_value(json_object_get(object, key));
+}
+inline double number_of(const json_t* object, const char* key) {
+  return json_number_value(json_object_get(object, key));
+}
+inline std::string text_of(const json& object, const char* key) {
+  return text_of(object.get(), key);
+}
+inline json_int_t integer_of(const json& object, const char* key) {
+  return integer_of(object.get(), key);
+}
+inline double number_of(const json& object, const char* key) {
+  return number_of(object.get(), key);
+}
+
+inline std::string contents_of(const std::string& path) {
+  std::ostringstream all;
+  all << std::ifstream(path, std::ios::binary).rdbuf();
+  return all.str();
 }

@@ -12,10 +12,6 @@ outcome velo(const std::string& words) {
   return run_velo(words, "&1");
 }
 
-double number(const json& of, const char* name) {
-  return json_number_value(json_object_get(of.get(), name));
-}
-
 // A file that goes with the test.
 class file {
  public:
@@ -29,11 +25,7 @@ class file {
   file(const file&) = delete;
   file& operator=(const file&) = delete;
   operator std::string() const { return path_; }
-  std::string text() const {
-    std::ostringstream all;
-    all << std::ifstream(path_, std::ios::binary).rdbuf();
-    return all.str();
-  }
+  std::string text() const { return contents_of(path_); }
 
  private:
   char path_[32] = "/tmp/velo_schedule_XXXXXX";
@@ -47,10 +39,10 @@ TEST_CASE("a schedule is priced as JSON with exact numbers") {
       "--format summary-json");
   CHECK(o.code == 0);
   const json all = parsed(o.out);
-  CHECK(number(all, "makespan") == 1183083.75);
-  CHECK(number(all, "work") == 1102680);
-  CHECK(number(all, "beta") == 80403.75);
-  CHECK(number(all, "sigma") == 80403.75);
+  CHECK(number_of(all, "makespan") == 1183083.75);
+  CHECK(number_of(all, "work") == 1102680);
+  CHECK(number_of(all, "beta") == 80403.75);
+  CHECK(number_of(all, "sigma") == 80403.75);
   const json_t* peaks = json_object_get(all.get(), "peak_activations");
   REQUIRE(json_array_size(peaks) == 8);
   CHECK(json_number_value(json_array_get(peaks, 0)) == 9.75);
@@ -133,7 +125,7 @@ TEST_CASE("stages hold what a layout says") {
   const std::string sizes = "schedule 1f1b --ranks 2 --microbatches 4 ";
   const outcome o = velo(sizes + "--layout 'Et*3|tL' --format summary-json");
   CHECK(o.code == 0);
-  CHECK(number(parsed(o.out), "work") == 6);  // a quarter of two ranks' 12
+  CHECK(number_of(parsed(o.out), "work") == 6);  // a quarter of two ranks' 12
   CHECK(velo(sizes + "--layers 4 --noop-layers 0,1 --format summary-json").code == 0);
 }
 
@@ -150,7 +142,8 @@ TEST_CASE("activations go to the host, are made again, and pairs are fused where
   const outcome o = velo(
       "schedule ripipe --ranks 4 --microbatches 8 --recompute in-advance --recompute-cost 0.5 "
       "--format summary-json");
-  CHECK(number(parsed(o.out), "work") == 8 * 3.25);  // the last rank's last stage is not made again
+  CHECK(number_of(parsed(o.out), "work") ==
+        8 * 3.25);  // the last rank's last stage is not made again
 }
 
 TEST_CASE("what makes no sense is said in the words of the command") {

@@ -85,9 +85,7 @@ TEST_CASE("topology prints a table and draws a picture") {
         std::string::npos);
   CHECK(o.out.find("as dp-cp\n") != std::string::npos);
   CHECK(topology("--tp 16").out.find("0 1 2 3 4 5 6 7 .. (16)\n") != std::string::npos);
-  std::ostringstream picture;
-  picture << std::ifstream(file).rdbuf();
-  CHECK(picture.str().find("dp-cp: 2 of 8") != std::string::npos);
+  CHECK(contents_of(file).find("dp-cp: 2 of 8") != std::string::npos);
   std::remove(file);
   CHECK(topology("--tp 2 --svg /nowhere/picture.svg").code == 1);
 }
@@ -96,8 +94,8 @@ TEST_CASE("topology ends with 1 and names what it cannot use") {
   const std::pair<const char*, const char*> wrong[] = {
       {"--tp 0", "tp: expected 1 or more, got 0"},
       {"--pp -1", "pp: expected 1 or more, got -1"},
-      {"--cp two", "--cp: expected a whole number, got \"two\""},
-      {"--dp 1e3", "--dp: expected a whole number, got \"1e3\""},
+      {"--cp two", R"(--cp: expected a whole number, got "two")"},
+      {"--dp 1e3", R"(--dp: expected a whole number, got "1e3")"},
       {"--dp 99999999999999999999", "--dp: expected a whole number"},
       {"--tp", "--tp wants a word behind it"},
       {"--tp 65536 --dp 65536", "dp: expected at most 32767"},
@@ -106,11 +104,11 @@ TEST_CASE("topology ends with 1 and names what it cannot use") {
       {"--tp 2 --etp 0", "etp: expected 1 or more, got 0"},
       {"--tp 2 --ep 0", "ep: expected a divisor"},
       {"--order tp-zz",
-       "order: expected tp, cp, ep, dp and pp with hyphens between them, got \"zz\""},
+       R"(order: expected tp, cp, ep, dp and pp with hyphens between them, got "zz")"},
       {"--order tp-dp-tp", "order: expected each axis once, got tp twice"},
       {"--order tp-pp --dp 2", "order: expected dp in it: dp is 2, got tp-pp"},
       {"--dp 4 --ep 2 --pp 2 --order ep-pp-dp", "order: expected pp last"},
-      {"--cp 4 --cp-levels 2,x", "--cp-levels: expected a whole number, got \"x\""},
+      {"--cp 4 --cp-levels 2,x", R"(--cp-levels: expected a whole number, got "x")"},
       {"--cp 4 --cp-levels 2,3", "cp_levels[1]: expected what the others leave, 2"},
       {"--tp 2 --rank 2", "rank: expected 0 to 1, got 2"},
       {"--tp 2 --rank -1", "rank: expected 0 or more, got -1"},

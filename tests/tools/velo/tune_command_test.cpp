@@ -14,10 +14,6 @@ outcome tune(const std::string& words) {
   return run_velo("tune " + words, "&1");
 }
 
-double number(const json_t* of, const char* name) {
-  return json_number_value(json_object_get(of, name));
-}
-
 }  // namespace
 
 TEST_CASE("the jobs that come with velo have plans from 16 to 2048 accelerators") {
@@ -26,28 +22,28 @@ TEST_CASE("the jobs that come with velo have plans from 16 to 2048 accelerators"
       const outcome o = tune(folder + job + " --json --top 3 --accelerators " + std::string(count));
       REQUIRE(o.code == 0);
       const json all = parsed(o.out);
-      CHECK(number(all.get(), "accelerators") == std::stoi(count));
+      CHECK(number_of(all, "accelerators") == std::stoi(count));
       const json_t* plans = json_object_get(all.get(), "plans");
       REQUIRE(json_array_size(plans) == 3);
       const json_t* best = json_array_get(plans, 0);
       const json_t* ranks = json_object_get(best, "memory_bytes");
       const json_t* layout = json_object_get(best, "layout");
-      CHECK(json_array_size(ranks) == static_cast<std::size_t>(number(layout, "pp")));
+      CHECK(json_array_size(ranks) == static_cast<std::size_t>(number_of(layout, "pp")));
       for (std::size_t i = 0; i < json_array_size(ranks); ++i) {
         const json_t* one = json_array_get(ranks, i);
         double sum = 0;
         for (const char* item : {"parameters", "gradients", "optimizer", "activations", "workspace",
                                  "communication"}) {
-          CHECK(number(one, item) > 0);
-          sum += number(one, item);
+          CHECK(number_of(one, item) > 0);
+          sum += number_of(one, item);
         }
-        CHECK(number(one, "total") == Approx(sum));
-        CHECK(sum <= number(all.get(), "memory_bytes"));
+        CHECK(number_of(one, "total") == Approx(sum));
+        CHECK(sum <= number_of(all, "memory_bytes"));
       }
       const json_t* assumed = json_object_get(all.get(), "assumptions");
       CHECK(json_object_get(assumed, "profile.peak_tflops"));
-      CHECK(number(assumed, "config.accelerators") == std::stoi(count));
-      CHECK(number(assumed, "config.search.keep") == 3);
+      CHECK(number_of(assumed, "config.accelerators") == std::stoi(count));
+      CHECK(number_of(assumed, "config.search.keep") == 3);
     }
   }
 }
@@ -82,7 +78,7 @@ TEST_CASE("every rejected candidate has a row") {
   CHECK(o.code == 0);
   const json all = parsed(tune(folder + "deepseek_v3_small.json --json --top 1").out);
   const auto rows = std::count(o.out.begin(), o.out.end(), '\n');
-  CHECK(static_cast<double>(rows) == number(all.get(), "candidates") - 1 + 1);  // and the titles
+  CHECK(static_cast<double>(rows) == number_of(all, "candidates") - 1 + 1);  // and the titles
   CHECK(o.out.find("tp,pp,vpp,dp,cp,ep,micro_batch,microbatches,recompute,schedule,split,code,") ==
         0);
 }
@@ -105,7 +101,7 @@ TEST_CASE("Llama 3 405B fits on the accelerators that trained it") {
   const json all = parsed(tune(folder + "llama3_405b.json --json --top 1").out);
   const json_t* best = json_array_get(json_object_get(all.get(), "plans"), 0);
   REQUIRE(best != nullptr);
-  CHECK(number(best, "utilization") > 0.4);
+  CHECK(number_of(best, "utilization") > 0.4);
   const std::string help = tune("--help").out;  // says what the numbers rest on
   CHECK(help.find("0.6 of the peak for products") != std::string::npos);
 }

@@ -15,7 +15,7 @@ namespace {
 const std::string folders = VELO_TEST_MPI_PLUGINS;
 
 call_record query(const std::string& path) {
-  const live_context context(("{\"plugin_path\": \"" + path + "\"}").c_str());
+  const live_context context((R"({"plugin_path": ")" + path + "\"}").c_str());
   velo_group_desc desc = group_desc();
   desc.transport = VELO_TRANSPORT_MPI;
   velo_group group = nullptr;

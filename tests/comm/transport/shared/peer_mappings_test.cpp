@@ -50,7 +50,7 @@ struct pooled : rank_of_group {
 
   std::int64_t in_place() const {
     const std::string text = description_of(group);
-    const std::size_t at = text.find("\"in_place\":");
+    const std::size_t at = text.find(R"("in_place":)");
     return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + 11);
   }
 };

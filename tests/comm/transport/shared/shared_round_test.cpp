@@ -36,20 +36,16 @@ class area_of {
 
 // Runs body(round) as work that waits and returns the failure that ended it.
 template <class Body>
-core::failure run_round(comm::rank_context& self, Body&& body) {
+call_record run_round(comm::rank_context& self, Body&& body) {
   rank_of_group me;
-  core::failure ended;
+  call_record ended;
   if (open_context(me) != VELO_OK) return ended;
   core::context& owner = core::resolve<core::context>(me.context, "context");
   owner.inline_stream().run_waiting([&](core::execution& state) {
     comm::operation op;
     op.terms.kind = comm::collective::all_reduce;
     comm::shared_round round(self, op, state);
-    try {
-      body(round);
-    } catch (const core::failure& f) {
-      ended = f;
-    }
+    ended = thrown_by([&] { body(round); });
   });
   velo_context_destroy(me.context);
   return ended;
@@ -74,7 +70,7 @@ void synchronize(std::atomic<int>& arrived, int round, int apart) {
 
 TEST_CASE("a rank that stops in the middle of a collective is the one that is named") {
   area_of area(3, 150);
-  core::failure ended[3];
+  call_record ended[3];
   on_threads(3, [&](int rank) {
     ended[rank] = run_round(area.at(rank), [rank](comm::shared_round& round) {
       round.run_steps(
@@ -86,9 +82,7 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
   });
   CHECK(ended[1].code == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
-    CHECK(ended[rank].code == VELO_ERR_PEER);
-    CHECK(ended[rank].rank == 1);
-    CHECK(std::string(ended[rank].got) == "rank 1 not there");
+    CHECK_PEER(ended[rank], 1, "rank 1 not there");
   }
 }
 
@@ -122,13 +116,12 @@ TEST_CASE("a rank that posts just before the deadline is not late, and no other 
       come(1);
   });
   area.at(0).watch = &comes_late;
-  const core::failure ended = run_round(area.at(0), [](comm::shared_round& round) {
+  const call_record ended = run_round(area.at(0), [](comm::shared_round& round) {
     round.post();
     round.wait_all();
   });
   CHECK(has_come);
-  INFO(ended.got);
-  CHECK(ended.code == VELO_OK);
+  CHECK_OK(ended);
 }
 
 TEST_CASE(
@@ -136,7 +129,7 @@ TEST_CASE(
   enum class stop { before_reading, before_the_end };
   for (const stop at : {stop::before_reading, stop::before_the_end}) {
     area_of area(3, 100);
-    core::failure ended[3];
+    call_record ended[3];
     on_threads(3, [&](int rank) {
       ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
         --area.at(rank).operations;  // the relay replaces this round
@@ -159,7 +152,7 @@ TEST_CASE(
     CHECK(ended[1].code == VELO_OK);
     for (const int rank : {0, 2}) {
       CHECK(ended[rank].code == VELO_ERR_PEER);
-      CHECK(std::string(ended[rank].got) == "rank 1 not there");
+      CHECK(ended[rank].got == "rank 1 not there");
     }
   }
 }
@@ -176,7 +169,7 @@ TEST_CASE("staged bytes stay in their slot until all ranks have read them, for e
     area.at(rank).writer = comm::peer_writer(near);
   std::atomic<int> wrong{0};
   on_threads(ranks, [&](int rank) {
-    const core::failure ended = run_round(area.at(rank), [&](comm::shared_round& round) {
+    const call_record ended = run_round(area.at(rank), [&](comm::shared_round& round) {
       round.run_steps(
           {steps, span},
           [&](std::int64_t step) {
@@ -252,7 +245,7 @@ TEST_CASE("counters exceed 32 bits, and ranks that sleep on them wake") {
     area.at(rank).operations = area.at(rank).steps = first;
     area.at(rank).area.state(rank).steps = first;
   }
-  core::failure ended[2];
+  call_record ended[2];
   on_threads(2, [&](int rank) {
     for (int i = 0; i < 8 && ended[rank].code == VELO_OK; ++i)
       ended[rank] = run_round(area.at(rank), [&](comm::shared_round& round) {
@@ -261,7 +254,7 @@ TEST_CASE("counters exceed 32 bits, and ranks that sleep on them wake") {
             {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
       });
   });
-  for (const core::failure& one : ended) CHECK(one.code == VELO_OK);
+  for (const call_record& one : ended) CHECK(one.code == VELO_OK);
   CHECK(area.at(0).operations == first + 8);
   CHECK(area.at(1).steps == first + 16);
 }

@@ -19,7 +19,7 @@
 #include "comm/transport/shm/rendezvous.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
 #include "comm/transport/shm/rendezvous_socket.hpp"
-#include "core/failure.hpp"
+#include "tests/core/fails.hpp"
 
 namespace {
 
@@ -38,15 +38,12 @@ std::string lock_of(const std::string& name) {
 }
 
 // The failure of rank 0 where a call fails.
-velo::core::failure rendezvous_without(call which, const std::string& name) {
-  velo::core::failure caught;
+velo::testing::call_record rendezvous_without(call which, const std::string& name) {
   failing = which;
-  try {
+  const auto caught = velo::testing::thrown_by([&] {
     velo::comm::rendezvous(
         {name, 0, 2, std::int64_t{1} << 32, velo::comm::shared_area::least_slot(2), {}});
-  } catch (const velo::core::failure& one) {
-    caught = one;
-  }
+  });
   failing = call::none;
   return caught;
 }
@@ -67,11 +64,9 @@ TEST_CASE("a lock that cannot be had is an error of the system, and no file stay
   const std::string name = "lock-" + std::to_string(getpid());
   for (const call which : {call::fstat, call::stat, call::flock}) {
     INFO("call " << static_cast<int>(which));
-    const velo::core::failure caught = rendezvous_without(which, name);
-    CHECK(caught.code == VELO_ERR_IO);
-    CHECK(std::string(caught.argument) == "desc.name");
-    CHECK(std::string(caught.cause) ==
-          (which == call::flock ? "No locks available" : "Input/output error"));
+    const auto caught = rendezvous_without(which, name);
+    CHECK_REFUSED(caught, VELO_ERR_IO, "desc.name");
+    CHECK(caught.cause == (which == call::flock ? "No locks available" : "Input/output error"));
     CHECK(access(lock_of(name).c_str(), F_OK) != 0);
   }
 }

@@ -175,9 +175,9 @@ TEST_CASE("a killed save's leavings do not disturb the next one") {
 TEST_CASE("config.json has the keys that LlamaConfig reads") {
   model_settings m;
   const std::string text = hugging_face_config(m, 256);
-  for (const char* key : {"\"LlamaForCausalLM\"", "\"hidden_size\": 256",
-                          "\"intermediate_size\": 768", "\"num_key_value_heads\": 2",
-                          "\"tie_word_embeddings\": false", "\"rope_theta\": 10000.0"}) {
+  for (const char* key : {R"("LlamaForCausalLM")", R"("hidden_size": 256)",
+                          R"("intermediate_size": 768)", R"("num_key_value_heads": 2)",
+                          R"("tie_word_embeddings": false)", R"("rope_theta": 10000.0)"}) {
     CHECK_THAT(text, Contains(key));
   }
 }

@@ -64,7 +64,7 @@ TEST_CASE("a file overrides defaults and a flag overrides the file") {
 TEST_CASE("settings written as JSON read back equal") {
   configuration c, d;
   c.set("learning_rate", "0.1");
-  c.set("paths", "with \"quotes\"");
+  c.set("paths", R"(with "quotes")");
   c.set("out", "12");
   d.read_text(c.json(), "again");
   CHECK(c.json() == d.json());
@@ -75,33 +75,33 @@ TEST_CASE("settings written as JSON read back equal") {
 TEST_CASE("malformed JSON is refused with line and column") {
   CHECK_THAT(refusal("{\n  \"model\": {\n    \"hidden\": 12,,\n"), StartsWith("c.json:3:18: "));
   CHECK_THAT(refusal(""), StartsWith("c.json:1:"));
-  CHECK_THAT(refusal("{\"model\": {\"hidden\": 64, \"hidden\": 64}}"), Contains("duplicate"));
+  CHECK_THAT(refusal(R"({"model": {"hidden": 64, "hidden": 64}})"), Contains("duplicate"));
 }
 
 TEST_CASE("what a file may not say is refused where it stands") {
   CHECK_THAT(refusal("[1]"), StartsWith("c.json:1:1: "));
   CHECK_THAT(refusal("{\n \"modell\": {}}"),
-             StartsWith("c.json:2:12: no section is called \"modell\""));
-  CHECK_THAT(refusal("{\"model\":\n  {\"hiden\": 5}}"),
-             StartsWith("c.json:2:13: section \"model\" has no setting \"hiden\"; did you "
-                        "mean hidden?"));
-  CHECK_THAT(refusal("{\"model\": {\"lr\": 5}}"), Contains("has no setting \"lr\""));
-  CHECK_THAT(refusal("{\"data\": {\"hidden\": 64}}"),
-             Contains("section \"data\" has no setting \"hidden\"; it belongs to \"model\""));
+             StartsWith(R"(c.json:2:12: no section is called "modell")"));
+  CHECK_THAT(
+      refusal("{\"model\":\n  {\"hiden\": 5}}"),
+      StartsWith(R"(c.json:2:13: section "model" has no setting "hiden"; did you mean hidden?)"));
+  CHECK_THAT(refusal(R"({"model": {"lr": 5}})"), Contains(R"(has no setting "lr")"));
+  CHECK_THAT(refusal(R"({"data": {"hidden": 64}})"),
+             Contains(R"(section "data" has no setting "hidden"; it belongs to "model")"));
   CHECK_THAT(refusal("{\"model\":\n\n{\"hidden\": \"64\"}}"),
-             Equals("c.json:3:12: hidden must be an integer, not \"64\""));
-  CHECK_THAT(refusal("{\"model\": {\"hidden\": 64.5}}"), Contains("not a number with a fraction"));
-  CHECK_THAT(refusal("{\"model\": {\"tied\": 1}}"), Contains("true or false"));
-  CHECK_THAT(refusal("{\"data\": {\"paths\": \"x\"}}"), Contains("an array of strings"));
-  CHECK_THAT(refusal("{\"data\": {\"paths\": [\"x\", null]}}"), Contains("not null"));
-  CHECK_THAT(refusal("{\"model\": 3}"), Contains("model must be an object"));
+             Equals(R"(c.json:3:12: hidden must be an integer, not "64")"));
+  CHECK_THAT(refusal(R"({"model": {"hidden": 64.5}})"), Contains("not a number with a fraction"));
+  CHECK_THAT(refusal(R"({"model": {"tied": 1}})"), Contains("true or false"));
+  CHECK_THAT(refusal(R"({"data": {"paths": "x"}})"), Contains("an array of strings"));
+  CHECK_THAT(refusal(R"({"data": {"paths": ["x", null]}})"), Contains("not null"));
+  CHECK_THAT(refusal(R"({"model": 3})"), Contains("model must be an object"));
 }
 
 TEST_CASE("numbers out of their bounds are refused") {
-  CHECK_THAT(refusal("{\"model\": {\"hidden\": 0}}"),
+  CHECK_THAT(refusal(R"({"model": {"hidden": 0}})"),
              Contains("hidden must be from 2 to 65536, not 0"));
-  CHECK_THAT(refusal("{\"model\": {\"layers\": -1}}"), Contains("layers must be from"));
-  CHECK_THAT(refusal("{\"model\": {\"vocab\": 256}}"), Contains("vocab must be from 259"));
+  CHECK_THAT(refusal(R"({"model": {"layers": -1}})"), Contains("layers must be from"));
+  CHECK_THAT(refusal(R"({"model": {"vocab": 256}})"), Contains("vocab must be from 259"));
   CHECK_THAT(flag_refusal("steps", "99999999999999999999"), Contains("steps must be"));
   CHECK_THAT(flag_refusal("learning_rate", "nan"), Contains("learning_rate must be a number"));
   CHECK_THAT(flag_refusal("hidden", "64x"), StartsWith("--hidden: hidden must be an integer"));
@@ -111,41 +111,40 @@ TEST_CASE("numbers out of their bounds are refused") {
 TEST_CASE("contradictions are refused with both sides and their places") {
   CHECK_THAT(refusal("{\"model\": {\"hidden\": 100, \"heads\":\n 3}}"),
              Equals("c.json:1:22: hidden = 100 must be a multiple of heads = 3 (c.json:2:2)"));
-  CHECK_THAT(refusal("{\"model\": {\"kv_heads\": 3}}"),
+  CHECK_THAT(refusal(R"({"model": {"kv_heads": 3}})"),
              Equals("c.json:1:24: heads = 4 must be a multiple of kv_heads = 3"));
-  CHECK_THAT(refusal("{\"model\": {\"hidden\": 60, \"kv_heads\": 4}}"),
+  CHECK_THAT(refusal(R"({"model": {"hidden": 60, "kv_heads": 4}})"),
              Contains("must be even for the rotary embedding; heads = 4"));
-  CHECK_THAT(refusal("{\"model\": {\"dtype\": \"f16\"}}"), Contains("must be bf16 or f32"));
-  CHECK_THAT(refusal("{\"schedule\": {\"steps\": 5, \"warmup\": 6}}"),
+  CHECK_THAT(refusal(R"({"model": {"dtype": "f16"}})"), Contains("must be bf16 or f32"));
+  CHECK_THAT(refusal(R"({"schedule": {"steps": 5, "warmup": 6}})"),
              Contains("c.json:1:37: warmup = 6 must not exceed steps = 5 (c.json:1:24)"));
-  CHECK_THAT(refusal("{\"data\": {\"paths\": []}}"), Contains("must name a file"));
+  CHECK_THAT(refusal(R"({"data": {"paths": []}})"), Contains("must name a file"));
   CHECK_THAT(flag_refusal("stop_after", "201"),
              Contains("--stop_after: stop_after = 201 must not exceed steps = 200"));
 }
 
 TEST_CASE("what cannot be recomputed is refused") {
   const auto memory = [](const char* inside) {
-    return refusal(std::string("{\"memory\": {") + inside + "}}");
+    return refusal(std::string(R"({"memory": {)") + inside + "}}");
   };
-  CHECK_THAT(memory("\"recompute\": \"everything\""),
-             Equals("c.json:1:26: recompute = \"everything\" must be none, full, block, uniform, "
-                    "selective, activation, norm or adaptive"));
-  CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": -1"),
+  CHECK_THAT(memory(R"("recompute": "everything")"),
+             Equals(R"(c.json:1:26: recompute = "everything" must be none, full, block, uniform, )"
+                    R"(selective, activation, norm or adaptive)"));
+  CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": -1)"),
              Contains("recompute_layers must be from 0 to 1024, not -1"));
-  CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": 5"),
+  CHECK_THAT(memory(R"("recompute": "block", "recompute_layers": 5)"),
              Contains("recompute_layers = 5 must not exceed layers = 4"));
   for (const char* kind : {"none", "full", "selective"})
     CHECK_THAT(
-        memory(("\"recompute_layers\": 2, \"recompute\": \"" + std::string(kind) + '"').c_str()),
+        memory((R"("recompute_layers": 2, "recompute": ")" + std::string(kind) + '"').c_str()),
         Contains("recompute_layers = 2 means nothing with recompute = \"" + std::string(kind)));
   for (const char* kind : {"block", "uniform", "activation", "norm"})
-    CHECK(
-        memory(("\"recompute_layers\": 2, \"recompute\": \"" + std::string(kind) + '"').c_str()) ==
-        "accepted");
-  CHECK_THAT(memory("\"recompute\": \"adaptive\""),
-             Contains("recompute = \"adaptive\" needs a budget; memory_budget = 0"));
-  CHECK_THAT(memory("\"memory_budget\": -1"), Contains("memory_budget must be from 0"));
-  CHECK_THAT(memory("\"memory_budget\": \"1G\""), Contains("memory_budget must be an integer"));
+    CHECK(memory((R"("recompute_layers": 2, "recompute": ")" + std::string(kind) + '"').c_str()) ==
+          "accepted");
+  CHECK_THAT(memory(R"("recompute": "adaptive")"),
+             Contains(R"(recompute = "adaptive" needs a budget; memory_budget = 0)"));
+  CHECK_THAT(memory(R"("memory_budget": -1)"), Contains("memory_budget must be from 0"));
+  CHECK_THAT(memory(R"("memory_budget": "1G")"), Contains("memory_budget must be an integer"));
 }
 
 TEST_CASE("a warm-up that nobody asked for ends with a run that is shorter") {
@@ -159,7 +158,7 @@ TEST_CASE("a warm-up that nobody asked for ends with a run that is shorter") {
 
 TEST_CASE("one section is taken from another configuration, with its places") {
   configuration saved, now;
-  saved.read_text("{\"s\": {\"model\": {\"heads\": 3}, \"data\": {\"batch\": 3}}}", "c.json", "s");
+  saved.read_text(R"({"s": {"model": {"heads": 3}, "data": {"batch": 3}}})", "c.json", "s");
   now.adopt(saved, "model");
   CHECK(now.values.model.heads == 3);
   CHECK(now.values.data.batch == configuration().values.data.batch);

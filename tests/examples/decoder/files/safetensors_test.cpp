@@ -29,8 +29,8 @@ std::string refusal(const std::string& bytes) {
 }
 
 std::string tensor(const char* dtype, const char* shape, const char* offsets) {
-  return std::string("{\"dtype\":\"") + dtype + "\",\"shape\":" + shape +
-         ",\"data_offsets\":" + offsets + "}";
+  return std::string(R"({"dtype":")") + dtype + R"(","shape":)" + shape + R"(,"data_offsets":)" +
+         offsets + "}";
 }
 
 }  // namespace
@@ -60,22 +60,22 @@ TEST_CASE("tensors written are tensors read") {
 }
 
 TEST_CASE("a well-formed header by another hand is accepted") {
-  CHECK(refusal(with_header("{\"a\":" + tensor("F32", "[2]", "[0,8]") + "}   ", 8)) == "accepted");
+  CHECK(refusal(with_header(R"({"a":)" + tensor("F32", "[2]", "[0,8]") + "}   ", 8)) == "accepted");
   CHECK(refusal(with_header("{}", 0)) == "accepted");
-  CHECK(refusal(with_header("{\"e\":" + tensor("BF16", "[0,5]", "[0,0]") + "}", 0)) == "accepted");
+  CHECK(refusal(with_header(R"({"e":)" + tensor("BF16", "[0,5]", "[0,0]") + "}", 0)) == "accepted");
 }
 
 TEST_CASE("headers that lie are refused") {
-  const std::string good = "{\"a\":" + tensor("F32", "[2]", "[0,8]") + "}";
+  const std::string good = R"({"a":)" + tensor("F32", "[2]", "[0,8]") + "}";
   CHECK_THAT(refusal(""), Contains("too short"));
   CHECK_THAT(refusal(std::string(8, '\xff')), Contains("exceeds the file"));
   CHECK_THAT(refusal(with_header(good, 8).substr(0, 30)), Contains("exceeds the file"));
-  CHECK_THAT(refusal(with_header("{\"a\":", 0)), Contains("malformed header"));
+  CHECK_THAT(refusal(with_header(R"({"a":)", 0)), Contains("malformed header"));
   CHECK_THAT(refusal(with_header("[]", 0)), Contains("not an object"));
   CHECK_THAT(refusal(with_header(good, 7)), Contains("beyond the end"));
   CHECK_THAT(refusal(with_header(good, 9)), Contains("belong to none"));
   const auto one = [&](const std::string& t, std::size_t bytes) {
-    return refusal(with_header("{\"a\":" + t + "}", bytes));
+    return refusal(with_header(R"({"a":)" + t + "}", bytes));
   };
   CHECK_THAT(one("5", 0), Contains("must have dtype"));
   CHECK_THAT(one(tensor("I64", "[1]", "[0,8]"), 8), Contains("neither F32 nor BF16"));
@@ -88,15 +88,15 @@ TEST_CASE("headers that lie are refused") {
   CHECK_THAT(one(tensor("F32", "[2]", "[0]"), 8), Contains("two data_offsets"));
   const auto two = [&](const char* first, const char* second, std::size_t bytes) {
     return refusal(with_header(
-        "{\"a\":" + tensor("F32", "[2]", first) + ",\"b\":" + tensor("F32", "[2]", second) + "}",
+        R"({"a":)" + tensor("F32", "[2]", first) + R"(,"b":)" + tensor("F32", "[2]", second) + "}",
         bytes));
   };
   CHECK(two("[0,8]", "[8,16]", 16) == "accepted");
   CHECK(two("[8,16]", "[0,8]", 16) == "accepted");
   CHECK_THAT(two("[0,8]", "[4,12]", 12), Contains("overlap"));
   CHECK_THAT(two("[0,8]", "[12,20]", 20), Contains("between tensors"));
-  CHECK_THAT(refusal(with_header("{\"a\":" + tensor("F32", "[2]", "[0,8]") +
-                                     ",\"a\":" + tensor("F32", "[2]", "[0,8]") + "}",
+  CHECK_THAT(refusal(with_header(R"({"a":)" + tensor("F32", "[2]", "[0,8]") + R"(,"a":)" +
+                                     tensor("F32", "[2]", "[0,8]") + "}",
                                  8)),
              Contains("malformed header"));
 }
