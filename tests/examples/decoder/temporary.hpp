@@ -8,6 +8,8 @@
 #include <sstream>
 #include <string>
 
+#include "examples/decoder/failure.hpp"
+
 struct temporary {
   temporary() {
     char pattern[] = "/tmp/pretrain-test-XXXXXX";
@@ -32,6 +34,17 @@ inline std::string get(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   return text.str();
+}
+
+// The sentence with which a call is refused.
+template <class F>
+std::string refusal_of(F&& call) {
+  try {
+    call();
+  } catch (const decoder::failure& f) {
+    return f.what();
+  }
+  return "accepted";
 }
 
 // Text that differs everywhere and compresses a little.

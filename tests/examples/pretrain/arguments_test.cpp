@@ -16,12 +16,7 @@ using words = std::vector<std::string>;
 
 std::string answer(const words& given) {
   arguments into;
-  try {
-    parse_arguments(given, into);
-  } catch (const failure& f) {
-    return f.what();
-  }
-  return "accepted";
+  return refusal_of([&] { parse_arguments(given, into); });
 }
 
 }  // namespace

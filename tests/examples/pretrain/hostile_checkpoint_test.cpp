@@ -94,14 +94,9 @@ struct victim : temporary {
                                                   {"--load", path},
                                                   {"--generate", "x", "--load", path}}) {
       arguments into;
-      std::string said = "accepted";
-      try {
-        parse_arguments(words, into);
-      } catch (const failure& f) {
-        said = f.what();
-      }
-      if (first.empty()) first = said;
-      CHECK(said == first);
+      const std::string refusal = refusal_of([&] { parse_arguments(words, into); });
+      if (first.empty()) first = refusal;
+      CHECK(refusal == first);
     }
     return first;
   }

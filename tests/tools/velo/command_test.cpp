@@ -6,11 +6,6 @@
 
 namespace {
 
-// Both streams are in `out`.
-outcome velo(const std::string& words) {
-  return run_velo(words, "&1");
-}
-
 json parsed_output(const outcome& o) {
   INFO(o.out);
   REQUIRE(o.code == 0);
@@ -23,7 +18,7 @@ bool holds(const outcome& o, const std::string& text) {
 
 void expect_refused(const std::string& words, const char* reason) {
   INFO(words);
-  const outcome o = velo(words);
+  const outcome o = run_velo(words);
   INFO(o.out);
   CHECK(o.code == 1);
   CHECK(o.out.rfind("velo: ", 0) == 0);
@@ -36,35 +31,35 @@ void expect_refused(const std::string& words, const char* reason) {
 }  // namespace
 
 TEST_CASE("help is given for the whole and for each command") {
-  const outcome all = velo("--help");
+  const outcome all = run_velo("--help");
   CHECK(all.code == 0);
   for (const char* name : {"info", "ops", "explain", "place", "replay", "swap-bench", "topology",
                            "collective", "schedule"}) {
     CHECK(holds(all, name));
-    const outcome one = velo(std::string(name) + " --help");
+    const outcome one = run_velo(std::string(name) + " --help");
     CHECK(one.code == 0);
     CHECK(one.out.find(std::string("usage: velo ") + name) != std::string::npos);
-    CHECK(velo(std::string("help ") + name).out == one.out);
+    CHECK(run_velo(std::string("help ") + name).out == one.out);
   }
-  CHECK(velo("").code == 1);
-  CHECK(velo("help").out == all.out);
-  CHECK(velo("help help").out == all.out);
+  CHECK(run_velo("").code == 1);
+  CHECK(run_velo("help").out == all.out);
+  CHECK(run_velo("help help").out == all.out);
 }
 
 TEST_CASE("the version is that of the library and of its ABI") {
-  const outcome o = velo("--version");
+  const outcome o = run_velo("--version");
   CHECK(o.code == 0);
-  const json all = parsed_output(velo("info --json --no-measure"));
+  const json all = parsed_output(run_velo("info --json --no-measure"));
   CHECK(o.out == "velo " + text_of(all, "version") + ", ABI " + text_of(all, "abi") + "\n");
 }
 
 TEST_CASE("info tells the library, the machine and the configuration") {
-  const outcome o = velo("info --set isa=scalar --set threads=1 --no-measure");
+  const outcome o = run_velo("info --set isa=scalar --set threads=1 --no-measure");
   CHECK(o.code == 0);
   CHECK(holds(o, "ABI 1."));
   CHECK(holds(o, "rms_norm"));
   CHECK(!holds(o, "Gflop/s"));
-  const json all = parsed_output(velo("info --json --no-measure --set isa=scalar"));
+  const json all = parsed_output(run_velo("info --json --no-measure --set isa=scalar"));
   CHECK(text_of(all, "isa") == "scalar");
   CHECK(integer_of(all, "threads") >= 1);
   CHECK(json_array_size(json_object_get(all.get(), "operators")) >= 10);
@@ -90,7 +85,7 @@ TEST_CASE("info tells the library, the machine and the configuration") {
 }
 
 TEST_CASE("info measures rates of work and of memory, for one thread and for all") {
-  const json all = parsed_output(velo("info --json"));
+  const json all = parsed_output(run_velo("info --json"));
   json_t* limits = json_object_get(all.get(), "limits");
   REQUIRE(json_array_size(limits) >= 1);
   for (std::size_t i = 0; i < json_array_size(limits); ++i)
@@ -101,7 +96,7 @@ TEST_CASE("info measures rates of work and of memory, for one thread and for all
 
 TEST_CASE("the limits info shows are the machine's, not those of velo's operators") {
   const auto f32 = [](const char* words) {
-    const json all = parsed_output(velo(words));
+    const json all = parsed_output(run_velo(words));
     json_t* one = json_array_get(json_object_get(all.get(), "limits"), 0);
     return number_of(one, "f32_gflops");
   };
@@ -110,22 +105,22 @@ TEST_CASE("the limits info shows are the machine's, not those of velo's operator
 }
 
 TEST_CASE("ops lists all operators, and one in full under any of its names") {
-  const outcome all = velo("ops");
+  const outcome all = run_velo("ops");
   CHECK(all.code == 0);
   CHECK(holds(all, "matmul"));
   CHECK(holds(all, "reference"));
-  const outcome one = velo("ops npu_rms_norm");
+  const outcome one = run_velo("ops npu_rms_norm");
   CHECK(one.code == 0);
   CHECK(one.out.rfind("rms_norm", 0) == 0);
   CHECK(holds(one, "1e-06, >= 0"));
-  const json list = parsed_output(velo("ops --json"));
+  const json list = parsed_output(run_velo("ops --json"));
   CHECK(json_array_size(list.get()) >= 10);
-  const json described = parsed_output(velo("ops rms_norm --json"));
+  const json described = parsed_output(run_velo("ops rms_norm --json"));
   CHECK(text_of(described, "name") == "rms_norm");
 }
 
 TEST_CASE("ops shows every enumeration's names with their values") {
-  const json list = parsed_output(velo("ops --json"));
+  const json list = parsed_output(run_velo("ops --json"));
   int seen = 0;
   for (std::size_t i = 0; i < json_array_size(list.get()); ++i) {
     const json_t* op = json_array_get(list.get(), i);
@@ -137,7 +132,7 @@ TEST_CASE("ops shows every enumeration's names with their values") {
       CHECK(json_is_array(values) == named);
       if (!named) continue;
       const outcome one =
-          velo(std::string("ops ") + json_string_value(json_object_get(op, "name")));
+          run_velo(std::string("ops ") + json_string_value(json_object_get(op, "name")));
       CHECK(json_array_size(values) > 0);
       for (std::size_t v = 0; v < json_array_size(values); ++v, ++seen) {
         const json_t* value = json_array_get(values, v);
@@ -155,13 +150,14 @@ TEST_CASE("ops shows every enumeration's names with their values") {
 
 TEST_CASE("explain shows kernels with reasons, and the outputs") {
   const outcome o =
-      velo("explain rms_norm 'x=f32[8,4096]' 'gamma=f32[4096]' epsilon=1e-5 --set isa=scalar");
+      run_velo("explain rms_norm 'x=f32[8,4096]' 'gamma=f32[4096]' epsilon=1e-5 --set isa=scalar");
   INFO(o.out);
   CHECK(o.code == 0);
   CHECK(holds(o, "needs an instruction set"));
   CHECK(holds(o, "runs"));
   CHECK(holds(o, "f32[8,4096]"));
-  const json all = parsed_output(velo("explain rms_norm 'x=bf16[2,3,64]' 'gamma=f32[64]' --json"));
+  const json all =
+      parsed_output(run_velo("explain rms_norm 'x=bf16[2,3,64]' 'gamma=f32[64]' --json"));
   json_t* outputs = json_object_get(all.get(), "outputs");
   REQUIRE(json_array_size(outputs) >= 1);
   CHECK(text_of(json_array_get(outputs, 0), "shape") == "bf16[2,3,64]");
@@ -169,12 +165,12 @@ TEST_CASE("explain shows kernels with reasons, and the outputs") {
 }
 
 TEST_CASE("collective shows the ways of a collective with reasons, and its time") {
-  const outcome o = velo("collective all_reduce --ranks 3 --size 1048576");
+  const outcome o = run_velo("collective all_reduce --ranks 3 --size 1048576");
   CHECK(o.code == 0);
   CHECK(holds(o, "all_reduce of 262143 float32, sum over local"));
   CHECK(holds(o, "parts     taken  each rank combines a part"));
   CHECK(holds(o, "predicted"));
-  const json all = parsed_output(velo("collective broadcast --size 400 --json"));
+  const json all = parsed_output(run_velo("collective broadcast --size 400 --json"));
   CHECK(text_of(all, "operation") == "broadcast of 100 float32 from rank 0");
   CHECK(integer_of(all, "steps") == 0);
   CHECK(integer_of(all, "predicted_ns") > 0);
@@ -187,22 +183,22 @@ TEST_CASE("collective shows the ways of a collective with reasons, and its time"
                    "--size 999999999999999: no memory for the tensors of 4 ranks");
   expect_refused("collective broadcast --size 9223372036854775807", "no memory for the tensors");
   expect_refused("collective broadcast --size 7", "a float32 for each of 2 ranks takes 8");
-  CHECK(holds(velo("collective broadcast --size 8"), "broadcast of 2 float32 from rank 0"));
+  CHECK(holds(run_velo("collective broadcast --size 8"), "broadcast of 2 float32 from rank 0"));
 }
 
 TEST_CASE("explain takes enumerators, truth values and packs") {
-  CHECK(velo("explain rotary_position_embedding 'x=f32[1,8,2,64]' 'cos=f32[1,8,1,64]' "
-             "'sin=f32[1,8,1,64]' mode=interleaved")
+  CHECK(run_velo("explain rotary_position_embedding 'x=f32[1,8,2,64]' 'cos=f32[1,8,1,64]' "
+                 "'sin=f32[1,8,1,64]' mode=interleaved")
             .code == 0);
   const outcome o =
-      velo("explain matmul 'a=f32[512,64]' 'packed=pack:f32[64,32]' transpose_a=false");
+      run_velo("explain matmul 'a=f32[512,64]' 'packed=pack:f32[64,32]' transpose_a=false");
   INFO(o.out);
   CHECK(o.code == 0);
   CHECK(holds(o, "f32[512,32]"));
 }
 
 TEST_CASE("no kernel that serves is an outcome of its own") {
-  const outcome o = velo(
+  const outcome o = run_velo(
       "explain rms_norm 'x=f32[8,64]' 'gamma=f32[64]' --set isa=scalar --set kernel.rms_norm=avx2");
   CHECK(o.code == 2);
   CHECK(holds(o, "no kernel of rms_norm serves"));

@@ -17,7 +17,7 @@ struct outcome {
 };
 
 // `velo <words> 2><errors>`: standard error goes to the file `errors`, or with "&1" into `out`.
-inline outcome run_velo(const std::string& words, const std::string& errors) {
+inline outcome run_velo(const std::string& words, const std::string& errors = "&1") {
   const std::string line = std::string(VELO_PROGRAM) + " " + words + " 2>" + errors;
   FILE* pipe = popen(line.c_str(), "r");
   REQUIRE(pipe != nullptr);
@@ -37,6 +37,14 @@ inline json parsed(const std::string& text) {
   json all(json_loads(text.c_str(), 0, &error), [](json_t* node) { json_decref(node); });
   REQUIRE(all != nullptr);
   return all;
+}
+
+// Checks that the command ends with 1, and that what it prints has the reason.
+inline void check_refused(const std::string& words, const std::string& reason) {
+  const outcome o = run_velo(words);
+  INFO(words << "\n" << o.out);
+  CHECK(o.code == 1);
+  CHECK(o.out.find(reason) != std::string::npos);
 }
 
 // Members of a JSON object.

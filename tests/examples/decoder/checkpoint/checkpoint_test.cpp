@@ -34,12 +34,7 @@ struct state {
 };
 
 std::string refusal(const std::string& path) {
-  try {
-    checkpoint_reader reader(path);
-  } catch (const failure& f) {
-    return f.what();
-  }
-  return "accepted";
+  return refusal_of([&] { checkpoint_reader reader(path); });
 }
 
 }  // namespace

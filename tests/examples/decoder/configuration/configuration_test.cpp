@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 #include <sstream>
 
-#include "examples/decoder/failure.hpp"
+#include "tests/examples/decoder/temporary.hpp"
 
 using Catch::Matchers::Contains;
 using Catch::Matchers::Equals;
@@ -15,24 +15,12 @@ namespace {
 
 std::string refusal(const std::string& json) {
   configuration c;
-  try {
-    c.read_text(json, "c.json");
-    c.check();
-  } catch (const decoder::failure& f) {
-    return f.what();
-  }
-  return "accepted";
+  return refusal_of([&] { c.read_text(json, "c.json"), c.check(); });
 }
 
 std::string flag_refusal(const std::string& flag, const std::string& text) {
   configuration c;
-  try {
-    c.set(flag, text);
-    c.check();
-  } catch (const decoder::failure& f) {
-    return f.what();
-  }
-  return "accepted";
+  return refusal_of([&] { c.set(flag, text), c.check(); });
 }
 
 }  // namespace

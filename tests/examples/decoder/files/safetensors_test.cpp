@@ -20,12 +20,7 @@ std::string with_header(const std::string& header, std::size_t data_bytes) {
 
 std::string refusal(const std::string& bytes) {
   temporary t;
-  try {
-    safetensors_reader reader(put(t / "f", bytes));
-  } catch (const failure& f) {
-    return f.what();
-  }
-  return "accepted";
+  return refusal_of([&] { safetensors_reader(put(t / "f", bytes)); });
 }
 
 std::string tensor(const char* dtype, const char* shape, const char* offsets) {
