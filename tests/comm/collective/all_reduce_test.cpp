@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "comm/ranks.hpp"
+#include "comm/collective/sweep.hpp"
 #include "tests/random.hpp"
 #include "tests/tensors.hpp"
 
@@ -14,64 +14,18 @@ namespace {
 constexpr velo_reduce_op operations[] = {VELO_REDUCE_SUM, VELO_REDUCE_AVG, VELO_REDUCE_MIN,
                                          VELO_REDUCE_MAX};
 
-// Small whole numbers, whose sums every dtype holds.
-double element(velo_dtype dtype, int rank, std::int64_t i) {
-  const auto value = static_cast<double>((rank * 7 + i * 13) % 31);
-  return dtype.code == VELO_DTYPE_UINT ? value : value - 15;
-}
-
-double rounded(velo_dtype dtype, double value) {
-  elements one(dtype, 1);
-  one.set(0, value);
-  return one.get(0);
-}
-
-double combined(velo_dtype in, velo_dtype out, velo_reduce_op op, int ranks, std::int64_t i) {
-  double all = element(in, 0, i);
-  for (int r = 1; r < ranks; ++r) {
-    const double x = element(in, r, i);
-    if (op == VELO_REDUCE_MIN) all = std::min(all, x);
-    if (op == VELO_REDUCE_MAX) all = std::max(all, x);
-    if (op == VELO_REDUCE_SUM || op == VELO_REDUCE_AVG) all += x;
-  }
-  if (op != VELO_REDUCE_AVG) return rounded(out, all);
-  if (!is_float(in)) return std::trunc(all / ranks);
-  if (in.bits == 64) return all / ranks;
-  return rounded(out, static_cast<float>(all) / static_cast<float>(ranks));
-}
-
-struct buffers {
-  std::vector<elements_ptr> in, out;
-
-  buffers(int ranks, velo_dtype from, velo_dtype to, std::int64_t count, int offset) {
-    for (int r = 0; r < ranks; ++r) {
-      in.push_back(make_elements(from, count, offset));
-      out.push_back(make_elements(to, count, (offset + r) % 5));
-      for (std::int64_t i = 0; i < count; ++i) in.back()->set(i, element(from, r, i));
-    }
-  }
-};
-
-void try_all(const local_ranks& ranks, velo_dtype from, velo_dtype to, std::int64_t count,
-             velo_reduce_op op) {
-  const buffers all(ranks.size(), from, to, count, static_cast<int>(count % 3));
-  velo_reduction how = VELO_REDUCTION_INIT;
-  how.op = op;
+// Against plain loops (sweep.hpp), in place and apart, with each operation.
+void try_all(const local_ranks& ranks, const dtype_case& d,
+             const std::vector<std::int64_t>& sizes) {
+  std::vector<std::string> first_wrong(at(ranks.size()));
   ranks.require([&](const rank_of_group& me) {
-    const velo_tensor in = all.in[at(me.rank)]->view();
-    const velo_tensor out = all.out[at(me.rank)]->view();
-    return velo_group_all_reduce(me.stream, me.group, &how, &in, &out);
+    sweep of(me);
+    of.run({&sweep::all_reduce}, d, sizes);
+    first_wrong[at(me.rank)] = of.first();
+    return velo_status{VELO_OK};
   });
-  std::int64_t wrong = 0;
-  for (std::int64_t i = 0; i < count; ++i)
-    wrong += all.out[0]->get(i) != combined(from, to, op, ranks.size(), i);
-  CHECK(wrong == 0);
-  for (int r = 0; r < ranks.size(); ++r) {
-    const auto at = static_cast<std::size_t>(r);
-    CHECK(all.out[at]->same_bits(*all.out[0]));
-    CHECK(all.out[at]->borders_kept());
-    CHECK(all.in[at]->borders_kept());
-  }
+  INFO(ranks.size() << " ranks, " << d.name);
+  CHECK(first_wrong == std::vector<std::string>(at(ranks.size())));
 }
 
 }  // namespace
@@ -82,30 +36,39 @@ TEST_CASE("all ranks get the same combined elements, of every dtype and size") {
     desc.buffer = 32 << 10;  // slots are full soon
     const local_ranks ranks(count, desc);
     for (const dtype_case& d : reduced_dtypes)
-      for (const velo_reduce_op op : operations)
-        for (const std::int64_t size : {0, 1, 7, 22, 89, 1000, 5003, 40001}) {
-          INFO(count << " ranks, " << d.name << ", operation " << op << ", " << size);
-          try_all(ranks, d.dtype, d.dtype, size, op);
-        }
+      try_all(ranks, d, {0, 1, 7, 22, 89, 1000, 5003, 40001});
   }
 }
 
 TEST_CASE("narrow elements may become float32, rounded once") {
   const local_ranks ranks(3);
-  for (const int narrow : {2, 3})
-    for (const velo_reduce_op op : operations)
-      for (const std::int64_t size : {5, 3000, 300001}) {
-        INFO(reduced_dtypes[narrow].name << ", operation " << op << ", " << size);
-        try_all(ranks, reduced_dtypes[narrow].dtype, reduced_dtypes[0].dtype, size, op);
-      }
+  for (const int narrow : {2, 3}) try_all(ranks, reduced_dtypes[narrow], {5, 3000, 300001});
 }
 
 TEST_CASE("large tensors go through the staging buffers in chunks, around the cache at the end") {
+  const auto element = [](int rank, std::int64_t i) {
+    return static_cast<float>((rank * 7 + i * 13) % 31 - 15);
+  };
   for (const int count : {2, 3}) {
     const local_ranks ranks(count);
     for (const std::int64_t size : {1 << 20, (1 << 20) + 77, 9000001}) {
       INFO(count << " ranks, " << size);
-      try_all(ranks, reduced_dtypes[0].dtype, reduced_dtypes[0].dtype, size, VELO_REDUCE_SUM);
+      std::atomic<std::int64_t> wrong{0};
+      ranks.require([&](const rank_of_group& me) {
+        float_tensor in({size}), out({size});
+        for (std::int64_t i = 0; i < size; ++i) in.data[at(i)] = element(me.rank, i);
+        const velo_status done =
+            velo_group_all_reduce(me.stream, me.group, nullptr, &in.view, &out.view);
+        std::int64_t differ = 0;
+        for (std::int64_t i = 0; i < size; ++i) {
+          float sum = 0;
+          for (int r = 0; r < count; ++r) sum += element(r, i);
+          differ += out.data[at(i)] != sum;
+        }
+        wrong += differ;
+        return done;
+      });
+      CHECK(wrong == 0);
     }
   }
 }
@@ -214,14 +177,12 @@ TEST_CASE("a function combines elements in the order of the ranks, of any dtype"
       ranks.require([&](const rank_of_group& me) {
         std::vector<std::uint16_t> x(static_cast<std::size_t>(size));
         for (std::int64_t i = 0; i < size; ++i) x[at(i)] = has(me.rank, i);
-        const velo_tensor view{
-            x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_UINT, 16, 1}, &size, nullptr, 0};
         std::int64_t elements = 0;
         velo_reduction how = VELO_REDUCTION_INIT;
         how.op = VELO_REDUCE_CUSTOM;
         how.fn = append;
         how.user = &elements;
-        const velo_status done = velo_group_all_reduce(me.stream, me.group, &how, &view, &view);
+        const velo_status done = reduce_in_place(me.stream, me.group, x, &how);
         combined += elements;
         for (std::int64_t i = 0; i < size; ++i) {
           int all = has(0, i);
@@ -235,17 +196,13 @@ TEST_CASE("a function combines elements in the order of the ranks, of any dtype"
     }
   }
   const local_ranks ranks(1);
-  float x[2] = {};
-  const std::int64_t two = 2;
-  const velo_tensor view = view_of(x, f32, two);
+  std::vector<float> x(2);
   velo_reduction how = VELO_REDUCTION_INIT;
   how.op = VELO_REDUCE_CUSTOM;
-  CHECK(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &view, &view) ==
-        VELO_ERR_NULL);
-  CHECK(last_record().argument == "reduction.fn");
+  CHECK_REFUSED(reduce_in_place(ranks.stream(0), ranks.group(0), x, &how), VELO_ERR_NULL,
+                "reduction.fn");
   how.fn = append;
   how.scale = 2;
-  CHECK(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &view, &view) ==
-        VELO_ERR_ARGUMENT);
-  CHECK(last_record().argument == "reduction.scale");
+  CHECK_REFUSED(reduce_in_place(ranks.stream(0), ranks.group(0), x, &how), VELO_ERR_ARGUMENT,
+                "reduction.scale");
 }

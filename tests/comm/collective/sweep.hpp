@@ -42,25 +42,227 @@ class sweep {
     return {0, 1, 2, 7, 63, 1025, 4099, 65537, (1 << 20) - 1, 1 << 20};
   }
 
+  // A collective, tried once with the dtype and size of the moment; a reduction, with each operation.
+  using trial = void (sweep::*)();
+
   void run() {
-    for (const dtype_case& d : reduced_dtypes)
-      for (const std::int64_t size : sizes()) {
-        dtype_ = d.dtype;
-        name_ = d.name;
-        one_ = make_elements(dtype_, 1);
-        rows_.clear();
-        for (int r = 0; r < me_.size; ++r)
-          rows_.emplace_back(dtype_, 2 * size + 30 * me_.size,
-                             [&](std::int64_t i) { return element(r, i); });
-        size_ = size;
-        for (const reduction& how : reductions)
-          if (how.scale == 1 || is_float(dtype_)) combine(how);
-        move();
-        move_uneven();
-      }
+    for (const dtype_case& d : reduced_dtypes) run(every_trial(), d, sizes());
+  }
+  void run(const std::vector<trial>& trials, const dtype_case& d,
+           const std::vector<std::int64_t>& sizes) {
+    for (const std::int64_t size : sizes) {
+      dtype_ = d.dtype;
+      name_ = d.name;
+      size_ = size;
+      one_ = make_elements(dtype_, 1);
+      rows_.clear(), expected_.clear();
+      for (int r = 0; r < me_.size; ++r)
+        rows_.emplace_back(dtype_, 2 * size + 30 * me_.size,
+                           [&](std::int64_t i) { return element(r, i); });
+      for (const trial one : trials) (this->*one)();
+    }
+  }
+  static std::vector<trial> every_trial() {
+    return {&sweep::all_reduce,
+            &sweep::reduce,
+            &sweep::reduce_scatter,
+            &sweep::reduce_scatter_v,
+            &sweep::broadcast,
+            &sweep::all_gather,
+            &sweep::gather_and_scatter,
+            &sweep::all_to_all,
+            &sweep::ring,
+            &sweep::all_gather_v,
+            &sweep::gather_and_scatter_v,
+            &sweep::all_to_all_v};
   }
   std::int64_t wrong() const { return wrong_; }
   const std::string& first() const { return first_; }
+
+  void all_reduce() {
+    for (const expectation& e : expectations()) {
+      const elements_ptr in = filled(size_), out = made(e.larger, size_);
+      const velo_tensor x = in->view(), y = out->view();
+      std::int64_t bad = ask(e.with(VELO_COLLECTIVE_ALL_REDUCE, &x, &y)) != VELO_OK;
+      bad += e.wide.differ(*out, 0, size_, 0) + !out->borders_kept() + !in->borders_kept();
+      bad += not_of(me_.rank, *in, 0, size_);
+      count("all_reduce", e.name, bad);
+      bad = ask(e.with(VELO_COLLECTIVE_ALL_REDUCE, &x, &x)) != VELO_OK;
+      count("all_reduce in place", e.name,
+            bad + e.same.differ(*in, 0, size_, 0) + !in->borders_kept());
+    }
+  }
+
+  void reduce() {
+    for (const expectation& e : expectations()) {
+      const int root = static_cast<int>((size_ + e.how.op) % me_.size);
+      const bool is_root = me_.rank == root;
+      for (const bool others_have_out : {true, false}) {
+        const elements_ptr in = filled(size_), out = made(dtype_, size_);
+        const velo_tensor x = in->view(), y = out->view();
+        std::int64_t bad = ask(e.with(VELO_COLLECTIVE_REDUCE, &x,
+                                      is_root || others_have_out ? &y : nullptr, root)) != VELO_OK;
+        bad += is_root ? e.same.differ(*out, 0, size_, 0) : touched(*out, 0, size_);
+        bad += not_of(me_.rank, *in, 0, size_) + !out->borders_kept();
+        count("reduce", e.name, bad);
+      }
+    }
+  }
+
+  void reduce_scatter() {
+    const std::int64_t part = size_ / me_.size, own = part * me_.rank;
+    for (const expectation& e : expectations()) {
+      const elements_ptr in = filled(part * me_.size), out = made(e.larger, part);
+      const velo_tensor x = in->view(), y = out->view();
+      std::int64_t bad = ask(e.with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &y)) != VELO_OK;
+      bad += e.wide.differ(*out, 0, part, own) + !out->borders_kept();
+      count("reduce_scatter", e.name, bad);
+      velo_tensor place = in->view();
+      place.data = in->at(own), place.shape = &part;
+      bad = ask(e.with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &place)) != VELO_OK;
+      count("reduce_scatter in place", e.name,
+            bad + e.same.differ(*in, own, part, own) + !in->borders_kept());
+    }
+  }
+
+  void reduce_scatter_v() {
+    const std::vector<std::int64_t> counts = uneven();
+    const std::int64_t mine = counts[at(me_.rank)];
+    for (const expectation& e : expectations()) {
+      const elements_ptr in = filled(before(counts, me_.size)), out = made(e.larger, mine);
+      const velo_tensor x = in->view(), y = out->view();
+      velo_collective_desc parts = e.with(VELO_COLLECTIVE_REDUCE_SCATTER_V, &x, &y);
+      parts.in_counts = counts.data();
+      std::int64_t bad = ask(parts) != VELO_OK;
+      bad += e.wide.differ(*out, 0, mine, before(counts, me_.rank)) + !out->borders_kept();
+      count("reduce_scatter_v", e.name, bad);
+    }
+  }
+
+  void broadcast() {
+    const int root = static_cast<int>((size_ + 1) % me_.size);
+    const elements_ptr x = filled(size_);
+    const velo_tensor view = x->view();
+    const std::int64_t bad =
+        ask(collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr, root)) != VELO_OK;
+    count("broadcast", "", bad + not_of(root, *x, 0, size_) + !x->borders_kept());
+  }
+
+  void all_gather() {
+    const std::int64_t part = size_ / me_.size, all = part * me_.size;
+    const elements_ptr in = filled(part), out = made(dtype_, all), place = made(dtype_, all);
+    fill(*place, me_.rank * part, part);
+    const velo_tensor x = in->view(), y = out->view(), whole = place->view();
+    velo_tensor own = whole;
+    own.data = place->at(me_.rank * part), own.shape = &part;
+    count("all_gather", "",
+          (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &x, &y)) != VELO_OK) + gathered(*out));
+    count("all_gather in place", "",
+          (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &own, &whole)) != VELO_OK) +
+              gathered(*place));
+  }
+
+  void gather_and_scatter() {
+    const int root = static_cast<int>((size_ + 1) % me_.size);
+    const bool is_root = me_.rank == root;
+    const std::int64_t part = size_ / me_.size, all = part * me_.size;
+    const elements_ptr in = filled(part), out = made(dtype_, all), back = made(dtype_, part);
+    const velo_tensor x = in->view(), y = out->view(), again = back->view();
+    std::int64_t bad =
+        ask(collective_of(VELO_COLLECTIVE_GATHER, &x, is_root ? &y : nullptr, root)) != VELO_OK;
+    count("gather", "", bad + (is_root ? gathered(*out) : touched(*out, 0, all)));
+    bad = ask(collective_of(VELO_COLLECTIVE_SCATTER, is_root ? &y : nullptr, &again, root)) !=
+          VELO_OK;
+    count("scatter", "", bad + not_of(me_.rank, *back, 0, part) + !back->borders_kept());
+  }
+
+  void all_to_all() {
+    const std::int64_t part = size_ / me_.size, all = part * me_.size;
+    const elements_ptr in = filled(all), out = made(dtype_, all);
+    const velo_tensor x = in->view(), y = out->view();
+    for (const bool in_place : {false, true}) {
+      const elements& got = in_place ? *in : *out;
+      std::int64_t bad =
+          ask(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &x, in_place ? &x : &y)) != VELO_OK;
+      for (int r = 0; r < me_.size; ++r) bad += not_of(r, got, r * part, part, me_.rank * part);
+      count(in_place ? "all_to_all in place" : "all_to_all", "", bad + !got.borders_kept());
+    }
+  }
+
+  void ring() {
+    const int next = (me_.rank + 1) % me_.size, last = (me_.rank + me_.size - 1) % me_.size;
+    const elements_ptr mine = filled(size_), theirs = made(dtype_, size_);
+    const velo_tensor give = mine->view(), take = theirs->view();
+    const velo_group_message both[] = {{&give, next, VELO_MESSAGE_SEND},
+                                       {&take, last, VELO_MESSAGE_RECEIVE}};
+    velo_collective_desc around = collective_of(VELO_COLLECTIVE_EXCHANGE, nullptr, nullptr);
+    around.messages = both, around.message_count = 2;
+    if (me_.size > 1)
+      count("messages", "",
+            (ask(around) != VELO_OK) + not_of(last, *theirs, 0, size_) + !theirs->borders_kept());
+  }
+
+  void all_gather_v() {
+    const std::vector<std::int64_t> counts = uneven(), offsets = scattered(counts);
+    const std::int64_t sum = before(counts, me_.size);
+    const elements_ptr in = filled(counts[at(me_.rank)]), placed_all = made(dtype_, end_of(counts)),
+                       packed = made(dtype_, sum);
+    const velo_tensor x = in->view(), y = placed_all->view(), z = packed->view();
+    velo_collective_desc gather = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &x, &y);
+    gather.out_counts = counts.data();
+    gather.out_offsets = offsets.data();
+    count("all_gather_v", "", (ask(gather) != VELO_OK) + placed(*placed_all, counts, first_of));
+    gather.out = &z, gather.out_offsets = nullptr;
+    std::int64_t bad = (ask(gather) != VELO_OK) + !packed->borders_kept();
+    for (int r = 0; r < me_.size; ++r) bad += not_of(r, *packed, before(counts, r), counts[at(r)]);
+    count("all_gather_v without offsets", "", bad);
+  }
+
+  void gather_and_scatter_v() {
+    const int root = static_cast<int>((size_ + 2) % me_.size);
+    const bool is_root = me_.rank == root;
+    const std::vector<std::int64_t> counts = uneven(), offsets = scattered(counts);
+    const std::int64_t own = counts[at(me_.rank)], end = end_of(counts);
+    const elements_ptr in = filled(own), all = made(dtype_, end), back = made(dtype_, own);
+    const velo_tensor x = in->view(), y = all->view(), again = back->view();
+    velo_collective_desc gather =
+        collective_of(VELO_COLLECTIVE_GATHER_V, &x, is_root ? &y : nullptr, root);
+    gather.out_counts = is_root ? counts.data() : nullptr;
+    gather.out_offsets = offsets.data();
+    count("gather_v", "",
+          (ask(gather) != VELO_OK) +
+              (is_root ? placed(*all, counts, first_of) : touched(*all, 0, end)));
+    velo_collective_desc scatter =
+        collective_of(VELO_COLLECTIVE_SCATTER_V, is_root ? &y : nullptr, &again, root);
+    scatter.in_counts = is_root ? counts.data() : nullptr;
+    scatter.in_offsets = offsets.data();
+    count("scatter_v", "",
+          (ask(scatter) != VELO_OK) + not_of(me_.rank, *back, 0, own) + !back->borders_kept());
+  }
+
+  void all_to_all_v() {
+    const auto given = [&](int from, int to) {
+      return (from + 2 * to) % 4 == 0 ? 0 : size_ * (from + to + 1) / (2 * me_.size * me_.size);
+    };
+    std::vector<std::vector<std::int64_t>> give(static_cast<std::size_t>(me_.size));
+    std::vector<std::int64_t> take;
+    for (int r = 0; r < me_.size; ++r) {
+      for (int to = 0; to < me_.size; ++to) give[at(r)].push_back(given(r, to));
+      take.push_back(given(r, me_.rank));
+    }
+    const std::vector<std::int64_t>& mine = give[static_cast<std::size_t>(me_.rank)];
+    const std::vector<std::int64_t> out_of = scattered(mine), into = scattered(take);
+    const elements_ptr in = filled(end_of(mine)), out = made(dtype_, end_of(take));
+    const velo_tensor x = in->view(), y = out->view();
+    velo_collective_desc exchange = collective_of(VELO_COLLECTIVE_ALL_TO_ALL_V, &x, &y);
+    exchange.in_counts = mine.data();
+    exchange.in_offsets = out_of.data();
+    exchange.out_counts = take.data();
+    exchange.out_offsets = into.data();
+    count("all_to_all_v", "", (ask(exchange) != VELO_OK) + placed(*out, take, [&](int r) {
+                                return scattered(give[at(r)])[static_cast<std::size_t>(me_.rank)];
+                              }));
+  }
 
  private:
   struct reduction {
@@ -218,122 +420,43 @@ class sweep {
     return sum;
   }
 
-  void combine(const reduction& is) {
-    velo_reduction how = VELO_REDUCTION_INIT;
-    how.op = is.op;
-    how.scale = is.scale;
-    if (is.op == VELO_REDUCE_CUSTOM) how.fn = fold;
-    const auto with = [&](velo_collective_kind kind, const velo_tensor* x, const velo_tensor* y,
-                          int root = 0) {
+  // What a reduction must give: in the dtype itself, and in float32 where 16 bits may become that.
+  struct expectation {
+    expectation(const sweep& of, const reduction& is)
+        : name(is.name),
+          larger(of.dtype_.bits == 16 && is.op != VELO_REDUCE_CUSTOM ? f32 : of.dtype_),
+          same(of.dtype_, 2 * of.size_ + of.me_.size,
+               [&](std::int64_t i) { return of.combined(is, i); }),
+          wide(larger, 2 * of.size_ + of.me_.size,
+               [&](std::int64_t i) { return of.combined(is, i); }) {
+      how.op = is.op;
+      how.scale = is.scale;
+      if (is.op == VELO_REDUCE_CUSTOM) how.fn = fold;
+    }
+    velo_collective_desc with(velo_collective_kind kind, const velo_tensor* x, const velo_tensor* y,
+                              int root = 0) const {
       velo_collective_desc desc = collective_of(kind, x, y, root);
       desc.reduction = &how;
       return desc;
-    };
-    const auto expected = [&](std::int64_t i) { return combined(is, i); };
-    const velo_dtype larger = dtype_.bits == 16 && is.op != VELO_REDUCE_CUSTOM ? f32 : dtype_;
-    const std::int64_t most = 2 * size_ + me_.size;
-    const row same(dtype_, most, expected), wide(larger, most, expected);
-    {
-      const elements_ptr in = filled(size_), out = made(larger, size_);
-      const velo_tensor x = in->view(), y = out->view();
-      std::int64_t bad = ask(with(VELO_COLLECTIVE_ALL_REDUCE, &x, &y)) != VELO_OK;
-      bad += wide.differ(*out, 0, size_, 0) + !out->borders_kept() + !in->borders_kept();
-      bad += not_of(me_.rank, *in, 0, size_);
-      count("all_reduce", is.name, bad);
-      bad = ask(with(VELO_COLLECTIVE_ALL_REDUCE, &x, &x)) != VELO_OK;
-      count("all_reduce in place", is.name,
-            bad + same.differ(*in, 0, size_, 0) + !in->borders_kept());
     }
-    const int root = static_cast<int>((size_ + is.op) % me_.size);
-    {
-      const elements_ptr in = filled(size_), out = made(dtype_, size_);
-      const velo_tensor x = in->view(), y = out->view();
-      std::int64_t bad = ask(with(VELO_COLLECTIVE_REDUCE, &x, &y, root)) != VELO_OK;
-      bad += me_.rank == root ? same.differ(*out, 0, size_, 0) : touched(*out, 0, size_);
-      count("reduce", is.name, bad + !out->borders_kept());
-    }
-    const std::int64_t part = size_ / me_.size, own = part * me_.rank;
-    {
-      const elements_ptr in = filled(part * me_.size), out = made(larger, part);
-      const velo_tensor x = in->view(), y = out->view();
-      std::int64_t bad = ask(with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &y)) != VELO_OK;
-      bad += wide.differ(*out, 0, part, own) + !out->borders_kept();
-      count("reduce_scatter", is.name, bad);
-      velo_tensor place = in->view();
-      place.data = in->at(own), place.shape = &part;
-      bad = ask(with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &place)) != VELO_OK;
-      count("reduce_scatter in place", is.name,
-            bad + same.differ(*in, own, part, own) + !in->borders_kept());
-    }
-    const std::vector<std::int64_t> counts = uneven();
-    const std::int64_t mine = counts[static_cast<std::size_t>(me_.rank)];
-    const elements_ptr in = filled(before(counts, me_.size)), out = made(larger, mine);
-    const velo_tensor x = in->view(), y = out->view();
-    velo_collective_desc parts = with(VELO_COLLECTIVE_REDUCE_SCATTER_V, &x, &y);
-    parts.in_counts = counts.data();
-    std::int64_t bad = ask(parts) != VELO_OK;
-    bad += wide.differ(*out, 0, mine, before(counts, me_.rank)) + !out->borders_kept();
-    count("reduce_scatter_v", is.name, bad);
+    const char* name;
+    velo_dtype larger;
+    velo_reduction how = VELO_REDUCTION_INIT;
+    row same, wide;
+  };
+  const std::deque<expectation>& expectations() {
+    if (expected_.empty())
+      for (const reduction& is : reductions)
+        if (is.scale == 1 || is_float(dtype_)) expected_.emplace_back(*this, is);
+    return expected_;
   }
-
-  void move() {
-    const int root = static_cast<int>((size_ + 1) % me_.size);
-    const bool is_root = me_.rank == root;
-    const std::int64_t part = size_ / me_.size, all = part * me_.size;
-    {
-      const elements_ptr x = filled(size_);
-      const velo_tensor view = x->view();
-      const std::int64_t bad =
-          ask(collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr, root)) != VELO_OK;
-      count("broadcast", "", bad + not_of(root, *x, 0, size_) + !x->borders_kept());
-    }
-    const auto gathered = [&](const elements& out) {
-      std::int64_t bad = !out.borders_kept();
-      for (int r = 0; r < me_.size; ++r) bad += not_of(r, out, r * part, part);
-      return bad;
-    };
-    {
-      const elements_ptr in = filled(part), out = made(dtype_, all), place = made(dtype_, all);
-      fill(*place, me_.rank * part, part);
-      const velo_tensor x = in->view(), y = out->view(), whole = place->view();
-      velo_tensor own = whole;
-      own.data = place->at(me_.rank * part), own.shape = &part;
-      count("all_gather", "",
-            (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &x, &y)) != VELO_OK) + gathered(*out));
-      count("all_gather in place", "",
-            (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &own, &whole)) != VELO_OK) +
-                gathered(*place));
-    }
-    {
-      const elements_ptr in = filled(part), out = made(dtype_, all), back = made(dtype_, part);
-      const velo_tensor x = in->view(), y = out->view(), again = back->view();
-      std::int64_t bad =
-          ask(collective_of(VELO_COLLECTIVE_GATHER, &x, is_root ? &y : nullptr, root)) != VELO_OK;
-      count("gather", "", bad + (is_root ? gathered(*out) : touched(*out, 0, all)));
-      bad = ask(collective_of(VELO_COLLECTIVE_SCATTER, is_root ? &y : nullptr, &again, root)) !=
-            VELO_OK;
-      count("scatter", "", bad + not_of(me_.rank, *back, 0, part) + !back->borders_kept());
-    }
-    const elements_ptr in = filled(all), out = made(dtype_, all);
-    const velo_tensor x = in->view(), y = out->view();
-    for (const bool in_place : {false, true}) {
-      const elements& got = in_place ? *in : *out;
-      std::int64_t bad =
-          ask(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &x, in_place ? &x : &y)) != VELO_OK;
-      for (int r = 0; r < me_.size; ++r) bad += not_of(r, got, r * part, part, me_.rank * part);
-      count(in_place ? "all_to_all in place" : "all_to_all", "", bad + !got.borders_kept());
-    }
-    const int next = (me_.rank + 1) % me_.size, last = (me_.rank + me_.size - 1) % me_.size;
-    const elements_ptr mine = filled(size_), theirs = made(dtype_, size_);
-    const velo_tensor give = mine->view(), take = theirs->view();
-    const velo_group_message both[] = {{&give, next, VELO_MESSAGE_SEND},
-                                       {&take, last, VELO_MESSAGE_RECEIVE}};
-    velo_collective_desc around = collective_of(VELO_COLLECTIVE_EXCHANGE, nullptr, nullptr);
-    around.messages = both, around.message_count = 2;
-    if (me_.size > 1)
-      count("messages", "",
-            (ask(around) != VELO_OK) + not_of(last, *theirs, 0, size_) + !theirs->borders_kept());
+  std::int64_t gathered(const elements& out) const {
+    const std::int64_t part = size_ / me_.size;
+    std::int64_t bad = !out.borders_kept();
+    for (int r = 0; r < me_.size; ++r) bad += not_of(r, out, r * part, part);
+    return bad;
   }
+  static std::int64_t first_of(int) { return 0; }
 
   // Offsets in the order of the ranks turned round, with gaps that must stay.
   static std::vector<std::int64_t> scattered(const std::vector<std::int64_t>& counts) {
@@ -361,56 +484,6 @@ class sweep {
     return bad;
   }
 
-  void move_uneven() {
-    const int root = static_cast<int>((size_ + 2) % me_.size);
-    const bool is_root = me_.rank == root;
-    const std::vector<std::int64_t> counts = uneven(), offsets = scattered(counts);
-    const std::int64_t own = counts[static_cast<std::size_t>(me_.rank)], end = end_of(counts);
-    const auto first_of = [](int) { return std::int64_t{0}; };
-    {
-      const elements_ptr in = filled(own), all = made(dtype_, end), some = made(dtype_, end),
-                         back = made(dtype_, own);
-      const velo_tensor x = in->view(), y = all->view(), z = some->view(), again = back->view();
-      velo_collective_desc gather = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &x, &y);
-      gather.out_counts = counts.data();
-      gather.out_offsets = offsets.data();
-      count("all_gather_v", "", (ask(gather) != VELO_OK) + placed(*all, counts, first_of));
-      gather.kind = VELO_COLLECTIVE_GATHER_V;
-      gather.rank = root;
-      gather.out = &z;
-      count("gather_v", "",
-            (ask(gather) != VELO_OK) +
-                (is_root ? placed(*some, counts, first_of) : touched(*some, 0, end)));
-      velo_collective_desc scatter =
-          collective_of(VELO_COLLECTIVE_SCATTER_V, is_root ? &z : nullptr, &again, root);
-      scatter.in_counts = counts.data();
-      scatter.in_offsets = offsets.data();
-      count("scatter_v", "",
-            (ask(scatter) != VELO_OK) + not_of(me_.rank, *back, 0, own) + !back->borders_kept());
-    }
-    const auto given = [&](int from, int to) {
-      return (from + 2 * to) % 4 == 0 ? 0 : size_ * (from + to + 1) / (2 * me_.size * me_.size);
-    };
-    std::vector<std::vector<std::int64_t>> give(static_cast<std::size_t>(me_.size));
-    std::vector<std::int64_t> take;
-    for (int r = 0; r < me_.size; ++r) {
-      for (int to = 0; to < me_.size; ++to) give[at(r)].push_back(given(r, to));
-      take.push_back(given(r, me_.rank));
-    }
-    const std::vector<std::int64_t>& mine = give[static_cast<std::size_t>(me_.rank)];
-    const std::vector<std::int64_t> out_of = scattered(mine), into = scattered(take);
-    const elements_ptr in = filled(end_of(mine)), out = made(dtype_, end_of(take));
-    const velo_tensor x = in->view(), y = out->view();
-    velo_collective_desc exchange = collective_of(VELO_COLLECTIVE_ALL_TO_ALL_V, &x, &y);
-    exchange.in_counts = mine.data();
-    exchange.in_offsets = out_of.data();
-    exchange.out_counts = take.data();
-    exchange.out_offsets = into.data();
-    count("all_to_all_v", "", (ask(exchange) != VELO_OK) + placed(*out, take, [&](int r) {
-                                return scattered(give[at(r)])[static_cast<std::size_t>(me_.rank)];
-                              }));
-  }
-
   const rank_of_group me_;
   std::vector<std::vector<int>> hosts_;  // the ranks of each
   velo_dtype dtype_{};
@@ -418,6 +491,7 @@ class sweep {
   const char* name_ = "";
   std::int64_t size_ = 0;
   std::deque<row> rows_;  // of each rank
+  std::deque<expectation> expected_;
   int made_ = 0;
   std::int64_t wrong_ = 0;
   std::string first_;
