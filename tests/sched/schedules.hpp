@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/failure.hpp"
@@ -38,6 +39,30 @@ inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
   desc.cap = of.cap;
   return desc;
 }
+
+// The owner of a schedule's handle.
+class live_schedule {
+ public:
+  explicit live_schedule(velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM, const sizes& of = {}) {
+    const velo_schedule_desc desc = desc_of(kind, of);
+    REQUIRE(velo_schedule_create(&desc, &handle_) == VELO_OK);
+  }
+  explicit live_schedule(const std::string& rows) : live_schedule() {
+    REQUIRE(read(rows) == VELO_OK);
+  }
+  ~live_schedule() { velo_schedule_destroy(handle_); }
+  live_schedule(const live_schedule&) = delete;
+  live_schedule& operator=(const live_schedule&) = delete;
+  operator velo_schedule() const { return handle_; }
+
+  velo_status read(const std::string& rows) const {
+    return velo_schedule_read(handle_, VELO_SCHEDULE_CSV, rows.data(), rows.size());
+  }
+  velo_schedule release() { return std::exchange(handle_, nullptr); }
+
+ private:
+  velo_schedule handle_ = nullptr;
+};
 
 inline sched::schedule generate(const velo_schedule_desc& desc, const sched::costs& costs = {}) {
   return sched::generate(sched::read_request(desc, costs));

@@ -5,75 +5,58 @@
 
 using namespace velo::testing;
 
-namespace {}  // namespace
-
 TEST_CASE("the parts that ranks send must be those that their peers expect") {
-  const auto expect = [](const std::vector<call_record>& all, int told, int culprit,
-                         const char* expected, const char* got) {
-    const call_record& one = all[at(told)];
+  const auto expect = [](const call_record& one, int culprit, const char* expected,
+                         const char* got) {
     CHECK_PEER(one, culprit, got);
     CHECK(one.expected == expected);
   };
-  std::vector<float> x(100), y(100);
-  const std::int64_t hundred = 100;
+  const std::int64_t tens[3] = {10, 10, 10};
   SECTION("all_to_all_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](const rank_of_group& me) {
-      std::vector<float> mine(100), theirs(100);
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      const float_tensor in({100}), out({100});
       const std::int64_t give[3] = {5, 6, 7};
       const std::int64_t take[3] = {5 + me.rank, 5 + me.rank, me.rank == 1 ? 9 : 5 + me.rank};
-      const velo_tensor in = view_of(mine.data(), f32, hundred);
-      velo_tensor out = in;
-      out.data = theirs.data();
-      return velo_group_all_to_all_v(me.stream, me.group, &in, give, nullptr, take, nullptr, &out);
-    }),
-           1, 2, "all_to_all of 9 float32 (operation 1)", "rank 2 with all_to_all of 6 float32");
+      return velo_group_all_to_all_v(me.stream, me.group, &in.view, give, nullptr, take, nullptr,
+                                     &out.view);
+    });
+    expect(all[1], 2, "all_to_all of 9 float32 (operation 1)",
+           "rank 2 with all_to_all of 6 float32");
   }
   SECTION("gather_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](const rank_of_group& me) {
-      const std::int64_t count = me.rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
-      std::vector<float> mine(100);
-      const velo_tensor in = view_of(mine.data(), f32, count);
-      const velo_tensor out = view_of(y.data(), f32, hundred);
-      return velo_group_gather_v(me.stream, me.group, 0, &in, counts, nullptr, &out);
-    }),
-           0, 2, "gather of 10 float32 to rank 0 (operation 1)",
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      const float_tensor in({me.rank == 2 ? 4 : 10}), out({100});
+      return velo_group_gather_v(me.stream, me.group, 0, &in.view, tens, nullptr, &out.view);
+    });
+    expect(all[0], 2, "gather of 10 float32 to rank 0 (operation 1)",
            "rank 2 with gather of 4 float32 to rank 0");
   }
   SECTION("scatter_v") {
     const local_ranks ranks(3);
-    expect(ranks.run([&](const rank_of_group& me) {
-      const std::int64_t count = me.rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
-      std::vector<float> mine(100);
-      const velo_tensor out = view_of(mine.data(), f32, count);
-      const velo_tensor in = view_of(x.data(), f32, hundred);
-      return velo_group_scatter_v(me.stream, me.group, 0, &in, counts, nullptr, &out);
-    }),
-           2, 0, "scatter of 4 float32 from rank 0 (operation 1)",
+    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
+      const float_tensor in({100}), out({me.rank == 2 ? 4 : 10});
+      return velo_group_scatter_v(me.stream, me.group, 0, &in.view, tens, nullptr, &out.view);
+    });
+    expect(all[2], 0, "scatter of 4 float32 from rank 0 (operation 1)",
            "rank 0 with scatter of 10 float32 from rank 0");
   }
   SECTION("roots and counts that all must know") {
     const local_ranks ranks(3);
-    const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
-      std::vector<float> mine(100);
-      const velo_tensor both = view_of(mine.data(), f32, hundred);
-      return velo_group_broadcast(me.stream, me.group, me.rank == 1 ? 2 : 0, &both);
-    });
-    for (int r = 0; r < 3; ++r)
-      expect(all, r, 1, "broadcast of 100 float32 from rank 0 (operation 1)",
+    for (const call_record& one : ranks.run([&](const rank_of_group& me) {
+           const float_tensor x({100});
+           return velo_group_broadcast(me.stream, me.group, me.rank == 1 ? 2 : 0, &x.view);
+         }))
+      expect(one, 1, "broadcast of 100 float32 from rank 0 (operation 1)",
              "rank 1 with broadcast of 100 float32 from rank 2");
   }
   SECTION("counts of all_gather_v") {
     const local_ranks ranks(2);
     const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
-      std::vector<float> out(100);
-      const std::int64_t counts[2] = {10, me.rank == 0 ? 10 : 20};
-      const std::int64_t size = me.rank == 0 ? 10 : 20;
-      std::vector<float> own(20);
-      const velo_tensor in = view_of(own.data(), f32, size);
-      const velo_tensor to = view_of(out.data(), f32, hundred);
-      return velo_group_all_gather_v(me.stream, me.group, &in, counts, nullptr, &to);
+      const std::int64_t own = me.rank == 0 ? 10 : 20, counts[2] = {10, own};
+      const float_tensor in({own}), out({100});
+      return velo_group_all_gather_v(me.stream, me.group, &in.view, counts, nullptr, &out.view);
     });
     CHECK(all[0].code == VELO_ERR_PEER);
     CHECK(all[1].code == VELO_ERR_PEER);
@@ -83,11 +66,9 @@ TEST_CASE("the parts that ranks send must be those that their peers expect") {
 
 TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name") {
   const local_ranks ranks(3);
-  std::vector<float> a(30), b(30);
-  std::int64_t thirty = 30, ten = 10;
-  const velo_tensor x = view_of(a.data(), f32, thirty);
-  const velo_tensor y = view_of(b.data(), f32, thirty);
-  const velo_tensor small = view_of(a.data(), f32, ten);
+  const float_tensor a({30}), b({30});
+  const std::int64_t ten = 10;
+  const velo_tensor x = a.view, y = b.view, small = view_of(a.data.data(), f32, ten);
   const velo_stream stream = ranks.stream(0);
   const velo_group group = ranks.group(0);
   SECTION("roots") {
@@ -149,7 +130,7 @@ TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name
   }
   SECTION("memory") {
     velo_tensor shifted = small;
-    shifted.data = a.data() + 1;
+    shifted.data = static_cast<float*>(x.data) + 1;
     CHECK_REFUSED(velo_group_all_gather(stream, group, &shifted, &x), VELO_ERR_OVERLAP, "out");
     CHECK_REFUSED(velo_group_reduce_scatter(stream, group, nullptr, &x, &shifted), VELO_ERR_OVERLAP,
                   "out");

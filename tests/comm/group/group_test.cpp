@@ -1,5 +1,6 @@
 // Groups: how they are made, the order of their calls beside streams, and what is refused.
 #include "comm/ranks.hpp"
+#include "tests/refusals.hpp"
 #include "tests/stream_work.hpp"
 #include "tests/tensors.hpp"
 
@@ -219,75 +220,40 @@ TEST_CASE("groups that make no sense are refused, with the argument named") {
 TEST_CASE("a collective with wrong arguments is refused before any rank learns of it") {
   const local_ranks ranks(2);
   float x[10] = {}, y[10] = {};
-  std::int64_t size = 10;
-  velo_tensor in = floats(x, size), out = floats(y, size);
-  velo_reduction how = VELO_REDUCTION_INIT;
-  const auto refused = [&](velo_status code, const char* argument) {
-    CHECK_REFUSED(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &in, &out), code,
-                  argument);
+  const std::int64_t nine = 9, five = 5, below = -1, two = 2, huge[] = {1 << 30, 1 << 30, 1 << 10};
+  struct arguments {
+    velo_tensor in, out;
+    velo_reduction how = VELO_REDUCTION_INIT;
   };
-  SECTION("sizes") {
-    const std::int64_t nine = 9;
-    out.shape = &nine;
-    refused(VELO_ERR_SHAPE, "out");
-    CHECK(last_record().expected == "10 elements, as many as in has");
-    size = -1;
-    refused(VELO_ERR_SHAPE, "in.shape[0]");
-    in.ndim = 9;
-    refused(VELO_ERR_RANK, "in.ndim");
-  }
-  SECTION("sizes that overflow") {
-    const std::int64_t huge[] = {1 << 30, 1 << 30, 1 << 10};
-    in.ndim = 3;
-    in.shape = huge;
-    refused(VELO_ERR_SHAPE, "in.shape");
-  }
-  SECTION("no elements") {
-    in.data = nullptr;
-    refused(VELO_ERR_NULL, "in.data");
-  }
-  SECTION("dtypes") {
-    in.dtype = out.dtype = {VELO_DTYPE_INT, 16, 1};
-    refused(VELO_ERR_DTYPE, "in.dtype");
-    in.dtype = i4;
-    refused(VELO_ERR_DTYPE, "in.dtype");
-    in.dtype = f32;
-    out.dtype = i32;
-    refused(VELO_ERR_DTYPE, "out.dtype");
-    CHECK(last_record().expected == "float32");
-    CHECK(last_record().got == "int32");
-  }
-  SECTION("layouts") {
-    const std::int64_t stride = 2, five = 5;
-    in.shape = out.shape = &five;
-    in.strides = &stride;
-    refused(VELO_ERR_LAYOUT, "in.strides");
-    in.strides = nullptr;
-    in.byte_offset = 2;
-    refused(VELO_ERR_LAYOUT, "in.data");
-  }
-  SECTION("another device") {
-    in.device.type = 2;
-    refused(VELO_ERR_DEVICE, "in.device");
-  }
-  SECTION("overlap") {
-    const std::int64_t nine = 9;
-    in.shape = out.shape = &nine;
-    out.data = x + 1;
-    refused(VELO_ERR_OVERLAP, "out");
-  }
-  SECTION("reductions") {
-    how.op = 7;
-    refused(VELO_ERR_ARGUMENT, "reduction.op");
-    how.op = VELO_REDUCE_MIN;
-    how.scale = 2;
-    refused(VELO_ERR_ARGUMENT, "reduction.scale");
-    how.scale = 1.0 / 0.0;
-    refused(VELO_ERR_ARGUMENT, "reduction.scale");
-  }
-  SECTION("a stream of another context") {
-    CHECK_REFUSED(velo_group_barrier(ranks.stream(1), ranks.group(0)), VELO_ERR_ARGUMENT, "stream");
-  }
+  const auto call = [&](const arguments& a) {
+    return velo_group_all_reduce(ranks.stream(0), ranks.group(0), &a.how, &a.in, &a.out);
+  };
+  check_refusals(
+      arguments{floats(x, ten), floats(y, ten)}, call,
+      {{[&](auto& a) { a.out.shape = &nine; }, VELO_ERR_SHAPE, "out",
+        "10 elements, as many as in has"},
+       {[&](auto& a) { a.in.shape = &below; }, VELO_ERR_SHAPE, "in.shape[0]"},
+       {[](auto& a) { a.in.ndim = 9; }, VELO_ERR_RANK, "in.ndim"},
+       {[&](auto& a) { a.in.ndim = 3, a.in.shape = huge; }, VELO_ERR_SHAPE, "in.shape"},
+       {[](auto& a) { a.in.data = nullptr; }, VELO_ERR_NULL, "in.data"},
+       {[](auto& a) {
+          a.in.dtype = a.out.dtype = velo_dtype{VELO_DTYPE_INT, 16, 1};
+        },
+        VELO_ERR_DTYPE, "in.dtype"},
+       {[](auto& a) { a.in.dtype = i4; }, VELO_ERR_DTYPE, "in.dtype"},
+       {[](auto& a) { a.out.dtype = i32; }, VELO_ERR_DTYPE, "out.dtype", "float32", "int32"},
+       {[&](auto& a) { a.in.shape = a.out.shape = &five, a.in.strides = &two; }, VELO_ERR_LAYOUT,
+        "in.strides"},
+       {[](auto& a) { a.in.byte_offset = 2; }, VELO_ERR_LAYOUT, "in.data"},
+       {[](auto& a) { a.in.device.type = 2; }, VELO_ERR_DEVICE, "in.device"},
+       {[&](auto& a) { a.in.shape = a.out.shape = &nine, a.out.data = x + 1; }, VELO_ERR_OVERLAP,
+        "out"},
+       {[](auto& a) { a.how.op = 7; }, VELO_ERR_ARGUMENT, "reduction.op"},
+       {[](auto& a) { a.how.op = VELO_REDUCE_MIN, a.how.scale = 2; }, VELO_ERR_ARGUMENT,
+        "reduction.scale"},
+       {[](auto& a) { a.how.op = VELO_REDUCE_MIN, a.how.scale = 1.0 / 0.0; }, VELO_ERR_ARGUMENT,
+        "reduction.scale"}});
+  CHECK_REFUSED(velo_group_barrier(ranks.stream(1), ranks.group(0)), VELO_ERR_ARGUMENT, "stream");
   CHECK(info_of(ranks.group(0)).called == 0);
   ranks.require_barrier();
 }

@@ -98,38 +98,28 @@ TEST_CASE("orders are refused for unknown axes, axes twice, axes left out, stage
 
 TEST_CASE("parts that do not divide are refused") {
   velo_topology_desc desc = sizes(4, 8, 1, 3, 1);
-  desc.cp_ulysses = 3;
-  refused(desc, "desc.cp_ulysses", "a divisor of cp, 8", "3");
-  desc.cp_ulysses = 8;
-  refused(desc, "desc.cp_ulysses", "a ring of 2 or more", "8");
+  const auto changed = [&](void (*change)(velo_topology_desc&), const char* argument,
+                           const char* expected, const char* got) {
+    velo_topology_desc wrong = desc;
+    change(wrong);
+    refused(wrong, argument, expected, got);
+  };
+  changed([](auto& d) { d.cp_ulysses = 3; }, "desc.cp_ulysses", "a divisor of cp, 8", "3");
+  changed([](auto& d) { d.cp_ulysses = 8; }, "desc.cp_ulysses", "a ring of 2 or more", "8");
   desc.cp_ulysses = 2;
-  desc.cp_window = 3;
-  refused(desc, "desc.cp_window", "the ring, cp / cp_ulysses, 4", "3");
-  desc.cp_window = 4;
-  refused(desc, "desc.cp_window", "less than the ring", "4");
-  desc.cp_window = 0;
-  refused(desc, "desc.cp_window", "a divisor", "0");
-  desc.cp_window = 1;
-  desc.tp_x = 3;
-  refused(desc, "desc.tp_x", "a divisor of tp, 4", "3");
-  desc.tp_x = 0;
-  desc.tp_y = 2;
-  refused(desc, "desc.tp_y", "0 where tp_x is 0", "2");
-  desc.tp_x = 2;
-  desc.tp_y = -2;
-  refused(desc, "desc.tp_y", "a divisor of tp, 4", "-2");
-  desc.tp_y = 0;
-  desc.hybrid = 2;
-  refused(desc, "desc.hybrid", "0 or 1", "2");
-  desc.hybrid = 0;
-  desc.twins = -1;
-  refused(desc, "desc.twins", "0 or 1", "-1");
+  changed([](auto& d) { d.cp_window = 3; }, "desc.cp_window", "the ring, cp / cp_ulysses, 4", "3");
+  changed([](auto& d) { d.cp_window = 4; }, "desc.cp_window", "less than the ring", "4");
+  changed([](auto& d) { d.cp_window = 0; }, "desc.cp_window", "a divisor", "0");
+  changed([](auto& d) { d.tp_x = 3; }, "desc.tp_x", "a divisor of tp, 4", "3");
+  changed([](auto& d) { d.tp_x = 0, d.tp_y = 2; }, "desc.tp_y", "0 where tp_x is 0", "2");
+  changed([](auto& d) { d.tp_x = 2, d.tp_y = -2; }, "desc.tp_y", "a divisor of tp, 4", "-2");
+  changed([](auto& d) { d.hybrid = 2; }, "desc.hybrid", "0 or 1", "2");
+  changed([](auto& d) { d.twins = -1; }, "desc.twins", "0 or 1", "-1");
   velo_topology_desc odd = sizes(2, 1, 1, 3, 1);
   odd.hybrid = 1;
   refused(odd, "desc.hybrid", "an even dp * cp", "3");
 
   const std::int64_t levels[] = {2, 3, 4}, less[] = {2, 2}, zero[] = {2, 0};
-  desc.twins = 0;
   desc.cp_levels = levels;
   desc.cp_level_count = 3;
   refused(desc, "desc.cp_levels[1]", "a divisor of what those before leave, 4", "3");

@@ -7,31 +7,8 @@
 using namespace velo;
 using namespace velo::testing;
 
-namespace {
-
-class schedule {
- public:
-  explicit schedule(velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM, const sizes& of = {}) {
-    const velo_schedule_desc desc = desc_of(kind, of);
-    REQUIRE(velo_schedule_create(&desc, &handle_) == VELO_OK);
-  }
-  ~schedule() { velo_schedule_destroy(handle_); }
-  schedule(const schedule&) = delete;
-  schedule& operator=(const schedule&) = delete;
-  operator velo_schedule() const { return handle_; }
-
- private:
-  velo_schedule handle_ = nullptr;
-};
-
-velo_status read(velo_schedule to, const std::string& text) {
-  return velo_schedule_read(to, VELO_SCHEDULE_CSV, text.data(), text.size());
-}
-
-}  // namespace
-
 TEST_CASE("an empty schedule has nothing, and nothing wrong") {
-  const schedule empty;
+  const live_schedule empty;
   velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
   REQUIRE(velo_schedule_get_info(empty, &info) == VELO_OK);
   CHECK(info.ranks + info.stages + info.microbatches == 0);
@@ -48,10 +25,10 @@ TEST_CASE("an empty schedule has nothing, and nothing wrong") {
 }
 
 TEST_CASE("a text that is refused leaves the schedule and its verdict") {
-  const schedule order(VELO_SCHEDULE_1F1B, {2, 2});
+  const live_schedule order(VELO_SCHEDULE_1F1B, {2, 2});
   std::int64_t count = -1;
   REQUIRE(velo_schedule_check(order, &count) == VELO_OK);
-  CHECK_REFUSED(read(order, "0F0,nonsense\n"), VELO_ERR_ARGUMENT, "text, line 1, column 5");
+  CHECK_REFUSED(order.read("0F0,nonsense\n"), VELO_ERR_ARGUMENT, "text, line 1, column 5");
   velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
   REQUIRE(velo_schedule_get_info(order, &info) == VELO_OK);
   CHECK(info.kind == VELO_SCHEDULE_1F1B);
@@ -59,22 +36,22 @@ TEST_CASE("a text that is refused leaves the schedule and its verdict") {
 }
 
 TEST_CASE("another text ends what was found in the one before") {
-  const schedule order;
+  const live_schedule order;
   velo_violation found = VELO_VIOLATION_INIT;
   CHECK(velo_schedule_get_violation(order, 0, &found) == VELO_ERR_STATE);
-  REQUIRE(read(order, "0F0\n") == VELO_OK);
+  REQUIRE(order.read("0F0\n") == VELO_OK);
   std::int64_t count = 0;
   REQUIRE(velo_schedule_check(order, &count) == VELO_OK);
   REQUIRE(count == 1);
   CHECK(velo_schedule_get_violation(order, 1, &found) == VELO_ERR_ARGUMENT);
   REQUIRE(velo_schedule_get_violation(order, 0, &found) == VELO_OK);
   CHECK(std::string(found.reason) == "0B0 is missing");
-  REQUIRE(read(order, "0F0,0B0\n") == VELO_OK);
+  REQUIRE(order.read("0F0,0B0\n") == VELO_OK);
   CHECK(velo_schedule_get_violation(order, 0, &found) == VELO_ERR_STATE);
 }
 
 TEST_CASE("places outside of a row are refused") {
-  const schedule order(VELO_SCHEDULE_1F1B, {2, 2});
+  const live_schedule order(VELO_SCHEDULE_1F1B, {2, 2});
   velo_action action = {};
   CHECK(velo_schedule_get_actions(order, 2, 0, 1, &action) == VELO_ERR_ARGUMENT);
   CHECK(velo_schedule_get_actions(order, -1, 0, 1, &action) == VELO_ERR_ARGUMENT);
@@ -102,7 +79,7 @@ TEST_CASE("descriptions and costs that make no sense are refused by name") {
   CHECK(refused(desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 0, 1})) == "desc.flags");
   CHECK(refused(desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 2, 0, 0, 1u << 31})) == "desc.flags");
 
-  const schedule order(VELO_SCHEDULE_1F1B, {2, 2});
+  const live_schedule order(VELO_SCHEDULE_1F1B, {2, 2});
   for (const double cost : {-1.0, std::nan(""), double{INFINITY}, 1e19}) {
     velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
     costs.weight = cost;

@@ -41,15 +41,11 @@ sched::schedule with_rows(const sched::schedule& like, const rows& all) {
   return {like.sizes(), stages, {all.begin(), all.end()}};
 }
 
-std::string codes_of(const sched::schedule& pipeline) {
-  std::set<int> codes;
-  for (const sched::violation& v : sched::check(pipeline)) codes.insert(v.code);
-  std::string all;
-  for (const int code : codes) all += (all.empty() ? "" : " ") + std::to_string(code);
+using codes = std::set<int>;
+codes codes_of(const std::string& text) {
+  codes all;
+  for (const sched::violation& v : sched::check(sched::read_csv(text))) all.insert(v.code);
   return all;
-}
-std::string codes_of(const std::string& text) {
-  return codes_of(sched::read_csv(text));
 }
 
 const char* const sound_0 = "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n";
@@ -62,7 +58,7 @@ TEST_CASE("sends and receives without a fault have no violation") {
 }
 
 TEST_CASE("messages that are missing, twice or for nobody are named") {
-  const std::string message = std::to_string(VELO_VIOLATION_MESSAGE);
+  const codes message = {VELO_VIOLATION_MESSAGE};
   const std::string one = sound_1;
   CHECK(codes_of("0F0,0SEND_F0,0F1,0RECV_B0,0B0,0RECV_B1,0B1\n" + one) == message);
   CHECK(codes_of("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0B1\n" + one) == message);
@@ -77,12 +73,12 @@ TEST_CASE("messages that are missing, twice or for nobody are named") {
 }
 
 TEST_CASE("messages before what makes them or behind what needs them are named") {
-  const std::string order = std::to_string(VELO_VIOLATION_ORDER);
+  const codes order = {VELO_VIOLATION_ORDER};
   CHECK(codes_of(std::string("0SEND_F0,0F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n") + sound_1) ==
         order);
   CHECK(codes_of(std::string("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0B1,0RECV_B1\n") + sound_1) ==
         order);
-  const std::string elsewhere =  // rank 1 sends what rank 0 makes
+  const codes elsewhere =  // rank 1 sends what rank 0 makes
       codes_of(std::string("0F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n") +
                "0SEND_F0,1RECV_F0,1F0,1RECV_F1,1B0,1SEND_B0,1F1,1B1,1SEND_B1\n");
   CHECK_FALSE(elsewhere.empty());
@@ -90,7 +86,7 @@ TEST_CASE("messages before what makes them or behind what needs them are named")
 
 TEST_CASE("messages that pass each other are named") {
   CHECK(codes_of(std::string("0F0,0F1,0SEND_F1,0SEND_F0,0RECV_B0,0B0,0RECV_B1,0B1\n") + sound_1) ==
-        std::to_string(VELO_VIOLATION_FIFO));
+        codes{VELO_VIOLATION_FIFO});
 }
 
 TEST_CASE("each way of waiting has deadlocks of its own") {
@@ -99,7 +95,7 @@ TEST_CASE("each way of waiting has deadlocks of its own") {
                  "2B0,2SEND_B0,2RECV_B1,2B1,2SEND_B1,0RECV_B0,0B0,0RECV_B1,0B1\n"
                  "1RECV_F0,1F0,1SEND_F0,1RECV_F1,1F1,1SEND_F1,3RECV_F0,3F0,3B0,3SEND_B0,3RECV_F1,"
                  "3F1,3B1,3SEND_B1,1RECV_B0,1B0,1SEND_B0,1RECV_B1,1B1,1SEND_B1\n") ==
-        std::to_string(VELO_VIOLATION_RENDEZVOUS));
+        codes{VELO_VIOLATION_RENDEZVOUS});
   // Its second: even and odd ranks in another order would not help.
   CHECK(codes_of("0F0,0SEND_F0,0F1,0SEND_F1,2RECV_F0,2F0,2RECV_F1,2SEND_F0,2F1,2SEND_F1,0F2,"
                  "0SEND_F2,2RECV_B0,2B0,2SEND_B0,2RECV_F2,2F2,2SEND_F2,2RECV_B1,2B1,2SEND_B1,"
@@ -107,29 +103,26 @@ TEST_CASE("each way of waiting has deadlocks of its own") {
                  "1RECV_F0,1F0,1RECV_F1,1SEND_F0,1F1,1SEND_F1,3RECV_F0,3F0,3B0,3RECV_F1,3SEND_B0,"
                  "3F1,3B1,1RECV_F2,1F2,1SEND_F2,3SEND_B1,3RECV_F2,3F2,3B2,3SEND_B2,1RECV_B0,1B0,"
                  "1SEND_B0,1RECV_B1,1B1,1SEND_B1,1RECV_B2,1B2,1SEND_B2\n") ==
-        std::to_string(VELO_VIOLATION_RENDEZVOUS) + " " + std::to_string(VELO_VIOLATION_BATCHED));
+        codes{VELO_VIOLATION_RENDEZVOUS, VELO_VIOLATION_BATCHED});
   // Each works on between its send and its receive, so that the two are no group.
   CHECK(codes_of("0F0,0SEND_F0,0F1,0SEND_F1,0F2,0RECV_B0,0B0,0SEND_F2,0RECV_B1,0B1,0RECV_B2,0B2\n"
                  "1RECV_F0,1F0,1I0,1SEND_B0,1W0,1RECV_F1,1F1,1B1,1SEND_B1,1RECV_F2,1F2,1B2,"
-                 "1SEND_B2\n") ==
-        std::to_string(VELO_VIOLATION_RENDEZVOUS) + " " + std::to_string(VELO_VIOLATION_BATCHED));
+                 "1SEND_B2\n") == codes{VELO_VIOLATION_RENDEZVOUS, VELO_VIOLATION_BATCHED});
   // A receive before the send that it answers: as a group they would pass.
   CHECK(codes_of("0F0,0RECV_B0,0SEND_F0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n") ==
-        std::to_string(VELO_VIOLATION_STUCK) + " " + std::to_string(VELO_VIOLATION_RENDEZVOUS));
+        codes{VELO_VIOLATION_STUCK, VELO_VIOLATION_RENDEZVOUS});
   // Rank 1 wants the gradient of a forward before it sends that.
   CHECK(codes_of("0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
                  "1RECV_F0,1F0,1RECV_F1,1RECV_B0,1F1,1SEND_F0,1SEND_F1,1B0,1SEND_B0,1RECV_B1,1B1,"
                  "1SEND_B1\n2RECV_F0,2F0,2B0,2SEND_B0,2RECV_F1,2F1,2B1,2SEND_B1\n") ==
-        std::to_string(VELO_VIOLATION_STUCK) + " " + std::to_string(VELO_VIOLATION_RENDEZVOUS) +
-            " " + std::to_string(VELO_VIOLATION_BATCHED));
+        codes{VELO_VIOLATION_STUCK, VELO_VIOLATION_RENDEZVOUS, VELO_VIOLATION_BATCHED});
 }
 
 TEST_CASE("gradients are summed once, and when they are whole") {
   CHECK(codes_of("0F0,0F1,0B0,0I1,0W1,0REDUCE_GRAD\n").empty());
-  CHECK(codes_of("0F0,0F1,0B0,0I1,0REDUCE_GRAD,0W1\n") == std::to_string(VELO_VIOLATION_REDUCE));
-  CHECK(codes_of("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n") ==
-        std::to_string(VELO_VIOLATION_DUPLICATE));
-  CHECK(codes_of("0F0,1F0,1B0,0B0\n0REDUCE_GRAD\n") == std::to_string(VELO_VIOLATION_PLACEMENT));
+  CHECK(codes_of("0F0,0F1,0B0,0I1,0REDUCE_GRAD,0W1\n") == codes{VELO_VIOLATION_REDUCE});
+  CHECK(codes_of("0F0,0B0,0REDUCE_GRAD,0REDUCE_GRAD\n") == codes{VELO_VIOLATION_DUPLICATE});
+  CHECK(codes_of("0F0,1F0,1B0,0B0\n0REDUCE_GRAD\n") == codes{VELO_VIOLATION_PLACEMENT});
 }
 
 TEST_CASE("sends follow what makes them, receives stand where it arrives") {
@@ -447,14 +440,14 @@ TEST_CASE("the validator says what trying all interleavings says") {
   });
   REQUIRE(sound.size() > 50);
   random_source32 random(14);
-  int bad = 0, codes[VELO_VIOLATION_UNSHARD + 1] = {};
+  int bad = 0, seen[VELO_VIOLATION_UNSHARD + 1] = {};
   for (int i = 0; i < most; ++i) {
     const sched::schedule& from = sound[random.below(sound.size())];
     rows all = rows_of(from);
     for (auto changes = random.below(3); changes-- > 0;) mutate(all, random);
     const sched::schedule changed = with_rows(from, all);
     const auto found = sched::check(changed);
-    for (const sched::violation& v : found) ++codes[v.code];
+    for (const sched::violation& v : found) ++seen[v.code];
     bool wrong = !same_actions(rows_of(from), all);
     const bool complete = !wrong;
     std::set<int> deadlocks;
@@ -479,5 +472,5 @@ TEST_CASE("the validator says what trying all interleavings says") {
   CHECK(bad < most);
   for (const int code : {VELO_VIOLATION_MISSING, VELO_VIOLATION_DUPLICATE, VELO_VIOLATION_ORDER,
                          VELO_VIOLATION_RENDEZVOUS, VELO_VIOLATION_BATCHED})
-    CHECK(codes[code] > 0);
+    CHECK(seen[code] > 0);
 }

@@ -1,6 +1,7 @@
 // Links of a host that break their contract: the failure names the function that did.
 #include <cstdlib>
 
+#include "tests/context.hpp"
 #include "tests/sched/executor/team.hpp"
 
 using namespace velo;
@@ -46,10 +47,7 @@ struct crooked_link {
 }  // namespace
 
 TEST_CASE("a link that fails by itself is not told by a failure from before") {
-  velo_context context;
-  velo_stream stream;
-  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
-  REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
+  const live_context context;
   velo_link link = VELO_LINK_INIT;
   link.send = [](void*, int32_t, const void*, uint64_t) -> velo_status {
     return VELO_ERR_ARGUMENT;
@@ -59,20 +57,18 @@ TEST_CASE("a link that fails by itself is not told by a failure from before") {
   desc.rank = 1;
   desc.link = &link;
   desc.forward = desc.backward = [](void*, velo_executor_call*) -> velo_status { return VELO_OK; };
-  velo_schedule schedule = schedule_of(VELO_SCHEDULE_1F1B, {2, 2});
+  const live_schedule schedule(VELO_SCHEDULE_1F1B, {2, 2});
   velo_executor executor;
   REQUIRE(velo_executor_create(context, schedule, &desc, &executor) == VELO_OK);
 
   REQUIRE(velo_config_set(context, "threads", "many") == VELO_ERR_ARGUMENT);
-  CHECK(velo_executor_run(stream, executor) == VELO_ERR_FOREIGN);
+  CHECK(velo_executor_run(context.inline_stream(), executor) == VELO_ERR_FOREIGN);
   const call_record info = last_record();
   CHECK(info.argument == "link.receive");
   CHECK(info.got == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
   CHECK(info.cause.empty());
 
   velo_executor_destroy(executor);
-  velo_schedule_destroy(schedule);
-  velo_context_destroy(context);
 }
 
 TEST_CASE("memory that a link lends beside its alignment is refused, and given back") {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "sched/schedule/kind_name.hpp"
+#include "tests/context.hpp"
 #include "tests/sched/executor/team.hpp"
 
 using namespace velo;
@@ -150,8 +151,7 @@ TEST_CASE("the header's table of kinds has the actions of every schedule that is
 }
 
 TEST_CASE("an executor needs the functions that the header names for a kind, and no other") {
-  velo_context context = nullptr;
-  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
+  const live_context context;
   const std::map<std::string, words> documented = table();
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {
     if (kind == VELO_SCHEDULE_AUTO) continue;
@@ -159,14 +159,12 @@ TEST_CASE("an executor needs the functions that the header names for a kind, and
     const auto line = documented.find(line_of(kind, 0));
     INFO(line_of(kind, 0));
     REQUIRE((line != documented.end()));
-    velo_schedule schedule = schedule_of(kind, of);
+    const live_schedule schedule(kind, of);
     const words& needed = line->second;
     CHECK(suffice(context, schedule, of.ranks, needed));
     for (const function_row& row : functions) {
       words fewer = needed;
       if (fewer.erase(row.action) == 1) CHECK_FALSE(suffice(context, schedule, of.ranks, fewer));
     }
-    velo_schedule_destroy(schedule);
   }
-  velo_context_destroy(context);
 }

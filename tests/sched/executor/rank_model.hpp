@@ -42,14 +42,7 @@ struct rank_model {
     shape[1] = 2;
     values.emplace_back(static_cast<std::size_t>(2 * length_of(unit)),
                         value_of(forward, stage, unit));
-    for (std::int64_t i = 0; i < count; ++i) {
-      outputs[i] = {};
-      outputs[i].data = values.back().data();
-      outputs[i].device.type = VELO_DEVICE_CPU;
-      outputs[i].ndim = 2;
-      outputs[i].dtype = f32;
-      outputs[i].shape = shape;
-    }
+    for (std::int64_t i = 0; i < count; ++i) outputs[i] = view_of(values.back().data(), f32, shape);
     const bool leaves = forward ? (stage + 1) % chain != 0 : stage % chain != 0;
     if (leaves && count > 0) ++held;
   }

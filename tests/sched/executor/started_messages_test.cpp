@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "comm/ranks.hpp"
+#include "tests/refusals.hpp"
 #include "tests/sched/executor/team.hpp"
 
 using namespace velo;
@@ -204,24 +205,19 @@ TEST_CASE("of a link no more is written than the host's struct has") {
 
 TEST_CASE("functions of a link that make sense only together are refused by name") {
   const two_ranks two(small_buffer);
-  velo_schedule of = schedule_of(VELO_SCHEDULE_1F1B, {2, 2});
-  const auto refused = [&](velo_link link, const char* field) {
+  const live_schedule of(VELO_SCHEDULE_1F1B, {2, 2});
+  const auto create = [&](const velo_link& link) {
     velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
     desc.link = &link;
     desc.forward = desc.backward = &act;
     velo_executor made = nullptr;
-    CHECK(velo_executor_create(two.ranks.context(0), of, &desc, &made) == VELO_ERR_NULL);
-    CHECK(last_error().find(field) != std::string::npos);
+    const velo_status status = velo_executor_create(two.ranks.context(0), of, &desc, &made);
     CHECK(made == nullptr);
+    return status;
   };
-  velo_link link = two.links[0];
-  link.finish = nullptr;
-  refused(link, "desc.link.finish");
-  link = two.links[0];
-  link.abort = nullptr;
-  refused(link, "desc.link.abort");
-  link = two.links[0];
-  link.give_back = nullptr;
-  refused(link, "desc.link.give_back");
-  velo_schedule_destroy(of);
+  check_refusals(
+      two.links[0], create,
+      {{[](auto& link) { link.finish = nullptr; }, VELO_ERR_NULL, "desc.link.finish"},
+       {[](auto& link) { link.abort = nullptr; }, VELO_ERR_NULL, "desc.link.abort"},
+       {[](auto& link) { link.give_back = nullptr; }, VELO_ERR_NULL, "desc.link.give_back"}});
 }

@@ -308,7 +308,7 @@ TEST_CASE("validations that make no sense are refused by name") {
   CHECK(any.status[0] == VELO_ERR_STATE);
   const auto refuse = [&](const char* rows, velo_executor_validation with, velo_status code,
                           const char* why) {
-    velo_schedule of = schedule_of(rows);
+    const live_schedule of(rows);
     velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
     desc.forward = desc.backward = &learner::act;
     desc.validation = &with;
@@ -316,7 +316,6 @@ TEST_CASE("validations that make no sense are refused by name") {
     CHECK(velo_executor_create(any.contexts[0], of, &desc, &made) == code);
     INFO(last_error());
     CHECK(last_error().find(why) != std::string::npos);
-    velo_schedule_destroy(of);
   };
   const char* const good = "0F0,0B0,0OPTIMIZER\n";
   velo_executor_validation with = learner::validation();
@@ -334,7 +333,7 @@ TEST_CASE("validations that make no sense are refused by name") {
 
 TEST_CASE("a description whose size ends within its pointer to the validation is refused") {
   team any(schedule_of(VELO_SCHEDULE_1F1B, {1, 2}));
-  const velo_schedule of = schedule_of("0F0,0B0\n");
+  const live_schedule of("0F0,0B0\n");
   const velo_executor_validation never = VELO_EXECUTOR_VALIDATION_INIT;
   velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
   desc.forward = desc.backward = &learner::act;
@@ -345,11 +344,10 @@ TEST_CASE("a description whose size ends within its pointer to the validation is
   desc.struct_size = 88;  // of headers that had none
   CHECK(velo_executor_create(any.contexts[0], of, &desc, &made) == VELO_OK);
   velo_executor_destroy(made);
-  velo_schedule_destroy(of);
 }
 
 TEST_CASE("a decision that is none when all ranks are known is the host's failure") {
-  velo_schedule of = schedule_of("0F0,0B0,0OPTIMIZER\n");
+  const live_schedule of("0F0,0B0,0OPTIMIZER\n");
   learner one;
   one.chain = 1;
   team any(schedule_of(VELO_SCHEDULE_1F1B, {1, 2}));
@@ -369,5 +367,4 @@ TEST_CASE("a decision that is none when all ranks are known is the host's failur
   CHECK(velo_executor_run(stream, made) == VELO_ERR_FOREIGN);
   CHECK(last_error().find("desc.validation.decide") != std::string::npos);
   velo_executor_destroy(made);
-  velo_schedule_destroy(of);
 }

@@ -23,15 +23,10 @@ inline std::string last_error() {
 }
 
 inline velo_schedule schedule_of(velo_schedule_kind kind, const sizes& of) {
-  velo_schedule made = nullptr;
-  const velo_schedule_desc desc = desc_of(kind, of);
-  REQUIRE(velo_schedule_create(&desc, &made) == VELO_OK);
-  return made;
+  return live_schedule(kind, of).release();
 }
 inline velo_schedule schedule_of(const std::string& rows) {
-  velo_schedule made = schedule_of(VELO_SCHEDULE_CUSTOM, {0, 0});
-  REQUIRE(velo_schedule_read(made, VELO_SCHEDULE_CSV, rows.data(), rows.size()) == VELO_OK);
-  return made;
+  return live_schedule(rows).release();
 }
 
 enum class by { mailbox, group };
@@ -136,6 +131,15 @@ class team {
   velo_mailbox mailbox_ = nullptr;
   std::vector<velo_group> groups_;
 };
+
+// Checks that a rank's run ended because of another rank, in these words.
+inline void check_ended(const team& all, std::size_t rank, std::int32_t culprit,
+                        const std::string& words) {
+  INFO("rank " << rank << ": " << all.errors[rank]);
+  CHECK(all.status[rank] == VELO_ERR_PEER);
+  CHECK(all.culprits[rank] == culprit);
+  CHECK(all.errors[rank].find(words) != std::string::npos);
+}
 
 inline void require_all_went_well(team& all) {
   CHECK(all.wrong == 0);

@@ -146,9 +146,7 @@ TEST_CASE("pictures and texts are the same under any locale") {
 }
 
 TEST_CASE("more actions than anyone looks at are refused before anything is drawn") {
-  velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
-  velo_schedule order = nullptr;
-  REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
+  const live_schedule order(VELO_SCHEDULE_1F1B, {129, 4096});
   velo_timeline times = nullptr;
   REQUIRE(velo_schedule_simulate(order, nullptr, &times) == VELO_OK);
   std::uint64_t needed = 7;
@@ -161,5 +159,4 @@ TEST_CASE("more actions than anyone looks at are refused before anything is draw
   CHECK(needed == 7);
   CHECK(velo_timeline_write(times, VELO_TIMELINE_SUMMARY, nullptr, 0, &needed) == VELO_OK);
   velo_timeline_destroy(times);
-  velo_schedule_destroy(order);
 }
