@@ -75,14 +75,11 @@ TEST_CASE("NULL, another kind and a destroyed handle are told apart") {
   const velo_pack pack = handle_of(make_object<crate>(nullptr, 1));
   const velo_closure closure = handle_of(make_object<seal>(nullptr));
 
-  const auto null = failure_of([] { resolve<crate>(nullptr, "pack"); });
-  CHECK(null.code == VELO_ERR_NULL);
-  CHECK(null.argument == "pack");
+  CHECK_REFUSED(failure_of([] { resolve<crate>(nullptr, "pack"); }), VELO_ERR_NULL, "pack");
 
   const auto other =
       failure_of([&] { resolve<crate>(reinterpret_cast<velo_pack>(closure), "args.b"); });
-  CHECK(other.code == VELO_ERR_HANDLE);
-  CHECK(other.argument == "args.b");
+  CHECK_REFUSED(other, VELO_ERR_HANDLE, "args.b");
   CHECK(other.expected == "a crate");
   CHECK(other.got == "an old seal");
 

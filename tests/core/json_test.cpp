@@ -34,8 +34,7 @@ TEST_CASE("values keep their kinds and members their order") {
 
 TEST_CASE("malformed text says where") {
   const auto f = failure_of([] { json::parse("{\"a\": 1,\n  oops}", "desc.config_json"); });
-  CHECK(f.code == VELO_ERR_PARSE);
-  CHECK(f.argument == "desc.config_json");
+  CHECK_REFUSED(f, VELO_ERR_PARSE, "desc.config_json");
   CHECK(f.got.find("line 2, column 6") == 0);
   CHECK(failure_of([] { json::parse(R"({"a": 1, "a": 2})", "text"); }).code == VELO_ERR_PARSE);
   CHECK(failure_of([] { json::parse("", "text"); }).code == VELO_ERR_PARSE);

@@ -432,8 +432,7 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
     const std::vector<call_record> all = on.all.run(
         [&](int rank) { return caller(on, rank == 2 ? wrong : t, rank).call(*got[at(rank)]); });
     // Rank 0 stands in for rank 2 on its host, and has rows of rank 1 for it.
-    CHECK(all[0].code == VELO_ERR_PEER);
-    CHECK(all[0].argument == "in_counts[2]");
+    CHECK_REFUSED(all[0], VELO_ERR_PEER, "in_counts[2]");
     CHECK(on.ended_inside(1));
   }
   SECTION("nobody") {

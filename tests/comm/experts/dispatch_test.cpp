@@ -267,12 +267,10 @@ TEST_CASE("a single rank whose counts differ from its rows fails before they are
   const velo_stream stream = context.inline_stream();
   call_record one =
       record_of(velo_group_dispatch(stream, alone[0], alone[1], &in, &to, counts.data(), &out));
-  CHECK(one.code == VELO_ERR_ARGUMENT);
-  CHECK(one.argument == "out_counts[0]");
+  CHECK_REFUSED(one, VELO_ERR_ARGUMENT, "out_counts[0]");
   one = record_of(
       velo_group_combine(stream, alone[0], alone[1], &out, counts.data(), &to, nullptr, &in));
-  CHECK(one.code == VELO_ERR_ARGUMENT);
-  CHECK(one.argument == "in_counts[0]");
+  CHECK_REFUSED(one, VELO_ERR_ARGUMENT, "in_counts[0]");
   CHECK(y == std::vector<float>(12, 0));
   for (const velo_group group : alone) velo_group_destroy(group);
 }
@@ -307,8 +305,7 @@ TEST_CASE(
         with_targets_of_2(on, t, std::vector<std::int32_t>(t.targets[2].size(), 1));
     // Rank 2's rows for host 0 come by its peer there, rank 0.
     REQUIRE(t.given(2, 0) > 0);
-    CHECK(all[0].code == VELO_ERR_PEER);
-    CHECK(all[0].argument == "out_counts[2]");
+    CHECK_REFUSED(all[0], VELO_ERR_PEER, "out_counts[2]");
     CHECK(all[1].code == VELO_ERR_PEER);  // by its own count, or because of rank 0's
     CHECK((all[1].argument == "out_counts[2]" || all[1].cause == "out_counts[2] of rank 0"));
     for (int rank = 0; rank < 4; ++rank) {
@@ -325,8 +322,7 @@ TEST_CASE(
     REQUIRE(wrong.size() > 3);
     wrong[3] = 4;
     const std::vector<call_record> all = with_targets_of_2(on, t, wrong);
-    CHECK(all[2].code == VELO_ERR_ARGUMENT);
-    CHECK(all[2].argument == "targets[3]");
+    CHECK_REFUSED(all[2], VELO_ERR_ARGUMENT, "targets[3]");
     CHECK(all[0].code == VELO_ERR_PEER);  // across
     CHECK(all[0].got == "rank 1 that could not do its part");
     CHECK(all[3].code == VELO_ERR_PEER);  // inside

@@ -77,8 +77,7 @@ TEST_CASE("the number of chunks is kept where one is given") {
 TEST_CASE("a cap in which nothing fits is refused, one micro-batch always fits") {
   CHECK(price(made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 1})).peak == 1);
   const auto found = failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
-  CHECK(found.code == VELO_ERR_ARGUMENT);
-  CHECK(found.argument == "desc.cap");
+  CHECK_REFUSED(found, VELO_ERR_ARGUMENT, "desc.cap");
   CHECK(found.got == "0.5");
   CHECK(found.expected == "room in which an order is found, such as 1 micro-batch");
 }

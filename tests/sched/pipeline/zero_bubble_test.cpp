@@ -99,8 +99,7 @@ TEST_CASE("a cap is kept, and one in which nothing fits refused") {
     for (const double cap : {0.25, 1.0, 3.0}) {
       if (kind == VELO_SCHEDULE_ZBH2 && cap >= 1) continue;  // one at a time always goes
       const auto found = failure_of([&] { made(kind, {8, 20, 0, 0, 0, 0, cap}, costs); });
-      CHECK(found.code == VELO_ERR_ARGUMENT);
-      CHECK(found.argument == "desc.cap");
+      CHECK_REFUSED(found, VELO_ERR_ARGUMENT, "desc.cap");
       // The message names the given cap, and one that suffices.
       CHECK(std::stod(found.got) == cap);
       const std::string expected = found.expected;

@@ -145,9 +145,8 @@ TEST_CASE("what is no action is named with its place") {
                             "0WAIT_SEND0",
                             "0F0 1"}) {
     CAPTURE(wrong);
-    const auto found = failure_of([&] { read_csv("0F0,0B0\n1F0, " + std::string(wrong) + "\n"); });
-    CHECK(found.code == VELO_ERR_ARGUMENT);
-    CHECK(found.argument == "text, line 2, column 6");
+    CHECK_REFUSED(failure_of([&] { read_csv("0F0,0B0\n1F0, " + std::string(wrong) + "\n"); }),
+                  VELO_ERR_ARGUMENT, "text, line 2, column 6");
   }
 }
 
