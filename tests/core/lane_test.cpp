@@ -11,24 +11,12 @@
 
 #include "core/stream/stream.hpp"
 #include "tests/core/fails.hpp"
+#include "tests/core/streams.hpp"
 
 using namespace velo::core;
-using velo::testing::failure_of;
+using namespace velo::testing;
 
 namespace {
-
-using body = std::function<void(execution&)>;
-
-struct step final : work {
-  step(demand what, body does, const void** where = nullptr) : work(what), does_(std::move(does)) {
-    function = "velo_step";
-    if (where != nullptr) *where = this;
-  }
-  void run(execution& state) override { does_(state); }
-
- private:
-  body does_;
-};
 
 struct large final : work {
   explicit large(std::atomic<int>& gone) : gone_(gone) {}
@@ -44,18 +32,6 @@ struct broken final : work {
   broken() { throw 1; }
   void run(execution&) override {}
 };
-
-struct made_context {
-  made_context() : owner(make_context({})) {}
-  ~made_context() { destroy_handle<context>(handle_of(owner), "context"); }
-  stream& queue() { return make_object<stream>(&owner, owner, stream::mode::queued); }
-  stream& now() { return owner.inline_stream(); }
-  context& owner;
-};
-
-void add(stream& to, demand what, body does) {
-  to.enqueue(to.make<step>(what, std::move(does)));
-}
 
 }  // namespace
 
@@ -192,11 +168,10 @@ TEST_CASE("the memory of work is used again") {
   stream& queue = made.queue();
   std::set<const void*> places;
   for (int i = 0; i < 50; ++i) {
-    const void* place = nullptr;
-    queue.enqueue(queue.make<step>(
-        demand::computes, [](execution&) {}, &place));
+    auto work = queue.make<step>([](execution&) {});
+    places.insert(&*work);
+    queue.enqueue(std::move(work));
     queue.synchronize();
-    places.insert(place);
   }
   CHECK(places.size() == 1);
   // More at once than a pool keeps, and work of its own size: neither is lost nor kept.
@@ -243,10 +218,12 @@ TEST_CASE("a lane beside the streams is ordered with them by points") {
   event filled(made.owner);
   compute.record(filled);
   beside.wait_for(filled.last());
-  beside.submit(beside.make<step>(demand::waits, [&](execution& on) {
-    peer.wait(-1);
-    order += &on.stream == &made.now() ? 'b' : '?';
-  }));
+  beside.submit(beside.make<step>(
+      [&](execution& on) {
+        peer.wait(-1);
+        order += &on.stream == &made.now() ? 'b' : '?';
+      },
+      nullptr, demand::waits));
   beside.pass(back);
   CHECK_FALSE(beside.idle());
   peer.pass();

@@ -11,50 +11,19 @@
 #include <vector>
 
 #include "tests/core/fails.hpp"
+#include "tests/core/streams.hpp"
 
 using namespace velo::core;
-using velo::testing::failure_of;
+using namespace velo::testing;
 
 namespace {
-
-struct step final : work {
-  explicit step(std::function<void(execution&)> body, std::atomic<int>* dropped = nullptr)
-      : body_(std::move(body)), dropped_(dropped) {
-    function = "velo_step";
-  }
-  void run(execution& state) override { body_(state); }
-  void skip() noexcept override {
-    if (dropped_ != nullptr) ++*dropped_;
-  }
-
- private:
-  std::function<void(execution&)> body_;
-  std::atomic<int>* dropped_;
-};
-
-void does(stream& queue, std::function<void(execution&)> body,
-          std::atomic<int>* dropped = nullptr) {
-  queue.enqueue(queue.make<step>(std::move(body), dropped));
-}
 
 // A gate that work waits at, so that a test decides what is still queued when.
 struct gate {
   point open;
   void queue_on(stream& queue) {
-    struct waits final : work {
-      explicit waits(point& p) : work(demand::waits), at(p) {}
-      void run(execution&) override { at.wait(-1); }
-      point& at;
-    };
-    queue.enqueue(queue.make<waits>(open));
+    add(queue, demand::waits, [this](execution&) { open.wait(-1); });
   }
-};
-
-struct made_context {
-  made_context() : owner(make_context({})) {}
-  ~made_context() { destroy_handle<context>(handle_of(owner), "context"); }
-  stream& queue() { return make_object<stream>(&owner, owner, stream::mode::queued); }
-  context& owner;
 };
 
 }  // namespace
@@ -63,7 +32,7 @@ TEST_CASE("queued work runs in order, one after another") {
   made_context made;
   stream& queue = made.queue();
   std::vector<int> order;
-  for (int i = 0; i < 200; ++i) does(queue, [&order, i](execution&) { order.push_back(i); });
+  for (int i = 0; i < 200; ++i) add(queue, [&order, i](execution&) { order.push_back(i); });
   queue.synchronize();
   CHECK(queue.idle());
   REQUIRE(order.size() == 200);
@@ -77,23 +46,23 @@ TEST_CASE(
   gate before;
   std::atomic<int> ran{0}, dropped{0};
   before.queue_on(queue);
-  does(queue, [](execution&) { fail(VELO_ERR_SHAPE, "args.x", "[2]", "[3]"); });
+  add(queue, [](execution&) { fail(VELO_ERR_SHAPE, "args.x", "[2]", "[3]"); });
   for (int i = 0; i < 3; ++i)
-    does(
+    add(
         queue, [&](execution&) { ++ran; }, &dropped);
   before.open.pass();
   const auto first = failure_of([&] { queue.synchronize(); });
   CHECK(first.code == VELO_ERR_SHAPE);
   CHECK(first.function == "velo_step");
   CHECK(first.argument == "args.x");
-  CHECK(failure_of([&] { does(queue, [&](execution&) { ++ran; }); }).code == VELO_ERR_SHAPE);
+  CHECK(failure_of([&] { add(queue, [&](execution&) { ++ran; }); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { (void)queue.idle(); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_SHAPE);
   queue.clear();
   queue.synchronize();
   CHECK(dropped == 3);
   CHECK(ran == 0);
-  does(queue, [&](execution&) { ++ran; });
+  add(queue, [&](execution&) { ++ran; });
   queue.synchronize();
   CHECK(ran == 1);
 }
@@ -101,10 +70,10 @@ TEST_CASE(
 TEST_CASE("foreign exceptions in queued work are kept too") {
   made_context made;
   stream& queue = made.queue();
-  does(queue, [](execution&) { throw 1; });
+  add(queue, [](execution&) { throw 1; });
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_INTERNAL);
   queue.clear();
-  does(queue, [](execution&) { throw std::bad_alloc(); });
+  add(queue, [](execution&) { throw std::bad_alloc(); });
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_MEMORY);
 }
 
@@ -122,8 +91,8 @@ TEST_CASE("streams of one context take turns on the pool and the scratch arena")
     inside.fetch_sub(1);
   };
   for (int round = 0; round < 100; ++round) {
-    for (stream* queue : queues) does(*queue, body);
-    made.owner.inline_stream().run_inline(body);
+    for (stream* queue : queues) add(*queue, body);
+    made.now().run_inline(body);
   }
   for (stream* queue : queues) queue->synchronize();
   CHECK(overlaps == 0);
@@ -138,20 +107,20 @@ TEST_CASE("an inline caller gets its turn between the pieces of a busy stream") 
   stream& queue = made.queue();
   std::atomic<int> ran{0};
   for (int i = 0; i < 100; ++i) {
-    does(queue, [&](execution&) {
+    add(queue, [&](execution&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ++ran;
     });
   }
   while (ran == 0) std::this_thread::yield();
-  made.owner.inline_stream().run_inline([&](execution&) {});
+  made.now().run_inline([&](execution&) {});
   CHECK(ran < 50);
   queue.synchronize();
 }
 
 TEST_CASE("work may call velo again with the stream it runs on") {
   made_context made;
-  stream& inline_stream = made.owner.inline_stream();
+  stream& inline_stream = made.now();
   int depth = 0;
   inline_stream.run_inline([&](execution& outer) {
     int* kept = outer.scratch.take<int>(16);
@@ -167,7 +136,7 @@ TEST_CASE("work may call velo again with the stream it runs on") {
 
 TEST_CASE("a failed inline call leaves the turn and the scratch free") {
   made_context made;
-  stream& inline_stream = made.owner.inline_stream();
+  stream& inline_stream = made.now();
   const auto round = [&] {
     CHECK_THROWS_AS(inline_stream.run_inline([](execution& on) {
       on.scratch.take(1 << 20);
@@ -185,7 +154,7 @@ TEST_CASE("waiting for oneself is refused instead of waiting for ever") {
   made_context made;
   stream& queue = made.queue();
   std::atomic<int> code{0};
-  does(queue, [&](execution&) { code = failure_of([&] { queue.synchronize(); }).code; });
+  add(queue, [&](execution&) { code = failure_of([&] { queue.synchronize(); }).code; });
   queue.synchronize();
   CHECK(code == VELO_ERR_STATE);
 }
@@ -193,7 +162,7 @@ TEST_CASE("waiting for oneself is refused instead of waiting for ever") {
 TEST_CASE("work cannot destroy the context it runs in") {
   made_context made;
   const velo_context handle = handle_of(made.owner);
-  made.owner.inline_stream().run_inline([&](execution&) { velo_context_destroy(handle); });
+  made.now().run_inline([&](execution&) { velo_context_destroy(handle); });
   CHECK(&resolve<context>(handle, "context") == &made.owner);
 }
 
@@ -202,7 +171,7 @@ TEST_CASE("destroying a stream finishes its work first") {
   stream& queue = made.queue();
   std::atomic<int> ran{0};
   for (int i = 0; i < 20; ++i) {
-    does(queue, [&](execution&) {
+    add(queue, [&](execution&) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       ++ran;
     });
@@ -217,7 +186,7 @@ TEST_CASE("an event recorded behind a failure still passes") {
   gate before;
   event mark(made.owner);
   before.queue_on(first);
-  does(first, [](execution&) { fail(VELO_ERR_IO, "", "", ""); });
+  add(first, [](execution&) { fail(VELO_ERR_IO, "", "", ""); });
   first.record(mark);
   second.wait(mark);
   CHECK_FALSE(mark.last()->passed());
