@@ -21,6 +21,7 @@ void try_alone(sweep::trial what, bool in_parts) {
     std::vector<std::string> first_wrong(at(count));
     ranks.require([&](const rank_of_group& me) {
       sweep of(me);
+      if (in_parts) of.try_only_sums();
       for (const dtype_case& d : moved_dtypes) of.run({what}, d, sizes);
       first_wrong[at(me.rank)] = of.first();
       return velo_status{VELO_OK};
