@@ -158,6 +158,18 @@ class local_ranks {
   std::vector<velo_group> groups_;
 };
 
+// A rank alone in its group.
+class group_of_one {
+ public:
+  group_of_one() { REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK); }
+  ~group_of_one() { velo_group_destroy(group); }
+  group_of_one(const group_of_one&) = delete;
+
+  const live_context context;
+  const velo_stream stream = context.inline_stream();
+  velo_group group = nullptr;
+};
+
 // Dtypes that reductions take, and elements of them as numbers.
 struct dtype_case {
   velo_dtype dtype;

@@ -10,12 +10,9 @@ using namespace velo::testing;
 namespace {
 
 std::string explained(velo_collective one) {
-  std::uint64_t needed = 0;
-  if (velo_collective_explain(one, nullptr, 0, &needed) != VELO_OK) return "";
-  std::string all(needed, 0);
-  velo_collective_explain(one, all.data(), needed, nullptr);
-  all.resize(needed - 1);
-  return all;
+  return written([one](char* text, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_collective_explain(one, text, capacity, needed);
+  });
 }
 
 std::int64_t number_in(const std::string& json, const std::string& name, std::size_t from = 0) {
@@ -23,17 +20,9 @@ std::int64_t number_in(const std::string& json, const std::string& name, std::si
   return at == std::string::npos ? -1 : std::atoll(json.c_str() + at + name.size() + 3);
 }
 
-std::string described(velo_group group) {
-  std::uint64_t needed = 0;
-  velo_group_describe(group, nullptr, 0, &needed);
-  std::string all(needed, 0);
-  velo_group_describe(group, all.data(), needed, nullptr);
-  return all;
-}
-
 // Steps through shared memory so far on this rank.
 std::int64_t steps_of(velo_group group, int rank) {
-  const std::string all = described(group);
+  const std::string all = description_of(group);
   return number_in(all, "steps", all.find(R"({"rank":)" + std::to_string(rank) + ","));
 }
 
@@ -122,10 +111,9 @@ TEST_CASE("a way is chosen over every transport, with reasons, and times once th
             if (done != VELO_OK) return {done, -1};
           }
           for (const std::int64_t count : {10, 5000, 4000000}) {
-            std::vector<float> x(static_cast<std::size_t>(count));
-            const velo_tensor view = view_of(x.data(), f32, count);
+            const float_tensor x({count});
             const velo_collective_desc desc =
-                collective_of(VELO_COLLECTIVE_ALL_REDUCE, &view, &view);
+                collective_of(VELO_COLLECTIVE_ALL_REDUCE, &x.view, &x.view);
             velo_collective one = nullptr;
             const velo_status done = velo_collective_create(me.group, &desc, &one);
             if (done != VELO_OK) return {done, -2};
@@ -181,10 +169,9 @@ TEST_CASE("large operations go by way of hosts if there are two, and never if th
     for (const std::int64_t count : {few, many}) {
       const std::vector<outcome> all =
           over_hosts(two ? "0011" : "0000", 20000, [&](const rank_of_group& me) -> answer {
-            std::vector<float> x(static_cast<std::size_t>(count));
-            const velo_tensor view = view_of(x.data(), f32, count);
+            const float_tensor x({count});
             const velo_collective_desc desc =
-                collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr);
+                collective_of(VELO_COLLECTIVE_BROADCAST, &x.view, nullptr);
             velo_collective one = nullptr;
             const velo_status done = velo_collective_create(me.group, &desc, &one);
             const std::string explanation = explained(one);
@@ -197,23 +184,19 @@ TEST_CASE("large operations go by way of hosts if there are two, and never if th
 
 TEST_CASE("a message to itself is a copy, others go through slots; a plan outlives its group") {
   const local_ranks ranks(2);
-  std::vector<float> x(100);
-  const std::int64_t hundred = 100;
-  const velo_tensor view = view_of(x.data(), f32, hundred);
+  const float_tensor x({100});
   for (const int to : {0, 1}) {
-    const velo_collective_desc desc = collective_of(VELO_COLLECTIVE_SEND, &view, nullptr, to);
+    const velo_collective_desc desc = collective_of(VELO_COLLECTIVE_SEND, &x.view, nullptr, to);
     velo_collective one = nullptr;
     REQUIRE(velo_collective_create(ranks.group(0), &desc, &one) == VELO_OK);
     CHECK(chose(explained(one), to == 0 ? "copy" : "channel"));
     velo_collective_destroy(one);
   }
-  const live_context context;
-  velo_group alone = nullptr;
-  REQUIRE(velo_group_create(context, nullptr, &alone) == VELO_OK);
+  group_of_one alone;
   const velo_collective_desc barrier = VELO_COLLECTIVE_DESC_INIT;
   velo_collective late = nullptr;
-  REQUIRE(velo_collective_create(alone, &barrier, &late) == VELO_OK);
-  velo_group_destroy(alone);
+  REQUIRE(velo_collective_create(alone.group, &barrier, &late) == VELO_OK);
+  velo_group_destroy(std::exchange(alone.group, nullptr));
   CHECK(velo_collective_explain(late, nullptr, 0, nullptr) == VELO_ERR_HANDLE);
   velo_collective_destroy(late);
 }
@@ -225,8 +208,7 @@ TEST_CASE("a rank that measures while another calls a barrier fails with the mis
                      : velo_group_barrier(ranks.stream(1), ranks.group(1));
   });
   for (const call_record& one : all) {
-    CHECK(one.code == VELO_ERR_PEER);
-    CHECK(one.got == "rank 1 with barrier");
+    CHECK_PEER(one, 1, "rank 1 with barrier");
     CHECK(one.expected == "measurement (operation 1)");
   }
 }

@@ -448,8 +448,7 @@ class sweep {
   const std::deque<expectation>& expectations() {
     if (expected_.empty())
       for (const reduction& is : reductions)
-        if (is.scale == 1 ? !only_sums_ || is.op == VELO_REDUCE_SUM
-                          : !only_sums_ && is_float(dtype_))
+        if (only_sums_ ? &is == reductions : is.scale == 1 || is_float(dtype_))
           expected_.emplace_back(*this, is);
     return expected_;
   }
@@ -496,7 +495,7 @@ class sweep {
   std::deque<row> rows_;  // of each rank
   std::deque<expectation> expected_;
   int made_ = 0;
-  bool only_sums_ = false;  // of all reductions
+  bool only_sums_ = false;
   std::int64_t wrong_ = 0;
   std::string first_;
 };

@@ -159,11 +159,7 @@ TEST_CASE("no order of buckets leaves less to wait for than the one that is lear
 
 TEST_CASE("a bucket is sent off when its last slice is ready, at level 2") {
   training t(2, f32, VELO_BUCKETS_ALL_REDUCE, 8000);
-  const auto called = [&] {
-    velo_group_info info = VELO_GROUP_INFO_INIT;
-    REQUIRE(velo_group_get_info(t.ranks().group(0), &info) == VELO_OK);
-    return info.called;
-  };
+  const auto called = [&] { return info_of(t.ranks().group(0)).called; };
   REQUIRE(t.info(0).buckets == 3);  // of slices 0 to 4, 5 to 7, 8
   const velo_stream now = t.ranks().stream(0);
   REQUIRE(velo_buckets_ready(t.at(0), now, 5) == VELO_OK);
@@ -188,12 +184,9 @@ TEST_CASE("below level 2 everything is sent off at the end of a step") {
                               &buckets) == VELO_OK);
   for (const std::int64_t slice : {0, 1})
     REQUIRE(velo_buckets_ready(buckets, context.inline_stream(), slice) == VELO_OK);
-  velo_group_info info = VELO_GROUP_INFO_INIT;
-  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
-  CHECK(info.called == 0);
+  CHECK(info_of(group).called == 0);
   REQUIRE(velo_buckets_finish(buckets, context.inline_stream()) == VELO_OK);
-  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
-  CHECK(info.called == 2);
+  CHECK(info_of(group).called == 2);
 }
 
 TEST_CASE("own parts are combined, and gathered give all ranks all") {
