@@ -136,13 +136,13 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   const velo_tensor all = ints(x, hundred), few = ints(y, ten);
   SECTION("another size") {
     const local_ranks ranks(2);
-    const std::vector<call_record> told_all = ranks.run([&](int rank) {
+    const std::vector<call_record> records = ranks.run([&](int rank) {
       return rank == 0 ? velo_group_send(ranks.stream(0), ranks.group(0), 1, &all)
                        : velo_group_receive(ranks.stream(1), ranks.group(1), 0, &few);
     });
-    CHECK(told_all[0].code == VELO_OK);  // what was sent is between the two
-    CHECK_PEER(told_all[1], 0, "rank 0 with send of 100 int32 to rank 1");
-    CHECK(told_all[1].expected == "receive of 10 int32 from rank 0");
+    CHECK(records[0].code == VELO_OK);  // what was sent is between the two
+    CHECK_PEER(records[1], 0, "rank 0 with send of 100 int32 to rank 1");
+    CHECK(records[1].expected == "receive of 10 int32 from rank 0");
     CHECK(velo_group_barrier(ranks.stream(0), ranks.group(0)) == VELO_ERR_PEER);
   }
   SECTION("none") {
@@ -165,7 +165,7 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
     const local_ranks ranks(2);
     const lateness late_by;
     const std::int64_t begin = monotonic_ns();
-    const std::vector<call_record> told_all = ranks.run([&](int rank) {
+    const std::vector<call_record> records = ranks.run([&](int rank) {
       if (rank == 0) {
         velo_group_send(ranks.stream(0), ranks.group(0), 1, &all);
         velo_group_destroy(ranks.group(0));
@@ -176,8 +176,8 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
       if (first != VELO_OK) return velo_status{-1};  // it was sent before
       return velo_group_receive(ranks.stream(1), ranks.group(1), 0, &all);
     });
-    CHECK(told_all[1].code == VELO_ERR_PEER);
-    CHECK(told_all[1].got == "rank 0 that left the group");
+    CHECK(records[1].code == VELO_ERR_PEER);
+    CHECK(records[1].got == "rank 0 that left the group");
     const auto took = static_cast<double>(monotonic_ns() - begin) / 1e6;
     CHECK(took < 150 + late_by.of_ms(4));
   }

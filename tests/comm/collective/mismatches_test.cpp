@@ -108,13 +108,13 @@ TEST_CASE("every other call of one rank is reported to all with that rank") {
                 << "/" << is.op << ", rank " << culprit << " " << next.what() << "/" << next.dtype
                 << "/" << next.count << "/" << next.root << "/" << next.op);
     const local_ranks ranks(size);
-    const std::vector<call_record> told_by = ranks.run([&](const rank_of_group& me) {
+    const std::vector<call_record> records = ranks.run([&](const rank_of_group& me) {
       const bool odd = me.rank == culprit;
       const velo_status done = (odd ? next : is).call(me.stream, me.group);
       if (done != VELO_OK || !early) return done;
       return (odd ? is : next).call(me.stream, me.group);
     });
-    for (const call_record& one : told_by) {
+    for (const call_record& one : records) {
       INFO(one);
       CHECK(one.code == VELO_ERR_PEER);
       CHECK(one.rank == culprit);

@@ -348,9 +348,9 @@ class sweep {
     const auto from = [&](int rank) { return kept(numbers_of(rank).get(i) * how.scale); };
     double all = 0;
     for (const std::vector<int>& host : hosts_) {
-      double near = from(host[0]);
-      for (std::size_t k = 1; k < host.size(); ++k) near = joined(how.op, near, from(host[k]));
-      all = &host == &hosts_[0] ? near : joined(how.op, all, near);
+      double sum = from(host[0]);
+      for (std::size_t k = 1; k < host.size(); ++k) sum = joined(how.op, sum, from(host[k]));
+      all = &host == &hosts_[0] ? sum : joined(how.op, all, sum);
     }
     if (how.op != VELO_REDUCE_AVG) return all;
     return is_float(dtype_) ? kept(all / me_.size) : std::trunc(all / me_.size);

@@ -236,9 +236,9 @@ TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   velo_group_abort(ranks.group(1));
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_PEER);
   velo_stream_clear(queue);
-  const json told_by(history(ranks.group(0)));
-  CHECK(number_of(told_by.root, "rank") == 0);
-  json_t* all = json_object_get(told_by.root, "operations");
+  const json ended(history(ranks.group(0)));
+  CHECK(number_of(ended.root, "rank") == 0);
+  json_t* all = json_object_get(ended.root, "operations");
   REQUIRE(json_array_size(all) == 4096);
   json_t* first = json_array_get(all, 0);
   CHECK(number_of(first, "call") == 5003 - 4095);

@@ -58,7 +58,7 @@ TEST_CASE("a run keeps to the least that works, with the bits of one without a b
 }
 
 TEST_CASE(
-    "a trace has every allocation until the third step ends, and fits the peak that was told") {
+    "a trace has every allocation until the third step ends, and fits the peak that was printed") {
   workplace w;
   const outcome done = ended(0, run(w, {"--memory_trace", w / "trace.csv", "--dtype", "f32"}));
   const std::string text = get(w / "trace.csv");
@@ -66,13 +66,13 @@ TEST_CASE(
   plan.read(VELO_PLAN_RMM_LOG, text.data(), text.size());
   const velo_plan_stats found = plan.stats();
   CHECK(found.buffers > 3 * 6 * 20);  // of three steps of six layers
-  double told = 0;
+  double printed = 0;
   char prefix = 0;
   const std::size_t at = done.text.find("\nmemory ");
   REQUIRE(at != std::string::npos);
-  REQUIRE(std::sscanf(&done.text[at], "\nmemory %lf %cB at the peak", &told, &prefix) == 2);
+  REQUIRE(std::sscanf(&done.text[at], "\nmemory %lf %cB at the peak", &printed, &prefix) == 2);
   REQUIRE(prefix == 'M');
-  CHECK(static_cast<double>(found.lower_bound) == Approx(told * 1e6).epsilon(0.02));
+  CHECK(static_cast<double>(found.lower_bound) == Approx(printed * 1e6).epsilon(0.02));
   CHECK(run(w, {"--memory_trace", w / "trace.csv", "--recompute", "full"}).code == 0);  // replaced
   CHECK(get(w / "trace.csv") != text);
 }

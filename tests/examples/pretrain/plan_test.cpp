@@ -36,9 +36,9 @@ TEST_CASE("a run with a plan, in stages or within a budget, tells what it came t
     std::vector<std::string> with = way;
     with.insert(with.end(), {"--plan", "true"});
     CHECK_THAT(run("usual", way), !Contains("at their addresses"));
-    const std::string told = run("planned", with);
-    CHECK_THAT(told, Matches("[^]* the least; ([0-9]+) of \\1 at their addresses\n[^]*") &&
-                         Contains("from the system"));
+    const std::string printed = run("planned", with);
+    CHECK_THAT(printed, Matches("[^]* the least; ([0-9]+) of \\1 at their addresses\n[^]*") &&
+                            Contains("from the system"));
     CHECK(losses("planned") == losses("usual"));
     CHECK(!losses("planned").empty());
   }

@@ -145,12 +145,12 @@ TEST_CASE("a run keeps its ranks however often it is resumed, until somebody ask
       return more;
     };
     REQUIRE(launch(first, tiny(w.path, words("1", {})), w.path).code == 0);
-    const auto resume = [&](const char* step, const char* told,
+    const auto resume = [&](const char* step, const char* printed,
                             const std::vector<std::string>& more = {}) {
       std::vector<std::string> all = words(step, {"--resume", w / "out"});
       all.insert(all.end(), more.begin(), more.end());
       const outcome done = ended(0, run_program(all));
-      CHECK_THAT(done.text, Contains(told));
+      CHECK_THAT(done.text, Contains(printed));
     };
     resume("2", "ranks  2");
     resume("3", "ranks  2");
@@ -176,12 +176,12 @@ TEST_CASE("half of a launcher's variables, and a batch script of several tasks, 
   refused({{"RANK", "0"}}, "WORLD_SIZE: expected a value beside RANK = 0, got none");
   const std::map<std::string, std::string> batch = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
   refused(batch, "Slurm runs a batch script once");
-  const outcome told = run_program(tiny(w.path, {"--ranks", "2"}), [&] {
+  const outcome printed = run_program(tiny(w.path, {"--ranks", "2"}), [&] {
     for (const auto& [name, value] : batch) ::setenv(name.c_str(), value.c_str(), 1);
   });
-  INFO(told.text);
-  CHECK(told.code == 0);
-  CHECK_THAT(told.text, Contains("ranks  2"));
+  INFO(printed.text);
+  CHECK(printed.code == 0);
+  CHECK_THAT(printed.text, Contains("ranks  2"));
 }
 
 TEST_CASE("a rank that waits for others says who is missing, and ends at the first signal") {

@@ -177,9 +177,9 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
   const json model = parsed(velo(in, "replay " + trace + " --json --pool model").out);
   CHECK(integer_of(model, "peak_reserved") == 22 << 20);
   for (const std::string pool : {"velo", "plan", "model"}) {
-    const std::string told = velo(in, "replay " + trace + " --pool " + pool).out;
-    CHECK(told.find("fragmentation") != std::string::npos);
-    CHECK((told.find("per operation") != std::string::npos) ==
+    const std::string result = velo(in, "replay " + trace + " --pool " + pool).out;
+    CHECK(result.find("fragmentation") != std::string::npos);
+    CHECK((result.find("per operation") != std::string::npos) ==
           (pool != "model"));  // a model takes none
   }
 }
@@ -187,12 +187,12 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
 TEST_CASE("replay tells amounts in a unit that shows them") {
   const folder in;
   const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n0,0,allocate,0x1,";
-  const auto told = [&](const char* size) {
+  const auto result = [&](const char* size) {
     return velo(in, "replay " + in.write(head + size + ",0\n") + " --pool plan").out;
   };
-  CHECK(told("100").find(" 512 bytes\n") != std::string::npos);
-  CHECK(told("100").find(" 4.0 KiB\n") != std::string::npos);  // a page
-  CHECK(told("3000000").find(" 2.9 MiB\n") != std::string::npos);
+  CHECK(result("100").find(" 512 bytes\n") != std::string::npos);
+  CHECK(result("100").find(" 4.0 KiB\n") != std::string::npos);  // a page
+  CHECK(result("3000000").find(" 2.9 MiB\n") != std::string::npos);
 }
 
 TEST_CASE("replay names the row of a free without an allocation") {

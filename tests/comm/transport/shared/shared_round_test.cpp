@@ -163,10 +163,10 @@ TEST_CASE("staged bytes stay in their slot until all ranks have read them, for e
   const std::int64_t slot = static_cast<std::int64_t>(comm::shared_area::least_slot(ranks));
   const std::int64_t span = std::min(slot, GENERATE(as<std::int64_t>(), 8, 4096, 4224, 1 << 20));
   area_of area(ranks, 20000);
-  comm::cache_probe near;
-  for (int look = 0; look < comm::cache_probe::probes_to_switch; ++look) near.record(0);
+  comm::cache_probe shared;
+  for (int look = 0; look < comm::cache_probe::probes_to_switch; ++look) shared.record(0);
   for (int rank = 1; rank < ranks; rank += 2)  // every second rank shifts its slots
-    area.at(rank).writer = comm::peer_writer(near);
+    area.at(rank).writer = comm::peer_writer(shared);
   std::atomic<int> wrong{0};
   on_threads(ranks, [&](int rank) {
     const call_record ended = run_round(area.at(rank), [&](comm::shared_round& round) {
