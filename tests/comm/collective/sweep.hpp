@@ -42,7 +42,7 @@ class sweep {
     return {0, 1, 2, 7, 63, 1025, 4099, 65537, (1 << 20) - 1, 1 << 20};
   }
 
-  // A collective, tried once with the dtype and size of the moment; a reduction, with each operation.
+  // Tries a collective with the current dtype and size; reductions with each operation.
   using trial = void (sweep::*)();
 
   void run() {
