@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "comm/collective/sweep.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shm/sockets.hpp"
@@ -74,32 +75,10 @@ TEST_CASE("every collective gives processes what it gives threads") {
   velo_group_desc desc = group_desc();
   desc.buffer = 16 << 10;
   ranks.start_all(3, desc, [](const rank_of_group& me) {
-    constexpr std::int64_t part = 5000, whole = 3 * part;
-    std::vector<std::int64_t> in(whole), out(whole);
-    for (std::int64_t i = 0; i < whole; ++i) in[at(i)] = me.rank * 100000 + i;
-    const velo_tensor all_in = view_of(in.data(), i64, whole);
-    const velo_tensor all_out = view_of(out.data(), i64, whole);
-    const velo_tensor in_part = view_of(in.data(), i64, part);
-    const velo_tensor out_part = view_of(out.data(), i64, part);
-    ending all;
-    const auto got = [&](std::int64_t i) { return out[at(i)]; };
-    velo_status done = velo_group_all_gather(me.stream, me.group, &in_part, &all_out);
-    for (std::int64_t i = 0; i < whole; ++i) all.value += got(i) != i / part * 100000 + i % part;
-    if (done == VELO_OK) done = velo_group_all_to_all(me.stream, me.group, &all_in, &all_out);
-    for (std::int64_t i = 0; i < whole; ++i)
-      all.value += got(i) != i / part * 100000 + me.rank * part + i % part;
-    if (done == VELO_OK)
-      done = velo_group_reduce_scatter(me.stream, me.group, nullptr, &all_in, &out_part);
-    for (std::int64_t i = 0; i < part; ++i)
-      all.value += got(i) != 300000 + 3 * (me.rank * part + i);
-    if (done == VELO_OK) done = velo_group_broadcast(me.stream, me.group, 2, &all_in);
-    for (std::int64_t i = 0; i < whole; ++i) all.value += in[at(i)] != 200000 + i;
-    if (done == VELO_OK) done = velo_group_gather(me.stream, me.group, 1, &in_part, &all_out);
-    if (done == VELO_OK) done = velo_group_scatter(me.stream, me.group, 1, &all_out, &in_part);
-    if (done == VELO_OK)
-      done = velo_group_reduce(me.stream, me.group, 0, nullptr, &in_part, &out_part);
-    for (std::int64_t i = 0; me.rank == 0 && i < part; ++i) all.value += got(i) != 3 * (200000 + i);
-    all.code = done;
+    sweep of(me);
+    of.run(sweep::every_trial(), {i64, "int64"}, {15000});
+    ending all = ending_of(VELO_OK, of.wrong());
+    all.got = of.first();
     return all;
   });
   check_right(ranks.wait());
