@@ -7,6 +7,8 @@ using namespace velo::testing;
 
 namespace {
 
+using int_tensor = typed_tensor<std::int32_t>;
+
 velo_tensor ints(std::vector<std::int32_t>& data, const std::int64_t& size) {
   return view_of(data.data(), i32, size);
 }
@@ -109,16 +111,14 @@ TEST_CASE("messages between processes wake who sleeps for them") {
   processes ranks;
   ranks.start_all(2, group_desc(), [](const rank_of_group& me) {
     ending all;
-    std::vector<std::int32_t> x(100000);
-    const std::int64_t size = 100000;
-    const velo_tensor view = ints(x, size);
+    int_tensor x({100000});
     for (int round = 0; round < 10; ++round) {
       if (me.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      for (std::size_t i = 0; me.rank == 0 && i < x.size(); ++i) x[i] = word(round, 0, i);
-      const velo_status done = me.rank == 0 ? velo_group_send(me.stream, me.group, 1, &view)
-                                            : velo_group_receive(me.stream, me.group, 0, &view);
+      for (std::size_t i = 0; me.rank == 0 && i < x.data.size(); ++i) x.data[i] = word(round, 0, i);
+      const velo_status done = me.rank == 0 ? velo_group_send(me.stream, me.group, 1, &x.view)
+                                            : velo_group_receive(me.stream, me.group, 0, &x.view);
       if (done != VELO_OK) return ending_of(done);
-      for (std::size_t i = 0; i < x.size(); ++i) all.value += x[i] != word(round, 0, i);
+      for (std::size_t i = 0; i < x.data.size(); ++i) all.value += x.data[i] != word(round, 0, i);
     }
     all.code = VELO_OK;
     return all;
@@ -131,9 +131,8 @@ TEST_CASE("messages between processes wake who sleeps for them") {
 }
 
 TEST_CASE("a message that is not as expected, does not come or is not taken ends the group") {
-  std::vector<std::int32_t> x(100), y(100);
-  const std::int64_t hundred = 100, ten = 10;
-  const velo_tensor all = ints(x, hundred), few = ints(y, ten);
+  const int_tensor x({100}), y({10});
+  const velo_tensor &all = x.view, &few = y.view;
   SECTION("another size") {
     const local_ranks ranks(2);
     const std::vector<call_record> records = ranks.run([&](int rank) {
@@ -154,10 +153,9 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   }
   SECTION("nobody who takes it") {
     const local_ranks ranks(2, group_desc(120));
-    std::vector<std::int32_t> large(1 << 20);
-    const std::int64_t size = 1 << 20;
-    const velo_tensor view = ints(large, size);
-    const call_record late = record_of(velo_group_send(ranks.stream(0), ranks.group(0), 1, &view));
+    int_tensor large({1 << 20});
+    const call_record late =
+        record_of(velo_group_send(ranks.stream(0), ranks.group(0), 1, &large.view));
     CHECK(late.code == VELO_ERR_PEER);
     CHECK(late.rank == 1);
   }
@@ -184,11 +182,9 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   SECTION("a killed process") {
     processes ranks;
     ranks.start_all(2, group_desc(), [](const rank_of_group& me) {
-      std::vector<std::int32_t> data(1000);
-      const std::int64_t size = 1000;
-      const velo_tensor view = ints(data, size);
+      int_tensor data({1000});
       if (me.rank == 0) pause();
-      return ending_of(velo_group_receive(me.stream, me.group, 0, &view));
+      return ending_of(velo_group_receive(me.stream, me.group, 0, &data.view));
     });
     const lateness late_by;
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -207,9 +203,8 @@ TEST_CASE("a rank that waits itself is not named, but the one that all wait for"
     INFO("rank 2: " << static_cast<int>(how));
     const local_ranks ranks(3, group_desc(200));
     const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
-      std::vector<std::int32_t> x(100), y(1 << 20);
-      const std::int64_t hundred = 100, many = 1 << 20;
-      const velo_tensor few = ints(x, hundred), much = ints(y, many);
+      const int_tensor x({100}), y({1 << 20});
+      const velo_tensor &few = x.view, &much = y.view;
       if (me.rank == 0) return velo_status{VELO_OK};  // never comes
       const velo_stream stream = me.stream;
       const velo_group group = me.group;
@@ -234,11 +229,9 @@ TEST_CASE("a rank that waits itself is not named, but the one that all wait for"
 TEST_CASE("if ranks only wait for each other, the awaited ones are named") {
   const local_ranks ranks(2, group_desc(100));
   const std::vector<call_record> all = ranks.run([&](const rank_of_group& me) {
-    std::vector<std::int32_t> x(100);
-    const std::int64_t hundred = 100;
-    const velo_tensor few = ints(x, hundred);
+    int_tensor x({100});
     if (me.rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
-    return velo_group_receive(me.stream, me.group, 1 - me.rank, &few);
+    return velo_group_receive(me.stream, me.group, 1 - me.rank, &x.view);
   });
   for (const call_record& one : all) {
     CHECK(one.code == VELO_ERR_PEER);
