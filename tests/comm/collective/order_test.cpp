@@ -14,9 +14,8 @@ const char* const placings[] = {"0011", "0101", "0110", "0001", "0111", "0012", 
 constexpr float large = 1 << 24;
 
 std::vector<float> sum(const rank_of_group& me, float mine, std::int64_t count, velo_status& done) {
-  std::vector<float> x(static_cast<std::size_t>(count), mine);
-  const velo_tensor view = view_of(x.data(), f32, count);
-  done = velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
+  std::vector<float> x(at(count), mine);
+  done = reduce_in_place(me.stream, me.group, x);
   return x;
 }
 
@@ -100,10 +99,11 @@ TEST_CASE("reductions leave a host once") {
       const std::int64_t counts[] = {part, part, part, part};
       const std::int64_t before = ranks.data_left(), all_before = ranks.left();
       ranks.require([&](const rank_of_group& me) {
-        std::vector<float> x(static_cast<std::size_t>(whole), 1), y(static_cast<std::size_t>(part));
-        const velo_tensor in = view_of(x.data(), f32, whole), out = view_of(y.data(), f32, part);
-        return uneven ? velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &in, counts, &out)
-                      : velo_group_reduce_scatter(me.stream, me.group, nullptr, &in, &out);
+        const float_tensor in({whole}, 1), out({part});
+        return uneven
+                   ? velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &in.view, counts,
+                                                 &out.view)
+                   : velo_group_reduce_scatter(me.stream, me.group, nullptr, &in.view, &out.view);
       });
       INFO(one.hosts << ", uneven " << uneven);
       CHECK(ranks.data_left() - before == one.scattered * part * 4);

@@ -221,10 +221,8 @@ TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
     return done;
   });
   const velo_stream queue = ranks.context(0).new_stream();
-  const std::int64_t four = 4;
-  float data[4] = {};
-  const velo_tensor x = view_of(data, f32, four);
-  REQUIRE(velo_group_receive(queue, ranks.group(0), 1, &x) == VELO_OK);
+  const float_tensor x({4});
+  REQUIRE(velo_group_receive(queue, ranks.group(0), 1, &x.view) == VELO_OK);
   REQUIRE(velo_group_barrier(queue, ranks.group(0)) == VELO_OK);
   {
     const json before(history(ranks.group(0)));

@@ -30,8 +30,7 @@ struct joined {
     const call_record why = last_record();
     INFO(why);
     REQUIRE(done == VELO_OK);
-    velo_group_info info = VELO_GROUP_INFO_INIT;
-    REQUIRE(velo_group_get_info(me.group, &info) == VELO_OK);
+    const velo_group_info info = info_of(me.group);
     me.rank = info.rank, me.size = info.size;
     CHECK(info.transport == VELO_TRANSPORT_MPI);
   }

@@ -151,10 +151,9 @@ void append_all(const rank_of_group& me) {
       CHECK(how.wrong == 0);
       std::int64_t combined = how.elements;  // here, and then anywhere
       if (scatters) CHECK(combined == (me.size - 1) * part);
-      const std::int64_t one = 1;
-      const velo_tensor sum = view_of(&combined, i64, one);
-      REQUIRE(velo_group_all_reduce(me.stream, me.group, nullptr, &sum, &sum) == VELO_OK);
-      CHECK(combined >= (me.size - 1) * static_cast<std::int64_t>(in.size()));
+      std::vector<std::int64_t> sum = {combined};
+      REQUIRE(reduce_in_place(me.stream, me.group, sum) == VELO_OK);
+      CHECK(sum[0] >= (me.size - 1) * static_cast<std::int64_t>(in.size()));
     }
 }
 
@@ -198,9 +197,7 @@ TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
       rank_of_group pair = me;
       REQUIRE(velo_group_create_part(me.group, ranks, 2, nullptr, &pair.group) == VELO_OK);
       pair.rank = first + 1 - me.rank, pair.size = 2;
-      velo_group_info info = VELO_GROUP_INFO_INIT;
-      REQUIRE(velo_group_get_info(pair.group, &info) == VELO_OK);
-      CHECK(info.rank == pair.rank);
+      CHECK(info_of(pair.group).rank == pair.rank);
       bytes over;
       REQUIRE(every_collective(pair, bf16, 5000, over).run() == VELO_OK);
       CHECK((over == locally(2, bf16, 5000)[at(pair.rank)]));
@@ -249,8 +246,7 @@ TEST_CASE("mpirun's environment decides: one host uses shared memory", "[togethe
   const velo_context context = new_context();
   velo_group group = nullptr;
   REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);
-  velo_group_info info = VELO_GROUP_INFO_INIT;
-  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
+  const velo_group_info info = info_of(group);
   CHECK(info.transport == (info.size == 1 ? VELO_TRANSPORT_SELF : VELO_TRANSPORT_SHM));
   velo_context_destroy(context);
   velo_group_desc desc = over_mpi();

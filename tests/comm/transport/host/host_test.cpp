@@ -60,14 +60,12 @@ TEST_CASE("a host's own reduction is taken as it is, and what it declines is vel
   std::vector<double> most(3);
   require_good(on_ranks(host, 20000, [&](const rank_of_group& me) {
     std::vector<float> x(9000, me.rank == 2 ? 1.0f : me.rank == 1 ? 16777216.0f : -16777216.0f);
-    const std::int64_t count = 9000;
-    const velo_tensor view = view_of(x.data(), f32, count);
-    velo_status done = velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
+    velo_status done = reduce_in_place(me.stream, me.group, x);
     if (me.rank == 0) sums = x;
     velo_reduction how = VELO_REDUCTION_INIT;
     how.op = VELO_REDUCE_MAX;  // declined
     x[5] = static_cast<float>(me.rank);
-    if (done == VELO_OK) done = velo_group_all_reduce(me.stream, me.group, &how, &view, &view);
+    if (done == VELO_OK) done = reduce_in_place(me.stream, me.group, x, &how);
     most[at(me.rank)] = x[5];
     return done;
   }));
