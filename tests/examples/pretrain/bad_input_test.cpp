@@ -46,7 +46,7 @@ TEST_CASE(
     "a configuration that is malformed or contradicts itself is refused with line and column") {
   workplace w;
   const std::string config = put(w / "c.json", "{\n  \"model\": {\"hidden\": 64,}\n}\n");
-  refused(run_program(tiny(w.path, {"--config", config})), "c.json:2:");
+  refused(w.run({"--config", config}), "c.json:2:");
   put(config, "{\"model\":\n {\"heads\": 5}}");
   refused(run_program({"--config", config, "--paths", w / "text"}),
           "c.json:2:12: hidden = 256 must be a multiple of heads = 5");
@@ -55,12 +55,12 @@ TEST_CASE(
 
 TEST_CASE("data that is missing, empty or too short is refused") {
   workplace w;
-  refused(run_program(tiny(w.path, {"--paths", w / "none"})), "none: ");
+  refused(w.run({"--paths", w / "none"}), "none: ");
   put(w / "empty", "");
   refused(run_program({"--paths", w / "empty"}), "no text");
   put(w / "short", some_text(1000));
   refused(run_program({"--paths", w / "short"}), "too short");
-  refused(run_program(tiny(w.path, {"--sequence", "60000"})), "too short for a window");
+  refused(w.run({"--sequence", "60000"}), "too short for a window");
 }
 
 TEST_CASE("data that may not be read is refused") {
@@ -77,7 +77,7 @@ TEST_CASE("data that may not be read is refused") {
 
 TEST_CASE("a damaged checkpoint is refused by resume and by generate") {
   workplace w;
-  REQUIRE(run_program(tiny(w.path, {"--stop_after", "2"})).code == 0);
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
   for (const char* name :
        {"model.safetensors", "training_state.safetensors", "trainer.json", "config.json"}) {
     const std::string path = w / "out/checkpoint/" + name, good = get(path);
@@ -97,7 +97,7 @@ TEST_CASE("a damaged checkpoint is refused by resume and by generate") {
 
 TEST_CASE("a resumed run may change neither the model nor the data") {
   workplace w;
-  REQUIRE(run_program(tiny(w.path, {"--stop_after", "2"})).code == 0);
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
   refused(run_program({"--resume", w / "out/checkpoint", "--layers", "3"}),
           "--layers: layers = 3, but the checkpoint has 2");
   refused(run_program({"--resume", w / "out/checkpoint", "--batch", "8"}), "--batch: batch = 8");
@@ -108,7 +108,7 @@ TEST_CASE("a resumed run may change neither the model nor the data") {
 
 TEST_CASE("a checkpoint that meets a size limit leaves the previous one") {
   workplace w;
-  REQUIRE(run_program(tiny(w.path, {"--stop_after", "2"})).code == 0);
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
   const auto limit = [] {
     const rlimit small{50000, 50000};
     ::setrlimit(RLIMIT_FSIZE, &small);
@@ -126,7 +126,7 @@ TEST_CASE("a full disk leaves the previous checkpoint") {
     return;
   }
   // The state of this model takes about 400 KiB: one fits, the second beside it does not.
-  ended(0, run_program(tiny(w.path, {"--out", disk, "--stop_after", "2"})));
+  ended(0, w.run({"--out", disk, "--stop_after", "2"}));
   refused(run_program({"--resume", disk + "/checkpoint"}), "No space left on device");
   CHECK(decoder::checkpoint_reader(disk + "/checkpoint").step() == 2);
   ::umount(disk.c_str());
@@ -155,7 +155,7 @@ TEST_CASE("an output that cannot be written is refused before training, and told
                       {w / "odd", "odd/checkpoint: exists and is not a checkpoint"},
                       {w / "drawn", "drawn/loss.svg: exists and is no regular file"}};
   for (const row& each : rows) {
-    const outcome done = run_program(tiny(w.path, {"--out", each.out}), lay_down_powers);
+    const outcome done = w.run({"--out", each.out}, lay_down_powers);
     refused(done, each.sentence);
     CHECK_THAT(done.text, !Contains("model  ") && !Contains("bits/byte"));
   }
@@ -167,18 +167,18 @@ TEST_CASE("a lock or a log is never written over what is something else") {
   put(w / "mine", "precious");
   ::mkdir((w / "linked").c_str(), 0755);
   REQUIRE(::symlink((w / "mine").c_str(), (w / "linked/.lock").c_str()) == 0);
-  refused(run_program(tiny(w.path, {"--out", w / "linked"})), "linked/.lock: exists and is no");
+  refused(w.run({"--out", w / "linked"}), "linked/.lock: exists and is no");
   ::mkdir((w / "shared").c_str(), 0755);
   REQUIRE(::link((w / "mine").c_str(), (w / "shared/.lock").c_str()) == 0);
-  refused(run_program(tiny(w.path, {"--out", w / "shared"})), "of one name; the run's lock");
+  refused(w.run({"--out", w / "shared"}), "of one name; the run's lock");
   REQUIRE(::mkfifo((w / "pipe").c_str(), 0600) == 0);
   for (const char* place : {"linked/.lock", "pipe"})
-    refused(run_program(tiny(w.path, {"--log", w / place})), "exists and is");
-  refused(run_program(tiny(w.path, {"--log", "/dev/full"})), "exists and is no regular file");
-  refused(run_program(tiny(w.path, {"--log", w / "mine"})), "mine: exists and is not a log");
-  refused(run_program(tiny(w.path, {"--log", w / "text"})), "text: exists and is not a log");
+    refused(w.run({"--log", w / place}), "exists and is");
+  refused(w.run({"--log", "/dev/full"}), "exists and is no regular file");
+  refused(w.run({"--log", w / "mine"}), "mine: exists and is not a log");
+  refused(w.run({"--log", w / "text"}), "text: exists and is not a log");
   for (const char* place : {"out/checkpoint", "out/checkpoint/log", "out/loss.svg", "out/.lock"})
-    refused(run_program(tiny(w.path, {"--log", w / place})), "is where the run keeps");
+    refused(w.run({"--log", w / place}), "is where the run keeps");
   CHECK(get(w / "mine") == "precious");
 }
 
@@ -186,19 +186,17 @@ TEST_CASE("a setting that no checkpoint could write down is refused before train
   workplace w;
   const std::string odd = "caf\xe9";
   for (const char* flag : {"--out", "--paths", "--log", "--sample_prompt"}) {
-    const outcome done = run_program(tiny(w.path, {flag, w / odd}));
+    const outcome done = w.run({flag, w / odd});
     refused(done, std::string(flag) + ": expected UTF-8, got other bytes");
   }
   put(w / "c.json", "\xef\xbb\xbf{}");
-  refused(run_program(tiny(w.path, {"--config", w / "c.json"})),
-          "c.json: expected JSON, got a byte");
+  refused(w.run({"--config", w / "c.json"}), "c.json: expected JSON, got a byte");
 }
 
 TEST_CASE("a run goes on without a log that cannot be written, and without a reader") {
   workplace w;
   ::mkdir((w / "disk").c_str(), 0700);
-  const outcome done =
-      run_program(tiny(w.path, {"--log", w / "disk/log"}), small_disk(w / "disk", false));
+  const outcome done = w.run({"--log", w / "disk/log"}, small_disk(w / "disk", false));
   if (done.code == 77) {
     WARN("not tested: a full disk: no right to mount");
   } else {
@@ -212,7 +210,7 @@ TEST_CASE("a run goes on without a log that cannot be written, and without a rea
     int ends[2];
     if (::pipe(ends) != 0 || ::close(ends[0]) != 0 || ::dup2(ends[1], 1) != 1) ::_exit(9);
   };
-  CHECK(run_program(tiny(w.path, {"--out", w / "unread"}), no_reader).code == 0);
+  CHECK(w.run({"--out", w / "unread"}, no_reader).code == 0);
   CHECK_NOTHROW(get(w / "unread/checkpoint/CHECKSUMS"));
 }
 
@@ -228,7 +226,7 @@ TEST_CASE("with the standard files closed nothing is printed into others") {
   const auto close_all = [] {
     for (int number = 0; number < 3; ++number) ::close(number);
   };
-  CHECK(run_program(tiny(w.path, {"--log", w / "log"}), close_all).code == 0);
+  CHECK(w.run({"--log", w / "log"}, close_all).code == 0);
   CHECK_THAT(get(w / "log"), Catch::StartsWith(R"({"step": 1, )") && !Contains("model  "));
   CHECK_THAT(get(w / "out/.lock"), !Contains("model  "));
 }
@@ -238,7 +236,7 @@ TEST_CASE("two runs do not share an output; a killed one gives it free") {
   const auto words = tiny(w.path, {"--steps", "100000"});
   child first(words);
   first.wait_for("3/100000  ");
-  const outcome second = run_program(tiny(w.path));
+  const outcome second = w.run({});
   refused(second, "out: another run (process " + std::to_string(first.id()) + ") writes here");
   first.send(SIGINT);
   CHECK(first.finish().code == 130);

@@ -17,7 +17,7 @@ outcome run(
     const workplace& w, std::vector<std::string> more,
     const std::function<void()>& prepare = [] {}) {
   more.insert(more.begin(), deep.begin(), deep.end());
-  return run_program(tiny(w.path, more), prepare);
+  return w.run(more, prepare);
 }
 
 }  // namespace

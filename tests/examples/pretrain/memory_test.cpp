@@ -24,7 +24,7 @@ TEST_CASE("few addresses serve a small model, its threads and everything else") 
     workplace w;
     const char* measure = gib == 2 ? "true" : "false";  // takes more addresses than the model
     INFO(gib << " GiB: ");
-    ended(0, run_program(tiny(w.path, {"--threads", "2", "--measure", measure}), addresses(gib)));
+    ended(0, w.run({"--threads", "2", "--measure", measure}, addresses(gib)));
   }
 }
 
@@ -32,7 +32,7 @@ TEST_CASE("settings that ask for more memory than there is are refused in these 
   workplace w;
   for (const std::vector<std::string>& more : {std::vector<std::string>{"--batch", "1000000"},
                                                {"--hidden", "65536", "--inner", "65536"}}) {
-    const outcome done = ended(1, run_program(tiny(w.path, more), addresses(4)));
+    const outcome done = ended(1, w.run(more, addresses(4)));
     CHECK_THAT(done.text, Contains("pretrain: not enough memory for these settings"));
   }
 }

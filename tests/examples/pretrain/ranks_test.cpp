@@ -49,9 +49,8 @@ bool has_begun_to_meet(pid_t rank) {
 void train_alike(const char* steps, bool whole) {
   workplace w;
   const auto run = [&](const char* name, std::vector<std::string> more) {
-    more.insert(more.end(), {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
-                             w / name + ".out"});
-    ended(0, w.run(more));
+    ended(0, w.run(more, {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
+                          w / name + ".out"}));
     return w.losses(name);
   };
   const std::string one = run("one", {});
@@ -112,9 +111,9 @@ TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;
     const auto run = [&](const char* name, std::vector<std::string> more) {
-      more.insert(more.end(), {"--dtype", dtype, "--ranks", "2", "--transport", "local", "--log",
-                               w / name, "--out", w / name + ".out"});
-      const outcome done = ended(0, w.run(more));
+      const outcome done =
+          ended(0, w.run(more, {"--dtype", dtype, "--ranks", "2", "--transport", "local", "--log",
+                                w / name, "--out", w / name + ".out"}));
       const std::size_t at = done.text.find("optimizer ");
       REQUIRE(at != std::string::npos);
       return std::atof(&done.text[at + std::strlen("optimizer ")]);
@@ -144,8 +143,7 @@ TEST_CASE("what ranks cannot do is refused once") {
   workplace w;
   for (const char* transport : {"local", "shm"}) {
     const auto refused = [&](std::vector<std::string> more, const char* why) {
-      more.insert(more.end(), {"--ranks", "2", "--transport", transport});
-      const outcome done = ended(1, w.run(more));
+      const outcome done = ended(1, w.run(more, {"--ranks", "2", "--transport", transport}));
       CHECK_THAT(done.text, Contains(why));
       CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
     };

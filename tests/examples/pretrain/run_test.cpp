@@ -45,8 +45,7 @@ TEST_CASE("losses have the same bits with one, two and three threads") {
 TEST_CASE("every level and instruction set trains alike, up to rounding") {
   workplace w;
   const auto losses_with = [&](const char* key, const char* value) {
-    ended(0, run_program(tiny(w.path, {"--dtype", "f32", "--log", w / value}),
-                         [&] { ::setenv(key, value, 1); }));
+    ended(0, w.run({"--dtype", "f32", "--log", w / value}, [&] { ::setenv(key, value, 1); }));
     std::istringstream lines(w.losses(value));
     std::vector<double> losses;
     for (double step, nats, norm; lines >> step >> nats >> norm;) losses.push_back(nats);

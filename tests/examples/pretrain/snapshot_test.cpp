@@ -14,8 +14,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 outcome run(const workplace& w, const std::string& file, std::vector<std::string> more = {}) {
-  more.insert(more.end(), {"--memory_snapshot", file});
-  return run_program(tiny(w.path, more));
+  return w.run(more, {"--memory_snapshot", file});
 }
 
 }  // namespace
@@ -25,7 +24,7 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
   const std::vector<std::string> pieces = {"--accumulation", "2"};
   std::vector<std::string> usual = pieces;
   usual.insert(usual.end(), {"--out", w / "usual"});
-  REQUIRE(run_program(tiny(w.path, usual)).code == 0);
+  REQUIRE(w.run(usual).code == 0);
   for (const auto& [name, begins, ends] : {std::tuple("s.svg", "<svg ", "</svg>\n"),
                                            {"s.json", R"({"segments":[)", "}"},
                                            {"s.pickle", "\x80\x02}(", "."},

@@ -165,7 +165,7 @@ TEST_CASE("a run keeps its ranks however often it is resumed, until somebody ask
 TEST_CASE("half of a launcher's variables, and a batch script of several tasks, are refused") {
   workplace w;
   const auto refused = [&](const std::map<std::string, std::string>& variables, const char* why) {
-    const outcome done = run_program(tiny(w.path), [&] {
+    const outcome done = w.run({}, [&] {
       for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
     });
     INFO(done.text);
@@ -176,7 +176,7 @@ TEST_CASE("half of a launcher's variables, and a batch script of several tasks, 
   refused({{"RANK", "0"}}, "WORLD_SIZE: expected a value beside RANK = 0, got none");
   const std::map<std::string, std::string> batch = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
   refused(batch, "Slurm runs a batch script once");
-  const outcome printed = run_program(tiny(w.path, {"--ranks", "2"}), [&] {
+  const outcome printed = w.run({"--ranks", "2"}, [&] {
     for (const auto& [name, value] : batch) ::setenv(name.c_str(), value.c_str(), 1);
   });
   INFO(printed.text);

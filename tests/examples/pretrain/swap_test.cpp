@@ -15,7 +15,7 @@ TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no 
     for (const char* word : {"--layers", "8", "--hidden", "64", "--sequence", "128", "--batch",
                              "16", "--validation_bytes", "1000"})
       more.emplace_back(word);
-    return run_program(tiny(w.path, more));
+    return w.run(more);
   };
   REQUIRE(run({"--out", w / "usual"}).code == 0);
   const std::vector<std::string> swapped = {
@@ -46,10 +46,9 @@ TEST_CASE(
     "a run whose optimizer's state outweighs its activations validates within the least budget") {
   workplace w;
   const auto run = [&](const std::string& budget) {
-    return run_program(
-        tiny(w.path, {"--layers", "6", "--hidden", "128", "--sequence", "128", "--batch", "8",
-                      "--validation_bytes", "2000", "--swap_activations", "host",
-                      "--swap_optimizer", "host", "--memory_budget", budget}));
+    return w.run({"--layers", "6", "--hidden", "128", "--sequence", "128", "--batch", "8",
+                  "--validation_bytes", "2000", "--swap_activations", "host", "--swap_optimizer",
+                  "host", "--memory_budget", budget});
   };
   const std::string refusal = run("1").text;
   INFO(refusal);
@@ -63,7 +62,7 @@ TEST_CASE(
 TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
   workplace w;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
-    const outcome done = ended(1, run_program(tiny(w.path, more)));
+    const outcome done = ended(1, w.run(more));
     CHECK_THAT(done.text, Contains("pretrain: ") && Contains(words));
     return done.text;
   };

@@ -48,6 +48,10 @@ struct workplace : temporary {
       std::vector<std::string> more, const std::function<void()>& prepare = [] {}) const {
     return run_program(tiny(path, std::move(more)), prepare);
   }
+  outcome run(std::vector<std::string> words, const std::vector<std::string>& more) const {
+    words.insert(words.end(), more.begin(), more.end());
+    return run(std::move(words));
+  }
 
   // "step loss grad_norm" of every line of a log; the rest of a line is time.
   std::string losses(const std::string& log) const {
