@@ -132,16 +132,15 @@ TEST_CASE("gather and scatter are the same on queues, and keep the order of thei
     two.push_back(all.ranks.context(rank).new_stream());
   }
   all.ranks.require([&](int rank) {
-    const auto at = static_cast<std::size_t>(rank);
     const groups in = groups_of(all, rank, true, true);
     for (int i = 0; i < 30; ++i) {
-      velo_status done = parts[at]->fused(one[at], in);
-      if (done == VELO_OK) done = velo_group_barrier(two[at], in.gather);
-      if (done == VELO_OK) done = velo_group_barrier(two[at], in.scatter);
+      velo_status done = parts[at(rank)]->fused(one[at(rank)], in);
+      if (done == VELO_OK) done = velo_group_barrier(two[at(rank)], in.gather);
+      if (done == VELO_OK) done = velo_group_barrier(two[at(rank)], in.scatter);
       if (done != VELO_OK) return done;
     }
-    const velo_status done = velo_stream_synchronize(one[at]);
-    return done != VELO_OK ? done : velo_stream_synchronize(two[at]);
+    const velo_status done = velo_stream_synchronize(one[at(rank)]);
+    return done != VELO_OK ? done : velo_stream_synchronize(two[at(rank)]);
   });
   all.ranks.require([&](const rank_of_group& me) {
     return parts[at(me.rank)]->apart(me.stream, groups_of(all, me.rank, true, true));

@@ -212,8 +212,8 @@ TEST_CASE("a process that is killed between two slices is named by the others") 
     kill(ranks.pid(1), SIGKILL);
     const std::vector<ending> ends = ranks.wait();
     for (const int rank : {0, 2}) {
-      CHECK(ends[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
-      if (called != op::gather_scatter) CHECK(ends[static_cast<std::size_t>(rank)].rank == 1);
+      CHECK(ends[at(rank)].code == VELO_ERR_PEER);
+      if (called != op::gather_scatter) CHECK(ends[at(rank)].rank == 1);
     }
   }
   munmap(shared, sizeof(std::atomic<int>));

@@ -246,16 +246,16 @@ TEST_CASE("on queues it has its place among the collectives, whatever streams th
   std::vector<std::vector<float>> sums(2, std::vector<float>(5000, 1));
   constexpr int rounds = 50;
   ranks.require([&](const rank_of_group& me) {
-    const auto at = static_cast<std::size_t>(me.rank);
     velo_reduction mean = VELO_REDUCTION_INIT;
     mean.op = VELO_REDUCE_AVG;
     for (int i = 0; i < rounds; ++i) {
-      velo_status done = of(all, me.rank).run_fused(computes[at], me.group);
-      if (done == VELO_OK) done = reduce_in_place(talks[at], me.group, sums[at], &mean);
+      velo_status done = of(all, me.rank).run_fused(computes[at(me.rank)], me.group);
+      if (done == VELO_OK)
+        done = reduce_in_place(talks[at(me.rank)], me.group, sums[at(me.rank)], &mean);
       if (done != VELO_OK) return done;
     }
-    const velo_status done = velo_stream_synchronize(computes[at]);
-    return done != VELO_OK ? done : velo_stream_synchronize(talks[at]);
+    const velo_status done = velo_stream_synchronize(computes[at(me.rank)]);
+    return done != VELO_OK ? done : velo_stream_synchronize(talks[at(me.rank)]);
   });
   CHECK(sums[1][4999] == 1);
   ranks.require(
@@ -277,16 +277,15 @@ TEST_CASE("calls of two groups in opposite orders wait for each other without ha
       two.push_back(ranks.context(rank).new_stream());
     }
     ranks.require([&](const rank_of_group& me) {
-      const auto at = static_cast<std::size_t>(me.rank);
       const auto call = [&](bool early) {
-        return early ? of(first, me.rank).run_fused(one[at], me.group)
-                     : of(second, me.rank).run_fused(two[at], both.second(me.rank));
+        return early ? of(first, me.rank).run_fused(one[at(me.rank)], me.group)
+                     : of(second, me.rank).run_fused(two[at(me.rank)], both.second(me.rank));
       };
       velo_status done = call(me.rank == 0);
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       if (done == VELO_OK) done = call(me.rank != 0);
-      if (done == VELO_OK) done = velo_stream_synchronize(one[at]);
-      return done == VELO_OK ? velo_stream_synchronize(two[at]) : done;
+      if (done == VELO_OK) done = velo_stream_synchronize(one[at(me.rank)]);
+      return done == VELO_OK ? velo_stream_synchronize(two[at(me.rank)]) : done;
     });
   }
 }

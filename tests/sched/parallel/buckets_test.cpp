@@ -48,9 +48,10 @@ class training {
   void step(const std::function<std::vector<std::int64_t>(int)>& order) const {
     ranks_.require([&](int r) {
       for (const std::int64_t slice : order(r))
-        if (const velo_status s = velo_buckets_ready(at(r), ranks_.stream(r), slice); s != VELO_OK)
+        if (const velo_status s = velo_buckets_ready(buckets(r), ranks_.stream(r), slice);
+            s != VELO_OK)
           return s;
-      return velo_buckets_finish(at(r), ranks_.stream(r));
+      return velo_buckets_finish(buckets(r), ranks_.stream(r));
     });
   }
   // The result of one collective over the same gradients.
@@ -60,23 +61,23 @@ class training {
     std::vector<elements_ptr> all;
     for (int r = 0; r < ranks_.size(); ++r) all.push_back(make_elements(dtype, total(slices)));
     ranks_.require([&](int r) {
-      const velo_tensor in = gradients(r).view(), out = all[static_cast<std::size_t>(r)]->view();
+      const velo_tensor in = gradients(r).view(), out = all[at(r)]->view();
       return velo_group_all_reduce(ranks_.stream(r), ranks_.group(r), &how, &in, &out);
     });
     return all;
   }
 
   const local_ranks& ranks() const { return ranks_; }
-  velo_buckets at(int rank) const { return buckets_[static_cast<std::size_t>(rank)]; }
-  elements& gradients(int rank) const { return *gradients_[static_cast<std::size_t>(rank)]; }
+  velo_buckets buckets(int rank) const { return buckets_[at(rank)]; }
+  elements& gradients(int rank) const { return *gradients_[at(rank)]; }
   velo_buckets_info info(int rank) const {
     velo_buckets_info info = VELO_BUCKETS_INFO_INIT;
-    REQUIRE(velo_buckets_get_info(at(rank), &info) == VELO_OK);
+    REQUIRE(velo_buckets_get_info(buckets(rank), &info) == VELO_OK);
     return info;
   }
   velo_bucket bucket(int rank, std::int64_t index) const {
     velo_bucket one = VELO_BUCKET_INIT;
-    REQUIRE(velo_buckets_get_bucket(at(rank), index, &one) == VELO_OK);
+    REQUIRE(velo_buckets_get_bucket(buckets(rank), index, &one) == VELO_OK);
     return one;
   }
 
@@ -106,7 +107,7 @@ TEST_CASE("buckets have the bits of one collective over all gradients, told in a
         const auto expected = t.expected(dtype);
         t.step([&](int rank) { return shuffled(rank * 2 + step); });
         for (int r = 0; r < ranks; ++r) {
-          CHECK(t.gradients(r).same_bits(*expected[static_cast<std::size_t>(r)]));
+          CHECK(t.gradients(r).same_bits(*expected[at(r)]));
           CHECK(t.gradients(r).borders_kept());
         }
         CHECK(t.info(0).steps == step + 1);
@@ -122,8 +123,7 @@ TEST_CASE("buckets go the last first, and then in the order that rank 0 saw") {
   t.step([&](int rank) { return shuffled(rank); });
   t.step([&](int) { return shuffled(5); });  // by now it is known, and is not learned again
   for (int r = 0; r < 2; ++r)
-    for (std::int64_t i = 0; i < count; ++i)
-      CHECK(t.bucket(r, shuffled(0)[static_cast<std::size_t>(i)]).place == i);
+    for (std::int64_t i = 0; i < count; ++i) CHECK(t.bucket(r, shuffled(0)[at(i)]).place == i);
 }
 
 // Buckets of one sender, which takes as long for each as its elements: when all are done, after
@@ -134,17 +134,15 @@ TEST_CASE("no order of buckets leaves less to wait for than the one that is lear
   training t(2, f32, VELO_BUCKETS_ALL_REDUCE, 4);
   std::vector<std::int64_t> by_time(8);
   std::iota(by_time.begin(), by_time.end(), 0);
-  std::sort(by_time.begin(), by_time.end(), [&](std::int64_t a, std::int64_t b) {
-    return ready[static_cast<std::size_t>(a)] < ready[static_cast<std::size_t>(b)];
-  });
+  std::sort(by_time.begin(), by_time.end(),
+            [&](std::int64_t a, std::int64_t b) { return ready[at(a)] < ready[at(b)]; });
   t.step([&](int) { return by_time; });
   t.step([&](int) { return by_time; });
   std::vector<std::int64_t> order(8);
-  for (std::int64_t i = 0; i < 8; ++i) order[static_cast<std::size_t>(t.bucket(1, i).place)] = i;
+  for (std::int64_t i = 0; i < 8; ++i) order[at(t.bucket(1, i).place)] = i;
   const auto done = [&](const std::vector<std::int64_t>& in) {
     double now = 0;
-    for (const std::int64_t i : in)
-      now = std::max(now, ready[static_cast<std::size_t>(i)]) + takes[static_cast<std::size_t>(i)];
+    for (const std::int64_t i : in) now = std::max(now, ready[at(i)]) + takes[at(i)];
     return now;
   };
   std::vector<std::int64_t> any(8);
@@ -162,13 +160,13 @@ TEST_CASE("a bucket is sent off when its last slice is ready, at level 2") {
   const auto called = [&] { return info_of(t.ranks().group(0)).called; };
   REQUIRE(t.info(0).buckets == 3);  // of slices 0 to 4, 5 to 7, 8
   const velo_stream now = t.ranks().stream(0);
-  REQUIRE(velo_buckets_ready(t.at(0), now, 5) == VELO_OK);
-  REQUIRE(velo_buckets_ready(t.at(0), now, 7) == VELO_OK);
-  REQUIRE(velo_buckets_ready(t.at(0), now, 6) == VELO_OK);
+  REQUIRE(velo_buckets_ready(t.buckets(0), now, 5) == VELO_OK);
+  REQUIRE(velo_buckets_ready(t.buckets(0), now, 7) == VELO_OK);
+  REQUIRE(velo_buckets_ready(t.buckets(0), now, 6) == VELO_OK);
   CHECK(called() == 0);  // it is not its turn
-  REQUIRE(velo_buckets_ready(t.at(0), now, 8) == VELO_OK);
+  REQUIRE(velo_buckets_ready(t.buckets(0), now, 8) == VELO_OK);
   CHECK(called() == 2);
-  t.ranks().require([&](int r) { return velo_buckets_finish(t.at(r), t.ranks().stream(r)); });
+  t.ranks().require([&](int r) { return velo_buckets_finish(t.buckets(r), t.ranks().stream(r)); });
   CHECK(called() == 4);  // with the order
 }
 
@@ -204,25 +202,24 @@ TEST_CASE("own parts are combined, and gathered give all ranks all") {
           CHECK((one.own_offset >= one.offset &&
                  one.own_offset + one.own_count <= one.offset + one.count));
           const auto bytes = static_cast<std::size_t>(one.own_count * (dtype.bits / 8));
-          const elements& same = *expected[static_cast<std::size_t>(r)];
+          const elements& same = *expected[at(r)];
           CHECK(std::memcmp(t.gradients(r).at(one.own_offset), same.at(one.own_offset), bytes) ==
                 0);
         }
       CHECK(owned == total(slices));
       t.ranks().require([&](int r) {
         const velo_tensor all = t.gradients(r).view();
-        return velo_buckets_gather(t.at(r), t.ranks().stream(r), &all);
+        return velo_buckets_gather(t.buckets(r), t.ranks().stream(r), &all);
       });
       t.ranks().require([&](int r) {
         for (std::size_t k = 0; k < slices.size(); ++k)
-          if (const velo_status s =
-                  velo_buckets_wait(t.at(r), t.ranks().stream(r), static_cast<std::int64_t>(k));
+          if (const velo_status s = velo_buckets_wait(t.buckets(r), t.ranks().stream(r),
+                                                      static_cast<std::int64_t>(k));
               s != VELO_OK)
             return s;
         return velo_status{VELO_OK};
       });
-      for (int r = 0; r < ranks; ++r)
-        CHECK(t.gradients(r).same_bits(*expected[static_cast<std::size_t>(r)]));
+      for (int r = 0; r < ranks; ++r) CHECK(t.gradients(r).same_bits(*expected[at(r)]));
     }
 }
 
@@ -246,8 +243,8 @@ TEST_CASE("buckets come after the work of a queue, and the queue after them") {
         if (s != VELO_OK) return s;
       }
       for (std::size_t k = 0; k < slices.size(); ++k)
-        velo_buckets_ready(t.at(r), queues[r], static_cast<std::int64_t>(k));
-      velo_status s = velo_buckets_finish(t.at(r), queues[r]);
+        velo_buckets_ready(t.buckets(r), queues[r], static_cast<std::int64_t>(k));
+      velo_status s = velo_buckets_finish(t.buckets(r), queues[r]);
       if (s == VELO_OK && r == 0) s = add(queues[r], t.gradients(r), *doubled);
       return s == VELO_OK ? velo_stream_synchronize(queues[r]) : s;
     });
@@ -260,7 +257,7 @@ TEST_CASE("a rank that ends the group ends a step on all") {
   training t(2, f32, VELO_BUCKETS_ALL_REDUCE);
   const auto ends = t.ranks().run([&](int r) {
     return r == 0 ? velo_group_abort(t.ranks().group(0))
-                  : velo_buckets_finish(t.at(1), t.ranks().stream(1));
+                  : velo_buckets_finish(t.buckets(1), t.ranks().stream(1));
   });
   CHECK(ends[0].code == VELO_OK);
   CHECK(ends[1].code == VELO_ERR_PEER);
