@@ -2,8 +2,8 @@
 #include "comm/reduction/reduction.hpp"
 
 #include <cmath>
-#include "comm/ranks.hpp"
 
+#include "comm/ranks.hpp"
 #include "core/host/cpu.hpp"
 #include "tests/random.hpp"
 
@@ -28,6 +28,36 @@ std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uin
     all.set(i, is_float(dtype) ? (unit - 0.5) * (state % 5 == 0 ? least : 4) : unit * 100);
   }
   return {all.at(0), all.at(0) + bytes};
+}
+
+// What ranks have to combine, each at another place of memory.
+struct inputs {
+  inputs(int ranks, std::int64_t n, velo_dtype dtype) {
+    const int size = dtype.bits / 8;
+    for (int r = 0; r < ranks; ++r)
+      bytes.push_back(numbers(at((n + 3) * size), dtype, static_cast<std::uint32_t>(r)));
+    for (int r = 0; r < ranks; ++r) from.push_back(bytes[at(r)].data() + r % 3 * size);
+  }
+  std::vector<std::vector<unsigned char>> bytes;
+  std::vector<const void*> from;
+};
+
+// Calls f(name, kernels) for each instruction set of this processor; the last ones are the plain
+// loops, which are passed over unless asked for. Returns how many there were.
+template <class F>
+int each_kernel(bool plain_too, F&& f) {
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  int count = 0;
+  for (int k = 0; k < list.count - (plain_too ? 0 : 1); ++k) {
+    if (list.entries[k].isa > velo::core::detect_isa()) continue;
+    ++count;
+    f(list.entries[k].name, *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels));
+  }
+  return count;
+}
+const comm::reduction_kernels& plain_kernels() {
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  return *static_cast<const comm::reduction_kernels*>(list.entries[list.count - 1].kernels);
 }
 
 // A kernel among all of an operation: those of one dtype, two that widen, two of sums that narrow.
@@ -55,104 +85,74 @@ struct kernel_of {
 TEST_CASE("averages of sums are divided by as many as they are of, and rounded once") {
   const float sums[2] = {6, 9};
   const void* from[] = {&sums[0], &sums[1]};
-  const comm::kernel_list& list = comm::reduction_kernel_list;
-  for (int k = 0; k < list.count; ++k) {
-    if (list.entries[k].isa > velo::core::detect_isa()) continue;
-    const auto& kernels = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+  each_kernel(true, [&](const char* name, const comm::reduction_kernels& kernels) {
+    INFO(name);
     float average = 0;
     kernels.same[1][0]({from, 2, &average, 1, 1, false, 5});
     CHECK(average == 3);
     simd::bf16 narrow{};
     kernels.narrow[1][1]({from, 2, &narrow, 1, 1, false, 5});
     CHECK(simd::to_float(narrow) == 3);
-  }
+  });
 }
 
 TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any place and length") {
-  const comm::kernel_list& list = comm::reduction_kernel_list;
-  const auto& plain =
-      *static_cast<const comm::reduction_kernels*>(list.entries[list.count - 1].kernels);
-  int kernels = 0;
-  for (int k = 0; k + 1 < list.count; ++k) {
-    if (list.entries[k].isa > velo::core::detect_isa()) continue;
-    ++kernels;
-    const auto& fast = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+  const int kernels = each_kernel(false, [](const char* name, const comm::reduction_kernels& fast) {
     for (int op = 0; op < comm::combine_count; ++op)
       for (int e = 0; e < comm::element_count + (op < 2 ? 4 : 2); ++e) {
         const kernel_of is(op, e);
         const velo_dtype in = is.in, out = is.out;
-        const comm::reduce_fn one = is.of(fast), other = is.of(plain);
+        const comm::reduce_fn one = is.of(fast), other = is.of(plain_kernels());
         for (const std::int64_t n : {0, 1, 3, 15, 16, 17, 63, 200, 1027})
           for (const int ranks : {1, 2, 5})
             for (const double scale : {1.0, is_float(in) && op < 2 ? 0.7 : 1.0}) {
               const bool bypass = n % 2 == ranks % 2;
-              const int size = in.bits / 8;
-              std::vector<std::vector<unsigned char>> sources;
-              std::vector<const void*> from;
-              for (int r = 0; r < ranks; ++r)
-                sources.push_back(numbers(static_cast<std::size_t>((n + 3) * size), in,
-                                          static_cast<std::uint32_t>(r)));
-              for (int r = 0; r < ranks; ++r) from.push_back(sources[at(r)].data() + r % 3 * size);
+              const inputs given(ranks, n, in);
               const elements a(out, n, static_cast<int>(n % 5)), b(out, n, 0);
               const int shares = n % 2 == 0 ? 0 : 7;
-              one({from.data(), ranks, a.at(0), n, scale, bypass, shares});
-              other({from.data(), ranks, b.at(0), n, scale, false, shares});
-              INFO(list.entries[k].name << ", operation " << op << ", dtype " << e << ", " << n
-                                        << " of " << ranks);
+              one({given.from.data(), ranks, a.at(0), n, scale, bypass, shares});
+              other({given.from.data(), ranks, b.at(0), n, scale, false, shares});
+              INFO(name << ", operation " << op << ", dtype " << e << ", " << n << " of " << ranks);
               CHECK(a.same_bits(b));
               CHECK(a.borders_kept());
             }
       }
-  }
+  });
   CHECK((kernels > 0 || velo::core::detect_isa() == velo::core::isa::scalar));
 }
 
 TEST_CASE("every kernel of weighted sums gives the bits of plain loops, at any place and length") {
-  const comm::kernel_list& list = comm::reduction_kernel_list;
-  const auto& plain =
-      *static_cast<const comm::reduction_kernels*>(list.entries[list.count - 1].kernels);
   constexpr int types[] = {0, 2, 3};  // float32, float16, bfloat16
-  for (int k = 0; k + 1 < list.count; ++k) {
-    if (list.entries[k].isa > velo::core::detect_isa()) continue;
-    const auto& fast = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+  each_kernel(false, [&](const char* name, const comm::reduction_kernels& fast) {
     for (int type = 0; type < 3; ++type)
       for (const std::int64_t n : {0, 1, 15, 16, 33, 200})
         for (const int count : {1, 2, 8})
           for (const bool weighs : {true, false}) {
             const velo_dtype in = reduced_dtypes[types[type]].dtype, f32 = reduced_dtypes[0].dtype;
-            const int size = in.bits / 8;
-            std::vector<std::vector<unsigned char>> sources;
-            std::vector<const void*> from;
+            const inputs given(count, n, in);
             std::vector<float> weights;
-            for (int r = 0; r < count; ++r) {
-              sources.push_back(numbers(static_cast<std::size_t>((n + 3) * size), in,
-                                        static_cast<std::uint32_t>(r)));
+            for (int r = 0; r < count; ++r)
               weights.push_back(weighs ? 0.3f + static_cast<float>(r) : 1);
-            }
-            for (int r = 0; r < count; ++r) from.push_back(sources[at(r)].data() + r % 3 * size);
             const elements a(f32, n, static_cast<int>(n % 5)), b(f32, n, 0);
             const auto sum = [&](const comm::reduction_kernels& by, const elements& out) {
-              by.weighted[type](
-                  {from.data(), weights.data(), count, reinterpret_cast<float*>(out.at(0)), n});
+              by.weighted[type]({given.from.data(), weights.data(), count,
+                                 reinterpret_cast<float*>(out.at(0)), n});
             };
             sum(fast, a);
-            sum(plain, b);
-            INFO(list.entries[k].name << ", type " << type << ", " << n << " of " << count);
+            sum(plain_kernels(), b);
+            INFO(name << ", type " << type << ", " << n << " of " << count);
             CHECK(a.same_bits(b));
             CHECK(a.borders_kept());
           }
-  }
+  });
 }
 
 TEST_CASE("float16 is read and rounded alike by every kernel") {
   std::vector<simd::f16> all(1 << 16), back(1 << 16);
   std::vector<float> wide(1 << 16);
   for (std::uint32_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
-  const comm::kernel_list& list = comm::reduction_kernel_list;
-  for (int k = 0; k < list.count; ++k) {
-    if (list.entries[k].isa > velo::core::detect_isa()) continue;
-    INFO(list.entries[k].name);
-    const auto& kernels = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+  each_kernel(true, [&](const char* name, const comm::reduction_kernels& kernels) {
+    INFO(name);
     const void* from = all.data();
     kernels.wide[0][0]({&from, 1, wide.data(), 1 << 16, 1, false});
     std::int64_t wrong = 0;
@@ -167,7 +167,7 @@ TEST_CASE("float16 is read and rounded alike by every kernel") {
       wrong += !(wide[i] == value || (std::isnan(wide[i]) && std::isnan(value)));
     }
     CHECK(wrong == 0);
-  }
+  });
   // Rounding: half way between neighbors, and just beside it.
   for (std::uint32_t i = 0; i < 0x7bff; ++i) {
     const float low = simd::to_float(simd::f16{static_cast<std::uint16_t>(i)});
