@@ -174,7 +174,7 @@ TEST_CASE("signatures are read, and malformed ones refused with their column") {
                {"v(D)", 3},  {"v({ii})", 3}, {many.c_str(), 35}};
   for (const auto& bad : wrong) {
     INFO(bad.text);
-    const velo::core::failure f = failure_of([&] { parse_signature(bad.text, "signature"); });
+    const auto f = failure_of([&] { parse_signature(bad.text, "signature"); });
     CHECK(f.code == VELO_ERR_PARSE);
     CHECK(std::string(f.argument) == "signature");
     CHECK(std::string(f.got).find("column " + std::to_string(bad.column)) != std::string::npos);
@@ -217,7 +217,7 @@ TEST_CASE("whatever foreign code throws becomes a foreign failure") {
     throw std::bad_alloc();
   };
   for (std::int32_t what = 0; what < 3; ++what) {
-    const velo::core::failure f = failure_of([&] { run("v(i)", erased(throws), {word_of(what)}); });
+    const auto f = failure_of([&] { run("v(i)", erased(throws), {word_of(what)}); });
     CHECK(f.code == VELO_ERR_FOREIGN);
     CHECK(std::string(f.got) == "an exception from a function of the test");
     if (what == 0) CHECK(std::string(f.cause) == "the roof is on fire");
