@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tests/dtype_of.hpp"
 #include "velo/tensor.h"
 
 namespace velo::testing {
@@ -30,14 +30,6 @@ constexpr velo_tensor view_of(const void* data, velo_dtype dtype, const std::int
   return view_of(data, dtype, &count, 1);
 }
 velo_tensor view_of(const void* data, velo_dtype dtype, const std::int64_t&& count) = delete;
-
-template <class T>
-constexpr velo_dtype dtype_of() {
-  constexpr std::uint8_t code = std::is_floating_point_v<T> ? VELO_DTYPE_FLOAT
-                                : std::is_signed_v<T>       ? VELO_DTYPE_INT
-                                                            : VELO_DTYPE_UINT;
-  return {code, 8 * sizeof(T), 1};
-}
 
 // A tensor with its own elements; `view` is the argument of C functions.
 template <class T>

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "core/handle/handle.hpp"
@@ -20,6 +19,7 @@
 #include "core/stream/stream.hpp"
 #include "ops/operator/registry.hpp"
 #include "tests/context.hpp"
+#include "tests/dtype_of.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "tests/random.hpp"
 #include "tests/record.hpp"
@@ -27,15 +27,6 @@
 #include "velo/velo.h"
 
 namespace velo::testing {
-
-template <class T>
-constexpr velo_dtype dtype_of() {
-  constexpr bool is_integer = std::is_integral_v<T>, is_bf16 = std::is_same_v<T, simd::bf16>;
-  return {is_integer ? VELO_DTYPE_INT
-          : is_bf16  ? VELO_DTYPE_BFLOAT
-                     : VELO_DTYPE_FLOAT,
-          8 * sizeof(T), 1};
-}
 
 inline double value_of(float x) {
   return static_cast<double>(x);
