@@ -17,8 +17,8 @@
 
 #include "core/failure.hpp"
 #include "core/handle/host_call.hpp"
+#include "core/handle/process.hpp"
 #include "core/host/memory.hpp"
-#include "core/host/process.hpp"
 #include "core/precompiled.hpp"
 
 namespace velo::core {

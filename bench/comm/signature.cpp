@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "bench/comm/scenes.hpp"
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 
 namespace velo::bench {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/group/buffer.hpp"
-#include "comm/group/message.hpp"
+#include "comm/operation/message.hpp"
 
 namespace velo::comm {
 

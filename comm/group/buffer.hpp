@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 #include "core/tensor/overlap.hpp"
 #include "velo/types.h"
 

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::chrono::milliseconds poll_interval{50};  // between checks for the group's end
 
-constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi", "host"};
 constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",   "aborted",
                                           "disagree", "dropped", "host",  "differ", "corrupt"};
 
@@ -51,10 +50,6 @@ bool works_on_numbers(const planned_call& what) {
 }
 
 }  // namespace
-
-const char* name_of(velo_transport kind) noexcept {
-  return transports[kind];
-}
 
 // A call in the queue of a stream.
 template <class What>

@@ -220,8 +220,6 @@ __attribute__((always_inline)) inline void group::carry_out_in_turn(const ticket
   finish(place, ending::done);
 }
 
-const char* name_of(velo_transport kind) noexcept;
-
 }  // namespace velo::comm
 
 template <>

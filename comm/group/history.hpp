@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 #include "core/host/ticks.hpp"
 
 namespace velo::comm {

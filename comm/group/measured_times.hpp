@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 
 namespace velo::comm {
 

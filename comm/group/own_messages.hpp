@@ -10,8 +10,8 @@
 #include <deque>
 #include <vector>
 
-#include "comm/group/fault.hpp"
-#include "comm/group/message.hpp"
+#include "comm/operation/fault.hpp"
+#include "comm/operation/message.hpp"
 
 namespace velo::comm {
 

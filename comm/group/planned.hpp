@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-#include "comm/group/message.hpp"
+#include "comm/operation/message.hpp"
 #include "core/handle/handle_kinds.hpp"
 #include "core/host/arena.hpp"
 #include "velo/collective.h"

@@ -6,7 +6,7 @@
 // data.
 #pragma once
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 
 namespace velo::comm {
 

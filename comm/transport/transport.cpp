@@ -1,9 +1,16 @@
-// Default implementations for transports without subgroups.
+// The names of transports, and default implementations for transports without subgroups.
 #include "comm/transport/transport.hpp"
 
-#include "comm/group/group.hpp"
-
 namespace velo::comm {
+namespace {
+
+constexpr const char* names[] = {"auto", "self", "local", "shm", "mpi", "host"};
+
+}  // namespace
+
+const char* name_of(velo_transport kind) noexcept {
+  return names[kind];
+}
 
 void subgroup_terms::raise(fault::how how, const rank_set& culprits, const char* cause) const {
   fault why;

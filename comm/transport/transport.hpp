@@ -11,14 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "comm/group/explanation.hpp"
-#include "comm/group/fault.hpp"
-#include "comm/group/message.hpp"
+#include "comm/operation/explanation.hpp"
+#include "comm/operation/fault.hpp"
+#include "comm/operation/message.hpp"
 #include "comm/transport/shared/relay.hpp"
 #include "core/stream/execution.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
+
+const char* name_of(velo_transport kind) noexcept;  // "shm"
 
 // A subgroup of a group: of the listed ranks, or of the survivors of a fault.
 struct subgroup_terms {

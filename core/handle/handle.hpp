@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
-#include "core/host/process.hpp"
+#include "core/handle/process.hpp"
 #include "velo/types.h"
 
 namespace velo::core {

@@ -8,8 +8,8 @@
 #include <mutex>
 
 #include "core/handle/host_call.hpp"
+#include "core/handle/process.hpp"
 #include "core/host/new_file.hpp"
-#include "core/host/process.hpp"
 #include "memory/adaptor/adaptor.hpp"
 #include "memory/pool/brief_lock.hpp"
 

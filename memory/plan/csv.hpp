@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 namespace velo::memory {
 

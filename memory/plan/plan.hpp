@@ -13,10 +13,10 @@
 
 #include "core/handle/handle_kinds.hpp"
 #include "memory/plan/csv.hpp"
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/plan/steps.hpp"
-#include "memory/plan/uses.hpp"
 #include "memory/swap/plan/swap_schedule.hpp"
+#include "memory/swap/plan/uses.hpp"
 #include "velo/plan.h"
 
 namespace velo::memory {

@@ -19,9 +19,9 @@
 
 #include "core/stream/event.hpp"
 #include "memory/plan/arena.hpp"
-#include "memory/plan/placement.hpp"
-#include "memory/plan/uses.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/pool/pool.hpp"
+#include "memory/swap/plan/uses.hpp"
 #include "velo/plan.h"
 
 namespace velo::memory {

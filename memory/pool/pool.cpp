@@ -2,7 +2,7 @@
 #include "memory/pool/pool.hpp"
 
 #include "core/failure.hpp"
-#include "core/host/process.hpp"
+#include "core/handle/process.hpp"
 
 namespace velo::memory {
 

@@ -21,12 +21,12 @@
 #include <mutex>
 
 #include "core/handle/handle_kinds.hpp"
-#include "memory/history/pool_history.hpp"
 #include "memory/history/snapshot.hpp"
 #include "memory/pool/brief_lock.hpp"
 #include "memory/pool/cache/thread_caches.hpp"
 #include "memory/pool/plain_functions.hpp"
 #include "memory/pool/pool_backend.hpp"
+#include "memory/pool/pool_history.hpp"
 #include "memory/pool/pool_log.hpp"
 #include "memory/pool/pool_request.hpp"
 #include "memory/pool/pool_supply.hpp"

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "memory/history/pool_history.hpp"
 #include "memory/pool/cache/thread_caches.hpp"
 #include "memory/pool/cache/transfer_cache.hpp"
 #include "memory/pool/checked.hpp"
 #include "memory/pool/heap/heap.hpp"
+#include "memory/pool/pool_history.hpp"
 #include "memory/pool/pool_log.hpp"
 #include "memory/pool/stream_frees.hpp"
 

@@ -95,20 +95,9 @@ def rule_includes(root):
 
 LIBRARY = ("core", "memory", "ops", "comm", "sched")
 
-# Folders that include each other. A folder and one inside it are one part, so they may.
-TWO_WAY = {
-    ("comm/group", "comm/transport"),
-    ("comm/group", "comm/transport/shared"),
-    ("comm/transport/shared", "comm/transport/shm"),
-    # A handle knows the process it was made in; a host's allocator is called as its functions are.
-    ("core/handle", "core/host"),
-    ("memory/history", "memory/pool"),
-    ("memory/plan", "memory/swap/plan"),
-}
-
 
 def rule_rooms(root):
-    """Two folders of the library include each other only if TWO_WAY says so."""
+    """A folder and one inside it are one part, so they may include each other; no others may."""
     first = {}
     for path in committed(root):
         if not SOURCE.search(path) or path.split("/")[0] not in LIBRARY:
@@ -119,7 +108,7 @@ def rule_rooms(root):
                 first.setdefault((here, there), f"{path}:{number}: includes {target}")
     for (here, there), place in sorted(first.items()):
         nested = there.startswith(here + "/") or here.startswith(there + "/")
-        if (there, here) not in first or nested or tuple(sorted((here, there))) in TWO_WAY:
+        if (there, here) not in first or nested:
             continue
         yield f"{place}, and {there} includes {here}"
 

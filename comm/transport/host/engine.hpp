@@ -14,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/group/fault.hpp"
+#include "comm/operation/fault.hpp"
 #include "comm/transport/host/host.hpp"
 #include "core/stream/threads.hpp"
 

@@ -11,8 +11,8 @@
 #include <new>
 #include <utility>
 
+#include "comm/transport/packet.hpp"
 #include "comm/transport/shared/shared_transport.hpp"
-#include "comm/transport/shm/packet.hpp"
 
 namespace velo::comm {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 #include "core/stream/execution.hpp"
 
 namespace velo::comm {

@@ -13,7 +13,7 @@
 #include <new>
 #include <utility>
 
-#include "comm/transport/shared/blame.hpp"
+#include "comm/transport/blame.hpp"
 #include "core/host/cpu.hpp"
 #include "core/round_up.hpp"
 

@@ -13,9 +13,9 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/group/fault.hpp"
+#include "comm/operation/fault.hpp"
 #include "comm/transport/mpi/load.hpp"
-#include "comm/transport/shm/packet.hpp"
+#include "comm/transport/packet.hpp"
 
 namespace velo::comm {
 

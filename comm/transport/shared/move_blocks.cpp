@@ -6,7 +6,7 @@
 // know its size, the sender writes the size beside the first slice, and the receiver compares it.
 #include <cstring>
 
-#include "comm/group/short_copy.hpp"
+#include "comm/operation/short_copy.hpp"
 #include "comm/transport/shared/algorithms.hpp"
 
 namespace velo::comm {

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/transport/shm/packet.hpp"
+#include "comm/transport/packet.hpp"
 
 namespace velo::comm {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "comm/group/message.hpp"
+#include "comm/operation/message.hpp"
 #include "comm/transport/shared/messages/message_heap.hpp"
 #include "comm/transport/shared/peer_mappings.hpp"
 #include "comm/transport/shared/peer_writer.hpp"

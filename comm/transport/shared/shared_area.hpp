@@ -16,7 +16,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "comm/group/fault.hpp"
+#include "comm/operation/fault.hpp"
 #include "comm/transport/shared/relay.hpp"
 #include "core/host/futex.hpp"
 

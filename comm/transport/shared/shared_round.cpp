@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "comm/group/short_copy.hpp"
+#include "comm/operation/short_copy.hpp"
 #include "core/host/prefetch.hpp"
 
 namespace velo::comm {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "comm/transport/shm/packet.hpp"
+#include "comm/transport/packet.hpp"
 
 namespace velo::comm {
 

@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
 #include "memory/plan/solver/orders.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/plan/solver/problem.hpp"
 #include "memory/plan/solver/random.hpp"
 #include "memory/plan/solver/search.hpp"

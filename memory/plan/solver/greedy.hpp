@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 namespace velo::memory {
 

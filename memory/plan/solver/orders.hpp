@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
 #include "memory/plan/solver/greedy.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/plan/solver/random.hpp"
 
 namespace velo::memory {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 namespace velo::memory {
 

@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 namespace velo::memory {
 

@@ -9,7 +9,7 @@
 // Cost: that of the placement, and O(log n) for each stay.
 #pragma once
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/swap/plan/swap_schedule.hpp"
 
 namespace velo::memory {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
-#include "memory/plan/uses.hpp"
+#include "memory/plan/solver/placement.hpp"
+#include "memory/swap/plan/uses.hpp"
 
 namespace velo::memory {
 

@@ -23,8 +23,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
-#include "memory/plan/uses.hpp"
+#include "memory/plan/solver/placement.hpp"
+#include "memory/swap/plan/uses.hpp"
 #include "velo/plan.h"
 
 namespace velo::memory {

@@ -16,7 +16,7 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/plan/solver/random.hpp"
 
 namespace velo::testing {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "memory/plan/csv.hpp"
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/memory/plan/plan_instances.hpp"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 #include "memory/plan/solver/random.hpp"
 #include "tests/context.hpp"
 #include "tests/memory/swap/planned.hpp"

@@ -1,5 +1,5 @@
 // Static placement: valid, as low as an exhaustive search finds, at the bound where that is hard.
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Recording waits, and checking the records against the channels.
 #include "comm/transport/shared/messages/message_waits.hpp"
 
-#include "comm/transport/shared/blame.hpp"
+#include "comm/transport/blame.hpp"
 
 namespace velo::comm {
 namespace {

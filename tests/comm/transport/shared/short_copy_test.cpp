@@ -1,5 +1,5 @@
 // Copies of a few bytes: every byte, and none beside them.
-#include "comm/group/short_copy.hpp"
+#include "comm/operation/short_copy.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

@@ -1,5 +1,5 @@
 // Combining elements, and the kernel for their dtypes.
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -3,7 +3,7 @@
 // runs once, when the group ends.
 #pragma once
 
-#include "comm/group/fault.hpp"
+#include "comm/operation/fault.hpp"
 
 namespace velo::comm {
 

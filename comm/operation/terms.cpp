@@ -1,5 +1,5 @@
 // Texts of terms.
-#include "comm/group/terms.hpp"
+#include "comm/operation/terms.hpp"
 
 #include <iterator>
 #include <utility>

@@ -1,6 +1,6 @@
 // The page that a fork wipes. The page and the count of epochs belong to the slabs' process-wide
 // state (handle.hpp): one page, never freed.
-#include "core/host/process.hpp"
+#include "core/handle/process.hpp"
 
 #include <pthread.h>
 #include <sched.h>

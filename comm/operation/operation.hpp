@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/group/terms.hpp"
+#include "comm/operation/terms.hpp"
 #include "comm/reduction/reduction.hpp"
 #include "velo/group.h"
 

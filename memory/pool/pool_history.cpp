@@ -1,5 +1,5 @@
 // Making each kind of event, and storing it.
-#include "memory/history/pool_history.hpp"
+#include "memory/pool/pool_history.hpp"
 
 #include <new>
 

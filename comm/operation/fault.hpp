@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 #include "core/failure.hpp"
 
 namespace velo::comm {

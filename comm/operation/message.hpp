@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/group/operation.hpp"
+#include "comm/operation/operation.hpp"
 
 namespace velo::comm {
 

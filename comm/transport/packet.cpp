@@ -1,5 +1,5 @@
 // The system calls of packet.hpp, repeated when a signal interrupts them.
-#include "comm/transport/shm/packet.hpp"
+#include "comm/transport/packet.hpp"
 
 #include <fcntl.h>
 #include <sys/socket.h>

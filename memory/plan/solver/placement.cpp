@@ -1,6 +1,6 @@
 // The problem is divided into components of buffers that overlap in time. The component with the
 // highest placement is searched by one or several threads, which all end when one succeeds.
-#include "memory/plan/placement.hpp"
+#include "memory/plan/solver/placement.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,5 +1,5 @@
 // The texts of a fault.
-#include "comm/group/fault.hpp"
+#include "comm/operation/fault.hpp"
 
 namespace velo::comm {
 
