@@ -56,16 +56,14 @@ struct row {
 constexpr row table[] = {
     {"threads",
      "Threads a call may use; 0 = as many as the affinity mask and the cgroup quota allow. With a "
-     "host parallel_for, at "
-     "most this many parts of a region.",
+     "host parallel_for, at most this many parts of a region.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.threads = read_int(value, 0, 1024, argument);
      },
      [](const settings& s) { return std::to_string(s.threads); }},
     {"isa",
      "Highest instruction set kernels may use: scalar, avx2, avx512, avx512_bf16, amx. Never above "
-     "what the processor "
-     "offers.",
+     "what the processor offers.",
      [](settings& s, const char* value, isa machine, const char* argument) {
        isa wanted{};
        if (!parse_isa(value, wanted))
@@ -80,8 +78,7 @@ constexpr row table[] = {
      [](const settings& s) { return std::to_string(s.optimization); }},
     {"queue",
      "Most pieces of work a stream may hold, waiting or running; a call that would queue one more "
-     "is "
-     "refused.",
+     "is refused.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.queue = read_int(value, 1, 1 << 24, argument);
      },
@@ -175,8 +172,9 @@ config::config(isa machine, velo_log_level log, kernel_names known)
   publish(std::move(first));
 }
 
-// A host that alternates between settings reuses the earlier versions, so the number of distinct
-// settings bounds the memory.
+// Calls read settings without a lock, so a version never changes or ends before the config does; a
+// change appends one. A host that alternates between settings reuses the earlier versions, so the
+// number of distinct settings bounds the memory.
 void config::publish(settings&& next) {
   for (const auto& version : versions_)
     if (*version == next) return current_.store(version.get(), std::memory_order_release);

@@ -44,8 +44,8 @@ context::context(const context_options& options)
 // are destroyed after them.
 context::~context() {
   destroy_owned();
-  log_.write(VELO_LOG_INFO, "context", "destroyed after %llu operator calls",
-             static_cast<unsigned long long>(calls_.load()));
+  log_.write(VELO_LOG_INFO, "context", "destroyed after %s operator calls",
+             number(calls_.load()).buffer);
 }
 
 void context::start_threads() {

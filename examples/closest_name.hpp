@@ -47,7 +47,10 @@ inline std::string closest_name(const std::string& word, const std::vector<std::
   for (const std::string& name : names) {
     if (word.size() >= name.size() + best) continue;  // too long to be it, and to compare
     const std::size_t edits = edits_between(lowered(word), lowered(name));
-    if (edits < best && edits < name.size()) best = edits, found = name;
+    if (edits < best && edits < name.size()) {
+      best = edits;
+      found = name;
+    }
   }
   if (!found.empty() || word.size() < 3) return found;
   const auto part = std::find_if(names.begin(), names.end(), [&](const std::string& name) {

@@ -174,14 +174,12 @@ BREAKS = {
          "pressure_(pressure_user_, 0)")
     ],
     # Names in texts.
-    "a key of a group's description renamed": [("comm/group/group.cpp", ',\\"finished\\":',
-                                                ',\\"done\\":')],
-    "a key of a fault renamed": [("comm/group/group.cpp", '{\\"what\\":', '{\\"why\\":')],
-    "a key of a history renamed": [("comm/group/history.cpp", ',\\"begun_ns\\":', ',\\"begun\\":')],
-    "a key of a planned collective renamed": [("comm/group/planned.cpp", ',\\"started\\":',
-                                               ',\\"starts\\":')],
-    "a key of an explained collective renamed": [("comm/group/explain.cpp", ',\\"step_bytes\\":',
-                                                  ',\\"step_size\\":')],
+    "a key of a group's description renamed": [("comm/group/group.cpp", '"finished"', '"done"')],
+    "a key of a fault renamed": [("comm/group/group.cpp", '"what"', '"why"')],
+    "a key of a history renamed": [("comm/group/history.cpp", '"begun_ns"', '"begun"')],
+    "a key of a planned collective renamed": [("comm/group/planned.cpp", '"started"', '"starts"')],
+    "a key of an explained collective renamed": [("comm/group/explain.cpp", '"step_bytes"',
+                                                  '"step_size"')],
     "a late rank that the host names is not told": [
         ("comm/transport/host/engine.cpp", "if (peer != rank && late_[",
          "if (peer == rank && late_[")
@@ -197,8 +195,8 @@ BREAKS = {
     "a key of a tuning's profile renamed": [("sched/tune/job.cpp", '"bucket_mib"', '"bucket_mb"')],
     "a key of planned swaps renamed": [("memory/swap/plan/swap_schedule.cpp",
                                         'member("bytes_peak"', 'member("peak"')],
-    "a key of a schedule renamed": [("sched/schedule/json.cpp", '\\"placement\\": [',
-                                     '\\"places\\": [')],
+    "a key of a schedule renamed": [("sched/schedule/json.cpp", 'key("placement")',
+                                     'key("places")')],
     "a configuration key renamed": [("core/config.cpp", '{"closures",', '{"closure",')],
     "a configuration key takes other words": [("core/config.cpp", 'std::strcmp(value, "on") == 0',
                                                'std::strcmp(value, "yes") == 0')],

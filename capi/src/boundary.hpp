@@ -13,11 +13,10 @@
 #include <type_traits>
 
 #include "core/failure.hpp"
+#include "core/handle/guard.hpp"
 #include "velo/types.h"
 
 namespace velo::capi {
-
-inline constexpr std::uint32_t max_struct_size = 4096;
 
 // A pointer that the caller must give.
 template <class T>
@@ -32,9 +31,10 @@ inline std::uint32_t struct_size(const void* given, std::uint32_t minimum, const
   if (given == nullptr) core::fail(VELO_ERR_NULL, argument, "a pointer to a struct", "NULL");
   std::uint32_t size = 0;
   std::memcpy(&size, given, sizeof size);
-  if (size < minimum || size > max_struct_size) {
+  if (size < minimum || size > core::max_struct_size) {
     core::fail(VELO_ERR_STRUCT, core::text("%s.struct_size", argument),
-               core::text("a size in [%u, %u]", minimum, max_struct_size), core::text("%u", size));
+               core::text("a size in [%u, %u]", minimum, core::max_struct_size),
+               core::text("%u", size));
   }
   return size;
 }

@@ -15,10 +15,10 @@ template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group inside, velo_group across,
                    Call&& call) {
   return core::guard(function, [&](const core::inside_scope& here) {
-    comm::group& near = core::use<comm::group>(here, inside, "inside");
-    comm::group& far = core::use<comm::group>(here, across, "across");
-    core::stream& on = capi::stream_of(here, stream, near.owner());
-    comm::submit(on, call(near, far));
+    comm::group& host_group = core::use<comm::group>(here, inside, "inside");
+    comm::group& across_hosts = core::use<comm::group>(here, across, "across");
+    core::stream& on = capi::stream_of(here, stream, host_group.owner());
+    comm::submit(on, call(host_group, across_hosts));
   });
 }
 
@@ -30,8 +30,9 @@ velo_status velo_group_dispatch(velo_stream stream, velo_group inside, velo_grou
                                 const velo_tensor* in, const velo_tensor* targets,
                                 const int64_t* out_counts, const velo_tensor* out) {
   return submit("velo_group_dispatch", stream, inside, across,
-                [&](comm::group& near, comm::group& far) {
-                  return comm::dispatch_call(near, far, in, targets, out_counts, out);
+                [&](comm::group& host_group, comm::group& across_hosts) {
+                  return comm::dispatch_call(host_group, across_hosts, in, targets, out_counts,
+                                             out);
                 });
 }
 
@@ -40,8 +41,9 @@ velo_status velo_group_combine(velo_stream stream, velo_group inside, velo_group
                                const velo_tensor* targets, const velo_tensor* weights,
                                const velo_tensor* out) {
   return submit("velo_group_combine", stream, inside, across,
-                [&](comm::group& near, comm::group& far) {
-                  return comm::combine_call(near, far, in, in_counts, targets, weights, out);
+                [&](comm::group& host_group, comm::group& across_hosts) {
+                  return comm::combine_call(host_group, across_hosts, in, in_counts, targets,
+                                            weights, out);
                 });
 }
 

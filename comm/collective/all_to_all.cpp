@@ -28,7 +28,7 @@ operation all_to_all_call(const caller& by, const velo_tensor* given_in,
   if (even) {
     if (in.count % by.size != 0)
       core::fail(VELO_ERR_SHAPE, "in", core::text("a multiple of the %d ranks", by.size),
-                 core::text("%lld elements", static_cast<long long>(in.count)));
+                 core::concat(in.count, " elements"));
     require_count(out, "out", in.count, "as many as in has");
     what.terms.count = in.count / by.size;
     what.set_count(what.terms.count);
@@ -41,8 +41,8 @@ operation all_to_all_call(const caller& by, const velo_tensor* given_in,
     what.terms.counts = 1;  // tells this call from the one without sizes
     if (what.count != what.out_block(by.rank).count)
       core::fail(VELO_ERR_ARGUMENT, core::text("out_counts[%d]", by.rank),
-                 core::text("%lld, as in_counts says", static_cast<long long>(what.count)),
-                 core::text("%lld", static_cast<long long>(what.out_block(by.rank).count)));
+                 core::concat(what.count, ", as in_counts says"),
+                 core::number(what.out_block(by.rank).count));
   }
   if (in.data != out.data || !same_blocks(what.in_blocks, what.out_blocks))
     require_apart(out, "out", in, "in");

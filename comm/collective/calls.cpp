@@ -10,8 +10,10 @@ operation call_of(collective kind, const char* function, const buffer& in, const
   operation what;
   what.function = function;
   what.terms.kind = kind;
-  what.terms.in_code = in.dtype.code, what.terms.in_bits = in.dtype.bits;
-  what.terms.out_code = out.dtype.code, what.terms.out_bits = out.dtype.bits;
+  what.terms.in_code = in.dtype.code;
+  what.terms.in_bits = in.dtype.bits;
+  what.terms.out_code = out.dtype.code;
+  what.terms.out_bits = out.dtype.bits;
   what.in = in.data;
   what.out = out.data;
   what.out_count = out.count;

@@ -40,9 +40,9 @@ message_batch send_call(const caller& by, std::int32_t to, const velo_tensor* x)
 message_batch receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
 message_batch exchange_call(const caller& by, const velo_group_message* messages,
                             std::int64_t count);
-// For a transport that can start messages. start: the call returns before the message has moved.
-// finish: waits for all started messages. borrow: receives a message in place if it lies in its
-// sender's message heap (message_heap.hpp).
+// These need a transport that can start messages. start: the call returns before the message has
+// moved. finish: waits for all started messages. borrow: receives a message in place if it lies in
+// its sender's message heap (message_heap.hpp).
 message_batch start_call(const caller& by, std::int32_t to, const velo_tensor* x);
 message_batch finish_call();
 message_batch borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);

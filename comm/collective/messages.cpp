@@ -1,6 +1,7 @@
 // Checks of messages: one, or several that move together.
 #include "comm/collective/calls.hpp"
 #include "core/context.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
@@ -87,7 +88,7 @@ message_batch exchange_call(const caller& by, const velo_group_message* messages
                             std::int64_t count) {
   if (count < 0 || count > most_messages)
     core::fail(VELO_ERR_ARGUMENT, "count", core::text("0 to %d", most_messages),
-               core::text("%lld", static_cast<long long>(count)));
+               core::number(count));
   if (messages == nullptr && count > 0)
     core::fail(VELO_ERR_NULL, "messages", "as many as count says", "NULL");
   message_batch what;
@@ -103,7 +104,7 @@ message_batch exchange_call(const caller& by, const velo_group_message* messages
         message_of(by, given.x, given.rank, given.direction == VELO_MESSAGE_RECEIVE,
                    core::text("messages[%d].x", i), core::text("messages[%d].rank", i));
     for (int k = 0; k < i; ++k) {
-      const message& other = what.messages[static_cast<std::size_t>(k)];
+      const message& other = what.messages[core::at(k)];
       if ((made.receives || other.receives) && share_bytes(made, other))
         core::refuse_overlap(core::text("messages[%d].x", i), core::text("messages[%d].x", k),
                              false);

@@ -7,10 +7,13 @@
 
 #include "comm/collective/calls.hpp"
 #include "core/context.hpp"
+#include "core/index.hpp"
+#include "core/round_up.hpp"
 #include "core/tensor/check.hpp"
 
 namespace velo::comm {
 
+using core::at;
 using core::fail;
 using core::text;
 
@@ -139,14 +142,13 @@ class combine_run {
     std::int64_t row_bytes = 0;
   };
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   char* bytes(std::int64_t n) { return on_.scratch.take<char>(at(n)); }
   bool is_at(std::int32_t target, int host) const {
     return target >= 0 && target / to_.ranks_per_host() == host;
   }
   // The 4-byte words that a host sends for a row with n targets on it.
   std::int64_t words_of(std::int64_t n) const {
-    return n == 1 ? (to_.row_bytes() + 3) / 4 : to_.width;
+    return n == 1 ? core::ceil_div(to_.row_bytes(), 4) : to_.width;
   }
 
   void pack(const counts& give, std::int64_t words, char* to) const {
@@ -181,7 +183,8 @@ class combine_run {
     };
     of.for_each_local(to_, [&](std::int64_t row, std::int64_t, int local_rank) {
       if (row != std::exchange(last, row)) end_row();
-      ++take[at(local_rank)], ++n;
+      ++take[at(local_rank)];
+      ++n;
     });
     end_row();
     return take;
@@ -227,7 +230,10 @@ class combine_run {
       return n > 0 ? part : nullptr;
     }
     for (std::int64_t i = row * to_.targets_per_row; i < (row + 1) * to_.targets_per_row; ++i)
-      if (is_at(to_.targets[i], host)) factors_[0] = batches_[at(to_.host())].weight(i), ++n;
+      if (is_at(to_.targets[i], host)) {
+        factors_[0] = batches_[at(to_.host())].weight(i);
+        ++n;
+      }
     if (n == 0) return nullptr;
     const float* got = std::exchange(got_[at(host)], got_[at(host)] + words_of(n));
     if (n > 1) return got;
@@ -262,13 +268,13 @@ void carry_out(const combine_request& what, const ticket_pair& in, core::executi
   std::optional<combine_run> run;
   bool inside_served = false;
   try {
-    what.to.across->serve(in.across, all, [&](transport& far, core::arena&) {
+    what.to.across->serve(in.across, all, [&](transport& across_hosts, core::arena&) {
       run.emplace(what, on);
-      run->request(far);
+      run->request(across_hosts);
       inside_served = true;
       what.to.inside->serve(in.inside, all,
-                            [&](transport& near, core::arena&) { run->collect(near); });
-      run->send_sums(far);
+                            [&](transport& on_host, core::arena&) { run->collect(on_host); });
+      run->send_sums(across_hosts);
     });
   } catch (...) {
     if (!inside_served) what.to.inside->drop_failed(in.inside, all);

@@ -6,9 +6,12 @@
 #include <optional>
 
 #include "comm/collective/calls.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
+
+using core::at;
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1};
 
@@ -70,7 +73,6 @@ class dispatch_run {
   }
 
  private:
-  static std::size_t at(int i) { return static_cast<std::size_t>(i); }
   char* bytes(std::int64_t n) { return on_.scratch.take<char>(static_cast<std::size_t>(n)); }
   std::int64_t each_bytes() const { return to_.targets_per_row * 4; }
   void copy_row(const char* rows, std::int64_t row, char* to) const {

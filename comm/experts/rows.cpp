@@ -69,14 +69,15 @@ struct miscount {
   }
 };
 
-// The wrong count that ended a step: the rank `found_by` expects another count than the culprit
-// sends. In a dispatch the caller's wrong count is the expected one, in a combine the sent one.
+// The wrong count that ended a step: the rank `expecting_rank` expects another count than the
+// culprit sends. In a dispatch the caller's wrong count is the expected one, in a combine the sent
+// one.
 miscount miscount_of(const routing& call, const fault& why) {
   const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.ranks_per_host(),
             here = call.host() * call.ranks_per_host(), giver = why.culprits.lowest();
   if (call.kind == other_call::dispatch)
-    return {here + why.found_by, rows_of + giver, why.terms.count, why.other.count};
-  return {here + giver, rows_of + why.found_by, why.other.count, why.terms.count};
+    return {here + why.expecting_rank, rows_of + giver, why.terms.count, why.other.count};
+  return {here + giver, rows_of + why.expecting_rank, why.other.count, why.terms.count};
 }
 
 }  // namespace
@@ -220,7 +221,7 @@ void exchange_rows(transport& link, core::execution& on, const routing& call, in
   } catch (core::failure& failed) {
     fault why;
     if (!fits) own.raise(call);
-    if (call.width == 0 || !link.failed(why) || why.found_by < 0 ||
+    if (call.width == 0 || !link.failed(why) || why.expecting_rank < 0 ||
         why.terms.kind != what.terms.kind || why.terms.root != what.terms.root ||
         why.terms.counts < of_host(0))
       throw;

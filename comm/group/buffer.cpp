@@ -6,6 +6,7 @@
 
 #include "core/context.hpp"
 #include "core/failure.hpp"
+#include "core/index.hpp"
 #include "core/tensor/check.hpp"
 
 namespace velo::comm {
@@ -38,21 +39,19 @@ blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_
     const block one{offsets == nullptr ? end : offsets[rank], counts[rank]};
     if (one.count < 0 || one.count > of.count)
       fail(VELO_ERR_ARGUMENT, text("%s[%d]", names.counts, rank),
-           text("0 to the %lld elements of the tensor", static_cast<long long>(of.count)),
-           text("%lld", static_cast<long long>(one.count)));
+           core::concat("0 to the ", of.count, " elements of the tensor"), core::number(one.count));
     if (one.begin < 0 || one.begin > of.count - one.count)
       fail(VELO_ERR_ARGUMENT,
            text("%s[%d]", offsets == nullptr ? names.counts : names.offsets, rank),
-           text("elements within the %lld of the tensor", static_cast<long long>(of.count)),
-           text("%lld from %lld on", static_cast<long long>(one.count),
-                static_cast<long long>(one.begin)));
+           core::concat("elements within the ", of.count, " of the tensor"),
+           core::concat(one.count, " from ", one.begin, " on"));
     end = one.begin + one.count;
     all.push_back(one);
   }
   if (!apart || offsets == nullptr) return all;
   std::vector<int> order(all.size());
-  for (int rank = 0; rank < by.size; ++rank) order[static_cast<std::size_t>(rank)] = rank;
-  const auto block_at = [&](int rank) { return all[static_cast<std::size_t>(rank)]; };
+  for (int rank = 0; rank < by.size; ++rank) order[core::at(rank)] = rank;
+  const auto block_at = [&](int rank) { return all[core::at(rank)]; };
   std::sort(order.begin(), order.end(), [&](int a, int b) {
     return std::make_pair(block_at(a).begin, block_at(a).count) <
            std::make_pair(block_at(b).begin, block_at(b).count);
@@ -67,8 +66,7 @@ blocks blocks_of(const caller& by, const std::int64_t* counts, const std::int64_
 }
 
 void refuse_count(const buffer& of, const char* argument, std::int64_t count, const char* why) {
-  fail(VELO_ERR_SHAPE, argument, text("%lld elements, %s", static_cast<long long>(count), why),
-       text("%lld", static_cast<long long>(of.count)));
+  fail(VELO_ERR_SHAPE, argument, core::concat(count, " elements, ", why), core::number(of.count));
 }
 
 }  // namespace velo::comm

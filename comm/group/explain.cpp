@@ -8,7 +8,8 @@
 #include "comm/group/group.hpp"
 #include "comm/transport/shared/rank_context.hpp"
 #include "core/context.hpp"
-#include "core/text/json.hpp"
+#include "core/index.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::comm {
 namespace {
@@ -82,7 +83,7 @@ class measurement {
         took_.push_back(static_cast<double>(now_ns() - begin) / 1e9);
       }
       std::nth_element(took_.begin(), took_.begin() + calls / 2, took_.end());
-      seconds = took_[static_cast<std::size_t>(calls) / 2];
+      seconds = took_[core::at(calls) / 2];
     }
     run_collective(agreed_);
     return times_;
@@ -160,9 +161,12 @@ class measurement {
   measured_times times_;
 };
 
-void append_number(std::string& json, const char* name, bool is_known, double value) {
-  json += std::string(",\"") + name + "\":";
-  json += is_known ? std::to_string(static_cast<std::int64_t>(value)) : "null";
+void write_number(core::json_writer& to, const char* name, bool is_known, double value) {
+  to.key(name);
+  if (is_known)
+    to.value(static_cast<std::int64_t>(value));
+  else
+    to.null();
 }
 
 }  // namespace
@@ -233,27 +237,24 @@ std::string group::explain(const message_batch& what) const {
 }
 
 std::string group::text_of(const explanation& all, const request& what, std::int64_t bytes) const {
-  std::string json = "{\"operation\":";
-  core::append_json_string(json, what.terms.text().c_str());
-  json += std::string(",\"transport\":\"") + name_of(link_->kind()) + "\"";
-  json += ",\"bytes\":" + std::to_string(bytes) + ",\"ways\":[";
-  const char* comma = "";
+  std::string json;
+  core::json_writer to(json);
+  to.object().member("operation", what.terms.text());
+  to.member("transport", name_of(link_->kind())).member("bytes", bytes);
+  to.key("ways").array();
   for (const candidate& one : all.algorithms) {
-    json += comma + std::string("{\"name\":\"") + one.name + "\",\"chosen\":";
-    json += one.chosen ? "true,\"reason\":" : "false,\"reason\":";
-    core::append_json_string(json, one.reason.c_str());
-    json += "}";
-    comma = ",";
+    to.object().member("name", one.name).member("chosen", one.chosen);
+    to.member("reason", one.reason).end();
   }
-  json += "],\"steps\":" + std::to_string(all.steps);
-  json += ",\"step_bytes\":" + std::to_string(all.step_bytes);
+  to.end().member("steps", all.steps).member("step_bytes", all.step_bytes);
   const std::lock_guard<std::mutex> held(lock_);
   const call_kind kind = what.terms.kind;
   const bool knows = is_measured_ && measured_.latency(kind) >= 0;
-  append_number(json, "predicted_ns", knows, measured_.predict(kind, bytes) * 1e9);
-  append_number(json, "latency_ns", knows, measured_.latency(kind) * 1e9);
-  append_number(json, "bytes_per_second", knows, measured_.bandwidth(kind));
-  return json + "}";
+  write_number(to, "predicted_ns", knows, measured_.predict(kind, bytes) * 1e9);
+  write_number(to, "latency_ns", knows, measured_.latency(kind) * 1e9);
+  write_number(to, "bytes_per_second", knows, measured_.bandwidth(kind));
+  to.end();
+  return json;
 }
 
 }  // namespace velo::comm

@@ -10,7 +10,8 @@
 #include "comm/transport/shared/rank_context.hpp"
 #include "core/checksum.hpp"
 #include "core/context.hpp"
-#include "core/text/json.hpp"
+#include "core/index.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::comm {
 namespace {
@@ -258,7 +259,7 @@ void group::verify(const ticket& place, const operation& what, transport& link,
   why.kind = fault::how::differ;
   why.terms = what.terms;
   for (int rank = 0; rank < size(); ++rank)
-    if (all[static_cast<std::size_t>(rank)] != right) why.culprits.add(rank);
+    if (all[core::at(rank)] != right) why.culprits.add(rank);
   link.fail(why);
   raise_if_ended();
 }
@@ -412,50 +413,40 @@ void group::fill(velo_group_info& info) const noexcept {
 std::string group::describe() const {
   velo_group_info info{};
   fill(info);
-  std::string all = "{\"group\":";
-  core::append_json_string(all, set_.label.c_str());
-  all += std::string(",\"transport\":\"") + name_of(info.transport) + "\"";
-  all += ",\"rank\":" + std::to_string(info.rank) + ",\"size\":" + std::to_string(info.size);
-  all += ",\"timeout_ns\":" + std::to_string(timeout_ns());
-  all += ",\"called\":" + std::to_string(info.called);
-  all += ",\"finished\":" + std::to_string(info.finished);
-  all += ",\"in_place\":" + std::to_string(link_->in_place()) + ",\"fault\":";
+  std::string all;
+  core::json_writer to(all);
+  to.object().member("group", set_.label).member("transport", name_of(info.transport));
+  to.member("rank", info.rank).member("size", info.size).member("timeout_ns", timeout_ns());
+  to.member("called", info.called).member("finished", info.finished);
+  to.member("in_place", link_->in_place()).key("fault");
   fault known;
   if (link_->failed(known)) {
     const std::uint64_t bits = std::uint64_t{known.terms.in_bits} * known.terms.count;
-    all += std::string("{\"what\":\"") + kinds_of_fault[static_cast<int>(known.kind)] + "\"";
-    all += std::string(",\"operation\":\"") + known.terms.kind.name() + "\"";
-    all += ",\"sequence\":" + std::to_string(known.sequence);
-    all += ",\"bytes\":" + std::to_string(bits / 8) + ",\"ranks\":[";
-    const char* comma = "";
-    for (int rank = 0; rank < info.size; ++rank) {
-      if (!known.culprits.has(rank)) continue;
-      all += comma + std::to_string(rank);
-      comma = ",";
-    }
-    all += "],\"expected\":";
-    core::append_json_string(all, known.expected().c_str());
-    all += ",\"got\":";
-    core::append_json_string(all, known.got().c_str());
-    all += ",\"cause\":";
-    core::append_json_string(all, known.cause);
-    all += "}";
+    to.object().member("what", kinds_of_fault[static_cast<int>(known.kind)]);
+    to.member("operation", known.terms.kind.name()).member("sequence", known.sequence);
+    to.member("bytes", bits / 8).key("ranks").array();
+    for (int rank = 0; rank < info.size; ++rank)
+      if (known.culprits.has(rank)) to.value(rank);
+    to.end().member("expected", known.expected()).member("got", known.got());
+    to.member("cause", known.cause).end();
   } else {
-    all += "null";
+    to.null();
   }
-  all += ",\"ranks\":";
-  link_->describe(all);
-  return all + "}";
+  to.key("ranks").array();
+  link_->describe(to);
+  to.end().end();
+  return all;
 }
 
 std::string group::history() const {
-  std::string all = "{\"group\":";
-  core::append_json_string(all, set_.label.c_str());
-  all += ",\"rank\":" + std::to_string(rank()) + ",\"size\":" + std::to_string(size());
-  all += ",\"operations\":";
+  std::string all;
+  core::json_writer to(all);
+  to.object().member("group", set_.label).member("rank", rank()).member("size", size());
+  to.key("operations");
   const std::lock_guard<std::mutex> lock(lock_);
-  past_.append_json(all);
-  return all + "}";
+  past_.write(to);
+  to.end();
+  return all;
 }
 
 }  // namespace velo::comm

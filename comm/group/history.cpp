@@ -1,13 +1,16 @@
 // Writing records, and reading them.
 #include "comm/group/history.hpp"
 
-#include "core/text/json.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::comm {
 
 void history::call(std::uint64_t number, const request& what) noexcept {
   const std::size_t at = (number - 1) % most;
-  if (at == 0) earlier_ = later_, later_ = core::instant::now(CLOCK_MONOTONIC);
+  if (at == 0) {
+    earlier_ = later_;
+    later_ = core::instant::now(CLOCK_MONOTONIC);
+  }
   if (at == records_.size()) records_.emplace_back();
   record& one = records_[at];
   one = record();
@@ -40,13 +43,11 @@ void history::end(std::uint64_t number, ending how) noexcept {
   one->how = how;
 }
 
-void history::append_json(std::string& json) const {
+void history::write(core::json_writer& to) const {
   const core::tick_scale times(earlier_, core::instant::now(CLOCK_MONOTONIC));
-  const auto ns = [&](std::uint64_t ticks) {
-    return std::to_string(ticks != 0 ? times.at(ticks) : 0);
-  };
+  const auto ns = [&](std::uint64_t ticks) { return ticks != 0 ? times.at(ticks) : 0; };
   const std::uint64_t first = last_ > most ? last_ - most + 1 : 1;
-  json += '[';
+  to.array();
   for (std::uint64_t number = first; number <= last_; ++number) {
     const record& one = records_[(number - 1) % most];
     const char* state = one.how == ending::done      ? "done"
@@ -54,16 +55,15 @@ void history::append_json(std::string& json) const {
                         : one.how == ending::dropped ? "dropped"
                         : one.begun != 0             ? "begun"
                                                      : "called";
-    json += (number == first ? "{\"call\":" : ",{\"call\":") + std::to_string(number);
-    json += ",\"sequence\":" + (one.sequence > 0 ? std::to_string(one.sequence) : "null");
-    json += ",\"operation\":";
-    core::append_json_string(json, one.terms.text().c_str());
-    json += ",\"bytes\":" + std::to_string(one.bytes);
-    json += std::string(",\"state\":\"") + state + "\"";
-    json += ",\"begun_ns\":" + ns(one.begun);
-    json += ",\"ended_ns\":" + ns(one.ended) + "}";
+    to.object().member("call", number).key("sequence");
+    if (one.sequence > 0)
+      to.value(one.sequence);
+    else
+      to.null();
+    to.member("operation", one.terms.text()).member("bytes", one.bytes).member("state", state);
+    to.member("begun_ns", ns(one.begun)).member("ended_ns", ns(one.ended)).end();
   }
-  json += ']';
+  to.end();
 }
 
 }  // namespace velo::comm

@@ -7,11 +7,11 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "comm/operation/operation.hpp"
 #include "core/host/ticks.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::comm {
 
@@ -32,7 +32,7 @@ class history {
   std::uint64_t sequence_of(std::uint64_t number) noexcept;
   void count_another() noexcept { ++sequence_; }
   void end(std::uint64_t number, ending how) noexcept;
-  void append_json(std::string& json) const;  // an array, the oldest first
+  void write(core::json_writer& to) const;  // an array, the oldest first
 
  private:
   struct record {

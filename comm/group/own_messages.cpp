@@ -54,11 +54,15 @@ void own_messages::run(const message_batch& what, int rank) {
     if (one.borrows) continue;  // it lies in no block, and stays until it is received
     copy(is_kept ? sent_.front().bytes.data() : given->data, one.data, one.bytes);
     if (is_kept) sent_.pop_front();
-    if (!is_kept) given->moved = given->bytes, ++next;
+    if (!is_kept) {
+      given->moved = given->bytes;
+      ++next;
+    }
   }
   while (const message* one = find_send()) {
     sent_.push_back({one->terms, {one->data, one->data + one->bytes}});
-    one->moved = one->bytes, ++next;
+    one->moved = one->bytes;
+    ++next;
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include "comm/group/group.hpp"
 #include "core/context.hpp"
-#include "core/text/json.hpp"
+#include "core/text/json_writer.hpp"
 
 namespace velo::comm {
 
@@ -23,11 +23,11 @@ std::string planned::explain() const {
 
 std::string planned::describe() const {
   const request& what = all_->about;
-  std::string all = "{\"operation\":";
-  core::append_json_string(all, what.terms.text().c_str());
-  all += ",\"bytes\":" + std::to_string(what.bytes);
-  all += ",\"started\":" + std::to_string(all_->started.load(std::memory_order_relaxed));
-  return all + "}";
+  std::string all;
+  core::json_writer to(all);
+  to.object().member("operation", what.terms.text()).member("bytes", what.bytes);
+  to.member("started", all_->started.load(std::memory_order_relaxed)).end();
+  return all;
 }
 
 }  // namespace velo::comm

@@ -46,7 +46,9 @@ struct fault {
   comm::terms other;           // of the lowest culprit if ranks disagree
   std::int64_t timeout_ns = 0;
   rank_set culprits;
-  std::int32_t found_by = -1;  // the rank that expected another count from the culprit; -1: none
+  // The rank that expected terms.count elements from the culprit, which gives other.count; -1: the
+  // ranks do not differ in the count of a block.
+  std::int32_t expecting_rank = -1;
   char cause[128] = "";
   // The fault of the group that this subgroup belongs to. The culprits are numbered as in that
   // group.
@@ -69,7 +71,10 @@ void fault::set_disagreement(int ranks, TermsOf&& terms_of) {
   for (int one = 0; one < ranks; ++one) {
     int alike = 0;
     for (int peer = 0; peer < ranks; ++peer) alike += signature(peer) == signature(one);
-    if (alike > most) most = alike, right = one;
+    if (alike > most) {
+      most = alike;
+      right = one;
+    }
   }
   for (int peer = 0; peer < ranks; ++peer)
     if (signature(peer) != signature(right)) culprits.add(peer);

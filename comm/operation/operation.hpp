@@ -6,6 +6,7 @@
 
 #include "comm/operation/terms.hpp"
 #include "comm/reduction/reduction.hpp"
+#include "core/index.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
@@ -53,12 +54,10 @@ struct operation : request {
   }
   // The input block for a rank, and the output block from a rank.
   block in_block(int rank) const noexcept {
-    return in_blocks.empty() ? block{rank * count, count}
-                             : in_blocks[static_cast<std::size_t>(rank)];
+    return in_blocks.empty() ? block{rank * count, count} : in_blocks[core::at(rank)];
   }
   block out_block(int rank) const noexcept {
-    return out_blocks.empty() ? block{rank * count, count}
-                              : out_blocks[static_cast<std::size_t>(rank)];
+    return out_blocks.empty() ? block{rank * count, count} : out_blocks[core::at(rank)];
   }
   bool is_large(std::int64_t cache) const noexcept { return out_count * out_size() > cache; }
 

@@ -1,7 +1,8 @@
 // The terms of a call: everything that must be the same on all ranks that take part.
 //
-// Terms are 32 bytes of plain data. Ranks compare their signatures and report the terms if they
-// differ. Two different terms have the same signature with probability 2^-64.
+// Terms are plain data of 32 bytes: they fit in a mailbox's line beside its number, its signature
+// and 16 bytes of payload. Ranks compare signatures and report the terms if they differ. Two
+// different terms have the same signature with probability 2^-64.
 #pragma once
 
 #include <cstdint>

@@ -18,13 +18,13 @@ inline slice slice_of(std::int64_t block_bytes, std::int64_t slice_bytes, std::i
   return {begin, std::min(slice_bytes, block_bytes - begin)};
 }
 inline std::int64_t slices_in(std::int64_t block_bytes, std::int64_t slice_bytes) {
-  return (block_bytes + slice_bytes - 1) / slice_bytes;
+  return core::ceil_div(block_bytes, slice_bytes);
 }
 
 // A rank's share of `count` elements: all shares but the last ones are as long, a multiple of
 // `unit`.
 inline block share_of(std::int64_t count, int ranks, int rank, std::int64_t unit) {
-  const std::int64_t each = core::round_up((count + ranks - 1) / ranks, unit);
+  const std::int64_t each = core::round_up(core::ceil_div(count, ranks), unit);
   const std::int64_t begin = std::min(count, rank * each);
   return {begin, std::min(each, count - begin)};
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
+
 namespace velo::comm {
 
 std::int64_t digits::size() const {
@@ -33,7 +35,7 @@ std::int64_t digits::number_of(std::int64_t rank) const {
 }
 
 std::int64_t family::parts() const {
-  return length == 0 ? 1 : inner * ((whole() + inner * length - 1) / (inner * length));
+  return length == 0 ? 1 : inner * core::ceil_div(whole(), inner * length);
 }
 
 std::int64_t family::groups() const {

@@ -1,11 +1,11 @@
 // A topology as JSON and as a picture. Time and size are proportional to the ranks of the families
 // shown.
 #include <algorithm>
-#include <charconv>
 
 #include "comm/topology/topology.hpp"
 #include "core/index.hpp"
 #include "core/round_up.hpp"
+#include "core/text/json_writer.hpp"
 #include "core/text/svg.hpp"
 
 namespace velo::comm {
@@ -14,21 +14,15 @@ namespace {
 
 using core::append;
 
-void append_groups(std::string& out, const family& of) {
+void write_groups(core::json_writer& to, const family& of) {
   const std::int64_t groups = of.groups();
-  out += '[';
+  to.array();
   for (std::int64_t g = 0; g < groups; ++g) {
-    out += g == 0 ? "[" : ", [";
-    const char* between = "";
-    of.each(g, [&](std::int64_t rank) {
-      char digits[24];
-      out += between;
-      out.append(digits, std::to_chars(digits, digits + sizeof digits, rank).ptr);
-      between = ", ";
-    });
-    out += ']';
+    to.array();
+    of.each(g, [&](std::int64_t rank) { to.value(rank); });
+    to.end();
   }
-  out += ']';
+  to.end();
 }
 
 // The picture has one panel for each family. A row of ranks spans the layout's first axes.
@@ -50,8 +44,7 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
                 std::int64_t columns, double x, double y) {
   append(out, "<g transform=\"translate(%.0f %.0f)\">\n<text x=\"0\" y=\"-8\">", x, y);
   out += core::svg::escaped(name);
-  append(out, ": %lld of %lld</text>\n", static_cast<long long>(of.groups()),
-         static_cast<long long>(of.size()));
+  out += core::concat(": ", of.groups(), " of ", of.size(), "</text>\n");
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const membership at = of.find(rank);
     const std::int64_t row = rank / columns;
@@ -62,12 +55,11 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
     append(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"%s\"><title>",
            left, top, side - 1, side - 1, fill.c_str());
     if (at.group < 0)
-      append(out, "rank %lld: in no group", static_cast<long long>(rank));
+      out += core::concat("rank ", rank, ": in no group");
     else
-      append(out, "rank %lld: group %lld, position %lld", static_cast<long long>(rank),
-             static_cast<long long>(at.group), static_cast<long long>(at.position));
-    append(out, "</title></rect><text class=\"n\" x=\"%.1f\" y=\"%.1f\">%lld</text>\n",
-           left + (side - 1) / 2, top + side * 0.62, static_cast<long long>(rank));
+      out += core::concat("rank ", rank, ": group ", at.group, ", position ", at.position);
+    append(out, "</title></rect><text class=\"n\" x=\"%.1f\" y=\"%.1f\">%s</text>\n",
+           left + (side - 1) / 2, top + side * 0.62, core::number(rank).buffer);
   }
   out += "</g>\n";
 }
@@ -76,17 +68,18 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
 
 std::string topology::json(const family* one) const {
   std::string out;
+  core::json_writer to(out, core::json_writer::spacing::wide);
   if (one != nullptr) {
-    append_groups(out, *one);
+    write_groups(to, *one);
     return out;
   }
-  out += '{';
+  to.object();
   for (const family& of : families_) {
-    if (&of != &families_.front()) out += ",\n ";
-    out += '"' + of.name + "\": ";
-    append_groups(out, of);
+    to.next_line(" ").key(of.name.c_str());
+    write_groups(to, of);
   }
-  return out + '}';
+  to.end();
+  return out;
 }
 
 std::string topology::picture(const family* one, const char* name) const {
@@ -111,9 +104,9 @@ std::string topology::picture(const family* one, const char* name) const {
          gap + across * static_cast<double>(beside),
          heading + gap + down * below(panels - 1 + beside));
   append(out,
-         "<text x=\"%.0f\" y=\"26\" font-size=\"16\">%lld ranks%s: families, their groups and "
+         "<text x=\"%.0f\" y=\"26\" font-size=\"16\">%s ranks%s: families, their groups and "
          "the ranks of each</text>\n",
-         gap, static_cast<long long>(ranks()), shown < ranks() ? ", the first 1024 shown" : "");
+         gap, core::number(ranks()).buffer, shown < ranks() ? ", the first 1024 shown" : "");
   for (std::int64_t i = 0; i < panels; ++i) {
     const family& of = one != nullptr ? *one : families_[core::at(i)];
     draw_panel(out, of, one != nullptr ? name : of.name.c_str(), shown, columns,

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/host/clock.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
@@ -77,7 +78,7 @@ std::int64_t deadline::left_ns() const noexcept {
 }
 
 int deadline::left_ms() const noexcept {
-  const std::int64_t ms = (left_ns() + 999999) / 1000000;
+  const std::int64_t ms = core::ceil_div(left_ns(), 1000000);
   return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(ms, 0), poll_interval_ms));
 }
 

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "comm/operation/explanation.hpp"
@@ -16,6 +15,7 @@
 #include "comm/operation/message.hpp"
 #include "comm/transport/shared/relay.hpp"
 #include "core/stream/execution.hpp"
+#include "core/text/json_writer.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
@@ -95,8 +95,8 @@ class transport {
   // The number of operations in which peers have read tensors in place.
   virtual std::uint64_t in_place() const noexcept { return 0; }
 
-  // Appends the state of each rank as a JSON array of objects.
-  virtual void describe(std::string& json) const = 0;
+  // Writes the state of each rank as a JSON object, in rank order.
+  virtual void describe(core::json_writer& to) const = 0;
 };
 
 }  // namespace velo::comm

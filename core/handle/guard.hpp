@@ -6,6 +6,7 @@
 // guard ends (inside.hpp). Cost on success: an `uncancelled` and a scope.
 #pragma once
 
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -14,6 +15,9 @@
 #include "core/handle/record.hpp"
 
 namespace velo::core {
+
+// A struct of a caller whose struct_size is larger is refused before anything else of it is read.
+inline constexpr std::uint32_t max_struct_size = 4096;
 
 // Records the exception in flight under the function's name and returns its code.
 inline velo_status record_current(const char* function) noexcept {

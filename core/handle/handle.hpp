@@ -74,7 +74,7 @@ class handle_owner {
 
   void destroy_owned() noexcept;
 
-  // For make_object and destroy_object.
+  // make_object and destroy_object alone call these.
   void add(slot_header* slot) noexcept;
   void remove(slot_header* slot) noexcept;
 

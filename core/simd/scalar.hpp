@@ -56,10 +56,10 @@ inline f16 to_f16(float x) {
     return {static_cast<std::uint16_t>(sign | 0x7e00u | (rest >> 13 & 0x3ffu))};
   if (rest >= 0x47800000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // 2^16 and more
   if (rest < 0x38800000u) {  // a denormal: its unit is that of numbers near 0.5
-    float near;
-    std::memcpy(&near, &rest, sizeof near);
-    near += 0.5f;
-    std::memcpy(&bits, &near, sizeof bits);
+    float shifted;
+    std::memcpy(&shifted, &rest, sizeof shifted);
+    shifted += 0.5f;
+    std::memcpy(&bits, &shifted, sizeof bits);
     return {static_cast<std::uint16_t>(sign | (bits - 0x3f000000u))};
   }
   const std::uint32_t up = rest + 0xfffu + (rest >> 13 & 1u) - (112u << 23);

@@ -21,7 +21,7 @@ class point {
   void pass() noexcept;
   bool wait(std::int64_t timeout_ns) noexcept;  // < 0: for ever; false: the time is up
 
-  // For the sole holder only.
+  // Only the sole holder may call this.
   void reopen() noexcept { state_.store(open, std::memory_order_release); }
 
  private:

@@ -29,20 +29,20 @@ class stream {
     return queue_.has_value() && queue_->is_current();
   }
 
-  // For inline streams: runs f(execution&) in the context's turn.
+  // Runs f(execution&) in the context's turn. Inline streams only.
   template <class F>
   void run_inline(F&& f) {
     owner_.take_turn(*this, std::forward<F>(f));
   }
-  // For inline streams: runs f(execution&) without the turn. Throws VELO_ERR_STATE if the caller is
-  // work that computes, which holds the turn, so that all other work would wait, too.
+  // Runs f(execution&) without the turn. Inline streams only. Throws VELO_ERR_STATE if the caller
+  // is work that computes, which holds the turn, so that all other work would wait, too.
   template <class F>
   void run_waiting(F&& f, bool numbers = true) {
     arena scratch(owner_.memory());
     owner_.run_waiting(*this, scratch, std::forward<F>(f), numbers);
   }
 
-  // For queue streams. The caller submits or drops the result before the stream is destroyed.
+  // Queue streams only. The caller submits or drops the result before the stream is destroyed.
   template <class W, class... Args>
   work_ptr<W> make(Args&&... args) {
     return queue_->make<W>(std::forward<Args>(args)...);
@@ -82,7 +82,7 @@ class stream {
   void pass(std::shared_ptr<point> here);  // when all work submitted so far is done
   void record(event& on);
   void wait(const event& on);
-  // For inline streams: the caller waits for the point, which a lane of `of` passes. Unless the
+  // The caller waits for the point, which a lane of `of` passes. Inline streams only. Unless the
   // point has passed, throws VELO_ERR_STATE in work of either context that others may wait for.
   void await(point& until, const context& of, const char* argument) const;
 

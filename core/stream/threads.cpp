@@ -1,5 +1,5 @@
 // The protocol of the workers' words. A word is ticket | phase; tickets count regions in steps of
-// four.
+// `phases`.
 //
 //   offered --worker or caller--> taken --worker--> done
 //                                   \--caller, tired of waiting--> watched --worker--> done,
@@ -30,10 +30,12 @@
 namespace velo::core {
 namespace {
 
-enum phase : std::uint32_t { offered = 0, taken = 1, watched = 2, done = 3 };
+enum phase : std::uint32_t { offered, taken, watched, done };
+constexpr std::uint32_t phases = done + 1, phase_mask = phases - 1;
+static_assert((phases & phase_mask) == 0 && offered == 0);
 
 constexpr std::uint32_t phase_of(std::uint32_t word) {
-  return word & 3u;
+  return word & phase_mask;
 }
 
 void pause() {
@@ -160,7 +162,7 @@ void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void
   }
   pool.inside_ = true;
   pool.region_ = {fn, user, tasks, parts};
-  pool.ticket_ += 4;
+  pool.ticket_ += phases;
   for (int i = 1; i < parts; ++i)
     pool.worker_of(i).word.store(pool.ticket_ | offered, std::memory_order_release);
   if (pool.asleep_.fetch_add(0, std::memory_order_acq_rel) > 0) {
@@ -216,7 +218,7 @@ void* thread_pool::work(void* argument) {
       continue;
     }
     pool.run_part(at.part);
-    const std::uint32_t ticket = word & ~3u;
+    const std::uint32_t ticket = word & ~phase_mask;
     if (phase_of(at.word.exchange(ticket | done, std::memory_order_acq_rel)) == watched)
       futex_wake(at.word, 1);
   }

@@ -6,7 +6,7 @@
 namespace velo::core {
 namespace {
 
-// With positive strides the last element must still be addressable.
+// The last element must still be addressable, which positive strides alone do not imply.
 void check_strides(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule) {
   if (t.strides == nullptr) return;
   if (!rule.strided) check_compact(t, path);

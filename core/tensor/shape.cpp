@@ -1,7 +1,6 @@
 // Counting and comparing sizes (shape.hpp).
 #include "core/tensor/shape.hpp"
 
-#include <cstdio>
 #include <cstring>
 
 #include "core/round_up.hpp"
@@ -26,14 +25,9 @@ bool countable(int rank, const std::int64_t* sizes) {
 
 text shape_name(int rank, const std::int64_t* sizes) {
   text out("[");
-  std::size_t used = 1;
-  for (int i = 0; i < rank && used + 24 < sizeof out.buffer; ++i) {
-    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used,
-                                                   "%s%lld", i == 0 ? "" : ", ",
-                                                   static_cast<long long>(sizes[i])));
-  }
-  std::snprintf(out.buffer + used, sizeof out.buffer - used, "]");
-  return out;
+  for (int i = 0; i < rank && std::strlen(out) + 24 < sizeof out.buffer; ++i)
+    out = concat(out, i == 0 ? "" : ", ", sizes[i]);
+  return concat(out, "]");
 }
 
 bool is_compact(const velo_tensor& t) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/text/text.hpp"
+
 namespace velo::core::svg {
 
 std::string escaped(const std::string& name) {
@@ -31,7 +33,7 @@ std::string bytes(std::int64_t count) {
   std::string out;
   const double value = static_cast<double>(count);
   if (count < 10 << 10) {
-    append(out, "%lld B", static_cast<long long>(count));
+    out += concat(count, " B");
   } else if (count < 10 << 20) {
     append(out, "%.1f KiB", value / 1024);
   } else if (value < 10.0 * (1 << 30)) {

@@ -80,7 +80,7 @@ class rank {
     z_.resize(y_.size() / ranks);
   }
 
-  // On one stream, with all weights in memory; then they leave.
+  // Runs on one stream with all weights in memory, and then moves the weights out.
   std::vector<float> run_in_order() {
     const velo::stream_ref stream = context_.inline_stream();
     for (int layer = 0; layer < layers; ++layer)
@@ -141,7 +141,10 @@ class rank {
       }
     }
     const double first = begun_[0].at;
-    for (span& each : all) each.begin -= first, each.end -= first;
+    for (span& each : all) {
+      each.begin -= first;
+      each.end -= first;
+    }
     return all;
   }
 
@@ -165,7 +168,10 @@ class rank {
   // Reads the clock at every mark; marks of one stream pass in their order.
   void watch() {
     const auto read = [](const std::vector<mark*>& marks) {
-      for (mark* each : marks) each->event.synchronize(), each->at = now();
+      for (mark* each : marks) {
+        each->event.synchronize();
+        each->at = now();
+      }
     };
     std::array<std::vector<mark*>, kinds> of;
     for (int layer = 0; layer < layers; ++layer) {

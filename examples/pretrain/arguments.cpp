@@ -85,7 +85,10 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
       take(into.config);
       // The way a run was started is no part of it: a launcher says how many ranks there are. A
       // process without a launcher starts as many as there were.
-      if (is_launched()) into.config.reset("ranks"), into.config.reset("transport");
+      if (is_launched()) {
+        into.config.reset("ranks");
+        into.config.reset("transport");
+      }
     } else {
       into.config.adopt(saved, "model");
     }

@@ -31,7 +31,8 @@ std::int64_t keep_to_budget(const configuration& config, trainer& of, run_memory
   const std::int64_t peak = of.peak_bytes(asked);
   if (adaptive ? !fits : with_margin(peak) > budget) {
     memory_settings least = asked;
-    least.recompute = "full", least.recompute_layers = 0;
+    least.recompute = "full";
+    least.recompute_layers = 0;
     const std::int64_t other = of.peak_bytes(least);
     const std::int64_t live = adaptive ? other : peak;
     std::string why = "must be at least " + std::to_string(with_margin(live)) + " (" +

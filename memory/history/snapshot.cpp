@@ -74,7 +74,10 @@ class writer {
     std::uint64_t allocated = 0, requested = 0, active = 0;
     for (std::size_t i = s.first; i < s.first + s.count; ++i) {
       const snapshot::seen_block& b = what_.blocks[i];
-      if (b.state == block_state::in_use) allocated += b.size, requested += requested_of(b);
+      if (b.state == block_state::in_use) {
+        allocated += b.size;
+        requested += requested_of(b);
+      }
       if (b.state == block_state::pending) active += b.size;
     }
     form_.reserve();

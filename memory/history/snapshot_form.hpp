@@ -58,7 +58,7 @@ class form {
  public:
   explicit form(core::sink& to) : to_(to), at_(to.reserve()) {}
 
-  // For what comes next, up to sink::room bytes.
+  // Makes room for up to sink::room more bytes.
   void reserve() {
     to_.took(at_);
     at_ = to_.reserve();

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int width = 1200;  // columns
 constexpr double height = 480;
-constexpr double left = 110, top = 56;  // room for the scale, for the title and what was said
+constexpr double left = 110, top = 56;  // room for the scale; for the title and annotations
 
 struct mark {
   double seconds;

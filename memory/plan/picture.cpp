@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/text/svg.hpp"
+#include "core/text/text.hpp"
 #include "memory/plan/solver/greedy.hpp"
 
 namespace velo::memory {
@@ -86,9 +87,8 @@ void draw_buffers(std::string& out, const plane& p, const plan_table& table,
     append(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>",
            p.x(b.lower), p.y(offsets[i] + b.size), w, h, fill(i).c_str());
     out += escaped(table.names[i]);
-    append(out, ": %lld bytes at %lld, alive [%lld, %lld)</title></rect>\n",
-           static_cast<long long>(b.size), static_cast<long long>(offsets[i]),
-           static_cast<long long>(b.lower), static_cast<long long>(b.upper));
+    out += core::concat(": ", b.size, " bytes at ", offsets[i], ", alive [", b.lower, ", ", b.upper,
+                        ")</title></rect>\n");
   }
 }
 

@@ -388,7 +388,10 @@ void plan_steps::use(const void* memory, velo_access access) {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!open_ || counted_.mode != VELO_PLAN_RECORD) return;
   const auto found = alive_.find(memory);
-  if (found != alive_.end()) uses_.uses.push_back({found->second, time_, access}), ++time_;
+  if (found != alive_.end()) {
+    uses_.uses.push_back({found->second, time_, access});
+    ++time_;
+  }
 }
 
 void plan_steps::work(double seconds) {

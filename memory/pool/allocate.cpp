@@ -8,7 +8,6 @@
 namespace velo::memory {
 
 using core::fail;
-using core::text;
 
 // The common case of allocate() after a miss: no free block elsewhere, nothing recorded. False:
 // no free block of the heap is as large, or allocate() has more to do.
@@ -52,7 +51,8 @@ void* pool::allocate(const pool_request& request) {
   return memory;
 }
 
-// Fills an empty list from the transfer cache. False: it has no blocks for so many bytes.
+// Fills an empty list from the transfer cache. False: the transfer cache has no blocks for `bytes`
+// bytes.
 bool pool::refill_list(thread_cache& own, std::uint64_t bytes) noexcept {
   if (bytes == 0 || !blocks_.transfer().has(bytes)) return false;
   const std::lock_guard<brief_lock> lock(lock_);
@@ -65,9 +65,8 @@ bool pool::refill_list(thread_cache& own, std::uint64_t bytes) noexcept {
 void* pool::allocate_slowly(thread_cache* own, const pool_request& request) {
   const std::uint64_t most = range(VELO_LIFETIME_DEFAULT).size();
   if (request.bytes > most)
-    fail(VELO_ERR_MEMORY, "request.bytes",
-         text("at most %llu bytes", static_cast<unsigned long long>(most)),
-         text("%llu", static_cast<unsigned long long>(request.bytes)));
+    fail(VELO_ERR_MEMORY, "request.bytes", core::concat("at most ", most, " bytes"),
+         core::number(request.bytes));
   std::unique_lock<brief_lock> lock(lock_);
   if (own != nullptr) {
     drain_if_requested(*own);

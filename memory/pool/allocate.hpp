@@ -51,7 +51,7 @@ __attribute__((noinline)) velo_status allocate_large(velo_pool handle,
   return allocate_from_heap<general>(handle, request, memory, own);
 }
 
-// After a block by which the thread uses more than it published.
+// Publishes a thread's use after a block by which it exceeds the published one.
 __attribute__((noinline)) inline velo_status publish_use(velo_pool handle, thread_cache& own,
                                                          std::uint64_t purpose) {
   core::object_of<pool>(handle).settle_outcome(own, purpose, thread_cache::outcome::higher);

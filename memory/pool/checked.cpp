@@ -28,12 +28,10 @@ bool is_damaged(const char* memory, const block& b, core::text& how) noexcept {
   const char *first = memory + (b.first() - b.start), *last = first + b.asked(),
              *end = memory + b.size;
   const char* before = other_than(guard_byte, memory, first);
-  if (before != first)
-    how = core::text("a write %lld bytes before the block", static_cast<long long>(first - before));
+  if (before != first) how = core::concat("a write ", first - before, " bytes before the block");
   const char* behind = other_than(guard_byte, last, end);
   if (behind != end)
-    how = core::text("a write %lld bytes behind the block's last byte",
-                     static_cast<long long>(behind - last + 1));
+    how = core::concat("a write ", behind - last + 1, " bytes behind the block's last byte");
   return before != first || behind != end;
 }
 
@@ -45,10 +43,9 @@ bool is_poison_damaged(const char* memory, const block& b, core::text& how) noex
   const char* end = memory + b.size;
   const char* at = other_than(freed_byte, memory, end);
   if (at == end) return false;
-  how =
-      core::text("a write to byte %lld of a block of %llu bytes after its free",
-                 static_cast<long long>(at - memory) - static_cast<long long>(b.first() - b.start),
-                 static_cast<unsigned long long>(b.asked()));
+  const char* const first = memory + (b.first() - b.start);
+  how = core::concat("a write to byte ", at - first, " of a block of ", b.asked(),
+                     " bytes after its free");
   return true;
 }
 

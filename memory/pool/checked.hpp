@@ -4,8 +4,8 @@
 //   | front guard | the caller's bytes | rear guard to the block's end |
 //
 // The front guard is 64 bytes, or the alignment; the rear one at least 64. A fresh block is filled
-// with 0xa5, unless zero is asked for. A freed block is filled with 0xdd and kept in a
-// quarantine of 32 MiB, oldest out first; a write to it is found when it leaves, or by a check.
+// with 0xa5, unless zero is asked for. A freed block is filled with 0xdd and kept in a quarantine
+// of 32 MiB, which the oldest leaves first; a write to it is found when it leaves, or by a check.
 // Cost: filling every byte at allocation and at free, under the pool's lock.
 #pragma once
 

@@ -8,13 +8,7 @@ namespace velo::memory {
 using core::fail;
 using core::text;
 
-namespace {
-
-unsigned long long number(std::uint64_t n) noexcept {
-  return n;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
@@ -70,13 +64,13 @@ bool pool::free_slowly(thread_cache* own, void* memory, std::uint64_t bytes, cor
 void pool::check_block(const block& b, std::uint64_t bytes) const {
   text how("%s", "");
   if (bytes != b.asked()) {
-    fail(VELO_ERR_ARGUMENT, "bytes", text("%llu, as allocated", number(b.asked())),
-         text("%llu", number(bytes)));
+    fail(VELO_ERR_ARGUMENT, "bytes", core::concat(b.asked(), ", as allocated"),
+         core::number(bytes));
   }
   if (checked::is_damaged(blocks_.heap_of(b).memory_of(b), b, how)) {
     log_.write(VELO_LOG_ERROR, how);
     fail(VELO_ERR_ARGUMENT, "memory",
-         text("a block of %llu bytes as its owner was given it", number(b.asked())), how);
+         core::concat("a block of ", b.asked(), " bytes as its owner was given it"), how);
   }
 }
 
@@ -90,12 +84,11 @@ void pool::refuse(const void* memory, const block* found) const {
   const heap& from = blocks_.heap_of(memory);
   text got("memory that is not of this pool");
   if (found != nullptr) {
-    got = text("a block of %llu bytes that was freed before", number(found->size));
+    got = core::concat("a block of ", found->size, " bytes that was freed before");
   } else if (const block* around = from.outside(memory) ? nullptr : from.enclosing(memory)) {
-    got = text("byte %lld of a block of %llu bytes",
-               static_cast<long long>(static_cast<const char*>(memory) - from.memory_of(*around)) -
-                   static_cast<long long>(around->first() - around->start),
-               number(around->asked()));
+    const char* const first = from.memory_of(*around) + (around->first() - around->start);
+    got = core::concat("byte ", static_cast<const char*>(memory) - first, " of a block of ",
+                       around->asked(), " bytes");
   } else if (!from.outside(memory)) {
     got = text("memory that no block in use has: freed before, or never allocated");
   }

@@ -3,9 +3,9 @@
 //   void* allocate(int64_t bytes, int32_t device, void* stream)
 //   void deallocate(void* memory, int64_t bytes, int32_t device, void* stream)
 //
-// Each is made for one pool at run time, or is one of the functions compiled for the purpose; it
-// must not move, and ends with its pool, which a closed one does with its last block. Cost of a
-// call: the pool's, and a pass through libffi.
+// Each is made for one pool at run time, or is one of the functions compiled for the purpose. It
+// must not move. It ends with its pool: a closed pool ends with its last block. Cost of a call: the
+// pool's, and a pass through libffi.
 #pragma once
 
 #include "core/invoke.hpp"

@@ -1,4 +1,4 @@
-// The life of a pool: its making and closing, its threads' caches, and what else a host may ask.
+// The life of a pool: its creation and closing, its threads' caches, and queries of the host.
 #include "memory/pool/pool.hpp"
 
 #include "core/failure.hpp"
@@ -7,7 +7,6 @@
 namespace velo::memory {
 
 using core::fail;
-using core::text;
 
 pool::pool(const velo_pool_desc& desc)
     : blocks_(desc.kind, desc.checked != 0, threads_, history_, log_),
@@ -58,9 +57,8 @@ bool pool::close() noexcept {
   const pool_backend::usage left = blocks_.in_use();
   left_ = left.blocks;
   if (left_ == 0) return true;
-  log_.write(VELO_LOG_WARN, text("destroyed with %llu blocks, %llu bytes, in use",
-                                 static_cast<unsigned long long>(left.blocks),
-                                 static_cast<unsigned long long>(left.requested)));
+  log_.write(VELO_LOG_WARN, core::concat("destroyed with ", left.blocks, " blocks, ",
+                                         left.requested, " bytes, in use"));
   blocks_.close();
   return false;
 }

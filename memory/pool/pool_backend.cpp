@@ -1,4 +1,4 @@
-// How free blocks come back to the heaps, and what the heaps give to the system.
+// The return of free blocks to the heaps, and of the heaps' memory to the system.
 #include "memory/pool/pool_backend.hpp"
 
 #include <sys/resource.h>
@@ -9,8 +9,9 @@
 namespace velo::memory {
 namespace {
 
-// Four times the machine's memory: addresses are never short, however scattered the blocks. Where
-// the process may have few, an eighth of those: most stay for its threads and everything else.
+// A pool reserves addresses for four times the machine's memory, so that they never run out however
+// scattered the blocks. A process with few addresses gives an eighth of them, since its threads and
+// everything else need the rest.
 std::uint64_t addresses_of_a_heap() noexcept {
   struct sysinfo machine {};
   sysinfo(&machine);
@@ -128,7 +129,7 @@ std::uint64_t pool_backend::move_out(std::uint64_t bytes, heap::move_target& to)
   return done;
 }
 
-// No thread uses the pool any more, so that the lists of all may be emptied.
+// No thread uses the pool any more, so the lists of all threads may be emptied.
 void pool_backend::close() noexcept {
   reclaim();
   threads_.each([&](thread_cache& c) { drain(c); });

@@ -1,5 +1,5 @@
-// The bookkeeping of a pool under its lock: where each block is, how many bytes that makes, and how
-// free blocks come back to the heaps.
+// The bookkeeping of a pool under its lock: the owner of each block, the sums of bytes, and the
+// return of free blocks to the heaps.
 //
 // A pool has a heap for each lifetime. A free block may be outside of its heap: in a thread's
 // cache, in the transfer cache, pending on a stream, or in the quarantine of the checked mode. This
@@ -44,9 +44,9 @@ class pool_backend {
       for (const block* b = h.first(); b != nullptr; b = b->after) f(h, *b);
   }
 
-  // A free block becomes its heap's.
+  // Returns a free block to its heap.
   void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
-  // The same, in the checked mode by way of the quarantine.
+  // The same, by way of the quarantine in the checked mode.
   void retire(block& b) noexcept;
   bool empty_quarantine() noexcept;  // false: it was empty
   void drain(thread_cache& own) noexcept {
@@ -69,19 +69,19 @@ class pool_backend {
   }
   const stream_frees& pending(std::uint8_t lifetime) const noexcept { return pending_[lifetime]; }
 
-  // Gives the heaps every free block that the calling thread may reach. False: there was none.
+  // Returns to the heaps every free block that the calling thread may reach. False: there was none.
   bool reclaim() noexcept;
-  void reclaim_passed() noexcept;  // pending blocks whose streams have come so far
+  void reclaim_passed() noexcept;  // pending blocks whose streams have passed their points
 
   // Returns at least so many bytes of free blocks to the system where that can be done, but not
   // those of `but`, which may be nullptr; how many.
   std::uint64_t trim(std::uint64_t bytes, block* but = nullptr) noexcept;
   // Moves at least so many bytes of free blocks to the target, as far as it goes; how many.
   std::uint64_t move_out(std::uint64_t bytes, heap::move_target& to) noexcept;
-  // Ends a pool that still has blocks in use: whatever else it has goes back to the system.
+  // Ends a pool that still has blocks in use: all other memory goes back to the system.
   void close() noexcept;
 
-  // Bytes with memory behind them that others hold in the pool's name: plans.
+  // Bytes that plans hold, which count as the pool's.
   void charge(std::uint64_t bytes) noexcept {
     charged_ += bytes;
     raise_peak();

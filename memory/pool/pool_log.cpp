@@ -6,7 +6,7 @@
 
 namespace velo::memory {
 
-// The host's sink may contain points at which a thread is cancelled; the pool has no others.
+// The host's sink may contain cancellation points; the pool has no others.
 void pool_log::write(velo_log_level level, const char* line) noexcept {
   const core::uncancelled here;
   writer_.store(pthread_self(), std::memory_order_relaxed);

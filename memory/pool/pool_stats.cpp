@@ -27,8 +27,7 @@ void pool::check() const {
   });
   if (blocks_.damaged() > 0)
     fail(VELO_ERR_ARGUMENT, "pool", "blocks that only their owners wrote",
-         text("%llu blocks written after their free",
-              static_cast<unsigned long long>(blocks_.damaged())));
+         core::concat(blocks_.damaged(), " blocks written after their free"));
 }
 
 void pool::fill(velo_pool_stats& stats) noexcept {

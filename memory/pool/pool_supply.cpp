@@ -16,11 +16,7 @@ using core::text;
 namespace {
 
 constexpr std::int64_t stream_timeout_ns = 1000000000;  // before a request fails
-constexpr int most_retries = 16;  // answers of the pressure function that freed nothing (pool.h)
-
-unsigned long long number(std::uint64_t n) noexcept {
-  return n;
-}
+constexpr int most_retries = 16;  // calls of the pressure function that freed nothing (pool.h)
 
 }  // namespace
 
@@ -61,8 +57,8 @@ block* pool_supply::find(const pool_request& request, std::uint64_t size) noexce
 }
 
 // Memory of free blocks replaces new memory where the pool would hold more than ever before, or
-// more than its limit, or where the system has none. Pages that can be moved are moved once the
-// new block has addresses; others are trimmed first. Nothing is done where that cannot help.
+// more than its limit, or where the system has none. Pages that can be moved are moved once the new
+// block has addresses; others are trimmed first. Nothing is done if that cannot help.
 block* pool_supply::find_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept {
   if (limit_ != 0 && blocks_.reserved() - blocks_.free_bytes() + size > limit_) return nullptr;
   const bool moves = from.range().can_move();
@@ -82,7 +78,8 @@ block* pool_supply::find_new(heap& from, std::uint64_t size, std::uint64_t align
     if (grown != nullptr) {
       if (back_with_free(*grown, from, planned, std::max(moves ? beyond : 0, spread))) return grown;
     }
-    // Trimming may move the plan to where more is needed: retry as long as something is trimmed.
+    // Trimming may change the plan to a place that needs more memory, so it is repeated as long as
+    // something is trimmed.
     block* spared = grown == nullptr ? planned.joined : nullptr;
     if (blocks_.trim(beyond != 0 ? beyond : planned.bytes(), spared) == 0) return nullptr;
   }
@@ -108,8 +105,8 @@ std::uint64_t pool_supply::bytes_to_recycle(const heap::growth& planned,
   return std::min(after - allowed, planned.bytes());
 }
 
-// The memory of free blocks, so many bytes, moves behind a block that has just grown, or is
-// trimmed. False: they were fewer than the limit requires, and the growth was undone.
+// Moves `bytes` of free blocks' memory behind a block that has just grown, or trims them. Returns
+// false if they were fewer than the limit requires; the growth is then undone.
 bool pool_supply::back_with_free(block& grown, heap& of, const heap::growth& planned,
                                  std::uint64_t bytes) noexcept {
   heap::move_target target = of.move_target_in(grown, planned);
@@ -130,8 +127,8 @@ bool pool_supply::back_with_free(block& grown, heap& of, const heap::growth& pla
   return within;
 }
 
-// True when something freed on a stream has come back. It waits without the lock, since the work
-// that it waits for may need the pool.
+// Returns true if a block freed on a stream has come back. The wait releases the lock, since the
+// awaited work may need the pool.
 bool pool_supply::wait_for_stream(std::unique_lock<brief_lock>& lock) {
   for (std::uint8_t lifetime = 0; lifetime < pool_backend::lifetimes; ++lifetime) {
     const std::shared_ptr<core::point> next = blocks_.pending(lifetime).next_to_pass();
@@ -144,13 +141,13 @@ bool pool_supply::wait_for_stream(std::unique_lock<brief_lock>& lock) {
   return false;
 }
 
-// retries: answers in a row after which no block had come back. The pool cannot see memory that the
-// host frees elsewhere, so that a few such answers are believed.
+// retries: consecutive calls of the pressure function after which no block had come back. The pool
+// cannot see memory that the host frees elsewhere, so it believes a few such answers.
 bool pool_supply::ask_host(std::uint64_t bytes, int& retries, std::unique_lock<brief_lock>& lock) {
   if (pressure_ == nullptr || retries == most_retries) return false;
   if (core::is_inside(handle_, core::part::carries))
     fail(VELO_ERR_STATE, "pool", "a request that finds memory, in the pool's pressure function",
-         text("one of %llu bytes that would call it again", number(bytes)));
+         core::concat("one of ", bytes, " bytes that would call it again"));
   const core::inside_scope here(handle_, core::part::carries);
   const std::int64_t before = threads_.bytes_in_use();
   lock.unlock();
@@ -168,10 +165,10 @@ void pool_supply::refuse(const pool_request& request) {
   const std::uint64_t hole = blocks_.largest_hole(), free = blocks_.free_bytes();
   if (history_.is_recorded()) history_.add_refused(request, free, hole);
   fail(
-      VELO_ERR_MEMORY, "request.bytes", text("%llu bytes", number(request.bytes)),
-      text("none: %llu in use of %llu reserved, largest hole %llu",
-           number(blocks_.reserved() - free), number(blocks_.reserved()), number(hole)),
-      limit_ != 0 ? text("the pool's limit is %llu bytes", number(limit_)) : text("out of memory"));
+      VELO_ERR_MEMORY, "request.bytes", core::concat(request.bytes, " bytes"),
+      core::concat("none: ", blocks_.reserved() - free, " in use of ", blocks_.reserved(),
+                   " reserved, largest hole ", hole),
+      limit_ != 0 ? core::concat("the pool's limit is ", limit_, " bytes") : text("out of memory"));
 }
 
 std::int64_t pool_supply::list_bytes() const noexcept {

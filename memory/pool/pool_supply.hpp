@@ -4,7 +4,7 @@
 // of what caches and passed streams held, memory of free blocks that are too small or elsewhere,
 // new memory of the system. At the limit or when the system refuses, the pool waits for streams and
 // asks the host to free something; only then the request fails. All calls take the pool's lock.
-// Cost: not hot but for the first two.
+// Only the first two are hot.
 #pragma once
 
 #include <atomic>
@@ -32,8 +32,8 @@ class pool_supply {
   // Counts bytes of a block that came from a heap without obtain().
   void count_taken(std::uint64_t size) noexcept { taken_bytes_ += size; }
 
-  // How many bytes a thread's lists may hold. Blocks in lists merge with no neighbor and are taken
-  // before a hole that fits better: those of the only thread hold a small share of the pool.
+  // The bytes that a thread's lists may hold. Blocks in lists do not merge and are taken before a
+  // hole that fits better, so the lists of a pool's only thread hold a small share of it.
   std::int64_t list_bytes() const noexcept;
 
   std::uint64_t limit() const noexcept { return limit_; }
@@ -41,8 +41,8 @@ class pool_supply {
   bool allows(std::uint64_t more) const noexcept {  // bytes reserved, within the limit
     return limit_ == 0 || blocks_.reserved() + more <= limit_;
   }
-  // Trims free blocks so that with `coming` bytes the pool holds at most `most`, and at most its
-  // limit; by how many bytes it will hold more.
+  // Trims free blocks so that the pool with `coming` more bytes holds at most `most`, and at most
+  // its limit. Returns by how many bytes it will grow.
   std::uint64_t make_room(std::uint64_t coming, std::uint64_t most) noexcept;
   std::uint64_t refused() const noexcept { return refused_; }
 

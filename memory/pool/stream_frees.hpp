@@ -1,4 +1,4 @@
-// Pending blocks: those freed on streams that have not come so far yet.
+// Pending blocks: freed on streams that have not reached the point of the free yet.
 //
 // Freeing on a queued stream puts a point behind all work submitted to it so far. Until the stream
 // passes the point, the block serves only requests on the same stream, whose work runs after the
@@ -31,8 +31,8 @@ inline core::stream* queued_stream(velo_stream handle, const char* argument) {
 class stream_frees {
  public:
   // Puts the block, still in use, behind the stream's work and makes it pending. False: the stream
-  // holds a failure, so nothing of it runs any more, and the block may go to the heap at once.
-  // Throws FULL and MEMORY, and then the block is in use as before.
+  // has failed and runs nothing any more, so the block may go to the heap at once. Throws FULL and
+  // MEMORY, and then the block is in use as before.
   bool add(block& freed, core::stream& on, velo_stream handle);
 
   // Takes a pending block of that stream for its next work, at most an eighth larger than `size`;

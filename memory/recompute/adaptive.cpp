@@ -19,10 +19,6 @@ using core::text;
 constexpr std::size_t most_pairs = std::size_t{1} << 18;
 constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
-unsigned long long number(std::uint64_t value) {
-  return value;
-}
-
 [[noreturn]] void refuse(std::int64_t module, const char* field, const char* expected,
                          const char* got) {
   fail(VELO_ERR_ARGUMENT, core::concat("modules[", module, "].", field), expected, got);
@@ -42,7 +38,7 @@ void check_module(const velo_recompute_module* modules, std::int64_t i,
   for (const bool input : {false, true}) {
     const std::uint64_t bytes = input ? m.bytes_input : m.bytes;
     if (bytes > static_cast<std::uint64_t>(most_bytes))
-      refuse(i, input ? "bytes_input" : "bytes", "less than 2^63", text("%llu", number(bytes)));
+      refuse(i, input ? "bytes_input" : "bytes", "less than 2^63", core::number(bytes));
   }
 }
 
@@ -60,9 +56,9 @@ std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::i
       own[m.parent] -= own[i];
       if (own[m.parent] < 0)
         refuse(i, "bytes",
-               text("at most what module %d has left of its %llu bytes", m.parent,
-                    number(modules[m.parent].bytes)),
-               text("%llu", number(m.bytes)));
+               core::concat("at most what module ", m.parent, " has left of its ",
+                            modules[m.parent].bytes, " bytes"),
+               core::number(m.bytes));
     }
     const std::int64_t times = layers[m.layer].in_flight;
     const std::uint64_t larger = std::max(m.bytes, m.bytes_input);
@@ -70,7 +66,7 @@ std::vector<std::int64_t> own_bytes(const velo_recompute_module* modules, std::i
     if (larger > room)
       refuse(i, m.bytes >= m.bytes_input ? "bytes" : "bytes_input",
              "sizes whose sum over micro-batches in flight is less than 2^63",
-             core::concat(number(larger), ", ", times, " in flight"));
+             core::concat(larger, ", ", times, " in flight"));
     left -= static_cast<std::int64_t>(larger) * times;
   }
   return own;
@@ -242,7 +238,7 @@ class bisection {
     fail(VELO_ERR_ARGUMENT, text("budget.%s", field),
          core::concat(is_budget ? "at least" : "more than", " the least that works: ", least_,
                       " bytes, with everything recomputed that saves any"),
-         text("%llu", number(got)));
+         core::number(got));
   }
 
   const forest& from_;

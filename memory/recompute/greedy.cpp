@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/index.hpp"
 #include "memory/recompute/graph.hpp"
 
 namespace velo::memory {
@@ -9,7 +10,7 @@ namespace velo::memory {
 void find_takers(op_graph& graph) {
   const int count = graph.size();
   std::vector<std::size_t> ends(static_cast<std::size_t>(count) + 1, 0);
-  for (const std::int32_t from : graph.inputs.numbers) ++ends[static_cast<std::size_t>(from) + 1];
+  for (const std::int32_t from : graph.inputs.numbers) ++ends[core::at(from) + 1];
   for (int i = 0; i < count; ++i) ends[i + 1] += ends[i];
   graph.takers.begins = ends;
   graph.takers.numbers.resize(graph.inputs.numbers.size());

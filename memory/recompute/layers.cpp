@@ -143,7 +143,7 @@ bool is_next(std::int64_t priority, std::int64_t from, std::int32_t count) {
   return priority >= from && (count < 0 || priority < from + count);
 }
 
-// With swapped attention, the method `block` counts the layers that swap it, and no layer is
+// The method `block` counts the layers that swap attention if the rule swaps it; no layer is then
 // recomputed whole.
 void give_kinds(const velo_recompute_rule& rule, std::int64_t priority,
                 velo_recompute_layer& layer) {

@@ -20,10 +20,6 @@ namespace {
 constexpr std::int64_t most_ops = 1 << 20;
 constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
-unsigned long long number(std::uint64_t value) {
-  return value;
-}
-
 template <class T>
 void make_room(std::vector<T>& list, std::size_t more) {
   if (list.capacity() - list.size() < more) list.reserve(2 * list.size() + more + 16);
@@ -50,14 +46,14 @@ std::vector<std::int32_t> read_inputs(const velo_recompute_op& op, std::int64_t 
 std::int64_t recompute_plan::add(const velo_recompute_op& op) {
   const std::int64_t index = graph_.size();
   if (index >= most_ops)
-    fail(VELO_ERR_ARGUMENT, "plan", text("fewer than %llu operations", number(most_ops)),
-         text("%llu", number(index)));
+    fail(VELO_ERR_ARGUMENT, "plan", core::concat("fewer than ", most_ops, " operations"),
+         core::number(index));
   const std::vector<std::int32_t> inputs = read_inputs(op, index);
   const auto room = static_cast<std::uint64_t>(most_bytes - bytes_);
   if (op.bytes > room || op.workspace > room - op.bytes)
     fail(VELO_ERR_ARGUMENT, op.bytes > room ? "op.bytes" : "op.workspace",
          "sizes whose sum over all operations is less than 2^63",
-         text("%llu", number(op.bytes > room ? op.bytes : op.workspace)));
+         core::number(op.bytes > room ? op.bytes : op.workspace));
   make_room(graph_.seconds, 1);
   make_room(graph_.bytes, 1);
   make_room(graph_.workspace, 1);
@@ -85,17 +81,18 @@ void recompute_plan::solve(std::int64_t budget, std::uint64_t seed) {
 }
 
 void recompute_plan::refuse(std::int64_t budget, std::uint64_t seed) const {
-  const text expected("at least %llu bytes, %s", number(least_budget(graph_, seed)),
-                      graph_.size() <= always_exact ? "the least for which steps exist"
-                                                    : "for which steps were found");
+  const text expected =
+      core::concat("at least ", least_budget(graph_, seed), " bytes, ",
+                   graph_.size() <= always_exact ? "the least for which steps exist"
+                                                 : "for which steps were found");
   for (std::int32_t i = 0; i < graph_.size(); ++i) {
     std::int64_t needed = graph_.bytes[i] + graph_.workspace[i];
     for (const std::int32_t from : graph_.inputs[i]) needed += graph_.bytes[from];
     if (needed <= budget) continue;
-    fail(VELO_ERR_ARGUMENT, "options.budget", expected, text("%llu", number(budget)),
-         text("operation %d alone needs %llu", i, number(needed)));
+    fail(VELO_ERR_ARGUMENT, "options.budget", expected, core::number(budget),
+         core::concat("operation ", i, " alone needs ", needed));
   }
-  fail(VELO_ERR_ARGUMENT, "options.budget", expected, text("%llu", number(budget)));
+  fail(VELO_ERR_ARGUMENT, "options.budget", expected, core::number(budget));
 }
 
 void recompute_plan::fill(std::int64_t index, velo_recompute_step& step) const {

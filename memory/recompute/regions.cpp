@@ -19,10 +19,6 @@ using core::text;
 constexpr std::uint64_t alignment = 64;
 constexpr velo_device cpu{VELO_DEVICE_CPU, 0};
 
-long long number(std::int64_t value) {
-  return value;
-}
-
 // Counts a call of the allocator while the call runs.
 class asking {
  public:
@@ -62,7 +58,7 @@ regions::region& regions::live(std::int64_t index, const char* argument) const {
   const auto found = all_.find(index);
   if (found != all_.end() && !found->second->ended) return *found->second;
   fail(VELO_ERR_ARGUMENT, argument, "the index of a region that has not ended",
-       text("%lld, of %lld declared so far", number(index), number(next_)));
+       core::concat(index, ", of ", next_, " declared so far"));
 }
 
 void regions::check_inputs(const velo_recompute_region& given) const {
@@ -70,19 +66,19 @@ void regions::check_inputs(const velo_recompute_region& given) const {
     const velo_recompute_input& in = given.inputs[i];
     if (in.region == -1) {
       if (in.memory != nullptr) continue;
-      fail(VELO_ERR_NULL, text("region.inputs[%lld].memory", number(i)), "memory of the host's",
+      fail(VELO_ERR_NULL, core::concat("region.inputs[", i, "].memory"), "memory of the host's",
            "NULL");
     }
     const auto from = all_.find(in.region);
     if (from == all_.end() || from->second->ended)
-      fail(VELO_ERR_ARGUMENT, text("region.inputs[%lld].region", number(i)),
-           "-1, or the index of a region that has not ended", text("%lld", number(in.region)));
+      fail(VELO_ERR_ARGUMENT, core::concat("region.inputs[", i, "].region"),
+           "-1, or the index of a region that has not ended", core::number(in.region));
     const auto outputs = static_cast<std::int64_t>(from->second->outputs.size());
     if (in.output < 0 || in.output >= outputs)
-      fail(VELO_ERR_ARGUMENT, text("region.inputs[%lld].output", number(i)),
-           text("the index of one of %lld outputs of '%.64s'", number(outputs),
+      fail(VELO_ERR_ARGUMENT, core::concat("region.inputs[", i, "].output"),
+           text("the index of one of %s outputs of '%.64s'", core::number(outputs).buffer,
                 from->second->name.c_str()),
-           text("%lld", number(in.output)));
+           core::number(in.output));
   }
 }
 
@@ -289,8 +285,8 @@ void* regions::output(std::int64_t index, std::int64_t which) const {
   const region& r = live(index);
   const auto count = static_cast<std::int64_t>(r.outputs.size());
   if (which < 0 || which >= count)
-    fail(VELO_ERR_ARGUMENT, "output", text("the index of one of %lld outputs", number(count)),
-         text("%lld", number(which)));
+    fail(VELO_ERR_ARGUMENT, "output", core::concat("the index of one of ", count, " outputs"),
+         core::number(which));
   if (r.now == state::released)
     fail(VELO_ERR_STATE, "region", "one whose outputs are there",
          text("'%.128s', which is released", r.name.c_str()));

@@ -79,7 +79,7 @@ class stage_table {
   const op_graph& graph_;
   const std::int64_t budget_;
   const std::int32_t count_;
-  // By stage and operation; one stage more than there are operations.
+  // One mark for each stage and operation; there is one stage more than operations.
   std::vector<std::uint8_t> marks_;
   std::vector<std::vector<std::int32_t>> runs_;  // of each stage, ascending
   std::vector<std::vector<std::int32_t>>

@@ -49,8 +49,8 @@ int open_nameless(int directory, int extra) {
   return openat(directory, ".", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC | extra, owner_alone);
 }
 
-// For file systems without nameless files: makes a file with a random name and removes the name at
-// once.
+// Makes a file with a random name and removes the name at once, for file systems without nameless
+// files.
 int open_unlinked(int directory, int extra) {
   for (int tries = 0; tries < 16; ++tries) {
     std::uint64_t random = 0;

@@ -12,16 +12,11 @@
 namespace velo::memory {
 
 using core::fail;
-using core::text;
 
 namespace {
 
-unsigned long long number(std::uint64_t value) {
-  return value;
-}
-
 [[noreturn]] void refuse_number(std::uint64_t id) {
-  fail(VELO_ERR_ARGUMENT, "object", "the number of an object", text("%llu", number(id)));
+  fail(VELO_ERR_ARGUMENT, "object", "the number of an object", core::number(id));
 }
 
 std::unique_ptr<tier> make_tier(core::context& owner, const velo_swap_desc& desc) {
@@ -87,7 +82,8 @@ void swap::release(const object& o, char* memory, velo_stream stream) noexcept {
   try {
     free_to(memory_, memory, o.bytes, stream);
   } catch (const core::failure& why) {
-    owner_.log().write(VELO_LOG_WARN, "swap", "memory of object %llu: %s", number(o.id), why.got);
+    owner_.log().write(VELO_LOG_WARN, "swap", "%s",
+                       core::concat("memory of object ", o.id, ": ", why.got).buffer);
   } catch (...) {
     return;
   }
@@ -235,8 +231,8 @@ void swap::give_up(object& o) noexcept {
 void swap::hold(const object& o) {
   const std::lock_guard<std::mutex> lock(lock_);
   if (limit_ != 0 && counted_.held + o.bytes > limit_)
-    fail(VELO_ERR_MEMORY, "", text("%llu bytes in the tier at most, desc.limit", number(limit_)),
-         text("%llu more than the %llu it holds", number(o.bytes), number(counted_.held)));
+    fail(VELO_ERR_MEMORY, "", core::concat(limit_, " bytes in the tier at most, desc.limit"),
+         core::concat(o.bytes, " more than the ", counted_.held, " it holds"));
   counted_.held += o.bytes;
   ++counted_.objects_out;
   counted_.peak = std::max(counted_.peak, counted_.held);

@@ -1,7 +1,7 @@
 // Fills an args struct from named values by the operator's field table.
 //
 // Strict by intent: an unknown name, a second value for a field, or a kind that does not fit is a
-// failure that names the field. Nothing is converted but an integer that a double holds exactly.
+// failure that names the field. Only an integer that a double holds exactly is converted.
 // VELO_VALUE_NONE leaves a field at its default. The values are checked together later, as for
 // every call. Cost: a search over the field names per value. Not hot.
 #pragma once

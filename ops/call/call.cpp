@@ -15,7 +15,7 @@ using core::text;
 
 [[noreturn]] void refuse_size(const op_spec& spec, std::uint32_t size) {
   fail(VELO_ERR_STRUCT, "args.struct_size",
-       text("a multiple of 8 in [8, %u], usually sizeof(%s_args) = %u", max_struct_size,
+       text("a multiple of 8 in [8, %u], usually sizeof(%s_args) = %u", core::max_struct_size,
             spec.function, spec.struct_size),
        text("%u", size));
 }
@@ -73,7 +73,7 @@ const void* complete(const op_spec& spec, const void* args, args_block& block) {
     fail(VELO_ERR_NULL, "args", "a pointer to the operator's args struct", "NULL");
   std::uint32_t size = 0, reserved = 0;
   std::memcpy(&size, args, sizeof size);
-  if (size < 8 || size > max_struct_size || size % 8 != 0) refuse_size(spec, size);
+  if (size < 8 || size > core::max_struct_size || size % 8 != 0) refuse_size(spec, size);
   std::memcpy(&reserved, static_cast<const char*>(args) + sizeof size, sizeof reserved);
   if (reserved != 0) fail(VELO_ERR_ARGUMENT, "args.reserved", "0", text("%u", reserved));
   if (size == spec.struct_size) return args;

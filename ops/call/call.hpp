@@ -19,8 +19,6 @@ class stream;
 
 namespace velo::ops {
 
-inline constexpr std::uint32_t max_struct_size = 4096;
-
 // An args struct of any operator, completed with defaults: value i is that of field i.
 struct args_block {
   union field_value {

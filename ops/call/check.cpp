@@ -4,7 +4,6 @@
 // A failure names the field as the caller spells it ("args.gamma"). Nothing here reads a tensor's
 // elements.
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 
 #include "core/handle/handle_kinds.hpp"
@@ -64,12 +63,8 @@ void check_enumerator(std::int64_t value, const field& f) {
     if (f.enumerators[i].value == value) return;
   }
   text names("%s", "one of");
-  std::size_t used = std::strlen(names.buffer);
-  for (int i = 0; i < f.enumerator_count && used + 40 < sizeof names.buffer; ++i) {
-    used += static_cast<std::size_t>(std::snprintf(names.buffer + used, sizeof names.buffer - used,
-                                                   " %s (%lld)", f.enumerators[i].name,
-                                                   static_cast<long long>(f.enumerators[i].value)));
-  }
+  for (int i = 0; i < f.enumerator_count && std::strlen(names) + 40 < sizeof names.buffer; ++i)
+    names = core::concat(names, " ", f.enumerators[i].name, " (", f.enumerators[i].value, ")");
   fail(VELO_ERR_ARGUMENT, path_of(f.name), names, core::number(value));
 }
 

@@ -37,8 +37,7 @@ text path_of(const op_spec& spec, const view& v, const char* part = "") {
 [[noreturn]] void refuse_address(const op_spec& spec, const view& v) {
   const auto data = reinterpret_cast<std::uintptr_t>(v.tensor->data);
   fail(VELO_ERR_LAYOUT, path_of(spec, v, ".data"), "elements within the address space",
-       text("address %#llx and %llu bytes on", static_cast<unsigned long long>(data),
-            static_cast<unsigned long long>(v.at.end - data)));
+       text("address %#zx and %zu bytes on", data, v.at.end - data));
 }
 
 // Describes a tensor of `elements` elements, at least one. It fills `v` in place, since a copy

@@ -115,7 +115,7 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
   const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
   const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
   const bool uneven = tokens.most > p.tokens / parts;
-  const std::int64_t block = uneven ? std::max<std::int64_t>((n + 255) / 256 * 64, 256) : n;
+  const std::int64_t block = uneven ? std::max<std::int64_t>(core::ceil_div(n, 256) * 64, 256) : n;
   auto* table = data<float>(a.dtable);
   const auto* dy = data<const T>(a.dy);
   const bool accumulate = a.accumulate != 0;

@@ -19,7 +19,10 @@ VELO_INLINE void add_row(const embedding_row<T>& s) {
     const int64_t j = i + v::width;
     v::prefetch(s.next_dy + i);
     if (sizeof(T) == sizeof(float)) v::prefetch(s.next_dy + j);
-    if (s.next_table != nullptr) v::prefetch(s.next_table + i), v::prefetch(s.next_table + j);
+    if (s.next_table != nullptr) {
+      v::prefetch(s.next_table + i);
+      v::prefetch(s.next_table + j);
+    }
     v::vec a = v::load(s.dy + i), b = v::load(s.dy + j);
     if (Add) {
       a = v::load(s.dtable + i) + a;

@@ -53,7 +53,7 @@ class binding::reader {
     while (starts_word(*at_) || (*at_ >= '0' && *at_ <= '9')) ++at_;
     return std::string(first, at_);
   }
-  // 42, -1, 1.5, 1e-5: real when it is written like one, in any locale of the host.
+  // Reads 42, -1, 1.5 or 1e-5, which is real if it is written as one, in any locale of the host.
   bool number(std::int64_t& whole, double& real) {
     const char* first = position();
     const char* digits = *first == '-' ? first + 1 : first;

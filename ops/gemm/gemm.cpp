@@ -6,6 +6,7 @@
 #include <cassert>
 #include <optional>
 
+#include "core/round_up.hpp"
 #include "ops/gemm/gemm_plan.hpp"
 #include "ops/gemm/left_operand.hpp"
 #include "ops/gemm/output.hpp"
@@ -114,7 +115,7 @@ void tiled_product::pack_inside(const tile& t, std::int64_t p, std::int64_t q) c
               kernels_);
 }
 
-// The panel that is read after pass p of panel q.
+// Returns the panel that is read after pass p of panel q.
 next_panel tiled_product::next_after(const tile& t, std::int64_t p, std::int64_t q) const {
   // Products of one or two rows wait for memory anyway, and the hardware prefetches a single stream
   // faster.
@@ -124,7 +125,7 @@ next_panel tiled_product::next_after(const tile& t, std::int64_t p, std::int64_t
 }
 
 next_panel tiled_product::next_at(const tile& t, std::int64_t p, std::int64_t q) const {
-  const int calls = (t.rows + micro_rows - 1) / micro_rows;
+  const int calls = core::ceil_div(t.rows, micro_rows);
   if (plan_.pack_inside) {
     return next_panel(form_, source_of_b(), p, q, own_panel(t, p, q), kernels_, calls);
   }
@@ -183,7 +184,7 @@ void tiled_product::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q
   panel.first = p == 0;
   panel.last = p == form_.passes() - 1;
   const bool kept = form_.passes() > 1;  // a single pass stores its sums at once from two squares
-  const std::int64_t strips = (t.rows + tile_side - 1) / tile_side;
+  const std::int64_t strips = core::ceil_div(t.rows, tile_side);
   panel.sums = kept ? t.sums + (q - t.first) * strips * tile_side * tile_side : t.sums;
   panel.ld_sums = tile_side;
   panel.square = kept ? tile_side * tile_side : 0;
@@ -208,8 +209,7 @@ void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
   const std::int64_t passes = std::max<std::int64_t>(form_.passes(), 1);  // one for an empty depth
   std::optional<copy_share> copies;
   if (p_.epilogue.copies != nullptr) {
-    const std::int64_t calls =
-        passes * (t.end - t.first) * ((t.rows + micro_rows - 1) / micro_rows);
+    const std::int64_t calls = passes * (t.end - t.first) * core::ceil_div(t.rows, micro_rows);
     copies.emplace(*p_.epilogue.copies, row_tile * grid_.column_tiles + column_tile,
                    grid_.row_tiles * grid_.column_tiles, calls);
   }

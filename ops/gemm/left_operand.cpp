@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 
 const char* left_operand::rows(std::int64_t row, int count, std::int64_t p, void* own) const {
@@ -29,7 +31,7 @@ std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const
 
 void left_operand::pack_all(const core::parallel& threads) const {
   std::int64_t group = 128;  // rows a task, fewer where there are many threads
-  const auto groups_of = [&](std::int64_t rows) { return (p_.m + rows - 1) / rows; };
+  const auto groups_of = [&](std::int64_t rows) { return core::ceil_div(p_.m, rows); };
   while (group > 32 && groups_of(group) * form_.passes() < 2 * threads.threads()) group /= 2;
   const std::int64_t groups = groups_of(group);
   threads(groups * form_.passes(), [&](std::int64_t task, int) {
@@ -56,7 +58,7 @@ void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
                                std::uint32_t* to) const {
   constexpr int side = tile_side, step_words = side * side / 2;
   const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
-  const int strips = (rows + side - 1) / side;
+  const int strips = core::ceil_div(rows, side);
   const int odd_rows = rows % side;
   if (odd_rows != 0) {
     std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,

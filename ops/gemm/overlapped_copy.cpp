@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
 
@@ -18,7 +20,7 @@ copy_share::copy_share(const overlapped_copy& all, std::int64_t share, std::int6
     : all_(all), share_(share), shares_(shares), left_(part_of(0)) {
   std::int64_t lines = 0;
   for (int piece = 0; piece < all.count; ++piece) lines += part_of(piece).bytes / line + 1;
-  lines_a_call_ = static_cast<int>((lines + calls - 1) / std::max<std::int64_t>(calls, 1));
+  lines_a_call_ = static_cast<int>(core::ceil_div(lines, std::max<std::int64_t>(calls, 1)));
 }
 
 // This share's part of a piece, whole lines but in the last share.

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
 
@@ -65,7 +67,7 @@ void pack_right(const product_form& form, const source_matrix& from, int depth, 
                 int words, const right_side& to) {
   const reorder_kernels& reorders = form.kernels.reorders(form.type, form.compute);
   const std::int64_t element = form.type == element_type::bf16 ? 2 : 4;
-  const int panels = (to.columns + form.panel - 1) / form.panel;
+  const int panels = core::ceil_div(to.columns, form.panel);
   const auto reorder_part = [&](int q, int k, int rows) {
     const int first = std::min(q * form.panel, columns), width = to.width(form, q);
     const int valid = std::min(columns - first, width);

@@ -60,7 +60,7 @@ struct panel_product {
   bool add;  // to what C holds
 };
 
-// On tile registers the thread must hold a tile_session.
+// A thread that multiplies on tile registers must hold a tile_session.
 void multiply(const product_form& form, const panel_product& x);
 
 }  // namespace velo::ops

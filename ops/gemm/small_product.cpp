@@ -21,7 +21,8 @@ void multiply_small(const gemm_problem& p, const gemm_kernels& kernels) {
   constexpr int panel = panel_columns(false);
   float no_sums[panel];  // a single pass keeps none, but the kernel computes addresses in them
   micro_args x{};
-  x.a_row = p.lda, x.a_step = 1;
+  x.a_row = p.lda;
+  x.a_step = 1;
   x.b_step = p.ldb;
   x.words = static_cast<int>(p.k);
   x.first = x.last = true;

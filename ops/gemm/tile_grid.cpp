@@ -3,17 +3,17 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
+
+using core::ceil_div;
 
 // The largest part of B that is packed at a time.
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
 constexpr double most_imbalance = 1.15;
-
-std::int64_t parts(std::int64_t all, std::int64_t most) {
-  return (all + most - 1) / most;
-}
 
 // The least number of tiles for the threads to share. More tiles read A and B more often, which
 // slows small products, those on tile registers first.
@@ -34,17 +34,17 @@ std::int64_t columns_of_phase(const grid_request& r, const tile_grid& grid) {
 
 tile_grid grid_for_caches(const grid_request& r) {
   constexpr int unit = 32;
-  const std::int64_t units = parts(r.m, unit);
+  const std::int64_t units = ceil_div(r.m, unit);
   // A weight that one row of tiles reads is packed by its tasks and multiplied from L2. That is
   // worth tiles of twice the height, with A from L3.
   const int least = least_tiles(r);
   const bool one_row =
       !r.packed && !r.on_tile_registers && r.m <= 2 * r.most_rows && r.panels >= 2 * least;
-  std::int64_t row_tiles = one_row ? 1 : parts(units, r.most_rows / unit);
-  std::int64_t column_tiles = parts(r.panels, r.most_columns / r.panel);
+  std::int64_t row_tiles = one_row ? 1 : ceil_div(units, r.most_rows / unit);
+  std::int64_t column_tiles = ceil_div(r.panels, r.most_columns / r.panel);
   while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
-    const std::int64_t rows = parts(units, row_tiles) * unit;
-    const std::int64_t columns = parts(r.panels, column_tiles) * r.panel;
+    const std::int64_t rows = ceil_div(units, row_tiles) * unit;
+    const std::int64_t columns = ceil_div(r.panels, column_tiles) * r.panel;
     const bool rows_split = rows > 2 * unit && !one_row, columns_split = columns > 2 * r.panel;
     if (rows_split && (rows >= columns || !columns_split)) {
       row_tiles *= 2;
@@ -77,16 +77,16 @@ double cost_of(const grid_request& r, const tile_grid& grid, int threads) {
 // The best grid over every number of column tiles in a phase and some numbers of tasks a thread.
 tile_grid grid_for_threads(const grid_request& r, int threads, tile_grid best) {
   constexpr int counts = 4;  // of tasks a thread to try
-  const std::int64_t units = parts(r.m, r.least_unit);
+  const std::int64_t units = ceil_div(r.m, r.least_unit);
   const std::int64_t phases =
-      r.packed ? 1 : std::max<std::int64_t>(parts(r.panels * r.panel_bytes, phase_bytes), 1);
+      r.packed ? 1 : std::max<std::int64_t>(ceil_div(r.panels * r.panel_bytes, phase_bytes), 1);
   const auto tall = [&](std::int64_t rows) {  // the tasks of a single row of tiles pack B
     return rows == 1 && !r.packed && !r.on_tile_registers ? 2 * r.most_rows : r.most_rows;
   };
   double least = cost_of(r, best, threads);
   for (std::int64_t columns = 1; columns <= r.panels; ++columns) {
-    const std::int64_t tasks = parts(r.m, r.most_rows) * columns;
-    const std::int64_t first = parts(tasks, threads);
+    const std::int64_t tasks = ceil_div(r.m, r.most_rows) * columns;
+    const std::int64_t first = ceil_div(tasks, threads);
     for (std::int64_t count = first; count < first + counts; ++count) {
       const std::int64_t rows = std::min(count * threads / columns, units);
       if (rows == 0) continue;
@@ -97,7 +97,10 @@ tile_grid grid_for_threads(const grid_request& r, int threads, tile_grid best) {
           grid.tile_panels() * r.panel > r.most_columns)
         continue;
       const double cost = cost_of(r, grid, threads);
-      if (cost < least) least = cost, best = grid;
+      if (cost < least) {
+        least = cost;
+        best = grid;
+      }
     }
   }
   return best;
@@ -131,7 +134,7 @@ double tile_grid::imbalance_bound(int threads) const {
   std::int64_t busiest = 0;
   for (std::int64_t first = 0; first < column_tiles; first += phase_columns) {
     const std::int64_t columns = std::min(phase_columns, column_tiles - first);
-    busiest += parts(row_tiles * columns, threads) * tile;
+    busiest += ceil_div(row_tiles * columns, threads) * tile;
   }
   return static_cast<double>(busiest * threads) / static_cast<double>(units() * panels);
 }

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 
 // The product to cut, and the number of threads.
@@ -38,8 +40,8 @@ struct tile_grid {
   std::int64_t first_panel(std::int64_t tile) const { return panels * tile / column_tiles; }
 
   // The largest tile, in rows and in panels.
-  int tile_rows() const { return static_cast<int>(parts(units(), row_tiles)) * row_unit; }
-  int tile_panels() const { return static_cast<int>(parts(panels, column_tiles)); }
+  int tile_rows() const { return static_cast<int>(core::ceil_div(units(), row_tiles)) * row_unit; }
+  int tile_panels() const { return static_cast<int>(core::ceil_div(panels, column_tiles)); }
 
   // The work of the busiest thread over an even share, where each thread takes one run of the tiles
   // of a phase; and an upper bound without a loop, which counts all tiles as the largest.
@@ -47,10 +49,7 @@ struct tile_grid {
   double imbalance_bound(int threads) const;
 
  private:
-  static std::int64_t parts(std::int64_t all, std::int64_t count) {
-    return (all + count - 1) / count;
-  }
-  std::int64_t units() const { return parts(m, row_unit); }
+  std::int64_t units() const { return core::ceil_div(m, row_unit); }
 };
 
 tile_grid choose_grid(const grid_request& request);

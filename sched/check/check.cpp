@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/index.hpp"
 #include "sched/check/sends.hpp"
 #include "sched/simulate/in_order.hpp"
 #include "sched/simulate/simulate.hpp"
@@ -75,7 +76,7 @@ class checker {
     if (a.kind == VELO_ACTION_OPTIMIZER) return check_update(rank, at, a);
     if (a.kind == VELO_ACTION_UNSHARD || a.kind == VELO_ACTION_RESHARD)
       return check_parameters(rank, at, a);
-    std::uint8_t& done = done_[static_cast<std::size_t>(a.stage) * units_ + a.microbatch];
+    std::uint8_t& done = done_[core::at(a.stage) * units_ + a.microbatch];
     const bool back = a.kind == VELO_ACTION_RELOAD;
     if (((done & on_host) != 0) != back)
       report(VELO_VIOLATION_OFFLOAD, rank, at, a,
@@ -112,7 +113,7 @@ class checker {
     const auto name = [&] { return text_of(make_action(kind, stage, unit)); };
     if (!is_here(rank, at, a, stage, name)) return;
     if (shards_) use(rank, at, a, stage, name);
-    std::uint8_t& done = done_[static_cast<std::size_t>(stage) * units_ + unit];
+    std::uint8_t& done = done_[core::at(stage) * units_ + unit];
     const std::uint8_t makes = kind == VELO_ACTION_F   ? did_f
                                : kind == VELO_ACTION_I ? did_i
                                : kind == VELO_ACTION_W ? did_w
@@ -180,7 +181,7 @@ class checker {
     const bool forward = kind == VELO_ACTION_F;
     const std::int32_t other = forward ? unit - 1 : unit + 1;
     if (kind == VELO_ACTION_W || other < 0 || other / shape_.splits != unit / shape_.splits) return;
-    const std::uint8_t done = done_[static_cast<std::size_t>(stage) * units_ + other];
+    const std::uint8_t done = done_[core::at(stage) * units_ + other];
     if ((done & (forward ? did_f : did_i)) == 0)
       report(VELO_VIOLATION_ORDER, rank, at, a,
              text_of(make_action(kind, stage, unit)) + " comes before split " +
@@ -193,7 +194,7 @@ class checker {
       return report(VELO_VIOLATION_PLACEMENT, -1, -1, make_action(VELO_ACTION_F, stage, 0),
                     "stage " + std::to_string(stage) + " is on no rank");
     for (std::int32_t unit = 0; unit < units_ && !full(); ++unit) {
-      const std::uint8_t done = done_[static_cast<std::size_t>(stage) * units_ + unit];
+      const std::uint8_t done = done_[core::at(stage) * units_ + unit];
       if ((done & (did_f | did_i | did_w)) == (did_f | did_i | did_w)) continue;
       const velo_action_kind missing = (done & did_f) == 0             ? VELO_ACTION_F
                                        : (done & (did_i | did_w)) == 0 ? VELO_ACTION_B

@@ -85,8 +85,7 @@ void executor::require_functions() {
 
 executor::unit_state& executor::unit_at(std::int32_t stage, std::int32_t unit) {
   const std::int32_t chunk = chunk_of_[core::at(stage)];
-  return units_[static_cast<std::size_t>(chunk) * static_cast<std::size_t>(units()) +
-                static_cast<std::size_t>(unit)];
+  return units_[core::at(chunk) * core::at(units()) + static_cast<std::size_t>(unit)];
 }
 
 void executor::require_idle() const {

@@ -10,7 +10,7 @@
 // If the link starts sends, the sends between two computing actions proceed while the row receives,
 // and end before the next computing action.
 //
-// With step_validation a run begins with forwards that may turn out to be void; the row then begins
+// A run with step_validation begins with forwards that may turn out to be void; the row then begins
 // again.
 #pragma once
 

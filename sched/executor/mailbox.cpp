@@ -125,7 +125,7 @@ class mailbox::queue {
   // suffice, but the thread sanitizer does not support fences.
   void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
-  // For the reader of a queue that is not empty.
+  // The reader calls these on a queue that is not empty.
   entry& front() { return first_->entries[head_ % segment_entries]; }
   void drop(entry& read) {
     ::operator delete(read.memory);
@@ -172,8 +172,7 @@ mailbox::queue& mailbox::between(std::int32_t from, std::int32_t to) {
   if (from < 0 || from >= ranks() || to < 0 || to >= ranks())
     fail(VELO_ERR_ARGUMENT, "rank", text("one of %d ranks", ranks()), text("%d to %d", from, to));
   std::atomic<queue*>& pointer =
-      queues_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
-              static_cast<std::size_t>(to)];
+      queues_[core::at(from) * core::at(ranks_) + static_cast<std::size_t>(to)];
   if (queue* there = pointer.load(std::memory_order_acquire)) return *there;
   const std::lock_guard<std::mutex> alone(lock_);
   if (pointer.load(std::memory_order_relaxed) == nullptr)

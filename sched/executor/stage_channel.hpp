@@ -26,7 +26,8 @@ struct message_tag {
   direction toward;
   std::int32_t stage;  // the stage that made the message
   std::int32_t unit;
-  bool is_void = false;  // without a result, since its forward lacks an input
+  // The forward did not run: its input is void, or the optimizer step before it is not validated.
+  bool is_void = false;
 };
 
 class stage_channel {

@@ -78,7 +78,7 @@ void step_validation::update(const action& a, core::stream& on, stage_channel& b
 }
 
 void step_validation::measure(core::stream& on, stage_channel& by) {
-  unsigned char* const mine = &states_[static_cast<std::size_t>(rank_) * desc_.state_size];
+  unsigned char* const mine = &states_[core::at(rank_) * desc_.state_size];
   call("desc.validation.measure", rank_,
        [&] { return desc_.measure(user_, core::handle_of(on), mine); });
   if (rank_ > 0) receive(rank_ - 1, rank_, by);

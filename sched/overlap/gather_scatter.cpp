@@ -144,7 +144,8 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
         }
         p.product.c = buffer_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
-        what.in = p.product.c, what.out = p.y;
+        what.in = p.product.c;
+        what.out = p.y;
         link.run(what, on);
       });
 }

@@ -42,7 +42,8 @@ cut cut_of(const problem& p) {
 void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
          const overlap_kernel& kernel, core::execution& on) {
   problem p = inferred;
-  p.product.a = ops::data<const void>(a.x), p.product.b = ops::data<const void>(a.weight);
+  p.product.a = ops::data<const void>(a.x);
+  p.product.b = ops::data<const void>(a.weight);
   p.product.c = ops::data<void>(a.y);
   const auto multiply_all = [&] {
     in_turn(on, [&](core::execution& turn) { multiply(p.product, kernel.how, turn); });

@@ -55,14 +55,17 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   ops::require_dtype(weight, "weight", x.dtype);
   overlap_problem all{};
   ops::gemm_problem& p = all.product;
-  p.m = ops::row_count(x), p.k = ops::row_size(x);
+  p.m = ops::row_count(x);
+  p.k = ops::row_size(x);
   p.n = weight.shape[transpose_weight ? 0 : 1];
   const std::int64_t wanted[] = {transpose_weight ? p.n : p.k, transpose_weight ? p.k : p.n};
   ops::require_shape(weight, "weight", 2, wanted);
   if (std::max(p.n, p.k) >= std::int64_t{1} << 31)
     fail(VELO_ERR_SHAPE, "args.weight.shape", "sizes below 2^31", ops::shape_name(2, weight.shape));
   p.type = p.c_type = type_of(x.dtype);
-  p.lda = p.k, p.ldb = weight.shape[1], p.ldc = p.n;
+  p.lda = p.k;
+  p.ldb = weight.shape[1];
+  p.ldc = p.n;
   p.transpose_b = transpose_weight;
   all.dtype = x.dtype;
   all.slices = slices;
@@ -128,7 +131,8 @@ void sliced_product::multiply(const block& of, const row_source& a, void* c, std
          (of.row + of.rows - 1) / a.rows_each);  // one matrix: the copy overlaps one product
   ops::gemm_problem slice = problem_;
   if (copies.count > 0) slice.epilogue.copies = &copies;
-  slice.c = c, slice.ldc = ldc;
+  slice.c = c;
+  slice.ldc = ldc;
   run(slice, of, a, turn);
 }
 
@@ -144,7 +148,8 @@ void sliced_product::multiply_and_sum(const block& of, const row_source& a,
                                       const ops::addend_list& peers, const sum_target& to,
                                       core::execution& turn) const {
   ops::gemm_problem slice = problem_;
-  slice.c = to.c, slice.ldc = to.ldc;
+  slice.c = to.c;
+  slice.ldc = to.ldc;
   slice.epilogue.second = to.second;
   slice.epilogue.panels.rows = of.rows;
   slice.epilogue.addends = peers;

@@ -3,7 +3,8 @@
 //
 // Products use the engine (ops/gemm) and round as matmul does, so elements have the same bits in
 // any blocks. The weight is packed once for all blocks. A product holds the context's turn; a wait
-// for peers never does.
+// for peers never does, since a peer may itself be waiting for other work of this context, which
+// needs the turn.
 #pragma once
 
 #include "comm/group/group.hpp"

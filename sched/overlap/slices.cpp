@@ -8,16 +8,13 @@
 #include <algorithm>
 
 #include "core/index.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::sched {
 namespace {
 
 constexpr std::int64_t row_unit = 32;     // tasks of a product split rows at its multiples
 constexpr std::int64_t column_unit = 96;  // every packed form can be split at its multiples
-
-std::int64_t parts(std::int64_t all, std::int64_t most) {
-  return (all + most - 1) / most;
-}
 
 // A slice has as many rows as a tile of the product. It has more if short rows are summed, since
 // each slice costs one wait.
@@ -42,7 +39,7 @@ void copy_block(const lines& from, char* to, std::int64_t to_row, std::int64_t r
   const std::int64_t some =
       std::max<std::int64_t>(task_bytes / std::max<std::int64_t>(bytes, 1), 1);
   const bool together = from.row == bytes && to_row == bytes;
-  turn.threads.slices(parts(rows, some), [&](std::int64_t task, int) {
+  turn.threads.slices(core::ceil_div(rows, some), [&](std::int64_t task, int) {
     const std::int64_t end = std::min(rows, (task + 1) * some);
     const std::int64_t step = together ? some : 1;
     for (std::int64_t row = task * some; row < end; row += step)
@@ -182,8 +179,9 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   }
 }
 
-// The same where peers cannot read this rank's y. The sum of slice i is posted in a slot together
-// with the blocks of slice i + 1, so the loop has one more round.
+// The same where peers cannot write this rank's y. Piece i carries the blocks of slice i and the
+// sums of slice i - 1, so round i reads the blocks of slice i - 1 and the sums of slice i - 2, both
+// from piece i - 1. The sums are fetched after the post, so that no peer waits for this copy.
 void sum_through_slots(const slicing& s, summed_slices& slices) {
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i <= count + 1; ++i) {
@@ -263,7 +261,7 @@ class gathered_slices {
 
 cut::cut(const terms& of, std::int64_t room) : of_(of) {
   const std::int64_t all = std::max<std::int64_t>(of.rows, 1);
-  rows_ = of.slices == 0 ? rows_chosen(of) : parts(all, of.slices);
+  rows_ = of.slices == 0 ? rows_chosen(of) : core::ceil_div(all, of.slices);
   if (rows_ > row_unit) rows_ = rows_ / row_unit * row_unit;
   rows_ = std::min(rows_, all);
   columns_ = std::max<std::int64_t>(of.columns, 1);
@@ -275,7 +273,7 @@ cut::cut(const terms& of, std::int64_t room) : of_(of) {
     rows_ = share / columns_ / row_unit * row_unit;
     pays_ = rows_ > 0;
   }
-  if (of.columns > 0) across_ = parts(of.columns, columns_);
+  if (of.columns > 0) across_ = core::ceil_div(of.columns, columns_);
 }
 
 block cut::at(std::int64_t number) const {

@@ -31,7 +31,7 @@ class cut {
 
   // Whether the slot has room for blocks large enough to multiply at full speed.
   bool pays() const { return pays_; }
-  std::int64_t count() const { return across_ * ((of_.rows + rows_ - 1) / rows_); }
+  std::int64_t count() const { return across_ * core::ceil_div(of_.rows, rows_); }
   block at(std::int64_t number) const;
   std::int64_t bytes() const {  // size of the largest block, in whole cache lines
     return core::round_up(rows_ * columns_ * of_.element, line);
@@ -83,7 +83,7 @@ class posted_rows {
 
 // The rows that each rank sums. Rows are divided evenly; the last rank may have fewer.
 inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
-  return (rows + ranks - 1) / ranks;
+  return core::ceil_div(rows, ranks);
 }
 // what.in: c of this rank, which receives the sums of all ranks.
 void all_reduce_in_slices(const slicing& s);

@@ -95,8 +95,7 @@ void buckets::cut(const comm::buffer& all, const std::int64_t* counts, std::int6
          core::number(begins_.back()));
   std::int64_t first = 0;
   for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t begin = begins_[core::at(first)],
-                       end = begins_[static_cast<std::size_t>(k) + 1];
+    const std::int64_t begin = begins_[core::at(first)], end = begins_[core::at(k) + 1];
     const auto bytes = static_cast<std::uint64_t>((end - begin) * all.size());
     if (bytes < desc.bytes && k + 1 < count) continue;
     close(first, k + 1, begin, end - begin);

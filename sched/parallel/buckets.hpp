@@ -5,13 +5,15 @@
 // form a bucket, which is one collective. A bucket is launched on a communication stream when its
 // last slice is ready. All ranks launch buckets in one order: the last bucket first in the first
 // step, then the order in which they became ready on rank 0 in that step. The order affects no bit
-// of the results, since elements are combined in rank order.
+// of the results, since elements are combined in rank order (or as a host's own all_reduce does).
 //
-// With a sharded optimizer, a rank updates its own part of each bucket. `gather` then collects the
+// A rank with a sharded optimizer updates its own part of each bucket. `gather` then collects the
 // parameters of all ranks, in the reverse order, in which the next forward pass needs them.
 //
-// Invariant: the collectives' tensors outlive them. One thread uses an object at a time. A slice
-// costs a few additions, a bucket one call of its collective.
+// Invariants: the collectives' tensors outlive them. `order_` is the same on all ranks: only the
+// first `finish` replaces it, after every bucket was launched, by a broadcast; a bucket that is
+// ready out of order is held back. One thread uses an object at a time. A slice costs a few
+// additions, a bucket one call of its collective.
 #pragma once
 
 #include <cstdint>

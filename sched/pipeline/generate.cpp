@@ -37,8 +37,8 @@ void require_cap(const request& wanted, const schedule& result) {
 schedule with_updates(const schedule& pipeline) {
   if (pipeline.actions() > most_listed)
     fail(VELO_ERR_ARGUMENT, "desc.flags",
-         text("OPTIMIZER behind at most %lld actions", static_cast<long long>(most_listed)),
-         text("%lld", static_cast<long long>(pipeline.actions())));
+         core::concat("OPTIMIZER behind at most ", most_listed, " actions"),
+         core::number(pipeline.actions()));
   placement stages;
   std::vector<row> rows;
   for (std::int32_t rank = 0; rank < pipeline.sizes().ranks; ++rank) {

@@ -7,8 +7,8 @@
 // but not fewer than P: its first micro-batch must have left the last rank before rank 0 begins the
 // next chunk.
 //
-// With one forward more in the warm-up, a forward and the backward behind it belong to different
-// micro-batches and do not wait for each other. `overlap` fuses them into one FB, so that the
+// One forward more in the warm-up makes a forward and the backward behind it belong to different
+// micro-batches, which do not wait for each other. `overlap` fuses them into one FB, so that the
 // messages of one to its experts hide behind the arithmetic of the other
 // (sched/schedule/sublayers.hpp).
 #include "sched/pipeline/interleaved.hpp"

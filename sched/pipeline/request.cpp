@@ -33,9 +33,8 @@ void require_size(const request& wanted, const kind_row& kind) {
   const std::int64_t most = kind.has(stores_actions) ? most_listed / 8 : most_cells;
   if (stages > most_index || units > most_index || stages * units > most)
     fail(VELO_ERR_ARGUMENT, "desc.microbatches",
-         text("at most %lld pairs of a stage and a micro-batch", static_cast<long long>(most)),
-         text("%d ranks of %d stages, %lld micro-batches", wanted.ranks, chunks,
-              static_cast<long long>(units)));
+         core::concat("at most ", most, " pairs of a stage and a micro-batch"),
+         core::concat(wanted.ranks, " ranks of ", chunks, " stages, ", units, " micro-batches"));
 }
 
 // A caller's own schedule is empty until its text is read.

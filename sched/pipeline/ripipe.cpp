@@ -11,6 +11,7 @@
 // precedes every backward, where the rank would wait for the gradient.
 #include <algorithm>
 
+#include "core/index.hpp"
 #include "sched/pipeline/interleaved.hpp"
 
 namespace velo::sched {
@@ -67,7 +68,7 @@ class rank_row {
            static_cast<std::size_t>(at.unit);
   }
   action make(velo_action_kind kind, const work_item& at) const {
-    return make_action(kind, stages_[static_cast<std::size_t>(at.chunk)], at.unit);
+    return make_action(kind, stages_[core::at(at.chunk)], at.unit);
   }
 
   void choose_all() {
@@ -144,7 +145,7 @@ schedule make_ripipe(const request& wanted) {
   const auto stages = loop_placement(wanted.ranks, wanted.chunks);
   std::vector<row> rows;
   for (std::int32_t rank = 0; rank < wanted.ranks; ++rank)
-    rows.emplace_back(rank_row(wanted, rank, stages[static_cast<std::size_t>(rank)]).run());
+    rows.emplace_back(rank_row(wanted, rank, stages[core::at(rank)]).run());
   return {shape_of(wanted), stages, std::move(rows)};
 }
 

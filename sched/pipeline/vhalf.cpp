@@ -1,7 +1,7 @@
 // V-Half: half the memory of 1F1B; no rank idles in the steady phase if costs are nearly equal.
 //
 // Forwards go down the ranks in two time slots for each rank and up in one, gradients the same way.
-// With an even number of ranks three slots are left empty in between, so that no two actions need
+// Three slots in between are left empty if the number of ranks is even, so that no two actions need
 // the same slot. At most floor((P + 2) / 2) micro-batches are held.
 #include "sched/pipeline/order/building_block.hpp"
 

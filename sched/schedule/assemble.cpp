@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/index.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::sched {
 namespace {
@@ -76,8 +78,8 @@ placement by_first_naming(const shape& sizes, const rows_of_actions& rows) {
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
     for (const action& a : rows[rank]) {
       for (const std::int32_t stage : {a.stage, a.other_stage}) {
-        if (stage < 0 || placed[static_cast<std::size_t>(stage)]) continue;
-        placed[static_cast<std::size_t>(stage)] = true;
+        if (stage < 0 || placed[core::at(stage)]) continue;
+        placed[core::at(stage)] = true;
         stages[rank].push_back(stage);
       }
     }
@@ -93,16 +95,16 @@ void require_placement(const shape& sizes, const placement& stages, const rows_o
   std::vector<bool> placed(static_cast<std::size_t>(sizes.stages));
   for (const auto& of_rank : stages) {
     for (const std::int32_t stage : of_rank) {
-      if (stage < 0 || stage >= sizes.stages || placed[static_cast<std::size_t>(stage)])
+      if (stage < 0 || stage >= sizes.stages || placed[core::at(stage)])
         fail(VELO_ERR_ARGUMENT, "text.placement", text("each of %d stages once", sizes.stages),
              text("stage %d", stage));
-      placed[static_cast<std::size_t>(stage)] = true;
+      placed[core::at(stage)] = true;
     }
   }
   for (const auto& row : rows)
     for (const action& a : row)
       for (const std::int32_t stage : {a.stage, a.other_stage})
-        if (stage >= 0 && !placed[static_cast<std::size_t>(stage)])
+        if (stage >= 0 && !placed[core::at(stage)])
           fail(VELO_ERR_ARGUMENT, "text.placement", text("a rank for stage %d", stage), "none");
 }
 
@@ -123,13 +125,13 @@ schedule assemble(std::vector<std::vector<action>> rows, const stated_sizes& bes
   }
   sizes.splits = std::max(1, beside.splits);
   sizes.stages = at_least(beside.stages, stages, "stages");
-  sizes.microbatches = (units + sizes.splits - 1) / sizes.splits;
+  sizes.microbatches = core::ceil_div(units, sizes.splits);
   const auto require_size = [&] {
     if (std::int64_t{sizes.stages} * sizes.microbatches * sizes.splits >
         std::min(most_cells, 16 * actions + 1024))
       fail(VELO_ERR_ARGUMENT, "text", "actions of most stages and micro-batches up to the highest",
-           text("%lld actions, stages up to %d, micro-batches up to %d",
-                static_cast<long long>(actions), sizes.stages - 1, sizes.microbatches - 1));
+           core::concat(actions, " actions, stages up to ", sizes.stages - 1,
+                        ", micro-batches up to ", sizes.microbatches - 1));
   };
   require_size();
   placement by_rank = beside.placement.empty() ? by_first_naming(sizes, rows) : beside.placement;

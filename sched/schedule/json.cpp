@@ -25,8 +25,7 @@ const json& require(const json& value, json::type type, const char* name, const 
 std::int32_t read_number(const json& value, std::int32_t least, const char* name) {
   const std::int64_t number = require(value, json::type::integer, name, "a whole number").integer();
   if (number < least || number > most_index)
-    fail(VELO_ERR_ARGUMENT, name, text("%d to %d", least, most_index),
-         text("%lld", static_cast<long long>(number)));
+    fail(VELO_ERR_ARGUMENT, name, text("%d to %d", least, most_index), core::number(number));
   return static_cast<std::int32_t>(number);
 }
 
@@ -114,13 +113,10 @@ void read_member(const char* key, const json& value, document& into) {
   }
 }
 
-void append_list(std::string& to, const numbers& all) {
-  to += '[';
-  for (const std::int32_t one : all) {
-    if (to.back() != '[') to += ", ";
-    to += std::to_string(one);
-  }
-  to += ']';
+void write_list(core::json_writer& to, const numbers& all) {
+  to.array();
+  for (const std::int32_t one : all) to.value(one);
+  to.end();
 }
 
 }  // namespace
@@ -151,35 +147,35 @@ schedule read_json(std::string_view source) {
 
 std::string write_json(const schedule& pipeline) {
   const shape& of = pipeline.sizes();
-  std::string out = "{\"kind\": \"" + std::string(name_of(of.kind)) + '"';
+  std::string out;
+  core::json_writer to(out, core::json_writer::spacing::wide);
+  to.object().member("kind", name_of(of.kind));
   const std::pair<const char*, std::int32_t> counts[] = {{"ranks", of.ranks},
                                                          {"stages", of.stages},
                                                          {"microbatches", of.microbatches},
                                                          {"splits", of.splits},
                                                          {"chains", of.chains}};
-  for (const auto& [name, count] : counts)
-    out += std::string(", \"") + name + "\": " + std::to_string(count);
-  out += ",\n\"placement\": [";
-  for (std::int32_t rank = 0; rank < of.ranks; ++rank) {
-    if (rank > 0) out += ", ";
-    append_list(out, pipeline.stages_of(rank));
-  }
-  out += ']';
+  for (const auto& [name, count] : counts) to.member(name, count);
+  to.line().key("placement").array();
+  for (std::int32_t rank = 0; rank < of.ranks; ++rank) write_list(to, pipeline.stages_of(rank));
+  to.end();
   if (pipeline.layers() != nullptr) {
-    out += ",\n\"layout\": \"" + text_of(*pipeline.layers()) + "\", \"noop_layers\": ";
-    append_list(out, pipeline.layers()->noops);
+    to.line().member("layout", text_of(*pipeline.layers())).key("noop_layers");
+    write_list(to, pipeline.layers()->noops);
   }
-  out += ",\n\"actions\": [";
+  to.line().key("actions").array();
+  std::string word;
   for (std::int32_t rank = 0; rank < of.ranks; ++rank) {
-    out += rank > 0 ? ",\n[" : "\n[";
+    to.line().array();
     for (row_reader row(pipeline, rank); !row.done(); row.pass()) {
-      out += out.back() == '[' ? "\"" : ", \"";
-      append(out, row.next());
-      out += '"';
+      word.clear();
+      append(word, row.next());
+      to.value(word);
     }
-    out += ']';
+    to.end();
   }
-  return out += "]}\n";
+  to.end().end();
+  return out += '\n';
 }
 
 }  // namespace velo::sched

@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "core/failure.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 namespace {
@@ -144,7 +145,7 @@ void require_fits(const layout& of, std::string_view text, const std::string& ar
   };
   if (held != stages) wrong(core::text("%d stages", stages), core::text("%d", held));
   for (std::int32_t stage = 0; stage < held; ++stage) {
-    if (of.stages[static_cast<std::size_t>(stage)].predictors == 0) continue;
+    if (of.stages[core::at(stage)].predictors == 0) continue;
     if (stage < stages - ranks)
       wrong(core::text("m in the last %d stages", ranks), core::text("one in stage %d", stage));
     if (!v && ranks > 1 && stage % ranks == 0)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 
 schedule::schedule(const shape& sizes, placement stages, std::vector<row> rows)
@@ -79,8 +81,7 @@ velo_stage_info describe_stage(const schedule& of, std::int32_t stage) {
         static_cast<std::int32_t>(std::find(stages.begin(), stages.end(), stage) - stages.begin());
   }
   if (of.layers() == nullptr) return info;
-  const stage_content& holds =
-      of.layers()->stages[static_cast<std::size_t>(stage % of.sizes().chain_length())];
+  const stage_content& holds = of.layers()->stages[core::at(stage % of.sizes().chain_length())];
   info.first_layer = holds.first_layer;
   info.layers = holds.layers;
   info.noop_layers = holds.noops;

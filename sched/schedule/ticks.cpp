@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/failure.hpp"
+#include "core/index.hpp"
 
 namespace velo::sched {
 namespace {
@@ -148,8 +149,7 @@ double ticks::in_microbatches(std::int64_t activations, const shape& sizes) cons
 costs with_shares(costs given, const shape& sizes, const layout* layers, const char* argument) {
   if (given.shares.empty() && layers != nullptr) {
     for (std::int32_t stage = 0; stage < sizes.stages; ++stage) {
-      const stage_content& holds =
-          layers->stages[static_cast<std::size_t>(stage % sizes.chain_length())];
+      const stage_content& holds = layers->stages[core::at(stage % sizes.chain_length())];
       given.shares.push_back(holds.layers - holds.noops + given.predictor * holds.predictors +
                              (holds.embedding ? given.embedding : 0) +
                              (holds.loss ? given.loss : 0));

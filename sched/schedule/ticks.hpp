@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/index.hpp"
 #include "sched/schedule/schedule.hpp"
 
 namespace velo::sched {
@@ -54,8 +55,8 @@ struct ticks {
   std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
   bool fused_is_sum = false;
   std::vector<std::int64_t> shares;  // by stage, factors of all costs but messages; empty: 1
-  // By stage, in place of forward to fused, for schedules of F, I, W, B and FB alone. If empty, the
-  // shares apply.
+  // Costs of each stage that replace forward to fused, for schedules of F, I, W, B and FB alone. If
+  // empty, the shares apply.
   std::vector<stage_ticks> stages;
   // Activations of a stage of share 1: all, those kept behind I, those kept before RECOMPUTE.
   std::int64_t full = 1, pending = 1, checkpoint = 0;
@@ -63,11 +64,9 @@ struct ticks {
 
   double value(std::int64_t count) const;  // in the costs' unit
   std::int64_t share(std::int32_t stage) const {
-    return shares.empty() ? 1 : shares[static_cast<std::size_t>(stage)];
+    return shares.empty() ? 1 : shares[core::at(stage)];
   }
-  const stage_ticks& at(std::int32_t stage) const {
-    return stages[static_cast<std::size_t>(stage)];
-  }
+  const stage_ticks& at(std::int32_t stage) const { return stages[core::at(stage)]; }
   std::int64_t of_forward(std::int32_t stage) const {
     return stages.empty() ? forward * share(stage) : at(stage).forward;
   }

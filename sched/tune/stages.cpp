@@ -131,7 +131,7 @@ step_end end_of(const job& training_job, const velo_tuning_layout& layout,
   const profile& p = training_job.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
-  // Under ZeRO stage 2 gradients are reduced whenever a rank switches to another stage: behind pp
+  // ZeRO stage 2 reduces gradients whenever a rank switches to another stage: behind pp
   // micro-batches if a rank has several stages, else behind each.
   const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
   const std::int64_t rounds = t.zero < 2 ? 1 : core::ceil_div(layout.microbatches, behind);

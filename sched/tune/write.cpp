@@ -127,13 +127,9 @@ std::string layout_text(const velo_tuning_layout& layout) {
   return all;
 }
 
-long long number(std::int64_t value) {
-  return value;
-}
-
 std::string heads_text(const model& of, std::int32_t tp) {
-  std::string all = text("tp %d does not divide %lld heads, %lld of keys, or feed-forwards of %lld",
-                         tp, number(of.heads), number(of.kv_heads), number(of.ffn_hidden))
+  std::string all = core::concat("tp ", tp, " does not divide ", of.heads, " heads, ", of.kv_heads,
+                                 " of keys, or feed-forwards of ", of.ffn_hidden)
                         .buffer;
   if (of.shared_hidden > 0) all += " and " + std::to_string(of.shared_hidden);
   return all;
@@ -284,25 +280,25 @@ std::string reason_of(const tuning& from, const rejection& rejected) {
     case VELO_TUNING_REASON_HEADS:
       return heads_text(j.model, l.tp);
     case VELO_TUNING_REASON_RANKS:
-      return text("tp * cp * pp = %lld does not divide %lld accelerators",
-                  number(std::int64_t{l.tp} * l.cp * l.pp), number(j.accelerators))
+      return core::concat("tp * cp * pp = ", std::int64_t{l.tp} * l.cp * l.pp, " does not divide ",
+                          j.accelerators, " accelerators")
           .buffer;
     case VELO_TUNING_REASON_EXPERTS:
       return experts_text(j.model, l);
     case VELO_TUNING_REASON_BATCH:
-      return text("dp * micro_batch = %lld does not divide a batch of %lld",
-                  number(std::int64_t{l.dp} * l.micro_batch), number(j.training.global_batch))
+      return core::concat("dp * micro_batch = ", std::int64_t{l.dp} * l.micro_batch,
+                          " does not divide a batch of ", j.training.global_batch)
           .buffer;
     case VELO_TUNING_REASON_SEQUENCE:
-      return text("%s = %lld does not divide sequences of %lld",
-                  j.training.sequence_parallel ? "tp * cp" : "cp",
-                  number(sequence_parts(j.training, l)), number(j.training.sequence))
+      return core::concat(j.training.sequence_parallel ? "tp * cp" : "cp", " = ",
+                          sequence_parts(j.training, l), " does not divide sequences of ",
+                          j.training.sequence)
           .buffer;
     case VELO_TUNING_REASON_LAYERS:
-      return text("%lld layers %s %d stages", number(j.model.layers),
-                  j.model.layers + 2 < std::int64_t{l.pp} * l.vpp ? "are fewer than"
-                                                                  : "do not divide into",
-                  l.pp * l.vpp)
+      return core::concat(j.model.layers, " layers ",
+                          j.model.layers + 2 < std::int64_t{l.pp} * l.vpp ? "are fewer than "
+                                                                          : "do not divide into ",
+                          l.pp * l.vpp)
           .buffer;
     case VELO_TUNING_REASON_SCHEDULE:
       return rejected.text;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "comm/group/group.hpp"
@@ -26,7 +25,7 @@ class forwarding : public comm::transport {
   void settle() noexcept override { link_->settle(); }
   void fail(const comm::fault& why) noexcept override { link_->fail(why); }
   bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
-  void describe(std::string& json) const override { link_->describe(json); }
+  void describe(core::json_writer& to) const override { link_->describe(to); }
 
  private:
   const std::unique_ptr<comm::transport> link_;

@@ -108,6 +108,7 @@ TEST_CASE("unknown keys and bad values change nothing") {
                            {"kernel.matmul", "avx2"},
                            {"isa", "sse"},
                            {"level", "3"},
+                           {"queue", "0"},
                            {"closures", "maybe"},
                            {"log", "loud"}}) {
     CHECK_REFUSED(failure_of([&] { c.set(each.first, each.second, "value"); }), VELO_ERR_ARGUMENT,
@@ -171,6 +172,28 @@ TEST_CASE("the list is JSON and holds every key once") {
   CHECK(values.at("level") == "2");
   CHECK(values.at("log") == "warn");
   CHECK(values.at("kernel.matmul") == "scalar");
+}
+
+TEST_CASE("each key alone changes its own value and no other") {
+  const std::map<std::string, const char*> changed = {
+      {"threads", "3"},         {"isa", "scalar"},          {"level", "1"},
+      {"queue", "7"},           {"closures", "off"},        {"log", "debug"},
+      {"plugin_path", "/a:/b"}, {"kernel.matmul", "scalar"}};
+  CHECK(json::parse(config(isa::avx2, VELO_LOG_OFF, nullptr).list(), "list").size() + 1 ==
+        changed.size());
+  for (const auto& [key, value] : changed) {
+    CAPTURE(key);
+    config c(isa::avx2, VELO_LOG_OFF, nullptr);
+    std::map<std::string, std::string> before;
+    for (const auto& each : changed) before[each.first] = c.get(each.first.c_str()).text;
+    REQUIRE(before[key] != value);
+    c.set(key.c_str(), value, "value");
+    for (const auto& each : changed) {
+      const bool is_set = each.first == key;
+      CHECK(c.get(each.first.c_str()).text == (is_set ? value : before[each.first]));
+      CHECK(c.get(each.first.c_str()).from == (is_set ? origin::code : origin::standard));
+    }
+  }
 }
 
 TEST_CASE("settings once read stay valid after a change") {

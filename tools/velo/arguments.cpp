@@ -1,4 +1,4 @@
-// Most commands share their options; what one does not use does no harm.
+// The options that most commands share; a command ignores those that it does not use.
 #include <charconv>
 #include <cmath>
 #include <cstdlib>

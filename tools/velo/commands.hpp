@@ -13,7 +13,7 @@ constexpr int done = 0;
 constexpr int bad_input = 1;
 constexpr int no_solution = 2;
 
-// Input that makes no sense; what() tells the user which and why.
+// Wrong input; what() tells the user which and why.
 class input_error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -1,5 +1,5 @@
-// velo: the library looked at from the command line. Each command is a file of its own; this one
-// finds it and turns failures into exit codes.
+// velo: the library on the command line. Each command is a file of its own; this one finds it and
+// turns failures into exit codes.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -15,7 +15,7 @@ namespace {
 
 using words = std::vector<std::string>;
 
-// A command that takes what most do.
+// A command that takes the shared options.
 template <int (*run)(const command::arguments& given)>
 int with_arguments(const words& all) {
   return run(command::parse_arguments(all));

@@ -187,7 +187,10 @@ struct strides_like {
       for (int at = i, j = i - 1; j >= 0; --j) {
         const int compared = outside(t, order[j], order[at]);
         if (compared < 0) break;
-        if (compared > 0) std::swap(order[j], order[at]), at = j;
+        if (compared > 0) {
+          std::swap(order[j], order[at]);
+          at = j;
+        }
       }
     }
     std::int64_t next = 1;

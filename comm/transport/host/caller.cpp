@@ -86,14 +86,16 @@ void* host_caller::serve(void* kept) {
     try {
       what(*with.engine);
     } catch (const host_failure& one) {
-      failed = true, report = one;
+      failed = true;
+      report = one;
     } catch (...) {
       failed = true;
       core::copy_text(report.text, sizeof report.text, core::current_failure().cause);
     }
     what = nullptr;  // frees its captures before the caller learns that the work is done
     lock.lock();
-    with.failed = failed, with.report = report;
+    with.failed = failed;
+    with.report = report;
     if (with.aborts) with.abort(lock, group_ended);
     core::inside_scope::take_over({});
     with.busy = with.aborts = false;

@@ -8,10 +8,13 @@
 
 #include "comm/transport/shared/rank_context.hpp"
 #include "core/failure.hpp"
+#include "core/index.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
+
+using core::at;
 
 std::int64_t sum_of(const std::vector<std::int64_t>& all) {
   std::int64_t sum = 0;
@@ -76,7 +79,7 @@ void host_engine::fail_call(const char* name, const char* what, const char* why)
   std::snprintf(report.text, sizeof report.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "",
                 why);
   for (int peer = 0; peer < size; ++peer)
-    if (peer != rank && late_[static_cast<std::size_t>(peer)] != 0) report.late.add(peer);
+    if (peer != rank && late_[at(peer)] != 0) report.late.add(peer);
   throw report;
 }
 
@@ -106,11 +109,8 @@ bool host_engine::answer(const char* name, std::int64_t wanted, bool may_decline
   if (got == wanted) return true;
   if (may_decline && got == VELO_HOST_DECLINED) return false;
   why[sizeof why - 1] = 0;
-  if (got < 0) fail_call(name, core::text("returned %lld", static_cast<long long>(got)), why);
-  fail_call(name,
-            core::text("returned %lld of %lld bytes", static_cast<long long>(got),
-                       static_cast<long long>(wanted)),
-            why);
+  if (got < 0) fail_call(name, core::concat("returned ", got), why);
+  fail_call(name, core::concat("returned ", got, " of ", wanted, " bytes"), why);
 }
 
 template <class Function>
@@ -168,7 +168,6 @@ void host_engine::trade(std::int64_t most) {
       return table.all_to_all(table.user, &about, in(), gives.data(), out(), takes.data());
     });
   const std::vector<std::int64_t> from = begins_of(gives), to = begins_of(takes);
-  const auto at = [](int peer) { return static_cast<std::size_t>(peer); };
   if (has_messages()) {
     copy(in() + from[at(rank)], out() + to[at(rank)], takes[at(rank)]);
     return by_pairs(

@@ -106,7 +106,7 @@ class host_caller {
   using work = std::function<void(host_engine&)>;
   // Waits for the work. Throws host_failure, also on a timeout and after `end`.
   void run(work what);
-  // After the group has ended, when no call waits any more: runs `last` unless work is running,
+  // Follows the end of the group, when no call waits any more: runs `last` unless work is running,
   // then calls the host's abort.
   void end(work last, const char* why) noexcept;
 

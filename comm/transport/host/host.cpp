@@ -111,17 +111,15 @@ class host_transport final : public transport {
   }
 
   // The transport knows nothing about the other ranks.
-  void describe(std::string& json) const override {
-    json += '[';
+  void describe(core::json_writer& to) const override {
     for (int one = 0; one < size(); ++one) {
-      json += (one == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(one);
+      to.object().member("rank", one);
       if (one == rank()) {
-        json += ",\"completed\":" + std::to_string(done_.load(std::memory_order_acquire));
-        json += ",\"arrived\":" + std::to_string(begun_.load(std::memory_order_relaxed));
+        to.member("completed", done_.load(std::memory_order_acquire));
+        to.member("arrived", begun_.load(std::memory_order_relaxed));
       }
-      json += "}";
+      to.end();
     }
-    json += ']';
   }
 
  private:

@@ -7,16 +7,15 @@
 
 #include "comm/pattern/slices.hpp"
 #include "comm/transport/round.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
 
+using core::at;
+
 void copy(const void* from, void* to, std::int64_t bytes) {
   if (bytes > 0 && from != to) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
 }
 
 // How the host moves the data of a collective: an all-gather (share), a broadcast from the root
@@ -130,7 +129,7 @@ void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t
     why.terms.count = one.wanted;
     why.other.count = one.got;
     why.culprits.add(static_cast<int>(one.with));
-    why.found_by = rank;
+    why.expecting_rank = rank;
     throw why;
   }
 }
@@ -288,7 +287,9 @@ std::int64_t host_round::agree_on_blocks() {
     std::int64_t given = 0;
     copy(received(rank, word), &given, word);
     if (given == bytes_from(rank)) continue;
-    other = rank, wanted = bytes_from(rank), got = given;
+    other = rank;
+    wanted = bytes_from(rank);
+    got = given;
   }
   agree(other < 0, other, wanted / what_.in_size(), got / what_.in_size());
   return longest;

@@ -73,7 +73,10 @@ class thread_subgroups final : public subgroup_rendezvous {
   static std::size_t rank_of(const subgroup_terms& of) { return static_cast<std::size_t>(of.rank); }
 
   void add(forming& group, const subgroup_terms& of) {
-    if (of.rank == 0) group.slot_bytes = of.slot_bytes, group.timeout_ns = of.timeout_ns;
+    if (of.rank == 0) {
+      group.slot_bytes = of.slot_bytes;
+      group.timeout_ns = of.timeout_ns;
+    }
     group.waiting[rank_of(of)] = true;
     if (group.missing().lowest() >= 0) return;
     try {

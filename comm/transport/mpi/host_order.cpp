@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/index.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
@@ -19,9 +20,7 @@ bool adds(const terms& what) {
 }  // namespace
 
 host_order::host_order(const std::vector<std::string>& names) : names_(names.size()) {
-  const auto name_of = [&](int rank) -> const std::string& {
-    return names[static_cast<std::size_t>(rank)];
-  };
+  const auto name_of = [&](int rank) -> const std::string& { return names[core::at(rank)]; };
   for (int rank = 0; rank < static_cast<int>(names.size()); ++rank) {
     auto at = std::find_if(hosts_.begin(), hosts_.end(),
                            [&](const host& one) { return name_of(one.ranks[0]) == name_of(rank); });
@@ -68,7 +67,8 @@ two_reductions split(const operation& what, int ranks, const reduction_kernels& 
   inside.out_code = widens ? std::uint8_t{VELO_DTYPE_FLOAT} : inside.in_code;
   inside.out_bits = widens ? std::uint8_t{32} : inside.in_bits;
   both.inside.reducer.kernel = kernel_for(inside, kernels);
-  between.in_code = inside.out_code, between.in_bits = inside.out_bits;
+  between.in_code = inside.out_code;
+  between.in_bits = inside.out_bits;
   between.scale = 1;
   both.between.reducer.shares = ranks;
   const bool narrows = widens && between.out_bits == 16,

@@ -7,6 +7,7 @@
 #include "comm/pattern/slices.hpp"
 #include "comm/transport/shared/shared_area.hpp"
 #include "comm/transport/shm/shm.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
@@ -32,7 +33,7 @@ mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer)
     : link_(link), order_(names_of(link)), own_host_(order_.host_of(link.rank())) {
   const std::vector<int>& here = local_ranks();
   if (!order_.matters() || here.size() == 1) return;
-  const std::uint64_t token = link.ranks()[static_cast<std::size_t>(here[0])].token;
+  const std::uint64_t token = link.ranks()[core::at(here[0])].token;
   inside_ = make_shm({core::text("mpi-%016llx", static_cast<unsigned long long>(token)).buffer,
                       this->local_rank(link.rank()), static_cast<int>(here.size()),
                       timeout_factor * std::min(link.timeout_ns(), INT64_MAX / timeout_factor),

@@ -15,6 +15,7 @@
 
 #include "comm/transport/blame.hpp"
 #include "core/host/cpu.hpp"
+#include "core/index.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
@@ -144,7 +145,7 @@ void mpi_link::meet(const setting& set, bool whole) {
       throw other;
     }
     if (peer != rank_ && std::memcmp(theirs.host, mine.host, sizeof mine.host) == 0)
-      processes[static_cast<std::size_t>(peer)] = static_cast<int>(theirs.process);
+      processes[core::at(peer)] = static_cast<int>(theirs.process);
     theirs.place[sizeof theirs.place - 1] = 0;
     ranks_.push_back({theirs.place, theirs.token});
     if (peer == 0) mine.buffer = theirs.buffer;
@@ -158,13 +159,13 @@ void mpi_link::meet(const setting& set, bool whole) {
 // different numbers and fail to connect before the timeout.
 mpi_link::setting mpi_link::part(const subgroup_terms& of) {
   setting made{progress_, of.timeout_ns,          of.slot_bytes * 2,
-               {},        progress_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
+               {},        progress_->next_part(), ranks_[core::at(rank_)].host};
   const auto count = of.ranks.size();
   const auto own = std::make_shared<std::uint64_t>(made.number);
   const auto theirs = std::make_shared<std::vector<std::uint64_t>>(count);
   std::vector<mpi_request> sent(count), comes(count);
   for (std::size_t i = 0; i < count; ++i) {
-    made.members.push_back(members_[static_cast<std::size_t>(of.ranks[i])]);
+    made.members.push_back(members_[core::at(of.ranks[i])]);
     if (of.ranks[i] == rank_) continue;
     begin_receive(comes[i], flow::part, of.ranks[i], reinterpret_cast<char*>(&(*theirs)[i]), 8);
     begin_send(sent[i], flow::part, of.ranks[i], reinterpret_cast<char*>(own.get()), 8);
@@ -184,7 +185,10 @@ mpi_link::setting mpi_link::part(const subgroup_terms& of) {
       if (away.has(of.ranks[i])) left.add(of.ranks[i]);
     }
     if (missing.lowest() < 0) break;
-    if (left.lowest() >= 0) how = fault::how::left, missing = left;
+    if (left.lowest() >= 0) {
+      how = fault::how::left;
+      missing = left;
+    }
     if (how == fault::how::none && now_ns() - since >= of.timeout_ns) how = fault::how::late;
     if (how != fault::how::none || failed_) break;
     pause(now_ns() - since);
@@ -201,7 +205,7 @@ mpi_link::setting mpi_link::part(const subgroup_terms& of) {
 void mpi_link::begin_send(mpi_request& one, flow on, int to, const char* from, std::int64_t bytes) {
   char why[128] = "";
   if (!progress_->mpi().send(progress_->duplicate(), from, static_cast<int>(bytes),
-                             members_[static_cast<std::size_t>(to)],
+                             members_[core::at(to)],
                              mpi_progress::tag(number_, static_cast<int>(on)), &one, why))
     end_as_broken(to, fault(), why);
 }
@@ -209,7 +213,7 @@ void mpi_link::begin_send(mpi_request& one, flow on, int to, const char* from, s
 void mpi_link::begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes) {
   char why[128] = "";
   if (!progress_->mpi().receive(progress_->duplicate(), to, static_cast<int>(bytes),
-                                members_[static_cast<std::size_t>(from)],
+                                members_[core::at(from)],
                                 mpi_progress::tag(number_, static_cast<int>(on)), &one, why))
     end_as_broken(from, fault(), why);
 }
@@ -284,8 +288,7 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
     progress_->poll();  // reads the notices of ranks that left before their processes ended
     for (const std::vector<int>* some : {&all.comes, &all.goes})
       for (const int peer : *some)
-        if (gone.has(members_[static_cast<std::size_t>(peer)]) && !has_left(peer))
-          why.culprits.add(peer);
+        if (gone.has(members_[core::at(peer)]) && !has_left(peer)) why.culprits.add(peer);
   }
   if (why.culprits.lowest() >= 0) {
     std::snprintf(why.cause, sizeof why.cause, "the process of rank %d ended in the group",
@@ -297,7 +300,7 @@ void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
   {
     const std::lock_guard<std::mutex> lock(lock_);
     why.culprits = to_blame(size_, rank_, all.ranks(), [this](int peer, rank_set& by) {
-      by = waits_[static_cast<std::size_t>(peer)];
+      by = waits_[core::at(peer)];
       return by.lowest() >= 0;
     });
   }
@@ -390,11 +393,11 @@ void mpi_link::read(const notice& one) noexcept {
   if (one.kind != notice::what::left) {
     const std::lock_guard<std::mutex> lock(lock_);
     // The culprits are empty once the rank has resumed.
-    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;
+    waits_[core::at(one.from)] = one.why.culprits;
     return;
   }
   departures_.fetch_add(1, std::memory_order_release);
-  left_[static_cast<std::size_t>(one.from)].store(true, std::memory_order_release);
+  left_[core::at(one.from)].store(true, std::memory_order_release);
 }
 
 bool mpi_link::failed(fault& why) const noexcept {

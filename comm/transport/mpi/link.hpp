@@ -17,6 +17,7 @@
 #include "comm/transport/mpi/progress.hpp"
 #include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/transport.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 
@@ -109,7 +110,7 @@ class mpi_link final : public notice_reader {
   void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
   // doing: the operation, to describe a fault that is found meanwhile. Throws PEER.
   void finish(batch& all, const fault& doing);
-  // After a failure: cancels a request, or leaves it to the progress engine.
+  // Cancels a request after a failure, or leaves it to the progress engine.
   void abandon(batch& all) noexcept;
   void abandon(mpi_request& one) noexcept;
 
@@ -117,7 +118,7 @@ class mpi_link final : public notice_reader {
   bool failed(fault& why) const noexcept;
   void raise_if_failed() const;
   bool has_left(int peer) const noexcept {
-    return left_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
+    return left_[core::at(peer)].load(std::memory_order_acquire);
   }
   void read(const notice& one) noexcept override;
 
@@ -179,7 +180,10 @@ void mpi_link::wait(const fault& doing, Move&& move, AwaitedNow&& awaited_now) {
     if (notified_ns != 0 && moved != motion::none) notify_resumed();
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
-    if (moved == motion::some) since = now, notified_ns = 0;
+    if (moved == motion::some) {
+      since = now;
+      notified_ns = 0;
+    }
     is_connected_ ? raise_if_failed() : raise_if_unconnected();
     if (now - since >= yield_ns)
       check_faults({awaited_now(), doing, now - since, before}, notified_ns);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/index.hpp"
+
 namespace velo::comm {
 namespace {
 
@@ -32,7 +34,10 @@ mpi_messages::mpi_messages(mpi_link& link)
       blocked_(static_cast<std::size_t>(link.size())) {}
 
 void mpi_messages::run(const message_batch& what) {
-  for (lane& one : in_) one.next = 0, one.wanted = -1;
+  for (lane& one : in_) {
+    one.next = 0;
+    one.wanted = -1;
+  }
   link_.wait(
       what.messages.empty() ? fault() : fault_of(what.messages[0]), [&] { return move(what); },
       [&] { return awaited_of(what); });
@@ -42,7 +47,7 @@ mpi_link::motion mpi_messages::move(const message_batch& what) {
   bool any = free_sent(), all = true;
   std::fill(blocked_.begin(), blocked_.end(), char{0});
   for (const message& m : what.messages) {  // for each rank, the first message that is not done
-    char& blocked = blocked_[static_cast<std::size_t>(m.peer)];
+    char& blocked = blocked_[core::at(m.peer)];
     if (m.receives || is_done(m) || blocked != 0) continue;
     while (!is_done(m) && put(m)) any = true;
     blocked = is_done(m) ? 0 : 1;
@@ -64,7 +69,7 @@ mpi_link::motion mpi_messages::move(const message_batch& what) {
 bool mpi_messages::free_sent() {
   bool any = false;
   for (int peer = 0; peer < link_.size(); ++peer) {
-    lane& l = out_[static_cast<std::size_t>(peer)];
+    lane& l = out_[core::at(peer)];
     while (l.begun > l.ended && link_.is_done(l.requests[l.ended % slots], peer, fault())) {
       ++l.ended;
       any = true;
@@ -75,7 +80,7 @@ bool mpi_messages::free_sent() {
 
 // A message without bytes occupies a slot, too.
 bool mpi_messages::put(const message& m) {
-  lane& l = out_[static_cast<std::size_t>(m.peer)];
+  lane& l = out_[core::at(m.peer)];
   if (l.is_full()) return false;
   const auto turn = static_cast<int>(l.begun % slots);
   char* slot = link_.slot_to(m.peer, turn, way);
@@ -91,7 +96,7 @@ bool mpi_messages::put(const message& m) {
 
 // Posts a receive for the next slot that this call expects from a rank.
 bool mpi_messages::expect(const message_batch& what, int from) {
-  lane& l = in_[static_cast<std::size_t>(from)];
+  lane& l = in_[core::at(from)];
   while (l.next < what.messages.size() &&
          (!what.messages[l.next].receives || what.messages[l.next].peer != from))
     ++l.next;
@@ -105,12 +110,15 @@ bool mpi_messages::expect(const message_batch& what, int from) {
                       link_.slot_of(from, turn, way), link_.slot_bytes());
   ++l.begun;
   l.wanted = begin + bytes;
-  if (l.wanted == m.bytes) ++l.next, l.wanted = -1;
+  if (l.wanted == m.bytes) {
+    ++l.next;
+    l.wanted = -1;
+  }
   return true;
 }
 
 bool mpi_messages::take(const message_batch& what, int from) {
-  lane& l = in_[static_cast<std::size_t>(from)];
+  lane& l = in_[core::at(from)];
   if (l.begun == l.ended) return false;
   const chunk& c = l.chunks[l.ended % slots];
   const message& m = what.messages[c.of];
@@ -148,7 +156,7 @@ mpi_link::awaited mpi_messages::awaited_of(const message_batch& what) const {
 
 void mpi_messages::finish() {
   const auto under_way = [this](int peer) {
-    const lane& l = out_[static_cast<std::size_t>(peer)];
+    const lane& l = out_[core::at(peer)];
     return l.begun > l.ended && !link_.has_left(peer);
   };
   link_.wait(

@@ -73,7 +73,9 @@ class block_moves {
       const char* at = from(b) + s.begin;
       if (at != source || s.bytes != size) {
         copy(at, r_.to(peer), s.bytes);
-        staged = r_.to(peer), source = at, size = s.bytes;
+        staged = r_.to(peer);
+        source = at;
+        size = s.bytes;
       }
       r_.give(peer, staged, s.bytes);
     }
@@ -104,7 +106,7 @@ class root_spread {
         root_(r.what.terms.root),
         unit_(r.slot_bytes() / 2) {}
 
-  // In each step the root sends every rank a slice of its share, and every rank forwards the slice
+  // The root sends every rank a slice of its share in each step, and every rank forwards the slice
   // that it received two steps before.
   void run() {
     const std::int64_t count = slices_in(own_bytes(0), unit_);

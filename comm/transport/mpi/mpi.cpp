@@ -9,6 +9,7 @@
 #include "comm/transport/mpi/hosts.hpp"
 #include "comm/transport/mpi/messages.hpp"
 #include "comm/transport/round.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
@@ -43,7 +44,7 @@ class mpi_transport final : public transport {
   void explain_messages(const message_batch& what, explanation& to) const override {
     const std::int64_t room = link_.slot_bytes() - 64;
     to.consider("slots", true, "messages of MPI from and into the group's memory");
-    to.take_steps((what.longest() + room - 1) / room, room);
+    to.take_steps(core::ceil_div(what.longest(), room), room);
   }
   void explain(const operation& what, explanation& to) const override {
     const std::int64_t slot = link_.slot_bytes();
@@ -58,7 +59,7 @@ class mpi_transport final : public transport {
                     " with the message that begins an operation, up to " +
                     std::to_string(mpi_round::room));
     to.consider("rank to rank", true, "slots from each rank to each, which MPI carries");
-    if (!to.is_chosen("opening")) to.take_steps((most + slot - 1) / slot, slot);
+    if (!to.is_chosen("opening")) to.take_steps(core::ceil_div(most, slot), slot);
   }
   void fail(const fault& why) noexcept override {
     fault first = why;  // replaced by an earlier fault, if there is one
@@ -73,17 +74,15 @@ class mpi_transport final : public transport {
   }
 
   // The transport knows only which other ranks have left.
-  void describe(std::string& json) const override {
-    json += '[';
+  void describe(core::json_writer& to) const override {
     for (int one = 0; one < size(); ++one) {
-      json += (one == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(one);
+      to.object().member("rank", one);
       if (one == rank()) {
-        json += ",\"completed\":" + std::to_string(done_.load(std::memory_order_acquire));
-        json += ",\"arrived\":" + std::to_string(begun_.load(std::memory_order_relaxed));
+        to.member("completed", done_.load(std::memory_order_acquire));
+        to.member("arrived", begun_.load(std::memory_order_relaxed));
       }
-      json += link_.has_left(one) ? ",\"left\":true}" : ",\"left\":false}";
+      to.member("left", link_.has_left(one)).end();
     }
-    json += ']';
   }
 
  private:

@@ -57,7 +57,7 @@ struct mpi_plugin {
   // Returns false if the message is still under way, so that its memory still belongs to MPI.
   bool (*cancel)(mpi_request* of);
 
-  // From now on the process waits for other ranks only briefly when it ends.
+  // Makes the process wait for other ranks only briefly when it ends.
   void (*bound_finalize)();
 };
 

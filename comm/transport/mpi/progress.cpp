@@ -82,7 +82,7 @@ std::shared_ptr<mpi_progress> mpi_progress::open(const std::string& folders,
   for (int done = 0; done == 0;) {
     if (!mpi.open(communicator, {make, &plugin}, &duplicate, &done, why))
       core::fail(VELO_ERR_ARGUMENT, "desc.communicator", "a communicator of MPI",
-                 core::text("%lld", static_cast<long long>(communicator)), why);
+                 core::number(communicator), why);
     if (done != 0) break;
     if (until.is_over())
       core::fail(VELO_ERR_PEER, "group", "all ranks of the communicator",

@@ -57,7 +57,7 @@ class mpi_progress {
   // Returns the number of a new group, and reads the notices that arrived early for it. Throws
   // UNSUPPORTED if no number is left.
   std::uint64_t add(notice_reader& reader);
-  // For a subgroup, whose ranks alone agree on a number: the largest next_part() among them.
+  // The ranks of a subgroup alone agree on its number: the largest next_part() among them.
   std::uint64_t next_part() const;
   void add_part(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;

@@ -6,6 +6,7 @@
 
 #include "comm/pattern/slices.hpp"
 #include "comm/transport/mpi/round.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
@@ -31,7 +32,7 @@ class chunked_reduction {
         count_(r.what.count),
         traits_(r.what.traits()),
         share_(r.slot_bytes() / (t_.in_size + t_.out_size) / 64 * 64),
-        chunks_((count_ + share_ * r.size - 1) / (share_ * r.size)) {
+        chunks_(core::ceil_div(count_, share_ * r.size)) {
     const auto bytes = static_cast<std::size_t>(share_ * t_.out_size);
     if (!gets(r.rank))
       for (char*& one : results_) one = r.state.scratch.take<char>(bytes);

@@ -129,7 +129,7 @@ void mpi_round::disagree(int with, std::int64_t wanted, std::int64_t got) {
   fault why = doing_;
   why.kind = fault::how::disagree;
   why.culprits.add(with);
-  why.found_by = rank;
+  why.expecting_rank = rank;
   why.other = what.terms;
   why.terms.count = wanted;
   why.other.count = got;

@@ -10,6 +10,7 @@
 #include "comm/transport/mpi/host_order.hpp"
 #include "comm/transport/mpi/link.hpp"
 #include "core/context.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 
@@ -47,9 +48,9 @@ class mpi_round {
   std::int64_t announced_by(int peer) const noexcept;
   const char* payload(int of) const noexcept;
 
-  // During the write of a step: to() is the slot for a rank, give() sends `bytes` that were staged
-  // there or in another rank's slot, and expect() receives that many. During the read: from() is
-  // the data that arrived.
+  // to() is the slot for a rank during the write of a step; give() sends `bytes` that were staged
+  // there or in another rank's slot, and expect() receives that many. from() is the data that
+  // arrived, during the read.
   char* to(int peer) const noexcept { return link_.slot_to(rank_of(peer), turn_); }
   void give(int peer, const char* staged, std::int64_t bytes);
   void expect(int peer, std::int64_t bytes);
@@ -79,9 +80,7 @@ class mpi_round {
 
  private:
   friend class mpi_hosts;
-  int rank_of(int peer) const noexcept {
-    return inner_ ? members_[static_cast<std::size_t>(peer)] : peer;
-  }
+  int rank_of(int peer) const noexcept { return inner_ ? members_[core::at(peer)] : peer; }
   void compare();
   [[noreturn]] void end(const fault& why);
 

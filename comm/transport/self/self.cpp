@@ -39,9 +39,10 @@ bool self_transport::failed(fault& why) const noexcept {
   return true;
 }
 
-void self_transport::describe(std::string& json) const {
-  const std::string done = std::to_string(done_.load(std::memory_order_relaxed));
-  json += "[{\"rank\":0,\"completed\":" + done + ",\"arrived\":" + done + ",\"left\":false}]";
+void self_transport::describe(core::json_writer& to) const {
+  const std::uint64_t done = done_.load(std::memory_order_relaxed);
+  to.object().member("rank", 0).member("completed", done).member("arrived", done);
+  to.member("left", false).end();
 }
 
 }  // namespace velo::comm

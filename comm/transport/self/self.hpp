@@ -24,7 +24,7 @@ class self_transport final : public transport {
   }
   void fail(const fault& why) noexcept override;
   bool failed(fault& why) const noexcept override;
-  void describe(std::string& json) const override;
+  void describe(core::json_writer& to) const override;
 
  private:
   std::atomic<std::uint64_t> done_{0};

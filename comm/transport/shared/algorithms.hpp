@@ -37,6 +37,14 @@ inline bool is_overwritten_by_blocks(const operation& op) noexcept {
   return op.traits().in == layout::blocks && !op.reduces() && op.in == op.out;
 }
 
+// A shorter block is staged, which costs no time beside the wait for the peers.
+inline constexpr std::int64_t least_in_place_bytes = 16 << 10;
+// Whether to try exchange_locations. bytes: the size of the longest block, equal on every rank.
+inline bool may_read_in_place(const shared_round& round, std::int64_t bytes) noexcept {
+  return round.has_registered_memory() && bytes >= least_in_place_bytes;
+}
+inline constexpr std::int64_t in_place_share_bytes = 1 << 20;  // of a result reduced in place
+
 // The part of this rank's input that peers read.
 inline shared_round::tensor_bytes read_by_peers(const operation& op,
                                                 const pattern& pattern) noexcept {
@@ -47,13 +55,13 @@ inline shared_round::tensor_bytes read_by_peers(const operation& op,
 
 // Whether every rank stages all its elements and each rank that gets the result combines them all,
 // as between two ranks and for short data.
+inline constexpr std::int64_t most_unshared_bytes = 16 << 10;
 inline bool reduces_unshared(int ranks, std::int64_t bytes) {
-  constexpr std::int64_t most = 16 << 10;
-  return ranks <= 2 || bytes <= most;
+  return ranks <= 2 || bytes <= most_unshared_bytes;
 }
 
-// For longer data, each rank combines its share of a chunk. Shares begin at whole cache lines for
-// any dtype.
+// Longer data is cut into chunks, and each rank combines its share of one. Shares begin at whole
+// cache lines for any dtype.
 inline constexpr std::int64_t share_unit = 128;
 inline std::int64_t chunk_elements(std::int64_t slot_bytes, int ranks, std::int64_t in_size,
                                    std::int64_t out_size) {

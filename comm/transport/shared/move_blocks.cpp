@@ -52,7 +52,7 @@ class block_moves {
 
   void run() {
     const std::int64_t longest = in_place_bytes(round_.op, pattern_);
-    if (longest > 0 && round_.may_read_in_place(longest) &&
+    if (longest > 0 && may_read_in_place(round_, longest) &&
         round_.exchange_locations(readable_input())) {
       read_in_place();
       return round_.finish_reads();

@@ -10,6 +10,7 @@
 
 #include "core/failure.hpp"
 #include "core/handle/handle_kinds.hpp"
+#include "core/index.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
@@ -52,7 +53,7 @@ peer_mappings::location peer_mappings::find(const void* data, std::int64_t bytes
 
 // A mapping may exceed the file, since bytes beyond its end are never touched.
 const char* peer_mappings::address(int peer, location where, std::int64_t bytes) {
-  std::vector<mapping>& files = peers_[static_cast<std::size_t>(peer)];
+  std::vector<mapping>& files = peers_[core::at(peer)];
   const std::size_t number = where >> 1 & 1;
   if ((where & 1) == 0 || number >= files.size() || bytes < 0) return nullptr;
   mapping& from = files[number];

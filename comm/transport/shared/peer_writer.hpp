@@ -22,7 +22,9 @@ class cache_probe {
  public:
   static constexpr std::int64_t remote_line_ns = 100;
   static constexpr int probes_to_switch = 3;
-  static constexpr int probe_interval = 8;  // operations between probes, while they agree
+  // Operations between probes, while they agree. A probe of a remote line then adds some 25 ns to
+  // an operation, and a migrated thread is noticed within ten operations.
+  static constexpr int probe_interval = 8;
 
   bool shares_cache() const noexcept { return shares_cache_; }
   // Counts an operation and tells whether it should probe.
@@ -30,7 +32,10 @@ class cache_probe {
   void record(std::int64_t line_ns) noexcept {
     const bool shares = line_ns < remote_line_ns;
     disagreeing_ = shares != shares_cache_ ? disagreeing_ + 1 : 0;
-    if (disagreeing_ == probes_to_switch) shares_cache_ = shares, disagreeing_ = 0;
+    if (disagreeing_ == probes_to_switch) {
+      shares_cache_ = shares;
+      disagreeing_ = 0;
+    }
     until_probe_ = disagreeing_ > 0 ? 1 : probe_interval;
   }
 

@@ -10,13 +10,13 @@
 // An all_reduce whose tensors all lie in registered memory stages nothing. Each rank combines its
 // share of a chunk from its peers' inputs into its own output, and its peers copy it from there.
 #include <algorithm>
+#include <cassert>
 
 #include "comm/transport/shared/algorithms.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
-
-constexpr std::int64_t in_place_share = 1 << 20;  // bytes of a share of the result
 
 struct operands {
   explicit operands(const operation& what)
@@ -49,7 +49,7 @@ void unshared(shared_round& round, bool gets) {
   const std::int64_t most = round.slot_bytes() / t.in_size;
   const auto size_of = [&](std::int64_t step) { return std::min(most, t.count - step * most); };
   round.run_steps(
-      {(t.count + most - 1) / most, t.count * t.in_size},
+      {core::ceil_div(t.count, most), t.count * t.in_size},
       [&](std::int64_t step) {
         round.stage(t.in + step * most * t.in_size, round.own_slot(), size_of(step) * t.in_size);
       },
@@ -79,7 +79,7 @@ class shared_chunks {
         t_(round.op),
         gets_(gets),
         most_(chunk_elements(round.slot_bytes(), round.size, t_.in_size, t_.out_size)),
-        chunks_((t_.count + most_ - 1) / most_) {
+        chunks_(core::ceil_div(t_.count, most_)) {
     if (!gets)
       own_ = round.state.scratch.take<char>(
           static_cast<std::size_t>(most_ / round.size * t_.out_size));
@@ -145,7 +145,7 @@ class shared_chunks {
 void in_place(shared_round& round) {
   const operands t(round.op);
   const std::int64_t whole_in = t.count * t.in_size, whole_out = t.count * t.out_size,
-                     most = in_place_share / t.out_size * round.size;
+                     most = in_place_share_bytes / t.out_size * round.size;
   const bool bypass = round.op.is_large(round.state.caches.l3);
   for (std::int64_t first = 0; first < t.count; first += most) {
     const chunk c{first, std::min(most, t.count - first), round.size};
@@ -194,9 +194,10 @@ void shared_round::reduce_whole() {
   const bool is_for_all = op.traits().root == root_role::none;
   const bool gets = is_for_all || op.terms.root == rank;
   const std::int64_t bytes = op.in_bytes();
+  assert(bytes == mailbox_bytes(op, size));
   if (bytes <= mailbox::room) {
     through_mailboxes(*this, gets);
-  } else if (is_for_all && may_read_in_place(bytes) &&
+  } else if (is_for_all && may_read_in_place(*this, bytes) &&
              exchange_locations({op.in, bytes}, {op.out, op.out_bytes()})) {
     in_place(*this);
   } else if (reduces_unshared(size, bytes)) {
@@ -206,14 +207,14 @@ void shared_round::reduce_whole() {
   }
 }
 
-// In each step each rank stages a section for every peer and combines the sections addressed to it.
+// Each rank stages a section for every peer in each step and combines the sections addressed to it.
 void shared_round::reduce_blocks() {
   const comm::pattern pattern = op.pattern(rank, size);
   const char* in = static_cast<const char*>(op.in);
   const std::int64_t element = op.in_size(), posted = mailbox_bytes(op, size);
   if (posted >= 0 && posted <= mailbox::room) return blocks_through_mailboxes(*this, in);
   const std::int64_t longest = in_place_bytes(op, pattern);
-  if (may_read_in_place(longest) && exchange_locations(read_by_peers(op, pattern))) {
+  if (may_read_in_place(*this, longest) && exchange_locations(read_by_peers(op, pattern))) {
     blocks_in_place(*this, pattern);
     return finish_reads();
   }

@@ -171,7 +171,7 @@ bool shared_area::read_fault(int rank, fault& why) const noexcept {
   for (int peer = 0; peer < ranks_; ++peer)
     if (why.culprits.has(peer)) known.add(peer);
   if (!why.is_outer) why.culprits = known;
-  if (why.found_by < -1 || why.found_by >= ranks_) why.found_by = -1;
+  if (why.expecting_rank < -1 || why.expecting_rank >= ranks_) why.expecting_rank = -1;
   const bool makes_sense = why.kind > fault::how::none && why.kind <= fault::how::corrupt;
   if (is_rank && makes_sense) {
     if (why.culprits.lowest() < 0) why.culprits.add(static_cast<int>(first) - 1);

@@ -1,9 +1,11 @@
 // The algorithm that an operation will use in shared memory (algorithms.hpp), stated in advance. A
 // test compares the predicted number of steps with the actual one.
 #include <algorithm>
+#include <string>
 
 #include "comm/transport/shared/algorithms.hpp"
 #include "comm/transport/shared/shared_transport.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
@@ -23,9 +25,10 @@ class algorithm_choice {
     const std::int64_t payload = mailbox_bytes(op_, ranks_);
     const bool fits = payload >= 0 && payload <= mailbox::room;
     to_.consider("mailbox", fits,
-                 payload < 0 ? "never of parts of different sizes, gather or scatter"
-                             : bytes_text(payload) + (fits ? " travel" : " do not fit") +
-                                   " with a rank's arrival, up to 1024");
+                 payload < 0
+                     ? "never of parts of different sizes, gather or scatter"
+                     : bytes_text(payload) + (fits ? " travel" : " do not fit") +
+                           " with a rank's arrival, up to " + std::to_string(mailbox::room));
     if (fits) return;
     consider_in_place();
     const bool combines = traits_.reduces && traits_.in == layout::whole;
@@ -50,8 +53,10 @@ class algorithm_choice {
     const std::int64_t bytes = is_overwritten_by_blocks(op_) ? 0 : in_place_bytes(op_, pattern_);
     if (self_.mappings == nullptr) return to_.consider("in place", false, "the group has no pool");
     if (bytes == 0) return to_.consider("in place", false, "not of this collective");
-    if (bytes < shared_round::least_in_place_bytes)
-      return to_.consider("in place", false, bytes_text(bytes) + ", fewer than 16384");
+    if (bytes < least_in_place_bytes)
+      return to_.consider(
+          "in place", false,
+          bytes_text(bytes) + ", fewer than " + std::to_string(least_in_place_bytes));
     const bool lies = lies_in_pool();
     to_.consider("in place", lies,
                  lies ? "this rank's tensors lie in its pool; where another's do not, all stage"
@@ -60,9 +65,10 @@ class algorithm_choice {
 
   void consider_combining() {
     const bool whole = reduces_unshared(ranks_, op_.in_bytes());
+    const std::string most = bytes_text(most_unshared_bytes);
     to_.consider("whole", whole,
-                 whole ? "two ranks, or at most 16384 bytes: each combines all elements"
-                       : "more than two ranks and 16384 bytes");
+                 whole ? "two ranks, or at most " + most + ": each combines all elements"
+                       : "more than two ranks and " + most);
     to_.consider("parts", true, "each rank combines a part, which the others copy");
   }
 
@@ -70,11 +76,11 @@ class algorithm_choice {
     const std::int64_t size = std::max(op_.in_size(), std::int64_t{1});
     if (to_.is_chosen("whole")) {
       const std::int64_t most = slot_ / size;
-      return to_.take_steps((op_.count + most - 1) / most, most * size);
+      return to_.take_steps(core::ceil_div(op_.count, most), most * size);
     }
     if (to_.is_chosen("parts")) {
       const std::int64_t most = chunk_elements(slot_, ranks_, size, op_.out_size());
-      return to_.take_steps((op_.count + most - 1) / most + 1, most * size);
+      return to_.take_steps(core::ceil_div(op_.count, most) + 1, most * size);
     }
     const bool even = is_even(op_);
     const std::int64_t header = even || traits_.reduces ? 0 : 8 * ranks_;

@@ -131,7 +131,7 @@ void shared_round::raise_mismatch(int peer, std::int64_t wanted, std::int64_t go
   why.kind = fault::how::disagree;
   why.sequence = sequence_;
   why.culprits.add(peer);
-  why.found_by = rank;
+  why.expecting_rank = rank;
   why.terms = why.other = op.terms;
   why.terms.count = wanted;
   why.other.count = got;

@@ -1,17 +1,20 @@
 // A round in shared memory (comm/transport/round.hpp).
 //
-// post() publishes this rank's terms and a short payload in its mailbox; wait_all() waits for all
-// peers and compares their terms. A longer payload goes through staging slots in steps that all
-// ranks take together: in each step a rank writes own_slot() and reads peer_slot(rank). The first
-// step is written before the post, which announces it, and so needs no wait of its own. Invariant:
-// when a rank begins step n, all ranks have finished step n - 2, whose slot it overwrites; all
-// ranks take the same number of steps in an operation. A rank that writes through the cache
-// (peer_writer.hpp) shifts its slots from step to step and announces that with its post. A step
-// costs a cache line from each peer.
+// A short payload: 1. post() publishes this rank's terms and the payload in its mailbox;
+// 2. wait_all() waits for all peers and compares their terms; 3. the rank reads payload(peer).
+//
+// A longer payload goes through staging slots in run_steps(), which all ranks take together. In
+// each step a rank 1. waits until its slot is free, 2. writes own_slot(), 3. posts, 4. waits for
+// the posts of all peers, and 5. reads peer_slot(rank); the post of the first step carries the
+// terms. Invariant: when a rank begins step n, all ranks have finished step n - 2, whose slot it
+// overwrites; all ranks take the same number of steps in an operation. A rank that writes through
+// the cache (peer_writer.hpp) shifts its slots from step to step and announces that with its post.
+// A step costs a cache line from each peer.
 //
 // If all tensors of an operation lie in registered memory (peer_mappings.hpp), peers read them in
-// place: ranks post where their tensors lie, and finish_reads() is the closing barrier. If one
-// tensor lies elsewhere, all ranks take the steps, with one wait more.
+// place: 1. exchange_locations() posts where they lie and waits for all peers; 2. the rank reads
+// peer_in() and peer_out(); 3. finish_reads() is the closing barrier. If one tensor lies elsewhere,
+// all ranks take the steps, with one wait more.
 #pragma once
 
 #include <algorithm>
@@ -24,9 +27,6 @@ namespace velo::comm {
 
 class shared_round : public peer_wait {
  public:
-  // A shorter part is staged, which costs no time beside the wait for the peers.
-  static constexpr std::int64_t least_in_place_bytes = 16 << 10;
-
   shared_round(rank_context& self, const operation& op, core::execution& state);
 
   const operation& op;
@@ -50,10 +50,7 @@ class shared_round : public peer_wait {
     return self_.area.payload(of, sequence_, bytes);
   }
 
-  // Whether to try exchange_locations. bytes: the size of the longest part, equal on every rank.
-  bool may_read_in_place(std::int64_t bytes) const noexcept {
-    return self_.mappings != nullptr && bytes >= least_in_place_bytes;
-  }
+  bool has_registered_memory() const noexcept { return self_.mappings != nullptr; }
   // Posts where the tensors lie that peers read (0 bytes: none) and waits for all peers. Returns
   // false on all ranks if some tensor is not in registered memory; the ranks then take the steps.
   struct tensor_bytes {

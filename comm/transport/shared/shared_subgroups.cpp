@@ -2,8 +2,12 @@
 //
 // Survivors agree through one word of the area. Each rank that calls shrink proposes the set of
 // ranks that have called it, once no other rank can be expected. The first rank that writes its
-// number into the word decides for all; it need not survive afterwards. A rank that calls later and
-// is not in the decided set is excluded.
+// number into the word decides for all. A rank that calls later and is not in the decided set is
+// excluded.
+//
+// If the deciding rank dies, its word and its set stay in the area, so the others still agree. They
+// wait for it in the new group until its process is found gone, fail with PEER, and may call
+// shrink again: the next attempt leaves it out.
 #include <ctime>
 
 #include "comm/transport/self/self.hpp"

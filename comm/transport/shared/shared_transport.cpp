@@ -77,20 +77,17 @@ void shared_transport::settle() noexcept {
       sched_yield();
 }
 
-void shared_transport::describe(std::string& json) const {
-  json += '[';
+void shared_transport::describe(core::json_writer& to) const {
   for (int rank = 0; rank < size(); ++rank) {
     const rank_state& s = self_.area.state(rank);
     const std::uint64_t done = s.done.load(std::memory_order_acquire);
     const mailbox& next = self_.area.box(rank, done + 1);
     const bool inside = next.sequence.load(std::memory_order_acquire) == done + 1;
-    json += (rank == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(rank);
-    json += ",\"completed\":" + std::to_string(done);
-    json += ",\"arrived\":" + std::to_string(inside ? done + 1 : done);
-    json += ",\"steps\":" + std::to_string(s.steps.load(std::memory_order_relaxed));
-    json += s.left.load(std::memory_order_acquire) != 0 ? ",\"left\":true}" : ",\"left\":false}";
+    to.object().member("rank", rank).member("completed", done);
+    to.member("arrived", inside ? done + 1 : done);
+    to.member("steps", s.steps.load(std::memory_order_relaxed));
+    to.member("left", s.left.load(std::memory_order_acquire) != 0).end();
   }
-  json += ']';
 }
 
 }  // namespace velo::comm

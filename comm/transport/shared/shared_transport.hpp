@@ -58,7 +58,7 @@ class shared_transport final : public transport {
   std::uint64_t in_place() const noexcept override {
     return self_.area.state(self_.rank).in_place.load(std::memory_order_relaxed);
   }
-  void describe(std::string& json) const override;
+  void describe(core::json_writer& to) const override;
 
  private:
   std::unique_ptr<transport> join(const subgroup_terms& of);

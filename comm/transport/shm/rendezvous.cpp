@@ -21,6 +21,7 @@
 #include "comm/transport/shm/rendezvous_socket.hpp"
 #include "core/failure.hpp"
 #include "core/host/clock.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 
@@ -201,7 +202,7 @@ class server {
   rank_set find_missing() const {
     rank_set missing;
     for (int rank = 0; rank < at_.size; ++rank) {
-      const joined_rank& one = joined_[static_cast<std::size_t>(rank)];
+      const joined_rank& one = joined_[core::at(rank)];
       if (!one.process || (one.has_gone() && !has_ended(one.process.get()))) missing.add(rank);
     }
     return missing;
@@ -232,7 +233,7 @@ class server {
       return refuse(line.get(), theirs.rank,
                     "a descriptor of its process, and of each file it lends",
                     text("%zu descriptors", passed.size()));
-    joined_rank& entry = joined_[static_cast<std::size_t>(theirs.rank)];
+    joined_rank& entry = joined_[core::at(theirs.rank)];
     if (entry.process && !entry.has_gone())
       return refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
     entry.line = std::move(line);
@@ -275,7 +276,7 @@ class server {
     terms.identity = all.identity;
     const int memory = all.memory.get();
     for (int rank = 1; rank < at_.size; ++rank) {
-      const int line = joined_[static_cast<std::size_t>(rank)].line.get();
+      const int line = joined_[core::at(rank)].line.get();
       send_packet(line, &terms, sizeof terms, &memory, 1);
       for (std::size_t first = 0; first < processes.size(); first += most_descriptors)
         send_packet(line, "+", 1, processes.data() + first,
@@ -307,8 +308,7 @@ class server {
       std::vector<int> files;
       if (rank == 0 && has_files())
         for (const registered_file& one : *at_.files) files.push_back(one.file.get());
-      for (const descriptor& one : joined_[static_cast<std::size_t>(rank)].files)
-        files.push_back(one.get());
+      for (const descriptor& one : joined_[core::at(rank)].files) files.push_back(one.get());
       if (rank == to || files.empty()) continue;
       send({rank, static_cast<std::int32_t>(files.size())}, files);
       ++owners;
@@ -326,9 +326,8 @@ class server {
     const auto needed = static_cast<off_t>(shared_area::needed_for(at_.size, at_.slot_bytes));
     if (refused == 0) refused = posix_fallocate(memory.get(), 0, needed);
     if (refused != 0)
-      fail(VELO_ERR_MEMORY, "desc.buffer",
-           text("%lld bytes of shared memory", static_cast<long long>(bytes)), "no more",
-           std::strerror(refused));
+      fail(VELO_ERR_MEMORY, "desc.buffer", core::concat(bytes, " bytes of shared memory"),
+           "no more", std::strerror(refused));
     fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     return memory;
   }
@@ -407,8 +406,7 @@ class client {
         (fcntl(memory.get(), F_GET_SEALS) & F_SEAL_SHRINK) != 0;
     if (!fits)
       fail_peer(0, "memory of the size that rank 0 names, which stays so",
-                text("slots of %llu in %lld bytes", static_cast<unsigned long long>(slot_bytes),
-                     static_cast<long long>(is.st_size)));
+                core::concat("slots of ", slot_bytes, " in ", is.st_size, " bytes"));
   }
 
   void receive_files(rendezvous_result& all) {
@@ -423,7 +421,7 @@ class client {
       if (header.rank < 0 || header.rank >= at_.size || passed.empty() ||
           passed.size() != static_cast<std::size_t>(header.files))
         fail_io("a descriptor of each file that a rank lends", EMFILE);
-      all.peer_files[static_cast<std::size_t>(header.rank)] = std::move(passed);
+      all.peer_files[core::at(header.rank)] = std::move(passed);
       all.any_files = true;
     }
   }

@@ -17,7 +17,7 @@
 namespace velo::comm {
 namespace {
 
-// With the longest group name the path then still fits in a socket address.
+// The path of a group with the longest name still fits in a socket address.
 constexpr std::size_t longest = 35;
 constexpr char shared_folder[] = "/tmp";
 constexpr std::int64_t scan_rarity = 20;  // scans of /tmp take a twentieth of the time

@@ -12,6 +12,7 @@
 
 #include "comm/transport/shared/shared_transport.hpp"
 #include "comm/transport/shm/rendezvous_folder.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
@@ -30,7 +31,7 @@ class process_watch final : public liveness_watch {
   bool find_gone(rank_set& gone, char (&cause)[128]) noexcept override {
     bool any = false;
     for (int peer = 0; peer < area_.ranks(); ++peer) {
-      if (peer == rank_ || !has_ended(processes_[static_cast<std::size_t>(peer)].get())) continue;
+      if (peer == rank_ || !has_ended(processes_[core::at(peer)].get())) continue;
       if (area_.state(peer).left.load(std::memory_order_acquire) != 0) continue;
       gone.add(peer);
       if (!any)

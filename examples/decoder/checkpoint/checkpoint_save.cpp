@@ -54,7 +54,7 @@ class staging_directory {
     sync_directory(path_);
   }
 
-  // After an exchange this directory holds the previous checkpoint, and the destructor removes it.
+  // This directory holds the previous checkpoint after an exchange, and the destructor removes it.
   void move_to(const std::string& place) {
     const char *from = path_.c_str(), *to = place.c_str();
     if (::renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE) == 0) return;

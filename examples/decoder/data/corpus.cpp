@@ -76,7 +76,7 @@ corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
   struct stretch {
     std::size_t begin, bytes;
   };
-  // By CRC; files with equal CRCs are compared.
+  // The key is a CRC; files with equal CRCs are compared.
   std::unordered_multimap<std::uint32_t, stretch> seen;
   for (const std::string& path : list_files(paths)) {
     if (read_beginning(path, binary_within).find('\0') != std::string::npos) {

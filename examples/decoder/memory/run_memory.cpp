@@ -118,7 +118,8 @@ void run_memory::make(buffer& which, std::int64_t bytes, filling fill) {
   }
   try {
     if (region >= 0) {
-      restored_ = &which, refill_ = fill;
+      restored_ = &which;
+      refill_ = fill;
       regions_.restore(region);
     } else {
       begin_region(which, bytes);

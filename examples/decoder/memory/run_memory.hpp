@@ -121,12 +121,12 @@ class run_memory {
   velo_allocator allocator() const { return observer_ ? observer_.allocator() : pool_.allocator(); }
   velo_pool_stats stats() const { return pool_.stats(); }
 
-  // Between these two calls buffers have no memory; the second returns their lifetimes.
+  // Buffers have no memory between these two calls; the second returns their lifetimes.
   void begin_dry_run();
   std::vector<lifetime> end_dry_run();
   bool is_dry_run() const { return dry_run_; }
 
-  // Between these two calls allocations are part of the plan, if there is one.
+  // Allocations between these two calls are part of the plan, if there is one.
   void begin_step();
   void end_step();
   const velo::plan& plan() const { return plan_; }  // empty: there is none

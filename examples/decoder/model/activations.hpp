@@ -61,7 +61,7 @@ struct layer_activations {
 
 class activations {
  public:
-  // For `depth` layers and micro-batches of at most `largest` sequences, all of the same length.
+  // Serves `depth` layers and micro-batches of at most `largest` sequences, all of the same length.
   activations(run_memory& from, std::int64_t depth, batch_shape largest)
       : residual(static_cast<std::size_t>(depth) + 1),
         layers(static_cast<std::size_t>(depth)),
@@ -77,7 +77,11 @@ class activations {
   void clear() {
     for (buffer& each : residual) each = {};
     for (layer_activations& each : layers) each = {};
-    normed = {}, logits = {}, rstd = {}, lse = {}, embedded_gradient = {};
+    normed = {};
+    logits = {};
+    rstd = {};
+    lse = {};
+    embedded_gradient = {};
   }
 
   batch_shape largest() const { return largest_; }

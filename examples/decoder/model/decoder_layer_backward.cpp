@@ -82,7 +82,8 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                        const velo::tensor_view& branch, const buffer& input,
                                        layer_activations& kept, bool deferred) const {
   const std::int64_t hidden = model_.hidden, queries = model_.heads, keys = model_.kv_heads;
-  kept.middle = {}, kept.feed_forward_rstd = {};
+  kept.middle = {};
+  kept.feed_forward_rstd = {};
   if (!deferred) out_.weight_gradient(now.stream, rows(now, kept.attended, hidden), gradient);
   buffer qkv = workspace(now, model_.qkv_width());
   const velo::tensor_view projected = rows(now, qkv, model_.qkv_width());
@@ -105,7 +106,9 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
   }
   if (!deferred) kept.attended = {};
-  kept.projected = {}, kept.softmax_max = {}, kept.softmax_sum = {};
+  kept.projected = {};
+  kept.softmax_max = {};
+  kept.softmax_sum = {};
   const velo::tensor_view rotated = heads(now, qkv, 0, queries + keys);
   velo::rotary_position_embedding_backward(now.stream,
                                            velo::rotary_position_embedding_backward_args()

@@ -106,7 +106,11 @@ void model::head_forward(const pass& now, activations& of, bool alone) const {
                                  .epsilon(settings_.norm_epsilon));
   of.logits = make(now, settings_.vocab);
   head_->forward(now.stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
-  if (alone) of.residual[depth_] = {}, of.normed = {}, of.rstd = {};
+  if (alone) {
+    of.residual[depth_] = {};
+    of.normed = {};
+    of.rstd = {};
+  }
 }
 
 void model::embed(const pass& now, activations& of) const {

@@ -40,7 +40,7 @@ class model {
   void recompute(std::vector<layer_recompute> what) { recompute_ = std::move(what); }
 
   // Returns the logits of every position of the first `sequences`: [sequences x length, vocab].
-  // With `alone` no backward pass follows, and nothing is saved.
+  // `alone`: no backward pass follows, and nothing is saved.
   velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             bool alone = false);
 
@@ -53,16 +53,16 @@ class model {
   // input alone.
   void make_again(const velo::stream_ref& stream, activations& of) const;
 
-  // After forward: returns the sum or the mean of the losses of all targets that count, in nats.
+  // Returns the sum or the mean of the losses of all targets that count, in nats. Follows forward.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
-  // After a mean loss: adds `scale` times its gradient to the weights' gradients.
+  // Adds `scale` times the gradient of a mean loss to the weights' gradients. Follows loss.
   void backward(const velo::stream_ref& stream, activations& of, double scale);
 
   // The backward pass of a stage: takes the gradient of its output, which it does not write to
   // (nothing in the last stage), and returns the gradient of its input (nothing from the first).
-  // With `deferred` the weights' gradients are left to weight_gradients; the given gradient must
-  // live until then.
+  // `deferred` leaves the weights' gradients to weight_gradients; the given gradient must live
+  // until then.
   buffer backward_stage(const velo::stream_ref& stream, activations& of, double scale,
                         buffer gradient, bool deferred);
   void weight_gradients(const velo::stream_ref& stream, activations& of) const;

@@ -55,7 +55,8 @@ buffer model::head_backward(const pass& now, activations& of, double scale, bool
                                           .dx(gradient)
                                           .dgamma(gain_gradient_)
                                           .accumulate(true));
-  of.residual[depth_] = {}, of.rstd = {};
+  of.residual[depth_] = {};
+  of.rstd = {};
   return through;
 }
 
@@ -75,7 +76,8 @@ void model::weight_gradients(const velo::stream_ref& stream, activations& of) co
     head_->weight_gradient(stream, rows(now, of.normed, settings_.hidden),
                            rows(now, of.logits, settings_.vocab));
     if (of.reducer) of.reducer->head_ready();
-    of.normed = {}, of.logits = {};
+    of.normed = {};
+    of.logits = {};
   }
   for (std::size_t i = depth_; i-- > 0;) {
     layers_[i].weight_gradients(now, of.layers[i]);

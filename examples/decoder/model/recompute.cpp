@@ -13,13 +13,24 @@ velo_recompute_rule rule_of(const memory_settings& memory, std::int64_t layers) 
   velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
   rule.layers = static_cast<std::int32_t>(layers);
   if (kind == "full") rule.method = VELO_RECOMPUTE_METHOD_FULL;
-  if (kind == "block") rule.method = VELO_RECOMPUTE_METHOD_BLOCK, rule.count = most;
-  if (kind == "uniform")
-    rule.method = VELO_RECOMPUTE_METHOD_UNIFORM, rule.count = std::max(asked, 1);
+  if (kind == "block") {
+    rule.method = VELO_RECOMPUTE_METHOD_BLOCK;
+    rule.count = most;
+  }
+  if (kind == "uniform") {
+    rule.method = VELO_RECOMPUTE_METHOD_UNIFORM;
+    rule.count = std::max(asked, 1);
+  }
   if (kind == "selective") rule.method = VELO_RECOMPUTE_METHOD_SELECTIVE;
   if (kind == "adaptive") rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
-  if (kind == "activation") rule.activation = 1, rule.activation_layers = most;
-  if (kind == "norm") rule.norm = 1, rule.norm_layers = most;
+  if (kind == "activation") {
+    rule.activation = 1;
+    rule.activation_layers = most;
+  }
+  if (kind == "norm") {
+    rule.norm = 1;
+    rule.norm_layers = most;
+  }
   return rule;
 }
 

@@ -215,7 +215,7 @@ void pipeline::weight(const velo_executor_call& call) {
   finish(at, of);
 }
 
-// Among the other actions RECOMPUTE alone does something here.
+// RECOMPUTE is the only other action that does something here.
 void pipeline::make_again(const velo_executor_call& call) {
   if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
   stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);

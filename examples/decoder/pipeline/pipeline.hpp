@@ -20,8 +20,8 @@ namespace decoder {
 
 class pipeline {
  public:
-  // For a rank that is split into stages. `reducer` reduces finished gradients, `late` updates the
-  // weights at the end of `train`; either may be nullptr. All must outlive the pipeline.
+  // Serves a rank that is split into stages. `reducer` reduces finished gradients, `late` updates
+  // the weights at the end of `train`; either may be nullptr. All must outlive the pipeline.
   pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
            const data_parallel* reducer, post_validation* late);
   pipeline(const pipeline&) = delete;

@@ -21,8 +21,7 @@ namespace decoder {
 namespace {
 
 using clock = std::chrono::steady_clock;
-// After the first rank that ended with another code than 0.
-constexpr std::chrono::seconds grace{10};
+constexpr std::chrono::seconds grace{10};  // after the first rank that ended with a code but 0
 
 class rank_processes {
  public:
@@ -153,9 +152,9 @@ class rank_processes {
     // A rank that a signal ended is the cause of the failures of ranks that missed it.
     if (code_ == 0 || (code_ < 128 && code > 128)) code_ = code;
     // Sent once: a second signal would keep a rank from saying why it ends.
-    const bool told =
+    const bool notified =
         ::sigismember(&passed_on_, SIGTERM) == 1 || ::sigismember(&own_, SIGTERM) == 1;
-    if (!told && !is_by(passed_on_)) end_all(SIGTERM, own_);
+    if (!notified && !is_by(passed_on_)) end_all(SIGTERM, own_);
   }
 
   std::vector<pid_t> processes_;  // 0: the process has ended

@@ -74,7 +74,10 @@ class drawing {
     for (const double bits : curve_.training) include(bits);
     for (const loss_point& point : curve_.validation) include(point.bits);
     if (curve_.zlib > 0) include(curve_.zlib);
-    if (low > high) low = 0, high = 8;
+    if (low > high) {
+      low = 0;
+      high = 8;
+    }
     y_step_ = tick_step(std::max(high - low, 0.1), 6);
     // The lowest point stays off the axis, so that it is not taken for it.
     low_ = std::max(0.0, std::floor((low - 0.15 * y_step_) / y_step_) * y_step_);
@@ -156,7 +159,10 @@ class drawing {
       double sum = 0, count = 0;
       for (std::size_t k = i - std::min(i, reach); k <= i + reach && k < curve_.training.size();
            ++k) {
-        if (std::isfinite(curve_.training[k])) sum += curve_.training[k], ++count;
+        if (std::isfinite(curve_.training[k])) {
+          sum += curve_.training[k];
+          ++count;
+        }
       }
       return count > 0 ? last_ = sum / count : last_;
     };

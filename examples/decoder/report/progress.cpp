@@ -25,7 +25,7 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
   return buffer;
 }
 
-// With as many digits behind the point as `width` characters leave room for, four at most.
+// Writes as many digits behind the point as `width` characters have room for, four at most.
 std::string fitted(double value, int width) {
   if (std::isnan(value)) return "nan";  // of either sign
   for (int digits = 4; digits >= 0; --digits) {
@@ -186,11 +186,11 @@ void progress::finish(double val_bits_per_byte, double zlib_bits_per_byte) {
 std::string progress::speed() const {
   if (taken_ == 0) return "";
   const double step = seconds_ / static_cast<double>(taken_), flops = work_.flops / step;
-  std::string said = scaled(work_.tokens / step, "tok/s") + ", " + scaled(flops, "FLOP/s");
+  std::string rates = scaled(work_.tokens / step, "tok/s") + ", " + scaled(flops, "FLOP/s");
   if (work_.measured())
-    said += text(": %.0f %% of the peak, %.0f %% of the roofline", 100 * flops / work_.peak_flops,
-                 100 * work_.roofline_seconds / step);
-  return said;
+    rates += text(": %.0f %% of the peak, %.0f %% of the roofline", 100 * flops / work_.peak_flops,
+                  100 * work_.roofline_seconds / step);
+  return rates;
 }
 
 // A run goes on without its log.

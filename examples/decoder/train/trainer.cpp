@@ -98,7 +98,7 @@ std::int64_t trainer::peak_bytes(const std::vector<layer_recompute>& with) {
   // Growing scratch briefly holds the old and the new block, more than a step of a tiny model.
   const auto before = static_cast<std::int64_t>(held.bytes_peak);
   if (!optimizer_swap_) return std::max(before, now + of_a_step);
-  // Between steps, while it is saved, the state takes the place of activations.
+  // The state takes the place of activations between steps, while it is saved.
   const std::vector<buffer*> state = weights_.state();
   const auto count = static_cast<std::int64_t>(state.size());
   const std::int64_t bytes = state[0]->bytes();

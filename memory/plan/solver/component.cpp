@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
 constexpr std::int64_t first_nodes = 100;        // of a run in the first round
-constexpr std::int64_t closeness = 20000;        // part of the goal that is not worth another sweep
+constexpr std::int64_t closeness = 20000;        // sweeps end at a gap of goal / closeness
 constexpr int most_stalled_rounds =
     20;                              // rounds of orders that may get no better before search begins
 constexpr int rounds_per_run = 1;    // of orders, for each run of search
@@ -39,8 +39,8 @@ constexpr std::array<search_strategy, 12> first_strategies = {{
 }};
 constexpr std::size_t strategies = first_strategies.size();
 
-// 1 1 2 1 1 2 4 ..: whatever length of run would be best, this order loses no more than a factor of
-// the logarithm against it (Luby, Sinclair, Zuckerman 1993).
+// Run lengths 1 1 2 1 1 2 4 .. take at most a logarithmic factor longer than the best fixed length,
+// whatever that is (Luby, Sinclair, Zuckerman 1993).
 std::int64_t luby(std::size_t i) {
   std::size_t period = 1;
   while (period < i) period = 2 * period + 1;
@@ -114,7 +114,7 @@ void plan_component::keep(std::vector<std::int64_t> offsets) {
   offsets_ = std::move(offsets);
 }
 
-// The ceiling closes in on the lowest that is reached.
+// Bisects for the lowest ceiling that a sweep reaches.
 void plan_component::try_both_ends(const plan_sweep& sweep, std::int64_t goal,
                                    const plan_deadline& end) {
   std::int64_t low = goal, ceiling = goal;

@@ -47,7 +47,8 @@ class plan_component {
 
   std::int64_t height() const { return height_; }
   void try_heuristics(std::int64_t goal, const plan_deadline& end);
-  // One run of search; the first makes the search. False: no run can lower this component any more.
+  // Runs the search once and creates it at the first call. Returns false if no run can lower this
+  // component any more.
   bool search_once(std::int64_t goal, const plan_deadline& end);
   void write(std::vector<std::int64_t>& offsets) const;  // by buffer among all
 

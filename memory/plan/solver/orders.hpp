@@ -2,7 +2,7 @@
 //
 // Buffers are placed one after another (greedy.hpp). Each that ends above the goal moves towards
 // the front by a random fraction of its position, and all are placed again. A few buffers decide
-// the height of most problems, and this finds out which. Several orders learn side by side; the one
+// the height of most problems, and moving finds them. Several orders learn side by side; the one
 // that improved last has the next round. A round costs O(n * n).
 #pragma once
 

@@ -48,7 +48,7 @@ class live_set {
   std::vector<std::int32_t> members_;
 };
 
-// A moment stands wherever an end follows a beginning: there the live set is maximal.
+// A moment lies wherever an end follows a beginning, since the live set is maximal there.
 bool find_moments(plan_problem& problem, const std::vector<event>& events, std::size_t most) {
   live_set live(problem.sizes.size());
   bool grew = false;
@@ -75,7 +75,7 @@ bool find_moments(plan_problem& problem, const std::vector<event>& events, std::
   return true;
 }
 
-// Buffer i meets those of its first moment and those that begin in its later ones.
+// Buffer i overlaps the buffers of its first moment and those that begin in its later ones.
 bool find_overlaps(plan_problem& problem, std::size_t most) {
   const int n = problem.buffers();
   std::vector<std::vector<std::int32_t>> beginning(problem.moment_count());

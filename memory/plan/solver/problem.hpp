@@ -1,7 +1,7 @@
 // The structure of a placement problem that search walks over: maximal sets of buffers alive at one
 // time ("moments"), in the order of time, and which buffers overlap.
 //
-// Between two events nothing changes, and a moment whose buffers are all alive in a neighboring one
+// Nothing changes between two events, and a moment whose buffers are all alive in a neighboring one
 // adds nothing: what remains are the maximal cliques of an interval graph, at most one for each
 // buffer. Every buffer spans a contiguous range of them, and two buffers overlap when these ranges
 // do. O(n log n + total), where total counts buffers over all moments and over all overlaps.
@@ -42,12 +42,12 @@ struct plan_problem {
   int moment_count() const { return static_cast<int>(moments.begins.size()) - 1; }
 };
 
-// The problem of those buffers of all that are named; one without buffers when a list would have
-// more than most numbers.
+// Returns the problem of the listed buffers, or an empty one if a list would have more than `most`
+// numbers.
 plan_problem make_problem(const std::vector<lifetime>& all, const std::vector<std::int32_t>& named,
                           std::size_t most);
 
-// Buffers in groups that never meet buffers of another group, in the order of time. O(n log n).
+// Divides buffers into groups that do not overlap in time, in the order of time. O(n log n).
 std::vector<std::vector<std::int32_t>> separate(const std::vector<lifetime>& all);
 
 }  // namespace velo::memory

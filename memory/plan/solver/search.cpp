@@ -10,7 +10,7 @@
 namespace velo::memory {
 namespace {
 constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t clock_interval = 64;  // nodes between two looks at the clock
+constexpr std::int64_t clock_interval = 64;  // nodes between two reads of the clock
 }  // namespace
 
 plan_search::plan_search(const plan_problem& problem)
@@ -57,7 +57,7 @@ search_result plan_search::run(std::int64_t ceiling, const search_strategy& stra
     const subproblem next = agenda_.back();
     agenda_.pop_back();
     decisions_.push_back({next, -1, trail_.size(), agenda_.size(), arena_.size()});
-    for (;;) {  // until a way is open, in the latest decision or in an earlier one
+    for (;;) {  // until a decision, the latest or an earlier one, has a branch left
       if (++nodes_ > last) return search_result::gave_up;
       if (nodes_ % clock_interval == 0 && stop()) return search_result::gave_up;
       decision& at = decisions_.back();
@@ -77,9 +77,8 @@ search_result plan_search::run(std::int64_t ceiling, const search_strategy& stra
   return search_result::found;
 }
 
-// The placing of decision `to` has failed with all that followed: what it decided is excluded, and
-// where that leaves no way, what its subproblem's parent decided. False when nothing is left to
-// decide.
+// Excludes the placement of decision `to`, which has failed with all that followed, or, if that
+// leaves no branch, the placement of its subproblem's parent. Returns false if no decision is left.
 bool plan_search::go_back(std::int32_t to) {
   for (; to >= 0; to = decisions_[to].of.parent) {
     decisions_.resize(to + 1);
@@ -103,8 +102,8 @@ void plan_search::undo(std::size_t trail) {
 }
 
 // Puts arena_[begin, end) on the agenda as subproblems that do not overlap in time, the tightest on
-// top. What spans a whole subproblem is placed at its top at once: any buffer above it could be
-// exchanged with it.
+// top. A buffer that spans a whole subproblem is placed at its top at once, since it could be
+// exchanged with any buffer above it.
 void plan_search::divide(std::int32_t parent, std::size_t begin, std::size_t end) {
   const std::size_t agenda = agenda_.size();
   open_.assign(1, {parent, begin, end});
@@ -133,7 +132,8 @@ void plan_search::divide(std::int32_t parent, std::size_t begin, std::size_t end
       [&](const subproblem& a, const subproblem& b) { return tightness(a) > tightness(b); });
 }
 
-// Places what spans all of a subproblem at its top, again while that makes the subproblem shorter.
+// Places the buffers that span a whole subproblem at its top, and repeats while that shortens the
+// subproblem.
 plan_search::subproblem plan_search::strip(subproblem of) {
   for (;;) {
     std::int32_t first = problem_.moment_count(), last = -1;
@@ -158,8 +158,8 @@ plan_search::subproblem plan_search::strip(subproblem of) {
   }
 }
 
-// Adds to open_ the subproblems into which a subproblem falls between moments that no buffer spans
-// together.
+// Cuts a subproblem between neighboring moments that no buffer spans together, and adds the parts
+// to open_.
 void plan_search::split(const subproblem& of) {
   std::int32_t first = problem_.moment_count(), last = -1;
   for (std::size_t x = of.begin; x < of.end; ++x) {
@@ -198,7 +198,8 @@ void plan_search::settle(std::int32_t buffer, std::int64_t offset) {
     set(rest_[m], rest_[m] - problem_.sizes[buffer]);
 }
 
-// Buffer i at low(i), everything it meets above it. False: some moment cannot hold the rest.
+// Places buffer i at low(i), below all buffers that overlap it. Returns false if the rest does not
+// fit at some moment.
 bool plan_search::place(std::int32_t buffer, const subproblem& of) {
   const std::int64_t end = low_[buffer] + problem_.sizes[buffer];
   settle(buffer, low_[buffer]);
@@ -220,7 +221,8 @@ bool plan_search::postpone(std::int32_t buffer, const subproblem& of) {
   return raise_postponed(of);
 }
 
-// A postponed buffer is on top of an unplaced one: at the least end of those that overlap it.
+// A postponed buffer lies on top of an unplaced one: at least at the lowest end of those that
+// overlap it.
 bool plan_search::raise_postponed(const subproblem& of) {
   for (bool again = true; again;) {
     std::int32_t first = problem_.moment_count(), last = -1;
@@ -268,9 +270,9 @@ bool plan_search::raise_floors(std::int32_t first, std::int32_t last) {
   return true;
 }
 
-// The buffer to place next: the preferred one of those that lie lowest at the chosen moment or,
-// while another one fits whole under it, that one: a placed buffer must not cover room that others
-// need.
+// Returns the buffer to place next: the preferred one of those that lie lowest at the chosen
+// moment, or another one as long as that fits below it, since a placed buffer must not cover room
+// that others need.
 std::int32_t plan_search::choose(const decision& at) const {
   const std::int32_t moment = choose_moment(at);
   std::int32_t best = -1;
@@ -282,7 +284,7 @@ std::int32_t plan_search::choose(const decision& at) const {
       most = value;
     }
   };
-  std::int64_t lowest = highest;  // above the floor where what lay there went to the top
+  std::int64_t lowest = highest;  // above the floor if the buffers there were moved to the top
   for (const std::int32_t i : problem_.moments[moment])
     if (!placed(i)) lowest = std::min(lowest, low_[i]);
   for (const std::int32_t i : problem_.moments[moment])
@@ -369,8 +371,8 @@ double plan_search::preference(std::int32_t i) const {
   return (weight - waste) * c * chance_[i] + size;
 }
 
-// How well what is placed at a neighboring moment covers the side of a buffer: whole 1, partly
-// less.
+// Returns how much of a buffer's side is covered by placed buffers of the neighboring moment: 1 for
+// all of it.
 double plan_search::wall_share(std::int32_t moment, std::int64_t bottom, std::int64_t top) const {
   if (moment < 0 || moment >= problem_.moment_count() || floor_[moment] >= top) return 1;
   if (floor_[moment] <= bottom) return 0;

@@ -4,8 +4,8 @@
 // moment m. A node takes a buffer i that can be at its lowest address low(i) and under which no
 // other buffer fits. Either i is placed there, or it is on top of some unplaced buffer, which
 // raises low(i). The two branches are complete: every placement can be pushed down until each
-// buffer is at address 0 or on top of another. Dead ends show early: at each moment the floor and
-// the sizes still to place must fit below the ceiling, and the floor rises to the least low(i)
+// buffer is at address 0 or on top of another. Dead ends are found early: at each moment the floor
+// plus the sizes still to place must fit below the ceiling, and the floor rises to the least low(i)
 // there.
 //
 //   - A buffer that spans all moments of its subproblem goes to the top of it at once.
@@ -27,7 +27,8 @@
 
 namespace velo::memory {
 
-// How a run chooses. Any value of any field is valid: only the time to a solution depends on it.
+// The preferences of a run. Any value of any field is valid; only the time to a solution depends on
+// it.
 struct search_strategy {
   enum class moment { tight, low_tight, low, low_half_tight, half_low, lowest };
   enum class buffer { least_waste, longest, largest, weighted_longest };
@@ -43,7 +44,8 @@ class plan_search {
  public:
   explicit plan_search(const plan_problem& problem);
 
-  // One run of at most so many nodes. stop is asked now and then.
+  // Runs for at most `nodes` nodes. stop() is called every 64 nodes and ends the run if it returns
+  // true.
   search_result run(std::int64_t ceiling, const search_strategy& strategy, std::int64_t nodes,
                     std::uint64_t seed, const std::function<bool()>& stop);
 

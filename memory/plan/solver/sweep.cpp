@@ -13,8 +13,8 @@
 namespace velo::memory {
 namespace {
 
-constexpr std::size_t most_looks = 256;        // at holes, for each buffer on average
-constexpr std::size_t between_questions = 16;  // buffers, whose looks may be at all the holes
+constexpr std::size_t most_looks = 256;        // holes examined for each buffer on average
+constexpr std::size_t between_questions = 16;  // buffers between two checks of the time
 
 // Free ranges below the top, by address and by size.
 class holes {
@@ -48,7 +48,7 @@ class holes {
   }
 
  private:
-  // Nothing fits: a hole that touches the top is used with what lacks above it.
+  // Nothing fits: the hole at the top is used and extended upwards.
   std::int64_t grow(std::int64_t size) {
     std::int64_t offset = top_;
     if (!by_offset_.empty()) {

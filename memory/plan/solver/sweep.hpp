@@ -24,8 +24,8 @@ class plan_sweep {
   std::vector<std::int64_t> by_best_fit() const;
 
   // Places buffers that live longer than `brief` from the bottom, others from the ceiling; a buffer
-  // that fits nowhere below the ceiling goes above it. Empty: the pass was given up, since there
-  // were too many holes or over() was true, which is asked every few buffers.
+  // that fits nowhere below the ceiling goes above it. Returns no offsets if there were too many
+  // holes or over(), called every few buffers, returned true.
   std::vector<std::int64_t> from_both_ends(std::int64_t brief, std::int64_t ceiling,
                                            const std::function<bool()>& over) const;
 

@@ -1,4 +1,4 @@
-// How a thread takes a page, and leaves it.
+// The taking and leaving of a page by a thread.
 #include "memory/pool/cache/cache_table.hpp"
 
 #include <sys/mman.h>

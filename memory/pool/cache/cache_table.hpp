@@ -65,7 +65,7 @@ class cache_table {
   }
   static std::uint64_t this_thread() noexcept {
 #if defined(__x86_64__)
-    std::uint64_t self = 0;  // pthread_self without the call: the pointer stands at its own address
+    std::uint64_t self = 0;  // pthread_self without the call: stored at its own address
     asm("mov %%fs:0, %0" : "=r"(self));
     return self;
 #else

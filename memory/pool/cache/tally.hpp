@@ -10,7 +10,7 @@
 //
 // A tally stores the distance of the use from the published high, usually below 0, so that the
 // addition itself detects a new high. A reader may see a tally too low by the distance that its
-// thread is just publishing.
+// thread is publishing at that time.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,7 @@ struct level {
 
 class tally {
  public:
-  // True when the use passed the published high: publish() is to follow.
+  // Returns true if the use passed the published high; the caller then calls publish().
   bool count_taken(std::uint64_t size, std::uint64_t purpose) noexcept {
     const auto bytes = static_cast<std::int64_t>(size);
     add(taken_, 1);
@@ -107,7 +107,7 @@ class tally {
     add(over_[at], -by);
     add(published_[at], by);
   }
-  // Adds; whether the sum is above 0. It is one instruction, which suffices as only one thread
+  // Adds and returns whether the sum is above 0. One instruction suffices, since only one thread
   // writes the number; compilers make several of an atomic's addition.
   static bool add(number& to, std::int64_t what) noexcept {
 #if defined(__x86_64__)

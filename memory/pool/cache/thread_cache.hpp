@@ -43,12 +43,12 @@ class alignas(64) thread_cache {
   // Sizes that are kept in large entries instead of lists.
   static bool is_large(std::uint64_t bytes) noexcept { return bytes > largest_listed; }
 
-  // The result of a request: no block; a block; a block by which the thread uses more than it
-  // published, so that counted.publish() is to follow.
+  // The result of a request: no block; a block; a block by which the thread's use exceeds the
+  // published one, so the caller calls counted.publish().
   enum class outcome : std::uint8_t { none, taken, higher };
 
-  // Takes a block for so many bytes out of a list, counts it, and sets `memory` to its address.
-  // None: the list is empty, or such blocks are in large entries.
+  // Takes a block of at least `bytes` bytes out of a list, counts it, and sets `memory` to its
+  // address. None: the list is empty, or such blocks are in large entries.
   __attribute__((always_inline)) outcome take(std::uint64_t bytes, std::uint64_t alignment,
                                               std::uint64_t purpose, void** memory,
                                               velo_stream on = nullptr) noexcept {
@@ -56,7 +56,8 @@ class alignas(64) thread_cache {
     std::uint64_t number = last / unit, size = (number + 1) * unit;
     if (__builtin_expect(last >= fine, 0)) {
       if (last >= largest_listed) return outcome::none;
-      number = list_above(last), size = (last / coarse + 1) * coarse;
+      number = list_above(last);
+      size = (last / coarse + 1) * coarse;
     }
     block* b = tops_[number];
     if (__builtin_expect(b == nullptr || !aligned(memory_[number], alignment), 0))
@@ -68,7 +69,7 @@ class alignas(64) thread_cache {
     return hand_out(*b, bytes, size, purpose, on);
   }
 
-  // Puts a block in use into a list and counts it as freed. False: it was not allocated for so many
+  // Puts a block in use into a list and counts it as freed. False: it was not allocated for `bytes`
   // bytes, the lists are full, or it belongs into a large entry. The list follows from `bytes`
   // instead of the block, so that nothing waits for the block's description.
   __attribute__((always_inline)) bool put(block& b, void* memory, std::uint64_t bytes) noexcept {
@@ -76,7 +77,8 @@ class alignas(64) thread_cache {
     std::uint64_t number = last / unit, size = (number + 1) * unit;
     if (__builtin_expect(last >= fine, 0)) {
       if (last >= largest_listed) return false;
-      number = list_above(last), size = (last / coarse + 1) * coarse;
+      number = list_above(last);
+      size = (last / coarse + 1) * coarse;
     }
     if (__builtin_expect(b.size != size, 0)) return false;
     if (__builtin_expect(is_full(size), 0)) return false;
@@ -143,7 +145,7 @@ class alignas(64) thread_cache {
   bool is_full(std::uint64_t size) const noexcept {  // the lists, for a block of that size
     return room() < static_cast<std::int64_t>(size);
   }
-  // Counts bytes that were allocated, or with less than 0 freed, without the lists.
+  // Counts bytes that were allocated (freed: below 0) without the lists.
   void count_outside_lists(std::int64_t bytes) noexcept { full_at_ += bytes; }
 
   // Limits the lists to so many bytes, least_listed to most_listed; blocks beyond that stay until
@@ -191,7 +193,7 @@ class alignas(64) thread_cache {
     }
     full_at_ += room() - most_;
   }
-  // Moves a chain of so many bytes into an empty list. False: the lists are full, or the list is
+  // Moves a chain of `bytes` bytes into an empty list. False: the lists are full, or the list is
   // not empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
     if (is_full(bytes) || tops_[number] != nullptr) return false;

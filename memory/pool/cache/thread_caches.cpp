@@ -1,4 +1,4 @@
-// How a thread's cache is made, found without the table, and removed.
+// The making, removal and search without the table of a thread's cache.
 #include "memory/pool/cache/thread_caches.hpp"
 
 #include <new>

@@ -2,8 +2,8 @@
 //
 // A thread finds its own cache in the table (cache_table.hpp) or, where it has no page there, by
 // pthread_getspecific, whose key also reports the end of the thread. The pool walks over all caches
-// under its lock. A thread counts in its own cache; what has ended or has no cache counts in a
-// tally that they share. Cost: finding a cache takes three loads; sums take a load for each thread.
+// under its lock. A thread counts in its own cache; ended threads and those without a cache share a
+// tally. Cost: finding a cache takes three loads; sums take a load for each thread.
 #pragma once
 
 #include <pthread.h>
@@ -26,7 +26,7 @@ class thread_caches {
   thread_caches(const thread_caches&) = delete;
   thread_caches& operator=(const thread_caches&) = delete;
 
-  // No end of a thread is reported from now on.
+  // Ends the reports of ending threads.
   void close() noexcept;
 
   void set_handle(const void* handle) noexcept { handle_ = handle; }
@@ -37,10 +37,10 @@ class thread_caches {
     thread_cache* own = table_.find(handle_);
     return __builtin_expect(own != nullptr, 1) ? own : find_by_key();
   }
-  // Makes the calling thread's cache, which add() is to follow; nullptr: none can be made.
+  // Makes the calling thread's cache; the caller then calls add(). nullptr: none can be made.
   thread_cache* make(pool& owner, char* base) noexcept;
 
-  // The following take the pool's lock, but for what threads count without it.
+  // The following need the pool's lock; threads count without it.
   void add(thread_cache& made) noexcept;
   void remove(thread_cache& ended) noexcept;  // whose blocks are gone; keeps its counts
   template <class F>

@@ -59,7 +59,8 @@ class transfer_cache {
     remove(number, *first);
     return true;
   }
-  // A chain of large blocks of that size whose first block is so aligned; nullptr: there is none.
+  // A chain of large blocks of that size whose first block has that alignment; nullptr: there is
+  // none.
   block* take_larger(std::uint64_t size, const char* base, std::uint64_t alignment) noexcept {
     const std::uint64_t number = number_of_larger(size);
     block* first = chains_[number].load(std::memory_order_relaxed);

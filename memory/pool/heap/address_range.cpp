@@ -25,7 +25,7 @@ void* reserve(std::uint64_t bytes, int protection, int flags, int file) noexcept
   return start == MAP_FAILED ? nullptr : start;
 }
 
-// Fresh pages where others were. It fails where Linux has no memory for its own books alone.
+// Replaces pages by fresh ones. It fails only if Linux has no memory for its own bookkeeping.
 void map_anew(char* at, std::uint64_t bytes, bool huge) noexcept {
   static_cast<void>(mmap(at, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
@@ -34,7 +34,8 @@ void map_anew(char* at, std::uint64_t bytes, bool huge) noexcept {
 
 }  // namespace
 
-// One huge page more than the range, so that it can begin at one; the rest is never touched.
+// Reserves one huge page more than the range, so that the range can begin at one; the rest is never
+// touched.
 address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
     : kind_(kind),
       use_(kind == VELO_POOL_ORDINARY ? use::unknown : use::dense),
@@ -66,9 +67,7 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
   if (start == nullptr) {
     if (file_ >= 0) close(file_);
     core::fail(
-        VELO_ERR_MEMORY, "",
-        core::text("%llu bytes of addresses in one piece",
-                   static_cast<unsigned long long>(smallest_range)),
+        VELO_ERR_MEMORY, "", core::concat(smallest_range, " bytes of addresses in one piece"),
         "none left to this process",
         "each pool takes addresses for four times the machine's memory, twice: use fewer, and "
         "destroy those that are done with; ulimit -v and vm.max_map_count bound them too");
@@ -98,8 +97,8 @@ bool address_range::give_up(std::uint64_t start, std::uint64_t bytes) noexcept {
   return munmap(begin_ + start, bytes) == 0;
 }
 
-// A file in memory and pages that may be touched cost nothing until they are touched: only their
-// number is asked for here.
+// A file in memory and accessible pages cost nothing until they are touched, so this only sets
+// their number.
 bool address_range::open_up_to(std::uint64_t end) noexcept {
   if (end <= frontier_) return true;
   const std::uint64_t step = std::clamp(frontier_ / 8, huge, largest_step);
@@ -125,10 +124,10 @@ bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
   return true;
 }
 
-// Large commitments get small pages until the host's use is known: what has been touched of one
-// when the next one comes tells it; where nothing has been touched the next one waits, too. Those
-// that waited get huge pages with the first that does. Of the very first one, which may be all that
-// a host ever needs, the part that is not looked at gets them at once.
+// Large commitments get small pages until the host's use is known: the next commitment examines the
+// pages touched of the previous one, and waits, too, if none were. Waiting ones get huge pages
+// together with the first that does. The unexamined part of the very first commitment, which may be
+// the only one, gets huge pages at once.
 bool address_range::wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept {
   if (use_ == use::dense) return true;
   if (waiting_count_ > 0) {
@@ -167,15 +166,15 @@ address_range::use address_range::use_of(const stretch& touched) const noexcept 
   return pages >= looked_at / page / 4 ? use::dense : use::sparse;
 }
 
-// Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is brought
-// in for a few bytes of it.
+// This is only advice: small pages serve if it is refused. It covers whole huge pages alone, so
+// that none is mapped for a few bytes.
 void address_range::advise_huge(std::uint64_t start, std::uint64_t end) noexcept {
   const std::uint64_t first = core::round_up(start, huge), last = end / huge * huge;
   if (last > first) madvise(begin_ + first, last - first, MADV_HUGEPAGE);
 }
 
-// Beyond the limit of a control group Linux would not refuse to lock, but end a process: what the
-// groups have room for is asked for beforehand, once for so many bytes.
+// Linux does not refuse to lock beyond the limit of a control group, but ends a process. So the
+// room of the groups is read beforehand, and again only when it is used up.
 bool address_range::lock(std::uint64_t start, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t at_once = std::uint64_t{16} << 20;
   if (lockable_ < bytes) {
@@ -201,7 +200,7 @@ bool address_range::decommit(std::uint64_t start, std::uint64_t bytes) noexcept 
   return true;
 }
 
-// mremap unmaps what is behind its target before some of its failures: it is mapped anew then.
+// mremap unmaps its target before some of its failures, so the target is then mapped anew.
 std::uint64_t address_range::move(std::uint64_t start, std::uint64_t bytes, address_range& to,
                                   std::uint64_t at, page_mover& by) noexcept {
   if (!can_move_) return 0;
@@ -222,7 +221,7 @@ std::uint64_t address_range::move(std::uint64_t start, std::uint64_t bytes, addr
   return bytes;
 }
 
-// Addresses that hold nothing any more become one mapping with their neighbors again.
+// Addresses without memory become one mapping with their neighbors again.
 void address_range::join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept {
   if (pieces_ == 0) return;
   const std::uint64_t first = core::round_up(start, huge), last = (start + bytes) / huge * huge;

@@ -42,9 +42,9 @@ class address_range {
  public:
   static constexpr std::uint64_t huge = std::uint64_t{2} << 20;  // a huge page
 
-  // wanted: bytes of addresses. Where the process does not have so many (strict overcommit,
-  // Valgrind), repeated halving finds how many it has, and a quarter of those is taken, at least 64
-  // MiB, so that some are left for others. Throws VELO_ERR_MEMORY.
+  // wanted: bytes of addresses. If the process does not have so many (strict overcommit, Valgrind),
+  // repeated halving finds how many it has, and the range takes a quarter of those, at least 64
+  // MiB, to leave some for others. Throws VELO_ERR_MEMORY.
   address_range(velo_pool_kind kind, std::uint64_t wanted);
   ~address_range();
   address_range(const address_range&) = delete;
@@ -59,22 +59,22 @@ class address_range {
   // memory.
   bool commit(std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // Lets the memory of whole granules go. False: the system refuses, the contents stay.
+  // Returns the memory of whole granules to the system. False: the system refuses, the contents
+  // stay.
   bool decommit(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
 
-  // Gives addresses up, whole granules that are not committed: anybody may get them now. cut: all
-  // from there on, which end the range; give_up: a hole, which the end of this object is not to end
-  // once more. False: the system refuses, and nothing changed.
+  // These unmap whole granules that are not committed; others may then map them. cut: all addresses
+  // from there on, which ends the range; give_up: a hole, which the destructor does not unmap
+  // again. False: the system refuses, and nothing changed.
   bool cut(std::uint64_t start) noexcept;
   bool give_up(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   // Moves the memory behind whole huge pages to others, of this or another range, that are
-  // committed and were not touched; where it was nothing is left, as after decommit. How many
-  // bytes: `by` moves as far as it can, else it is all, or none where the system refuses. Of
-  // ordinary and huge memory, on Linux from 5.7. Cost: a call, or the mover's; pages are neither
-  // touched nor copied.
+  // committed and were not touched; the source is then as after decommit. Returns the bytes moved:
+  // as many as an open `by` can move; else all, or 0 if the system refuses. It needs ordinary or
+  // huge memory and Linux 5.7. Cost: a call, or the mover's; pages are neither touched nor copied.
   std::uint64_t move(std::uint64_t start, std::uint64_t bytes, address_range& to, std::uint64_t at,
                      page_mover& by) noexcept;
   bool can_move() const noexcept { return can_move_; }
@@ -88,7 +88,7 @@ class address_range {
   bool lock(std::uint64_t start, std::uint64_t bytes) noexcept;
   void join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept;
 
-  // How the host touches what it gets: ordinary pools learn it, of others it is assumed.
+  // How densely the host touches its memory: ordinary pools observe it, others assume it.
   enum class use : std::uint8_t { unknown, sparse, dense };
   struct stretch {
     std::uint64_t start, end;
@@ -106,7 +106,7 @@ class address_range {
   std::uint64_t mapped_ = 0;    // from begin_ on
   std::uint64_t frontier_ = 0;  // addresses below may be touched
   std::uint64_t unlocked_ = 0;
-  std::uint64_t lockable_ = 0;  // bytes that control groups had room for when they were asked last
+  std::uint64_t lockable_ = 0;  // bytes for which control groups had room when last read
   int file_ = -1;
   bool left_ = false;
   bool can_move_;

@@ -29,11 +29,11 @@ enum class block_state : std::uint8_t {
   unused,       // describes nothing
   in_use,       // the caller's
   cached,       // free, in the cache of a thread
-  pending,      // free, once the stream it was freed on has come so far
-  quarantined,  // free, checked mode: kept back to see who still writes to it
+  pending,      // free once the stream on which it was freed passes that point
+  quarantined,  // free, checked mode: kept back to detect writes after the free
   free,         // in the heap, backed by memory
   uncommitted,  // in the heap, without memory behind it
-  given_up,     // addresses that are the heap's no more
+  given_up,     // addresses that the heap has unmapped
 };
 
 struct alignas(64) block {
@@ -62,7 +62,7 @@ struct alignas(64) block {
 
   bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }
-  // The start of a block that need not be the caller's: another thread may just be cutting it.
+  // The start of a block that another thread may own, and may be cutting at the same time.
   bool begins_at(std::uint64_t at) const noexcept {
     return __atomic_load_n(&start, __ATOMIC_RELAXED) == at;
   }

@@ -1,5 +1,5 @@
-// How blocks are split, merged, backed and trimmed. The index keeps the sums, so that no counter
-// can disagree with the blocks.
+// Splitting, merging, backing and trimming of blocks. The index keeps the sums, so no counter can
+// disagree with the blocks.
 #include "memory/pool/heap/heap.hpp"
 
 #include <algorithm>
@@ -47,7 +47,7 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
   uncommitted_.insert(all);
 }
 
-// Addresses that were given up may be used by others by now: only those between them are unmapped.
+// Others may already use the addresses that were given up, so only those between them are unmapped.
 heap::~heap() {
   std::uint64_t from = 0;
   for (const block* b = first_; b != nullptr; b = b->after) {
@@ -140,9 +140,8 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
 }
 
 // Finds the growth with the least new memory: an uncommitted block, whose free neighbors count as
-// part of it. Where several need as little, the hole that fits best comes first and the end of the
-// heap last, so that a heap which grows and is trimmed again and again uses the same addresses
-// again.
+// part of it. Among equals the hole that fits best comes first and the end of the heap last, so
+// that a heap that repeatedly grows and is trimmed reuses its addresses.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   if (!can_split(with_the_way_back)) return {};
   growth best;
@@ -157,8 +156,8 @@ heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) cons
   return best;
 }
 
-// At the front of an uncommitted block and the free block before it, or at the end of it and the
-// free block behind it, whichever needs less. None: there is no room.
+// Grows at the front of an uncommitted block with the free block before it, or at its end with the
+// free block behind it, whichever needs less memory. None: there is no room.
 heap::growth heap::growth_into(block& uncommitted, std::uint64_t size,
                                std::uint64_t alignment) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
@@ -270,8 +269,8 @@ void heap::drop(block& b, std::uint64_t start, std::uint64_t size) noexcept {
 }
 
 // [start, start + size) has just become a part of an uncommitted block. Table pages that cover no
-// address outside this block are let go: an entry of zero is block 0, which is none. The first and
-// the last of these pages may begin before and end behind the new part.
+// address outside this block are released: an entry of zero is block 0, which stands for none. The
+// first and the last of these pages may begin before and end behind the new part.
 void heap::forget(const block& uncommitted, std::uint64_t start, std::uint64_t size) noexcept {
   const std::uint64_t end = start + size;
   const auto forget_in = [&](sparse_array& table, std::uint64_t bytes_per_entry) {
@@ -302,7 +301,7 @@ heap::stretch heap::move_one(std::uint64_t most, move_target& to) noexcept {
   const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
   const std::uint64_t length = std::min({last - first, round_up(most, huge), to.end - to.next});
   std::uint64_t moved = range_.move(first, length, to.range, to.next, to.by);
-  // Memory that was moved here in pieces can only be moved in pieces.
+  // Memory that was moved here in pieces can be moved again only in these pieces.
   if (moved == 0 && length > huge) moved = range_.move(first, huge, to.range, to.next, to.by);
   if (moved == 0) return {};
   drop(*b, first, moved);

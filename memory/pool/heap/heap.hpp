@@ -32,7 +32,8 @@ class heap {
   heap(const heap&) = delete;
   heap& operator=(const heap&) = delete;
 
-  // A plan for a block that needs memory of the system: its position, and the memory to back.
+  // A planned growth: the position of a block that needs memory of the system, and the memory to
+  // back.
   struct growth {
     block* into = nullptr;    // an uncommitted block; nullptr: no addresses left
     block* joined = nullptr;  // the free block before it, if it makes use of it
@@ -47,12 +48,12 @@ class heap {
 
   block& give(block& freed) noexcept;  // the free block that it is part of now
 
-  // Trims at least so many bytes where it can, but not those of `but`, which may be nullptr;
-  // returns how many, and calls f(start, bytes) for each stretch of them.
+  // Trims at least `bytes` bytes if there are so many, none of `but`, which may be nullptr. Returns
+  // how many, and calls f(start, bytes) for each stretch of them.
   template <class F>
   std::uint64_t trim(std::uint64_t bytes, block* but, F&& f) noexcept;
 
-  // Huge pages just committed, whose memory is to be moved here from free blocks elsewhere.
+  // Huge pages that were just committed, and to which memory of free blocks will be moved.
   struct move_target {
     address_range& range;
     std::uint64_t next, end;
@@ -61,8 +62,8 @@ class heap {
     void open() noexcept { by.open(range.begin() + next, end - next); }
   };
   move_target move_target_in(const block& grown, const growth& planned) noexcept;
-  // Moves at least so many bytes there, as far as there is room and free blocks hold whole huge
-  // pages; returns how many, and calls f(start, bytes) for each stretch that moved.
+  // Moves at least `bytes` bytes there if there is room and free blocks hold so many whole huge
+  // pages. Returns how many, and calls f(start, bytes) for each stretch that moved.
   template <class F>
   std::uint64_t move_out(std::uint64_t bytes, move_target& to, F&& f) noexcept;
   // Undoes a growth, except for the memory from `first` on that was moved there, which is free
@@ -70,7 +71,7 @@ class heap {
   void shrink(block& grown, const growth& planned, std::uint64_t first,
               const move_target& filled) noexcept;
 
-  // Gives up the addresses that no block in use needs. From now on blocks are only given back.
+  // Gives up the addresses that no block in use needs. Afterwards blocks are only given back.
   void close() noexcept;
 
   // The block last shown at an address, which may no longer be in use; nullptr: none.
@@ -135,7 +136,7 @@ class heap {
   void absorb(block& b) noexcept;                     // the block behind b becomes part of it
   __attribute__((always_inline)) void put_aside(block& gone, choice is_one) noexcept;
   block& merged(block& b) noexcept;  // with the neighbors of its state
-  // Whether descriptions are left for so many operations.
+  // Whether descriptions are left for that many operations.
   bool can_split(std::uint64_t operations = 1) const noexcept {
     return most_blocks_ - blocks_made_ + spares_ >= operations * most_splits;
   }
@@ -188,7 +189,7 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   while (let_go < bytes && can_split(with_the_way_back)) {
     stretch trimmed;
     for (block *b = free_.large(), *next = nullptr; b != nullptr && trimmed.bytes == 0; b = next) {
-      next = b->right;  // of the same bin, where a block stays that has nothing to trim
+      next = b->right;  // of the same bin: a block that has nothing to trim stays in it
       trimmed = uncommit(*b, bytes - let_go);
     }
     if (trimmed.bytes == 0) break;

@@ -27,7 +27,7 @@ constexpr unsigned long move_pages = _IOWR(UFFDIO, 0x05, move_request);
 
 constexpr std::uint64_t huge = address_range::huge;
 constexpr std::chrono::microseconds too_long{50};  // for a huge page
-constexpr int most_slow = 3;                       // in a row, so that it is no accident
+constexpr int most_slow = 3;                       // in a row: a single one may be chance
 
 std::uint64_t number(const char* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address);
@@ -55,7 +55,7 @@ void page_mover::open(char* to, std::uint64_t bytes) noexcept {
   slow_ = 0;
 }
 
-// A child of a fork may hold the file too, so that its end does not end the registration.
+// A child of a fork may also hold the file, so closing it does not end the registration.
 void page_mover::close() noexcept {
   if (file_ < 0) return;
   uffdio_range all{number(start_), bytes_};

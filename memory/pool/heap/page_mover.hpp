@@ -2,11 +2,11 @@
 //
 // A call of mremap takes a mapping apart and makes a new one; UFFDIO_MOVE (Linux 6.8) changes page
 // tables alone, in a third of the time, and leaves no mappings behind. The stretch is registered as
-// long as the mover is open, in which nobody may touch it: such a thread would wait for a handler
-// that is not there. What lies behind the pages is free memory, whose contents nobody expects
-// again. Where the system knows no such call or refuses it, nothing is moved, and mremap is left.
-// Cost: five calls, 20 us, and 1.5 us for a huge page. Small pages take a hundred times as long:
-// after three it closes.
+// long as the mover is open, and no thread may touch it meanwhile, since it would wait for a
+// handler that does not exist. The pages belong to free blocks, so their contents do not matter. If
+// the system lacks the call or refuses it, nothing is moved and mremap remains. Cost: five calls,
+// 20 us, and 1.5 us for a huge page. Small pages take a hundred times as long: after three it
+// closes.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +15,19 @@ namespace velo::memory {
 
 class page_mover {
  public:
-  static constexpr std::uint64_t least = std::uint64_t{16} << 20;  // bytes for which it is worth it
+  static constexpr std::uint64_t least = std::uint64_t{16} << 20;  // fewer bytes do not pay
 
   page_mover() = default;
   ~page_mover() { close(); }
   page_mover(const page_mover&) = delete;
   page_mover& operator=(const page_mover&) = delete;
 
-  // to: whole huge pages that may be touched and were not. Where it cannot be, moves give 0.
+  // to: whole huge pages that are accessible and were not touched. If it cannot be opened, moves
+  // return 0.
   void open(char* to, std::uint64_t bytes) noexcept;
   void close() noexcept;
 
-  // How many bytes moved, whole huge pages from the first on.
+  // Returns the bytes moved: whole huge pages, from the first on.
   std::uint64_t move(char* from, std::uint64_t bytes, char* to) noexcept;
 
  private:

@@ -7,7 +7,7 @@
 namespace velo::memory {
 namespace {
 
-// For each address, the last stay that left it by a copy.
+// The last stay that left each address by a copy.
 class traces {
  public:
   void leave(const swap_stay& stay, std::int32_t number) {

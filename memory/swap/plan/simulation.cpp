@@ -450,7 +450,7 @@ class simulation {
   const swap_remake remake_;
   const std::int64_t budget_;
   std::vector<state> of_;
-  // By buffer, as computed in stage priced_; `never`: must not be dropped.
+  // The price of each buffer, computed in stage priced_; `never`: must not be dropped.
   std::vector<double> prices_;
   std::vector<std::int32_t> priced_;
   std::vector<std::int64_t> crowd_;    // by stage: bytes in memory

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr int least_rows = 32;  // of the depth in a strip: a whole line of a tr
 
 int lines_of(const char* row, std::int64_t bytes) {
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % line);
-  return static_cast<int>((offset + bytes + line - 1) / line);
+  return static_cast<int>(core::ceil_div(offset + bytes, line));
 }
 
 }  // namespace
@@ -42,19 +44,18 @@ next_panel::next_panel(const packed_form& form, const source_matrix& b, std::int
   line_step_ = b.ld * element;
   run_step_ = line;
   const int panel_lines = lines_of(first_, std::int64_t{form.columns(q)} * element);
-  const auto parts = [](int all, int most) { return (all + most - 1) / most; };
   if (b.transposed) {
-    strip_ = static_cast<int>(round_up(parts(depth_, calls), least_rows));
+    strip_ = static_cast<int>(round_up(core::ceil_div(depth_, calls), least_rows));
     runs_ = lines_of(first_, std::int64_t{strip_} * element);
     steps_ = form.columns(q);
   } else {
-    strip_ =
-        static_cast<int>(round_up(parts(depth_, std::max(calls / panel_lines, 1)), least_rows));
+    strip_ = static_cast<int>(
+        round_up(core::ceil_div(depth_, std::max(calls / panel_lines, 1)), least_rows));
     runs_ = panel_lines;
     steps_ = strip_;
   }
   strip_step_ = strip_ * (b.transposed ? element : line_step_);
-  strips_ = parts(depth_, strip_);
+  strips_ = core::ceil_div(depth_, strip_);
   calls_a_strip_ = std::max(calls / strips_, 1);
 }
 

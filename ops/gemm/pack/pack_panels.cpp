@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/round_up.hpp"
+
 namespace velo::ops {
 namespace {
 
@@ -69,7 +71,7 @@ void pack_in_parallel(const packed_form& form, const source_matrix& b, std::int6
   const std::int64_t panels = end - first, passes = form.passes();
   const std::int64_t wanted = 2 * std::int64_t{threads.threads()};
   const std::int64_t group = panels * passes / 4 < wanted ? 1 : 4;
-  const std::int64_t tasks = (panels + group - 1) / group * passes;
+  const std::int64_t tasks = core::ceil_div(panels, group) * passes;
   const std::int64_t parts =
       std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(tasks, 1), 1,
                                std::max<std::int64_t>(form.pass / least_depth, 1));

@@ -22,8 +22,8 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
   panel = panel_columns(on_tile_registers(target));
   // Passes of nearly equal depth.
   const int most = most_depth(*this, target);
-  const std::int64_t count = std::max<std::int64_t>((k + most - 1) / most, 1);
-  const std::int64_t depth = std::max<std::int64_t>((k + count - 1) / count, 1);
+  const std::int64_t count = std::max<std::int64_t>(core::ceil_div(k, most), 1);
+  const std::int64_t depth = std::max<std::int64_t>(core::ceil_div(k, count), 1);
   pass = static_cast<int>(round_up(depth, 64));
 }
 

@@ -42,12 +42,12 @@ struct packed_form {
   bool on_tile_registers(const gemm_target& target) const {
     return compute == element_type::bf16 && gemm_kernels_for(target.isa).tiles != nullptr;
   }
-  std::int64_t panels() const { return (n + panel - 1) / panel; }
-  std::int64_t passes() const { return (k + pass - 1) / pass; }
+  std::int64_t panels() const { return core::ceil_div(n, panel); }
+  std::int64_t passes() const { return core::ceil_div(k, pass); }
   int depth(std::int64_t p) const {
     return static_cast<int>(k - p * pass < pass ? k - p * pass : pass);
   }
-  int depth_words(std::int64_t p) const { return (depth(p) + per_word() - 1) / per_word(); }
+  int depth_words(std::int64_t p) const { return core::ceil_div(depth(p), per_word()); }
   int padded_depth(std::int64_t p) const {
     return static_cast<int>(round_up(depth(p), compute == element_type::bf16 ? 32 : 16));
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/round_up.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
 
 namespace velo::ops {
@@ -12,7 +13,7 @@ void copy_to_rows(const panel_matrix& from, void* to, std::int64_t ld,
   constexpr std::int64_t task_rows = 256;  // a panel of them is a run long enough to prefetch
   const gemm_kernels& kernels = gemm_kernels_for(isa);
   const std::int64_t element = from.type == element_type::bf16 ? 2 : 4;
-  threads.slices((from.rows + task_rows - 1) / task_rows, [&](std::int64_t task, int) {
+  threads.slices(core::ceil_div(from.rows, task_rows), [&](std::int64_t task, int) {
     const std::int64_t first = task * task_rows;
     kernels.copy_panel_rows({static_cast<const char*>(from.data), from.rows, from.panel * element,
                              from.columns * element, first, std::min(first + task_rows, from.rows),

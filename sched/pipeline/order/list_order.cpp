@@ -6,6 +6,8 @@
 #include <queue>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -146,7 +148,7 @@ class ranks {
       unit = s.forwards[chosen.chunk]++;
       s.held += costs_.share(stage);
       if (sizes_.ends_chain(stage))
-        gradients_[static_cast<std::size_t>(stage) * units_ + unit] = end;
+        gradients_[core::at(stage) * units_ + unit] = end;
       else
         hand(inputs_, rank, stage + 1, unit, end);
     } else {
@@ -161,7 +163,7 @@ class ranks {
             std::int64_t end) {
     const std::int32_t other = rank_of_[stage];
     const std::int64_t there = other == rank ? end : end + costs_.latency;
-    to[static_cast<std::size_t>(stage) * units_ + unit] = there;
+    to[core::at(stage) * units_ + unit] = there;
     if (other != rank && states_[other].free < there) events_.push({there, other});
   }
 

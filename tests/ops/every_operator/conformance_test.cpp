@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "core/handle/guard.hpp"
 #include "core/handle/handle.hpp"
 #include "core/stream/stream.hpp"
 #include "tests/ops/every_operator/where_to_edit.hpp"
@@ -103,7 +104,7 @@ TEST_CASE("a longer args struct works while its tail is zero and is refused when
   for_each_example([&](example_call& call) {
     VELO_RUN(call.run(s.stream()));
     const auto bits = call.result();
-    for (const std::uint32_t size : {call.spec().struct_size + 8, ops::max_struct_size}) {
+    for (const std::uint32_t size : {call.spec().struct_size + 8, core::max_struct_size}) {
       INFO("struct_size " << size);
       call.reset();
       const auto untouched = call.result();
@@ -113,7 +114,7 @@ TEST_CASE("a longer args struct works while its tail is zero and is refused when
       VELO_RUN(ops::call(call.op(), s.stream(), resized(call, size).get()));
       CHECK(call.result() == bits);
     }
-    for (const std::uint32_t size : {4u, 12u, ops::max_struct_size + 8}) {
+    for (const std::uint32_t size : {4u, 12u, core::max_struct_size + 8}) {
       const auto bytes = resized(call, size);
       CHECK_REFUSED(ops::call(call.op(), s.stream(), bytes.get()), VELO_ERR_STRUCT,
                     "args.struct_size");

@@ -13,13 +13,13 @@ constexpr std::uint64_t smallest = 512, most_small = mib, least_own = 10 * mib;
 std::uint64_t segment_size(std::uint64_t bytes) {
   if (bytes <= most_small) return 2 * mib;
   if (bytes < least_own) return 20 * mib;
-  return (bytes + 2 * mib - 1) / (2 * mib) * (2 * mib);
+  return round_up(bytes, 2 * mib);
 }
 
 }  // namespace
 
 std::uint64_t caching_model::allocate(std::uint64_t bytes) {
-  const std::uint64_t size = std::max((bytes + smallest - 1) / smallest * smallest, smallest);
+  const std::uint64_t size = std::max(round_up(bytes, smallest), smallest);
   const bool small = size <= most_small;
   free_set& free = small ? small_ : large_;
   auto found = free.lower_bound({size, 0});

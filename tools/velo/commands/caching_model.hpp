@@ -2,10 +2,10 @@
 // addresses and counts what it would reserve, and owns no memory.
 //
 // Sizes are rounded to 512 bytes. Up to 1 MiB they come from segments of 2 MiB, below 10 MiB from
-// segments of 20 MiB, larger ones from segments of their own, rounded to 2 MiB. The least free
-// block that is large enough is taken, the lowest among equals; of a small segment what is left
-// over is split off when it is 512 bytes or more, of a large one when it is more than 1 MiB. Freed
-// blocks merge with their neighbors inside a segment; segments are never given back. One stream.
+// segments of 20 MiB, larger ones from segments of their own, rounded to 2 MiB. An allocation takes
+// the smallest free block that is large enough, the lowest among equals. The rest is split off if
+// it is at least 512 bytes of a small segment, or more than 1 MiB of a large one. Freed blocks
+// merge with their neighbors inside a segment; segments are never given back. One stream.
 // (Constants of PyTorch's c10/cuda/CUDACachingAllocator.) O(log blocks) an operation.
 #pragma once
 
@@ -16,6 +16,11 @@
 #include <utility>
 
 namespace command {
+
+// bytes in whole units.
+constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 class caching_model {
  public:

@@ -1,5 +1,5 @@
-// velo collective: which way a collective takes among ranks of this machine, why, and how long it
-// takes.
+// velo collective: the algorithm of a collective among ranks of this machine, the reason for it,
+// and its time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -73,7 +73,8 @@ class rank_of_job {
           out(out_.data(), {static_cast<std::int64_t>(out_.size())});
       velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
       desc.kind = kind_.kind;
-      desc.in = in.get(), desc.out = out.get();
+      desc.in = in.get();
+      desc.out = out.get();
       const velo::collective one = velo::collective::create(group_, desc);
       all.explained = one.explain<std::string>();
       std::vector<double> took;

@@ -1,4 +1,4 @@
-// velo explain: which kernel would run, why not the others, and what comes out.
+// velo explain: the kernel that would run, the reasons against the others, and the outputs' shapes.
 #include <cstdio>
 
 #include "tools/velo/call.hpp"
@@ -85,7 +85,7 @@ bool show_json(const std::string& op, json kernels, const std::vector<output>& o
   return chosen;
 }
 
-// An operator alone says nothing of shapes.
+// Refuses an operator without fields, which has no shapes.
 [[noreturn]] void ask_for_fields(const std::string& op, const json_t* describe) {
   std::string wanted;
   const json_t* fields = member(describe, "fields");

@@ -1,4 +1,4 @@
-// velo info: which library this is, what it found here, and how it is configured.
+// velo info: the library's version, the machine as it found it, and its configuration.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -46,7 +46,7 @@ json operators() {
   return all;
 }
 
-// How ranks can reach each other here; where they cannot, what is missing.
+// The transports that work here, and what the others lack.
 json transports(velo::context& context) {
   const std::pair<const char*, velo_transport> names[] = {{"self", VELO_TRANSPORT_SELF},
                                                           {"local", VELO_TRANSPORT_LOCAL},

@@ -1,4 +1,4 @@
-// velo ops: what operators there are, and what one of them takes.
+// velo ops: the list of operators, and the fields of one.
 #include <cstdio>
 #include <velo/velo.hpp>
 

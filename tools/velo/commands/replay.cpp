@@ -74,7 +74,7 @@ trace read_trace(const std::string& file) {
   std::vector<std::pair<std::int64_t, event>> timed;
   for (int64_t i = 0; i < count; ++i) {
     const velo_plan_buffer b = log.buffer(i);
-    all.sizes.push_back((b.bytes + 511) / 512 * 512);
+    all.sizes.push_back(round_up(b.bytes, 512));
     all.rows.push_back(b.lower);
     if ((sum += all.sizes.back()) >> 63 != 0)
       refuse(all, all.rows.size() - 1, "with the sizes before it 2^63 or more, rounded up to 512");
@@ -115,11 +115,11 @@ outcome by_velo(const trace& all) {
   return o;
 }
 
-// One block of the plan's height, reserved and not touched; an allocation is a look into a table.
+// One block of the plan's height, reserved and not touched; an allocation is a table look-up.
 outcome by_plan(const trace& all) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   outcome o;
-  o.reserved = (velo_plan_stats(all.plan.stats()).height + page - 1) / page * page;
+  o.reserved = round_up(velo_plan_stats(all.plan.stats()).height, page);
   if (o.reserved == 0) return o;
   void* memory = mmap(nullptr, o.reserved, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -218,8 +218,7 @@ velo_schedule_kind kind_called(const std::string& word) {
   throw input_error("unknown kind " + word + (meant.empty() ? "; there are " + all : meant));
 }
 
-// An option that some kinds alone take. The library says which: it refuses the option's field of
-// others.
+// An option that only some kinds take. The library refuses the option's field for the others.
 struct limited {
   const char* option;
   bool (*is_given)(const schedule_arguments& given);
@@ -363,7 +362,7 @@ int check_file(const schedule_arguments& given) {
   }
   if (wrong > 0) return no_solution;
   const bool is_written = given.priced || !given.format.empty() || !given.output.empty();
-  // On the standard output what was asked for stands alone, for programs that read it.
+  // The standard output holds only what was asked for, since programs read it.
   if (!is_written || !given.output.empty() || given.format.empty())
     std::printf("can run: %d ranks, %d stages, %d micro-batches, %lld actions\n", info.ranks,
                 info.stages, info.microbatches, static_cast<long long>(info.actions));
@@ -384,7 +383,7 @@ std::string schedule_kinds() {
     for (std::size_t k = 0; k < json_array_size(values); ++k) {
       const json_t* const value = json_array_get(values, k);
       const auto kind = static_cast<velo_schedule_kind>(json_integer_value(member(value, "value")));
-      if (kind == VELO_SCHEDULE_CUSTOM) continue;  // not made, but read
+      if (kind == VELO_SCHEDULE_CUSTOM) continue;  // read, not generated
       std::string name = velo::schedule::kind_name(kind);
       name.resize(std::max<std::size_t>(name.size(), 12), ' ');
       all += "  " + name + "  " + text(value, "doc") + "\n";

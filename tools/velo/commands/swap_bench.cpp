@@ -1,7 +1,7 @@
-// velo swap-bench: what the tiers of a swap give on this machine, in this folder. An object goes
-// out and comes back, with each way to read and write files, with and without checksums; memcpy and
-// the host tier stand beside. The first round lays the file out and is compared byte for byte; the
-// best of the others counts.
+// velo swap-bench: the bandwidth of the swap tiers on this machine, in this folder. An object is
+// swapped out and in by each way to read and write files, with and without checksums; memcpy and
+// the host tier are measured for comparison. The first round allocates the file and is compared
+// byte for byte; the best of the others counts.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -46,7 +46,7 @@ struct rates {
   std::string engine, how;
 };
 
-// Memory of the object: pages that were touched, and nothing that could be packed.
+// The object's memory: touched pages, with contents that do not compress.
 class object_memory {
  public:
   explicit object_memory(std::uint64_t bytes) : bytes_(bytes), block_(pool_.allocate(bytes)) {
@@ -73,7 +73,9 @@ class object_memory {
   void each(F&& f) const {
     std::uint64_t state = 88172645463325252u;
     for (std::uint64_t i = 0; i + 8 <= bytes_; i += 8) {
-      state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+      state ^= state << 13;
+      state ^= state >> 7;
+      state ^= state << 17;
       f(state, get() + i);
     }
   }
@@ -175,8 +177,7 @@ json measure_all(const settings& s) {
                         "depth", s.depth, "rows", rows.get()));
 }
 
-// Runs `measure`, and puts a failure into words of the command, whose objects and requests have no
-// names.
+// Runs `measure`, and rewords a failure for the command, whose objects and requests have no names.
 template <class F>
 auto measured(const settings& s, F&& measure) {
   try {

@@ -150,7 +150,7 @@ void show_rank(const velo::topology& all, std::int64_t rank) {
   std::printf("%s", rows.str().c_str());
 }
 
-// Family by family, so that a large job is never one text.
+// Writes family by family, so that a large job is never one text.
 void print_json(const velo::topology& all) {
   for (std::int64_t i = 0; i < velo_topology_info(all.info()).families; ++i) {
     const char* name = all.family_name(i);

@@ -68,8 +68,8 @@ constexpr row options[] = {
        set_file(given.output, word, option);
      }}};
 
-// The file that the config names, beside it; none where it names none. What is wrong with the
-// config the library says.
+// The path of the file that the config names, relative to the config; empty if it names none. The
+// library checks the config.
 std::string profile_of(const std::string& config_file, const std::string& config) {
   json_error_t error;
   const json read(json_loadb(config.data(), config.size(), 0, &error));

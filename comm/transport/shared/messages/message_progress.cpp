@@ -16,6 +16,7 @@
 #include "comm/transport/shared/rank_context.hpp"
 #include "comm/transport/shared/shared_round.hpp"
 #include "core/context.hpp"
+#include "core/index.hpp"
 
 namespace velo::comm {
 namespace {
@@ -87,7 +88,7 @@ class message_progress {
   // cache. The latency of this read then tells whether the two ranks share a cache.
   std::uint64_t taken_of(const message& m) {
     const channel& c = self_.area.channel_from(self_.rank, m.peer);
-    std::uint64_t& seen = self_.seen_taken[static_cast<std::size_t>(m.peer)];
+    std::uint64_t& seen = self_.seen_taken[core::at(m.peer)];
     cache_probe& probe = self_.writer.probe();
     if (m.bytes < peer_writer::least_probed_bytes || !probe.is_due())
       return seen = c.taken.load(std::memory_order_acquire);
