@@ -16,10 +16,10 @@ struct f16 {
   uint16_t bits;
 };
 
-// The lanes of a vector of `width` in use when `left` elements are left: all, or the tail.
+// The lanes of a vector of `width` in use for elements [i, n): all, or the tail.
 template <int width>
-__attribute__((always_inline)) static inline int lanes_left(int64_t left) {
-  return left < width ? static_cast<int>(left) : width;
+__attribute__((always_inline)) static inline int lanes_left(int64_t n, int64_t i) {
+  return n - i < width ? static_cast<int>(n - i) : width;
 }
 
 }  // namespace velo::simd

@@ -24,7 +24,7 @@ VELO_INLINE void forward(const swiglu_slice<T>& s) {
     v::put_same_order<Bypass>(s.y + i, {gated<T>(gate.a, up.a), gated<T>(gate.b, up.b)});
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     v::store(s.y + i, gated<T>(v::load(s.gate + i, m), v::load(s.up + i, m)), m);
   }
   if (Bypass) v::fence();
@@ -66,7 +66,7 @@ VELO_INLINE void backward(const swiglu_backward_slice<T>& s) {
     v::put_same_order<Bypass>(s.dup + i, {a.up, b.up});
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     const gate_and_up d =
         gradients<T>(v::load(s.dy + i, m), v::load(s.gate + i, m), v::load(s.up + i, m));
     v::store(s.dgate + i, d.gate, m);

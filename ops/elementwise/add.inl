@@ -11,7 +11,7 @@ VELO_INLINE void sum(const add_slice<T>& s) {
     v::put_same_order<Bypass>(s.y + i, {a.a + b.a, a.b + b.b});
   }
   for (; i < s.n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     v::store(s.y + i, v::load(s.a + i, m) + v::load(s.b + i, m), m);
   }
   if (Bypass) v::fence();

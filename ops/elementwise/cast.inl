@@ -8,7 +8,7 @@ VELO_INLINE void convert(const cast_slice<From, To>& s) {
     v::put2<Bypass>(s.y + i, v::load(s.x + i), v::load(s.x + i + v::width));
   }
   for (; i < s.n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     v::store(s.y + i, v::load(s.x + i, m), m);
   }
   if (Bypass) v::fence();

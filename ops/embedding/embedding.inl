@@ -31,7 +31,7 @@ VELO_INLINE void add_row(const embedding_row<T>& s) {
     v::put2<Bypass>(s.dtable + i, a, b);
   }
   for (; i < s.n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     const v::vec a = v::load(s.dy + i, m);
     v::store(s.dtable + i, Add ? v::load(s.dtable + i, m) + a : a, m);
   }

@@ -36,7 +36,7 @@ VELO_INLINE block_sum sum_block(const T* x, int64_t n, float against) {
     sum.b = sum.b + exp<T>(two.b - shift);
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     const v::vec last = load_filled(x + i, m, lowest);
     a = v::max(a, last);
     sum.a = sum.a + exp<T>(last - shift);
@@ -50,7 +50,7 @@ template <class T>
 VELO_INLINE float infinite_or_nan(const cross_entropy_row<T>& s, float infinity) {
   v::vec nan = v::set(infinity);
   for (int64_t i = 0; i < s.n; i += v::width) {
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     const v::vec x = v::load(s.logits + i, m);
     nan = v::if_nan(x, x, nan);
   }
@@ -66,7 +66,7 @@ float log_sum(const cross_entropy_row<T>& s) {
   constexpr int64_t block = 1024;
   v::vec first = v::set(-__builtin_inff());
   for (int64_t i = 0; i < s.n && i < 4 * v::width; i += v::width) {
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     first = v::max(first, load_filled(s.logits + i, m, -__builtin_inff()));
   }
   float shift = v::largest(first);
@@ -105,7 +105,7 @@ VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
                               {exp<T>(two.a - shift) * scale, exp<T>(two.b - shift) * scale});
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     v::store(s.dlogits + i, exp<T>(v::load(s.logits + i, m) - shift) * scale, m);
   }
   v::store(s.dlogits + s.target, (exp<T>(logit - shift) - v::set(1.0f)) * scale, 1);

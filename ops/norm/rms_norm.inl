@@ -49,7 +49,7 @@ VELO_INLINE float dot_of_block(const T* dy, const T* x, const float* gamma, int6
     s1 = v::fma(v::load(dy + j) * v::load(gamma + j), v::load(x + j), s1);
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     s0 = v::fma(v::load(dy + i, m) * v::load(gamma + i, m), v::load(x + i, m), s0);
   }
   return v::sum(s0 + s1);
@@ -121,7 +121,7 @@ VELO_INLINE void forward_slice(const rms_norm_slice<T>& s, int64_t ahead) {
                       v::load(x + j) * scale * v::load(s.gamma + j));
     }
     for (; i < s.n; i += v::width) {  // tail
-      const int m = simd::lanes_left<v::width>(s.n - i);
+      const int m = simd::lanes_left<v::width>(s.n, i);
       v::store(y + i, v::load(x + i, m) * scale * v::load(s.gamma + i, m), m);
     }
   }
@@ -181,7 +181,7 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
     if (Gain) v::store(s.dgamma + j, sum_j);
   }
   for (; i < n; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(n - i);
+    const int m = simd::lanes_left<v::width>(n, i);
     const v::vec gamma = v::load(s.gamma + i, m);
     v::vec sum = Gain ? v::load(s.dgamma + i, m) : v::zero();
     for (int k = 0; k < Rows; ++k) {
@@ -219,7 +219,7 @@ VELO_INLINE void backward_rows(const rms_norm_backward_slice<T>& s) {
 // third of the gradient's time in cache.
 void gain(const rms_norm_gain_columns& s) {
   for (int64_t i = 0; i < s.n; i += v::width) {
-    const int m = simd::lanes_left<v::width>(s.n - i);
+    const int m = simd::lanes_left<v::width>(s.n, i);
     v::vec sum = s.accumulate ? v::load(s.dgamma + i, m) : v::zero();
     for (int64_t r = 0; r < s.rows; ++r) sum = sum + v::load(s.partial + r * s.stride + i, m);
     v::store(s.dgamma + i, sum, m);

@@ -22,7 +22,7 @@ VELO_INLINE float sum_of_squares(const square_slice<T>& s, float unit) {
     s3 = v::fma(y.b, y.b, s3);
   }
   for (; i < s.n; i += v::width) {  // tail
-    v::vec a = v::load(s.x + i, simd::lanes_left<v::width>(s.n - i));
+    v::vec a = v::load(s.x + i, simd::lanes_left<v::width>(s.n, i));
     if (Scaled) a = a * scale;
     s0 = v::fma(a, a, s0);
   }

@@ -39,7 +39,7 @@ VELO_INLINE void turn_half(const T* x, T* y, const float* cos, const float* sin,
     v::put2<Bypass>(y + h + i, second[0], second[1]);
   }
   for (; i < h; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(h - i);
+    const int m = simd::lanes_left<v::width>(h, i);
     const v::vec a = v::load(x + i, m), b = v::load(x + h + i, m);
     const v::vec s1 = v::load(sin + i, m), s2 = v::load(sin + h + i, m);
     const v::vec first = first_of_pair<Inverse>(a, b, v::load(cos + i, m), s1, s2);
@@ -69,7 +69,7 @@ VELO_INLINE void turn_interleaved(const T* x, T* y, const float* cos, const floa
                     turned_pairs<Inverse>(v::load(x + j), v::load(cos + j), v::load(sin + j)));
   }
   for (; i < rotated; i += v::width) {  // tail
-    const int m = simd::lanes_left<v::width>(rotated - i);
+    const int m = simd::lanes_left<v::width>(rotated, i);
     v::store(y + i,
              turned_pairs<Inverse>(v::load(x + i, m), v::load(cos + i, m), v::load(sin + i, m)), m);
   }
@@ -109,7 +109,7 @@ template <class T>
 VELO_INLINE void table(const rotary_table_row<T>& s) {
   const int64_t pairs = s.interleaved ? 0 : s.rotated / 2;
   for (int64_t i = 0; i < pairs; i += v::width) {
-    const int m = simd::lanes_left<v::width>(pairs - i);
+    const int m = simd::lanes_left<v::width>(pairs, i);
     const int64_t j = pairs + i;
     const v::vec a = v::load(s.x + i, m), b = v::load(s.x + j, m);
     const v::vec g = v::load(s.dy + i, m), h = v::load(s.dy + j, m);
@@ -119,7 +119,7 @@ VELO_INLINE void table(const rotary_table_row<T>& s) {
     add_to(s.dsin + j, h * a, m);
   }
   for (int64_t i = 0; i < s.rotated && s.interleaved; i += v::width) {
-    const int m = simd::lanes_left<v::width>(s.rotated - i);
+    const int m = simd::lanes_left<v::width>(s.rotated, i);
     const v::vec x = v::load(s.x + i, m), g = v::load(s.dy + i, m);
     add_to(s.dcos + i, g * x, m);
     add_to(s.dsin + i, g * v::swap_pairs(x) * even_minus(), m);
