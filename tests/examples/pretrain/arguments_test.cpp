@@ -54,13 +54,13 @@ TEST_CASE("every mistake on the command line has its sentence") {
       {{"--steps", "5", "--warmup", "6"}, "warmup = 6 must not exceed steps = 5"},
       {{"--out", ""}, "must name a directory"},
       {{"--generate", "x"}, "--generate needs --load DIR"},
-      {{"--load", "/nonexistent"}, "/nonexistent: no such checkpoint directory"},
-      {{"--resume", "/nonexistent"}, "/nonexistent: no such checkpoint directory"},
+      {{"--load", "/proc/nonexistent"}, "/proc/nonexistent: no such checkpoint directory"},
+      {{"--resume", "/proc/nonexistent"}, "/proc/nonexistent: no such checkpoint directory"},
       {{"--resume", "/"}, R"(/: no checkpoint: neither it nor a folder "checkpoint" in it)"},
       {{"--generate", "x", "--load", "y", "--resume", "z"}, "exclude each other"},
       {{"--load", "y", "--resume", "z"}, "--resume and --load exclude each other"},
       {{"--resume", "y", "--resume", "z"}, "--resume: given twice"},
-      {{"--config", "/nonexistent"}, "/nonexistent: cannot open"},
+      {{"--config", "/proc/nonexistent"}, "/proc/nonexistent: cannot open"},
   };
   for (const row& each : rows) CHECK_THAT(answer(each.given), Contains(each.sentence));
 }

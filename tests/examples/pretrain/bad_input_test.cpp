@@ -33,7 +33,7 @@ void lay_down_powers() {
 
 TEST_CASE("mistakes on the command line end the program with a sentence and code 1") {
   refused(run_program({"--stepps", "5"}), "--stepps: no such flag; did you mean --steps?");
-  refused(run_program({"--resume", "/nonexistent"}), "no such checkpoint");
+  refused(run_program({"--resume", "/proc/nonexistent"}), "no such checkpoint");
 }
 
 TEST_CASE("help explains every setting and exits with 0") {

@@ -166,7 +166,7 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("1f1b --ranks 2 --microbatches 2 --comm -1", "--comm wants a number from 0");
   refused("1f1b --ranks 2 --microbatches 2 --comm", "--comm wants a number from 0, not nothing");
   refused("1f1b --rank 2", "did you mean --ranks?");
-  refused("--check /nonexistent/file.csv", "cannot be read");
+  refused("--check /proc/nonexistent/file.csv", "cannot be read");
   refused("--check /dev/null", "/dev/null: has no actions");
   refused("--check /dev/null --format cvs", "did you mean csv?");
   refused("zbv --check /dev/null", "--check takes costs, --format and -o:");
