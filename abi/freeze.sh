@@ -52,11 +52,11 @@ library=$build/capi/libvelo.so.1 generator=$build/abi/velo_gen
   refuse "$build has no libvelo.so.1 or no velo_gen: build them first"
 readelf -SW "$library" | grep -q '\.debug_info' || refuse "$library has no debug information"
 for fact in soname exports; do
-  said=$(python3 abi/checks/elf_facts.py $fact "$library" . "$build") ||
-    refuse "$library is not the library of this tree: $(echo "$said" | head -1)"
+  output=$(python3 abi/checks/elf_facts.py $fact "$library" . "$build") ||
+    refuse "$library is not the library of this tree: $(echo "$output" | head -1)"
 done
-said=$("$generator" --spec abi/spec --root . --check 2>&1) ||
-  refuse "committed files do not follow from abi/spec: $(echo "$said" | head -1)"
+output=$("$generator" --spec abi/spec --root . --check 2>&1) ||
+  refuse "committed files do not follow from abi/spec: $(echo "$output" | head -1)"
 
 mkdir -p "$(dirname "$folder")"
 staged=$(mktemp -d "$folder.XXXXXX")

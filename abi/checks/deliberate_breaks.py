@@ -93,7 +93,7 @@ BREAKS = {
         ("memory/swap/swap.cpp", "if (o.resident_later != leaves)\n    fail(VELO_ERR_STATE",
          "if (o.resident_later != leaves)\n    fail(VELO_ERR_ARGUMENT")
     ],
-    "slices of an update told from the wrong place": [
+    "slices of an update reported from the wrong place": [
         ("memory/swap/update.cpp", "return function(user, slice * step_,",
          "return function(user, (slice + 1) * step_,")
     ],
@@ -106,7 +106,7 @@ BREAKS = {
         ("capi/include/velo/recompute.h", "VELO_RECOMPUTE_SELECTIVE = 2",
          "VELO_RECOMPUTE_SELECTIVE = 32")
     ],
-    "a swap without checksums unless told": [
+    "a swap without checksums unless set": [
         ("abi/spec/memory.json",
          '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 1',
          '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 0')
@@ -168,8 +168,8 @@ BREAKS = {
     ],
     "an allocation is a failed one to a callback": [(CALLBACK, "tell(VELO_MEMORY_ALLOCATED, memory",
                                                      "tell(VELO_MEMORY_FAILED, memory")],
-    "a callback is told no bytes": [(CALLBACK, "event, memory, what.bytes", "event, memory, 0")],
-    "a pressure function is told no bytes": [
+    "a callback is given no bytes": [(CALLBACK, "event, memory, what.bytes", "event, memory, 0")],
+    "a pressure function is given no bytes": [
         ("memory/pool/pool_supply.cpp", "pressure_(pressure_user_, bytes)",
          "pressure_(pressure_user_, 0)")
     ],
@@ -180,7 +180,7 @@ BREAKS = {
     "a key of a planned collective renamed": [("comm/group/planned.cpp", '"started"', '"starts"')],
     "a key of an explained collective renamed": [("comm/group/explain.cpp", '"step_bytes"',
                                                   '"step_size"')],
-    "a late rank that the host names is not told": [
+    "a late rank that the host names is not reported": [
         ("comm/transport/host/engine.cpp", "if (peer != rank && late_[",
          "if (peer == rank && late_[")
     ],
@@ -375,8 +375,9 @@ def main():
             failed = result.result()
             right = bool(failed) == (name in BREAKS)
             wrong += not right
-            said = "; ".join(f"{gate}: {line[-100:]}" for gate, line in failed) or "all gates green"
-            print(f"{'' if right else 'WRONG: '}{name}: {said}", flush=True)
+            verdict = "; ".join(f"{gate}: {line[-100:]}" for gate, line in failed)
+            verdict = verdict or "all gates green"
+            print(f"{'' if right else 'WRONG: '}{name}: {verdict}", flush=True)
     print(
         f"{len(BREAKS.keys() & cases)} promises broken, {len(FREE.keys() & cases)} free changes "
         f"made, {wrong} judged wrongly"

@@ -154,13 +154,12 @@ def objects(build, everything=True):
 
 
 def symbols(files, *options):
-    """(object file, what nm says of a symbol) of many files; of none the check would have seen
-    nothing."""
+    """(object file, nm's line on a symbol) of many files; of none the check would see nothing."""
     if not files:
         raise LookupError("no object file was looked at")
     for line in run("nm", "--print-file-name", *options, *files).splitlines():
-        path, _, said = line.partition(":")
-        yield os.path.basename(path), said
+        path, _, entry = line.partition(":")
+        yield os.path.basename(path), entry
 
 
 def fact_constructors(library, _, build):
@@ -181,8 +180,8 @@ def fact_constructors(library, _, build):
         run_at_load = names.get(relocations.get(slot, 0), ["unknown"])
         if not FOREIGN_CONSTRUCTORS.intersection(run_at_load):
             yield f"{' '.join(run_at_load)} runs when the library is loaded"
-    for path, said in symbols(objects(build)):
-        for name in re.findall(r"_GLOBAL__sub_I_\S+", said):
+    for path, entry in symbols(objects(build)):
+        for name in re.findall(r"_GLOBAL__sub_I_\S+", entry):
             yield f"{path}: {name}: a dynamic initializer at namespace scope"
 
 
@@ -209,8 +208,8 @@ def fact_ceilings(library, source, _):
 def fact_isa(_, __, build):
     # A weak function in an object compiled for AVX can be the copy the linker keeps for every
     # caller. Only code that carries the instruction set in its own name may be weak there.
-    for path, said in symbols(objects(build, everything=False), "-C", "--defined-only"):
-        parts = said.split(maxsplit=2)
+    for path, entry in symbols(objects(build, everything=False), "-C", "--defined-only"):
+        parts = entry.split(maxsplit=2)
         if len(parts) == 3 and parts[1] in "WVu" and not re.search(r"avx|amx|^DW\.ref", parts[2]):
             yield f"{path}: {parts[2][:120]} is weak"
 

@@ -100,10 +100,10 @@ def differences(spec, headers):
                 yield f"{header}: {name}: {what}"
     for name in sorted(set(functions) - seen):
         yield f"{functions[name]['header']}: {name} is not declared"
-    said = dict(ENUMERATOR.findall(headers.get("status.h", "")))
+    documented = dict(ENUMERATOR.findall(headers.get("status.h", "")))
     for (kind, name), entry in spec.entries.items():
-        if kind == "errors" and said.get(name) != entry["doc"]:
-            yield (f"status.h: {name} is said to be {said.get(name)!r}, the spec has "
+        if kind == "errors" and documented.get(name) != entry["doc"]:
+            yield (f"status.h: {name} is documented as {documented.get(name)!r}, the spec has "
                    f"{entry['doc']!r}")
     for header, text in sorted(headers.items()):
         for struct in SIZED.findall(text):

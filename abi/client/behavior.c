@@ -253,7 +253,7 @@ static void queues(velo_context context) {
   WORKS(velo_stream_synchronize(stream));
   EXPECT(ended && out[0] == 1 && sum[0] == 2);
   velo_event_destroy(behind);
-  NEAR(third[0], 1);
+  CLOSE(third[0], 1);
   velo_stream_destroy(stream);
   velo_kernel_destroy(kernel);
 }
@@ -294,7 +294,7 @@ static void configured(void) {
   EXPECT(lines > 0);
 }
 
-/* The variables of a launcher, of which a group reads what it is not told: with a value that is
+/* The variables of a launcher, of which a group reads what it is not given: with a value that is
  * wrong, each is named in the record. The others are one rank's. */
 static void launched(velo_context context) {
   static const char* const launchers[][3] = {

@@ -56,7 +56,7 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
 
   values[0] = tensor("a", &tx), values[1] = tensor("b", &tx), values[2] = tensor("y", &ty);
   WORKS(velo_op_call(stream, "add", values, 3));
-  NEAR(y[1], 4);
+  CLOSE(y[1], 4);
   values[0] = tensor("x", &tx), values[1] = tensor("gamma", &tg);
   memset(shapes, 0, sizeof shapes);
   shapes[0].struct_size = sizeof shapes[0];
@@ -83,7 +83,7 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   WORKS(velo_kernel_register(context, &desc, &kernel));
   values[0] = tensor("x", &tx), values[1] = tensor("y", &ty), values[2] = number("alpha", 3);
   WORKS(velo_op_call(stream, "client_scale", values, 3));
-  NEAR(y[1], 6);
+  CLOSE(y[1], 6);
   WORKS(velo_kernel_list(context, NULL, 0, &needed));
   EXPECT(needed > 3);
   WORKS(velo_kernel_list(context, NULL, 0, &needed));
@@ -93,7 +93,7 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
 
   WORKS(velo_plugin_load(context, plugin));
   WORKS(velo_op_call(stream, "plugin_negate", values, 2));
-  NEAR(y[1], -2);
+  CLOSE(y[1], -2);
 
   void* address = NULL;
   velo_closure closure = NULL;
@@ -102,6 +102,6 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   memcpy(&add, &address, sizeof address);
   if (add == NULL) return;
   WORKS(add(&tx, &tx, &ty));
-  NEAR(y[0], 2);
+  CLOSE(y[0], 2);
   velo_closure_destroy(closure);
 }

@@ -17,8 +17,9 @@ void client_report(int holds, const char* condition, const char* file, int line)
 
 #define EXPECT(condition) client_report((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
 #define WORKS(call) EXPECT((call) == VELO_OK)
-#define NEAR(value, wanted) \
-  client_report(fabs((value) - (wanted)) <= 1e-5, #value " is near " #wanted, __FILE__, __LINE__)
+#define CLOSE(value, wanted)                                                                \
+  client_report(fabs((value) - (wanted)) <= 1e-5, #value " is close to " #wanted, __FILE__, \
+                __LINE__)
 
 /* A compact tensor over an array; shape is kept by pointer. */
 velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim, const int64_t* shape);

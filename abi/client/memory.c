@@ -11,24 +11,24 @@ static struct {
   uint64_t bytes;
   void* stream;
   int32_t calls, again;
-} told_last;
+} last_event;
 
-static int32_t tell(void* user, velo_memory_event event, void* memory, uint64_t bytes,
-                    void* stream) {
-  told_last.user = user, told_last.event = event, told_last.memory = memory;
-  told_last.bytes = bytes, told_last.stream = stream;
-  ++told_last.calls;
-  return event == VELO_MEMORY_FAILED && told_last.again-- > 0;
+static int32_t record_event(void* user, velo_memory_event event, void* memory, uint64_t bytes,
+                            void* stream) {
+  last_event.user = user, last_event.event = event, last_event.memory = memory;
+  last_event.bytes = bytes, last_event.stream = stream;
+  ++last_event.calls;
+  return event == VELO_MEMORY_FAILED && last_event.again-- > 0;
 }
 
-static int was_told(velo_memory_event event, void* memory, uint64_t bytes, void* stream) {
-  return told_last.user == &told_last && told_last.event == event && told_last.memory == memory &&
-         told_last.bytes == bytes && told_last.stream == stream;
+static int last_event_is(velo_memory_event event, void* memory, uint64_t bytes, void* stream) {
+  return last_event.user == &last_event && last_event.event == event &&
+         last_event.memory == memory && last_event.bytes == bytes && last_event.stream == stream;
 }
 
 static void adaptors(const velo_allocator* below, velo_stream stream) {
-  velo_adaptor limit = NULL, told = NULL;
-  velo_allocator limited = VELO_ALLOCATOR_INIT, telling = VELO_ALLOCATOR_INIT;
+  velo_adaptor limit = NULL, callback = NULL;
+  velo_allocator limited = VELO_ALLOCATOR_INIT, observed = VELO_ALLOCATOR_INIT;
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
   const velo_device cpu = {VELO_DEVICE_CPU, 0};
@@ -36,22 +36,22 @@ static void adaptors(const velo_allocator* below, velo_stream stream) {
   desc.kind = VELO_ADAPTOR_LIMIT, desc.upstream = below, desc.limit = 100;
   WORKS(velo_adaptor_create(&desc, &limit));
   WORKS(velo_adaptor_allocator(limit, &limited));
-  desc.kind = VELO_ADAPTOR_CALLBACK, desc.upstream = &limited, desc.event = tell;
-  desc.event_user = &told_last;
-  WORKS(velo_adaptor_create(&desc, &told));
-  WORKS(velo_adaptor_allocator(told, &telling));
-  block = telling.allocate(telling.user, 100, 64, &cpu, stream);
-  EXPECT(block != NULL && was_told(VELO_MEMORY_ALLOCATED, block, 100, stream));
-  told_last.again = 1;
-  EXPECT(telling.allocate(telling.user, 101, 64, &cpu, NULL) == NULL);
-  EXPECT(was_told(VELO_MEMORY_FAILED, NULL, 101, NULL) && told_last.calls == 3);
+  desc.kind = VELO_ADAPTOR_CALLBACK, desc.upstream = &limited, desc.event = record_event;
+  desc.event_user = &last_event;
+  WORKS(velo_adaptor_create(&desc, &callback));
+  WORKS(velo_adaptor_allocator(callback, &observed));
+  block = observed.allocate(observed.user, 100, 64, &cpu, stream);
+  EXPECT(block != NULL && last_event_is(VELO_MEMORY_ALLOCATED, block, 100, stream));
+  last_event.again = 1;
+  EXPECT(observed.allocate(observed.user, 101, 64, &cpu, NULL) == NULL);
+  EXPECT(last_event_is(VELO_MEMORY_FAILED, NULL, 101, NULL) && last_event.calls == 3);
   WORKS(velo_adaptor_get_stats(limit, &stats));
   EXPECT(stats.bytes_live == 100 && stats.allocations == 1 && stats.failures == 2);
-  telling.deallocate(telling.user, block, 100, &cpu, stream);
-  EXPECT(was_told(VELO_MEMORY_FREED, block, 100, stream) && told_last.calls == 4);
-  WORKS(velo_adaptor_flush(told));
-  velo_adaptor_destroy(told);
-  EXPECT(velo_adaptor_flush(told) == VELO_ERR_HANDLE);
+  observed.deallocate(observed.user, block, 100, &cpu, stream);
+  EXPECT(last_event_is(VELO_MEMORY_FREED, block, 100, stream) && last_event.calls == 4);
+  WORKS(velo_adaptor_flush(callback));
+  velo_adaptor_destroy(callback);
+  EXPECT(velo_adaptor_flush(callback) == VELO_ERR_HANDLE);
   velo_adaptor_destroy(limit);
 }
 

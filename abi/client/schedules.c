@@ -201,27 +201,27 @@ static void carried_out(velo_stream stream, velo_context context) {
 }
 
 /* A step whose norm is beyond its bound, of two ranks. The first knows its own norm when it steps,
- * the second both. What callbacks are told is looked at when all is done: they run on other
+ * the second both. The arguments of callbacks are checked when all is done: they run on other
  * threads. */
 typedef struct {
   int rank, forwards, backwards, decided_alone, decided, stepped, wrong;
-} told;
+} callback_counts;
 
 static velo_status any_forward(void* user, velo_executor_call* call) {
-  told* rank = (told*)user;
+  callback_counts* rank = (callback_counts*)user;
   ++*(call->action.kind == VELO_ACTION_F ? &rank->forwards : &rank->backwards);
   rank->wrong += call->action.stage != rank->rank;
   return VELO_OK;
 }
 static velo_status measured(void* user, velo_stream stream, void* state) {
-  told* rank = (told*)user;
+  callback_counts* rank = (callback_counts*)user;
   rank->wrong += stream == NULL;
   *(double*)state = 4 + rank->rank;
   return VELO_OK;
 }
 static velo_status clipped(void* user, const void* states, int32_t known, int32_t ranks,
                            double* factor) {
-  told* rank = (told*)user;
+  callback_counts* rank = (callback_counts*)user;
   const double* norms = (const double*)states;
   ++*(known == 1 ? &rank->decided_alone : &rank->decided);
   rank->wrong += ranks != 2 || known < 1 || known > 2 || norms[0] != 4;
@@ -231,7 +231,7 @@ static velo_status clipped(void* user, const void* states, int32_t known, int32_
 }
 static velo_status stepped(void* user, velo_stream stream, const velo_action* action, double factor,
                            int32_t final) {
-  told* rank = (told*)user;
+  callback_counts* rank = (callback_counts*)user;
   (void)stream;
   rank->wrong += action->kind != VELO_ACTION_OPTIMIZER || action->stage != rank->rank;
   rank->wrong += factor != 0.5 || final != (rank->rank == 1);
@@ -273,7 +273,7 @@ static void validated(velo_context context) {
   velo_executor refused = NULL;
   run_of_rank runs[2] = {{NULL, NULL, -1}, {NULL, NULL, -1}};
   pthread_t second;
-  told ranks[2];
+  callback_counts ranks[2];
   int64_t length = 0;
   int rank = 0;
   memset(ranks, 0, sizeof ranks);

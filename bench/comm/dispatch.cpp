@@ -27,7 +27,7 @@
 namespace velo::bench {
 namespace {
 
-constexpr int hosts = 2, near = 4, ranks = hosts * near, top = 8, experts_a_rank = 8;
+constexpr int hosts = 2, per_host = 4, ranks = hosts * per_host, top = 8, experts_a_rank = 8;
 constexpr std::int64_t tokens = 128, width = 4096;  // bytes of a token
 constexpr double slower = 8;
 
@@ -94,11 +94,11 @@ class scene {
     for (const rank_of_hosts& one : all_) contexts.push_back(one.context);
     group(contexts, [this](std::size_t i) -> velo_group& { return all_[i].whole; });
     for (std::size_t host = 0; host < hosts; ++host)
-      group({contexts.begin() + near * host, contexts.begin() + near * (host + 1)},
-            [&](std::size_t i) -> velo_group& { return all_[near * host + i].inside; });
-    for (std::size_t place = 0; place < near; ++place)
-      group({contexts[place], contexts[near + place]},
-            [&](std::size_t i) -> velo_group& { return all_[near * i + place].across; });
+      group({contexts.begin() + per_host * host, contexts.begin() + per_host * (host + 1)},
+            [&](std::size_t i) -> velo_group& { return all_[per_host * host + i].inside; });
+    for (std::size_t place = 0; place < per_host; ++place)
+      group({contexts[place], contexts[per_host + place]},
+            [&](std::size_t i) -> velo_group& { return all_[per_host * i + place].across; });
     velo_group_desc itself = VELO_GROUP_DESC_INIT;  // AUTO would join the ranks that mpirun started
     itself.transport = VELO_TRANSPORT_SELF;
     itself.rank = 0, itself.size = 1;
@@ -151,7 +151,8 @@ class scene {
     std::int64_t most = 0;
     for (int host = 0; host < hosts; ++host) {
       std::int64_t all = 0;
-      for (int place = 0; place < near; ++place) all += crossing_of(host * near + place, by);
+      for (int place = 0; place < per_host; ++place)
+        all += crossing_of(host * per_host + place, by);
       most = std::max(most, all);
     }
     return most;
@@ -190,8 +191,8 @@ class scene {
         const int to = expert / experts_a_rank;
         me.targets.push_back(to);
         ++all_[to].takes[static_cast<std::size_t>(rank)];
-        me.copies_cross += to / near != rank / near;
-        crosses = crosses || to / near != rank / near;
+        me.copies_cross += to / per_host != rank / per_host;
+        crosses = crosses || to / per_host != rank / per_host;
       }
       me.tokens_cross += crosses;
     }
@@ -200,13 +201,13 @@ class scene {
   void count_back(int rank) {
     rank_of_hosts& me = all_[rank];
     for (int from = 0; from < ranks; ++from)
-      if (from / near != rank / near)
+      if (from / per_host != rank / per_host)
         me.rows_back += me.takes[static_cast<std::size_t>(from)] * width;
-    const rank_of_hosts& peer = all_[(rank + near) % ranks];
+    const rank_of_hosts& peer = all_[(rank + per_host) % ranks];
     for (std::int64_t token = 0; token < tokens; ++token) {
       const auto first = peer.targets.begin() + token * top;
-      const auto here = std::count_if(first, first + top,
-                                      [&](std::int32_t to) { return to / near == rank / near; });
+      const auto here = std::count_if(
+          first, first + top, [&](std::int32_t to) { return to / per_host == rank / per_host; });
       me.sums_back += here == 0 ? 0 : here == 1 ? width : 2 * width;
     }
   }
@@ -224,7 +225,7 @@ class scene {
     }
   }
   void call(int rank, way by) {
-    lanes_[rank / near].pass(crossing_of(rank, by));
+    lanes_[rank / per_host].pass(crossing_of(rank, by));
     rank_of_hosts& me = all_[rank];
     if (by == copies) by_copies(rank);
     if (by == dispatched) by_dispatch(rank);

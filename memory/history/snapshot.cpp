@@ -62,11 +62,11 @@ class writer {
     const char* now = what_.events.note_before;
     for (std::size_t i = 0; i < what_.events.order.size(); ++i) {
       const event& e = what_.events.at(i);
-      const bool is_said = e.kind == event_kind::annotated;
-      if (is_said && e.address == 0) now = past::text(e);
-      if (e.kind != event_kind::allocated && !is_said) continue;
+      const bool is_note = e.kind == event_kind::annotated;
+      if (is_note && e.address == 0) now = past::text(e);
+      if (e.kind != event_kind::allocated && !is_note) continue;
       const auto found = texts_.find(e.address);
-      if (found != texts_.end()) found->second = is_said ? past::text(e) : now;
+      if (found != texts_.end()) found->second = is_note ? past::text(e) : now;
     }
   }
 

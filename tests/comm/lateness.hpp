@@ -1,7 +1,7 @@
-// How late the machine lets threads run while a test measures how soon something is told: a thread
-// that sleeps again and again, and the longest that it overslept. A bound is what is promised, and
-// so much more for each wake-up on the way: with busy neighbors all are late, the witness among
-// them.
+// How late the machine lets threads run while a test measures how soon something is reported: a
+// thread that sleeps again and again, and the longest that it overslept. A bound is what is
+// promised, and so much more for each wake-up on the way: with busy neighbors all are late, the
+// witness among them.
 #pragma once
 
 #include <algorithm>

@@ -71,7 +71,7 @@ TEST_CASE("a live handle gives its object") {
   CHECK(crate::count == 0);
 }
 
-TEST_CASE("NULL, another kind and a destroyed handle are told apart") {
+TEST_CASE("NULL, another kind and a destroyed handle are distinguished") {
   const velo_pack pack = handle_of(make_object<crate>(nullptr, 1));
   const velo_closure closure = handle_of(make_object<seal>(nullptr));
 
@@ -153,7 +153,7 @@ TEST_CASE("an owner destroys kind by kind, the newest first, and each object onc
   CHECK(destroyed == std::vector<int>{2, 0, 4, 14, 13, 12, 11, 10, 5, 3, 1});
 }
 
-TEST_CASE("a handle of another copy of velo is told from one of no velo") {
+TEST_CASE("a handle of another copy of velo is distinguished from one of no velo") {
   alignas(64) slot_header fake[2] = {};
   const auto as_pack = [](slot_header* slot) { return reinterpret_cast<velo_pack>(slot); };
   const auto none = failure_of([&] { resolve<crate>(as_pack(&fake[0]), "pack"); });

@@ -77,7 +77,7 @@ TEST_CASE("work that waits on the inline stream blocks its caller and nobody els
   CHECK(done);
 }
 
-TEST_CASE("work is told its stream and context; to wait, it has one thread and empty scratch") {
+TEST_CASE("work is given its stream and context; to wait, it has one thread and empty scratch") {
   context_options options;
   options.threads = 3;
   context& owner = make_context(options);

@@ -39,7 +39,7 @@ TEST_CASE("a JSON writer sets commas, quotes and ends") {
         "\"empty\":[],\"ranks\":[1,2,{}],\"share\":0.1,\"third\":0.333,\"made\":{}}");
 }
 
-TEST_CASE("a JSON writer breaks lines where it is told to") {
+TEST_CASE("a JSON writer breaks lines where it is asked to") {
   std::string all;
   json_writer to(all, json_writer::spacing::wide);
   to.object().member("a", 1).member("b", 2).line(" ").key("rows").array();

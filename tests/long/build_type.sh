@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Compiles and links everything, tests included, as another build type or with another compiler:
 # what gcc warns of depends on how much it optimizes, and warnings are errors here; or without MPI,
-# which is then said to be missing. Then the tests that take no time.
+# which is then reported as missing. Then the tests that take no time.
 #
 #   build_type.sh Release|MinSizeRel|Debug|clang|without_mpi SOURCE_DIR WORK_DIR
 set -eu

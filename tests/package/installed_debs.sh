@@ -11,7 +11,7 @@ folder=$1 source=$2
 if [ -z "${3:-}" ]; then
   top=$(mktemp -d)
   trap 'rmdir "$top"' EXIT # what was mounted there is gone with the namespace
-  unshare --mount --propagation private true || exit 77 # not tested: said there
+  unshare --mount --propagation private true || exit 77 # not tested: reported there
   unshare --mount --propagation private "$0" "$folder" "$source" "$top"
   exit
 fi
@@ -21,9 +21,9 @@ fail() {
   exit 1
 }
 
-mount -t tmpfs tmpfs "$top" || exit 77 # not tested: said there
+mount -t tmpfs tmpfs "$top" || exit 77 # not tested: reported there
 mkdir "$top/upper" "$top/work" "$top/root"
-# not tested: said there
+# not tested: reported there
 mount -t overlay overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" "$top/root" ||
   exit 77
 for place in proc dev; do mount --rbind "/$place" "$top/root/$place"; done

@@ -23,10 +23,11 @@ fail() {
 
 # Both greetings must print the same numbers: 1..4 over their root mean square.
 greets() {
-  "$@" >"$work/said" 2>"$work/complained" || fail "$* exits $?: $(cat "$work/complained")"
-  head -1 "$work/said" | grep -qx '0.3651 0.7303 1.0954 1.4606' ||
-    fail "$* said $(cat "$work/said")"
-  cat "$work/said" "$work/complained" | grep -q gamma || fail "$* did not name the wrong argument"
+  "$@" >"$work/printed" 2>"$work/complained" || fail "$* exits $?: $(cat "$work/complained")"
+  head -1 "$work/printed" | grep -qx '0.3651 0.7303 1.0954 1.4606' ||
+    fail "$* printed $(cat "$work/printed")"
+  cat "$work/printed" "$work/complained" | grep -q gamma ||
+    fail "$* did not name the wrong argument"
 }
 
 case $mode in

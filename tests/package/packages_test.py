@@ -26,7 +26,7 @@ NAMES = ("libvelo1", "libvelo-dev", "velo-tools") + (
     ("velo-mpi",) if glob.glob(PACKAGES + "/velo-mpi_*") else ())
 
 
-def said(*command, **options):
+def output_of(*command, **options):
     done = subprocess.run(command, capture_output=True, text=True, **options)
     if done.returncode != 0:
         raise AssertionError(
@@ -49,14 +49,14 @@ class Packages(unittest.TestCase):
     def setUpClass(cls):
         shutil.rmtree(WORK, ignore_errors=True)
         os.makedirs(CHECKOUT)
-        listed = said("git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard").splitlines()
-        for path in (p for p in listed if os.path.isfile(os.path.join(SOURCE, p))):
+        listed = output_of("git", "-C", SOURCE, "ls-files", "-co", "--exclude-standard")
+        for path in (p for p in listed.splitlines() if os.path.isfile(os.path.join(SOURCE, p))):
             target = os.path.join(CHECKOUT, path)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(SOURCE, path), target)
         with open(os.path.join(SOURCE, "CONTRIBUTING.md"), encoding="utf-8") as page:
             command, = re.findall(r"^ +(cmake --workflow --preset packages)$", page.read(), re.M)
-        said("sh", "-ec", command, cwd=CHECKOUT)
+        output_of("sh", "-ec", command, cwd=CHECKOUT)
         with open(os.path.join(SOURCE, "CMakeLists.txt"), encoding="utf-8") as file:
             cls.version = re.search(r"^project\(velo VERSION (\S+)", file.read(), re.M).group(1)
         cls.debs = {
@@ -64,11 +64,11 @@ class Packages(unittest.TestCase):
         }
         os.mkdir(os.path.join(WORK, "packages"))
         for name, deb in cls.debs.items():
-            said("dpkg-deb", "-x", deb, os.path.join(WORK, "packages", name))
-            said("dpkg-deb", "-x", deb, os.path.join(WORK, "root"))
+            output_of("dpkg-deb", "-x", deb, os.path.join(WORK, "packages", name))
+            output_of("dpkg-deb", "-x", deb, os.path.join(WORK, "root"))
 
     def field(self, package, name):
-        return said("dpkg-deb", "-f", self.debs[package], name).strip()
+        return output_of("dpkg-deb", "-f", self.debs[package], name).strip()
 
     def test_the_fields_say_what_a_package_is_and_needs(self):
         self.assertEqual(set(glob.glob(PACKAGES + "/*.deb")), set(self.debs.values()))
@@ -93,15 +93,15 @@ class Packages(unittest.TestCase):
             {word.split(" (>= ")[0] for word in self.field("libvelo1", "Depends").split(", ")},
             {"libc6", "libffi8", "libgcc-s1", "libjansson4", "libstdc++6", "zlib1g"})
         self.assertEqual(
-            said("dpkg-deb", "-I", self.debs["libvelo1"], "shlibs").split("\n")[0],
+            output_of("dpkg-deb", "-I", self.debs["libvelo1"], "shlibs").split("\n")[0],
             f"libvelo 1 libvelo1 (>= {self.version})")
 
     def test_every_installed_file_is_in_one_package_and_no_other(self):
         installed = os.path.join(WORK, "installed")
-        said("cmake",
-             "--install",
-             os.path.join(CHECKOUT, "build-packages"),
-             env={**os.environ, "DESTDIR": installed})
+        output_of("cmake",
+                  "--install",
+                  os.path.join(CHECKOUT, "build-packages"),
+                  env={**os.environ, "DESTDIR": installed})
         packed = {name: files_below(os.path.join(WORK, "packages", name)) for name in NAMES}
         self.assertEqual(sum(map(len, packed.values())), len(set.union(*packed.values())))
         self.assertEqual(set.union(*packed.values()), files_below(installed))
@@ -122,8 +122,8 @@ class Packages(unittest.TestCase):
                        "rt",
                        encoding="utf-8") as file:
             page = file.read().replace("\\-", "-")
-        told = said(os.path.join(CHECKOUT, "build-packages/tools/velo/velo"), "help")
-        for word in re.findall(r"^  (\S+)  ", told, re.M):
+        help_text = output_of(os.path.join(CHECKOUT, "build-packages/tools/velo/velo"), "help")
+        for word in re.findall(r"^  (\S+)  ", help_text, re.M):
             self.assertIn(f"\n.B {word}\n", page)
 
     def test_what_is_in_them_has_no_run_path_no_debug_information_and_no_path_of_the_build(self):
@@ -135,8 +135,8 @@ class Packages(unittest.TestCase):
                 content = file.read()
             self.assertNotIn(WORK.encode(), content, path)
             if content.startswith(b"\x7fELF"):
-                self.assertNotRegex(said("readelf", "-dSW", os.path.join(WORK, "root", path)),
-                                    r"RPATH|RUNPATH|\.debug_info|\.symtab")
+                sections = output_of("readelf", "-dSW", os.path.join(WORK, "root", path))
+                self.assertNotRegex(sections, r"RPATH|RUNPATH|\.debug_info|\.symtab")
 
     def test_lintian_finds_no_error(self):
         if shutil.which("lintian") is None:
@@ -188,15 +188,15 @@ class Packages(unittest.TestCase):
 
     def test_other_tools_find_the_wheel_right(self):
         tools = os.path.join(WORK, "tools")
-        said("/usr/bin/python3", "-m", "venv", tools)
+        output_of("/usr/bin/python3", "-m", "venv", tools)
         if subprocess.run([tools + "/bin/pip", "install", "-q", "auditwheel",
                            "twine"]).returncode != 0:
             print("not tested: no auditwheel, no twine")
             self.skipTest("no auditwheel, no twine")
         wheel, = glob.glob(PACKAGES + "/*.whl")
-        said(tools + "/bin/twine", "check", "--strict", wheel)
+        output_of(tools + "/bin/twine", "check", "--strict", wheel)
         platform = re.search(r"manylinux_\d+_\d+_x86_64", wheel).group()
-        shown = said(tools + "/bin/auditwheel", "show", wheel).replace("\n", " ")
+        shown = output_of(tools + "/bin/auditwheel", "show", wheel).replace("\n", " ")
         self.assertIn(f'is consistent with the following platform tag: "{platform}"', shown)
 
 

@@ -144,13 +144,13 @@ class Wheel(unittest.TestCase):
         platform = tuple(map(int, numbers.groups()))
         newest = {}
         for name in ("libvelo-wheel.so", "libvelo_adapters-wheel.so"):
-            said = subprocess.run(
+            symbols = subprocess.run(
                 ["readelf", "-W", "--dyn-syms",
                  os.path.join(self.unpacked, "velo/lib", name)],
                 check=True,
                 capture_output=True,
                 text=True).stdout.replace("\n", " \n")
-            for kind, version in versions_of(said).items():
+            for kind, version in versions_of(symbols).items():
                 newest[kind] = max(newest.get(kind, ()), version)
         self.assertLessEqual({"GLIBC", "GLIBCXX", "CXXABI", "GCC"}, set(newest))
         for kind, most in AT_MOST[platform].items():

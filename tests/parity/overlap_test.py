@@ -176,7 +176,7 @@ class TwoRanks(unittest.TestCase):
                 for rank, one in enumerate(ranks):
                     self.close("dw", one[2], leaves[1 + rank].grad, dtype)
 
-    def test_ranks_that_cut_differently_are_told(self):
+    def test_ranks_that_cut_differently_are_reported(self):
         x, w = torch.randn(S, K), torch.randn(H, K)
 
         def run(rank):

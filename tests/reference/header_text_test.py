@@ -35,9 +35,9 @@ class HeaderText(unittest.TestCase):
         text = header_text.read(header_text.header_path(ROOT, "adapters.h"))
         for name in re.findall(r"VELO_API\s+\w+\s+(\w+)\(", text):
             comment = header_text.before_declaration(text, name)
-            *said, facts = header_text.function_text(comment)
+            *text_lines, facts = header_text.function_text(comment)
             self.assertTrue(facts.startswith("Thread class:"), (name, facts))
-            self.assertNotRegex(" ".join(said), "Errors:|Thread", name)
+            self.assertNotRegex(" ".join(text_lines), "Errors:|Thread", name)
             self.assertNotRegex(facts, "(?<!VELO_ERR_)\\b(" + header_text.CODES + r")\b", name)
 
 

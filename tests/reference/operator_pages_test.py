@@ -53,19 +53,19 @@ def tolerances(op, field, example, wanted):
     ]
 
 
-def judge(op, example, said):
+def judge(op, example, output):
     """What is wrong with the output of a program: lines of a name and numbers."""
-    got = {line.split()[0]: [float(n) for n in line.split()[1:]] for line in said.splitlines()}
+    got = {line.split()[0]: [float(n) for n in line.split()[1:]] for line in output.splitlines()}
     if set(got) != set(example["out"]):
         return f"printed {sorted(got)}, the example has {sorted(example['out'])}"
     for field in (f for f in op["fields"] if f["name"] in example["out"]):
         value = example["out"][field["name"]]
         wanted = numbers(value["values"] if isinstance(value, dict) else value)
         have = got[field["name"]]
-        near = len(have) == len(wanted) and all(
+        is_close = len(have) == len(wanted) and all(
             abs(a - b) <= far
             for a, b, far in zip(have, wanted, tolerances(op, field, example, wanted)))
-        if not near:
+        if not is_close:
             return f"{field['name']} is {have}, the spec has {wanted}"
     return ""
 
@@ -82,8 +82,8 @@ def self_test(spec_folder):
         "y 1 2 -3 -4\n", right + "z 1\n", "y 1 2 -3 -4.00001\nrstd 1\n", "y 1 2 -3\nrstd 1\n",
         "y 1 2 -3 nan\nrstd 1\n"
     ]
-    missed = [said for said in [right, *wrong] if bool(judge(op, example, said)) != (said != right)]
-    print("\n".join(f"not judged rightly: {said!r}" for said in missed) or
+    missed = [text for text in [right, *wrong] if bool(judge(op, example, text)) != (text != right)]
+    print("\n".join(f"not judged rightly: {text!r}" for text in missed) or
           f"{len(wrong)} wrong outputs seen")
     return 1 if missed else 0
 
@@ -104,13 +104,13 @@ def commands(path, binary, arguments):
 
 
 def run(op, example, path, binary, environment, arguments):
-    said = ""
+    output = ""
     for command in commands(path, binary, arguments):
         done = subprocess.run(command, capture_output=True, text=True, env=environment)
         if done.returncode:
             return f"{os.path.basename(path)}: {command[0]} exits {done.returncode}: {done.stderr}"
-        said = done.stdout
-    wrong = judge(op, example, said)
+        output = done.stdout
+    wrong = judge(op, example, output)
     return f"{os.path.basename(path)}: {wrong}" if wrong else ""
 
 
@@ -141,7 +141,7 @@ def main(pages, spec_folder, library, includes, modules, cc, cxx):
                 waiting.append(
                     pool.submit(run, op, example, path, binary, environment,
                                 (library, includes, cc, cxx)))
-        wrong += [said for said in (done.result() for done in waiting) if said]
+        wrong += [fault for fault in (done.result() for done in waiting) if fault]
     print("\n".join(wrong) or f"{len(waiting)} programs print what the spec says")
     return 1 if wrong or not waiting else 0
 

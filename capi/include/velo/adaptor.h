@@ -32,10 +32,10 @@ enum {
   VELO_MEMORY_FAILED = 2 /* memory is NULL; 1 returned = try again, some was freed */
 };
 
-/* Told of each call after it was made, a free before it is. stream is the velo_stream the memory is
- * for, or NULL. Returns 0 but for VELO_MEMORY_FAILED. Called from any thread. In use meanwhile
- * (types.h): the adaptor. Allocating through it gives NULL, with VELO_ERR_STATE in the record;
- * freeing works. Where it throws, the block goes back and the allocation gives NULL, with
+/* Receives each call after it was made, a free before it is. stream is the velo_stream that the
+ * memory is for, or NULL. Returns 0 but for VELO_MEMORY_FAILED. Called from any thread. In use
+ * meanwhile (types.h): the adaptor. Allocating through it gives NULL, with VELO_ERR_STATE in the
+ * record; freeing works. Where it throws, the block goes back and the allocation gives NULL, with
  * VELO_ERR_FOREIGN in the record, as where upstream throws; a free goes on. */
 typedef int32_t (*velo_memory_event_fn)(void* user, velo_memory_event event, void* memory,
                                         uint64_t bytes, void* stream);

@@ -74,10 +74,10 @@ VELO_API void velo_buckets_destroy(velo_buckets buckets);
  * slice again), FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_ready(velo_buckets buckets, velo_stream stream, int64_t slice);
 
-/* Ends a step: slices that were not told count as ready, and later work of `stream` comes after all
- * collectives; on an inline stream the call waits for them and says how they went, and so it
- * does in the first step, in which ranks agree on the order. Thread class: per-handle. Errors:
- * NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY, PEER. */
+/* Ends a step: slices that were not reported count as ready, and later work of `stream` comes
+ * after all collectives; on an inline stream the call waits for them and says how they went, and
+ * so it does in the first step, in which ranks agree on the order. Thread class: per-handle.
+ * Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_buckets_finish(velo_buckets buckets, velo_stream stream);
 
 /* Gathers what each rank has in its own parts into all ranks' `parameters`, bucket by bucket: those

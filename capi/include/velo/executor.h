@@ -142,7 +142,7 @@ typedef struct velo_executor_call {
 /* Does an action. Anything but VELO_OK ends the run with VELO_ERR_FOREIGN. */
 typedef velo_status (*velo_executor_fn)(void* user, velo_executor_call* call);
 
-/* Told that the outputs of an F, I or B are needed no more. */
+/* Reports that the outputs of an F, I or B are needed no more. */
 typedef void (*velo_executor_released_fn)(void* user, const velo_action* action);
 
 /* Bits of velo_executor_desc.flags. */
@@ -158,7 +158,7 @@ enum {
 typedef velo_status (*velo_executor_measure_fn)(void* user, velo_stream stream, void* state);
 
 /* Decides a step from the states of the first `known` ranks: the factor on its gradients, 0
- * for no step at all, NaN as long as it is not to be said; from all ranks it is a number. The same
+ * for no step at all, NaN as long as it is undecided; from all ranks it is a number. The same
  * for the same states on every rank.
  * states: `state_size` bytes each, one behind the other. */
 typedef velo_status (*velo_executor_decide_fn)(void* user, const void* states, int32_t known,

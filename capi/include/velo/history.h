@@ -1,7 +1,7 @@
 /* Inspection of a pool: the memory of its streams, its last events, and a snapshot of it.
  *
  * History. A pool keeps its last allocations and frees, what the system gave it and got back, the
- * requests it refused and what the host said about them, once velo_pool_record has been called;
+ * requests it refused and the host's notes about them, once velo_pool_record has been called;
  * until then it keeps nothing. An event takes 48 bytes and 17 ns. All are in order, those of
  * several threads, too.
  *
@@ -10,7 +10,7 @@
  * torch.cuda._memory_viz read: `segments` are stretches of addresses with memory behind them, with
  * their blocks; `device_traces` has one trace, the history, each entry with the action's name,
  * address, size as requested, stream (0 = the host's order), time, and as its one frame the purpose
- * and what was last said. Of an `oom`, device_free is what the pool had in all and largest_hole in
+ * and the last note. Of an `oom`, device_free is what the pool had in all and largest_hole in
  * one piece. Times are the system clock's as it is when the snapshot is taken: if that is set or
  * runs unevenly, an event's time differs a little from one snapshot to the next; the order never
  * does. `velo` has the counters. The timeline is a picture (SVG) of live bytes by purpose and of

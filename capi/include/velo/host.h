@@ -17,7 +17,7 @@
  *
  * Faults. A function is to return within call->timeout_ns. When it fails, or a tenth of a second
  * later has not returned, the group has ended with VELO_ERR_PEER, and the record's cause names the
- * function and what it said. A function that fails because ranks have not come sets call->late of
+ * function and its call->why. A function that fails because ranks have not come sets call->late of
  * these ranks: the record then names them as the late ones; else it names the rank whose function
  * failed. Other ranks learn of that in their next call, or, where one is under way, by what their
  * host does. A function that returns later may still write; that is why memory is the group's, and

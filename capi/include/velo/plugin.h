@@ -18,7 +18,7 @@
  *
  * Tensors must be compact unless the binding names a stride of theirs, and have the dimensions the
  * binding names. A wrong signature cannot be detected (C keeps no types at run time): velo calls
- * what it was told to call.
+ * what the binding states.
  */
 #ifndef VELO_PLUGIN_H
 #define VELO_PLUGIN_H

@@ -126,7 +126,7 @@ typedef struct velo_recompute_budget {
   uint64_t bytes;    /* the largest budget to try, and the first */
   uint64_t fits;     /* the largest that was tried and fit; 0 = none */
   uint64_t fails;    /* the smallest that was tried and did not; 0 = none */
-  uint64_t step;     /* budgets nearer to each other than this are not told apart */
+  uint64_t step;     /* budgets closer to each other than this count as equal */
 } velo_recompute_budget;
 
 #define VELO_RECOMPUTE_BUDGET_INIT \
@@ -135,7 +135,7 @@ typedef struct velo_recompute_budget {
 typedef struct velo_recompute_choice {
   uint32_t struct_size;
   int32_t settled;      /* 1 = the budget is known to fit and no trial would find a better one */
-  uint64_t budget;      /* the choice was made for: to be told back in `fits` or `fails` */
+  uint64_t budget;      /* the choice was made for: to be given back in `fits` or `fails` */
   uint64_t bytes;       /* the modules keep, over all micro-batches in flight */
   uint64_t bytes_least; /* with everything recomputed that saves any: no smaller budget works */
   uint64_t bytes_most;  /* with nothing recomputed */

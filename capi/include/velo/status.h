@@ -1,5 +1,5 @@
-/* Status codes and the error record: what went wrong, said so that a program and a person can both
- * act on it.
+/* Status codes and the error record: what went wrong, in a form that a program and a person can
+ * both act on.
  *
  * Every call that can fail returns a velo_status; destroy calls return nothing, accept NULL, and
  * ignore (and log) what is not theirs. When a call fails, the calling thread's error record says

@@ -149,7 +149,7 @@ void configuration::add_run() {
   add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);
   add("run", "measure", &r.measure,
       "false: the machine's limits are not measured first, which takes a second, and no shares of "
-      "them are told");
+      "them are reported");
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",

@@ -307,7 +307,7 @@ TEST_CASE("the survivors of a group go on without the others") {
       CHECK(all[at(rank)].value == 5);
     }
   }
-  SECTION("a stopped process does not hold them up, and is told when it goes on") {
+  SECTION("a stopped process does not hold them up, and learns of it when it goes on") {
     processes ranks;
     ranks.start_all(3, group_desc(150), [](const rank_of_group& me) {
       std::int64_t value = 1;

@@ -38,8 +38,9 @@ def together(spans):
 
 def run(program):
     with tempfile.TemporaryDirectory() as folder:
-        said = subprocess.run([program, folder], check=True, capture_output=True, text=True).stdout
-        assert "the results are those of one stream\n" in said, said
+        printed = subprocess.run([program, folder], check=True, capture_output=True,
+                                 text=True).stdout
+        assert "the results are those of one stream\n" in printed, printed
         picture = pathlib.Path(folder, "overlap.svg").read_text()
         assert picture.startswith("<svg ") and picture.endswith("</svg>\n")
         assert picture.count("<title>") == sum(KINDS.values())

@@ -5,13 +5,13 @@
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-fail() { echo "$1"; cat "$work/said"; exit 1; }
+fail() { echo "$1"; cat "$work/printed"; exit 1; }
 mkdir "$work/made"
-"$1" "$work/made" > "$work/said" || fail "it ended with $?"
+"$1" "$work/made" > "$work/printed" || fail "it ended with $?"
 
-grep -qx 'the gradients are those of one rank' "$work/said" || fail "other gradients"
+grep -qx 'the gradients are those of one rank' "$work/printed" || fail "other gradients"
 awk '/^one rank/ { exit !($3 > 0 && $8 >= $3 / 2 - 0.2 && $8 <= $3 * 0.75 && $11 > 0) }' \
-  "$work/said" || fail "no times"
+  "$work/printed" || fail "no times"
 [[ "$(ls "$work/made" | tr '\n' ' ')" == "measured.json measured.svg simulated.svg " ]] || fail \
   "other files"
 for picture in simulated measured; do

@@ -132,7 +132,7 @@ TEST_CASE("a full disk leaves the previous checkpoint") {
   ::umount(disk.c_str());
 }
 
-TEST_CASE("an output that cannot be written is refused before training, and told why") {
+TEST_CASE("an output that cannot be written is refused before training, with the reason") {
   workplace w;
   ::chmod(w.path.c_str(), 0755);
   put(w / "odd/checkpoint/mine", "precious");

@@ -179,7 +179,7 @@ TEST_CASE("a rank that is killed ends the others, who say so") {
   }
 }
 
-TEST_CASE("a rank that ends while the ranks meet ends the others at once, and alone is told of") {
+TEST_CASE("a rank that ends while the ranks meet ends the others at once, and alone is reported") {
   struct row {
     std::size_t victim;
     int signal;

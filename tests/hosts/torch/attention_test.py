@@ -177,7 +177,7 @@ class Attention(Torch):
         for have, right in zip(self.both(q, k, v, g), want):
             self.assertTrue(torch.equal(have, right))
 
-    def test_a_forked_child_computes_by_torch_and_nothing_is_said(self):
+    def test_a_forked_child_computes_by_torch_and_prints_nothing(self):
         program = """
 import os, torch, velo.torch
 torch.set_num_threads(1)

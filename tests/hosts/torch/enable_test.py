@@ -403,7 +403,7 @@ class Enable(Torch):
         for g, w in zip(got, want):
             self.assertLessEqual(distance(g, w), 1e-4)
 
-    def test_the_slow_way_is_said(self):
+    def test_the_slow_way_is_reported(self):
         """By ctypes everything works, a hundred microseconds a call: whoever reads the report
         learns why."""
         with tempfile.TemporaryDirectory() as folder:

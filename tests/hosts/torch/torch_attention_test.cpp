@@ -249,7 +249,7 @@ TEST_CASE("whichever function of torch's fails in attention, everything is given
   attention small(f32, 4);
   torch::fail_after(15);  // the last one: torch's own kernel
   CHECK_THROWS_WITH(small.run(),
-                    Catch::Contains("said by torch") || Catch::Contains("it is on stderr"));
+                    Catch::Contains("reported by torch") || Catch::Contains("it is on stderr"));
 }
 
 TEST_CASE("in a forked child attention is torch's own") {

@@ -549,7 +549,7 @@ std::int32_t torch_delete_stable_ivalue(std::uint64_t* cell) {
   return 0;
 }
 const char* torch_exception_get_what_without_backtrace() {
-  return "said by torch";
+  return "reported by torch";
 }
 #endif
 }

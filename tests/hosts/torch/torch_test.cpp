@@ -322,7 +322,7 @@ TEST_CASE("whichever function of torch's fails, the call is refused and everythi
   torch::set_threads(2);
   int failures = 0;
   const std::string reason =
-      newest ? "got an error: said by torch" : "got an error (it is on stderr)";
+      newest ? "got an error: reported by torch" : "got an error (it is on stderr)";
   each_call([&](prepared& call, const std::string& overload) {
     if (call.s.status != VELO_OK || call.s.inputs[0].data.dtype.bits != 32) return;
     for (long n = 0;; ++n) {

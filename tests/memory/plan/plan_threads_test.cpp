@@ -13,8 +13,8 @@ using velo::testing::live_pool;
 
 namespace {
 
-// Threads that allocate, use and free through a plan, each with sizes of its own, until it is told
-// to stop. What another thread got as well does not keep its pattern.
+// Threads that allocate, use and free through a plan, each with sizes of its own, until it is
+// asked to stop. What another thread got as well does not keep its pattern.
 class churn {
  public:
   churn(velo_plan plan, std::chrono::microseconds pause) : plan_(plan), pause_(pause) {

@@ -75,7 +75,7 @@ TEST_CASE("a failure of one rank ends the run of all, with the first cause") {
   }
 }
 
-TEST_CASE("why a function failed in a call of velo's is told, and nothing that failed before it") {
+TEST_CASE("why a function failed in a call of velo's is reported, and no failure from before") {
   team all(schedule_of(VELO_SCHEDULE_1F1B, {1, 2}));
   all.models[0].before = [&](const velo_executor_call&) -> velo_status {
     return velo_config_set(all.contexts[0], "threads", "many");

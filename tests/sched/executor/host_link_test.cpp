@@ -46,7 +46,7 @@ struct crooked_link {
 
 }  // namespace
 
-TEST_CASE("a link that fails by itself is not told by a failure from before") {
+TEST_CASE("a link that fails by itself is not explained by a failure from before") {
   const live_context context;
   velo_link link = VELO_LINK_INIT;
   link.send = [](void*, int32_t, const void*, uint64_t) -> velo_status {

@@ -167,7 +167,7 @@ TEST_CASE("what is borrowed stays until it is given back, and then serves others
   CHECK(wrong == 0);
 }
 
-TEST_CASE("who waits for a started send to end is told that it will not") {
+TEST_CASE("a rank that waits for a started send to end learns that it will not") {
   const two_ranks two(small_buffer, 100);
   const std::vector<call_record> all = two.ranks.run([&](int rank) {
     if (rank == 1) return velo_status{VELO_OK};

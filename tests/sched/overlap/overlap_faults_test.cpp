@@ -128,7 +128,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told to the other's") {
+TEST_CASE("a rank that cannot begin, as one of its groups has ended, is reported to the other") {
   for (const bool gathering : {true, false})
     for (const bool swapped : {false, true}) {  // whichever lies lower in memory
       INFO((gathering ? "gather_group" : "scatter_group") << (swapped ? ", swapped" : ""));

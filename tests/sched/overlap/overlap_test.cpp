@@ -345,7 +345,7 @@ TEST_CASE("a fault that ends a group ends matmul_all_reduce, with its name and t
   }
 }
 
-TEST_CASE("ranks at different levels are told so instead of mixing pieces and slices") {
+TEST_CASE("ranks at different levels are refused instead of mixing pieces and slices") {
   const local_ranks ranks(2, group_desc(2000));
   REQUIRE(velo_config_set(ranks.context(1), "level", "1") == VELO_OK);
   const layers all = make_layers(2, f32, 100, 64, 32);

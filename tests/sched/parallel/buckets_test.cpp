@@ -97,7 +97,7 @@ std::vector<std::int64_t> shuffled(int seed) {
 
 }  // namespace
 
-TEST_CASE("buckets have the bits of one collective over all gradients, told in any order") {
+TEST_CASE("buckets have the bits of one collective over all gradients, in any order") {
   for (const velo_dtype dtype : {f32, bf16})
     for (const int ranks : {1, 2, 3}) {
       training t(ranks, dtype, VELO_BUCKETS_ALL_REDUCE);

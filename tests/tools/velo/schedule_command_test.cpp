@@ -145,7 +145,7 @@ TEST_CASE("activations go to the host, are made again, and pairs are fused where
         8 * 3.25);  // the last rank's last stage is not made again
 }
 
-TEST_CASE("what makes no sense is said in the words of the command") {
+TEST_CASE("what makes no sense is refused in the words of the command") {
   const auto refused = [](const std::string& words, const std::string& reason) {
     check_refused("schedule " + words, reason);
   };

@@ -44,14 +44,14 @@ def main():
             for times in TIMES:
                 log = pathlib.Path(folder) / "trace.csv"
                 log.write_text(repeated(text, times))
-                said = json.loads(
+                result = json.loads(
                     subprocess.run([sys.argv[1], "replay", log, "--json"],
                                    capture_output=True,
                                    check=True).stdout)
-                line = (f"{file.name} {times} times: {said['fragmentation']:.4%} of "
-                        f"{said['peak_reserved']} bytes")
+                line = (f"{file.name} {times} times: {result['fragmentation']:.4%} of "
+                        f"{result['peak_reserved']} bytes")
                 print(line)
-                if said["fragmentation"] > MOST:
+                if result["fragmentation"] > MOST:
                     failed.append(line)
     assert not failed, f"above {MOST:.0%}: {failed}"
 

@@ -3,8 +3,9 @@
 Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other
 than they are, computes the same as velo's function of it, in training and in evaluation, for large
 inputs and for ones so small that the epsilon decides. Modules of one kind are tried once. A module
-that is none of these, or whose forward somebody else has replaced, is left, and why is said. Where
-torch traces (compiling()), no size decides: a comparison would bind the trace to one side of it.
+that is none of these, or whose forward somebody else has replaced, is left, and the reason is
+reported. Where torch traces (compiling()), no size decides: a comparison would bind the trace to
+one side of it.
 """
 import copy
 import itertools
@@ -67,7 +68,7 @@ def agree(trial, compute, inputs):
     modes = [(m, m.training) for m in trial.modules()]
     try:
         with torch.no_grad():
-            return all(_near(compute(trial.train(mode), x), type(trial).forward(trial, x))
+            return all(_is_close(compute(trial.train(mode), x), type(trial).forward(trial, x))
                        for mode in (True, False) for x in inputs)
     except Exception:  # whatever a stranger's code raises, it is not what was expected of it
         return False
@@ -76,7 +77,7 @@ def agree(trial, compute, inputs):
             m.training = training
 
 
-def _near(got, want):
+def _is_close(got, want):
     if not isinstance(want, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
         return False
     bound = 1e-5 if want.dtype == torch.float32 else 1e-2

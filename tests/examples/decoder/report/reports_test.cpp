@@ -108,7 +108,7 @@ TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbe
   }
 }
 
-TEST_CASE("shares of a machine that was not measured are not told") {
+TEST_CASE("shares of a machine that was not measured are not reported") {
   temporary t;
   const step_work unmeasured = {4096, 1e9, 0, 0};
   CHECK(row(200, {40, 2.4112, 1.96e-3, 0.847, 0.25}, unmeasured, 41) ==
