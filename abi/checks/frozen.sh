@@ -125,7 +125,7 @@ coverage)
     echo "all $(echo "$released" | wc -l) functions are called"; exit 0
   }
   missing=$(comm -13 <(echo "$called") <(echo "$released") | tr '\n' ' ')
-  echo "FAILED: the client does not call: $missing"
+  echo "FAILED: the client (abi/client/*.c) does not call: $missing"
   exit 1
   ;;
 esac

@@ -2,13 +2,13 @@
 // products need on processors without extensions of x86-64.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
-// b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
-// n) (missing lanes are zero), store(p, v), store(p, v, n), store_exact(p, v), stream(p, v) and
-// stream_exact(p, v) (aligned to the vector's bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w),
-// load_any_order(p), put_same_order<Bypass>(p, v), each for float and bf16; fence, prefetch,
-// look_ahead; sum and largest across lanes. math.inl adds exp over any of them. Loading a bf16 is
-// exact; storing one rounds to nearest even and may make a denormal zero, which the exact stores
-// never do; stream32(to, from) moves 32 bytes.
+// b, c) = a * b + c, max(a, b) and min(a, b), which are b where either is NaN, sqrt, power2,
+// rough_reciprocal, swap_pairs, if_nan; load(p), load(p, n) (missing lanes are zero), store(p, v),
+// store(p, v, n), store_exact(p, v), stream(p, v) and stream_exact(p, v) (aligned to the vector's
+// bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
+// v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
+// adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even and may
+// make a denormal zero, which the exact stores never do; stream32(to, from) moves 32 bytes.
 #pragma once
 
 #include <cstdint>

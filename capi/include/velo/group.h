@@ -11,7 +11,8 @@
  * products of their context. All ranks call the collectives of a group in the same order, with
  * arguments that fit; those of one group are carried out in the order of their calls, whatever
  * streams they are on. The request of a collective is an event recorded behind it, for which
- * velo_event_synchronize waits.
+ * velo_event_synchronize waits. No collective and no message takes a stream of another context
+ * (ARGUMENT).
  *
  * Results are the same on all ranks, bit for bit, and from run to run: the group's ranks of each
  * host are combined in their order, then the hosts' results, in that of the hosts' lowest ranks; on
@@ -170,16 +171,15 @@ VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32
 
 /* Makes a group of some ranks of another, all of which call it with the same list, in the order of
  * their other calls on the parent; it returns when all have come. The others have no part in it.
- * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list
- * is its rank in the new group, in the context of its parent. desc: copied; what is said of
- * transport, name, rank, size and pool follows from the parent, and is left as
- * VELO_GROUP_DESC_INIT has it; NULL = all defaults, with the parent's deadline. group: receives
- * the handle. Neither group needs the other afterwards. Thread class: any. Errors: NULL (parent,
- * ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that is not there, or named twice, a
- * list without the caller, desc), UNSUPPORTED (a field of newer headers; a transport without
- * parts), STATE (called by work of its context), MEMORY, IO, PEER (the parent has ended, or
- * ranks did not come, which does not end it, unless it is called again while a function of its
- * host has not returned). */
+ * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list is
+ * its rank in the new group, in the context of its parent. desc: copied; what is said of transport,
+ * name, rank, size and pool follows from the parent, and is left as VELO_GROUP_DESC_INIT has it;
+ * NULL = all defaults, with the parent's deadline. group: receives the handle. Neither group needs
+ * the other afterwards. Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT,
+ * ARGUMENT (count, a rank that is not there, or named twice, a list without the caller, desc),
+ * UNSUPPORTED (a field of newer headers; a transport without parts), STATE (called by work of its
+ * context), MEMORY, IO, PEER (the parent has ended, or ranks did not come, which does not end it,
+ * unless it is called again while a function of its host has not returned). */
 VELO_API velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
                                             const velo_group_desc* desc, velo_group* group);
 
@@ -240,49 +240,46 @@ VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_
 VELO_API velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity,
                                         uint64_t* needed);
 
-/* Lets no rank go on before all have come. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a
- * stream of another context), STATE, FULL, MEMORY, PEER. */
+/* Lets no rank go on before all have come.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
 
-/* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL =
- * the sum. in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16,
- * int8, int32, int64 or uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype,
- * or, unless CUSTOM, float32 for float16 or bfloat16 in. out may be in. Thread class: any.
- * Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY,
- * PEER. */
+/* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL = the
+ * sum. in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16, int8,
+ * int32, int64 or uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype, or, unless
+ * CUSTOM, float32 for float16 or bfloat16 in. out may be in.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction), RANK, SHAPE, DTYPE,
+ * LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
                                            const velo_reduction* reduction, const velo_tensor* in,
                                            const velo_tensor* out);
 
 /* Combines the elements of all ranks' `in` into `out` of the rank `root`. As velo_group_all_reduce,
  * but of one dtype; out: of others not looked at, may be NULL.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (root, reduction, a stream of another
- * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers),
- * STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (root, reduction), RANK, SHAPE, DTYPE,
+ * LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_reduce(velo_stream stream, velo_group group, int32_t root,
                                        const velo_reduction* reduction, const velo_tensor* in,
                                        const velo_tensor* out);
 
 /* Copies `x` of the rank `root` to all others' `x`. x: compact, of one size and dtype on all ranks.
  * Collectives that combine nothing take any dtype of whole bytes.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
- * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_broadcast(velo_stream stream, velo_group group, int32_t root,
                                           const velo_tensor* x);
 
 /* Puts all ranks' `in`, in the order of the ranks, side by side into every rank's `out`. in: of one
- * size on all ranks; out: as large as all. in may be the rank's part of out. Thread class: any.
- * Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
- * OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * size on all ranks; out: as large as all. in may be the rank's part of out.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT, RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP,
+ * STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_gather(velo_stream stream, velo_group group,
                                            const velo_tensor* in, const velo_tensor* out);
 
 /* The same of ranks with different numbers of elements. counts: for each rank, how many it has, the
  * same on all ranks. offsets: for each rank, where in out they go, without overlap; NULL = in a
- * row. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a
- * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
- * PEER. */
+ * row. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_gather_v(velo_stream stream, velo_group group,
                                              const velo_tensor* in, const int64_t* counts,
                                              const int64_t* offsets, const velo_tensor* out);
@@ -290,18 +287,16 @@ VELO_API velo_status velo_group_all_gather_v(velo_stream stream, velo_group grou
 /* Combines the elements of all ranks' `in`, and puts of the result each rank's part into its `out`,
  * in the order of the ranks. in: as large as all parts; dtypes as for velo_group_all_reduce. out
  * may be the rank's part of in.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another
- * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers),
- * STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction), RANK, SHAPE, DTYPE,
+ * LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_reduce_scatter(velo_stream stream, velo_group group,
                                                const velo_reduction* reduction,
                                                const velo_tensor* in, const velo_tensor* out);
 
 /* The same in parts of different sizes, one behind the other. counts: for each rank, how many
- * elements it gets, the same on all ranks.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, counts that do not fit, a
- * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of
- * newer headers), STATE, FULL, MEMORY, PEER. */
+ * elements it gets, the same on all ranks. Thread class: any. Errors: NULL, HANDLE, STRUCT,
+ * ARGUMENT (reduction, counts that do not fit), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP,
+ * UNSUPPORTED (a field of newer headers), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group group,
                                                  const velo_reduction* reduction,
                                                  const velo_tensor* in, const int64_t* counts,
@@ -309,9 +304,8 @@ VELO_API velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group 
 
 /* Gives each rank its part of every rank's `in`, in the order of the ranks: part j of rank i's in
  * becomes part i of rank j's out. in, out: of one size on all ranks, a multiple of their number.
- * out may be in.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * out may be in. Thread class: any. Errors: NULL, HANDLE, ARGUMENT, RANK, SHAPE, DTYPE, LAYOUT,
+ * DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_to_all(velo_stream stream, velo_group group,
                                            const velo_tensor* in, const velo_tensor* out);
 
@@ -319,8 +313,8 @@ VELO_API velo_status velo_group_all_to_all(velo_stream stream, velo_group group,
  * is given, and where in `in` they are; out_counts, out_offsets: how many it gives, and where in
  * `out` they go. What one rank gives another must be what that expects. offsets: NULL = one behind
  * the other. out may be in where both are cut alike.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a stream
- * of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_all_to_all_v(velo_stream stream, velo_group group,
                                              const velo_tensor* in, const int64_t* in_counts,
                                              const int64_t* in_offsets, const int64_t* out_counts,
@@ -328,51 +322,47 @@ VELO_API velo_status velo_group_all_to_all_v(velo_stream stream, velo_group grou
 
 /* Puts all ranks' `in`, in the order of the ranks, side by side into `out` of the rank `root`. in:
  * of one size on all ranks; may be the root's part of out. out: ignored on others, may be NULL.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
- * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root,
                                        const velo_tensor* in, const velo_tensor* out);
 
 /* The same of ranks with different numbers of elements. counts, offsets: the root's, as for
  * velo_group_all_gather_v; of others not looked at, may be NULL.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit, a
- * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
- * PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_gather_v(velo_stream stream, velo_group group, int32_t root,
                                          const velo_tensor* in, const int64_t* counts,
                                          const int64_t* offsets, const velo_tensor* out);
 
 /* Gives each rank its part of `in` of the rank `root`, in the order of the ranks. out: of one size
  * on all ranks; may be the root's part of in. in: of others not looked at, may be NULL.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
- * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_scatter(velo_stream stream, velo_group group, int32_t root,
                                         const velo_tensor* in, const velo_tensor* out);
 
 /* The same in parts of different sizes. counts, offsets: the root's: for each rank, how many
  * elements it gets, and where in `in` they are; NULL offsets = one behind the other. Of others not
  * looked at, may be NULL.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit, a
- * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
- * PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t root,
                                           const velo_tensor* in, const int64_t* counts,
                                           const int64_t* offsets, const velo_tensor* out);
 
-/* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x
- * may be changed: when the other has it, or memory between the two. Messages from one rank to
- * another keep their order; other ranks have no part in them. A message to itself is copied,
- * over any transport, and must be sent before it is received or in the same exchange. x:
- * compact, of any dtype of whole bytes. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a
- * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without
- * send and receive), STATE, FULL, MEMORY, PEER. */
+/* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x may
+ * be changed: when the other has it, or memory between the two. Messages from one rank to another
+ * keep their order; other ranks have no part in them. A message to itself is copied, over any
+ * transport, and must be sent before it is received or in the same exchange. x: compact, of any
+ * dtype of whole bytes. Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to), RANK, SHAPE, DTYPE,
+ * LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
                                      const velo_tensor* x);
 
 /* Receives into `x` what the rank `from` sends next. x: of the size and dtype that were sent.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from, a stream of another context), RANK,
- * SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL,
- * MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from), RANK, SHAPE, DTYPE, LAYOUT, DEVICE,
+ * UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
                                         const velo_tensor* x);
 
@@ -389,9 +379,9 @@ typedef struct velo_group_message {
 
 /* Sends and receives all at the same time, so that ranks may send to each other without waiting for
  * each other. messages: `count` of them, at most 4096; copied.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, ranks, directions, a stream of another
- * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another),
- * UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, ranks, directions), RANK, SHAPE, DTYPE,
+ * LAYOUT, DEVICE, OVERLAP (what is received, with another), UNSUPPORTED (a host without send and
+ * receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_exchange(velo_stream stream, velo_group group,
                                          const velo_group_message* messages, int64_t count);
 

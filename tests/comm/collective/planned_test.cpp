@@ -241,7 +241,7 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
     CHECK_REFUSED(velo_collective_create(group, &desc, &made), code, argument);
     CHECK(made == nullptr);
   };
-  refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(17, &in, &out));
+  refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(VELO_COLLECTIVE_EXCHANGE + 1, &in, &out));
   refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(-1, &in, &out));
   refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(VELO_COLLECTIVE_BARRIER, &in, nullptr));
   refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(VELO_COLLECTIVE_BARRIER, nullptr, &out));

@@ -386,7 +386,7 @@ TEST_CASE("what is no adaptor is named; after its end nothing goes through") {
       [&](const adaptor& d) { return velo_adaptor_create(&d, &none); },
       {{[](adaptor& d) { d.upstream = nullptr; }, VELO_ERR_NULL, "desc.upstream"},
        {[&](adaptor& d) { d.upstream = &half; }, VELO_ERR_NULL, "desc.upstream.deallocate"},
-       {[](adaptor& d) { d.kind = 4; }, VELO_ERR_ARGUMENT, "desc.kind"},
+       {[](adaptor& d) { d.kind = VELO_ADAPTOR_CALLBACK + 1; }, VELO_ERR_ARGUMENT, "desc.kind"},
        {[](adaptor& d) { d.kind = VELO_ADAPTOR_TRACE, d.path = nullptr; }, VELO_ERR_NULL,
         "desc.path"},
        {[](adaptor& d) { d.kind = VELO_ADAPTOR_TRACE, d.path = "/no/such/folder/file"; },

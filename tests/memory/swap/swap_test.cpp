@@ -256,7 +256,7 @@ TEST_CASE("a description that makes no sense is refused by its field") {
   const auto create = [&](const velo_swap_desc& d) { return velo_swap_create(context, &d, &none); };
   check_refusals(
       host_desc(), create,
-      {{[](auto& d) { d.tier = 2; }, VELO_ERR_ARGUMENT, "desc.tier"},
+      {{[](auto& d) { d.tier = VELO_SWAP_DISK + 1; }, VELO_ERR_ARGUMENT, "desc.tier"},
        {[](auto& d) { d.tier = VELO_SWAP_DISK; }, VELO_ERR_NULL, "desc.directories"},
        {[](auto& d) { d.depth = 0; }, VELO_ERR_ARGUMENT, "desc.depth"},
        {[](auto& d) { d.depth = 65; }, VELO_ERR_ARGUMENT, "desc.depth"},

@@ -139,7 +139,7 @@ TEST_CASE("the header's table of kinds has the actions of every schedule that is
   for (const auto& line : documented) names.insert(line.first);
   for (const auto& line : made_of) names.insert(line.first);
   for (const std::string& name : names) {
-    INFO(name);
+    INFO(name << " in the table of kinds of capi/include/velo/executor.h");
     CHECK(line_in(documented, name) == line_in(made_of, name));
   }
   words found;  // what a search finds is some of that
@@ -157,7 +157,7 @@ TEST_CASE("an executor needs the functions that the header names for a kind, and
     if (kind == VELO_SCHEDULE_AUTO) continue;
     const sizes of{4, 8};
     const auto line = documented.find(line_of(kind, 0));
-    INFO(line_of(kind, 0));
+    INFO(line_of(kind, 0) << " in the table of kinds of capi/include/velo/executor.h");
     REQUIRE((line != documented.end()));
     const live_schedule schedule(kind, of);
     const words& needed = line->second;
