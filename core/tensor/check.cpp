@@ -6,6 +6,8 @@
 namespace velo::core {
 namespace {
 
+constexpr const char* whole_bytes = "int, uint, float, bfloat or bool of 1, 2, 4 or 8 bytes";
+
 // The last element must still be addressable, which positive strides alone do not imply.
 void check_strides(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule) {
   if (t.strides == nullptr) return;
@@ -38,7 +40,8 @@ void check_pairs(const velo_tensor& t, const tensor_path& path) {
 
 void check_shape_pointer(const velo_tensor& t, const tensor_path& path) {
   if (t.ndim > 0 && t.shape == nullptr)
-    fail(VELO_ERR_NULL, path.member(".shape"), text("%d sizes", t.ndim), "NULL");
+    fail(VELO_ERR_NULL, path.member(".shape"), text("%d size%s", t.ndim, t.ndim == 1 ? "" : "s"),
+         "NULL");
 }
 
 [[noreturn]] void refuse_size(std::int64_t size, int dimension, const tensor_path& path) {
@@ -70,7 +73,7 @@ void check_sizes(const velo_tensor& t, const tensor_path& path) {
 
 void check_dtype(velo_dtype given, const tensor_path& path, std::uint32_t accepted) {
   if (accepted == any_whole_bytes) {
-    if (!is_whole_bytes(given)) refuse_dtype(given, "elements of 1, 2, 4 or 8 bytes", path);
+    if (!is_whole_bytes(given)) refuse_dtype(given, whole_bytes, path);
     return;
   }
   const std::uint32_t bit = dtype_bit_of(given);

@@ -28,7 +28,7 @@ struct tensor_path {
   std::int64_t index = -1;
 };
 
-// A value of tensor_rule::dtypes that accepts any type with elements of 1, 2, 4 or 8 bytes.
+// A value of tensor_rule::dtypes that accepts what is_whole_bytes().
 inline constexpr std::uint32_t any_whole_bytes = ~std::uint32_t{0};
 
 struct tensor_rule {

@@ -56,7 +56,8 @@ std::uint32_t dtype_bit_of(velo_dtype type) {
 text dtype_name(velo_dtype type) {
   if (const known_dtype* known = find(type)) return text("%s", known->name);
   const char* kind = kind_name(type.code);
-  if (kind == nullptr) return text("type code %d of %d bits", type.code, type.bits);
+  if (kind == nullptr)
+    return text("type code %d of %d bits, lanes %d", type.code, type.bits, type.lanes);
   if (type.lanes == 1) return text("%s%d", kind, type.bits);
   return text("%s%dx%d", kind, type.bits, type.lanes);  // vectors, as in DLPack: "float32x4"
 }

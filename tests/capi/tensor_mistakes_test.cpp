@@ -2,6 +2,7 @@
 // an operator, a pack of weights, a collective, a message, a bucket of gradients and the outputs of
 // a stage. Only the name of the argument differs.
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -97,7 +98,7 @@ std::vector<entry> entries_of(const entries& of) {
   const auto method = [&of](velo_status (entries::*call)(const velo_tensor*) const) {
     return [&of, call](const velo_tensor* t) { return (of.*call)(t); };
   };
-  const char* whole = "elements of 1, 2, 4 or 8 bytes";
+  const char* whole = "int, uint, float, bfloat or bool of 1, 2, 4 or 8 bytes";
   return {{"managed.tensor", method(&entries::import), "", false, true, false},
           {"args.x", method(&entries::normalize), "float32 or bfloat16"},
           {"weight", method(&entries::pack), "float32", true, true, false},
@@ -124,6 +125,12 @@ const mistake mistakes[] = {
      "0 to 8 dimensions", "-1"},
     {"no sizes", [](velo_tensor& t) { t.shape = nullptr; }, VELO_ERR_NULL, ".shape", "2 sizes",
      "NULL"},
+    {"no size",
+     [](velo_tensor& t) {
+       t.shape = nullptr;
+       t.ndim = 1;
+     },
+     VELO_ERR_NULL, ".shape", "1 size", "NULL", mistake::of_counts},
     {"a size below 0", [](velo_tensor& t) { t.shape = negative; }, VELO_ERR_SHAPE, ".shape[1]",
      "a size of 0 or more", "-1"},
     {"another device",
@@ -142,7 +149,7 @@ const mistake mistakes[] = {
      },
      VELO_ERR_DTYPE, ".dtype", nullptr, "complex64"},
     {"a type without a name", [](velo_tensor& t) { t.dtype.code = 99; }, VELO_ERR_DTYPE, ".dtype",
-     nullptr, "type code 99 of 32 bits"},
+     nullptr, "type code 99 of 32 bits, lanes 1"},
     {"no data", [](velo_tensor& t) { t.data = nullptr; }, VELO_ERR_NULL, ".data",
      "a pointer to the elements", "NULL", mistake::of_elements},
     {"elements between others'", [](velo_tensor& t) { t.byte_offset = 2; }, VELO_ERR_LAYOUT,
@@ -189,6 +196,22 @@ TEST_CASE("the same mistake in a tensor has the same code and words from every m
       CHECK(one.call(&wrong) == what.code);
       CHECK(last_record().code == what.code);
       check_words(what, one.argument, one.dtypes, last_record());
+    }
+  }
+}
+
+TEST_CASE("a size of 1 may have any stride in a collective") {
+  const entries of;
+  alignas(64) float elements[20] = {};
+  const std::int64_t row[] = {1, 16}, strides[][2] = {{-16, 1}, {INT64_MAX, 1}, {INT64_MIN, 1}};
+  for (const entry& one : entries_of(of)) {
+    if (one.strided || !one.free_shape || one.dtypes == "float32 or bfloat16") continue;
+    INFO(one.argument);
+    for (const auto& any : strides) {
+      velo_tensor odd = of.valid(elements);
+      odd.shape = row;
+      odd.strides = any;
+      CHECK(one.call(&odd) == VELO_OK);
     }
   }
 }

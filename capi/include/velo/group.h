@@ -172,9 +172,9 @@ VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32
 /* Makes a group of some ranks of another, all of which call it with the same list, in the order of
  * their other calls on the parent; it returns when all have come. The others have no part in it.
  * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list is
- * its rank in the new group, in the context of its parent. desc: copied; what is said of transport,
- * name, rank, size and pool follows from the parent, and is left as VELO_GROUP_DESC_INIT has it;
- * NULL = all defaults, with the parent's deadline. group: receives the handle. Neither group needs
+ * its rank in the new group, in the context of its parent. desc: copied; its transport, name, rank,
+ * size and pool follow from the parent, and are left as VELO_GROUP_DESC_INIT has them; NULL = all
+ * defaults, with the parent's deadline. group: receives the handle. Neither group needs
  * the other afterwards. Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT,
  * ARGUMENT (count, a rank that is not there, or named twice, a list without the caller, desc),
  * UNSUPPORTED (a field of newer headers; a transport without parts), STATE (called by work of its

@@ -83,8 +83,8 @@ typedef struct velo_device {
 /* A view of a tensor; the 48 bytes of a DLTensor. The view itself, shape and strides are the
  * caller's and may go when the call returns (queued calls copy them); the data must live until the
  * work is done. The first element lies at a multiple of its own size, otherwise the call is refused
- * with VELO_ERR_LAYOUT; at multiples of 64 bytes operators are fastest. Operators take fewer than
- * 2^57 elements; beside a size of 0, the others may multiply to 2^62. */
+ * with VELO_ERR_LAYOUT; at multiples of 64 bytes operators are fastest. Operators and collectives
+ * take fewer than 2^57 elements; beside a size of 0, the others may multiply to 2^62. */
 typedef struct velo_tensor {
   void* data; /* first byte of the allocation's view; may be NULL when a dimension is 0 */
   velo_device device;
