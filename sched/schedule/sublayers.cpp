@@ -6,7 +6,7 @@
 namespace velo::sched {
 namespace {
 
-class plan {
+class step_list {
  public:
   void pair(std::int32_t forward, std::int32_t backward) {
     step(VELO_SUBLAYER_ATTENTION_F, forward, VELO_SUBLAYER_COMBINE_B, backward);
@@ -52,7 +52,7 @@ class plan {
 
 std::vector<velo_sublayer_step> sublayer_plan(std::int32_t forward_layers,
                                               std::int32_t backward_layers) {
-  plan result;
+  step_list result;
   const std::int32_t pairs = std::min(forward_layers, backward_layers);
   for (std::int32_t i = 0; i < pairs; ++i) result.pair(i, backward_layers - 1 - i);
   for (std::int32_t i = pairs; i < forward_layers; ++i) result.forward(i);
