@@ -176,8 +176,7 @@ TEST_CASE("plans stay in their budget, run everything in order, and are never wo
           }
           const played result = check_steps(g, p, budget);
           CHECK(result.peak == static_cast<std::int64_t>(p.stats().bytes_peak));
-          CHECK(p.stats().seconds_more ==
-                Approx(result.seconds - once(g)).margin(1e-9));
+          CHECK(p.stats().seconds_more == Approx(result.seconds - once(g)).margin(1e-9));
           CHECK(result.seconds <= greedy * (1 + 1e-12));
           if (percent == 100) CHECK(result.seconds == once(g));
           ++compared;
