@@ -116,7 +116,7 @@ class processes {
       rank_of_group me;
       const velo_status joined = join_group(me, desc);
       if (joined != VELO_OK) return ending_of(joined);
-      const ending all = body(me);
+      ending all = body(me);
       velo_context_destroy(me.context);
       return all;
     });

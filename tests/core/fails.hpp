@@ -21,7 +21,7 @@ call_record thrown_by(F&& body) {
 
 template <class F>
 call_record failure_of(F&& body) {
-  const call_record thrown = thrown_by(body);
+  call_record thrown = thrown_by(body);
   if (thrown.code == VELO_OK) FAIL("nothing was thrown");
   return thrown;
 }

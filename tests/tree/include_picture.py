@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws which module includes which, from the sources: the picture in the map of README.md.
+"""Draws which module includes which, from the sources: the picture in CONTRIBUTING.md.
 
     include_picture.py ROOT            writes tests/tree/includes.svg
     include_picture.py ROOT --check    exits 1 if the sources give another picture

@@ -60,8 +60,8 @@ void page_mover::close() noexcept {
   if (file_ < 0) return;
   uffdio_range all{number(start_), bytes_};
   if (ioctl(file_, UFFDIO_UNREGISTER, &all) != 0)
-    mmap(start_, bytes_, PROT_READ | PROT_WRITE,
-         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    (void)mmap(start_, bytes_, PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   ::close(file_);
   file_ = -1;
 }
