@@ -52,7 +52,7 @@ README_ROWS = (
     ("all-reduce of 64 KiB and 1 MiB in shared pools, 2 processes, us", "zen4", "bench_comm",
      ({"name": "all_reduce", "shape": "64 KiB", "residency": "pool"},
       {"name": "all_reduce", "shape": "1 MiB", "residency": "pool"})),
-    ("allocation and free of 64 MiB, ns", "zen4", "bench_memory",
+    ("allocation and free of 64 MiB, untouched, ns", "zen4", "bench_memory",
      ({"name": "pair", "shape": "64 MiB", "residency": "untouched"},)),
     ("training a decoder (hidden 512, 8 layers), 2 threads, bf16, tokens/s", "zen4",
      "bench_pretrain.py", ({"goal": "pretrain-bf16-best"},)),
@@ -193,7 +193,8 @@ def readme_table():
         results = read(FOLDER / "results" / f"{machine}.json")
         rows = [row_of(results, bench, fields) for fields in wanted]
         names = list(dict.fromkeys(row["peer_name"] for row in rows))
-        lines.append(f"| {text} | {', '.join(figure(r['velo']) for r in rows)} | "
+        mark = " *" if any(row.get("disturbed") for row in rows) else ""
+        lines.append(f"| {text}{mark} | {', '.join(figure(r['velo']) for r in rows)} | "
                      f"{', '.join(figure(r['peer']) for r in rows)} ({', '.join(names)}) | "
                      f"{', '.join(figure(r['ratio']) + 'x' for r in rows)} |")
     return "\n".join(lines)
