@@ -146,7 +146,7 @@ TEST_CASE("a child of a fork under any lock of the process can do everything") {
   forking = false;
   INFO((failed == nullptr ? "" : failed));
   CHECK(failed == nullptr);
-  CHECK(broken == "");
+  CHECK(broken.empty());
   // Handles of six kinds, signatures, closures, two locks of the adapters; each at both ends.
   CHECK(children >= 20);
 }

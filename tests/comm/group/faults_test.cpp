@@ -383,7 +383,7 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
           const float_tensor own({1250}, 1), all({5000}, 1);
           done = velo_group_barrier(me.stream, me.group);
           if (done == VELO_OK) done = v.run(me.stream, me.group, own.view, all.view);
-          const ending report = ending_of(done);
+          ending report = ending_of(done);
           velo_group_destroy(me.group);
           velo_context_destroy(me.context);
           return report;

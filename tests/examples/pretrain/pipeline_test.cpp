@@ -19,9 +19,10 @@ double kilobytes_behind(const std::string& word, const std::string& text) {
 TEST_CASE("a run whose steps are validated late prints, saves and ends as another does") {
   workplace w;
   const auto run = [&](const char* late, std::vector<std::string> more) {
-    return w.run(more, {"--pp", "2", "--ranks", "4", "--pipeline", "zbh1", "--layers", "4",
-                        "--accumulation", "4", "--transport", "local", "--post_validation", late,
-                        "--log", w / late, "--out", w / late + ".out"});
+    return w.run(std::move(more),
+                 {"--pp", "2", "--ranks", "4", "--pipeline", "zbh1", "--layers", "4",
+                  "--accumulation", "4", "--transport", "local", "--post_validation", late, "--log",
+                  w / late, "--out", w / late + ".out"});
   };
   for (const char* late : {"false", "true"}) {
     ended(0, run(late, {"--steps", "5", "--save_every", "2", "--validate_every", "3"}));
@@ -43,9 +44,9 @@ TEST_CASE(
     "each rank of a model in stages holds its part, and rank 0 can say what all of it writes") {
   workplace w;
   const auto train = [&](const char* name, std::vector<std::string> more) {
-    const outcome done =
-        ended(0, w.run(more, {"--layers", "8", "--accumulation", "4", "--dtype", "f32", "--steps",
-                              "3", "--log", w / name, "--out", w / name + ".out"}));
+    const outcome done = ended(
+        0, w.run(std::move(more), {"--layers", "8", "--accumulation", "4", "--dtype", "f32",
+                                   "--steps", "3", "--log", w / name, "--out", w / name + ".out"}));
     return done.text;
   };
   const std::string whole = train("whole", {});
@@ -66,7 +67,7 @@ TEST_CASE(
 TEST_CASE("what a model in stages began a whole one goes on with, and the other way") {
   workplace w;
   const auto run = [&](std::vector<std::string> more) {
-    return w.run(more, {"--layers", "4", "--accumulation", "4", "--dtype", "f32"});
+    return w.run(std::move(more), {"--layers", "4", "--accumulation", "4", "--dtype", "f32"});
   };
   REQUIRE(run({"--log", w / "whole", "--out", w / "whole.out"}).code == 0);
   REQUIRE(run({"--log", w / "log", "--pp", "2", "--ranks", "4", "--zero", "true", "--pipeline",

@@ -9,8 +9,8 @@ using Catch::Matchers::Matches;
 TEST_CASE("a run with a plan, in stages or within a budget, tells what it came to") {
   const workplace w;
   const auto run = [&](const char* out, std::vector<std::string> more) {
-    outcome done = w.run(
-        more, {"--layers", "4", "--out", w / out, "--log", w / (std::string(out) + ".jsonl")});
+    outcome done = w.run(std::move(more), {"--layers", "4", "--out", w / out, "--log",
+                                           w / (std::string(out) + ".jsonl")});
     INFO(done.text);
     REQUIRE(done.code == 0);
     return done.text;

@@ -49,8 +49,8 @@ bool has_begun_to_meet(pid_t rank) {
 void train_alike(const char* steps, bool whole) {
   workplace w;
   const auto run = [&](const char* name, std::vector<std::string> more) {
-    ended(0, w.run(more, {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
-                          w / name + ".out"}));
+    ended(0, w.run(std::move(more), {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
+                                     w / name + ".out"}));
     return w.losses(name);
   };
   const std::string one = run("one", {});
@@ -110,7 +110,7 @@ TEST_CASE("what several ranks began one goes on with, and the other way") {
 TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;
-    const auto run = [&](const char* name, std::vector<std::string> more) {
+    const auto run = [&](const char* name, const std::vector<std::string>& more) {
       const outcome done =
           ended(0, w.run(more, {"--dtype", dtype, "--ranks", "2", "--transport", "local", "--log",
                                 w / name, "--out", w / name + ".out"}));
@@ -142,7 +142,7 @@ TEST_CASE("a sharded run goes on from its own checkpoint, in slices that wait el
 TEST_CASE("what ranks cannot do is refused once") {
   workplace w;
   for (const char* transport : {"local", "shm"}) {
-    const auto refused = [&](std::vector<std::string> more, const char* why) {
+    const auto refused = [&](const std::vector<std::string>& more, const char* why) {
       const outcome done = ended(1, w.run(more, {"--ranks", "2", "--transport", transport}));
       CHECK_THAT(done.text, Contains(why));
       CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));

@@ -14,7 +14,7 @@ using Catch::Matchers::StartsWith;
 namespace {
 
 outcome run(const workplace& w, const std::string& file, std::vector<std::string> more = {}) {
-  return w.run(more, {"--memory_snapshot", file});
+  return w.run(std::move(more), {"--memory_snapshot", file});
 }
 
 }  // namespace

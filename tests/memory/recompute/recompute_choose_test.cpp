@@ -156,7 +156,7 @@ knapsack_choice check_optimal(const std::vector<knapsack_class>& classes, random
   const byte_range bytes(classes);
   const std::int64_t budget =
       bytes.least + static_cast<std::int64_t>(random.below(bytes.most - bytes.least + 2));
-  const knapsack_choice made = choose(classes, budget);
+  knapsack_choice made = choose(classes, budget);
   CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
   check_sums(classes, made, budget);
   return made;

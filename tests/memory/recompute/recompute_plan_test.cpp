@@ -82,7 +82,7 @@ std::int64_t peak_of(const graph& g) {
 
 // Plays a plan's steps and checks that they are right and keep to the budget.
 played check_steps(const graph& g, const plan& p, std::int64_t budget) {
-  const played result = play(g, p.steps());
+  played result = play(g, p.steps());
   CHECK(result.fault.empty());
   CHECK(result.peak <= budget);
   return result;

@@ -31,7 +31,7 @@ void fail_pages(bool writes, int good) {
 // A swap in a folder of its own with one object; its disk is healthy again at the end.
 struct disk_folder {
   const healthy_again after{};
-  const swap_folder folder;
+  const swap_folder folder{};
 };
 struct disk_world : disk_folder, swap_world {
   explicit disk_world(velo_swap_engine engine = VELO_SWAP_ENGINE_AUTO,
@@ -175,7 +175,7 @@ TEST_CASE("a file system that cannot have space ready gets a file with holes") {
 }
 
 TEST_CASE("a page that was changed on disk is named, and the object never comes back so") {
-  const swap_folder folder;
+  const swap_folder folder{};
   for (const velo_swap_use use : {VELO_SWAP_WARM, VELO_SWAP_COLD}) {
     INFO("use " << use);
     const swap_world w(disk_desc(folder.path()));
@@ -209,7 +209,7 @@ TEST_CASE("a page that was changed on disk is named, and the object never comes 
 }
 
 TEST_CASE("without checksums nobody looks") {
-  const swap_folder folder;
+  const swap_folder folder{};
   velo_swap_desc desc = disk_desc(folder.path());
   desc.checksums = 0;
   const swap_world w(desc);
@@ -244,7 +244,7 @@ TEST_CASE(
 
 TEST_CASE("copies queued behind one that fails are dropped with it, and memory goes back") {
   const live_pool pool;
-  const swap_folder folder;
+  const swap_folder folder{};
   const healthy_again after;
   velo_swap_desc desc = disk_desc(folder.path());
   desc.memory = pool;
@@ -311,7 +311,7 @@ TEST_CASE("an update whose write fails says where, and every page is old or new"
 }
 
 TEST_CASE("a swap that cannot be made leaves no file, no ring and no memory") {
-  const swap_folder folder;
+  const swap_folder folder{};
   const live_context context;
   const velo_swap_desc desc = disk_desc(folder.path());
   for (int call = 0;; ++call) {

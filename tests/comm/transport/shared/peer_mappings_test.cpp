@@ -74,7 +74,7 @@ void start_pooled(processes& ranks, int size, const std::function<ending(const p
       desc.pool = rank == without ? nullptr : me.pool;
       const velo_status joined = join_group(me, desc);
       if (joined != VELO_OK) return ending_of(joined);
-      const ending all = body(me);
+      ending all = body(me);
       velo_context_destroy(me.context);
       velo_pool_destroy(me.pool);
       return all;

@@ -46,7 +46,7 @@ void start_as(
     if (!become(user)) return ending();
     prepare();
     rank_of_group me;
-    const ending all = ending_of(join_group(me, desc));
+    ending all = ending_of(join_group(me, desc));
     velo_context_destroy(me.context);
     return all;
   });
@@ -235,7 +235,7 @@ TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
       getrlimit(RLIMIT_NOFILE, &limit);
       const rlimit few{static_cast<rlim_t>(lowest + free), limit.rlim_max};
       setrlimit(RLIMIT_NOFILE, &few);
-      const ending all = ending_of(velo_group_create(context, &desc, &group));
+      ending all = ending_of(velo_group_create(context, &desc, &group));
       setrlimit(RLIMIT_NOFILE, &limit);
       velo_context_destroy(context);
       return all;
@@ -363,7 +363,7 @@ TEST_CASE("a rank that writes anything into shared memory crashes and holds no o
       thread_random32 random(seed);  // the same calls on all ranks
       for (int i = 0; i < 2000 && done == VELO_OK; ++i)
         done = calls[random.below(calls.size())].call({me.stream, me.group, me.rank}, v);
-      const ending all = ending_of(done);
+      ending all = ending_of(done);
       over = true;
       if (writes.joinable()) writes.join();
       return all;

@@ -40,7 +40,7 @@ std::string lock_of(const std::string& name) {
 // The failure of rank 0 where a call fails.
 velo::testing::call_record rendezvous_without(call which, const std::string& name) {
   failing = which;
-  const auto caught = velo::testing::thrown_by([&] {
+  auto caught = velo::testing::thrown_by([&] {
     velo::comm::rendezvous(
         {name, 0, 2, std::int64_t{1} << 32, velo::comm::shared_area::least_slot(2), {}});
   });

@@ -51,7 +51,7 @@ ending meet_under(int what, rlim_t most, const velo_group_desc& desc) {
   if (most != RLIM_INFINITY) limit(what, most);
   done = velo_group_create(me.context, &desc, &me.group);
   if (done == VELO_OK) done = velo_group_barrier(me.stream, me.group);
-  const ending all = ending_of(done);
+  ending all = ending_of(done);
   limit(what, before);
   velo_context_destroy(me.context);
   return all;
@@ -97,7 +97,7 @@ TEST_CASE("an abort from another thread of one process ends the waits of the oth
       while (velo_group_get_info(me.group, &info) == VELO_OK && info.failed == 0) pause_ms(1);
       done = velo_group_barrier(me.stream, me.group);
     }
-    const ending all = ending_of(done);
+    ending all = ending_of(done);
     if (other.joinable()) other.join();
     return all;
   });
@@ -117,7 +117,8 @@ TEST_CASE("a rank without descriptors says so, and the others name it") {
       processes ranks;
       for (int rank = 0; rank < 2; ++rank)
         ranks.start([&, rank] {
-          const auto most = static_cast<rlim_t>(first_free_descriptor() + more);
+          const int descriptors = first_free_descriptor() + more;
+          const auto most = static_cast<rlim_t>(descriptors);
           return meet_under(RLIMIT_NOFILE, rank == limited ? most : RLIM_INFINITY,
                             shm_desc(name, rank, 2, timeout_ms));
         });
@@ -234,7 +235,7 @@ TEST_CASE("another user can neither come to a group nor read of it") {
 TEST_CASE("a child of a fork is refused, and its parent's group goes on") {
   processes ranks;
   ranks.start_all(2, group_desc(), [](const rank_of_group& me) {
-    const ending first = ending_of(velo_group_barrier(me.stream, me.group));
+    ending first = ending_of(velo_group_barrier(me.stream, me.group));
     if (first.code != VELO_OK) return first;
     const pid_t child = fork();
     if (child == 0) {

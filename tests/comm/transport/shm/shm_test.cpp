@@ -313,7 +313,7 @@ TEST_CASE("launchers say which rank a process is") {
           if (done == VELO_OK) done = run_barrier(me).code;
         }
         if (done == VELO_OK) done = velo_group_get_info(me.group, &info);
-        const ending all = ending_of(done, info.rank * 10 + info.size);
+        ending all = ending_of(done, info.rank * 10 + info.size);
         velo_context_destroy(me.context);
         return all;
       });
