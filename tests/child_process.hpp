@@ -20,7 +20,7 @@ int in_child(F&& check) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Whether check() holds in a child.
+// Returns whether check() holds in a child.
 template <class F>
 bool holds_in_child(F&& check) {
   return in_child([&] { return check() ? 0 : 1; }) == 0;

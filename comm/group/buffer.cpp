@@ -26,7 +26,7 @@ buffer buffer_of(const core::context& owner, const velo_tensor* given, const cha
     core::check_device(t.device, owner.device(), argument);
     return {nullptr, 0, t.dtype};
   }
-  velo_tensor plain = t;  // a compact tensor's sizes of 1 may have any strides
+  velo_tensor plain = t;  // strides of sizes of 1 may be any numbers if the tensor is compact
   if (core::countable(t.ndim, t.shape) && core::is_compact(t)) plain.strides = nullptr;
   core::check_tensor(plain, argument, rule);
   return {core::data<char>(given), core::numel(t), t.dtype};

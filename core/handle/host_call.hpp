@@ -2,11 +2,11 @@
 // exception nor a cancellation of the thread may come out of them.
 //
 // velo's frames cannot be unwound by a cancelled thread, so no entry is a cancellation point.
-// Entries hold an `uncancelled`, except those of operators and of memory, for which it would cost a
-// tenth of their time or more, and those that read the record, which call nothing of the host. An
-// entry of operators or memory meets cancellation points only in the host's
-// functions, and holds an `uncancelled` around each of those calls. A request that arrives
-// meanwhile takes effect after the call. Cost: 3 to 10 ns.
+// Entries hold an `uncancelled`, with two exceptions: entries that read the record, which call no
+// function of the host, and entries of operators and of memory, for which it would cost a tenth of
+// their time or more. The latter meet cancellation points only in the host's functions, and hold an
+// `uncancelled` around each of those calls. A request that arrives meanwhile takes effect after the
+// call. Cost: 3 to 10 ns.
 #pragma once
 
 #include <pthread.h>

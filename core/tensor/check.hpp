@@ -28,7 +28,7 @@ struct tensor_path {
   std::int64_t index = -1;
 };
 
-// A value of tensor_rule::dtypes that accepts what is_whole_bytes().
+// A value of tensor_rule::dtypes that accepts every type for which is_whole_bytes() is true.
 inline constexpr std::uint32_t any_whole_bytes = ~std::uint32_t{0};
 
 struct tensor_rule {
@@ -44,8 +44,8 @@ struct tensor_rule {
 void check_tensor(const velo_tensor& t, const tensor_path& path, const tensor_rule& rule);
 
 // Whether check_tensor accepts the tensor, decided in a few comparisons for the usual tensor: up to
-// four sizes below 2^14, no strides, one of four types. False says nothing. The checks of an
-// operator's tensors take a tenth of a short call, so callers that are hot ask here first.
+// four sizes below 2^14, no strides, one of four types. False decides nothing. check_tensor
+// takes a tenth of a short call, so hot callers call this function first.
 inline bool is_usual(const velo_tensor& t, const tensor_rule& rule) {
   if (t.ndim < 1 || t.ndim > 4 || t.shape == nullptr || t.strides != nullptr || t.data == nullptr)
     return false;

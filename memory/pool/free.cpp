@@ -8,8 +8,6 @@ namespace velo::memory {
 using core::fail;
 using core::text;
 
-namespace {}  // namespace
-
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
   thread_cache* own = own_cache();

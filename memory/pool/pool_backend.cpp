@@ -1,4 +1,4 @@
-// The return of free blocks to the heaps, and of the heaps' memory to the system.
+// Returns free blocks to the heaps, and memory of the heaps to the system.
 #include "memory/pool/pool_backend.hpp"
 
 #include <sys/resource.h>

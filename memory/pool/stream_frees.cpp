@@ -1,4 +1,4 @@
-// Everything that can fail precedes the change of the block's owner.
+// A step that can fail comes before the block changes its owner.
 #include "memory/pool/stream_frees.hpp"
 
 #include "core/failure.hpp"

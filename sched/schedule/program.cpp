@@ -151,7 +151,7 @@ void program::add(std::int32_t times, const std::vector<step>& steps) {
   phases_.push_back(added);
 }
 
-// Aligned, for its loops take a quarter longer where they happen to begin in mid-line.
+// The function begins at a cache line: its loops took a quarter longer at another offset.
 [[gnu::aligned(64)]] void program::read(std::int64_t first, std::int64_t count,
                                         const std::int32_t* stages, action* into) const {
   auto at = std::upper_bound(phases_.begin(), phases_.end(), first,

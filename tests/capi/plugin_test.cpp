@@ -44,6 +44,6 @@ TEST_CASE("a plugin's path and context are needed") {
   live_context c;
   CHECK_REFUSED(velo_plugin_load(c, nullptr), VELO_ERR_NULL, "path");
   CHECK_REFUSED(velo_plugin_load(nullptr, "x"), VELO_ERR_NULL, "context");
-  // To dlopen an empty path is the process itself.
+  // dlopen takes an empty path for the process itself, so velo refuses it.
   expect(velo_plugin_load(c, ""), {VELO_ERR_ARGUMENT, "path", "an empty text"}, "velo_plugin_load");
 }

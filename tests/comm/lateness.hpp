@@ -1,7 +1,7 @@
-// How late the machine lets threads run while a test measures how soon something is reported: a
-// thread that sleeps again and again, and the longest that it overslept. A bound is what is
-// promised, and so much more for each wake-up on the way: with busy neighbors all are late, the
-// witness among them.
+// Measures how late the machine lets threads run while a test measures how soon something is
+// reported: a thread sleeps again and again, and keeps the longest time that it overslept. A bound
+// is the promised time plus that time for each wake-up on the way, since busy neighbors delay the
+// measured threads and this one alike.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Whether calls of a host leak memory.
+// Finds memory that calls of a host leak.
 #pragma once
 
 #include <malloc.h>
@@ -8,7 +8,7 @@
 
 namespace hosts {
 
-// The heap has the same size after 10000 calls as after the first ones. call(i) is the i-th call.
+// Checks that the heap has the same size after 10000 calls as after the first. call(i): the i-th.
 template <class Call>
 void check_no_leak(const Call& call) {
   const auto heap_after = [&](int times) {

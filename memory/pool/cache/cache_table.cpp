@@ -1,4 +1,4 @@
-// The taking and leaving of a page by a thread.
+// A thread takes a page of the table and leaves it again.
 #include "memory/pool/cache/cache_table.hpp"
 
 #include <sys/mman.h>

@@ -259,7 +259,7 @@ class alignas(64) thread_cache {
 
   // Bytes for which the lists still have room. Each free moves bytes from use to the lists, so the
   // lists are full when the bytes in use have sunk to full_at_, and need no counter of their own.
-  // Blocks that bypass the lists shift full_at_. counted.bytes(purposes): in use for all purposes.
+  // Blocks that bypass the lists shift full_at_. counted.bytes(purposes): the use for all of them.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
   std::int64_t most_ = most_listed;

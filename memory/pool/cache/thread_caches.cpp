@@ -1,4 +1,4 @@
-// The making, removal and search without the table of a thread's cache.
+// Makes and removes the caches of threads, and finds one without the table.
 #include "memory/pool/cache/thread_caches.hpp"
 
 #include <new>

@@ -1,5 +1,5 @@
-// Splitting, merging, backing and trimming of blocks. The index keeps the sums, so no counter can
-// disagree with the blocks.
+// Splits, merges, backs and trims blocks. The index keeps the sums, so no counter can disagree with
+// the blocks.
 #include "memory/pool/heap/heap.hpp"
 
 #include <algorithm>

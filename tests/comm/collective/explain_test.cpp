@@ -79,6 +79,7 @@ constexpr named_kind collectives[] = {{"barrier", VELO_COLLECTIVE_BARRIER},
                                       {"all_to_all", VELO_COLLECTIVE_ALL_TO_ALL},
                                       {"all_to_all_v", VELO_COLLECTIVE_ALL_TO_ALL_V},
                                       {"gather", VELO_COLLECTIVE_GATHER},
+                                      {"gather_v", VELO_COLLECTIVE_GATHER_V},
                                       {"scatter", VELO_COLLECTIVE_SCATTER},
                                       {"scatter_v", VELO_COLLECTIVE_SCATTER_V}};
 

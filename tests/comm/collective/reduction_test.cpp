@@ -30,7 +30,7 @@ std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uin
   return {all.at(0), all.at(0) + bytes};
 }
 
-// What ranks have to combine, each at another place of memory.
+// The elements that each rank gives, at another alignment for each.
 struct inputs {
   inputs(int ranks, std::int64_t n, velo_dtype dtype) {
     const int size = dtype.bits / 8;

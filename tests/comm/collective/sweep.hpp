@@ -1,9 +1,9 @@
-// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain
-// loops that combine in the order that group.h states: what a rank got wrong, and the first call of
-// which it did. Floating-point numbers are far apart, so that another order, or a rounding in
+// Tries every collective, of every dtype and reduction, on tensors at any alignment, against plain
+// loops that combine in the order that group.h states. Counts a rank's wrong elements and names its
+// first wrong call. Floating-point numbers are far apart, so that another order, or a rounding in
 // between, shows in the bits; integers are so small that every dtype holds their sums.
 //
-// Asserts nothing: ranks may be threads, or processes of their own.
+// It asserts nothing, since ranks may be threads or processes of their own.
 #pragma once
 
 #include <cmath>
@@ -31,7 +31,7 @@ class sweep {
     return hosts[static_cast<std::size_t>(rank) % hosts.size()];
   }
 
-  // VELO_SWEEP: all there is to try.
+  // The variable VELO_SWEEP asks for all sizes.
   static std::vector<int> rank_counts() {
     if (std::getenv("VELO_SWEEP") == nullptr) return {1, 3, 5};
     return {1, 2, 3, 4, 5, 8};
@@ -421,7 +421,7 @@ class sweep {
     return sum;
   }
 
-  // What a reduction must give: in the dtype itself, and in float32 where 16 bits may become that.
+  // The right result of a reduction, in the dtype itself and in float32 if 16 bits may become that.
   struct expectation {
     expectation(const sweep& of, const reduction& is)
         : name(is.name),

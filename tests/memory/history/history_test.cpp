@@ -150,7 +150,7 @@ TEST_CASE("a free that the stream's queue refuses is no event") {
 }
 
 TEST_CASE("a request that is refused says how much there was, and in one piece") {
-  // In a checked pool a freed block goes to the heap, not to a thread's cache.
+  // A checked pool returns a freed block to the heap, not to a thread's cache.
   const live_pool pool(pool_desc(VELO_POOL_ORDINARY, 4 * mib, true));
   std::vector<char*> row;
   for (int i = 0; i < 6; ++i) row.push_back(pool.take(512 * kib));

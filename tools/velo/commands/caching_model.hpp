@@ -17,7 +17,7 @@
 
 namespace command {
 
-// bytes in whole units.
+// The least multiple of `unit` that is not below `bytes`.
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }

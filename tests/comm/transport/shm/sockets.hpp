@@ -78,7 +78,7 @@ inline std::vector<mapping> mapped_areas() {
   return all;
 }
 
-// What a process holds of the system.
+// The counts of the descriptors, threads and shared areas that a process holds.
 struct holdings {
   std::size_t descriptors = entries_of("/proc/self/fd", "").size(),
               threads = entries_of("/proc/self/task", "").size(), areas = mapped_areas().size();
