@@ -10,18 +10,20 @@
 // the same results, bit for bit.
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <iomanip>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 #include <velo/velo.hpp>
-
-#include "examples/new_file.hpp"
 
 namespace {
 
@@ -213,6 +215,23 @@ double together(const std::vector<span>& all) {
   return seconds;
 }
 
+// A new file takes the place of an older one; anything else at the path is left alone.
+void write_file(const std::string& path, const std::string& text) {
+  const std::filesystem::file_status there = std::filesystem::symlink_status(path);
+  if (exists(there) && !is_regular_file(there))
+    throw std::runtime_error(path + ": exists and is no regular file");
+  std::string beside = path + ".XXXXXX";
+  const int descriptor = ::mkstemp(&beside[0]);
+  std::FILE* const file = descriptor < 0 ? nullptr : ::fdopen(descriptor, "w");
+  if (file == nullptr) throw std::runtime_error(path + ": " + std::strerror(errno));
+  const bool written = std::fputs(text.c_str(), file) >= 0;
+  if (std::fclose(file) != 0 || !written || std::rename(beside.c_str(), path.c_str()) != 0) {
+    const int reason = errno;
+    std::remove(beside.c_str());
+    throw std::runtime_error(path + ": " + std::strerror(reason));
+  }
+}
+
 void trace(const std::string& path, const std::vector<span>& all) {
   std::ostringstream file;
   file << std::fixed << std::setprecision(1) << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
@@ -224,7 +243,7 @@ void trace(const std::string& path, const std::vector<span>& all) {
          << ",\"name\":\"" << names[each.what] << ' ' << each.layer << '.' << each.slice
          << "\",\"ts\":" << each.begin * 1e6 << ",\"dur\":" << (each.end - each.begin) * 1e6 << "}";
   file << "\n]}\n";
-  examples::write_new_file(path, file.str());
+  write_file(path, file.str());
 }
 
 void draw(const std::string& path, const std::vector<span>& all, double seconds) {
@@ -253,7 +272,7 @@ void draw(const std::string& path, const std::vector<span>& all, double seconds)
          << "fill-opacity=\"" << (each.layer % 2 == 0 ? 1 : 0.75) << "\"/></g>\n";
   file << "<text x=\"110\" y=\"172\">0</text><text x=\"890\" y=\"172\" text-anchor=\"end\">"
        << last * 1e3 << " ms</text>\n</svg>\n";
-  examples::write_new_file(path, file.str());
+  write_file(path, file.str());
 }
 
 // A rank's two runs; what failed, or nothing.

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "examples/decoder/failure.hpp"
-#include "examples/new_file.hpp"
 #include "examples/pretrain/report.hpp"
+#include "tools/velo/new_file.hpp"
 
 namespace pretrain {
 namespace {
@@ -18,7 +18,7 @@ bool is_picture(const std::string& path) {
 
 void write_anew(const std::string& path, const std::string& text) {
   try {
-    examples::write_new_file(path, text);
+    command::write_new_file(path, text);
   } catch (const std::runtime_error& reason) {
     fail("%s: cannot write: %s", path.c_str(), reason.what());
   }

@@ -4,7 +4,7 @@
 #
 #   package_test.sh MODE BUILD_DIR WORK_DIR SOURCE_DIR, where MODE is
 #     install       what lies where after the installation
-#     find_package  a CMake project of its own, C and C++, linked and opened
+#     find_package  a CMake project of its own: every installed example, C and C++, and velo opened
 #     pkg_config    plain compilers with pkg-config's flags
 #     absolute      pkg-config's files where the library's folder is not below the prefix
 #     subproject    the sources inside another project, whose warnings are its own affair
@@ -96,10 +96,11 @@ find_package)
   mv "$prefix" "$work/moved" # a CMake package does not depend on where it was installed
   libdir=${libdir/$prefix/$work/moved}
   cmake -S "$source/tests/package/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" \
-    -DVELO_EXAMPLES="$source/examples" >"$work/configure.log"
+    -DVELO_EXAMPLES="$work/moved/share/doc/velo/examples" >"$work/configure.log"
   cmake --build "$work/build" >"$work/build.log" || fail "$(cat "$work/build.log")"
   greets "$work/build/hello_c"
   greets "$work/build/hello_cpp"
+  [ -x "$work/build/overlap_cpp" ] || fail "the examples were not built"
   if readelf -d "$work/build/opened" | grep -q libvelo; then
     fail "the opening program is linked to velo"
   fi

@@ -85,6 +85,8 @@ def rule_includes(root):
             if head == "abi" and layer in ("cpp", "tools", "examples", "capi/include",
                                            "capi/adapters", "capi/python"):
                 yield f"{path}:{number}: {layer} sees public headers only, not {target}"
+            if head == "examples" and layer == "tools":
+                yield f"{path}:{number}: a product may not include an example, {target}"
             if target.startswith(".."):
                 yield f"{path}:{number}: include by the path from the root, not {target}"
             if layer == "capi/include" and target not in ("stdint.h",
@@ -257,11 +259,11 @@ def rule_places(root):
                     yield f"{path}:{number}: {why}: {line.strip()[:60]}"
 
 
-# Files that callers and users name are written by core/host/new_file.hpp, in examples by
-# examples/new_file.hpp. These open files otherwise: a file without a name, locks, new files in
-# folders of their own, and an example of one file.
+# Files that callers and users name are written by core/host/new_file.hpp, in programs by
+# tools/velo/new_file.hpp. These open files otherwise: a file without a name, locks, new files in
+# folders of their own, and examples of one file.
 WRITERS = re.compile(
-    r"(core/host/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c)"
+    r"(core/host/new_file\.cpp|tools/velo/new_file\.hpp|examples/(c/pipeline\.c|cpp/overlap\.cpp)"
     r"|capi/python/velo/mindspore\.py|memory/swap/disk_file\.cpp"
     r"|comm/transport/shm/rendezvous_socket\.cpp"
     r"|examples/decoder/(files/file|checkpoint/out_folder)\.cpp)$")
@@ -307,6 +309,7 @@ PLANTED = [
     ("includes", "cpp/include/velo/a.hpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "examples/pretrain/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "tools/velo/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
+    ("includes", "tools/velo/a.cpp", '// a\n#include "examples/decoder/failure.hpp"\n'),
     ("includes", "capi/python/a.c", '/* a */\n#include "abi/generated/velo.inc"\n'),
     ("includes", "bench/limits/a.cpp", '// a\n#include "core/host/cpu.hpp"\n'),
     ("includes", "capi/include/velo/a.h", "/* a */\n#include <stdio.h>\n"),

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 #include "tools/velo/commands.hpp"
 #include "tools/velo/messages.hpp"
 
@@ -103,7 +103,7 @@ call::call(const velo::context& context, const json_t* describe,
       if (text(field, "name") == name) found = field;
     }
     if (found == nullptr) {
-      std::string meant = examples::did_you_mean(name, names);
+      std::string meant = did_you_mean(name, names);
       if (meant.empty())
         for (const std::string& each : names) meant += (meant.empty() ? "; it has " : ", ") + each;
       throw input_error(name + ": " + text(describe, "name") + " has no such field" + meant);

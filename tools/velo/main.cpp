@@ -7,7 +7,7 @@
 #include <exception>
 #include <velo/velo.hpp>
 
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 #include "tools/velo/commands.hpp"
 #include "tools/velo/messages.hpp"
 
@@ -68,7 +68,7 @@ const command_row& command_called(const std::string& name) {
     if (name == row.name) return row;
     names.emplace_back(row.name);
   }
-  const std::string meant = examples::did_you_mean(name, names);
+  const std::string meant = command::did_you_mean(name, names);
   throw command::input_error("unknown command " + name +
                              (meant.empty() ? "; velo help lists what there is" : meant));
 }

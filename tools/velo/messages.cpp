@@ -1,7 +1,7 @@
 // The library's records in the command's words.
 #include "tools/velo/messages.hpp"
 
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 #include "tools/velo/commands.hpp"
 
 namespace command {
@@ -64,7 +64,7 @@ json describe_operator(const std::string& name) {
   try {
     return parse(velo::op_describe<std::string>(name.c_str()));
   } catch (const velo::error&) {
-    const std::string meant = examples::did_you_mean(name, operator_names());
+    const std::string meant = did_you_mean(name, operator_names());
     throw input_error(name + ": no such operator" +
                       (meant.empty() ? "; velo ops lists them" : meant));
   }
@@ -78,7 +78,7 @@ void configure(velo::context& context,
     } catch (const velo::error& failure) {
       if (std::string(failure.argument()) != "key")
         throw input_error("--set " + key + "=" + value + ": expected " + failure.expected());
-      const std::string meant = examples::did_you_mean(key, keys_of(context));
+      const std::string meant = did_you_mean(key, keys_of(context));
       throw input_error("--set " + key + "=" + value + ": no such key" +
                         (meant.empty() ? "; there are " + std::string(failure.expected()) : meant));
     }

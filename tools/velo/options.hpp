@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 #include "tools/velo/commands.hpp"
 
 namespace command {
@@ -55,7 +55,7 @@ void parse_options(const std::vector<std::string>& words, const option<Given> (&
       names.emplace_back(row.name);
     }
     if (found == nullptr) {
-      const std::string meant = examples::did_you_mean(word, names);
+      const std::string meant = did_you_mean(word, names);
       throw input_error("unknown option " + word +
                         (meant.empty() ? "; --help lists what there is" : meant));
     }

@@ -8,9 +8,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "examples/new_file.hpp"
 #include "tools/velo/commands.hpp"
 #include "tools/velo/messages.hpp"
+#include "tools/velo/new_file.hpp"
 
 namespace command {
 namespace {
@@ -55,7 +55,7 @@ void refuse_text(const std::string& file, const velo::error& failure) {
 
 void write_file(const std::string& file, const std::string& text) {
   try {
-    examples::write_new_file(file, text);
+    write_new_file(file, text);
   } catch (const std::runtime_error& reason) {
     throw input_error(file + ": cannot be written: " + reason.what());
   }

@@ -10,11 +10,11 @@
 #include <cstring>
 #include <memory>
 
-#include "examples/closest_name.hpp"
 #include "examples/decoder/configuration/json_places.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/files/file.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
+#include "tools/velo/closest_name.hpp"
 
 namespace decoder {
 namespace {
@@ -99,7 +99,7 @@ std::vector<std::string> configuration::names(const std::string& section) const 
 std::string configuration::place_of(const std::string& key) const {
   for (const option& each : options_)
     if (each.name == key) return "; it belongs to \"" + each.section + "\"";
-  return examples::did_you_mean(key, names());
+  return command::did_you_mean(key, names());
 }
 
 void configuration::require_flag(const std::string& flag,
@@ -107,7 +107,7 @@ void configuration::require_flag(const std::string& flag,
   std::vector<std::string> known = names();
   known.insert(known.end(), others.begin(), others.end());
   if (std::find(known.begin(), known.end(), underscored(flag)) != known.end()) return;
-  std::string meant = examples::did_you_mean(underscored(flag), known, "--");
+  std::string meant = command::did_you_mean(underscored(flag), known, "--");
   if (meant.empty()) meant = "; --help lists them";
   const std::vector<std::string> inside = names(flag);
   if (!flag.empty() && !inside.empty()) {
@@ -152,7 +152,7 @@ void configuration::read_text(const std::string& text, const std::string& name,
       std::vector<std::string> sections;
       for (const option& each : options_) sections.push_back(each.section);
       fail("%s: no section is called \"%s\"%s", origin(section).c_str(), section,
-           examples::did_you_mean(section, sections).c_str());
+           command::did_you_mean(section, sections).c_str());
     }
     if (!json_is_object(members)) expected(origin(section), section, "an object", members);
     const char* key;

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "examples/closest_name.hpp"
 #include "examples/decoder/configuration/configuration.hpp"
 #include "examples/decoder/failure.hpp"
 #include "examples/decoder/pipeline/stage_plan.hpp"
+#include "tools/velo/closest_name.hpp"
 
 namespace decoder {
 
@@ -85,7 +85,7 @@ void configuration::check_parallel() const {
   const std::vector<std::string> kinds = pipelines();
   if (std::find(kinds.begin(), kinds.end(), p.pipeline) == kinds.end())
     refuse("pipeline",
-           ("must be one of those that --help lists" + examples::did_you_mean(p.pipeline, kinds))
+           ("must be one of those that --help lists" + command::did_you_mean(p.pipeline, kinds))
                .c_str());
   if (p.pp == 1) {
     for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})

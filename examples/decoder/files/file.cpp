@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "examples/decoder/failure.hpp"
-#include "examples/new_file.hpp"
+#include "tools/velo/new_file.hpp"
 
 namespace decoder {
 namespace {
@@ -94,7 +94,7 @@ void require_replaceable(const char* flag, const std::string& path, const std::s
   const std::string before = beginning_if_any(path, ours.size());
   if (!before.empty() && before != ours)
     refuse((std::string("exists and is not ") + what + "; it is left as it is").c_str());
-  std::string beside = examples::name_beside(path);  // the file is written here first
+  std::string beside = command::name_beside(path);  // the file is written here first
   const descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
   if (file.get() < 0) refuse_writing();
   ::unlink(beside.c_str());

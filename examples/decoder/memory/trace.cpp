@@ -22,7 +22,7 @@ memory_trace::memory_trace(const std::string& path) : path_(path) {
   if (!before.empty() && before != first_line)
     fail("%s: exists and is not a trace of memory; it is left as it is", path.c_str());
   try {
-    file_ = std::make_unique<examples::new_file>(path);
+    file_ = std::make_unique<command::new_file>(path);
     std::fputs(first_line.c_str(), file_->stream());
     file_->put_in_place();
   } catch (const std::runtime_error& reason) {

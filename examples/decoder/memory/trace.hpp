@@ -9,7 +9,7 @@
 #include <mutex>
 #include <string>
 
-#include "examples/new_file.hpp"
+#include "tools/velo/new_file.hpp"
 
 namespace decoder {
 
@@ -24,7 +24,7 @@ class memory_trace {
 
  private:
   std::mutex lock_;  // any thread may allocate packs and scratch
-  std::unique_ptr<examples::new_file> file_;
+  std::unique_ptr<command::new_file> file_;
   std::string path_;
   long long time_ = 0;
 };

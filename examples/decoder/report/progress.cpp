@@ -111,7 +111,7 @@ void progress::open_log() {
   if (const std::string before = beginning_if_any(log_path_, 2); !before.empty() && before != "{\"")
     fail("%s: exists and is not a log; it is left as it is", log_path_.c_str());
   try {
-    log_ = std::make_unique<examples::new_file>(log_path_);
+    log_ = std::make_unique<command::new_file>(log_path_);
   } catch (const std::runtime_error& reason) {
     fail("%s: cannot write the log: %s", log_path_.c_str(), reason.what());
   }

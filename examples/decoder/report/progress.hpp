@@ -17,7 +17,7 @@
 #include <string>
 
 #include "examples/decoder/report/console.hpp"
-#include "examples/new_file.hpp"
+#include "tools/velo/new_file.hpp"
 
 namespace decoder {
 
@@ -86,7 +86,7 @@ class progress {
   std::int64_t since_row_ = 0;  // steps, and their seconds
   double row_seconds_ = 0;
   std::string log_path_, unwritten_;
-  std::unique_ptr<examples::new_file> log_;
+  std::unique_ptr<command::new_file> log_;
 };
 
 }  // namespace decoder

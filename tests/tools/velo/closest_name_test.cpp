@@ -1,11 +1,11 @@
 // Which name is offered for a mistyped one, and when none is.
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 
 #include <catch2/catch.hpp>
 
-using examples::closest_name;
-using examples::did_you_mean;
-using examples::edits_between;
+using command::closest_name;
+using command::did_you_mean;
+using command::edits_between;
 
 TEST_CASE("inserted, dropped, changed and swapped letters are one edit each") {
   CHECK(edits_between("steps", "steps") == 0);

@@ -6,7 +6,7 @@
 #include <thread>
 #include <velo/velo.hpp>
 
-#include "examples/closest_name.hpp"
+#include "tools/velo/closest_name.hpp"
 #include "tools/velo/commands.hpp"
 #include "tools/velo/json.hpp"
 #include "tools/velo/table.hpp"
@@ -45,7 +45,7 @@ const kind_row& kind_called(const std::string& name) {
     if (name == row.name) return row;
     names.emplace_back(row.name);
   }
-  throw input_error(name + ": no such collective" + examples::did_you_mean(name, names) +
+  throw input_error(name + ": no such collective" + did_you_mean(name, names) +
                     "; velo help collective lists them");
 }
 

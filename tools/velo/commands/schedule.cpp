@@ -214,7 +214,7 @@ velo_schedule_kind kind_called(const std::string& word) {
     names.emplace_back(name);
     all += (all.empty() ? "" : ", ") + names.back();
   }
-  const std::string meant = examples::did_you_mean(word, names);
+  const std::string meant = did_you_mean(word, names);
   throw input_error("unknown kind " + word + (meant.empty() ? "; there are " + all : meant));
 }
 
@@ -296,7 +296,7 @@ const Row& row_called(const std::string& word, const Row (&table)[count], const 
     names.emplace_back(row.name);
     all += (all.empty() ? "" : ", ") + names.back();
   }
-  const std::string meant = examples::did_you_mean(word, names);
+  const std::string meant = did_you_mean(word, names);
   throw input_error(std::string("unknown ") + what + " " + word +
                     (meant.empty() ? "; there are " + all : meant));
 }

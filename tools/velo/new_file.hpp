@@ -1,7 +1,8 @@
 // A file that a user names, written as velo_pool_save writes: to a new file beside the path,
 // readable and writable by its owner alone, which takes the path's place by a rename. A link, a
 // FIFO or a device at the path is refused and never opened; another hard link of an older file
-// keeps its content. Every program here writes its outputs this way. Cost: system calls.
+// keeps its content. The command and the examples write their outputs this way. Cost: system
+// calls.
 #pragma once
 
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace examples {
+namespace command {
 
 // A short name in the path's folder, for mkostemp: the path's own may be as long as the file system
 // takes.
@@ -84,4 +85,4 @@ inline void write_new_file(const std::string& path, const std::string& text) {
   file.finish();
 }
 
-}  // namespace examples
+}  // namespace command

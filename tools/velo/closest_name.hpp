@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace examples {
+namespace command {
 
 inline std::size_t edits_between(const std::string& a, const std::string& b) {
   const std::size_t width = b.size() + 1;
@@ -66,4 +66,4 @@ inline std::string did_you_mean(const std::string& word, const std::vector<std::
   return found.empty() ? "" : "; did you mean " + before + found + "?";
 }
 
-}  // namespace examples
+}  // namespace command
