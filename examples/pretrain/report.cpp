@@ -51,14 +51,14 @@ void say_ranks(console& to, const settings& values, const member& rank) {
   to.say("       cut over %d ranks: %s", rank.stages(), values.parallel.pipeline.c_str());
 }
 
-// Peaks of the purposes, which need not fall together.
+// Peaks of the purposes, which need not fall together, by the names that snapshots have.
 void say_pool(console& to, const velo_pool_stats& all, bool optimizer_swapped, std::int64_t peak) {
   const std::string promised = peak ? ", " + decoder::scaled_bytes(peak) + " promised" : "";
   const auto peak_of = [&](velo_purpose of) { return scaled_bytes(all.purpose_peak[of]); };
-  to.say("memory %s at the peak%s: weights %s, gradients %s,", scaled_bytes(all.bytes_peak).c_str(),
-         promised.c_str(), peak_of(VELO_PURPOSE_PARAMETER).c_str(),
-         peak_of(VELO_PURPOSE_GRADIENT).c_str());
-  to.say("       optimizer %s%s, activations %s, packed weights and scratch %s",
+  to.say("memory %s at the peak%s: parameter %s, gradient %s,",
+         scaled_bytes(all.bytes_peak).c_str(), promised.c_str(),
+         peak_of(VELO_PURPOSE_PARAMETER).c_str(), peak_of(VELO_PURPOSE_GRADIENT).c_str());
+  to.say("       optimizer %s%s, activation %s, workspace %s",
          peak_of(VELO_PURPOSE_OPTIMIZER).c_str(),
          optimizer_swapped ? " to load and save and none in steps" : "",
          peak_of(VELO_PURPOSE_ACTIVATION).c_str(), peak_of(VELO_PURPOSE_WORKSPACE).c_str());

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <regex>
 
 #include "tests/examples/pretrain/workplace.hpp"
 
@@ -43,6 +44,19 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
     check_same_state(w / "usual/checkpoint/", w / "out/checkpoint/");
     CHECK(run(w, w / name, {"--steps", "2"}).code == 0);  // replaced
     CHECK_THAT(get(w / name), Contains("step 2: forward") && !Contains("step 3"));
+  }
+}
+
+TEST_CASE(
+    "the report names the purposes of memory as the snapshot does, and as its page shows it") {
+  workplace w;
+  const std::string report = ended(0, run(w, w / "s.svg")).text;
+  const std::string drawn = get(w / "s.svg"), page = get(PRETRAIN_PAGE);
+  for (const std::string name : {"parameter", "gradient", "optimizer", "activation", "workspace"}) {
+    INFO(name);
+    CHECK_THAT(drawn, Contains(">" + name + ", at most "));
+    for (const std::string& text : {report, page})
+      CHECK(std::regex_search(text, std::regex("[ :,] " + name + R"( [0-9.]+ .?B)")));
   }
 }
 
