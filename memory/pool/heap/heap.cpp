@@ -239,6 +239,20 @@ block& heap::give(block& freed) noexcept {
   return whole;
 }
 
+// [start, start + bytes) of a free block, with what its huge pages have of uncommitted neighbors.
+// Linux may have made a huge page over them (khugepaged), which backs the holes, too.
+heap::stretch heap::with_holes(const block& b, std::uint64_t start,
+                               std::uint64_t bytes) const noexcept {
+  constexpr std::uint64_t huge = address_range::huge;
+  const auto is_hole = [](const block* near) {
+    return near != nullptr && near->is(block_state::uncommitted);
+  };
+  std::uint64_t first = start, last = start + bytes;
+  if (first == b.start && is_hole(b.before)) first = std::max(b.before->start, first / huge * huge);
+  if (last == b.end() && is_hole(b.after)) last = std::min(b.after->end(), round_up(last, huge));
+  return {first, last - first};
+}
+
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
 // uncommitted ones there, else at its end. None when it holds no granule or the system refuses.
 heap::stretch heap::uncommit(block& b, std::uint64_t most) noexcept {
@@ -248,7 +262,8 @@ heap::stretch heap::uncommit(block& b, std::uint64_t most) noexcept {
   const std::uint64_t length = std::min(last - first, round_up(most, granule));
   const bool at_front = b.before != nullptr && b.before->is(block_state::uncommitted);
   const std::uint64_t from = at_front ? first : last - length;
-  if (!range_.decommit(from, length)) return {};
+  const stretch gone = with_holes(b, from, length);
+  if (!range_.decommit(gone.start, gone.bytes)) return {};
   drop(b, from, length);
   return {from, length};
 }

@@ -124,6 +124,7 @@ class heap {
   struct stretch {
     std::uint64_t start = 0, bytes = 0;
   };
+  stretch with_holes(const block& b, std::uint64_t start, std::uint64_t bytes) const noexcept;
   stretch uncommit(block& b, std::uint64_t most) noexcept;
   stretch move_one(std::uint64_t most, move_target& to) noexcept;
   void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
