@@ -7,7 +7,8 @@
 #     find_package  a CMake project of its own: every installed example, C and C++, and velo opened
 #     pkg_config    plain compilers with pkg-config's flags
 #     absolute      pkg-config's files where the library's folder is not below the prefix
-#     subproject    the sources inside another project, whose warnings are its own affair
+#     subproject    the sources inside another project, whose warnings are its own affair; and
+#                   decoder in a project over it
 set -eu
 mode=$1 build=$2 work=$3/$1 source=$4
 prefix=$work/prefix
@@ -46,6 +47,20 @@ subproject)
     "$work/build/compile_commands.json"; then
     fail "tests, tools or examples are built inside another project"
   fi
+  # The lines of the page on decoder make a project; what they build is tested in the tree.
+  mkdir "$work/over_decoder"
+  {
+    printf 'cmake_minimum_required(VERSION 3.25)\nproject(over LANGUAGES C CXX)\n'
+    sed -n 's|path/to/velo|'"$source"'|; /^    set(VELO_BUILD/,/^    target_link/p' \
+      "$source/examples/decoder/README.md"
+  } >"$work/over_decoder/CMakeLists.txt"
+  printf '#include "examples/decoder/train/trainer.hpp"\nint main() {}\n' \
+    >"$work/over_decoder/train.cpp"
+  cmake -G "Unix Makefiles" -S "$work/over_decoder" -B "$work/over_decoder/build" \
+    >"$work/configure.log" 2>&1 ||
+    fail "$(cat "$work/configure.log")"
+  make -C "$work/over_decoder/build" train.o >"$work/build.log" 2>&1 ||
+    fail "$(cat "$work/build.log")"
   grep -q -- '-Wall.* -Werror' "$build/compile_commands.json" ||
     fail "warnings do not stop the project's own build"
   ;;
