@@ -53,7 +53,7 @@ TEST_CASE(
   const std::string cut =
       train("cut", {"--pp", "4", "--transport", "shm", "--timeline", w / "t.json"});
   compare_logs(w.losses("whole"), w.losses("cut"));
-  for (const char* what : {"weights ", "gradients ", "optimizer "}) {
+  for (const char* what : {"parameter ", "gradient ", "optimizer "}) {
     INFO(what);
     CHECK(kilobytes_behind(what, cut) < 0.5 * kilobytes_behind(what, whole));
   }
