@@ -147,6 +147,13 @@ struct single_fault {
   }
 };
 
+// Calls work(f, i, p) for parameter i of every function.
+template <class Work>
+void each_parameter(Work&& work) {
+  for (const function_info& f : functions)
+    for (int i = 0; i < f.parameter_count; ++i) work(f, i, f.parameters[i]);
+}
+
 struct watchdog {
   watchdog() { signal(SIGALRM, &overdue); }
 } armed;
@@ -182,21 +189,18 @@ TEST_CASE("every function answers a plausible call") {
 TEST_CASE("every pointer may be NULL in turn") {
   sweep_facts facts("NULL");
   int calls = 0;
-  for (const function_info& f : functions) {
-    for (int i = 0; i < f.parameter_count; ++i) {
-      const parameter_info& p = f.parameters[i];
-      if (!is_pointer(p)) continue;
-      ++calls;
-      if (p.nullable) {
-        sweep_world w;
-        std::vector<velo_value> values = plausible(w, f);
-        values[static_cast<std::size_t>(i)] = pointer(p, nullptr);
-        swept(f, values);
-      } else {
-        single_fault{f, i, [&](sweep_world&) { return pointer(p, nullptr); }}.expect(VELO_ERR_NULL);
-      }
+  each_parameter([&](const function_info& f, int i, const parameter_info& p) {
+    if (!is_pointer(p)) return;
+    ++calls;
+    if (p.nullable) {
+      sweep_world w;
+      std::vector<velo_value> values = plausible(w, f);
+      values[static_cast<std::size_t>(i)] = pointer(p, nullptr);
+      swept(f, values);
+    } else {
+      single_fault{f, i, [&](sweep_world&) { return pointer(p, nullptr); }}.expect(VELO_ERR_NULL);
     }
-  }
+  });
   CHECK(calls > 60);
   facts.check(facts_file);
 }
@@ -204,28 +208,26 @@ TEST_CASE("every pointer may be NULL in turn") {
 TEST_CASE("every string may be bytes that are not UTF-8, which no record shows") {
   sweep_facts facts("string");
   int refused = 0;
-  for (const function_info& f : functions) {
-    for (int i = 0; i < f.parameter_count; ++i) {
-      if (f.parameters[i].kind != value_type::string) continue;
-      sweep_world w;
-      std::vector<velo_value> values = plausible(w, f);
-      const char* not_text = "\xffx\xc3\x80\x80{\xed\xa0\x80";
-      values[static_cast<std::size_t>(i)] = pointer(f.parameters[i], not_text);
-      const velo_status status = swept(f, values);
-      std::remove(not_text);  // a function may have written a file of that name
-      if (status == VELO_OK) continue;
-      ++refused;
-      const call_record record = last_record();
-      for (const std::string& text : {record.argument, record.expected, record.got, record.cause}) {
-        for (const char* at = text.c_str(); *at != 0;) {
-          const std::size_t bytes = velo::core::utf8_character(at);
-          INFO(f.name << ", " << f.parameters[i].name << ": " << text);
-          REQUIRE(bytes > 0);
-          at += bytes;
-        }
+  each_parameter([&](const function_info& f, int i, const parameter_info& p) {
+    if (p.kind != value_type::string) return;
+    sweep_world w;
+    std::vector<velo_value> values = plausible(w, f);
+    const char* not_text = "\xffx\xc3\x80\x80{\xed\xa0\x80";
+    values[static_cast<std::size_t>(i)] = pointer(p, not_text);
+    const velo_status status = swept(f, values);
+    std::remove(not_text);  // a function may have written a file of that name
+    if (status == VELO_OK) return;
+    ++refused;
+    const call_record record = last_record();
+    for (const std::string& text : {record.argument, record.expected, record.got, record.cause}) {
+      for (const char* at = text.c_str(); *at != 0;) {
+        const std::size_t bytes = velo::core::utf8_character(at);
+        INFO(f.name << ", " << p.name << ": " << text);
+        REQUIRE(bytes > 0);
+        at += bytes;
       }
     }
-  }
+  });
   CHECK(refused > 10);
   facts.check(facts_file);
 }
@@ -233,17 +235,15 @@ TEST_CASE("every string may be bytes that are not UTF-8, which no record shows")
 TEST_CASE("every integer may be at the ends of its type") {
   sweep_facts facts("integer");
   int calls = 0;
-  for (const function_info& f : functions) {
-    for (int i = 0; i < f.parameter_count; ++i) {
-      for (const std::int64_t end : ends_of(f.parameters[i].kind)) {
-        sweep_world w;
-        std::vector<velo_value> values = plausible(w, f);
-        values[static_cast<std::size_t>(i)] = integer(end);
-        swept(f, values);
-        ++calls;
-      }
+  each_parameter([&](const function_info& f, int i, const parameter_info& p) {
+    for (const std::int64_t end : ends_of(p.kind)) {
+      sweep_world w;
+      std::vector<velo_value> values = plausible(w, f);
+      values[static_cast<std::size_t>(i)] = integer(end);
+      swept(f, values);
+      ++calls;
     }
-  }
+  });
   CHECK(calls > 40);
   facts.check(facts_file);
 }
@@ -274,15 +274,12 @@ TEST_CASE("every destroyed handle is refused by the name of the parameter") {
     std::memcpy(destroyed, w.handles, sizeof destroyed);
   }
   int calls = 0;
-  for (const function_info& f : functions) {
-    for (int i = 0; i < f.parameter_count; ++i) {
-      const parameter_info& p = f.parameters[i];
-      if (p.kind != value_type::handle) continue;
-      single_fault{f, i, [&](sweep_world&) { return pointer(p, destroyed[kind_of(p)]); }}.expect(
-          VELO_ERR_HANDLE);
-      ++calls;
-    }
-  }
+  each_parameter([&](const function_info& f, int i, const parameter_info& p) {
+    if (p.kind != value_type::handle) return;
+    single_fault{f, i, [&](sweep_world&) { return pointer(p, destroyed[kind_of(p)]); }}.expect(
+        VELO_ERR_HANDLE);
+    ++calls;
+  });
   CHECK(calls > 50);
 }
 

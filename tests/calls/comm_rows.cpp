@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "tests/calls/rows.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
@@ -38,9 +39,7 @@ velo_status create_two(world& w) {
 }
 void open_peer(world& w) {
   w.open();
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 1;
-  desc.allocator = w.allocator();
+  const velo_context_desc desc = context_desc(1, w.allocator());
   must(velo_context_create(&desc, &w.peer));
   must(velo_stream_create(w.peer, &w.peer_queue));
 }

@@ -7,6 +7,7 @@
 
 #include "core/signature.hpp"
 #include "tests/ops/example_call.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
@@ -128,9 +129,7 @@ velo_status invoke(world&) {
   return velo_invoke("velo_op_count", &to, 1, &result);
 }
 velo_status create_context(world& w) {
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 2;
-  desc.allocator = w.allocator();
+  velo_context_desc desc = context_desc(2, w.allocator());
   desc.config_json =
       R"({"level": 1, "kernel.rms_norm": "reference", "log": "off", "closures": true})";
   return velo_context_create(&desc, &w.context);

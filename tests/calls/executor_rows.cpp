@@ -1,5 +1,6 @@
 // The rows of executors and mailboxes: a rank alone, which sends itself what crosses.
 #include "tests/calls/rows.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
@@ -31,11 +32,7 @@ velo_status group_link(world& w) {
   return velo_group_get_link(w.groups[0], &link);
 }
 void make_schedule(world& w, std::uint32_t flags) {
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = VELO_SCHEDULE_INTERLEAVED;
-  desc.ranks = 1;
-  desc.microbatches = 3;
-  desc.flags = flags;
+  const velo_schedule_desc desc = desc_of(VELO_SCHEDULE_INTERLEAVED, {1, 3, 0, 0, flags});
   must(velo_schedule_create(&desc, &w.schedule));
 }
 void open_schedule(world& w) {

@@ -1,6 +1,7 @@
 // The rows of memory's functions: pools, adaptors, recompute and swaps; plans' are in
 // plan_rows.cpp.
 #include "tests/calls/rows.hpp"
+#include "tests/structs.hpp"
 
 namespace velo::testing {
 namespace {
@@ -8,8 +9,7 @@ namespace {
 float numbers[16] = {};
 
 velo_status allocate(world& w) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 1 << 20;
+  const velo_pool_request request = request_of(1 << 20);
   return velo_pool_allocate(w.pool, &request, &w.memory);
 }
 void open_pool(world& w) {

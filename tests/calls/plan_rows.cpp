@@ -1,5 +1,6 @@
 // The rows of plans: buffers, addresses, steps recorded and replayed.
 #include "tests/calls/rows.hpp"
+#include "tests/structs.hpp"
 
 namespace velo::testing {
 namespace {
@@ -28,8 +29,7 @@ void open_step_plan(world& w) {
   must(velo_plan_create(&desc, &w.plan));
 }
 velo_status allocate_planned(world& w) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 1 << 20;
+  const velo_pool_request request = request_of(1 << 20);
   return velo_plan_allocate(w.plan, &request, &w.memory);
 }
 velo_status free_planned(world& w) {

@@ -1,5 +1,6 @@
 // The scene: an object of every kind, over functions of the host that can all meddle.
 #include "tests/calls/scene.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 #include <cstdlib>
@@ -108,10 +109,7 @@ void open_schedules(world& w) {
       "\"vocabulary\": 100}, \"training\": {\"global_batch\": 8, \"sequence\": 32},"
       "\"accelerators\": 1, \"search\": {\"tp\": [1], \"cp\": [1], \"pp\": [1], \"vpp\": [1],"
       "\"micro_batch\": [1], \"recompute\": [\"full\"], \"kind\": [\"1f1b\"]}}";
-  velo_schedule_desc alone = VELO_SCHEDULE_DESC_INIT;
-  alone.kind = VELO_SCHEDULE_1F1B;
-  alone.ranks = 1;
-  alone.microbatches = 2;
+  const velo_schedule_desc alone = desc_of(VELO_SCHEDULE_1F1B, {1, 2});
   must(velo_schedule_create(&alone, &w.schedule));
   must(velo_schedule_simulate(w.schedule, nullptr, &w.timeline));
   must(velo_mailbox_create(2, std::int64_t{20} * 1000000000, &w.mailbox));

@@ -1,15 +1,13 @@
 // The rows of schedules, timelines and buckets.
 #include "tests/calls/rows.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
 namespace {
 
 velo_status create(world& w) {
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = VELO_SCHEDULE_INTERLEAVED;
-  desc.ranks = 2;
-  desc.microbatches = 4;
+  const velo_schedule_desc desc = desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4});
   return velo_schedule_create(&desc, &w.schedule);
 }
 void open_schedule(world& w) {

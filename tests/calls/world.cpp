@@ -1,5 +1,6 @@
 // Opening and closing a world, and its handles by name.
 #include "tests/calls/world.hpp"
+#include "tests/structs.hpp"
 
 #include <stdexcept>
 
@@ -71,9 +72,7 @@ void must(velo_status status) {
 }
 
 void world::open() {
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 2;
-  desc.allocator = allocator_;
+  const velo_context_desc desc = context_desc(2, allocator_);
   open(desc);
 }
 

@@ -12,10 +12,13 @@
 
 #include "tests/context.hpp"
 #include "tests/host_memory.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 #include "velo/context.h"
 #include "velo/ops_norm.h"
 #include "velo/stream.h"
+
+using velo::testing::context_desc;
 
 namespace {
 
@@ -116,9 +119,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
   { const velo::testing::live_context warm; }  // the slabs, kept for ever, exist from here on
   velo::testing::host_memory host;
   const velo_allocator allocator = host.allocator();
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 3;
-  desc.allocator = &allocator;
+  velo_context_desc desc = context_desc(3, &allocator);
   desc.config_json = R"({"level": 1, "kernel.fusion_attention_backward": "reference"})";
   const int descriptor = lowest_free_descriptor();
   int failures = 0;
@@ -148,9 +149,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
 TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEMORY too") {
   velo::testing::host_memory host;
   const velo_allocator allocator = host.allocator();
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 2;
-  desc.allocator = &allocator;
+  const velo_context_desc desc = context_desc(2, &allocator);
   velo_context context = nullptr;
   int failures = 0;
   velo_status status = VELO_ERR_MEMORY;

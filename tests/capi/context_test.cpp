@@ -5,13 +5,14 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/child_process.hpp"
 #include "tests/context.hpp"
 #include "tests/core/environment.hpp"
 #include "tests/refusals.hpp"
+#include "tests/structs.hpp"
+#include "tests/threads.hpp"
 #include "velo/stream.h"
 #include "velo/tensor.h"
 
@@ -248,19 +249,15 @@ TEST_CASE("contexts do not see each other") {
 }
 
 TEST_CASE("contexts may be made and destroyed by many threads at once") {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([] {
-      for (int i = 0; i < 20; ++i) {
-        velo_context context = nullptr;
-        velo_stream stream = nullptr;
-        if (velo_context_create(nullptr, &context) != VELO_OK) continue;
-        velo_stream_create(context, &stream);
-        velo_context_destroy(context);
-      }
-    });
-  }
-  for (std::thread& t : threads) t.join();
+  on_threads(4, [] {
+    for (int i = 0; i < 20; ++i) {
+      velo_context context = nullptr;
+      velo_stream stream = nullptr;
+      if (velo_context_create(nullptr, &context) != VELO_OK) continue;
+      velo_stream_create(context, &stream);
+      velo_context_destroy(context);
+    }
+  });
   const live_context after;
   CHECK(velo_stream_synchronize(after.inline_stream()) == VELO_OK);
 }
@@ -298,8 +295,7 @@ TEST_CASE("a parent's handles are refused in the child, and the child can have i
     if (last_record().got != "one made before fork") return 6;
     velo_stream_destroy(queue);
     velo_context_destroy(context);  // ignored: its threads are the parent's
-    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-    desc.threads = 1;
+    const velo_context_desc desc = context_desc(1);
     velo_context own = nullptr;
     if (velo_context_create(&desc, &own) != VELO_OK) return 7;
     if (velo_context_stream(own, &made) != VELO_OK) return 8;

@@ -11,9 +11,12 @@
 #include "tests/context.hpp"
 #include "tests/random.hpp"
 #include "tests/record.hpp"
+#include "tests/structs.hpp"
 #include "velo/velo.h"
 
+using velo::testing::desc_of;
 using velo::testing::random_source32;
+using velo::testing::request_of;
 
 using velo::core::json;
 
@@ -134,9 +137,7 @@ struct live_plan {
 struct live_schedule {
   velo_schedule handle = nullptr;
   live_schedule() {
-    velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-    desc.kind = VELO_SCHEDULE_1F1B;
-    desc.ranks = 2, desc.microbatches = 2;
+    const velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {2, 2});
     REQUIRE(velo_schedule_create(&desc, &handle) == VELO_OK);
   }
   ~live_schedule() { velo_schedule_destroy(handle); }
@@ -309,8 +310,7 @@ TEST_CASE("a note is in the snapshot as it was written") {
       CHECK_FALSE(is_c_text(until_zero(note)));
     } else if (!note.empty() && note[0] != 0) {
       ++accepted;
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = 64;
+      const velo_pool_request request = request_of(64);
       void* block = nullptr;
       REQUIRE(velo_pool_allocate(pool, &request, &block) == VELO_OK);
       const std::string text = written(velo_pool_snapshot, pool, VELO_SNAPSHOT_JSON);

@@ -10,14 +10,15 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <type_traits>
 #include <vector>
 
 #include "core/simd/scalar.hpp"
 #include "tests/context.hpp"
 #include "tests/record.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -43,8 +44,7 @@ struct rank_of_group {
 
 // These assert nothing, so any thread and any process may call them.
 inline velo_status open_context(rank_of_group& me) {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
+  const velo_context_desc one = context_desc(1);
   const velo_status made = velo_context_create(&one, &me.context);
   return made == VELO_OK ? velo_context_stream(me.context, &me.stream) : made;
 }
@@ -104,8 +104,7 @@ inline std::string description_of(velo_group group) {
 class local_ranks {
  public:
   explicit local_ranks(int count, const velo_group_desc& desc = group_desc(), int threads = 1) {
-    velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-    one.threads = threads;
+    const velo_context_desc one = context_desc(threads);
     std::vector<velo_context> handles;
     for (int i = 0; i < count; ++i) {
       contexts_.push_back(std::make_unique<live_context>(one));
@@ -130,15 +129,12 @@ class local_ranks {
   template <class Body>
   std::vector<call_record> run(const Body& body) const {
     std::vector<call_record> all(groups_.size());
-    std::vector<std::thread> threads;
-    for (int i = 0; i < size(); ++i)
-      threads.emplace_back([&, i] {
-        if constexpr (std::is_invocable_v<Body, int>)
-          all[at(i)] = record_of(body(i));
-        else
-          all[at(i)] = record_of(body(rank(i)));
-      });
-    for (std::thread& one : threads) one.join();
+    on_threads(size(), [&](int i) {
+      if constexpr (std::is_invocable_v<Body, int>)
+        all[at(i)] = record_of(body(i));
+      else
+        all[at(i)] = record_of(body(rank(i)));
+    });
     return all;
   }
   template <class Body>

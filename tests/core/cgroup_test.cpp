@@ -1,12 +1,10 @@
 // Quotas and limits of control groups, from files of the test's own: both versions, every level.
 #include "core/host/cgroup.hpp"
 
-#include <catch2/catch.hpp>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string>
+
+#include "tests/temporary_folder.hpp"
 
 using namespace velo::core;
 
@@ -15,29 +13,13 @@ namespace {
 constexpr std::int64_t none = std::numeric_limits<std::int64_t>::max();
 
 // A folder with the list of groups and their files.
-class groups {
+class groups : public velo::testing::temporary_folder {
  public:
-  explicit groups(const std::string& list) {
-    char name[] = "/tmp/velo-cgroup-XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    root_ = name;
-    list_ = put("list", list);
-  }
-  ~groups() { std::filesystem::remove_all(root_); }
-  groups(const groups&) = delete;
-  groups& operator=(const groups&) = delete;
-
-  std::string put(const std::string& file, const std::string& text) const {
-    const std::filesystem::path path = root_ / file;
-    std::filesystem::create_directories(path.parent_path());
-    std::ofstream(path) << text;
-    return path;
-  }
-  int processors() const { return cgroup_processors({list_.c_str(), root_.c_str()}); }
-  std::int64_t memory() const { return cgroup_memory({list_.c_str(), root_.c_str()}); }
+  explicit groups(const std::string& list) : list_(put("list", list)) {}
+  int processors() const { return cgroup_processors({list_.c_str(), path().c_str()}); }
+  std::int64_t memory() const { return cgroup_memory({list_.c_str(), path().c_str()}); }
 
  private:
-  std::filesystem::path root_;
   std::string list_;
 };
 

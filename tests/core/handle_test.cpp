@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/core/fails.hpp"
+#include "tests/threads.hpp"
 
 namespace velo::core {
 namespace {
@@ -61,6 +62,7 @@ struct handle_traits<seal> {
 
 using namespace velo::core;
 using velo::testing::failure_of;
+using velo::testing::on_threads;
 
 TEST_CASE("a live handle gives its object") {
   crate& made = make_object<crate>(nullptr, 7);
@@ -168,20 +170,16 @@ TEST_CASE("a handle of another copy of velo is distinguished from one of no velo
 }
 
 TEST_CASE("threads make and destroy handles at once without ever sharing a slot") {
-  std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&wrong] {
-      for (int i = 0; i < 2000; ++i) {
-        const velo_closure a = handle_of(make_object<seal>(nullptr));
-        const velo_closure b = handle_of(make_object<seal>(nullptr));
-        if (a == b) ++wrong;
-        destroy_handle<seal>(a, "closure");
-        destroy_handle<seal>(b, "closure");
-      }
-    });
-  }
-  for (std::thread& t : threads) t.join();
+  on_threads(4, [&wrong] {
+    for (int i = 0; i < 2000; ++i) {
+      const velo_closure a = handle_of(make_object<seal>(nullptr));
+      const velo_closure b = handle_of(make_object<seal>(nullptr));
+      if (a == b) ++wrong;
+      destroy_handle<seal>(a, "closure");
+      destroy_handle<seal>(b, "closure");
+    }
+  });
   CHECK(wrong == 0);
 }
 
@@ -221,22 +219,18 @@ TEST_CASE("of threads that destroy one handle at once one does, and no two objec
   std::vector<velo_closure> doomed;
   for (int i = 0; i < rounds; ++i) doomed.push_back(handle_of(make_object<seal>(nullptr)));
   std::atomic<int> ready{0}, done{0}, refused{0};
-  std::vector<std::thread> all;
-  for (int t = 0; t < threads; ++t) {
-    all.emplace_back([&] {
-      ++ready;
-      while (ready < threads) std::this_thread::yield();
-      for (const velo_closure handle : doomed) {
-        try {
-          destroy_handle<seal>(handle, "closure");
-          ++done;
-        } catch (const failure& late) {
-          if (late.code == VELO_ERR_HANDLE) ++refused;
-        }
+  on_threads(threads, [&] {
+    ++ready;
+    while (ready < threads) std::this_thread::yield();
+    for (const velo_closure handle : doomed) {
+      try {
+        destroy_handle<seal>(handle, "closure");
+        ++done;
+      } catch (const failure& late) {
+        if (late.code == VELO_ERR_HANDLE) ++refused;
       }
-    });
-  }
-  for (std::thread& t : all) t.join();
+    }
+  });
   CHECK(done == rounds);
   CHECK(refused == rounds * (threads - 1));
   std::set<velo_closure> living;

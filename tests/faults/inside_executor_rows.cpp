@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "tests/faults/inside_parts.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace velo::testing {
@@ -202,11 +203,7 @@ velo_status cancel(scene& s) {
 void make_schedule(scene& s, std::uint32_t flags) {
   velo_executor_destroy(s.executor);
   velo_schedule_destroy(s.schedule);
-  velo_schedule_desc shape = VELO_SCHEDULE_DESC_INIT;
-  shape.kind = VELO_SCHEDULE_1F1B;
-  shape.ranks = 2;
-  shape.microbatches = 2;
-  shape.flags = flags;
+  const velo_schedule_desc shape = desc_of(VELO_SCHEDULE_1F1B, {2, 2, 0, 0, flags});
   must(velo_schedule_create(&shape, &s.schedule));
 }
 

@@ -7,6 +7,7 @@
 
 #include "tests/capi/values.hpp"
 #include "tests/faults/inside_parts.hpp"
+#include "tests/structs.hpp"
 
 namespace velo::testing {
 namespace {
@@ -88,8 +89,7 @@ velo_status by_pool(scene& s) {
   return allocate(s.pool, too_much);
 }
 velo_status by_plan(scene& s) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = too_much;
+  const velo_pool_request request = request_of(too_much);
   void* memory = nullptr;
   return velo_plan_allocate(s.plan, &request, &memory);
 }
@@ -145,8 +145,7 @@ velo_status call_closure(scene& s) {
 }  // namespace
 
 velo_status allocate(velo_pool pool, std::uint64_t bytes) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = bytes;
+  const velo_pool_request request = request_of(bytes);
   void* memory = nullptr;
   const velo_status status = velo_pool_allocate(pool, &request, &memory);
   if (status == VELO_OK) velo_pool_free(pool, memory, bytes, nullptr);

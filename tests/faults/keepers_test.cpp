@@ -8,6 +8,7 @@
 
 #include "tests/capi/values.hpp"
 #include "tests/faults/inside_parts.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -268,8 +269,7 @@ const row rows[] = {
     {"a pool", "a plan",
      [](scene& s) {
        velo_pool_destroy(s.pool);
-       velo_pool_request request = VELO_POOL_REQUEST_INIT;
-       request.bytes = block;
+       const velo_pool_request request = request_of(block);
        void* memory = nullptr;
        return velo_plan_allocate(s.plan, &request, &memory);
      },
@@ -284,8 +284,7 @@ const row rows[] = {
      VELO_OK},
     {"a stream", "a pool's block that it may use",
      [](scene& s) {
-       velo_pool_request request = VELO_POOL_REQUEST_INIT;
-       request.bytes = block;
+       const velo_pool_request request = request_of(block);
        void* memory = nullptr;
        must(velo_pool_allocate(s.pool, &request, &memory));
        must(velo_pool_free(s.pool, memory, block, s.queue));

@@ -16,6 +16,7 @@
 #include "ops/operator/registry.hpp"
 #include "tests/faults/description.hpp"
 #include "tests/faults/inside_parts.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -202,10 +203,7 @@ TEST_CASE("no function reads behind the end of a struct that another one points 
        }},
       {"velo_schedule_desc.costs",
        [](scene&, void* given) {
-         velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-         desc.kind = VELO_SCHEDULE_AUTO;
-         desc.ranks = 2;
-         desc.microbatches = 2;
+         velo_schedule_desc desc = desc_of(VELO_SCHEDULE_AUTO, {2, 2});
          desc.costs = static_cast<const velo_schedule_costs*>(given);
          velo_schedule made = nullptr;
          const velo_status status = velo_schedule_create(&desc, &made);

@@ -6,11 +6,13 @@
 
 #include "tests/json_tree.hpp"
 #include "tests/random.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace hosts {
 namespace {
 
+using velo::testing::context_desc;
 using velo::testing::item_named;
 using velo::testing::json_tree;
 using velo::testing::text_in;
@@ -274,8 +276,7 @@ void run_plainly(velo_stream stream, sample& s) {
 }
 
 std::vector<sample> make(bool with_attributes) {
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 1;
+  const velo_context_desc desc = context_desc(1);
   velo_context context;
   velo_stream stream;
   must(velo_context_create(&desc, &context));

@@ -2,10 +2,12 @@
 #include <catch2/catch.hpp>
 
 #include "leaks.hpp"
+#include "tests/threads.hpp"
 #include "xla_host.hpp"
 
 using namespace hosts;
 using Catch::Matchers::Contains;
+using velo::testing::on_threads;
 
 namespace {
 
@@ -87,17 +89,13 @@ TEST_CASE("handlers called from several threads take turns") {
   const sample s = sample_of("matmul");
   const xla_handler handler(path, "velo_xla_matmul");
   std::atomic<int> wrong{0};
-  std::vector<std::thread> callers;
-  for (int t = 0; t < 4; ++t) {
-    callers.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) {
-        auto outputs = s.blank_outputs();
-        handler.execute(s.inputs, outputs, s.attributes, "", &pool);
-        if (!same_bits(outputs, s.outputs)) ++wrong;
-      }
-    });
-  }
-  for (std::thread& t : callers) t.join();
+  on_threads(4, [&] {
+    for (int i = 0; i < 50; ++i) {
+      auto outputs = s.blank_outputs();
+      handler.execute(s.inputs, outputs, s.attributes, "", &pool);
+      if (!same_bits(outputs, s.outputs)) ++wrong;
+    }
+  });
   CHECK(wrong == 0);
 }
 

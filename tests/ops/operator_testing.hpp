@@ -24,6 +24,7 @@
 #include "tests/random.hpp"
 #include "tests/record.hpp"
 #include "tests/refusals.hpp"
+#include "tests/structs.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -109,8 +110,7 @@ class session {
 
  private:
   static velo_context_desc desc_of(int threads, const std::string& config_json) {
-    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-    desc.threads = threads;
+    velo_context_desc desc = context_desc(threads);
     desc.config_json = config_json.empty() ? nullptr : config_json.c_str();
     return desc;
   }

@@ -15,30 +15,12 @@
 #include "sched/schedule/kind_name.hpp"
 #include "sched/simulate/timeline.hpp"
 #include "tests/core/fails.hpp"
+#include "tests/structs.hpp"
 #include "velo/timeline.h"
 
 namespace velo::testing {
 
-struct sizes {
-  std::int32_t ranks, microbatches;
-  std::int32_t chunks = 0, group = 0;
-  std::uint32_t flags = 0;
-  std::int32_t splits = 0;
-  double cap = 0;
-};
-
-inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = kind;
-  desc.ranks = of.ranks;
-  desc.microbatches = of.microbatches;
-  desc.chunks = of.chunks;
-  desc.group = of.group;
-  desc.flags = of.flags;
-  desc.splits = of.splits;
-  desc.cap = of.cap;
-  return desc;
-}
+using sizes = schedule_sizes;
 
 // The owner of a schedule's handle.
 class live_schedule {

@@ -1,5 +1,6 @@
 // The machine's limits: all there, of the right size beside each other, above what velo reaches.
 #include "bench/limits/calibration.hpp"
+#include "tests/structs.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -7,6 +8,7 @@
 #include <velo/velo.hpp>
 
 using namespace velo::bench;
+using velo::testing::context_desc;
 
 namespace {
 
@@ -26,8 +28,7 @@ const calibration& measured() {
 template <class Element>
 double product_rate(const char* isa) {
   constexpr std::int64_t n = 512;
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 1;
+  const velo_context_desc desc = context_desc(1);
   velo::context context = velo::context::create(desc);
   if (*isa) context.set("isa", isa);
   const velo::stream_ref stream = context.inline_stream();

@@ -2,7 +2,9 @@
 #include "comm/ranks.hpp"
 #include "tests/refusals.hpp"
 #include "tests/stream_work.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -129,23 +131,19 @@ TEST_CASE("collectives of a group keep the order of their calls across streams")
 TEST_CASE("several threads may call on one stream") {
   const local_ranks ranks(2);
   std::vector<velo_stream> queues = {ranks.context(0).new_stream(), ranks.context(1).new_stream()};
-  std::vector<std::thread> callers;
   std::atomic<int> refused{0};
-  for (int caller = 0; caller < 6; ++caller)
-    callers.emplace_back([&, caller] {
-      const int rank = caller % 2;
-      for (int i = 0; i < 50; ++i)
-        refused += velo_group_barrier(queues[at(rank)], ranks.group(rank)) != VELO_OK;
-    });
-  for (std::thread& one : callers) one.join();
+  on_threads(6, [&](int caller) {
+    const int rank = caller % 2;
+    for (int i = 0; i < 50; ++i)
+      refused += velo_group_barrier(queues[at(rank)], ranks.group(rank)) != VELO_OK;
+  });
   CHECK(refused == 0);
   for (const velo_stream queue : queues) CHECK(velo_stream_synchronize(queue) == VELO_OK);
   CHECK(info_of(ranks.group(0)).finished == 150);
 }
 
 TEST_CASE("destroying a group finishes what was called") {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
+  const velo_context_desc one = context_desc(1);
   const live_context a(one), b(one);
   const velo_context both[] = {a, b};
   velo_group groups[2] = {};
@@ -161,8 +159,7 @@ TEST_CASE("destroying a group finishes what was called") {
 }
 
 TEST_CASE("a context ends its group with it") {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
+  const velo_context_desc one = context_desc(1);
   velo_group groups[2] = {};
   {
     const live_context a(one), b(one);
@@ -173,8 +170,7 @@ TEST_CASE("a context ends its group with it") {
 }
 
 TEST_CASE("groups that make no sense are refused, with the argument named") {
-  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-  one.threads = 1;
+  const velo_context_desc one = context_desc(1);
   const live_context a(one), b(one);
   velo_group group = nullptr, groups[3] = {};
   velo_group_desc desc = VELO_GROUP_DESC_INIT;

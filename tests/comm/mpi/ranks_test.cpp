@@ -3,6 +3,7 @@
 #include "comm/mpi/ranks.hpp"
 
 #include "tests/sched/executor/rank_model.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;
@@ -220,10 +221,7 @@ TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
 
 TEST_CASE("a schedule is carried out, and its first failure is that of all ranks", "[together]") {
   const joined all;
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = VELO_SCHEDULE_ZBV;
-  desc.ranks = all.me.size;
-  desc.microbatches = 9;
+  const velo_schedule_desc desc = velo::testing::desc_of(VELO_SCHEDULE_ZBV, {all.me.size, 9});
   velo_schedule order = nullptr;
   REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
   for (const std::int64_t scale : {1, 1 << 15}) {

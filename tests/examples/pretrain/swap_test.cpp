@@ -77,11 +77,7 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
     nothing_made();
   }
   const std::string disk = w / "disk";
-  ::mkdir(disk.c_str(), 0700);
-  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
-    WARN("not tested: a full disk: no right to mount");
-    return;
-  }
+  if (!mount_small_disk(disk)) return;
   for (const char* what : {"--swap_activations", "--swap_optimizer"})
     CHECK_THAT(refused({what, "disk", "--swap_dir", disk, "--layers", "8", "--batch", "64"},
                        "No space left on device"),

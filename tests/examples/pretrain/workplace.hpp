@@ -2,6 +2,8 @@
 #pragma once
 
 #include <jansson.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
 #include <catch2/catch.hpp>
 #include <cstdio>
@@ -87,4 +89,12 @@ inline void compare_logs(const std::string& one, const std::string& other) {
   REQUIRE(found.size() == expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i)
     CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
+}
+
+// Mounts a disk of 64 KiB at a new folder; false: this process may not.
+inline bool mount_small_disk(const std::string& path) {
+  ::mkdir(path.c_str(), 0700);
+  if (::mount("none", path.c_str(), "tmpfs", 0, "size=64k") == 0) return true;
+  WARN("not tested: a full disk: no right to mount");
+  return false;
 }

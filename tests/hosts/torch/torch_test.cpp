@@ -7,18 +7,21 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <functional>
-#include <thread>
 
 #include "leaks.hpp"
 #include "library.hpp"
 #include "second_copy.hpp"
 #include "tests/child_process.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 #include "torch_host.hpp"
 
 using namespace hosts;
 using Catch::Matchers::Contains;
 using Catch::Matchers::StartsWith;
+using velo::testing::context_desc;
+using velo::testing::on_threads;
 using values = std::map<std::string, torch::value>;
 
 namespace {
@@ -391,8 +394,7 @@ TEST_CASE(
 
 TEST_CASE("the host's context goes before torch's threads") {
   ready();
-  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-  desc.threads = 1;
+  const velo_context_desc desc = context_desc(1);
   velo_context mine = nullptr, used = nullptr;
   REQUIRE(velo_context_create(&desc, &mine) == VELO_OK);
   const auto set =
@@ -413,17 +415,13 @@ TEST_CASE("kernels called from several threads take turns") {
   const sample s = sample_of("matmul");
   const torch::books before = torch::count();
   std::atomic<int> wrong{0};
-  std::vector<std::thread> callers;
-  for (int t = 0; t < 4; ++t) {
-    callers.emplace_back([&] {
-      for (int i = 0; i < 50; ++i) {
-        prepared call(s, "");
-        const auto made = torch::call("matmul", call.given);
-        if (made[0].bytes != s.outputs[0].data.bytes) ++wrong;
-      }
-    });
-  }
-  for (std::thread& t : callers) t.join();
+  on_threads(4, [&] {
+    for (int i = 0; i < 50; ++i) {
+      prepared call(s, "");
+      const auto made = torch::call("matmul", call.given);
+      if (made[0].bytes != s.outputs[0].data.bytes) ++wrong;
+    }
+  });
   CHECK(wrong == 0);
   CHECK(torch::count() == before);
 }
@@ -434,8 +432,7 @@ TEST_CASE("a forked child is refused its parent's context, and can give its own"
   torch::call("rms_norm", call.given);
   const int failed = velo::testing::in_child([&] {
     const std::string message = failure_of("rms_norm", call.given);
-    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-    desc.threads = 1;
+    const velo_context_desc desc = context_desc(1);
     velo_context mine = nullptr;
     if (message.find("fork") == message.npos || velo_context_create(&desc, &mine) != VELO_OK)
       return 1;

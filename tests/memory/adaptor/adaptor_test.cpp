@@ -16,8 +16,8 @@
 #include "tests/memory/pool/allocator_conformance.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
-#include "tests/memory/temporary_folder.hpp"
 #include "tests/refusals.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace velo::testing;
 

@@ -9,6 +9,7 @@
 #include "memory/history/history.hpp"
 #include "tests/memory/held_stream.hpp"
 #include "tests/memory/history/snapshots.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 using strings = std::vector<std::string>;
@@ -63,8 +64,7 @@ TEST_CASE("an allocation and its free are events with address, size, purpose and
   const live_pool pool;
   keep_events(pool, 100);
   note(pool, "step 1");
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 1000;
+  velo_pool_request request = request_of(1000);
   request.purpose = VELO_PURPOSE_GRADIENT;
   request.lifetime = VELO_LIFETIME_LONG;
   void* memory = pool.take(request);

@@ -8,7 +8,7 @@
 
 #include "tests/memory/history/snapshots.hpp"
 #include "tests/memory/system.hpp"
-#include "tests/memory/temporary_folder.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace velo::testing;
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/memory/history/snapshots.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -19,8 +20,7 @@ bool shows(const std::string& picture, const char* what) {
 }
 
 void* take_for(const live_pool& pool, velo_purpose purpose, std::uint64_t bytes) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = bytes;
+  velo_pool_request request = request_of(bytes);
   request.purpose = purpose;
   return pool.take(request);
 }

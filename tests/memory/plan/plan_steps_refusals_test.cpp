@@ -3,9 +3,11 @@
 #include <string>
 
 #include "tests/memory/swap/planned.hpp"
+#include "tests/structs.hpp"
 
 using velo::testing::live_pool;
 using velo::testing::planned;
+using velo::testing::request_of;
 
 TEST_CASE("steps that make no sense are refused") {
   const planned p;
@@ -40,8 +42,7 @@ TEST_CASE("more than there are addresses is refused while a step is replayed") {
   char* a = p.allocate(10000);
   constexpr std::uint64_t one = 1;
   for (const std::uint64_t bytes : {one << 45, one << 50, ~std::uint64_t{4095}}) {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    const velo_pool_request request = request_of(bytes);
     void* memory = nullptr;
     CHECK(velo_plan_allocate(p.plan, &request, &memory) == VELO_ERR_MEMORY);
     CHECK(memory == nullptr);

@@ -11,10 +11,12 @@
 #include "memory/plan/solver/random.hpp"
 #include "tests/context.hpp"
 #include "tests/memory/swap/planned.hpp"
+#include "tests/structs.hpp"
 
 using velo::memory::lifetime;
 using velo::memory::plan_random;
 using velo::testing::planned;
+using velo::testing::request_of;
 
 namespace {
 
@@ -305,8 +307,7 @@ TEST_CASE("threads follow the threads of the recording") {
   const planned p;
   std::atomic<int> bad{0};  // asserted on this thread alone
   const auto take = [&](std::uint64_t bytes) {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    const velo_pool_request request = request_of(bytes);
     void* memory = nullptr;
     bad += velo_plan_allocate(p.plan, &request, &memory) != VELO_OK;
     return static_cast<char*>(memory);

@@ -7,9 +7,11 @@
 #include <thread>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/structs.hpp"
 #include "velo/plan.h"
 
 using velo::testing::live_pool;
+using velo::testing::request_of;
 
 namespace {
 
@@ -29,8 +31,7 @@ class churn {
 
  private:
   void run(std::uint64_t bytes) {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    const velo_pool_request request = request_of(bytes);
     const char pattern = static_cast<char>(bytes);
     while (!stop_) {
       void* memory = nullptr;
@@ -52,8 +53,7 @@ class churn {
 };
 
 void take_and_give(velo_plan plan) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 100;
+  const velo_pool_request request = request_of(100);
   void* memory = nullptr;
   if (velo_plan_allocate(plan, &request, &memory) != VELO_OK ||
       velo_plan_free(plan, memory, 100, nullptr) != VELO_OK)

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/threads.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -80,24 +81,20 @@ class conformance {
 
   void serves_threads() {
     std::atomic<int> wrong{0};
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([&, t] {
-        for (std::uint64_t i = 0; i < 300; ++i) {
-          const std::uint64_t bytes = 1 + (i * 7919) % 70000;
-          char* memory = take(bytes);
-          if (memory == nullptr) {
-            ++wrong;
-            continue;
-          }
-          memory[0] = memory[bytes - 1] = static_cast<char>(t);
-          if (i % 3 == 0) std::this_thread::yield();
-          wrong += memory[0] != t || memory[bytes - 1] != t;
-          give(memory, bytes);
+    on_threads(4, [&](int t) {
+      for (std::uint64_t i = 0; i < 300; ++i) {
+        const std::uint64_t bytes = 1 + (i * 7919) % 70000;
+        char* memory = take(bytes);
+        if (memory == nullptr) {
+          ++wrong;
+          continue;
         }
-      });
-    }
-    for (std::thread& t : threads) t.join();
+        memory[0] = memory[bytes - 1] = static_cast<char>(t);
+        if (i % 3 == 0) std::this_thread::yield();
+        wrong += memory[0] != t || memory[bytes - 1] != t;
+        give(memory, bytes);
+      }
+    });
     CHECK(wrong == 0);
   }
 

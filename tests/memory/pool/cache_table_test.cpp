@@ -10,6 +10,8 @@
 #include "tests/child_process.hpp"
 #include "tests/memory/pool/cache_of_blocks.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/structs.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -79,21 +81,17 @@ TEST_CASE("more threads than places: each finds its own cache or none") {
   std::condition_variable changed;
   int arrived = 0, found = 0, wrong = 0;
   constexpr int count = 400;
-  std::vector<std::thread> all;
-  for (int t = 0; t < count; ++t) {
-    all.emplace_back([&] {
-      std::unique_lock<std::mutex> held(lock);
-      thread_cache* own = table.add(nullptr);
-      ++arrived;
-      changed.notify_all();
-      changed.wait(held, [&] { return arrived == count; });
-      found += own != nullptr ? 1 : 0;
-      wrong += table.find(nullptr) != own ? 1 : 0;
-      wrong += own != nullptr && !table.remove(*own) ? 1 : 0;
-      wrong += table.find(nullptr) != nullptr ? 1 : 0;
-    });
-  }
-  for (std::thread& t : all) t.join();
+  on_threads(count, [&] {
+    std::unique_lock<std::mutex> held(lock);
+    thread_cache* own = table.add(nullptr);
+    ++arrived;
+    changed.notify_all();
+    changed.wait(held, [&] { return arrived == count; });
+    found += own != nullptr ? 1 : 0;
+    wrong += table.find(nullptr) != own ? 1 : 0;
+    wrong += own != nullptr && !table.remove(*own) ? 1 : 0;
+    wrong += table.find(nullptr) != nullptr ? 1 : 0;
+  });
   CHECK(wrong == 0);
   CHECK(found > count / 4);
   CHECK(found <= 256);
@@ -101,8 +99,7 @@ TEST_CASE("more threads than places: each finds its own cache or none") {
 
 TEST_CASE("a handle of a destroyed pool is refused, also when another pool took its place") {
   void* memory = nullptr;
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 64;
+  const velo_pool_request request = request_of(64);
   velo_pool gone = nullptr;
   {
     const live_pool pool;

@@ -6,6 +6,7 @@
 
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -143,8 +144,7 @@ TEST_CASE("calls on a destroyed pool are refused; blocks in use stay mapped and 
     const velo_pool_desc desc = logged(log, checked);
     velo_pool pool = nullptr;
     REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = 3 * mib;
+    const velo_pool_request request = request_of(3 * mib);
     void* memory = nullptr;
     REQUIRE(velo_pool_allocate(pool, &request, &memory) == VELO_OK);
     velo_pool_destroy(pool);

@@ -11,8 +11,6 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,6 +19,8 @@
 #include "tests/child_process.hpp"
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
+#include "tests/structs.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace velo::testing;
 
@@ -58,8 +58,7 @@ TEST_CASE("every system call of a pool's life refused in turn: a status, and not
         const velo_pool_desc desc = pool_desc(kind);
         velo_pool pool = nullptr;
         const velo_status created = velo_pool_create(&desc, &pool);
-        velo_pool_request request = VELO_POOL_REQUEST_INIT;
-        request.bytes = 3 * mib;
+        const velo_pool_request request = request_of(3 * mib);
         void* blocks[3] = {};
         for (void*& b : blocks) {
           if (created != VELO_OK) break;
@@ -138,8 +137,7 @@ TEST_CASE("memory the system does not take back stays the pool's, and counted") 
     calls().no_release = false;
     REQUIRE(velo_pool_trim(pool, 0, &released) == VELO_OK);
     CHECK(released == 4 * mib);
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = 4 * mib;
+    velo_pool_request request = request_of(4 * mib);
     request.zero = 1;
     char* again = pool.take(request);
     CHECK(again[12345] == 0);
@@ -156,8 +154,7 @@ TEST_CASE("memory that may not be locked is ordinary, and counted") {
       const velo_pool_desc desc = pool_desc(VELO_POOL_LOCKED);
       velo_pool pool = nullptr;
       if (velo_pool_create(&desc, &pool) != VELO_OK) return false;
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = mib;
+      const velo_pool_request request = request_of(mib);
       void* memory = nullptr;
       if (velo_pool_allocate(pool, &request, &memory) != VELO_OK) return false;
       std::memset(memory, 1, mib);
@@ -175,15 +172,11 @@ TEST_CASE("memory that may not be locked is ordinary, and counted") {
 }
 
 TEST_CASE("memory that a control group has no room for is not locked, and counted") {
-  std::string folder = "/tmp/velo-groups-XXXXXX";
-  REQUIRE(mkdtemp(folder.data()) != nullptr);
-  const auto put = [&](const char* file, const std::string& text) {
-    std::ofstream(folder + "/" + file) << text << "\n";
-  };
-  put("list", "0::/");
-  put("memory.max", std::to_string(32 * mib));
-  put("memory.current", std::to_string(23 * mib));
-  calls().groups = folder;
+  const temporary_folder folder;
+  folder.put("list", "0::/\n");
+  folder.put("memory.max", std::to_string(32 * mib) + "\n");
+  folder.put("memory.current", std::to_string(23 * mib) + "\n");
+  calls().groups = folder.path();
   const live_pool pool(pool_desc(VELO_POOL_LOCKED));
   char* few = pool.take(2 * mib);
   CHECK(pool.stats().bytes_unlocked == 0);
@@ -191,7 +184,6 @@ TEST_CASE("memory that a control group has no room for is not locked, and counte
   CHECK(pool.stats().bytes_unlocked >= 96 * mib);
   many[0] = many[100 * mib - 1] = few[0] = 1;
   calls().groups.clear();
-  std::filesystem::remove_all(folder);
   pool.give(few, 2 * mib);
   pool.give(many, 100 * mib);
 }
@@ -214,8 +206,7 @@ TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and
     CHECK(holds_in_child([&] {
       alarm(20);
       void* memory = nullptr;
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = 1000;
+      const velo_pool_request request = request_of(1000);
       const velo_device cpu = {VELO_DEVICE_CPU, 0};
       if (velo_pool_allocate(pool, &request, &memory) != VELO_ERR_STATE) return false;
       if (velo_pool_free(pool, block, 100, nullptr) != VELO_ERR_STATE) return false;

@@ -8,12 +8,13 @@
 #include <cstring>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/pool/resident.hpp"
 #include "tests/random.hpp"
+#include "tests/structs.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -102,8 +103,7 @@ std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t
     if (!held.empty() && random.below(100) < 45) {
       free_one(random.below(held.size()));
     } else {
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = random_size(random);
+      velo_pool_request request = request_of(random_size(random));
       request.alignment = random.one_in(16) ? std::uint64_t{64} << random.below(16) : 64;
       request.purpose = static_cast<velo_purpose>(random.below(8));
       request.lifetime = static_cast<velo_lifetime>(random() % (work.longest + 1));
@@ -196,22 +196,18 @@ TEST_CASE("four threads together stay within the limit of their pool") {
   const live_pool pool(pool_desc(kind, limit, checked));
   std::mutex lock;
   std::string broken = none;
-  std::vector<std::thread> threads;
-  for (std::uint64_t t = 0; t < 4; ++t) {
-    threads.emplace_back([&, t] {
-      // Other threads' counters move while they are read: only what one lock holds is exact.
-      const std::string first = carry_out(pool, {1000, true}, 10 + t, [&](std::uint64_t) {
-        velo_pool_stats now = VELO_POOL_STATS_INIT;
-        velo_pool_get_stats(pool, &now);
-        const bool holds = now.bytes_reserved <= limit && now.bytes_reserved_peak <= limit &&
-                           now.bytes_cached <= now.bytes_reserved;
-        return holds ? std::string() : "reserved " + std::to_string(now.bytes_reserved);
-      });
-      const std::lock_guard<std::mutex> guard(lock);
-      if (broken == none) broken = first;
+  on_threads(4, [&](std::uint64_t t) {
+    // Other threads' counters move while they are read: only what one lock holds is exact.
+    const std::string first = carry_out(pool, {1000, true}, 10 + t, [&](std::uint64_t) {
+      velo_pool_stats now = VELO_POOL_STATS_INIT;
+      velo_pool_get_stats(pool, &now);
+      const bool holds = now.bytes_reserved <= limit && now.bytes_reserved_peak <= limit &&
+                         now.bytes_cached <= now.bytes_reserved;
+      return holds ? std::string() : "reserved " + std::to_string(now.bytes_reserved);
     });
-  }
-  for (std::thread& t : threads) t.join();
+    const std::lock_guard<std::mutex> guard(lock);
+    if (broken == none) broken = first;
+  });
   CHECK(broken == none);
   CHECK(pool.stats().refused > 0);
   ends_empty(pool);

@@ -18,6 +18,7 @@
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
 #include "tests/random.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -124,8 +125,7 @@ TEST_CASE("pages that were moved are no zeros, and places they left are") {
   constexpr std::uint64_t count = 32;
   const live_pool pool(pool_desc(VELO_POOL_HUGE, count * part));
   const holes around(pool, count);
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = count / 2 * part;
+  velo_pool_request request = request_of(count / 2 * part);
   request.zero = 1;
   calls().moves = calls().moves_alone = 0;
   void* one = pool.take(request);

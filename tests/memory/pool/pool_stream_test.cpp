@@ -9,6 +9,7 @@
 #include "tests/context.hpp"
 #include "tests/memory/held_stream.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -41,8 +42,7 @@ TEST_CASE("zeros are not written where the stream's work still is") {
   char* block = pool.take(mib, busy.handle);
   block[0] = 7;
   pool.give(block, mib, busy.handle);
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = mib;
+  velo_pool_request request = request_of(mib);
   request.stream = busy.handle;
   request.zero = 1;
   void* zeros = pool.take(request);
@@ -58,8 +58,7 @@ TEST_CASE("a pending block serves only requests whose alignment its address has"
     desc.kind = kind;
     const live_pool pool(desc);
     held_stream busy;
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = 2 * mib;
+    velo_pool_request request = request_of(2 * mib);
     request.stream = busy.handle;
     char* first = pool.take(request.bytes, busy.handle);  // at the start of the pool's addresses
     pool.give(first, request.bytes, busy.handle);

@@ -13,6 +13,7 @@
 #include "tests/memory/pool/pools.hpp"
 #include "tests/random.hpp"
 #include "tests/refusals.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -22,8 +23,7 @@ TEST_CASE("a block has its alignment and its bytes, and counters follow") {
   std::vector<std::pair<void*, std::uint64_t>> blocks;
   for (const std::uint64_t bytes : {0ull, 1ull, 64ull, 65ull, 4097ull, 70000ull, 5ull << 20}) {
     for (std::uint64_t alignment = 64; alignment <= 2 * mib; alignment *= 8) {
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = bytes;
+      velo_pool_request request = request_of(bytes);
       request.alignment = alignment;
       request.purpose = VELO_PURPOSE_GRADIENT;
       request.zero = 1;
@@ -63,8 +63,7 @@ TEST_CASE("what was freed last is taken again, zero where asked, and the peak is
     char* again = pool.take(bytes);
     CHECK(again == first);
     pool.give(again, bytes);
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    velo_pool_request request = request_of(bytes);
     request.zero = 1;
     char* zero = pool.take(request);
     CHECK(zero == first);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/record.hpp"
+#include "tests/structs.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -50,8 +51,7 @@ struct live_pool {
 
   velo_status allocate(std::uint64_t bytes, void** memory, velo_stream stream = nullptr,
                        velo_lifetime lifetime = VELO_LIFETIME_DEFAULT) const {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    velo_pool_request request = request_of(bytes);
     request.stream = stream;
     request.lifetime = lifetime;
     return velo_pool_allocate(handle, &request, memory);

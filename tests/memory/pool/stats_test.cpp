@@ -7,6 +7,7 @@
 #include "tests/memory/pool/pools.hpp"
 #include "tests/memory/system.hpp"
 #include "tests/random.hpp"
+#include "tests/structs.hpp"
 
 using namespace velo::testing;
 
@@ -73,8 +74,7 @@ void exercise(const velo_pool_desc& desc) {
   std::vector<held> blocks;
   for (int i = 0; i < 2000; ++i) {
     if (blocks.size() < 60 || (blocks.size() < 200 && random.one_in(2))) {
-      velo_pool_request request = VELO_POOL_REQUEST_INIT;
-      request.bytes = random() % (random.one_in(8) ? mib : 4096);
+      velo_pool_request request = request_of(random() % (random.one_in(8) ? mib : 4096));
       request.purpose = static_cast<velo_purpose>(random.below(8));
       request.lifetime = random.one_in(4) ? VELO_LIFETIME_LONG : VELO_LIFETIME_DEFAULT;
       blocks.push_back({pool.take(request), request.bytes, request.purpose});

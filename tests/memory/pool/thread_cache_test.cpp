@@ -13,6 +13,7 @@
 #include "memory/pool/cache/transfer_cache.hpp"
 #include "tests/memory/pool/cache_of_blocks.hpp"
 #include "tests/memory/pool/pools.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::memory;
 using namespace velo::testing;
@@ -152,18 +153,14 @@ TEST_CASE("what leaves a cache leaves it once") {
 TEST_CASE("many threads at once: all allocate, and all comes back") {
   const live_pool pool;
   std::atomic<int> refused{0};
-  std::vector<std::thread> all;
-  for (int t = 0; t < 300; ++t) {
-    all.emplace_back([&] {
-      for (int i = 0; i < 20; ++i) {
-        void* memory = nullptr;
-        refused += pool.allocate(1000, &memory) == VELO_OK ? 0 : 1;
-        refused += velo_pool_free(pool, memory, 1000, nullptr) == VELO_OK ? 0 : 1;
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    });
-  }
-  for (std::thread& t : all) t.join();
+  on_threads(300, [&] {
+    for (int i = 0; i < 20; ++i) {
+      void* memory = nullptr;
+      refused += pool.allocate(1000, &memory) == VELO_OK ? 0 : 1;
+      refused += velo_pool_free(pool, memory, 1000, nullptr) == VELO_OK ? 0 : 1;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  });
   CHECK(refused == 0);
   CHECK(pool.stats().allocations == 6000);
   CHECK(pool.stats().frees == 6000);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "tests/memory/pool/pools.hpp"
+#include "tests/structs.hpp"
 #include "velo/plan.h"
 
 namespace velo::testing {
@@ -26,8 +27,7 @@ struct planned {
   planned& operator=(const planned&) = delete;
 
   char* allocate(std::uint64_t bytes, std::uint64_t alignment = 0) const {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
+    velo_pool_request request = request_of(bytes);
     request.alignment = alignment;
     void* memory = nullptr;
     REQUIRE(velo_plan_allocate(plan, &request, &memory) == VELO_OK);

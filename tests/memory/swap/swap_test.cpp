@@ -8,6 +8,7 @@
 
 #include "tests/memory/swap/swaps.hpp"
 #include "tests/refusals.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -310,7 +311,7 @@ TEST_CASE("threads use a swap at once, each its own objects") {
     const swap_world w(t.desc);
     constexpr int threads = 3, rounds = 15;
     std::atomic<int> wrong{0};
-    const auto work = [&](int number) {
+    on_threads(threads, [&](int number) {
       const std::uint64_t bytes = 20000 + 7777 * static_cast<std::uint64_t>(number);
       for (int round = 0; round < rounds; ++round) {
         const int value = (number * 31 + round) & 255;
@@ -329,10 +330,7 @@ TEST_CASE("threads use a swap at once, each its own objects") {
         good = good && velo_swap_drop(w.swap, id, nullptr) == VELO_OK;
         if (!good) ++wrong;
       }
-    };
-    std::vector<std::thread> all;
-    for (int number = 0; number < threads; ++number) all.emplace_back(work, number);
-    for (std::thread& one : all) one.join();
+    });
     CHECK(wrong == 0);
     CHECK(w.gives_all_back(pool));
     CHECK(w.stats().objects == 0);

@@ -17,9 +17,9 @@
 
 #include "tests/context.hpp"
 #include "tests/memory/pool/pools.hpp"
-#include "tests/memory/temporary_folder.hpp"
 #include "tests/random.hpp"
 #include "tests/stream_work.hpp"
+#include "tests/temporary_folder.hpp"
 
 namespace velo::testing {
 

@@ -5,10 +5,13 @@
 using namespace velo::testing;
 using velo::simd::bf16;
 
+namespace {
+const setup small = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
+}  // namespace
+
 TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outputs alone") {
   session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
+  tensors<float> t(small);
   array<float> three({2, 6, 64}), odd_heads({2, 8, 3, 16}), odd_head({2, 8, 2, 15});
   array<float> other_batch({3, 8, 2, 16}), other_length({2, 9, 2, 16}), large({2, 6, 4, 513});
   array<float> no_heads({2, 8, 0, 16}), flat({14, 4, 16}), flat_kv({16, 2, 16}),
@@ -68,8 +71,7 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
 
 TEST_CASE("attention refuses tensors of no dimension in every field") {
   session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
+  tensors<float> t(small);
   float value = 0;
   const std::int64_t none[1] = {};
   velo_tensor scalar = *t.q.tensor();
@@ -98,8 +100,7 @@ TEST_CASE("attention refuses tensors of no dimension in every field") {
 
 TEST_CASE("attention refuses outputs whose rows overlap each other") {
   session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
+  tensors<float> t(small);
   // The same batch twice, heads that share elements, tokens that run into each other.
   const std::int64_t overlapping[][4] = {{0, 64, 16, 1}, {384, 64, 15, 1}, {384, 63, 16, 1}};
   using forward = velo_fusion_attention_args;
@@ -121,8 +122,7 @@ TEST_CASE("attention refuses outputs whose rows overlap each other") {
 
 TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
   session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
+  tensors<float> t(small);
   array<float> other({2, 6, 4, 15});
   array<bf16> half({2, 6, 4, 16});
   using args = velo_fusion_attention_backward_args;

@@ -16,6 +16,7 @@
 #include "core/stream/stream.hpp"
 #include "tests/ops/example_call.hpp"
 #include "tests/ops/operator_testing.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 namespace {
@@ -92,9 +93,7 @@ struct hosted_context : live_context {
 
  private:
   static velo_context_desc desc_of(int threads) {
-    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
-    desc.threads = threads;
-    desc.allocator = &host_allocator;
+    const velo_context_desc desc = context_desc(threads, &host_allocator);
     return desc;
   }
 };

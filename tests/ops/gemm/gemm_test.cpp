@@ -10,7 +10,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 #include "core/round_up.hpp"
@@ -21,6 +20,7 @@
 #include "tests/ops/isas.hpp"
 #include "tests/ops/one_by_one.hpp"
 #include "tests/random.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -39,15 +39,11 @@ struct dealer {
 
   static void run(void* self, std::int64_t tasks, parallel::task_fn fn, void* user) {
     const int count = static_cast<dealer*>(self)->count;
-    std::vector<std::thread> threads;
-    for (int t = 0; t < count; ++t) {
-      threads.emplace_back([=] {
-        for (std::int64_t task = tasks - 1; task >= 0; --task) {
-          if (task % count == t) fn(user, task, t);
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
+    on_threads(count, [=](int t) {
+      for (std::int64_t task = tasks - 1; task >= 0; --task) {
+        if (task % count == t) fn(user, task, t);
+      }
+    });
   }
   parallel as_parallel() { return {this, run, count}; }
 };

@@ -7,6 +7,25 @@ using velo::simd::bf16;
 
 namespace {
 
+// The arguments of both directions; the rest of them as they are by default.
+template <class T, class Target>
+velo_cross_entropy_args forward_of(array<T>& logits, array<Target>& targets, array<float>& loss,
+                                   array<float>& lse) {
+  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+  f.logits = logits.tensor(), f.targets = targets.tensor();
+  f.loss = loss.tensor(), f.lse = lse.tensor();
+  return f;
+}
+template <class T, class Target>
+velo_cross_entropy_backward_args backward_of(array<float>& dloss, array<T>& logits,
+                                             array<Target>& targets, array<float>& lse,
+                                             array<T>& dlogits) {
+  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor();
+  b.lse = lse.tensor(), b.dlogits = dlogits.tensor();
+  return b;
+}
+
 template <class T>
 void check(session& s, std::int64_t tokens, std::int64_t n, std::int64_t reduction,
            double scale = 5) {
@@ -41,19 +60,15 @@ void check(session& s, std::int64_t tokens, std::int64_t n, std::int64_t reducti
       want_d[t * width + i] = (p - (static_cast<std::int64_t>(i) == targets[t] ? 1 : 0)) * d;
     }
   }
-  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
-  f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
-  f.lse = lse.tensor();
+  velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
   f.ignore_index = -7, f.reduction = reduction;
   VELO_RUN(velo_cross_entropy(s.stream(), &f));
   require_close(lse, want_lse, 1e-6, 1e-6);
   const double reduced = reduction == VELO_REDUCTION_SUM ? total : count > 0 ? total / count : 0;
   require_close(loss, none ? losses : std::vector<double>{reduced}, 2e-6,
                 2e-6 * std::max(1.0, scale));
-  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
-  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
-  b.lse = lse.tensor();
-  b.dlogits = dlogits.tensor(), b.ignore_index = -7, b.reduction = reduction;
+  velo_cross_entropy_backward_args b = backward_of(dloss, logits, targets, lse, dlogits);
+  b.ignore_index = -7, b.reduction = reduction;
   VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
   require_close(dlogits, want_d, rounding<T>() + 2e-6 * std::max(1.0, scale), 1e-6);
   b.dlogits = b.logits;
@@ -85,14 +100,9 @@ TEST_CASE("cross_entropy's gradient is the slope of its loss") {
   array<float> logits({2, 9}), loss({}), dloss({}), lse({2}), d({2, 9});
   array<std::int32_t> targets({2});
   logits.fill(1, 2), targets[0] = 4, targets[1] = 0, dloss[0] = 1;
-  velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
-  f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
-  f.lse = lse.tensor();
+  velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
   VELO_RUN(velo_cross_entropy(s.stream(), &f));
-  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
-  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
-  b.lse = lse.tensor();
-  b.dlogits = d.tensor();
+  velo_cross_entropy_backward_args b = backward_of(dloss, logits, targets, lse, d);
   VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
   const auto objective = [&] {
     VELO_RUN(velo_cross_entropy(s.stream(), &f));
@@ -111,9 +121,7 @@ TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
     logits[80] = -HUGE_VALF;
     for (std::size_t i = 120; i < 160; ++i) logits[i] = i == 125 ? 1.0f : -HUGE_VALF;
     logits[160 + 6] = logits[200 + 5] = HUGE_VALF;
-    velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
-    f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
-    f.lse = lse.tensor();
+    velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
     f.reduction = VELO_REDUCTION_NONE;
     VELO_RUN(velo_cross_entropy(s.stream(), &f));
     CHECK(std::isnan(loss.at(0)));
@@ -136,9 +144,8 @@ TEST_CASE("cross_entropy of a row with NaN is NaN whatever stands beside it") {
         array<std::int64_t> targets({1});
         for (std::size_t i = 0; i < 3000; ++i) logits[i] = beside;
         logits[at] = std::nanf(""), targets[0] = 5;
-        velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
-        f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
-        f.lse = lse.tensor(), f.reduction = VELO_REDUCTION_NONE;
+        velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
+        f.reduction = VELO_REDUCTION_NONE;
         VELO_RUN(velo_cross_entropy(s.stream(), &f));
         CHECK(std::isnan(lse.at(0)));
         CHECK(std::isnan(loss.at(0)));
@@ -165,9 +172,7 @@ TEST_CASE("cross_entropy finds the largest logit wherever it stands") {
         logits[t * n + i] = static_cast<float>(rows[t]);
       }
     }
-    velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
-    f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
-    f.lse = lse.tensor();
+    velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
     VELO_RUN(velo_cross_entropy(s.stream(), &f));
     for (std::size_t t = 0; t < 6; ++t) {
       INFO("row " << t);
@@ -187,10 +192,7 @@ TEST_CASE("cross_entropy refuses targets out of range before it writes anything"
   const auto before = logits.bytes();
   velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
   f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor();
-  velo_cross_entropy_backward_args b = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
-  b.dloss = dloss.tensor(), b.logits = logits.tensor(), b.targets = targets.tensor(),
-  b.lse = lse.tensor();
-  b.dlogits = logits.tensor();
+  velo_cross_entropy_backward_args b = backward_of(dloss, logits, targets, lse, logits);
   targets[0] = 1;
   for (const std::int64_t bad : {std::int64_t{4}, std::int64_t{-1}, INT64_MIN}) {
     targets[1] = bad;

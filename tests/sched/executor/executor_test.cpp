@@ -4,6 +4,7 @@
 
 #include "tests/sched/executor/team.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -244,11 +245,8 @@ TEST_CASE("a recorded run becomes the timeline of all ranks") {
   all.run();
   require_all_went_well(all);
   std::vector<velo_timeline> seen(3);
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 3; ++rank)
-    threads.emplace_back(
-        [&, rank] { velo_executor_get_timeline(all.executors[rank], &seen[rank]); });
-  for (std::thread& one : threads) one.join();
+  on_threads(
+      3, [&](std::size_t rank) { velo_executor_get_timeline(all.executors[rank], &seen[rank]); });
   std::string first;
   for (velo_timeline one : seen) {
     REQUIRE(one != nullptr);
@@ -273,13 +271,10 @@ TEST_CASE("a timeline wants a run that all ranks recorded") {
   team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 2}));
   all.run();
   std::vector<velo_status> status(2);
-  std::vector<std::thread> threads;
-  for (std::size_t rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      velo_timeline none = nullptr;
-      status[rank] = velo_executor_get_timeline(all.executors[rank], &none);
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(2, [&](std::size_t rank) {
+    velo_timeline none = nullptr;
+    status[rank] = velo_executor_get_timeline(all.executors[rank], &none);
+  });
   CHECK(status == std::vector<velo_status>{VELO_ERR_STATE, VELO_ERR_STATE});
 }
 

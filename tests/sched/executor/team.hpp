@@ -4,11 +4,12 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <thread>
 
 #include "tests/record.hpp"
 #include "tests/sched/executor/rank_model.hpp"
 #include "tests/sched/schedules.hpp"
+#include "tests/structs.hpp"
+#include "tests/threads.hpp"
 
 namespace velo::testing {
 
@@ -43,8 +44,7 @@ class team {
     REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
     const auto ranks = static_cast<std::size_t>(info.ranks);
     for (std::size_t rank = 0; rank < ranks; ++rank) {
-      velo_context_desc context = VELO_CONTEXT_DESC_INIT;
-      context.threads = 1;
+      const velo_context_desc context = context_desc(1);
       contexts.emplace_back();
       REQUIRE(velo_context_create(&context, &contexts.back()) == VELO_OK);
     }
@@ -101,20 +101,17 @@ class team {
     status.assign(executors.size(), VELO_OK);
     errors.assign(executors.size(), "");
     culprits.assign(executors.size(), -1);
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < executors.size(); ++rank)
-      threads.emplace_back([this, rank, queued, work] {
-        velo_stream stream = nullptr;
-        if (queued)
-          velo_stream_create(contexts[rank], &stream);
-        else
-          velo_context_stream(contexts[rank], &stream);
-        status[rank] = work(stream, executors[rank]);
-        culprits[rank] = last_record().rank;
-        errors[rank] = last_error();
-        if (queued) velo_stream_destroy(stream);
-      });
-    for (std::thread& one : threads) one.join();
+    on_threads(static_cast<int>(executors.size()), [this, queued, work](std::size_t rank) {
+      velo_stream stream = nullptr;
+      if (queued)
+        velo_stream_create(contexts[rank], &stream);
+      else
+        velo_context_stream(contexts[rank], &stream);
+      status[rank] = work(stream, executors[rank]);
+      culprits[rank] = last_record().rank;
+      errors[rank] = last_error();
+      if (queued) velo_stream_destroy(stream);
+    });
   }
 
   std::vector<rank_model> models;

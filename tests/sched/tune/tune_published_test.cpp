@@ -48,11 +48,7 @@ wanted llama(int accelerators, int cp, int dp, int batch, int sequence) {
 // DeepSeek-AI, DeepSeek-V3 Technical Report (arXiv:2412.19437): pp 16, ep 64, no tp, ZeRO-1, FP8.
 wanted deepseek() {
   wanted one;
-  one.model =
-      R"("layers": 61, "hidden": 7168, "heads": 128, "head_dim": 128, "ffn_hidden": 18432, )"
-      R"("vocabulary": 129280, "latent_attention": {"q_rank": 1536, "kv_rank": 512, )"
-      R"("rope_dim": 64, "value_dim": 128}, "moe": {"experts": 256, "active": 8, )"
-      R"("hidden": 2048, "shared_hidden": 2048, "first": 3})";
+  one.model = deepseek_v3;
   one.training = R"("global_batch": 15360, "sequence": 4096, "optimizer_bytes": 8, "fp8": true)";
   one.accelerators = 2048;
   one.search = R"("tp": [1], "pp": [16], "vpp": [2], "ep": [64], "cp": [1], "micro_batch": [1], )"

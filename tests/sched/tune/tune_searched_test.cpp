@@ -29,13 +29,9 @@ std::string memory_of(double gib) {
 }
 
 sched::schedule order_of(const plan& one) {
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = one.layout.kind;
-  desc.ranks = one.layout.pp;
-  desc.chunks = one.layout.vpp;
-  desc.microbatches = one.layout.microbatches;
-  desc.cap = one.searched.cap;
-  return generate(desc, one.searched.costs);
+  const sizes of = {one.layout.pp,   one.layout.microbatches, one.layout.vpp, 0, 0, 0,
+                    one.searched.cap};
+  return generate(desc_of(one.layout.kind, of), one.searched.costs);
 }
 
 }  // namespace

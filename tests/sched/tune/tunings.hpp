@@ -23,6 +23,12 @@ inline sched::tune::tuning searched(const std::string& config, const std::string
   return sched::tune::search(job_of(config, profile));
 }
 
+constexpr const char* deepseek_v3 =  // its model, as published
+    R"("layers": 61, "hidden": 7168, "heads": 128, "head_dim": 128, "ffn_hidden": 18432, )"
+    R"("vocabulary": 129280, "latent_attention": {"q_rank": 1536, "kv_rank": 512, )"
+    R"("rope_dim": 64, "value_dim": 128}, "moe": {"experts": 256, "active": 8, )"
+    R"("hidden": 2048, "shared_hidden": 2048, "first": 3})";
+
 // Parts of a config.
 struct wanted {
   std::string model =

@@ -5,42 +5,21 @@
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <fstream>
-#include <sstream>
 #include <string>
 
+#include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
 
 namespace {
 
-// A folder that goes with the test.
-class folder {
- public:
-  folder() {
-    char name[] = "/tmp/velo_memory_XXXXXX";
-    REQUIRE(mkdtemp(name) != nullptr);
-    path_ = name;
-  }
-  ~folder() {
-    for (const char* file : {"in.csv", "out.csv", "picture.svg", "errors"})
-      std::remove((path_ + "/" + file).c_str());
-    rmdir(path_.c_str());
-  }
-  folder(const folder&) = delete;
-  folder& operator=(const folder&) = delete;
-
-  std::string operator/(const char* file) const { return path_ + "/" + file; }
-  std::string write(const std::string& text) const {
-    std::ofstream(*this / "in.csv", std::ios::binary) << text;
-    return *this / "in.csv";
-  }
-  std::string read(const char* file) const { return contents_of(*this / file); }
-
- private:
-  std::string path_;
+struct folder : velo::testing::temporary_folder {
+  std::string operator/(const std::string& file) const { return at(file); }
+  std::string write(const std::string& text) const { return put("in.csv", text); }
+  std::string read(const char* file) const { return contents_of(at(file)); }
 };
 
 // Standard error goes to the folder's file `errors`.
-outcome velo(const folder& in, const std::string& words) {
+outcome run(const folder& in, const std::string& words) {
   return run_velo(words, in / "errors");
 }
 
@@ -56,7 +35,7 @@ const std::string log_rows =
 
 TEST_CASE("place writes the rows in their order, with offsets") {
   const folder in;
-  const outcome o = velo(in, "place " + in.write(rows) + " --capacity 192");
+  const outcome o = run(in, "place " + in.write(rows) + " --capacity 192");
   CHECK(o.code == 0);
   const bool low =
       o.out == "id,lower,upper,size,offset\nb7,0,4,64,0\nx,2,6,128,64\nlast,6,9,100,0\n";
@@ -68,9 +47,8 @@ TEST_CASE("place writes the rows in their order, with offsets") {
 
 TEST_CASE("place writes to a file and draws a picture") {
   const folder in;
-  const outcome o =
-      velo(in, "place " + in.write(rows) + " --capacity 192 --time 1 --threads 2 -o " +
-                   (in / "out.csv") + " --svg " + (in / "picture.svg"));
+  const outcome o = run(in, "place " + in.write(rows) + " --capacity 192 --time 1 --threads 2 -o " +
+                                (in / "out.csv") + " --svg " + (in / "picture.svg"));
   CHECK(o.code == 0);
   CHECK(o.out == "3 buffers, height 192, lower bound 192\n");
   CHECK(in.read("out.csv").rfind("id,lower,upper,size,offset\nb7,0,4,64,", 0) == 0);
@@ -81,9 +59,9 @@ TEST_CASE("an output may have the longest name that its folder takes, and no lon
   const folder in;
   const std::string longest = in / std::string(255, 'n').c_str();
   const std::string words = "place " + in.write(rows) + " --capacity 192 -o ";
-  CHECK(velo(in, words + longest).code == 0);
+  CHECK(run(in, words + longest).code == 0);
   CHECK(std::remove(longest.c_str()) == 0);
-  CHECK(velo(in, words + longest + 'n').code != 0);
+  CHECK(run(in, words + longest + 'n').code != 0);
   CHECK(in.read("errors").find("cannot be written: File name too long") != std::string::npos);
 }
 
@@ -91,7 +69,7 @@ TEST_CASE("place without a capacity finds the lowest height") {
   const folder in;
   for (const char* capacity : {"", " --capacity 0"}) {
     INFO(capacity);
-    const outcome o = velo(in, "place " + in.write(rows) + " -o " + (in / "out.csv") + capacity);
+    const outcome o = run(in, "place " + in.write(rows) + " -o " + (in / "out.csv") + capacity);
     CHECK(o.code == 0);
     CHECK(o.out == "3 buffers, height 192, lower bound 192\n");
   }
@@ -101,7 +79,7 @@ TEST_CASE("place refuses threads that velo has not, and says how many it may be"
   const folder in;
   for (const char* threads : {"0", "65", "100"}) {
     INFO(threads);
-    CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 --threads " + threads).code == 1);
+    CHECK(run(in, "place " + in.write(rows) + " --capacity 192 --threads " + threads).code == 1);
     CHECK(in.read("errors").rfind("velo: --threads wants a number from 1 to 64", 0) == 0);
   }
 }
@@ -109,7 +87,7 @@ TEST_CASE("place refuses threads that velo has not, and says how many it may be"
 TEST_CASE("place ends with 2 and the numbers when it does not fit") {
   const folder in;
   const outcome o =
-      velo(in, "place " + in.write(rows) + " --capacity 191 --time 0.1 -o " + (in / "out.csv"));
+      run(in, "place " + in.write(rows) + " --capacity 191 --time 0.1 -o " + (in / "out.csv"));
   CHECK(o.code == 2);
   CHECK(o.out.empty());
   const json numbers = parsed(in.read("errors"));
@@ -118,8 +96,8 @@ TEST_CASE("place ends with 2 and the numbers when it does not fit") {
   CHECK(integer_of(numbers, "capacity") == 191);
   CHECK(in.read("out.csv").empty());
   std::ofstream(in / "out.csv") << "earlier";
-  CHECK(velo(in, "place " + in.write(rows) + " --capacity 191 --time 0 -o " + (in / "out.csv") +
-                     " --svg " + (in / "picture.svg"))
+  CHECK(run(in, "place " + in.write(rows) + " --capacity 191 --time 0 -o " + (in / "out.csv") +
+                    " --svg " + (in / "picture.svg"))
             .code == 2);
   CHECK(in.read("out.csv") == "earlier");
   CHECK(in.read("picture.svg").find("b7: 64 bytes at") != std::string::npos);
@@ -129,7 +107,7 @@ TEST_CASE("bad input ends with 1 and is named with file, line and column") {
   const folder in;
   const auto refused = [&](const std::string& text, const std::string& reason) {
     INFO(text);
-    CHECK(velo(in, "place " + in.write(text) + " --capacity 1000").code == 1);
+    CHECK(run(in, "place " + in.write(text) + " --capacity 1000").code == 1);
     INFO(in.read("errors"));
     CHECK(in.read("errors").rfind("velo: " + (in / "in.csv") + ": " + reason, 0) == 0);
   };
@@ -146,17 +124,17 @@ TEST_CASE("bad input ends with 1 and is named with file, line and column") {
         "place x.csv --capacity 9 --time soon", "place x.csv --capacity 9 --threads 0", "replay",
         "replay /nowhere/a.csv", "replay x.csv --pool other"}) {
     INFO(words);
-    CHECK(velo(in, words).code == 1);
+    CHECK(run(in, words).code == 1);
     CHECK(in.read("errors").rfind("velo: ", 0) == 0);
   }
 }
 
 TEST_CASE("place says when it cannot write what it found") {
   const folder in;
-  CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 -o /dev/full").code == 1);
+  CHECK(run(in, "place " + in.write(rows) + " --capacity 192 -o /dev/full").code == 1);
   CHECK(in.read("errors").find("/dev/full: cannot be written: exists and is no regular file") !=
         std::string::npos);
-  CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 > /dev/full").code == 1);
+  CHECK(run(in, "place " + in.write(rows) + " --capacity 192 > /dev/full").code == 1);
 }
 
 TEST_CASE("replay tells what each pool reserves for a trace") {
@@ -164,7 +142,7 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
   const std::string trace = in.write(log_rows);
   for (const char* pool : {"velo", "plan", "model"}) {
     INFO(pool);
-    const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
+    const outcome o = run(in, "replay " + trace + " --json --pool " + pool);
     REQUIRE(o.code == 0);
     const json all = parsed(o.out);
     CHECK(integer_of(all, "peak_live") == 1048576 + 3000320);
@@ -174,10 +152,10 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
     CHECK(number_of(all, "ns_per_op") > 0);
   }
   // 1 MiB is small: half of a segment of 2 MiB. 3 MB take a segment of 20 MiB.
-  const json model = parsed(velo(in, "replay " + trace + " --json --pool model").out);
+  const json model = parsed(run(in, "replay " + trace + " --json --pool model").out);
   CHECK(integer_of(model, "peak_reserved") == 22 << 20);
   for (const std::string pool : {"velo", "plan", "model"}) {
-    const std::string result = velo(in, "replay " + trace + " --pool " + pool).out;
+    const std::string result = run(in, "replay " + trace + " --pool " + pool).out;
     CHECK(result.find("fragmentation") != std::string::npos);
     CHECK((result.find("per operation") != std::string::npos) ==
           (pool != "model"));  // a model takes none
@@ -188,7 +166,7 @@ TEST_CASE("replay tells amounts in a unit that shows them") {
   const folder in;
   const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n0,0,allocate,0x1,";
   const auto result = [&](const char* size) {
-    return velo(in, "replay " + in.write(head + size + ",0\n") + " --pool plan").out;
+    return run(in, "replay " + in.write(head + size + ",0\n") + " --pool plan").out;
   };
   CHECK(result("100").find(" 512 bytes\n") != std::string::npos);
   CHECK(result("100").find(" 4.0 KiB\n") != std::string::npos);  // a page
@@ -198,7 +176,7 @@ TEST_CASE("replay tells amounts in a unit that shows them") {
 TEST_CASE("replay names the row of a free without an allocation") {
   const folder in;
   const std::string trace = in.write(log_rows + "0,4,free,0x9,100,0\n");
-  CHECK(velo(in, "replay " + trace).code == 1);
+  CHECK(run(in, "replay " + trace).code == 1);
   CHECK(in.read("errors").find("line 6, column 10: expected a pointer that is allocated") !=
         std::string::npos);
 }
@@ -207,7 +185,7 @@ TEST_CASE("replay names the row of what no memory has room for") {
   const folder in;
   const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n\r\n0,0,allocate,0x1,600,0\n";
   const auto refused = [&](const std::string& row, const std::string& pool) {
-    CHECK(velo(in, "replay " + in.write(head + row) + " --pool " + pool).code == 1);
+    CHECK(run(in, "replay " + in.write(head + row) + " --pool " + pool).code == 1);
     return in.read("errors");
   };
   const std::string place = "velo: " + (in / "in.csv") + ": line 4: ";
@@ -222,14 +200,14 @@ TEST_CASE("replay names the row of what no memory has room for") {
   CHECK(refused(much, "plan") == "velo: " + (in / "in.csv") +
                                      ": the plan's 4611686018427392000 bytes: Cannot allocate "
                                      "memory\n");
-  CHECK(velo(in, "replay " + in.write(head + much) + " --pool model").code == 0);
+  CHECK(run(in, "replay " + in.write(head + much) + " --pool model").code == 0);
 }
 
 TEST_CASE("an empty trace reserves nothing") {
   const folder in;
   const std::string trace = in.write("Thread,Time,Action,Pointer,Size,Stream\n");
   for (const char* pool : {"velo", "plan", "model"}) {
-    const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
+    const outcome o = run(in, "replay " + trace + " --json --pool " + pool);
     REQUIRE(o.code == 0);
     CHECK(integer_of(parsed(o.out), "peak_live") == 0);
     CHECK(integer_of(parsed(o.out), "peak_reserved") == 0);
@@ -239,7 +217,7 @@ TEST_CASE("an empty trace reserves nothing") {
 TEST_CASE("swap-bench measures memory and a folder's files, and leaves nothing there") {
   const folder in;
   const std::string words = "swap-bench " + (in / "") + " --size 1000000 --block 65536 --time 0";
-  const outcome o = velo(in, words + " --depth 3 --json");
+  const outcome o = run(in, words + " --depth 3 --json");
   REQUIRE(o.code == 0);
   const json all = parsed(o.out);
   CHECK(integer_of(all, "bytes") == 1000000);
@@ -261,17 +239,17 @@ TEST_CASE("swap-bench measures memory and a folder's files, and leaves nothing t
   CHECK(engine(1) == "copy");
   CHECK((engine(2) == "io_uring" || engine(2) == "threads"));
   CHECK(engine(5) == "threads");
-  const outcome table = velo(in, words);
+  const outcome table = run(in, words);
   CHECK(table.code == 0);
   CHECK(table.out.find("write GB/s") != std::string::npos);
 }
 
 TEST_CASE("swap-bench names the folder that it cannot use") {
   const folder in;
-  CHECK(velo(in, "swap-bench " + (in / "none")).code == 1);
+  CHECK(run(in, "swap-bench " + (in / "none")).code == 1);
   CHECK(in.read("errors").find(in / "none") != std::string::npos);
-  CHECK(velo(in, "swap-bench").code == 1);
-  CHECK(velo(in, "swap-bench " + (in / "") + " --size 1000000000000000000").code == 1);
+  CHECK(run(in, "swap-bench").code == 1);
+  CHECK(run(in, "swap-bench " + (in / "") + " --size 1000000000000000000").code == 1);
   CHECK(in.read("errors").rfind(
             "velo: --size 1000000000000000000: no memory for two objects of it: expected at most ",
             0) == 0);
@@ -279,11 +257,11 @@ TEST_CASE("swap-bench names the folder that it cannot use") {
   REQUIRE(getrlimit(RLIMIT_FSIZE, &files) == 0);
   const struct rlimit small = {1 << 16, files.rlim_max};
   REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const int code = velo(in, "swap-bench " + (in / "") + " --size 1000000 --time 0").code;
+  const int code = run(in, "swap-bench " + (in / "") + " --size 1000000 --time 0").code;
   REQUIRE(setrlimit(RLIMIT_FSIZE, &files) == 0);
   CHECK(code == 1);
   CHECK(in.read("errors").rfind("velo: " + (in / "") + ": expected ", 0) == 0);
   CHECK(in.read("errors").find(": File too large\n") != std::string::npos);
-  CHECK(velo(in, "swap-bench " + (in / "") + " --depth 1000 --size 4096").code == 1);
-  CHECK(velo(in, "swap-bench " + (in / "") + " --block 0").code == 1);
+  CHECK(run(in, "swap-bench " + (in / "") + " --depth 1000 --size 4096").code == 1);
+  CHECK(run(in, "swap-bench " + (in / "") + " --block 0").code == 1);
 }

@@ -1,9 +1,7 @@
 // velo schedule, run as a program: kinds, formats, verdicts, exit codes.
-#include <unistd.h>
-
 #include <fstream>
-#include <sstream>
 
+#include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
 
 namespace {
@@ -11,20 +9,13 @@ namespace {
 // A file that goes with the test.
 class file {
  public:
-  explicit file(const std::string& text) {
-    const int opened = mkstemp(path_);
-    REQUIRE(opened >= 0);
-    close(opened);
-    std::ofstream(path_, std::ios::binary) << text;
-  }
-  ~file() { std::remove(path_); }
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
+  explicit file(const std::string& text) : path_(folder_.put("file", text)) {}
   operator std::string() const { return path_; }
   std::string text() const { return contents_of(path_); }
 
  private:
-  char path_[32] = "/tmp/velo_schedule_XXXXXX";
+  const velo::testing::temporary_folder folder_;
+  const std::string path_;
 };
 
 }  // namespace

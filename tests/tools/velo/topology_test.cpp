@@ -1,14 +1,10 @@
 // velo topology, run as a program: its texts, its JSON, what it refuses and in which words.
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
 
 namespace {
@@ -74,11 +70,9 @@ TEST_CASE("topology shows one rank's groups") {
 }
 
 TEST_CASE("topology prints a table and draws a picture") {
-  char file[] = "/tmp/velo_topology_XXXXXX";
-  const int descriptor = mkstemp(file);
-  REQUIRE(descriptor >= 0);
-  close(descriptor);
-  const outcome o = topology("--tp 2 --cp 2 --dp 4 --twins --svg " + std::string(file));
+  const velo::testing::temporary_folder folder;
+  const std::string file = folder.put("picture.svg", "");
+  const outcome o = topology("--tp 2 --cp 2 --dp 4 --twins --svg " + file);
   CHECK(o.code == 0);
   CHECK(o.out.find("16 ranks\n") == 0);
   CHECK(o.out.find("tp                  8       2   0 1 | 2 3 | 4 5 | 6 7 | ..\n") !=
@@ -86,7 +80,6 @@ TEST_CASE("topology prints a table and draws a picture") {
   CHECK(o.out.find("as dp-cp\n") != std::string::npos);
   CHECK(topology("--tp 16").out.find("0 1 2 3 4 5 6 7 .. (16)\n") != std::string::npos);
   CHECK(contents_of(file).find("dp-cp: 2 of 8") != std::string::npos);
-  std::remove(file);
   CHECK(topology("--tp 2 --svg /nowhere/picture.svg").code == 1);
 }
 

@@ -89,17 +89,22 @@ class fake_host {
   one_rank& at(int rank) { return *ranks_[static_cast<std::size_t>(rank)]; }
   bool has(const char* name) const { return functions_.find(name) != std::string::npos; }
 
+  // A function that waits until its argument holds: whether it did in time, and nothing ended.
+  auto waiting(std::unique_lock<std::mutex>& held, const velo_host_call* call) {
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
+    return [this, &held, until](auto&& there) {
+      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || gone_ || there(); }) &&
+             aborted_ == 0 && !gone_;
+    };
+  }
+
   // Every rank offers something, looks at what all have offered, and goes when all have looked.
   template <class Look>
   std::int64_t meet(const one_rank& me, const velo_host_call* call, const char* name,
                     const offer& mine, Look&& look) {
-    const auto until =
-        std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
     std::unique_lock<std::mutex> held(lock_);
-    const auto wait = [&](auto&& there) {
-      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || gone_ || there(); }) &&
-             aborted_ == 0 && !gone_;
-    };
+    const auto wait = waiting(held, call);
     const auto go = [&] {  // what it offered is no longer there for those who come
       gone_ = true;
       for (int rank = 0; names_late_ && rank < size(); ++rank)
@@ -237,13 +242,8 @@ class fake_host {
   template <class First, class Then>
   std::int64_t pass(const velo_host_call* call, const one_rank& me, std::pair<int, int> way,
                     First&& first, Then&& then) {
-    const auto until =
-        std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
     std::unique_lock<std::mutex> held(lock_);
-    const auto wait = [&](auto&& there) {
-      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || gone_ || there(); }) &&
-             aborted_ == 0 && !gone_;
-    };
+    const auto wait = waiting(held, call);
     offer& box = boxes_[way];
     std::int64_t done = 0;
     const auto miss = [&] {

@@ -6,6 +6,7 @@
 
 #include "comm/collective/every_call.hpp"
 #include "comm/transport/host/host_ranks.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -17,14 +18,11 @@ using scene = std::function<std::vector<call_record>(const named_call&, fake_hos
 std::vector<std::vector<call_record>> in_every_call(const scene& play) {
   const std::vector<named_call> calls = every_call();
   std::vector<std::vector<call_record>> all(calls.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    threads.emplace_back([&, i] {
-      fake_host host(3, "gather to_all broadcast messages");
-      all[i] = play(calls[i], host);
-      if (!host.await_released(3)) all[i].clear();
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(static_cast<int>(calls.size()), [&](std::size_t i) {
+    fake_host host(3, "gather to_all broadcast messages");
+    all[i] = play(calls[i], host);
+    if (!host.await_released(3)) all[i].clear();
+  });
   return all;
 }
 

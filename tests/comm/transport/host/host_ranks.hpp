@@ -1,11 +1,10 @@
 // Ranks as threads, each with a context and a group over the functions of a fake host.
 #pragma once
 
-#include <thread>
-
 #include "comm/collective/every_collective.hpp"
 #include "comm/ranks.hpp"
 #include "comm/transport/host/fake_host.hpp"
+#include "tests/threads.hpp"
 
 namespace velo::testing {
 
@@ -25,17 +24,14 @@ inline velo_group_desc over(const velo_host_collectives& table, int rank, int si
 template <class Body>
 std::vector<call_record> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body) {
   std::vector<call_record> all(at(host.size()));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < host.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      rank_of_group me;
-      const velo_host_collectives table = host.table(rank);
-      velo_status done = join_group(me, over(table, rank, host.size(), timeout_ms));
-      if (done == VELO_OK) done = body(me);
-      all[at(rank)] = record_of(done);
-      velo_context_destroy(me.context);
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(host.size(), [&](int rank) {
+    rank_of_group me;
+    const velo_host_collectives table = host.table(rank);
+    velo_status done = join_group(me, over(table, rank, host.size(), timeout_ms));
+    if (done == VELO_OK) done = body(me);
+    all[at(rank)] = record_of(done);
+    velo_context_destroy(me.context);
+  });
   return all;
 }
 

@@ -4,6 +4,7 @@
 
 #include "comm/transport/mpi/mpi_threads.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 namespace comm = velo::comm;
@@ -39,19 +40,16 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
     });
     asks.join();
   };
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank)
-    threads.emplace_back([&, rank] {
-      made[rank] = ranks[rank].join(job, 2, rank);
-      ++met;
-      while (met < 2 || (rank == 1 && !goes)) std::this_thread::yield();
-      std::vector<float> x(10, 1.0f);
-      ends[rank] = sum(ranks[rank], x);
-      if (rank == 0) return;
-      velo_group_destroy(ranks[1].group);
-      is_gone = true;
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(2, [&](int rank) {
+    made[rank] = ranks[rank].join(job, 2, rank);
+    ++met;
+    while (met < 2 || (rank == 1 && !goes)) std::this_thread::yield();
+    std::vector<float> x(10, 1.0f);
+    ends[rank] = sum(ranks[rank], x);
+    if (rank == 0) return;
+    velo_group_destroy(ranks[1].group);
+    is_gone = true;
+  });
   for (const int rank : {0, 1}) {
     CHECK(made[rank] == VELO_OK);
     CHECK(ends[rank] == VELO_OK);
@@ -68,20 +66,17 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
     return !is_aborted && from == 0 && to == 2 && tag == tag_of(flow::opening);
   };
   call_record made[3], ends[3];
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 3; ++rank)
-    threads.emplace_back([&, rank] {
-      made[rank] = record_of(ranks[rank].join(job, 3, rank));
-      if (rank == 1) {
-        velo_group_abort(ranks[1].group);
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 2 hears of it
-        is_aborted = true;
-      }
-      while (!is_aborted) std::this_thread::yield();
-      std::vector<float> x(10, 1.0f);
-      ends[rank] = record_of(sum(ranks[rank], x));
-    });
-  for (std::thread& one : threads) one.join();
+  on_threads(3, [&](int rank) {
+    made[rank] = record_of(ranks[rank].join(job, 3, rank));
+    if (rank == 1) {
+      velo_group_abort(ranks[1].group);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 2 hears of it
+      is_aborted = true;
+    }
+    while (!is_aborted) std::this_thread::yield();
+    std::vector<float> x(10, 1.0f);
+    ends[rank] = record_of(sum(ranks[rank], x));
+  });
   for (const int rank : {0, 1, 2}) {
     INFO(made[rank].got);
     CHECK(made[rank].code == VELO_OK);

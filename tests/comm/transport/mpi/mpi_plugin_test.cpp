@@ -1,12 +1,8 @@
 // The plugin for MPI where it is not there, not velo's, or of another release: a clear status each.
 // Tests of a working plugin need mpirun: tests/comm/mpi.
-#include <sys/stat.h>
-
-#include <cstdio>
-#include <fstream>
-
 #include "comm/ranks.hpp"
 #include "tests/context.hpp"
+#include "tests/temporary_folder.hpp"
 
 using namespace velo::testing;
 
@@ -42,15 +38,11 @@ TEST_CASE("a plugin of another release is named") {
 
 TEST_CASE("a library that is no plugin, and a file that is no library") {
   CHECK(query(folders + "/other").code == VELO_ERR_NOT_FOUND);
-  char folder[] = "/tmp/velo-plugin-XXXXXX";
-  REQUIRE(mkdtemp(folder) != nullptr);
-  const std::string file = std::string(folder) + "/libvelo_mpi.so";
-  std::ofstream(file) << "no library\n";
-  const call_record answer = query(folder);
+  const temporary_folder folder;
+  const std::string file = folder.put("libvelo_mpi.so", "no library\n");
+  const call_record answer = query(folder.path());
   CHECK(answer.code == VELO_ERR_IO);
   CHECK(answer.got == "\"" + file + "\"");
-  std::remove(file.c_str());
-  std::remove(folder);
 }
 
 TEST_CASE("everything works that needs no plugin") {

@@ -16,6 +16,7 @@
 #include "comm/plugins/threads.hpp"
 #include "comm/ranks.hpp"
 #include "comm/transport/mpi/link.hpp"
+#include "tests/threads.hpp"
 
 namespace velo::testing {
 
@@ -132,10 +133,7 @@ class ranks_on_hosts {
   template <class Body>
   std::vector<call_record> run(Body&& body) const {
     std::vector<call_record> all(ranks_.size());
-    std::vector<std::thread> threads;
-    for (int of = 0; of < size(); ++of)
-      threads.emplace_back([&, of] { all[at(of)] = record_of(body(rank(of))); });
-    for (std::thread& one : threads) one.join();
+    on_threads(size(), [&](int of) { all[at(of)] = record_of(body(rank(of))); });
     return all;
   }
   template <class Body>

@@ -9,6 +9,7 @@
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 #include "comm/transport/shared/peer_mappings.hpp"
+#include "tests/structs.hpp"
 #include "tests/tensors.hpp"
 
 using namespace velo::testing;
@@ -20,8 +21,7 @@ class block {
  public:
   block(velo_pool pool, std::int64_t bytes, velo_lifetime lifetime = VELO_LIFETIME_DEFAULT)
       : pool_(pool), bytes_(bytes + shift) {
-    velo_pool_request want = VELO_POOL_REQUEST_INIT;
-    want.bytes = static_cast<std::uint64_t>(bytes_);
+    velo_pool_request want = request_of(static_cast<std::uint64_t>(bytes_));
     want.lifetime = lifetime;
     if (velo_pool_allocate(pool, &want, &memory_) != VELO_OK) std::abort();  // the parent tells
   }

@@ -7,6 +7,7 @@
 #include "comm/transport/shared/shared_relay.hpp"
 #include "core/fails.hpp"
 #include "core/stream/stream.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 namespace comm = velo::comm;
@@ -49,13 +50,6 @@ call_record run_round(comm::rank_context& self, Body&& body) {
   });
   velo_context_destroy(me.context);
   return ended;
-}
-
-// body(rank) on a thread for each rank.
-void on_threads(int ranks, const std::function<void(int)>& body) {
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(body, rank);
-  for (std::thread& one : threads) one.join();
 }
 
 // A barrier of two threads, which leave it within nanoseconds, one of them `apart` loads later.

@@ -9,6 +9,7 @@
 #include "comm/processes.hpp"
 #include "comm/transport/shm/sockets.hpp"
 #include "tests/tensors.hpp"
+#include "tests/threads.hpp"
 
 using namespace velo::testing;
 
@@ -349,18 +350,16 @@ TEST_CASE("groups come and go without a descriptor, a mapping or a file left") {
     for (int round = 0; round < 40; ++round) {
       if (round == 5) before = holdings().descriptors;
       const std::string name = "cycle-" + std::to_string(getpid());
-      std::vector<std::thread> threads;
       std::atomic<int> failed{0};
-      for (int rank = 0; rank < 2; ++rank)  // threads of one process may use it, too
-        threads.emplace_back([&, rank] {
-          const velo_group_desc desc = shm_desc(name, rank, 2);
-          velo_group group = nullptr;
-          failed += velo_group_create(both[rank].context, &desc, &group) != VELO_OK;
-          failed += velo_group_barrier(both[rank].stream, group) != VELO_OK;
-          if (round % 3 == rank) velo_group_abort(group);
-          velo_group_destroy(group);
-        });
-      for (std::thread& one : threads) one.join();
+      // threads of one process may use it, too
+      on_threads(2, [&](int rank) {
+        const velo_group_desc desc = shm_desc(name, rank, 2);
+        velo_group group = nullptr;
+        failed += velo_group_create(both[rank].context, &desc, &group) != VELO_OK;
+        failed += velo_group_barrier(both[rank].stream, group) != VELO_OK;
+        if (round % 3 == rank) velo_group_abort(group);
+        velo_group_destroy(group);
+      });
       all.value += failed;
     }
     const holdings now;
