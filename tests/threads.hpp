@@ -13,7 +13,7 @@ template <class Work>
 void on_threads(int count, const Work& work) {
   std::vector<std::thread> threads;
   for (int number = 0; number < count; ++number)
-    threads.emplace_back([&work, number] {
+    threads.emplace_back([=, &work] {
       if constexpr (std::is_invocable_v<const Work&, int>)
         work(number);
       else
