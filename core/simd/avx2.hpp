@@ -2,7 +2,7 @@
 // scalar.hpp for the contract.
 //
 // Only files compiled for AVX2 may include this. Tails are read and written through a mask (float)
-// or a small copy (bf16). valgrind runs this version.
+// or a small copy (16 bits). valgrind runs this version.
 #pragma once
 
 #include <immintrin.h>
@@ -164,6 +164,11 @@ VELO_INLINE void stream(f16* p, vec a) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(p), half_precision(a));
 }
 
+// Two vectors side by side.
+VELO_INLINE __m256i half_precision(vec a, vec b) {
+  return _mm256_set_m128i(half_precision(b), half_precision(a));
+}
+
 template <bool Bypass, class T>
 VELO_INLINE void put(T* to, vec value) {
   if (Bypass) {
@@ -191,23 +196,28 @@ VELO_INLINE void put2(float* to, vec a, vec b) {
   put<Bypass>(to + width, b);
 }
 template <bool Bypass>
-VELO_INLINE void put_words(bf16* to, __m256i words) {
+VELO_INLINE void put_words(void* to, __m256i words) {
   if (Bypass) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), words);
+    _mm256_stream_si256(static_cast<__m256i*>(to), words);
   } else {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
+    _mm256_storeu_si256(static_cast<__m256i*>(to), words);
   }
 }
 template <bool Bypass>
 VELO_INLINE void put2(bf16* to, vec a, vec b) {
   put_words<Bypass>(to, narrow(a, b));
 }
+template <bool Bypass>
+VELO_INLINE void put2(f16* to, vec a, vec b) {
+  put_words<Bypass>(to, half_precision(a, b));
+}
 
 // Two vectors in the order that costs least, see avx512.hpp.
 struct vec2 {
   vec a, b;
 };
-VELO_INLINE vec2 load_any_order(const float* p) {
+template <class T>
+VELO_INLINE vec2 load_any_order(const T* p) {
   return {load(p), load(p + width)};
 }
 VELO_INLINE vec2 load_any_order(const bf16* p) {
@@ -216,8 +226,8 @@ VELO_INLINE vec2 load_any_order(const bf16* p) {
   return {{_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))},
           {_mm256_castsi256_ps(_mm256_and_si256(words, upper))}};
 }
-template <bool Bypass>
-VELO_INLINE void put_same_order(float* to, vec2 x) {
+template <bool Bypass, class T>
+VELO_INLINE void put_same_order(T* to, vec2 x) {
   put2<Bypass>(to, x.a, x.b);
 }
 template <bool Bypass>
@@ -287,6 +297,9 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 }
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a, b));
+}
+VELO_INLINE void store2(f16* p, vec a, vec b) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), half_precision(a, b));
 }
 VELO_INLINE void store_pairs(uint32_t* p, vec even, vec odd) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs(even, odd));

@@ -134,7 +134,6 @@ VELO_INLINE void stream(bf16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), narrow(a));
 }
 
-// Stores around the cache or through it, as the kernel asks.
 VELO_INLINE __m256i half_precision(vec a) {
   return _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -154,6 +153,12 @@ VELO_INLINE void stream(f16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), half_precision(a));
 }
 
+// Two vectors side by side.
+VELO_INLINE __m512i half_precision(vec a, vec b) {
+  return _mm512_inserti64x4(_mm512_castsi256_si512(half_precision(a)), half_precision(b), 1);
+}
+
+// Stores around the cache or through it, as the kernel asks.
 template <bool Bypass, class T>
 VELO_INLINE void put(T* to, vec value) {
   if (Bypass) {
@@ -181,9 +186,9 @@ VELO_INLINE void put2(float* to, vec a, vec b) {
   put<Bypass>(to + width, b);
 }
 template <bool Bypass>
-VELO_INLINE void put_words(bf16* to, __m512i words) {
+VELO_INLINE void put_words(void* to, __m512i words) {
   if (Bypass) {
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), words);
+    _mm512_stream_si512(static_cast<__m512i*>(to), words);
   } else {
     _mm512_storeu_si512(to, words);
   }
@@ -192,6 +197,10 @@ template <bool Bypass>
 VELO_INLINE void put2(bf16* to, vec a, vec b) {
   put_words<Bypass>(to, narrow(a, b));
 }
+template <bool Bypass>
+VELO_INLINE void put2(f16* to, vec a, vec b) {
+  put_words<Bypass>(to, half_precision(a, b));
+}
 
 // Two vectors' worth of elements in the order that is cheapest to load and store, for code that
 // treats all elements alike. bf16 are loaded as even and odd neighbors (1 instruction a vector to
@@ -199,7 +208,8 @@ VELO_INLINE void put2(bf16* to, vec a, vec b) {
 struct vec2 {
   vec a, b;
 };
-VELO_INLINE vec2 load_any_order(const float* p) {
+template <class T>
+VELO_INLINE vec2 load_any_order(const T* p) {
   return {load(p), load(p + width)};
 }
 VELO_INLINE vec2 load_any_order(const bf16* p) {
@@ -208,8 +218,8 @@ VELO_INLINE vec2 load_any_order(const bf16* p) {
   return {{_mm512_castsi512_ps(_mm512_slli_epi32(words, 16))},
           {_mm512_castsi512_ps(_mm512_and_si512(words, upper))}};
 }
-template <bool Bypass>
-VELO_INLINE void put_same_order(float* to, vec2 x) {
+template <bool Bypass, class T>
+VELO_INLINE void put_same_order(T* to, vec2 x) {
   put2<Bypass>(to, x.a, x.b);
 }
 template <bool Bypass>
@@ -290,6 +300,9 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 }
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, narrow(a, b));
+}
+VELO_INLINE void store2(f16* p, vec a, vec b) {
+  _mm512_storeu_si512(p, half_precision(a, b));
 }
 VELO_INLINE void store_pairs(uint32_t* p, vec even, vec odd) {
   _mm512_storeu_si512(p, pairs(even, odd));

@@ -11,10 +11,12 @@ namespace velo::simd::avx512_bf16 {
 
 using namespace avx512;
 
-VELO_INLINE void store(float* p, vec a) {
+template <class T>
+VELO_INLINE void store(T* p, vec a) {
   avx512::store(p, a);
 }
-VELO_INLINE void store(float* p, vec a, int n) {
+template <class T>
+VELO_INLINE void store(T* p, vec a, int n) {
   avx512::store(p, a, n);
 }
 VELO_INLINE __m256i converted(vec a) {
@@ -26,7 +28,8 @@ VELO_INLINE void store(bf16* p, vec a) {
 VELO_INLINE void store(bf16* p, vec a, int n) {
   _mm256_mask_storeu_epi16(p, first(n), converted(a));
 }
-VELO_INLINE void store2(float* p, vec a, vec b) {
+template <class T>
+VELO_INLINE void store2(T* p, vec a, vec b) {
   avx512::store2(p, a, b);
 }
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
@@ -34,7 +37,8 @@ VELO_INLINE void store2(bf16* p, vec a, vec b) {
 }
 // The conversion instruction flushes denormals. Vectors with a denormal are therefore rounded in
 // software, so that the bits equal those of code without this instruction.
-VELO_INLINE void store_exact(float* p, vec a) {
+template <class T>
+VELO_INLINE void store_exact(T* p, vec a) {
   avx512::store(p, a);
 }
 VELO_INLINE bool has_denormal(vec a) {
@@ -48,13 +52,15 @@ VELO_INLINE void store_exact(bf16* p, vec a) {
     avx512_bf16::store(p, a);
   }
 }
-VELO_INLINE void stream(float* p, vec a) {
+template <class T>
+VELO_INLINE void stream(T* p, vec a) {
   avx512::stream(p, a);
 }
 VELO_INLINE void stream(bf16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), converted(a));
 }
-VELO_INLINE void stream_exact(float* p, vec a) {
+template <class T>
+VELO_INLINE void stream_exact(T* p, vec a) {
   avx512::stream(p, a);
 }
 VELO_INLINE void stream_exact(bf16* p, vec a) {
@@ -64,8 +70,8 @@ VELO_INLINE void stream_exact(bf16* p, vec a) {
     avx512_bf16::stream(p, a);
   }
 }
-template <bool Bypass>
-VELO_INLINE void put2(float* to, vec a, vec b) {
+template <bool Bypass, class T>
+VELO_INLINE void put2(T* to, vec a, vec b) {
   avx512::put2<Bypass>(to, a, b);
 }
 template <bool Bypass>

@@ -1,14 +1,15 @@
-// bfloat16 and float for plain code, the contract of the vector headers, and the part of it that
-// products need on processors without extensions of x86-64.
+// 16-bit numbers and float for plain code, the contract of the vector headers, and the part of it
+// that products need on processors without extensions of x86-64.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max(a, b) and min(a, b), which are b where either is NaN, sqrt, power2,
 // rough_reciprocal, swap_pairs, if_nan; load(p), load(p, n) (missing lanes are zero), store(p, v),
 // store(p, v, n), store_exact(p, v), stream(p, v) and stream_exact(p, v) (aligned to the vector's
 // bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
-// v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
-// adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even and may
-// make a denormal zero, which the exact stores never do; stream32(to, from) moves 32 bytes.
+// v), each for float, bf16 and f16; fence, prefetch, look_ahead; sum and largest across lanes.
+// math.inl adds exp over any of them. Loading is exact; storing 16 bits rounds to nearest even, and
+// makes a denormal bf16 zero in some headers, which the exact stores never do; stream32(to, from)
+// moves 32 bytes.
 #pragma once
 
 #include <cstdint>
@@ -73,6 +74,9 @@ inline void assign(float& to, double from) {
 inline void assign(bf16& to, double from) {
   to = to_bf16(static_cast<float>(from));
 }
+inline void assign(f16& to, double from) {
+  to = to_f16(static_cast<float>(from));
+}
 
 // Four floats at a time, words one at a time: the plainest definition of each operation.
 namespace scalar {
@@ -110,6 +114,9 @@ VELO_INLINE void store(float* p, vec a, int n = width) {
 }
 VELO_INLINE void store(bf16* p, vec a, int n = width) {
   for (int i = 0; i < n; ++i) p[i] = to_bf16(a.v[i]);
+}
+VELO_INLINE void store(f16* p, vec a, int n = width) {
+  for (int i = 0; i < n; ++i) p[i] = to_f16(a.v[i]);
 }
 template <class T>
 VELO_INLINE void stream(T* p, vec a) {  // an ordinary store, the only kind here

@@ -16,7 +16,7 @@ constexpr known_dtype known_dtypes[] = {
     {f32, dtype_f32, "float32"},
     {bf16, dtype_bf16, "bfloat16"},
     {{VELO_DTYPE_FLOAT, 64, 1}, dtype_f64, "float64"},
-    {{VELO_DTYPE_FLOAT, 16, 1}, dtype_f16, "float16"},
+    {f16, dtype_f16, "float16"},
     {i32, dtype_i32, "int32"},
     {i64, dtype_i64, "int64"},
     {{VELO_DTYPE_UINT, 8, 1}, dtype_u8, "uint8"},

@@ -14,6 +14,7 @@ namespace velo::core {
 
 inline constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
 inline constexpr velo_dtype bf16{VELO_DTYPE_BFLOAT, 16, 1};
+inline constexpr velo_dtype f16{VELO_DTYPE_FLOAT, 16, 1};
 inline constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1};
 inline constexpr velo_dtype i64{VELO_DTYPE_INT, 64, 1};
 
@@ -45,6 +46,7 @@ std::uint32_t dtype_bit_of(velo_dtype type);  // one dtype_bit, 0 for types that
 constexpr std::uint32_t quick_dtype_bit(velo_dtype type) {
   if (type == f32) return dtype_f32;
   if (type == bf16) return dtype_bf16;
+  if (type == f16) return dtype_f16;
   if (type == i32) return dtype_i32;
   return type == i64 ? std::uint32_t{dtype_i64} : 0;
 }

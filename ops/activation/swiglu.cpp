@@ -100,10 +100,11 @@ void run_backward(const velo_swiglu_backward_args& a, const swiglu_problem& p,
 }  // namespace
 
 extern const operator_def swiglu_operator =
-    define<infer, by_dtype<&velo_swiglu_args::x, run<float>, run<simd::bf16>>>(swiglu_kernel_list);
+    define<infer, by_dtype<&velo_swiglu_args::x, run<float>, run<simd::bf16>, run<simd::f16>>>(
+        swiglu_kernel_list);
 extern const operator_def swiglu_backward_operator =
-    define<infer_backward,
-           by_dtype<&velo_swiglu_backward_args::x, run_backward<float>, run_backward<simd::bf16>>>(
+    define<infer_backward, by_dtype<&velo_swiglu_backward_args::x, run_backward<float>,
+                                    run_backward<simd::bf16>, run_backward<simd::f16>>>(
         swiglu_kernel_list);
 
 }  // namespace velo::ops

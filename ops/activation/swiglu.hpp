@@ -4,10 +4,10 @@
 //   y = gate / (1 + exp(-gate)) * up
 //   dgate = dy * up * s * (1 + gate * (1 - s)),  dup = dy * gate * s,  s = 1 / (1 + exp(-gate))
 //
-// float32 or bfloat16, compact, arithmetic in float32. Seen from the split dimension, x is rows of
-// gate then up; a slice is a run of elements within one row. Bytes: forward one read of x and half
-// a write, backward 1.5 reads and one write. Bound: memory, and for bfloat16 in cache exp
-// (11 instructions a vector).
+// float32, bfloat16 or float16, compact, arithmetic in float32. Seen from the split dimension, x is
+// rows of gate then up; a slice is a run of elements within one row. Bytes: forward one read of x
+// and half a write, backward 1.5 reads and one write. Bound: memory, and for 16-bit elements in
+// cache exp (11 instructions a vector).
 #pragma once
 
 #include <stdint.h>

@@ -84,5 +84,6 @@ void backward_slice(const swiglu_backward_slice<T>& s) {
   s.bypass ? backward<true>(s) : backward<false>(s);
 }
 
-constexpr swiglu_kernels kernels = {{forward_slice<float>, forward_slice<simd::bf16>},
-                                    {backward_slice<float>, backward_slice<simd::bf16>}};
+constexpr swiglu_kernels kernels = {
+    {forward_slice<float>, forward_slice<simd::bf16>, forward_slice<simd::f16>},
+    {backward_slice<float>, backward_slice<simd::bf16>, backward_slice<simd::f16>}};

@@ -29,7 +29,7 @@ void backward(const swiglu_backward_slice<T>& s) {
 
 }  // namespace
 
-extern const swiglu_kernels swiglu = {{forward<float>, forward<simd::bf16>},
-                                      {backward<float>, backward<simd::bf16>}};
+extern const swiglu_kernels swiglu = {{forward<float>, forward<simd::bf16>, forward<simd::f16>},
+                                      {backward<float>, backward<simd::bf16>, backward<simd::f16>}};
 
 }  // namespace velo::ops::reference

@@ -34,6 +34,7 @@ void run(const velo_add_args& a, const add_problem& p, const add_kernels& kernel
 }  // namespace
 
 extern const operator_def add_operator =
-    define<infer, by_dtype<&velo_add_args::y, run<float>, run<simd::bf16>>>(add_kernel_list);
+    define<infer, by_dtype<&velo_add_args::y, run<float>, run<simd::bf16>, run<simd::f16>>>(
+        add_kernel_list);
 
 }  // namespace velo::ops

@@ -1,7 +1,7 @@
 // y = a + b, element by element: residual connections.
 //
-// float32 or bfloat16, any shape, compact; the sum is rounded once. A slice is a run of elements.
-// Bytes: two reads and one write of y. Bound: memory.
+// float32, bfloat16 or float16, any shape, compact; the sum is rounded once. A slice is a run of
+// elements. Bytes: two reads and one write of y. Bound: memory.
 #pragma once
 
 #include <stdint.h>

@@ -22,4 +22,4 @@ void add_any(const add_slice<T>& s) {
   s.bypass ? sum<true>(s) : sum<false>(s);
 }
 
-constexpr add_kernels kernels = {{add_any<float>, add_any<simd::bf16>}};
+constexpr add_kernels kernels = {{add_any<float>, add_any<simd::bf16>, add_any<simd::f16>}};

@@ -14,6 +14,6 @@ void sum(const add_slice<T>& s) {
 
 }  // namespace
 
-extern const add_kernels add = {{sum<float>, sum<simd::bf16>}};
+extern const add_kernels add = {{sum<float>, sum<simd::bf16>, sum<simd::f16>}};
 
 }  // namespace velo::ops::reference

@@ -2,6 +2,7 @@
 #include "ops/elementwise/cast.hpp"
 
 #include <cstring>
+#include <type_traits>
 
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
@@ -14,21 +15,13 @@ struct cast_problem {
   std::int64_t count;
 };
 
-void infer(const velo_cast_args& a, cast_problem& p, output_shapes& outputs) {
-  outputs.like(a.y, *a.x, a.dtype == VELO_ELEMENT_FLOAT32 ? velo::ops::f32 : velo::ops::bf16);
-  p.count = numel(*a.x);
+velo_dtype dtype_of(std::int64_t element) {
+  return element == VELO_ELEMENT_FLOAT32 ? f32 : element == VELO_ELEMENT_BFLOAT16 ? bf16 : f16;
 }
 
-template <class From, class To>
-void convert(const velo_cast_args& a, const cast_problem& p, core::execution& on,
-             void (*kernel)(const cast_slice<From, To>&)) {
-  const row_slices blocks = slice_elements(p.count);
-  const bool bypass =
-      bypass_cache(data<To>(a.y), 1, p.count * static_cast<std::int64_t>(sizeof(To)), on);
-  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = blocks.begin(task);
-    kernel({data<const From>(a.x) + first, data<To>(a.y) + first, blocks.count(task), bypass});
-  });
+void infer(const velo_cast_args& a, cast_problem& p, output_shapes& outputs) {
+  outputs.like(a.y, *a.x, dtype_of(a.dtype));
+  p.count = numel(*a.x);
 }
 
 void copy(const velo_cast_args& a, const cast_problem& p, core::execution& on) {
@@ -41,10 +34,34 @@ void copy(const velo_cast_args& a, const cast_problem& p, core::execution& on) {
   });
 }
 
+template <class From, class To>
+void convert(const velo_cast_args& a, const cast_problem& p, core::execution& on,
+             cast_kernel<From, To> kernel) {
+  const row_slices blocks = slice_elements(p.count);
+  const bool bypass =
+      bypass_cache(data<To>(a.y), 1, p.count * static_cast<std::int64_t>(sizeof(To)), on);
+  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
+    const std::int64_t first = blocks.begin(task);
+    kernel({data<const From>(a.x) + first, data<To>(a.y) + first, blocks.count(task), bypass});
+  });
+}
+
+template <class From, class To>
+void run_types(const velo_cast_args& a, const cast_problem& p, const cast_kernels& kernels,
+               core::execution& on) {
+  if constexpr (std::is_same_v<From, To>) {
+    copy(a, p, on);
+  } else {
+    convert(a, p, on, kernels.of(From(), To()));
+  }
+}
+
 void run(const velo_cast_args& a, const cast_problem& p, const cast_kernels& kernels,
          core::execution& on) {
-  if (a.x->dtype == a.y->dtype) return copy(a, p, on);
-  a.x->dtype == f32 ? convert(a, p, on, kernels.narrow) : convert(a, p, on, kernels.widen);
+  with_element_type(a.x->dtype, [&](auto from) {
+    with_element_type(a.y->dtype,
+                      [&](auto to) { run_types<decltype(from), decltype(to)>(a, p, kernels, on); });
+  });
 }
 
 }  // namespace

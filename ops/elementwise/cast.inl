@@ -19,4 +19,9 @@ void convert_any(const cast_slice<From, To>& s) {
   s.bypass ? convert<true>(s) : convert<false>(s);
 }
 
-constexpr cast_kernels kernels = {convert_any<float, simd::bf16>, convert_any<simd::bf16, float>};
+using simd::bf16;
+using simd::f16;
+
+constexpr cast_kernels kernels = {convert_any<float, bf16>, convert_any<float, f16>,
+                                  convert_any<bf16, float>, convert_any<bf16, f16>,
+                                  convert_any<f16, float>,  convert_any<f16, bf16>};

@@ -5,16 +5,17 @@
 namespace velo::ops::reference {
 namespace {
 
-void narrow(const cast_slice<float, simd::bf16>& s) {
-  for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_bf16(s.x[i]);
-}
+using simd::bf16;
+using simd::f16;
 
-void widen(const cast_slice<simd::bf16, float>& s) {
-  for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_float(s.x[i]);
+template <class From, class To>
+void convert(const cast_slice<From, To>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) simd::assign(s.y[i], simd::to_float(s.x[i]));
 }
 
 }  // namespace
 
-extern const cast_kernels cast = {narrow, widen};
+extern const cast_kernels cast = {convert<float, bf16>, convert<float, f16>, convert<bf16, float>,
+                                  convert<bf16, f16>,   convert<f16, float>, convert<f16, bf16>};
 
 }  // namespace velo::ops::reference

@@ -146,8 +146,8 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
 
 extern const operator_def embedding_operator = define<infer, run>(embedding_kernel_list);
 extern const operator_def embedding_backward_operator =
-    define<infer_backward,
-           by_dtype<&velo_embedding_backward_args::dy, add_rows<float>, add_rows<simd::bf16>>>(
+    define<infer_backward, by_dtype<&velo_embedding_backward_args::dy, add_rows<float>,
+                                    add_rows<simd::bf16>, add_rows<simd::f16>>>(
         embedding_kernel_list);
 
 }  // namespace velo::ops

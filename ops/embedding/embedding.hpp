@@ -2,12 +2,12 @@
 //
 //   y[t] = table[ids[t]];   dtable[ids[t]] += dy[t], tokens in order
 //
-// Table and y: float32 or bfloat16, rows of n elements; dtable float32. The forward copies rows and
-// has no arithmetic. The gradient orders the tokens by row first (a counting sort), so that every
-// row of dtable is written by one task, once, with the sums of a row staying in L1. Both prefetch
-// the next row, because rows lie anywhere. Bytes: forward one read and one write a token's row;
-// backward one read of dy and one write of dtable, or one read and write of the rows used where it
-// accumulates. Bound: memory.
+// Table and y: float32, bfloat16 or float16, rows of n elements; dtable float32. The forward copies
+// rows and has no arithmetic. The gradient orders the tokens by row first (a counting sort), so
+// that every row of dtable is written by one task, once, with the sums of a row staying in L1. Both
+// prefetch the next row, because rows lie anywhere. Bytes: forward one read and one write a token's
+// row; backward one read of dy and one write of dtable, or one read and write of the rows used
+// where it accumulates. Bound: memory.
 #pragma once
 
 #include <stdint.h>

@@ -47,4 +47,5 @@ void add_any(const embedding_row<T>& s) {
   }
 }
 
-constexpr embedding_kernels kernels = {copy_row, {add_any<float>, add_any<simd::bf16>}};
+constexpr embedding_kernels kernels = {copy_row,
+                                       {add_any<float>, add_any<simd::bf16>, add_any<simd::f16>}};

@@ -19,6 +19,7 @@ void add(const embedding_row<T>& s) {
 
 }  // namespace
 
-extern const embedding_kernels embedding = {copy_row, {add<float>, add<simd::bf16>}};
+extern const embedding_kernels embedding = {copy_row,
+                                            {add<float>, add<simd::bf16>, add<simd::f16>}};
 
 }  // namespace velo::ops::reference

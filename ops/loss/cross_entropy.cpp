@@ -123,10 +123,11 @@ void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_pro
 }  // namespace
 
 extern const operator_def cross_entropy_operator =
-    define<infer, by_dtype<&velo_cross_entropy_args::logits, forward<float>, forward<simd::bf16>>>(
-        cross_entropy_kernel_list);
+    define<infer, by_dtype<&velo_cross_entropy_args::logits, forward<float>, forward<simd::bf16>,
+                           forward<simd::f16>>>(cross_entropy_kernel_list);
 extern const operator_def cross_entropy_backward_operator =
     define<infer_backward, by_dtype<&velo_cross_entropy_backward_args::logits, backward<float>,
-                                    backward<simd::bf16>>>(cross_entropy_kernel_list);
+                                    backward<simd::bf16>, backward<simd::f16>>>(
+        cross_entropy_kernel_list);
 
 }  // namespace velo::ops

@@ -4,8 +4,8 @@
 //   loss[t]       = lse[t] - logits[t, target]                              0 for ignored tokens
 //   dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = target]) * dloss[t]
 //
-// Logits float32 or bfloat16, rows of n; all sums in float32 against the largest logit so far,
-// losses added up in double. A row is a task's unit. Bytes: forward one read of the logits,
+// Logits float32, bfloat16 or float16, rows of n; all sums in float32 against the largest logit so
+// far, losses added up in double. A row is a task's unit. Bytes: forward one read of the logits,
 // backward one read and one write, in place if wanted: no second logits tensor exists. Bound:
 // memory from DRAM, exp in cache.
 #pragma once

@@ -117,5 +117,6 @@ void backward_row(const cross_entropy_backward_row<T>& s) {
   s.bypass ? backward<true>(s) : backward<false>(s);
 }
 
-constexpr cross_entropy_kernels kernels = {{log_sum<float>, log_sum<simd::bf16>},
-                                           {backward_row<float>, backward_row<simd::bf16>}};
+constexpr cross_entropy_kernels kernels = {
+    {log_sum<float>, log_sum<simd::bf16>, log_sum<simd::f16>},
+    {backward_row<float>, backward_row<simd::bf16>, backward_row<simd::f16>}};

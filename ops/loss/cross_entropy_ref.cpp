@@ -34,7 +34,8 @@ void backward(const cross_entropy_backward_row<T>& s) {
 
 }  // namespace
 
-extern const cross_entropy_kernels cross_entropy = {{log_sum<float>, log_sum<simd::bf16>},
-                                                    {backward<float>, backward<simd::bf16>}};
+extern const cross_entropy_kernels cross_entropy = {
+    {log_sum<float>, log_sum<simd::bf16>, log_sum<simd::f16>},
+    {backward<float>, backward<simd::bf16>, backward<simd::f16>}};
 
 }  // namespace velo::ops::reference

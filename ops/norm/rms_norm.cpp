@@ -15,8 +15,6 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
-
 // gamma has the trailing shape of x, and is float32 or of x's dtype.
 void require_gain(const velo_tensor& gamma, const velo_tensor& x) {
   require_rank(x, "x", 1);
@@ -64,7 +62,10 @@ const float* gain(const velo_tensor& gamma, core::execution& on) {
   if (gamma.dtype == f32) return data<const float>(&gamma);
   const std::int64_t n = numel(gamma);
   auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(data<const bf16>(&gamma)[i]);
+  with_element_type(gamma.dtype, [&](auto element) {
+    const auto* narrow = data<const decltype(element)>(&gamma);
+    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(narrow[i]);
+  });
   return wide;
 }
 
@@ -123,11 +124,11 @@ void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
 }  // namespace
 
 extern const operator_def rms_norm_operator =
-    define<infer, by_dtype<&velo_rms_norm_args::x, forward<float>, forward<simd::bf16>>>(
-        rms_norm_kernel_list);
+    define<infer, by_dtype<&velo_rms_norm_args::x, forward<float>, forward<simd::bf16>,
+                           forward<simd::f16>>>(rms_norm_kernel_list);
 extern const operator_def rms_norm_backward_operator =
-    define<infer_backward,
-           by_dtype<&velo_rms_norm_backward_args::x, backward<float>, backward<simd::bf16>>>(
+    define<infer_backward, by_dtype<&velo_rms_norm_backward_args::x, backward<float>,
+                                    backward<simd::bf16>, backward<simd::f16>>>(
         rms_norm_kernel_list);
 
 }  // namespace velo::ops

@@ -5,10 +5,10 @@
 //   dx     = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))
 //   dgamma = sum over rows of dy * x * rstd
 //
-// x, y, dy, dx: float32 or bfloat16, [.., n] compact; gamma: float32 or the dtype of x; arithmetic
-// in float32. A slice is a run of whole rows; a kernel treats one slice, and slices do not depend
-// on the number of threads. Bytes: forward one read and one write of x, backward two reads and one
-// write. Bound: memory, from rows of 1 KiB up.
+// x, y, dy, dx: float32, bfloat16 or float16, [.., n] compact; gamma: float32 or the dtype of x;
+// arithmetic in float32. A slice is a run of whole rows; a kernel treats one slice, and slices do
+// not depend on the number of threads. Bytes: forward one read and one write of x, backward two
+// reads and one write. Bound: memory, from rows of 1 KiB up.
 #pragma once
 
 #include <stdint.h>

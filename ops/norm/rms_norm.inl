@@ -235,5 +235,6 @@ void backward(const rms_norm_backward_slice<T>& s) {
   s.bypass ? backward_rows<true>(s) : backward_rows<false>(s);
 }
 
-constexpr rms_norm_kernels kernels = {
-    {forward<float>, forward<simd::bf16>}, {backward<float>, backward<simd::bf16>}, gain};
+constexpr rms_norm_kernels kernels = {{forward<float>, forward<simd::bf16>, forward<simd::f16>},
+                                      {backward<float>, backward<simd::bf16>, backward<simd::f16>},
+                                      gain};

@@ -55,6 +55,8 @@ void gain(const rms_norm_gain_columns& s) {
 }  // namespace
 
 extern const rms_norm_kernels rms_norm = {
-    {forward<float>, forward<simd::bf16>}, {backward<float>, backward<simd::bf16>}, gain};
+    {forward<float>, forward<simd::bf16>, forward<simd::f16>},
+    {backward<float>, backward<simd::bf16>, backward<simd::f16>},
+    gain};
 
 }  // namespace velo::ops::reference

@@ -131,23 +131,30 @@ constexpr operator_def define_waiting(const kernel_list& kernels) {
   return definition;
 }
 
-// The run of an operator that is a function template over the element type of one of its tensors:
-// define<infer, by_dtype<&velo_add_args::y, run<float>, run<simd::bf16>>>.
-template <auto Tensor, auto OnF32, auto OnBf16, class Run = decltype(OnF32)>
-struct run_by_dtype;
-template <auto Tensor, auto OnF32, auto OnBf16, class Args, class... Others>
-struct run_by_dtype<Tensor, OnF32, OnBf16, void (*)(const Args&, Others...)> {
-  static void run(const Args& a, Others... others) {
-    ((a.*Tensor)->dtype == f32 ? OnF32 : OnBf16)(a, others...);
-  }
-};
-template <auto Tensor, auto OnF32, auto OnBf16>
-inline constexpr auto by_dtype = run_by_dtype<Tensor, OnF32, OnBf16>::run;
-
-// body(T()) with T the element type of `dtype`: float for float32, else simd::bf16.
+// body(T()) with T the element type of `dtype`, which is one of three.
 template <class Body>
 void with_element_type(velo_dtype dtype, Body&& body) {
-  dtype == f32 ? body(float()) : body(simd::bf16());
+  if (dtype == f32) {
+    body(float());
+  } else if (dtype == bf16) {
+    body(simd::bf16());
+  } else {
+    body(simd::f16());
+  }
 }
+
+// The run of an operator that is a function template over the element type of one of its tensors:
+// define<infer, by_dtype<&velo_add_args::y, run<float>, run<simd::bf16>, run<simd::f16>>>.
+template <auto Tensor, auto OnF32, auto OnBf16, auto OnF16, class Run = decltype(OnF32)>
+struct run_by_dtype;
+template <auto Tensor, auto OnF32, auto OnBf16, auto OnF16, class Args, class... Others>
+struct run_by_dtype<Tensor, OnF32, OnBf16, OnF16, void (*)(const Args&, Others...)> {
+  static void run(const Args& a, Others... others) {
+    const velo_dtype dtype = (a.*Tensor)->dtype;
+    (dtype == f32 ? OnF32 : dtype == bf16 ? OnBf16 : OnF16)(a, others...);
+  }
+};
+template <auto Tensor, auto OnF32, auto OnBf16, auto OnF16>
+inline constexpr auto by_dtype = run_by_dtype<Tensor, OnF32, OnBf16, OnF16>::run;
 
 }  // namespace velo::ops

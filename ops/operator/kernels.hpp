@@ -15,14 +15,16 @@
 
 namespace velo::ops {
 
-// A kernel that exists for float32 and for bfloat16: called with a slice of either.
+// A kernel that exists for float32, bfloat16 and float16: called with a slice of one of them.
 template <template <class> class Slice, class Result = void>
 struct of_each_dtype {
   Result (*on_f32)(const Slice<float>&);
   Result (*on_bf16)(const Slice<simd::bf16>&);
+  Result (*on_f16)(const Slice<simd::f16>&);
 
   Result operator()(const Slice<float>& s) const { return on_f32(s); }
   Result operator()(const Slice<simd::bf16>& s) const { return on_bf16(s); }
+  Result operator()(const Slice<simd::f16>& s) const { return on_f16(s); }
 };
 
 using simd::kernel_entry;

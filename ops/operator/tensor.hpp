@@ -26,6 +26,7 @@ using core::dtype_names;
 using core::dtype_u64;
 using core::dtype_u8;
 using core::element_bytes;
+using core::f16;
 using core::f32;
 using core::i32;
 using core::i64;

@@ -11,7 +11,6 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
 using args = velo_apply_fused_adamw_args;
 
 struct apply_fused_adamw_problem {
@@ -95,17 +94,22 @@ void update(const args& a, std::int64_t count, core::execution& on, void (*kerne
 }
 
 using update_fn = void (*)(const args&, std::int64_t, core::execution&, void (*)(const void*));
-constexpr update_fn by_types[] = {
-    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
-    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
-    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
+struct updates {
+  template <class Param, class Grad, class Moment>
+  static constexpr auto function = update<Param, Grad, Moment>;
 };
+constexpr auto by_types = of_each_combination<update_fn>::made<updates>();
+
+// The place of a dtype in a combination.
+int index_of(velo_dtype dtype) {
+  return dtype == f32 ? 0 : dtype == bf16 ? 1 : 2;
+}
 
 void run(const args& a, const apply_fused_adamw_problem& p,
          const apply_fused_adamw_kernels& kernels, core::execution& on) {
-  const int types = (a.param->dtype == f32 ? 0 : 1) + (a.grad->dtype == f32 ? 0 : 2) +
-                    (a.m->dtype == f32 ? 0 : 4);
-  by_types[types](a, p.count, on, kernels.update[types]);
+  const int param = index_of(a.param->dtype), grad = index_of(a.grad->dtype),
+            moment = index_of(a.m->dtype);
+  by_types.at(param, grad, moment)(a, p.count, on, kernels.update.at(param, grad, moment));
 }
 
 }  // namespace

@@ -10,10 +10,10 @@
 // once a call. t and lr are attributes, or elements of tensors that are read when the update runs:
 // hosts that compile a step (XLA, graphs, queues) then compile it once.
 //
-// p is the float32 master when there is one, else the parameter. Parameters and gradients float32
-// or bfloat16, moments float32 or bfloat16; arithmetic in float32. A slice is a run of elements.
-// Bytes: 28 a parameter in float32; 26 with bfloat16 parameters, bfloat16 gradients and float32
-// master. Bound: memory.
+// p is the float32 master when there is one, else the parameter. Parameters, gradients and moments
+// float32, bfloat16 or float16, each on its own; arithmetic in float32. A slice is a run of
+// elements. Bytes: 28 a parameter in float32; 26 with bfloat16 parameters, bfloat16 gradients and
+// float32 master. Bound: memory.
 #pragma once
 
 #include <stdint.h>
@@ -40,10 +40,42 @@ struct adamw_slice {
   adamw_factors by;
 };
 
-// One kernel per combination of element types: bit 0 param, bit 1 grad, bit 2 moments; set means
-// bfloat16. The slice is of the matching type.
+// One function for each combination of element types: [param][grad][moments], each 0 for float32,
+// 1 for bfloat16, 2 for float16.
+template <class Function>
+struct of_each_combination {
+  struct of_each_moment {
+    Function of[3];
+  };
+  struct of_each_grad {
+    of_each_moment of[3];
+  };
+  of_each_grad of[3];
+
+  // Make::function<Param, Grad, Moment> for each of them.
+  template <class Make>
+  static constexpr of_each_combination made() {
+    return {{with<Make, float>(), with<Make, simd::bf16>(), with<Make, simd::f16>()}};
+  }
+  Function at(int param, int grad, int moment) const { return of[param].of[grad].of[moment]; }
+
+ private:
+  template <class Make, class Param>
+  static constexpr of_each_grad with() {
+    return {{with<Make, Param, float>(), with<Make, Param, simd::bf16>(),
+             with<Make, Param, simd::f16>()}};
+  }
+  template <class Make, class Param, class Grad>
+  static constexpr of_each_moment with() {
+    return {{Make::template function<Param, Grad, float>,
+             Make::template function<Param, Grad, simd::bf16>,
+             Make::template function<Param, Grad, simd::f16>}};
+  }
+};
+
+// The slice is of the matching types.
 struct apply_fused_adamw_kernels {
-  void (*update[8])(const void* slice);
+  of_each_combination<void (*)(const void* slice)> update;
 };
 extern const kernel_list apply_fused_adamw_kernel_list;
 

@@ -33,15 +33,10 @@ void update(const void* slice) {
   if (i < s.n) update_lanes(s, i, static_cast<int>(s.n - i));
 }
 
-using simd::bf16;
+struct updates {
+  template <class Param, class Grad, class Moment>
+  static constexpr auto function = update<Param, Grad, Moment>;
+};
 
-constexpr apply_fused_adamw_kernels kernels = {{
-    update<float, float, float>,
-    update<bf16, float, float>,
-    update<float, bf16, float>,
-    update<bf16, bf16, float>,
-    update<float, float, bf16>,
-    update<bf16, float, bf16>,
-    update<float, bf16, bf16>,
-    update<bf16, bf16, bf16>,
-}};
+constexpr apply_fused_adamw_kernels kernels = {
+    decltype(apply_fused_adamw_kernels::update)::made<updates>()};

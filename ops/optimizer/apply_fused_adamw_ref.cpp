@@ -7,7 +7,6 @@
 namespace velo::ops::reference {
 namespace {
 
-using simd::bf16;
 using simd::to_float;
 
 template <class Param, class Grad, class Moment>
@@ -30,17 +29,14 @@ void update(const void* slice) {
   }
 }
 
+struct updates {
+  template <class Param, class Grad, class Moment>
+  static constexpr auto function = update<Param, Grad, Moment>;
+};
+
 }  // namespace
 
-extern const apply_fused_adamw_kernels apply_fused_adamw = {{
-    update<float, float, float>,
-    update<bf16, float, float>,
-    update<float, bf16, float>,
-    update<bf16, bf16, float>,
-    update<float, float, bf16>,
-    update<bf16, float, bf16>,
-    update<float, bf16, bf16>,
-    update<bf16, bf16, bf16>,
-}};
+extern const apply_fused_adamw_kernels apply_fused_adamw = {
+    decltype(apply_fused_adamw_kernels::update)::made<updates>()};
 
 }  // namespace velo::ops::reference

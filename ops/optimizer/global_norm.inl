@@ -43,4 +43,4 @@ double squares(const square_slice<T>& s) {
   return static_cast<double>(sum);
 }
 
-constexpr global_norm_kernels kernels = {{squares<float>, squares<simd::bf16>}};
+constexpr global_norm_kernels kernels = {{squares<float>, squares<simd::bf16>, squares<simd::f16>}};

@@ -15,6 +15,7 @@ double squares(const square_slice<T>& s) {
 
 }  // namespace
 
-extern const global_norm_kernels global_norm = {{squares<float>, squares<simd::bf16>}};
+extern const global_norm_kernels global_norm = {
+    {squares<float>, squares<simd::bf16>, squares<simd::f16>}};
 
 }  // namespace velo::ops::reference

@@ -16,7 +16,6 @@ namespace velo::ops {
 namespace {
 
 using core::text;
-using simd::bf16;
 
 constexpr std::int64_t rows_per_slice = 64;
 
@@ -129,7 +128,10 @@ const float* widened(const velo_tensor& table, core::execution& on) {
   if (table.dtype == f32) return data<const float>(&table);
   const std::int64_t n = numel(table);
   auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(data<const bf16>(&table)[i]);
+  with_element_type(table.dtype, [&](auto element) {
+    const auto* narrow = data<const decltype(element)>(&table);
+    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(narrow[i]);
+  });
   return wide;
 }
 

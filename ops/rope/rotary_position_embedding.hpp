@@ -5,10 +5,10 @@
 //   dx = dy * cos + rotate^T(dy * sin)        interleaved: pair (2i, 2i + 1), rotate = (-x1, x0)
 //   dcos = sum dy * x,  dsin = sum dy * rotate(x)   over the dimensions in which cos was broadcast
 //
-// The first R of D features turn, the rest pass through. float32 or bfloat16, rows of unit inner
-// stride; tables are widened to float32 before the kernel runs. A slice is a run of rows whose
-// table rows advance by a constant (0 when they share one). Bytes: one read and one write of x.
-// Bound: memory.
+// The first R of D features turn, the rest pass through. float32, bfloat16 or float16, rows of unit
+// inner stride; tables are widened to float32 before the kernel runs. A slice is a run of rows
+// whose table rows advance by a constant (0 when they share one). Bytes: one read and one write of
+// x. Bound: memory.
 #pragma once
 
 #include <stdint.h>

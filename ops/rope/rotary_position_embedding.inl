@@ -126,5 +126,6 @@ VELO_INLINE void table(const rotary_table_row<T>& s) {
   }
 }
 
-constexpr rotary_position_embedding_kernels kernels = {{turn<float>, turn<simd::bf16>},
-                                                       {table<float>, table<simd::bf16>}};
+constexpr rotary_position_embedding_kernels kernels = {
+    {turn<float>, turn<simd::bf16>, turn<simd::f16>},
+    {table<float>, table<simd::bf16>, table<simd::f16>}};

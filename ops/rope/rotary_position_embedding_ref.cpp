@@ -53,6 +53,7 @@ void table(const rotary_table_row<T>& s) {
 }  // namespace
 
 extern const rotary_position_embedding_kernels rotary_position_embedding = {
-    {turn<float>, turn<simd::bf16>}, {table<float>, table<simd::bf16>}};
+    {turn<float>, turn<simd::bf16>, turn<simd::f16>},
+    {table<float>, table<simd::bf16>, table<simd::f16>}};
 
 }  // namespace velo::ops::reference
