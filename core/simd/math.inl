@@ -3,8 +3,8 @@
 // 2^(x log2 e) = 2^n * 2^f with n integral and |f| <= 1/2. Adding 1.5 * 2^23 + 127 rounds to n and
 // leaves n's exponent field in the low bits of the sum, so that a shift makes 2^n and a product
 // ends it: no rounding, converting or scaling instruction. 2^f is a polynomial with value 1 at 0:
-// degree 5 (relative error 9e-8) where the result stays float; degree 4 (3e-6, a thousandth of
-// bf16's half ulp), without the low part of log2 e (1e-6), where it becomes bf16. Below e^-87.7 the
+// degree 5 (relative error 9e-8) where the result stays float; degree 4 (3e-6, a hundredth of f16's
+// half ulp), without the low part of log2 e (1e-6), where it becomes 16 bits. Below e^-87.7 the
 // result is 0 rather than a denormal, which costs a hundred times a normal number; above e^88.4 it
 // is infinity; NaN stays NaN. Cost: 13 and 11 instructions a vector.
 

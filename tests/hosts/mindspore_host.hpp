@@ -43,7 +43,9 @@ class mindspore_kernel {
 
   static const char* dtype_name(const velo_dtype& dtype) {
     if (dtype.code == VELO_DTYPE_BFLOAT) return "bfloat16";
-    if (dtype.code == VELO_DTYPE_FLOAT) return dtype.bits == 32 ? "float32" : "float64";
+    if (dtype.code == VELO_DTYPE_FLOAT) {
+      return dtype.bits == 16 ? "float16" : dtype.bits == 32 ? "float32" : "float64";
+    }
     return dtype.bits == 32 ? "int32" : "int64";
   }
 

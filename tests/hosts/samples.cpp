@@ -1,9 +1,11 @@
 // Samples from the examples of abi/spec, and the plain calls that give their results.
 #include "samples.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
+#include "core/simd/scalar.hpp"
 #include "tests/json_tree.hpp"
 #include "tests/random.hpp"
 #include "tests/structs.hpp"
@@ -20,7 +22,8 @@ using velo::testing::text_in;
 // A tensor of an example: its numbers, or the range they are drawn from.
 struct input {
   std::string field;
-  std::string dtype;  // "T": float32 in one sample, bfloat16 in the other
+  std::string dtype;  // "T": the element type of the sample, one of `types`
+  std::vector<std::string> types;
   std::vector<std::int64_t> shape;
   std::vector<double> values;
   double low = -1, high = 1;
@@ -53,14 +56,13 @@ json_tree parsed(const Describe& describe, const Arguments&... arguments) {
   return root;
 }
 
-// The element type of a field whose example names none.
-std::string usual_dtype(const json_t* field) {
+// Sets the element type of an input whose example names none.
+void set_usual_dtype(input& out, const json_t* field) {
   const json_t* dtypes = json_object_get(field, "dtypes");
-  bool narrow = false;
   for (std::size_t i = 0; i < json_array_size(dtypes); ++i)
-    narrow = narrow || std::string("bf16") == json_string_value(json_array_get(dtypes, i));
-  if (narrow) return "T";
-  return dtypes == nullptr ? "f32" : json_string_value(json_array_get(dtypes, 0));
+    out.types.emplace_back(json_string_value(json_array_get(dtypes, i)));
+  const bool narrow = std::count(out.types.begin(), out.types.end(), "bf16") != 0;
+  out.dtype = narrow ? "T" : out.types.empty() ? "f32" : out.types[0];
 }
 
 void read_nested(const json_t* value, std::size_t depth, input& out) {
@@ -85,7 +87,11 @@ input tensor_of(const json_t* field, const json_t* value) {
   input out;
   out.field = text_in(field, "name");
   const json_t* dtype = json_object_get(value, "dtype");
-  out.dtype = dtype != nullptr ? json_string_value(dtype) : usual_dtype(field);
+  if (dtype != nullptr) {
+    out.dtype = json_string_value(dtype);
+  } else {
+    set_usual_dtype(out, field);
+  }
   const json_t* values = json_is_object(value) ? json_object_get(value, "values") : value;
   if (values != nullptr) {
     read_nested(values, 0, out);
@@ -150,11 +156,12 @@ bool is_counted(const entry& e) {
   return true;
 }
 
-velo_dtype dtype_of(const std::string& name, bool bf16) {
+velo_dtype dtype_of(const std::string& name) {
   namespace dtypes = velo::testing;
   if (name == "f64") return dtypes::f64;
-  if (name == "f32" || (name == "T" && !bf16)) return dtypes::f32;
-  if (name == "T" || name == "bf16") return dtypes::bf16;
+  if (name == "f32") return dtypes::f32;
+  if (name == "f16") return dtypes::f16;
+  if (name == "bf16") return dtypes::bf16;
   return name == "i64" ? dtypes::i64 : dtypes::i32;
 }
 
@@ -172,16 +179,15 @@ void put_number(array& out, std::int64_t i, double number) {
     put<double>(out, i, number);
   } else if (out.dtype.bits == 32) {
     put<float>(out, i, static_cast<float>(number));
+  } else if (out.dtype.code == VELO_DTYPE_FLOAT) {
+    put(out, i, velo::simd::to_f16(static_cast<float>(number)));
   } else {
-    const auto narrow = static_cast<float>(number);
-    std::uint32_t bits;
-    std::memcpy(&bits, &narrow, sizeof bits);
-    put<std::uint16_t>(out, i, static_cast<std::uint16_t>(bits >> 16));
+    put(out, i, velo::simd::to_bf16(static_cast<float>(number)));
   }
 }
 
-array numbers(const input& what, bool bf16) {
-  array out = filled(dtype_of(what.dtype, bf16), what.shape, 0);
+array numbers(const input& what, const std::string& type) {
+  array out = filled(dtype_of(what.dtype == "T" ? type : what.dtype), what.shape, 0);
   std::uint32_t seed = 7 + static_cast<std::uint32_t>(out.count());
   for (const char c : what.field) seed = seed * 31 + static_cast<unsigned char>(c);
   velo::testing::cheap_random draw(seed);
@@ -275,6 +281,19 @@ void run_plainly(velo_stream stream, sample& s) {
   s.text = text;
 }
 
+// The element types that an example is called with: those that all of its "T" inputs take.
+std::vector<std::string> types_of(const entry& e) {
+  std::vector<std::string> out{"f32", "bf16", "f16"};
+  for (const input& in : e.inputs) {
+    if (in.dtype != "T") continue;
+    const auto refused = [&](const std::string& type) {
+      return std::count(in.types.begin(), in.types.end(), type) == 0;
+    };
+    out.erase(std::remove_if(out.begin(), out.end(), refused), out.end());
+  }
+  return out;
+}
+
 std::vector<sample> make(bool with_attributes) {
   const velo_context_desc desc = context_desc(1);
   velo_context context;
@@ -284,13 +303,13 @@ std::vector<sample> make(bool with_attributes) {
   std::vector<sample> out;
   for (const entry& e : examples()) {
     if (!with_attributes && !is_counted(e)) continue;
-    for (const bool bf16 : {false, true}) {
+    for (const std::string& type : types_of(e)) {
       sample s;
       s.op = e.op;
       s.counted = is_counted(e);
       s.known = e.known;
       s.attributes = e.attributes;
-      for (const input& in : e.inputs) s.inputs.push_back({in.field, numbers(in, bf16)});
+      for (const input& in : e.inputs) s.inputs.push_back({in.field, numbers(in, type)});
       infer_outputs(context, s);
       if (!with_attributes) s.attributes.clear();
       run_plainly(stream, s);

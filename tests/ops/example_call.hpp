@@ -132,8 +132,9 @@ class example_call {
 inline double element(const hosts::array& a, std::size_t i) {
   const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
-  return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
-                            : value_of(*reinterpret_cast<const simd::bf16*>(at));
+  if (a.dtype.bits == 32) return value_of(*reinterpret_cast<const float*>(at));
+  return a.dtype.code == VELO_DTYPE_BFLOAT ? value_of(*reinterpret_cast<const simd::bf16*>(at))
+                                           : value_of(*reinterpret_cast<const simd::f16*>(at));
 }
 
 inline void set_element(hosts::array& a, std::size_t i, double value) {
@@ -142,8 +143,10 @@ inline void set_element(hosts::array& a, std::size_t i, double value) {
     *reinterpret_cast<double*>(at) = value;
   else if (a.dtype.bits == 32)
     *reinterpret_cast<float*>(at) = static_cast<float>(value);
-  else
+  else if (a.dtype.code == VELO_DTYPE_BFLOAT)
     simd::assign(*reinterpret_cast<simd::bf16*>(at), value);
+  else
+    simd::assign(*reinterpret_cast<simd::f16*>(at), value);
 }
 
 // How far from the exact value an output may be whose largest magnitude is this.

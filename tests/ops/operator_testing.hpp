@@ -38,6 +38,9 @@ inline double value_of(double x) {
 inline double value_of(simd::bf16 x) {
   return static_cast<double>(simd::to_float(x));
 }
+inline double value_of(simd::f16 x) {
+  return static_cast<double>(simd::to_float(x));
+}
 
 // A compact tensor with its memory, with guards on both sides: a write outside it fails the test in
 // `intact`.
@@ -144,12 +147,13 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
     REQUIRE(run_status == VELO_OK);                      \
   } while (false)
 
-// |got - truth| <= absolute + relative * |truth| everywhere; names the first place where it is not,
-// NaN matching NaN.
+// |got - truth| <= absolute + relative * |truth| everywhere, and half of a denormal of float16;
+// names the first place where it is not, NaN matching NaN.
 template <class T>
 void require_close(const array<T>& got, const std::vector<double>& truth, double relative,
                    double absolute) {
   REQUIRE(got.size() == truth.size());
+  if (std::is_same_v<T, simd::f16>) absolute += 0x1p-25;
   const double* want = truth.data();
   for (std::size_t i = 0, count = truth.size(); i < count; ++i) {
     const double g = got.at(i), t = want[i];
@@ -201,9 +205,10 @@ void check_slope(array<float>& x, const array<float>& gradient, const Objective&
   }
 }
 
+// The relative rounding of one stored element: half an ulp, 2 ulp of a float32.
 template <class T>
 constexpr double rounding() {
-  return sizeof(T) == 2 ? 0x1p-8 : 0x1p-22;
-}  // of one stored element, relative
+  return sizeof(T) == 4 ? 0x1p-22 : std::is_same_v<T, simd::f16> ? 0x1p-11 : 0x1p-8;
+}
 
 }  // namespace velo::testing

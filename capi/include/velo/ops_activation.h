@@ -21,7 +21,7 @@ VELO_BEGIN_C
 typedef struct velo_swiglu_args {
   uint32_t struct_size; /* sizeof(velo_swiglu_args) */
   uint32_t reserved;    /* 0 */
-  const velo_tensor* x; /* in; float32 | bfloat16: rank 1..8; even size along dim */
+  const velo_tensor* x; /* in; float32 | bfloat16 | float16: rank 1..8; even size along dim */
   const velo_tensor* y; /* out: shape of x with dim halved, dtype of x */
   int64_t dim;          /* default -1, in [-8, 7]: the split dimension; negative counts from the
                          * end */
@@ -36,8 +36,9 @@ typedef struct velo_swiglu_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 88.0: float32 3e-7 relative to |y|;
- * bfloat16 half an ulp more; it holds for larger x1 and x2, too, but below x1 = -88.3, where
- * silu(x1) is at most 4e-37, that may count as 0, which gives NaN times an infinite x2.
+ * bfloat16 half an ulp more; float16 half an ulp and 4e-6 of |y|; it holds for larger x1 and x2,
+ * too, but below x1 = -88.3, where silu(x1) is at most 4e-37, that may count as 0, which gives NaN
+ * times an infinite x2.
  * Cost: one read of x and one write of half its size.
  * Source: Shazeer 2020, arXiv:2002.05202.
  * Also called npu_swiglu.
@@ -52,8 +53,9 @@ VELO_API velo_status velo_swiglu(velo_stream stream, const velo_swiglu_args* arg
 typedef struct velo_swiglu_backward_args {
   uint32_t struct_size;  /* sizeof(velo_swiglu_backward_args) */
   uint32_t reserved;     /* 0 */
-  const velo_tensor* dy; /* in; float32 | bfloat16: shape of x with dim halved, dtype of x */
-  const velo_tensor* x;  /* in; float32 | bfloat16: the forward input */
+  const velo_tensor* dy; /* in; float32 | bfloat16 | float16: shape of x with dim halved, dtype
+                          * of x */
+  const velo_tensor* x;  /* in; float32 | bfloat16 | float16: the forward input */
   const velo_tensor* dx; /* out: shape and dtype of x; may be x itself */
   int64_t dim;           /* default -1, in [-8, 7]: as in the forward call */
 } velo_swiglu_backward_args;
@@ -68,8 +70,9 @@ typedef struct velo_swiglu_backward_args {
  * Gradient of velo_swiglu.
  * In place: dx may be x.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 87.0: float32 5e-7 of the largest term;
- * bfloat16 half an ulp more; it holds for larger inputs, too, while dy * x2 is finite in float32,
- * but below x1 = -87.3, where sigmoid(x1) is at most 1.2e-38, that may count as 0.
+ * bfloat16 half an ulp more; float16 half an ulp and 4e-6 of the largest term; it holds for larger
+ * inputs, too, while dy * x2 is finite in float32, but below x1 = -87.3, where sigmoid(x1) is at
+ * most 1.2e-38, that may count as 0.
  * Cost: one read of x and dy, one write of dx.
  * Source: gradient of swiglu.
  * Also called npu_swiglu_backward.

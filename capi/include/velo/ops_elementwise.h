@@ -18,8 +18,9 @@ VELO_BEGIN_C
 
 /* Element types a conversion can produce. */
 enum {
-  VELO_ELEMENT_FLOAT32 = 0, /* IEEE binary32 */
-  VELO_ELEMENT_BFLOAT16 = 1 /* the upper half of a float32 */
+  VELO_ELEMENT_FLOAT32 = 0,  /* IEEE binary32 */
+  VELO_ELEMENT_BFLOAT16 = 1, /* the upper half of a float32 */
+  VELO_ELEMENT_FLOAT16 = 2   /* IEEE binary16 */
 };
 
 /* ---- add ------------------------------------------------------------------------------------- */
@@ -27,8 +28,8 @@ enum {
 typedef struct velo_add_args {
   uint32_t struct_size; /* sizeof(velo_add_args) */
   uint32_t reserved;    /* 0 */
-  const velo_tensor* a; /* in; float32 | bfloat16: any shape */
-  const velo_tensor* b; /* in; float32 | bfloat16: shape and dtype of a */
+  const velo_tensor* a; /* in; float32 | bfloat16 | float16: any shape */
+  const velo_tensor* b; /* in; float32 | bfloat16 | float16: shape and dtype of a */
   const velo_tensor* y; /* out: shape and dtype of a; may be a or b itself */
 } velo_add_args;
 
@@ -40,7 +41,7 @@ typedef struct velo_add_args {
  * Element by element, computed in float32 and rounded once.
  *
  * In place: y may be a or b.
- * Accuracy: float32 exact rounding; bfloat16 half an ulp.
+ * Accuracy: float32 exact rounding; bfloat16 and float16 half an ulp.
  * Cost: two reads and one write of y.
  * Source: definition.
  *
@@ -54,7 +55,7 @@ VELO_API velo_status velo_add(velo_stream stream, const velo_add_args* args);
 typedef struct velo_cast_args {
   uint32_t struct_size; /* sizeof(velo_cast_args) */
   uint32_t reserved;    /* 0 */
-  const velo_tensor* x; /* in; float32 | bfloat16: any shape */
+  const velo_tensor* x; /* in; float32 | bfloat16 | float16: any shape */
   const velo_tensor* y; /* out: shape of x, element type `dtype` */
   int64_t dtype;        /* VELO_ELEMENT_*, default float32: element type of y */
 } velo_cast_args;
@@ -67,7 +68,8 @@ typedef struct velo_cast_args {
  * x in another element type, rounded to nearest even; NaN stays NaN.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 to bfloat16 half an ulp; bfloat16 to float32 exact.
+ * Accuracy: to float32 exact; to bfloat16 and float16 half an ulp; a magnitude that rounds to 65520
+ * or more is infinite in float16.
  * Cost: one read of x and one write of y.
  * Source: IEEE 754-2019, 4.3.1.
  *

@@ -23,7 +23,7 @@ typedef struct velo_embedding_args {
   uint32_t reserved;        /* 0 */
   const velo_tensor* ids;   /* in; int32 | int64: any shape; each in [0, V), else
                              * VELO_ERR_ARGUMENT before anything is written */
-  const velo_tensor* table; /* in; float32 | bfloat16: [V, D] */
+  const velo_tensor* table; /* in; float32 | bfloat16 | float16: [V, D] */
   const velo_tensor* y;     /* out: shape of ids with D appended, dtype of table */
 } velo_embedding_args;
 
@@ -49,7 +49,7 @@ typedef struct velo_embedding_backward_args {
   uint32_t struct_size;      /* sizeof(velo_embedding_backward_args) */
   uint32_t reserved;         /* 0 */
   const velo_tensor* ids;    /* in; int32 | int64: as in the forward call */
-  const velo_tensor* dy;     /* in; float32 | bfloat16: shape of ids with D appended */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: shape of ids with D appended */
   const velo_tensor* dtable; /* out: float32, [rows, D] */
   int64_t rows;              /* default 0, in [0, 1099511627776]: V, the rows of the table */
   int64_t accumulate;        /* 0 or 1, default 0: 1 adds to dtable instead of writing it */

@@ -28,7 +28,7 @@ enum {
 typedef struct velo_cross_entropy_args {
   uint32_t struct_size;       /* sizeof(velo_cross_entropy_args) */
   uint32_t reserved;          /* 0 */
-  const velo_tensor* logits;  /* in; float32 | bfloat16: [T, V] */
+  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: [T, V] */
   const velo_tensor* targets; /* in; int32 | int64: [T]; each in [0, V) or ignore_index, else
                                * VELO_ERR_ARGUMENT before anything is written */
   const velo_tensor* loss;    /* out: float32, [T] or [] */
@@ -65,7 +65,7 @@ typedef struct velo_cross_entropy_backward_args {
   uint32_t struct_size;       /* sizeof(velo_cross_entropy_backward_args) */
   uint32_t reserved;          /* 0 */
   const velo_tensor* dloss;   /* in: float32, shape of loss */
-  const velo_tensor* logits;  /* in; float32 | bfloat16: the forward input */
+  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: the forward input */
   const velo_tensor* targets; /* in; int32 | int64: the forward targets */
   const velo_tensor* lse;     /* in: float32, [T], from the forward pass */
   const velo_tensor* dlogits; /* out: shape and dtype of logits; may be logits itself */
@@ -84,7 +84,8 @@ typedef struct velo_cross_entropy_backward_args {
  *
  * Gradient of velo_cross_entropy.
  * In place: dlogits may be logits.
- * Accuracy: float32 1e-6 of dloss_t; bfloat16 half an ulp more.
+ * Accuracy: float32 1e-6 of dloss_t; bfloat16 half an ulp more; float16 half an ulp and 4e-6 of the
+ * probability.
  * Cost: one read of logits and one write of dlogits.
  * Source: gradient of cross_entropy.
  *

@@ -21,9 +21,9 @@ VELO_BEGIN_C
 typedef struct velo_rms_norm_args {
   uint32_t struct_size;     /* sizeof(velo_rms_norm_args) */
   uint32_t reserved;        /* 0 */
-  const velo_tensor* x;     /* in; float32 | bfloat16: [..., n], compact rows */
-  const velo_tensor* gamma; /* in; float32 | bfloat16: trailing dimensions of x; float32, or the
-                             * dtype of x */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [..., n], compact rows */
+  const velo_tensor* gamma; /* in; float32 | bfloat16 | float16: trailing dimensions of x;
+                             * float32, or the dtype of x */
   const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
   const velo_tensor* rstd;  /* out, or NULL: float32, the shape of x with a 1 for each dimension
                              * that gamma has; what the gradient needs; NaN where these hold no
@@ -40,8 +40,9 @@ typedef struct velo_rms_norm_args {
  * trailing dimensions); the products are computed in float32.
  *
  * In place: y may be x.
- * Accuracy: float32: 4 ulp of y for rows up to 2^20, whatever their magnitude; bfloat16: half an
- * ulp of the float32 result, denormal results zero in kernel avx512_bf16.
+ * Accuracy: float32: 4 ulp of y for rows up to 2^20, whatever their magnitude; bfloat16 and
+ * float16: half an ulp of the float32 result; denormal bfloat16 results are zero in kernel
+ * avx512_bf16.
  * Cost: one read and one write of x.
  * Source: Zhang and Sennrich 2019, arXiv:1910.07467.
  * Also called npu_rms_norm.
@@ -56,9 +57,9 @@ VELO_API velo_status velo_rms_norm(velo_stream stream, const velo_rms_norm_args*
 typedef struct velo_rms_norm_backward_args {
   uint32_t struct_size;      /* sizeof(velo_rms_norm_backward_args) */
   uint32_t reserved;         /* 0 */
-  const velo_tensor* dy;     /* in; float32 | bfloat16: shape and dtype of x */
-  const velo_tensor* x;      /* in; float32 | bfloat16: the forward input */
-  const velo_tensor* gamma;  /* in; float32 | bfloat16: the forward gain */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* gamma;  /* in; float32 | bfloat16 | float16: the forward gain */
   const velo_tensor* rstd;   /* in; float32: from the forward pass */
   const velo_tensor* dx;     /* out: shape and dtype of x; may be dy itself */
   const velo_tensor* dgamma; /* out, or NULL: float32, shape of gamma */
@@ -75,9 +76,9 @@ typedef struct velo_rms_norm_backward_args {
  * Gradient of velo_rms_norm.
  * In place: dx may be dy.
  * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: dx: 8 ulp of the largest term of
- * a row, in bfloat16 half an ulp more and denormals zero in kernel avx512_bf16; dgamma: float32
- * sums in a fixed tree; beyond those magnitudes it holds, for the rstd of the forward call, while
- * dy * gamma * x and its sum over a row are normal float32 numbers.
+ * a row, in bfloat16 and float16 half an ulp more; denormal bfloat16 results are zero in kernel
+ * avx512_bf16; dgamma: float32 sums in a fixed tree; beyond those magnitudes it holds, for the rstd
+ * of the forward call, while dy * gamma * x and its sum over a row are normal float32 numbers.
  * Cost: two reads and one write of x.
  * Source: gradient of rms_norm.
  * Also called npu_rms_norm_backward.

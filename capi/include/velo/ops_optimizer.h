@@ -21,17 +21,18 @@ VELO_BEGIN_C
 typedef struct velo_apply_fused_adamw_args {
   uint32_t struct_size;           /* sizeof(velo_apply_fused_adamw_args) */
   uint32_t reserved;              /* 0 */
-  const velo_tensor* grad;        /* in; float32 | bfloat16: shape of param */
+  const velo_tensor* grad;        /* in; float32 | bfloat16 | float16: shape of param */
   const velo_tensor* scale;       /* in, or NULL: float32, []: factor on the gradient, such as a
                                    * clip factor; NULL = 1 */
-  const velo_tensor* param;       /* in and out; float32 | bfloat16: any shape */
+  const velo_tensor* param;       /* in and out; float32 | bfloat16 | float16: any shape */
   const velo_tensor* master;      /* in and out, or NULL: float32, shape of param: the exact
-                                   * parameters when param is bfloat16 */
-  const velo_tensor* m;           /* in and out; float32 | bfloat16: first moment, shape of param */
-  const velo_tensor* v;           /* in and out; float32 | bfloat16: second moment, shape and
-                                   * dtype of m */
-  const velo_tensor* v_max;       /* in and out, or NULL; float32 | bfloat16: largest second
-                                   * moment, shape and dtype of m; required by amsgrad */
+                                   * parameters when param has 16 bits */
+  const velo_tensor* m;           /* in and out; float32 | bfloat16 | float16: first moment,
+                                   * shape of param */
+  const velo_tensor* v;           /* in and out; float32 | bfloat16 | float16: second moment,
+                                   * shape and dtype of m */
+  const velo_tensor* v_max;       /* in and out, or NULL; float32 | bfloat16 | float16: largest
+                                   * second moment, shape and dtype of m; required by amsgrad */
   int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
                                    * from 1 */
   double lr;                      /* default 0.001: learning rate */
@@ -69,7 +70,7 @@ typedef struct velo_apply_fused_adamw_args {
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 1e+18: float32 4 ulp of the update; a
  * larger gradient, whose (1 - beta2) * g^2 is infinite in float32, makes v infinite and takes no
  * step, a smaller one adds nothing to v, so that with epsilon 0 and v 0 its step is infinite.
- * Cost: float32: 28 bytes a parameter; bfloat16 with float32 master and moments: 26 to 30.
+ * Cost: float32: 28 bytes a parameter; 16 bits with float32 master and moments: 26 to 30.
  * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; Reddi et al. 2018 (amsgrad).
  * Also called npu_apply_fused_adamw_v2.
  *
@@ -84,7 +85,7 @@ VELO_API velo_status velo_apply_fused_adamw(velo_stream stream,
 typedef struct velo_global_norm_args {
   uint32_t struct_size;              /* sizeof(velo_global_norm_args) */
   uint32_t reserved;                 /* 0 */
-  const velo_tensor* x;              /* in; float32 | bfloat16: any shape */
+  const velo_tensor* x;              /* in; float32 | bfloat16 | float16: any shape */
   const velo_tensor* sum_of_squares; /* in and out: float64, [] */
   const velo_tensor* norm;           /* out, or NULL: float32, [] */
   const velo_tensor* clip;           /* out, or NULL: float32, []: what apply_fused_adamw takes

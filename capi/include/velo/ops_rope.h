@@ -28,11 +28,11 @@ enum {
 typedef struct velo_rotary_position_embedding_args {
   uint32_t struct_size;   /* sizeof(velo_rotary_position_embedding_args) */
   uint32_t reserved;      /* 0 */
-  const velo_tensor* x;   /* in; float32 | bfloat16; strided: [.., .., .., D] */
-  const velo_tensor* cos; /* in; float32 | bfloat16: 4-D, broadcast against x: each size equals
-                           * that of x or is 1; the last is the rotated width R, even, at most D;
-                           * float32 or the dtype of x */
-  const velo_tensor* sin; /* in; float32 | bfloat16: shape and dtype of cos */
+  const velo_tensor* x;   /* in; float32 | bfloat16 | float16; strided: [.., .., .., D] */
+  const velo_tensor* cos; /* in; float32 | bfloat16 | float16: 4-D, broadcast against x: each
+                           * size equals that of x or is 1; the last is the rotated width R,
+                           * even, at most D; float32 or the dtype of x */
+  const velo_tensor* sin; /* in; float32 | bfloat16 | float16: shape and dtype of cos */
   const velo_tensor* y;   /* out; strided: shape and dtype of x; may be x itself */
   int64_t mode;           /* VELO_ROTARY_MODE_*, default half: which features form a pair */
 } velo_rotary_position_embedding_args;
@@ -50,7 +50,7 @@ typedef struct velo_rotary_position_embedding_args {
  *
  * In place: y may be x.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 2 ulp of the larger term;
- * bfloat16 half an ulp more.
+ * bfloat16 and float16 half an ulp more.
  * Cost: one read and one write of x.
  * Source: Su et al. 2021, arXiv:2104.09864.
  * Also called npu_rotary_position_embedding.
@@ -66,11 +66,11 @@ VELO_API velo_status velo_rotary_position_embedding(
 typedef struct velo_rotary_position_embedding_backward_args {
   uint32_t struct_size;    /* sizeof(velo_rotary_position_embedding_backward_args) */
   uint32_t reserved;       /* 0 */
-  const velo_tensor* dy;   /* in; float32 | bfloat16; strided: shape and dtype of x */
-  const velo_tensor* cos;  /* in; float32 | bfloat16: the forward table */
-  const velo_tensor* sin;  /* in; float32 | bfloat16: the forward table */
-  const velo_tensor* x;    /* in, or NULL; float32 | bfloat16; strided: the forward input, needed
-                            * for dcos and dsin only */
+  const velo_tensor* dy;   /* in; float32 | bfloat16 | float16; strided: shape and dtype of x */
+  const velo_tensor* cos;  /* in; float32 | bfloat16 | float16: the forward table */
+  const velo_tensor* sin;  /* in; float32 | bfloat16 | float16: the forward table */
+  const velo_tensor* x;    /* in, or NULL; float32 | bfloat16 | float16; strided: the forward
+                            * input, needed for dcos and dsin only */
   const velo_tensor* dx;   /* out; strided: shape and dtype of dy; may be dy itself */
   const velo_tensor* dcos; /* out, or NULL: float32, shape of cos; together with dsin */
   const velo_tensor* dsin; /* out, or NULL: float32, shape of sin; together with dcos */

@@ -324,6 +324,7 @@ VELO_REDUCTION_MEAN = 1
 VELO_REDUCTION_SUM = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
+VELO_ELEMENT_FLOAT16 = 2
 
 
 class velo_context(c_void_p):
@@ -1916,7 +1917,7 @@ class velo_apply_fused_adamw_args(Sized):
         ("grad", POINTER(velo_tensor)),  # shape of param
         ("scale", POINTER(velo_tensor)),  # float32, []: factor on the gradient, such as a clip factor; NULL = 1
         ("param", POINTER(velo_tensor)),  # any shape
-        ("master", POINTER(velo_tensor)),  # float32, shape of param: the exact parameters when param is bfloat16
+        ("master", POINTER(velo_tensor)),  # float32, shape of param: the exact parameters when param has 16 bits
         ("m", POINTER(velo_tensor)),  # first moment, shape of param
         ("v", POINTER(velo_tensor)),  # second moment, shape and dtype of m
         ("v_max", POINTER(velo_tensor)),  # largest second moment, shape and dtype of m; required by amsgrad

@@ -714,7 +714,7 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
     velo_apply_fused_adamw_args::param = &value;
     return *this;
   }
-  // float32, shape of param: the exact parameters when param is bfloat16
+  // float32, shape of param: the exact parameters when param has 16 bits
   apply_fused_adamw_args& master(const velo_tensor& value) {
     velo_apply_fused_adamw_args::master = &value;
     return *this;
@@ -853,6 +853,7 @@ inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
 enum class element : std::int64_t {
   float32 = VELO_ELEMENT_FLOAT32,    // IEEE binary32
   bfloat16 = VELO_ELEMENT_BFLOAT16,  // the upper half of a float32
+  float16 = VELO_ELEMENT_FLOAT16,    // IEEE binary16
 };
 
 // `y = a + b`.

@@ -33,9 +33,10 @@ def tensor(values, shape):
 # For a dtype in the spec's words: the ctypes type, velo's code and bits.
 ELEMENTS = {
     "f32": (ctypes.c_float, v.VELO_DTYPE_FLOAT, 32),
-    "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64), "bf16":
-        (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16), "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32),
-    "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64)
+    "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64),
+    "bf16": (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16),
+    "f16": (ctypes.c_uint16, v.VELO_DTYPE_FLOAT, 16),
+    "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32), "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64)
 }
 
 
@@ -56,28 +57,36 @@ def example_tensor(field, value):
     values, shape = nested(value)
     if dtype == "bf16":  # the upper half of a float32; examples in it are exact
         values = [struct.unpack("<I", struct.pack("<f", value))[0] >> 16 for value in values]
+    if dtype == "f16":
+        values = [struct.unpack("<H", struct.pack("<e", value))[0] for value in values]
     made = tensor((kind * len(values))(*values), shape)
     made.dtype = v.velo_dtype(code, bits, 1)
     return made
 
 
-def numbers(array):
-    if array._type_ is not ctypes.c_uint16:
-        return list(array)
-    return [struct.unpack("<f", struct.pack("<I", bits << 16))[0] for bits in array]
+def numbers(made):
+    elements = list(made.keep[0])
+    if made.dtype.code == v.VELO_DTYPE_BFLOAT:
+        return [struct.unpack("<f", struct.pack("<I", bits << 16))[0] for bits in elements]
+    if made.dtype.bits == 16:
+        return [struct.unpack("<e", struct.pack("<H", bits))[0] for bits in elements]
+    return elements
 
 
-def bound_of(operator, example, array):
-    """The spec's bound of an output, by its dtype and whether the call has a bfloat16 tensor;
+def bound_of(operator, example, made):
+    """The spec's bound of an output, by its dtype and whether the call has a tensor of 16 bits;
     nothing where it is exact."""
-    bounds = operator["error_bound"]
-    if array._type_ is ctypes.c_uint16:
+    bounds, dtype = operator["error_bound"], made.dtype
+    if dtype.code == v.VELO_DTYPE_BFLOAT:
         return bounds["bfloat16"]
+    if dtype.code != v.VELO_DTYPE_FLOAT:
+        return {}
     values = [*example["in"].values(), *example["out"].values()]
-    mixed = any(isinstance(value, dict) and value.get("dtype") == "bf16" for value in values)
-    if array._type_ is ctypes.c_float:
-        return bounds.get("float32 of mixed", bounds["float32"]) if mixed else bounds["float32"]
-    return bounds["float64"] if array._type_ is ctypes.c_double else {}
+    mixed = any(isinstance(value, dict) and value.get("dtype") in ("bf16", "f16")
+                for value in values)
+    if dtype.bits == 32 and mixed:
+        return bounds.get("float32 of mixed", bounds["float32"])
+    return bounds[f"float{dtype.bits}"]
 
 
 class Layout(unittest.TestCase):
@@ -173,7 +182,7 @@ class Library(unittest.TestCase):
                 made = example_tensor(field, wanted if given is None else given)
                 setattr(args, name, ctypes.pointer(made))
                 if wanted is not None:
-                    outputs[name] = (made.keep[0], nested(wanted)[0])
+                    outputs[name] = (made, nested(wanted)[0])
             elif kind == "enumeration" and given is not None:
                 setattr(args, name, getattr(v, f"VELO_{field['enum']}_{given}".upper()))
             elif kind == "ints" and given is not None:

@@ -3,6 +3,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -55,11 +56,13 @@ TEST_CASE("swiglu and its gradient agree with the formula for every kernel, size
       for (const std::int64_t n : {2, 14, 32, 34, 200, 2816}) {
         check<float>(s, {3, n}, -1);
         check<bf16>(s, {3, n}, 1);
+        check<f16>(s, {3, n}, 1);
       }
       check<float>(s, {0, 8}, -1);
       check<float>(s, {3, 0}, -1);
       check<float>(s, {2, 6, 10}, 1);
       check<bf16>(s, {100000}, 0);
+      check<f16>(s, {100000}, 0);
       check<float>(s, {4, 3, 50}, 0, 120);  // far into both tails of the sigmoid
     });
   }

@@ -3,6 +3,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -27,7 +28,7 @@ void check(session& s, std::int64_t n) {
 TEST_CASE("add agrees with its formula for every kernel, size and dtype, also in place") {
   for_each_kernel("add", [](session& s) {
     for (const std::int64_t n : {0, 1, 15, 16, 33, 1000, 70000})
-      check<float>(s, n), check<bf16>(s, n);
+      check<float>(s, n), check<bf16>(s, n), check<f16>(s, n);
   });
 }
 

@@ -4,6 +4,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -43,10 +44,12 @@ TEST_CASE("embedding copies rows and its gradient adds them back, for every kern
     for (const std::int64_t n : {1, 15, 64, 300}) {
       check<float, std::int32_t>(s, 50, 11, n);
       check<bf16, std::int64_t>(s, 50, 11, n);
+      check<f16, std::int64_t>(s, 50, 11, n);
     }
     check<float, std::int64_t>(s, 0, 4, 8);
     check<float, std::int32_t>(s, 3, 2, 0);
     check<bf16, std::int32_t>(s, 5000, 260, 512);
+    check<f16, std::int32_t>(s, 5000, 260, 512);
     check<float, std::int32_t>(s, 40, 300, 1500);  // most rows without a token
   });
 }

@@ -20,6 +20,17 @@ constexpr double magnitudes[] = {
     1e-9,    1e-6,  1e-3,    30,    80,    87,    88,    89,    95,    103,   1e3,   1e6,
     1e9,     1e12,  1e15,    1e17,  1e18,  1e19,  1e20,  1e22,  1e25,  1e30,  1e35,  3.3e38};
 
+// The least and the largest positive number of a floating dtype.
+bool is_float16(velo_dtype dtype) {
+  return dtype.bits == 16 && dtype.code == VELO_DTYPE_FLOAT;
+}
+double least_of(velo_dtype dtype) {
+  return dtype.bits == 32 ? 0x1p-149 : is_float16(dtype) ? 0x1p-24 : 0x1p-133;
+}
+double largest_of(velo_dtype dtype) {
+  return is_float16(dtype) ? 65504 : 3.3e38;
+}
+
 // The change of an input: its elements are scaled so that the largest has a magnitude, or each gets
 // that magnitude, or each gets any magnitude down to the least. Signs and zeros stay.
 enum class pattern { scaled, filled, mixed };
@@ -35,7 +46,7 @@ void change(hosts::array& a, pattern how, double magnitude, double least, random
     const double to = how == pattern::scaled   ? magnitude * std::abs(x) / largest
                       : how == pattern::filled ? magnitude
                                                : least * std::pow(magnitude / least, share);
-    set_element(a, i, std::copysign(std::max(to, least), x));
+    set_element(a, i, std::copysign(std::clamp(to, least, largest_of(a.dtype)), x));
   }
 }
 
@@ -156,7 +167,7 @@ void require_bound(const hosts::array& got, const hosts::array& reference,
     const double exact = element(reference, i);
     if (std::isfinite(exact)) largest = std::max(largest, std::abs(exact));
   }
-  const double denormal = got.dtype.bits == 16 ? 0x1p-133 : 0x1p-149;
+  const double denormal = least_of(got.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = element(reference, i), value = element(got, i);
     const double limit = 2 * (allowed(bound, exact, largest) + denormal);

@@ -4,6 +4,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -87,6 +88,7 @@ TEST_CASE(
         for (const std::int64_t n : {1, 2, 15, 16, 33, 260, 5000}) {
           check<float>(s, 7, n, reduction);
           check<bf16>(s, 7, n, reduction);
+          check<f16>(s, 7, n, reduction);
         }
         check<float>(s, 0, 8, reduction);
         check<float>(s, 3, 100, reduction, 1000);  // exponentials that only the shift keeps finite

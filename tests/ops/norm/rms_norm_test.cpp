@@ -3,6 +3,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -90,18 +91,23 @@ TEST_CASE("rms_norm agrees with its formula for every kernel, shape and dtype") 
         check_forward<float, float>(s, rows, n);
         check_forward<bf16, float>(s, rows, n);
         check_forward<bf16, bf16>(s, rows, n);
+        check_forward<f16, float>(s, rows, n);
+        check_forward<f16, f16>(s, rows, n);
       }
     }
     check_forward<float, float>(s, 300, 129);
     check_forward<float, float>(s, 2, 1 << 20);
     check_forward<float, float>(s, 3, 64, 1e-18);
     check_forward<float, float>(s, 3, 64, 1e15);
+    check_forward<f16, float>(s, 3, 1000, 65504);
+    check_forward<f16, f16>(s, 3, 1000, 1e-6);
   });
 }
 
 TEST_CASE("rms_norm writes large outputs around the cache with the same result") {
   for_each_kernel("rms_norm", [](session& s) {
-    if (s.context() != nullptr) check_forward<bf16, float>(s, 4200, 4096);
+    check_forward<bf16, float>(s, 4200, 4096);
+    check_forward<f16, float>(s, 4200, 4096);
   });
 }
 
@@ -111,6 +117,7 @@ TEST_CASE("rms_norm's gradient agrees with its formula for every kernel, shape a
       for (const std::int64_t rows : {0, 1, 9, 300}) {
         check_backward<float>(s, rows, n);
         check_backward<bf16>(s, rows, n);
+        check_backward<f16>(s, rows, n);
       }
     }
   });

@@ -6,6 +6,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -62,6 +63,20 @@ void check(session& s, std::int64_t n, options o) {
   }
 }
 
+// Every element type of gradients and moments.
+template <class Param, class Grad>
+void check_moments(session& s) {
+  for (const bool amsgrad : {false, true}) {
+    check<Param, Grad, float>(s, 35, {amsgrad, false, false, amsgrad, 0.1, 2});
+    check<Param, Grad, bf16>(s, 35, {amsgrad, false, false, amsgrad, 0.1, 2});
+    check<Param, Grad, f16>(s, 35, {amsgrad, false, false, amsgrad, 0.1, 2});
+  }
+}
+template <class Param>
+void check_grads(session& s) {
+  check_moments<Param, float>(s), check_moments<Param, bf16>(s), check_moments<Param, f16>(s);
+}
+
 }  // namespace
 
 TEST_CASE("apply_fused_adamw follows the formula for every kernel, dtype mix and option") {
@@ -76,6 +91,8 @@ TEST_CASE("apply_fused_adamw follows the formula for every kernel, dtype mix and
     check<bf16, float, float>(s, 100, {true, true, true, true, 0.1, 3});
     check<bf16, float, bf16>(s, 100, {true, false, false, false, 0, 2});
     check<bf16, bf16, bf16>(s, 100, {false, true, false, false, 0, 1});
+    check<f16, f16, float>(s, 1000, {true, false, false, true, 0.1, 3});
+    check_grads<float>(s), check_grads<bf16>(s), check_grads<f16>(s);
   });
 }
 

@@ -4,6 +4,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -97,11 +98,13 @@ TEST_CASE(
         for (const std::int64_t d : {2, 6, 32, 64, 80, 128}) {
           check<float, float>(s, {2, 5, 3, d}, {1, 5, 1, d}, interleaved);
           check<bf16, bf16>(s, {2, 5, 3, d}, {1, 5, 1, d}, interleaved);
+          check<f16, f16>(s, {2, 5, 3, d}, {1, 5, 1, d}, interleaved);
         }
         check<float, float>(s, {2, 3, 70, 64}, {1, 1, 70, 64}, interleaved);  // BNSD
         check<float, float>(s, {2, 3, 5, 16}, {2, 1, 5, 16}, interleaved);
         check<float, float>(s, {2, 3, 5, 16}, {2, 3, 5, 16}, interleaved);
         check<bf16, float>(s, {7, 2, 3, 16}, {7, 1, 1, 16}, interleaved);  // SBND
+        check<f16, float>(s, {7, 2, 3, 16}, {7, 1, 1, 16}, interleaved);
         check<float, float>(s, {2, 5, 3, 40}, {1, 5, 1, 24},
                             interleaved);  // the last 16 features pass through
         check<float, float>(s, {0, 5, 3, 8}, {1, 5, 1, 8}, interleaved);
