@@ -38,6 +38,13 @@ velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim,
   return tensor;
 }
 
+/* The value of a float16, which is finite. */
+static double float16(uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const double size = exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
 static double element(const velo_tensor* tensor, int64_t index) {
   const void* data = tensor->data;
   if (tensor->dtype.code == VELO_DTYPE_INT && tensor->dtype.bits == 64)
@@ -46,6 +53,7 @@ static double element(const velo_tensor* tensor, int64_t index) {
   if (tensor->dtype.code == VELO_DTYPE_UINT) return ((const uint8_t*)data)[index];
   if (tensor->dtype.bits == 64) return ((const double*)data)[index];
   if (tensor->dtype.bits == 32) return ((const float*)data)[index];
+  if (tensor->dtype.code == VELO_DTYPE_FLOAT) return float16(((const uint16_t*)data)[index]);
   const uint32_t bits = (uint32_t)((const uint16_t*)data)[index] << 16;
   float wide;
   memcpy(&wide, &bits, sizeof wide);

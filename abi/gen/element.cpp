@@ -7,13 +7,16 @@
 #include <cstring>
 
 #include "abi/gen/text.hpp"
+#include "core/simd/scalar.hpp"
 
 namespace velo::gen {
 
 const element& element_of(const std::string& dtype) {
-  static const element all[] = {{"f32", "float", "FLOAT", 32},      {"f64", "double", "FLOAT", 64},
-                                {"bf16", "uint16_t", "BFLOAT", 16}, {"i32", "int32_t", "INT", 32},
-                                {"i64", "int64_t", "INT", 64},      {"u8", "uint8_t", "UINT", 8}};
+  static const element all[] = {
+      {"f32", "float", "FLOAT", 32},      {"f64", "double", "FLOAT", 64},
+      {"bf16", "uint16_t", "BFLOAT", 16}, {"f16", "uint16_t", "FLOAT", 16},
+      {"i32", "int32_t", "INT", 32},      {"i64", "int64_t", "INT", 64},
+      {"u8", "uint8_t", "UINT", 8}};
   const element* at = all;
   while (dtype != at->dtype) ++at;
   return *at;
@@ -24,12 +27,11 @@ bool is_bfloat16(const element& e) {
 }
 
 std::string literal(double value, const element& e) {
-  if (is_bfloat16(e)) {  // examples in bfloat16 are exact: cut, not rounded
-    const auto narrow = static_cast<float>(value);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &narrow, sizeof bits);
+  if (e.bits == 16) {
+    const auto single = static_cast<float>(value);
     char text[8];
-    std::snprintf(text, sizeof text, "0x%04x", bits >> 16);
+    std::snprintf(text, sizeof text, "0x%04x",
+                  is_bfloat16(e) ? simd::to_bf16(single).bits : simd::to_f16(single).bits);
     return text;
   }
   if (std::strcmp(e.code, "FLOAT") != 0) return std::to_string(static_cast<std::int64_t>(value));

@@ -14,7 +14,7 @@ struct element {
 };
 
 const element& element_of(const std::string& dtype);
-bool is_bfloat16(const element& e);  // the one that C has no type for: uint16_t holds its bits
+bool is_bfloat16(const element& e);  // C has no type for it, nor for f16: uint16_t holds their bits
 
 // A number as an initializer of that C type.
 std::string literal(double value, const element& e);

@@ -3,7 +3,8 @@
 // every operator describes itself with (abi/spec).
 //
 // An input that is an output too is one the operator reads and writes. Inputs come in each of
-// float32, bfloat16 and float16 that they may have. A sample whose operator is missing fails the tests, so no operator escapes.
+// float32, bfloat16 and float16 that they may have. A sample whose operator is missing fails the
+// tests, so no operator escapes.
 #pragma once
 
 #include <velo/velo.h>
