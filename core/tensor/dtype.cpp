@@ -67,8 +67,10 @@ text dtype_names(std::uint32_t bits) {
   std::size_t used = 0;
   for (const known_dtype& known : known_dtypes) {
     if ((bits & known.bit) == 0) continue;
-    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used,
-                                                   "%s%s", used == 0 ? "" : " or ", known.name));
+    bits &= ~known.bit;
+    const char* between = used == 0 ? "" : bits == 0 ? " or " : ", ";
+    used += static_cast<std::size_t>(
+        std::snprintf(out.buffer + used, sizeof out.buffer - used, "%s%s", between, known.name));
   }
   return out;
 }

@@ -51,7 +51,7 @@ constexpr std::uint32_t quick_dtype_bit(velo_dtype type) {
   return type == i64 ? std::uint32_t{dtype_i64} : 0;
 }
 text dtype_name(velo_dtype type);      // "float32"; any type has a name
-text dtype_names(std::uint32_t bits);  // "float32 or bfloat16"
+text dtype_names(std::uint32_t bits);  // "float32, bfloat16 or float16"
 text device_name(velo_device device);  // "device cpu:0"
 
 // Whether an element has 1, 2, 4 or 8 bytes and one lane, as a copy requires. Masks take half the

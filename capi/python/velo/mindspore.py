@@ -447,7 +447,7 @@ class CrossEntropy(CrossEntropy):  # noqa: F821
 
 class AdamW:
     """AdamW over parameters, two moments each: step(gradients), in the order of the parameters.
-    bfloat16 parameters keep a float32 master.
+    Parameters of 16 bits keep a float32 master.
 
     A custom operator of MindSpore's cannot write into its inputs, so the step goes past ops.Custom:
     velo is given the tensors' own memory and updates it in place.
@@ -462,7 +462,7 @@ class AdamW:
                         for name in ("m", "v")}
                        for p in self.parameters]
         for parameter, state in zip(self.parameters, self.states):
-            if parameter.dtype == ms.bfloat16:
+            if parameter.dtype in (ms.bfloat16, ms.float16):
                 state["master"] = ms.Tensor(parameter.astype(ms.float32).asnumpy().copy())
         self.stream = spec.v.velo_stream()
         spec.library.velo_context_stream(spec.context(), ctypes.byref(self.stream))

@@ -261,7 +261,7 @@ class Jax(unittest.TestCase):
             (lambda: velo.swiglu(x, True + 0.0),
              r"velo_swiglu: args\.dim: expected an integer, got 1\.0"),
             (lambda: velo.cast(x, "float8"),
-             r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got .float8'),
+             r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", "float16"'),
             (lambda: velo.rms_norm(x, gain, "small"),
              r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
             (lambda: velo.rms_norm("x", gain),
@@ -477,8 +477,8 @@ class Jax(unittest.TestCase):
                 call(x, gain)
         with self.assertRaisesRegex(
                 ValueError,
-                r"velo_swiglu: args\.x\.dtype: expected float32 or bfloat16, got float16"):
-            velo.swiglu(x.astype(jnp.float16))
+                r"velo_swiglu: args\.x\.dtype: expected float32, bfloat16 or float16, got int32"):
+            velo.swiglu(x.astype(jnp.int32))
         with self.assertRaisesRegex(
                 jax.errors.JaxRuntimeError,
                 r"velo_xla_embedding: args\.ids: expected indices in \[0, 4\), got 4"):

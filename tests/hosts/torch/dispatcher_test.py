@@ -221,7 +221,7 @@ class Dispatcher(unittest.TestCase):
                                                                            gamma)))
         odd = torch.frombuffer(bytearray(4 * 64 * 4 + 1), dtype=torch.uint8)[1:].view(torch.uint8)
         self.assertEqual(ops.rms_norm(torch.empty(0, 64), gamma).shape, (0, 64))
-        self.refused("args.x.dtype: expected float32 or bfloat16, got uint8", ops.rms_norm,
+        self.refused("args.x.dtype: expected float32, bfloat16 or float16, got uint8", ops.rms_norm,
                      odd[:64], gamma)
         y = torch.zeros(4, 64)
         self.refused("velo::rms_norm: expected no negated view beside tensors", ops.rms_norm.out,
@@ -236,8 +236,8 @@ class Dispatcher(unittest.TestCase):
         x, gamma = torch.randn(4, 64), torch.randn(64)
         self.refused(r"^velo::rms_norm: args.gamma.shape: expected \[64\], got \[5\]$",
                      ops.rms_norm, x, gamma[:5])
-        self.refused(r"args.x.dtype: expected float32 or bfloat16, got float16", ops.rms_norm,
-                     x.half(), gamma)
+        self.refused(r"args.x.dtype: expected float32, bfloat16 or float16, got float64",
+                     ops.rms_norm, x.double(), gamma)
         self.refused(r"args.x.dtype: expected a dtype velo knows, got number \d+ of torch's",
                      ops.rms_norm, x.to(torch.complex64), gamma)
         self.refused(r"args.x.device: expected meta, as another tensor of the call has, got cpu",

@@ -232,15 +232,15 @@ class Operators(Torch):
             (lambda: velo.cross_entropy(x, torch.zeros(4, dtype=torch.int64), reduction="avg"),
              "reduction is none, mean, sum; got 'avg'"),
             (lambda: velo.cast(x, torch.float64),
-             "dtype is float32, bfloat16; got torch.float64"), (lambda: velo.swiglu(x, dim=1.5),
-                                                                "dim is an integer; got 1.5"),
+             "dtype is float32, bfloat16, float16; got torch.float64"),
+            (lambda: velo.swiglu(x, dim=1.5), "dim is an integer; got 1.5"),
             (lambda: velo.swiglu(x, dim=1 << 64),
              "dim is an integer of 64 bits; got 18446744073709551616"),
             (lambda: velo.rms_norm(x, x[0], epsilon="1e-6"), "epsilon is a number; got '1e-6'"),
             (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=-1.0), "dim is an integer; got -1.0"),
             (lambda: velo.call("swiglu", x=x, y=x[:, :4], dim=True),
              "dim is an integer; got True"), (lambda: velo.infer("cast", x=x, dtype=True),
-                                              "dtype is float32, bfloat16; got True"),
+                                              "dtype is float32, bfloat16, float16; got True"),
             (lambda: velo.rotary_position_embedding(x, x, x, True),
              "mode is half, interleaved; got True"), (lambda: velo.rms_norm(x, x[0], True),
                                                       "epsilon is a number; got True"),
@@ -256,9 +256,9 @@ class Operators(Torch):
                                               "velo has no operator 'foo'; it has rms_norm"),
             (lambda: velo.call("add", a=x, c=1), "velo_add has no field c; it has a, b, y"),
             (lambda: velo.call("add", a=x.to(torch.complex64), b=x, y=x),
-             "expected f32 or bf16, got torch.complex64"),
+             "expected f32 or bf16 or f16, got torch.complex64"),
             (lambda: velo.infer("add", a=x.to(torch.complex64), b=x),
-             "expected f32 or bf16, got torch.complex64"),
+             "expected f32 or bf16 or f16, got torch.complex64"),
             (lambda: velo.call("add", a=x.to_sparse(), b=x, y=x),
              "expected a dense tensor on the CPU")):
             with self.assertRaisesRegex((ValueError, TypeError, AttributeError, velo.VeloError),
@@ -347,8 +347,9 @@ class Operators(Torch):
         with self.assertRaisesRegex(velo.VeloError,
                                     r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
             velo.call("add", a=torch.ones(3), b=torch.ones(4), y=torch.ones(3))
-        with self.assertRaisesRegex(velo.VeloError,
-                                    r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
+        with self.assertRaisesRegex(
+                velo.VeloError,
+                r"args\.x\.dtype: expected float32, bfloat16 or float16, got float64"):
             velo.call("swiglu",
                       x=torch.ones(4, dtype=torch.float64),
                       y=torch.ones(2, dtype=torch.float64))

@@ -307,7 +307,7 @@ TEST_CASE("mistakes of torch's users are refused with operator and argument") {
   };
   CHECK(with("gamma", cut) == "velo::rms_norm: args.gamma.shape: expected [40], got [39]");
   CHECK(with("x", whole) ==
-        "velo::rms_norm: args.x.dtype: expected float32 or bfloat16 or float16, got int32");
+        "velo::rms_norm: args.x.dtype: expected float32, bfloat16 or float16, got int32");
   CHECK(with("x", complex) ==
         "velo::rms_norm: args.x.dtype: expected a dtype velo knows, got number 9 of torch's");
   CHECK_THAT(with("epsilon", -1.0), StartsWith("velo::rms_norm: args.epsilon: expected"));

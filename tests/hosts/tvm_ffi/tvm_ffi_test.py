@@ -94,8 +94,8 @@ class TvmFfi(unittest.TestCase):
         with self.assertRaisesRegex(
                 ValueError, r"velo_rms_norm: args\.gamma\.shape: expected \[8\], got \[7\]"):
             velo.velo_rms_norm(x, torch.ones(7), torch.empty(4, 8))
-        with self.assertRaisesRegex(TypeError,
-                                    r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
+        with self.assertRaisesRegex(
+                TypeError, r"args\.x\.dtype: expected float32, bfloat16 or float16, got float64"):
             velo.velo_swiglu(x.double(), torch.empty(4, 4).double())
         q = torch.randn(1, 3, 2, 8)
         for value, got in ((True, "a boolean"), (2.0, "a real number")):
