@@ -1,7 +1,7 @@
-"""Every operator against torch, forward and gradients, float32 and bfloat16, tensors shared and
+"""Every operator against torch, forward and gradients, in every element type, tensors shared and
 never copied.
 
-torch computes in float32 (from the same bfloat16 values where the operator takes those) with its
+torch computes in float32 (from the same values of 16 bits where the operator takes those) with its
 own autograd; velo must agree norm-wise within the bound of the element type. Usage:
 operators_test.py LIBVELO
 """
@@ -15,8 +15,8 @@ from velo_binding import Velo, VeloError
 F = torch.nn.functional
 
 LIBRARY = sys.argv.pop(1)
-TYPES = (torch.float32, torch.bfloat16)
-BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
 
 
 def distance(got, truth):
@@ -45,7 +45,7 @@ class Operators(unittest.TestCase):
 
     def close(self, name, got, truth):
         self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
-        bound = BOUND[torch.bfloat16 if got.dtype == torch.bfloat16 else torch.float32]
+        bound = BOUND[got.dtype if got.dtype in TYPES else torch.float32]
         self.assertLessEqual(distance(got, truth), bound, name)
 
     def test_rms_norm(self):

@@ -36,8 +36,8 @@ class Operators(Torch):
         self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
         for index, (h, w) in enumerate(zip(have, want)):
             self.assertEqual(h.dtype, leaves[index].dtype, name)
-            self.assertLessEqual(distance(h,
-                                          w), BOUND[dtype] * (4 if dtype == torch.bfloat16 else 1),
+            self.assertLessEqual(distance(h, w),
+                                 BOUND[dtype] * (1 if dtype == torch.float32 else 4),
                                  f"{name} gradient {index}")
 
     def test_values_and_gradients(self):

@@ -13,8 +13,8 @@ import velo.torch as velo  # noqa: E402
 
 F = torch.nn.functional
 MODERN = int(torch.__version__.split(".")[0]) >= 2
-TYPES = (torch.float32, torch.bfloat16)
-BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+TYPES = (torch.float32, torch.bfloat16, torch.float16)
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
 
 
 def distance(got, truth):

@@ -178,10 +178,12 @@ TEST_CASE("collective shows the ways of a collective with reasons, and its time"
   expect_refused("collective", "wants a kind");
   expect_refused("collective all_redcue", "did you mean all_reduce?");
   expect_refused("collective all_reduce --ranks 0", "--ranks wants a number from 1 to 64");
+#ifndef __SANITIZE_THREAD__  // its operator new ends the process where others throw
   for (const char* kind : {"broadcast", "all_gather", "reduce_scatter"})
     expect_refused(std::string("collective ") + kind + " --ranks 4 --size 999999999999999",
                    "--size 999999999999999: no memory for the tensors of 4 ranks");
   expect_refused("collective broadcast --size 9223372036854775807", "no memory for the tensors");
+#endif
   expect_refused("collective broadcast --size 7", "a float32 for each of 2 ranks takes 8");
   CHECK(holds(run_velo("collective broadcast --size 8"), "broadcast of 2 float32 from rank 0"));
 }
