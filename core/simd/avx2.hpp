@@ -336,7 +336,12 @@ struct words {
     return _mm256_cvtepu16_epi32(n == width ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))
                                             : _mm256_castsi256_si128(some_halves(p, n)));
   }
-  static words widen(const uint16_t* p, int n) { return {_mm256_slli_epi32(spread(p, n), 16)}; }
+  static words widen(const bf16* p, int n) {
+    return {_mm256_slli_epi32(spread(reinterpret_cast<const uint16_t*>(p), n), 16)};
+  }
+  static words widen(const f16* p, int n) {
+    return {_mm256_castps_si256((n == width ? avx2::load(p) : avx2::load(p, n)).v)};
+  }
   static words pair(const uint16_t* p, const uint16_t* q, int n) {
     const __m256i even = spread(p, n);
     if (q == nullptr) return {even};

@@ -337,7 +337,12 @@ struct words {
                                       : _mm256_maskz_loadu_epi16(first(n), p);
     return _mm512_cvtepu16_epi32(halves);
   }
-  static words widen(const uint16_t* p, int n) { return {_mm512_slli_epi32(spread(p, n), 16)}; }
+  static words widen(const bf16* p, int n) {
+    return {_mm512_slli_epi32(spread(reinterpret_cast<const uint16_t*>(p), n), 16)};
+  }
+  static words widen(const f16* p, int n) {
+    return {_mm512_castps_si512((n == width ? avx512::load(p) : avx512::load(p, n)).v)};
+  }
   static words pair(const uint16_t* p, const uint16_t* q, int n) {
     const __m512i even = spread(p, n);
     if (q == nullptr) return {even};

@@ -141,7 +141,13 @@ struct words {
   static words zero() { return {0}; }
   static words load(const uint32_t* p, int) { return {*p}; }
   static words load_halves(const uint16_t* p, int n) { return pair(p, n > 1 ? p + 1 : nullptr, 1); }
-  static words widen(const uint16_t* p, int) { return {static_cast<uint32_t>(*p) << 16}; }
+  template <class T>
+  static words widen(const T* p, int) {
+    const float value = to_float(*p);
+    words w;
+    std::memcpy(&w.v, &value, sizeof value);
+    return w;
+  }
   static words pair(const uint16_t* p, const uint16_t* q, int) {
     return {*p | (q == nullptr ? 0 : static_cast<uint32_t>(*q) << 16)};
   }

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "ops/gemm/kernel/element_type.hpp"
 #include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
@@ -99,13 +100,15 @@ struct attention_steps {
 
 struct attention_kernels {
   core::isa isa;
-  attention_steps floats;  // f32
-  attention_steps wide;    // bf16 that products read as floats
-  attention_steps pairs;   // bf16 as it is; empty where there is no dot product
+  attention_steps floats;               // f32
+  attention_steps wide_bf16, wide_f16;  // 16 bits that products read as floats
+  attention_steps pairs;                // bf16 as it is; empty where there is no dot product
 
   bool plain() const { return floats.softmax == nullptr; }
-  // Whether an ISA below has the same steps for f32: a dot product changes those of bf16 alone.
-  bool repeats_f32() const { return pairs.softmax != nullptr; }
+  // Whether an ISA below has the same steps for `type`: a dot product changes those of bf16 alone.
+  bool repeats(element_type type) const {
+    return pairs.softmax != nullptr && type != element_type::bf16;
+  }
 };
 extern const kernel_list attention_kernel_list;  // the reference is empty
 

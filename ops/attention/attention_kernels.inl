@@ -1,11 +1,10 @@
 // Online softmax and score gradients over the vector type that `v` names; included once per
 // instruction set. E is the type of the tensors' elements, T the type that products read.
 //
-// exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative
-// error 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes
-// bf16.
+// exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 3 (relative
+// error 9e-5, a twentieth of bf16's half ulp) for bf16, degree 5 (9e-8) for f32 and f16.
 
-using simd::bf16;
+using simd::bf16, simd::f16;
 
 constexpr int W = v::width;
 constexpr float log2_e = 1.44269504f;
@@ -17,7 +16,7 @@ template <class T>
 VELO_INLINE v::vec exp2(v::vec t) {
   const v::vec f = v::fraction(t);
   v::vec p;
-  if constexpr (sizeof(T) == sizeof(float)) {
+  if constexpr (!__is_same(T, bf16)) {
     p = v::set(1.86713005e-3f);
     p = v::fma(p, f, v::set(9.01703071e-3f));
     p = v::fma(p, f, v::set(5.57999127e-2f));
@@ -386,7 +385,8 @@ constexpr attention_steps steps_of() {
 }
 
 constexpr attention_kernels all_kernels() {
-  attention_kernels all{this_isa, steps_of<float, float>(), steps_of<bf16, float>(), {}};
+  attention_kernels all{
+      this_isa, steps_of<float, float>(), steps_of<bf16, float>(), steps_of<f16, float>(), {}};
   if constexpr (!__is_same(v::dot_operand, void)) all.pairs = steps_of<bf16, bf16>();
   return all;
 }

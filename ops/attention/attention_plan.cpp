@@ -22,7 +22,8 @@ const attention_steps& steps_for(const product_form& form, core::isa isa) {
   while (entry->isa > isa) ++entry;
   const auto& kernels = *static_cast<const attention_kernels*>(entry->kernels);
   return form.type == element_type::f32      ? kernels.floats
-         : form.compute == element_type::f32 ? kernels.wide
+         : form.type == element_type::f16    ? kernels.wide_f16
+         : form.compute == element_type::f32 ? kernels.wide_bf16
                                              : kernels.pairs;
 }
 
@@ -31,7 +32,7 @@ const attention_steps& steps_for(const product_form& form, core::isa isa) {
 attention_shape::attention_shape(const attention_problem& problem, core::isa isa)
     : form(problem.type, isa),
       steps(steps_for(form, isa)),
-      element(problem.type == element_type::bf16 ? 2 : 4),
+      element(element_bytes(problem.type)),
       d(round_up(problem.d, form.unit)),
       dv(round_up(problem.dv, form.unit)),
       group(problem.heads / problem.kv_heads),

@@ -10,8 +10,6 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
-
 constexpr std::int64_t largest_head = 512;
 
 template <class T>
@@ -164,19 +162,25 @@ void backward(const attention_problem& p, const attention_gradients& t,
   });
 }
 
+// body(T()) with T the elements of the problem's tensors.
+template <class Body>
+void with_elements(const attention_problem& p, Body&& body) {
+  if (p.type == element_type::f32) return body(float());
+  if (p.type == element_type::f16) return body(simd::f16());
+  body(simd::bf16());
+}
+
 }  // namespace
 
 void attention_forward_reference(const attention_problem& problem, const attention_tensors& tensors,
                                  const core::parallel& threads) {
-  problem.type == element_type::f32 ? forward<float>(problem, tensors, threads)
-                                    : forward<bf16>(problem, tensors, threads);
+  with_elements(problem, [&](auto x) { forward<decltype(x)>(problem, tensors, threads); });
 }
 
 void attention_backward_reference(const attention_problem& problem,
                                   const attention_gradients& tensors,
                                   const core::parallel& threads) {
-  problem.type == element_type::f32 ? backward<float>(problem, tensors, threads)
-                                    : backward<bf16>(problem, tensors, threads);
+  with_elements(problem, [&](auto x) { backward<decltype(x)>(problem, tensors, threads); });
 }
 
 namespace reference {

@@ -9,6 +9,7 @@
 
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
+#include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_attention.h"
 
@@ -176,7 +177,7 @@ attention_problem describe(const Args& a) {
   }
 
   attention_problem p;
-  p.type = query.dtype == f32 ? element_type::f32 : element_type::bf16;
+  p.type = type_of(query.dtype);
   p.batch = q.batch;
   p.heads = q.heads;
   p.kv_heads = k.heads;
@@ -315,8 +316,8 @@ void run_backward(const velo_fusion_attention_backward_args& a, const attention_
 
 template <class Args>
 const char* reject(const Args&, const attention_problem& p, const kernel_entry& kernel) {
-  const bool f32_repeats = static_cast<const attention_kernels*>(kernel.kernels)->repeats_f32();
-  return f32_repeats && p.type == element_type::f32 ? "serves bfloat16 alone" : nullptr;
+  const auto& kernels = *static_cast<const attention_kernels*>(kernel.kernels);
+  return kernels.repeats(p.type) ? "serves bfloat16 alone" : nullptr;
 }
 
 }  // namespace

@@ -247,6 +247,7 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
   }
   assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
+  assert(problem.c_type != element_type::f16 || problem.type != element_type::bf16);
   assert(e.copies == nullptr || b != nullptr);
   assert((problem.c_layout == matrix_layout::rows && e.addends.matrices == nullptr) ||
          (b != nullptr && e.bias == nullptr && !e.accumulate));

@@ -33,7 +33,7 @@ struct gemm_problem {
   bool transpose_b = false;
   void* c = nullptr;     // [m][n]; in panels a matrix of epilogue.panels.rows rows, at a line
   std::int64_t ldc = 0;  // unused in panels
-  element_type c_type = element_type::f32;
+  element_type c_type = element_type::f32;  // f16 for no product of bf16
   matrix_layout c_layout = matrix_layout::rows;
   gemm_epilogue epilogue;
 };

@@ -10,7 +10,14 @@ namespace {
 
 double element(const void* data, element_type type, std::int64_t index) {
   if (type == element_type::f32) return static_cast<const float*>(data)[index];
+  if (type == element_type::f16) return simd::to_float(static_cast<const simd::f16*>(data)[index]);
   return simd::to_float(static_cast<const simd::bf16*>(data)[index]);
+}
+
+void set_element(void* data, element_type type, std::int64_t index, double value) {
+  if (type == element_type::f32) return simd::assign(static_cast<float*>(data)[index], value);
+  if (type == element_type::f16) return simd::assign(static_cast<simd::f16*>(data)[index], value);
+  simd::assign(static_cast<simd::bf16*>(data)[index], value);
 }
 
 double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std::int64_t j) {
@@ -37,11 +44,7 @@ void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::p
       double sum = sum_of(p, b, i, j);
       if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[j];
       if (p.epilogue.accumulate) sum += element(p.c, p.c_type, index);
-      if (p.c_type == element_type::f32) {
-        simd::assign(static_cast<float*>(p.c)[index], sum);
-      } else {
-        simd::assign(static_cast<simd::bf16*>(p.c)[index], sum);
-      }
+      set_element(p.c, p.c_type, index, sum);
     }
   });
 }

@@ -18,7 +18,7 @@ const char* left_operand::rows(std::int64_t row, int count, std::int64_t p, void
 const char* left_operand::source(std::int64_t row, std::int64_t p) const {
   const std::int64_t k = p * form_.pass;
   const std::int64_t index = p_.transpose_a ? k * p_.lda + row : row * p_.lda + k;
-  return static_cast<const char*>(p_.a) + index * (form_.type == element_type::bf16 ? 2 : 4);
+  return static_cast<const char*>(p_.a) + index * element_bytes(form_.type);
 }
 
 // The address of rows packed for all tasks; `row` is the first of a tile or of a task of packing.

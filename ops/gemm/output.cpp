@@ -5,8 +5,7 @@ namespace velo::ops {
 
 output_block output_of(const gemm_problem& problem, const output_range& range) {
   const gemm_epilogue& e = problem.epilogue;
-  const bool bf16 = problem.c_type == element_type::bf16;
-  const std::int64_t element = bf16 ? 2 : 4;
+  const std::int64_t element = element_bytes(problem.c_type);
   const std::int64_t in_panels =
       range.column * e.panels.rows + (e.panels.first + range.row) * range.columns;
   const auto first_of = [&](matrix_layout layout, std::int64_t ld) {
@@ -25,7 +24,7 @@ output_block output_of(const gemm_problem& problem, const output_range& range) {
   to.ldc = step_of(problem.c_layout, problem.ldc);
   to.rows = range.rows;
   to.columns = range.columns;
-  to.bf16 = bf16;
+  to.type = problem.c_type;
   to.accumulate = e.accumulate;
   to.nontemporal = problem.c_layout == matrix_layout::panels && has_lines;
   to.addends = e.addends.matrices;

@@ -57,7 +57,7 @@ void multiply_in_registers(const product_form& form, const panel_product& x,
 
 product_form::product_form(element_type type_, const gemm_target& target)
     : type(type_),
-      compute(target.dot ? type_ : element_type::f32),
+      compute(target.words_of(type_)),
       kernels(gemm_kernels_for(target.isa)),
       on_tile_registers(compute == element_type::bf16 && kernels.tiles != nullptr),
       panel(panel_columns(on_tile_registers)),
@@ -66,7 +66,7 @@ product_form::product_form(element_type type_, const gemm_target& target)
 void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
                 int words, const right_side& to) {
   const reorder_kernels& reorders = form.kernels.reorders(form.type, form.compute);
-  const std::int64_t element = form.type == element_type::bf16 ? 2 : 4;
+  const std::int64_t element = element_bytes(form.type);
   const int panels = core::ceil_div(to.columns, form.panel);
   const auto reorder_part = [&](int q, int k, int rows) {
     const int first = std::min(q * form.panel, columns), width = to.width(form, q);

@@ -7,6 +7,7 @@
 
 #include "core/handle/inside.hpp"
 #include "core/simd/scalar.hpp"
+#include "ops/gemm/element_dtype.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
 #include "ops/matmul/pack.hpp"
@@ -18,10 +19,6 @@ namespace {
 
 using core::fail;
 using core::text;
-
-element_type type_of(const velo_tensor& t) {
-  return t.dtype == f32 ? element_type::f32 : element_type::bf16;
-}
 
 // A tensor as a matrix: all dimensions but the last folded into rows.
 struct folded {
@@ -74,9 +71,9 @@ weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
     if (a.transpose_b != 0) {
       fail(VELO_ERR_ARGUMENT, "args.transpose_b", "0 beside packed", "1");
     }
-    if (pack.type() != type_of(*a.a)) {
+    if (pack.type() != type_of(a.a->dtype)) {
       fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(a.a->dtype).buffer),
-           pack.type() == element_type::f32 ? "one of float32" : "one of bfloat16");
+           text("one of %s", dtype_name(dtype_of(pack.type())).buffer));
     }
     if (pack.k() != k) {
       fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
@@ -123,7 +120,7 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   for (int i = 0; i < a.a->ndim; ++i) shape[i] = a.a->shape[i];
   if (transposed) shape[0] = p.m;
   shape[a.a->ndim - 1] = p.n;
-  p.type = type_of(*a.a);
+  p.type = type_of(a.a->dtype);
   p.transpose_a = transposed;
   p.transpose_b = a.transpose_b != 0;
   p.epilogue.accumulate = a.accumulate != 0;
@@ -131,7 +128,7 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   if (a.c != nullptr) {
     const folded c = fold(*a.c, "c");
     p.ldc = c.ld;
-    p.c_type = type_of(*a.c);
+    p.c_type = type_of(a.c->dtype);
   }
 }
 
@@ -153,7 +150,7 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   p.m = shape[0];
   p.n = shape[1];
   p.k = row_count(x);
-  p.type = type_of(x);
+  p.type = type_of(x.dtype);
   p.lda = p.m;
   p.transpose_a = true;
   p.ldb = p.n;
@@ -166,7 +163,10 @@ const float* bias_of(const velo_tensor* bias, core::execution& on) {
   if (bias == nullptr || bias->dtype == f32) return data<const float>(bias);
   const std::int64_t n = numel(*bias);
   auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(data<const simd::bf16>(bias)[i]);
+  with_element_type(bias->dtype, [&](auto element) {
+    const auto* from = data<const decltype(element)>(bias);
+    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(from[i]);
+  });
   return wide;
 }
 
@@ -216,10 +216,11 @@ class use_of_pack {
   std::optional<core::inside_scope> here_;
 };
 
-// The ISA that the engine runs at for a candidate. float32 kernels of one vector width are the
-// same, and the highest ISA may have larger caches to plan for.
-core::isa isa_for(const gemm_kernels& candidate, bool f32_inputs, core::isa highest) {
-  const bool same = f32_inputs && candidate.width == gemm_kernels_for(highest).width;
+// The ISA that the engine runs at for a candidate. Kernels of one vector width are the same for all
+// types but bfloat16, and the highest ISA may have larger caches to plan for.
+core::isa isa_for(const gemm_kernels& candidate, element_type type, core::isa highest) {
+  const bool same =
+      type != element_type::bf16 && candidate.width == gemm_kernels_for(highest).width;
   return same ? highest : std::min(candidate.isa, highest);
 }
 
@@ -230,7 +231,7 @@ void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kerne
   const packed_matrix* pack = live_pack_of(a);
   const use_of_pack mine(a);
   if (kernels.plain()) return gemm_reference(p, pack, on.threads);
-  const core::isa isa = isa_for(kernels, p.type == element_type::f32, on.isa);
+  const core::isa isa = isa_for(kernels, p.type, on.isa);
   void* scratch =
       on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
   gemm(p, pack, on.threads, scratch, isa);
@@ -240,8 +241,8 @@ template <class Args>
 const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
   const auto& kernels = *static_cast<const gemm_kernels*>(kernel.kernels);
   if (kernels.plain()) return nullptr;
-  if (problem.product.type == element_type::f32 && kernels.repeats_f32())
-    return "the float32 kernels are those of an instruction set below";
+  if (kernels.repeats(problem.product.type))
+    return "the kernels for this dtype are those of an instruction set below";
   if (kernels.multiply_pairs != nullptr && kernels.tiles == nullptr && !dot_product_pays())
     return "the bfloat16 dot product is slower than float32 on this processor";
   const packed_matrix* pack = pack_of(a);

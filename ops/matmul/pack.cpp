@@ -5,6 +5,7 @@
 
 #include "core/handle/inside.hpp"
 #include "core/tensor/check.hpp"
+#include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/output_shapes.hpp"
 
 namespace velo::ops {
@@ -13,12 +14,9 @@ namespace {
 using core::fail;
 using core::text;
 
-element_type type_of(velo_dtype dtype) {
-  if (dtype == f32) return element_type::f32;
-  if (!(dtype == bf16)) {
-    fail(VELO_ERR_DTYPE, "desc.dtype", "float32 or bfloat16", dtype_name(dtype));
-  }
-  return element_type::bf16;
+void require_product_dtype(velo_dtype dtype) {
+  if (dtype == f32 || dtype == bf16 || dtype == f16) return;
+  fail(VELO_ERR_DTYPE, "desc.dtype", "float32, bfloat16 or float16", dtype_name(dtype));
 }
 
 void require_size(std::int64_t size, const char* name) {
@@ -38,6 +36,7 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   require_size(desc.n, "n");
   const std::int64_t sizes[] = {desc.k, desc.n};
   if (!countable(2, sizes)) refuse_sizes(2, sizes, "desc.k");
+  require_product_dtype(desc.dtype);
   matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.isa());
   bytes_ = matrix_.bytes();
   memory_ = owner.memory().take(bytes_);
@@ -54,7 +53,7 @@ void weight_pack::check(const velo_tensor& weight) const {
   if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
     fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
   }
-  const velo_dtype dtype = matrix_.type() == element_type::f32 ? f32 : bf16;
+  const velo_dtype dtype = dtype_of(matrix_.type());
   if (weight.dtype != dtype) core::refuse_dtype(weight.dtype, dtype_name(dtype), "weight");
   core::check_device(weight.device, owner_.device(), "weight");
   const std::int64_t* strides = weight.strides;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/index.hpp"
+#include "ops/gemm/element_dtype.hpp"
 #include "ops/gemm/pack/panel_matrix.hpp"
 #include "ops/operator/output_shapes.hpp"
 
@@ -22,14 +23,6 @@ constexpr ops::kernel_entry entries[] = {
     {"sliced", core::isa::scalar, &sliced, VELO_DEVICE_CPU, 2},
     {"composition", core::isa::scalar, &composition, VELO_DEVICE_CPU, 1},
     {"reference", core::isa::scalar, &reference}};
-
-ops::element_type type_of(velo_dtype dtype) {
-  return dtype == ops::f32 ? ops::element_type::f32 : ops::element_type::bf16;
-}
-
-velo_dtype dtype_of(ops::element_type type) {
-  return type == ops::element_type::f32 ? ops::f32 : ops::bf16;
-}
 
 }  // namespace
 
@@ -62,7 +55,7 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   ops::require_shape(weight, "weight", 2, wanted);
   if (std::max(p.n, p.k) >= std::int64_t{1} << 31)
     fail(VELO_ERR_SHAPE, "args.weight.shape", "sizes below 2^31", ops::shape_name(2, weight.shape));
-  p.type = p.c_type = type_of(x.dtype);
+  p.type = p.c_type = ops::type_of(x.dtype);
   p.lda = p.k;
   p.ldb = weight.shape[1];
   p.ldc = p.n;
@@ -173,14 +166,14 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     const std::int64_t index = row / a.rows_each, first = row % a.rows_each;
     slice.m = std::min(a.rows_each - first, of.row + of.rows - row);
     slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
-              first * slice.lda * ops::element_bytes(dtype_of(slice.type));
+              first * slice.lda * ops::element_bytes(slice.type);
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
     slice.epilogue.panels.first += slice.m;
     const auto skip_rows = [&](void*& rows, std::int64_t ld, ops::matrix_layout layout) {
       if (rows == nullptr || layout == ops::matrix_layout::panels) return;
-      rows = static_cast<char*>(rows) + slice.m * ld * ops::element_bytes(dtype_of(slice.c_type));
+      rows = static_cast<char*>(rows) + slice.m * ld * ops::element_bytes(slice.c_type);
     };
     skip_rows(slice.c, slice.ldc, slice.c_layout);
     ops::second_output& second = slice.epilogue.second;

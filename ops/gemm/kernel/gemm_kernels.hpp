@@ -27,7 +27,7 @@ struct gemm_kernels {
   micro_kernel multiply_floats;  // null in the reference
   micro_kernel multiply_pairs;   // null where there is no dot product
   const tile_kernels* tiles;     // null where there are none
-  reorder_kernels floats, wide, pairs;
+  reorder_kernels floats, wide_bf16, wide_f16, pairs;
   // Packs a left side for tile registers in strips of 32 rows, ld_to words apart: t[i][j] =
   // s[i][j], two to a word; 16 words of every row after each other, then the next 16.
   void (*strips)(const reorder&);
@@ -35,12 +35,17 @@ struct gemm_kernels {
   void (*copy_panel_rows)(const panel_rows&);
 
   bool plain() const { return multiply_floats == nullptr; }
-  // Whether a lower ISA has the same kernels for f32: a dot product changes those of bf16 alone.
-  bool repeats_f32() const { return multiply_pairs != nullptr; }
+  // Whether a lower ISA has the same kernels for `type`: a dot product changes those of bf16 alone.
+  bool repeats(element_type type) const {
+    return multiply_pairs != nullptr && type != element_type::bf16;
+  }
 
   // From elements of type `from` to words of type `to`.
   const reorder_kernels& reorders(element_type from, element_type to) const {
-    return from == element_type::f32 ? floats : to == element_type::f32 ? wide : pairs;
+    return from == element_type::f32   ? floats
+           : from == element_type::f16 ? wide_f16
+           : to == element_type::f32   ? wide_bf16
+                                       : pairs;
   }
   micro_kernel multiply(element_type words) const {
     return words == element_type::f32 ? multiply_floats : multiply_pairs;

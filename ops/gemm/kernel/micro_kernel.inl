@@ -202,7 +202,7 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const o
 template <int Vectors>
 VELO_INLINE void fetch_ends(const micro_args& x, int i, int column) {
   const output_block& to = x.output;
-  const int64_t element = to.bf16 ? 2 : 4, bytes = Vectors * v::width * element;
+  const int64_t element = element_bytes(to.type), bytes = Vectors * v::width * element;
   if (x.last && i < to.rows) {
     if (!to.nontemporal) {
       const char* c = static_cast<const char*>(to.c) + (i * to.ldc + column) * element;
@@ -266,10 +266,12 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   }
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
-  } else if (x.output.bf16) {
-    finish_block<simd::bf16, Copies, Rows, Vectors>(sums, x.output, row, column);
-  } else {
+  } else if (x.output.type == element_type::f32) {
     finish_block<float, Copies, Rows, Vectors>(sums, x.output, row, column);
+  } else if (x.output.type == element_type::bf16) {
+    finish_block<simd::bf16, Copies, Rows, Vectors>(sums, x.output, row, column);
+  } else if constexpr (__is_same(Operand, float_operand)) {  // pairs of bf16 do not end in f16
+    finish_block<simd::f16, Copies, Rows, Vectors>(sums, x.output, row, column);
   }
 }
 

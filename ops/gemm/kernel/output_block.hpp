@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "ops/gemm/kernel/element_type.hpp"
+
 namespace velo::ops {
 
 struct output_block {
@@ -15,8 +17,9 @@ struct output_block {
   void* c;            // first element of the result
   int64_t ldc;
   int rows, columns;
-  bool bf16, accumulate;  // the result's type; whether C's old value is added
-  bool nontemporal;       // stores bypass the cache: all columns, c at a whole vector
+  element_type type;  // of the result
+  bool accumulate;    // whether C's old value is added
+  bool nontemporal;   // stores bypass the cache: all columns, c at a whole vector
 
   // The result is the sum of `terms` matrices in the order of the list. Number `position` is this
   // product and is not read. Null: there are no addends.
@@ -31,7 +34,7 @@ struct output_block {
   // Makes row `count` the first one, in all matrices. It is always inlined, because files compiled
   // for one ISA may not emit an inline function.
   __attribute__((always_inline)) void skip_rows(int count) {
-    const int64_t element = bf16 ? 2 : 4;
+    const int64_t element = element_bytes(type);
     rows -= count;
     c = static_cast<char*>(c) + count * ldc * element;
     addend_first += count * ld_addends;

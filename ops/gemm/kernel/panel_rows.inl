@@ -15,7 +15,7 @@ VELO_INLINE void copy_row(const char* from, char* to, int64_t bytes, bool around
     __builtin_memcpy(to, from, static_cast<uint64_t>(bytes));
   } else if (bytes == 192) {  // a panel of float32
     stream_row<192>(from, to);
-  } else if (bytes == 96) {  // of bfloat16
+  } else if (bytes == 96) {  // of 16-bit numbers
     stream_row<96>(from, to);
   } else {
     for (int64_t i = 0; i < bytes; i += 32) stream_row<32>(from + i, to + i);

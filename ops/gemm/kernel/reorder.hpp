@@ -20,9 +20,9 @@ struct reorder {
   int padded;     // words of a target row
 };
 
-// The reorders to words of one kind from sources of one kind: f32, bf16 widened to f32, or bf16 in
-// pairs along the depth. s is the source, t the target; i and j run over rows and columns of the
-// source, and w(..) is a word: s[i][j], or the pair of it and its neighbor along the depth.
+// The reorders to words of one kind from sources of one kind: f32, bf16 or f16 widened to f32, or
+// bf16 in pairs along the depth. s is the source, t the target; i and j run over rows and columns
+// of the source, and w is a word: s[i][j], or the pair of it and its neighbor along the depth.
 struct reorder_kernels {
   // A right side: t[i][j] = w; of pairs t[i / 2][j], even i.
   void (*rows)(const reorder&);

@@ -1,11 +1,11 @@
 // The reorders over a vector of words; included by one generated file per instruction set.
 //
 // The file names `v`, the vector header's namespace. Its `words` has a width, and load(p, n)
-// of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 to f32 words, pair(p, q,
-// n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition. Missing
-// lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p, stride): eight
-// words to p and eight to p + stride, as far as a vector has them. store_eight(words[8], p): word j
-// of row i to p[8 * j + i].
+// of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 or f16 to f32 words,
+// pair(p, q, n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition.
+// Missing lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p,
+// stride): eight words to p and eight to p + stride, as far as a vector has them.
+// store_eight(words[8], p): word j of row i to p[8 * j + i].
 
 using words = v::words;
 
@@ -55,9 +55,10 @@ void strips16(const reorder& m) {
   }
 }
 
-void rows16_wide(const reorder& m) {
+template <class T>
+void rows_wide(const reorder& m) {
   for (int i = 0; i < m.rows; ++i) {
-    const uint16_t* from = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
+    const T* from = static_cast<const T*>(m.from) + i * m.ld_from;
     fill_row(m.to + i * m.ld_to, m.columns, m.padded, [from, &m](int j, int n) {
       fetch_ahead(from + j, m.ld_from * 1);
       return words::widen(from + j, n);
@@ -82,8 +83,9 @@ VELO_INLINE auto words_of(const reorder& m) {
   const auto* from = static_cast<const uint32_t*>(m.from);
   return [from, &m](int i, int j, int n) { return words::load(from + i * m.ld_from + j, n); };
 }
+template <class T>
 VELO_INLINE auto wide_words_of(const reorder& m) {
-  const auto* from = static_cast<const uint16_t*>(m.from);
+  const auto* from = static_cast<const T*>(m.from);
   return [from, &m](int i, int j, int n) { return words::widen(from + i * m.ld_from + j, n); };
 }
 VELO_INLINE auto neighbors_of(const reorder& m) {
@@ -132,8 +134,9 @@ void transpose32(const reorder& m) {
 void transpose16(const reorder& m) {
   transpose_all(m, (m.rows + 1) / 2, m.columns, row_pairs_of(m));
 }
-void transpose16_wide(const reorder& m) {
-  transpose_all(m, m.rows, m.columns, wide_words_of(m));
+template <class T>
+void transpose_wide(const reorder& m) {
+  transpose_all(m, m.rows, m.columns, wide_words_of<T>(m));
 }
 void transpose_pairs(const reorder& m) {
   transpose_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
@@ -173,8 +176,9 @@ void micro_rows32(const reorder& m) {
 void micro_rows16(const reorder& m) {
   interleave_all<uint16_t, 2>(m, neighbors_of(m));
 }
-void micro_rows16_wide(const reorder& m) {
-  interleave_all<uint16_t, 1>(m, wide_words_of(m));
+template <class T>
+void micro_rows_wide(const reorder& m) {
+  interleave_all<T, 1>(m, wide_words_of<T>(m));
 }
 
 // Scatters the rows of a source that is stored transposed, `Rows` of them for a step, over
@@ -216,13 +220,15 @@ void micro_transpose32(const reorder& m) {
 void micro_transpose_pairs(const reorder& m) {
   scatter_all<2, uint16_t>(m, row_pairs_of(m));
 }
-void micro_transpose16_wide(const reorder& m) {
-  scatter_all<1, uint16_t>(m, wide_words_of(m));
+template <class T>
+void micro_transpose_wide(const reorder& m) {
+  scatter_all<1, T>(m, wide_words_of<T>(m));
 }
 
 constexpr reorder_kernels f32_reorders{rows32, transpose32, micro_rows32, micro_transpose32,
                                        transpose32};
-constexpr reorder_kernels wide_reorders{rows16_wide, transpose16_wide, micro_rows16_wide,
-                                        micro_transpose16_wide, transpose16_wide};
+template <class T>
+constexpr reorder_kernels wide_reorders{rows_wide<T>, transpose_wide<T>, micro_rows_wide<T>,
+                                        micro_transpose_wide<T>, transpose_wide<T>};
 constexpr reorder_kernels pair_reorders{pairs, transpose_pairs, micro_rows16, micro_transpose_pairs,
                                         transpose16};

@@ -167,9 +167,9 @@ void multiply_tile_panel(const tile_panel& p) {
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   output_block to = p.output;
   const bool plain = to.columns == tile_side && !to.nontemporal && to.addends == nullptr;
-  const auto finish = !to.bf16 ? finish_rows<float>
-                      : plain  ? finish_square
-                               : finish_rows<simd::bf16>;
+  const auto finish = to.type == element_type::f32 ? finish_rows<float>
+                      : plain                      ? finish_square
+                                                   : finish_rows<simd::bf16>;
   const auto sums_of = [&p](int strip) {
     return p.sums + (p.square == 0 ? strip % 2 * tile_side * tile_side : strip * p.square);
   };

@@ -39,14 +39,14 @@ next_panel::next_panel(const packed_form& form, const source_matrix& b, std::int
                        std::int64_t q, std::uint32_t* to, const gemm_kernels& kernels, int calls)
     : form_(&form), source_(b), p_(p), q_(q), to_(to), kernels_(&kernels), depth_(form.depth(p)) {
   if (depth_ == 0) return;
-  const int element = form.type == element_type::bf16 ? 2 : 4;
+  const std::int64_t element = element_bytes(form.type);
   first_ = static_cast<const char*>(b.data) + form.source_index(b, p, q) * element;
   line_step_ = b.ld * element;
   run_step_ = line;
-  const int panel_lines = lines_of(first_, std::int64_t{form.columns(q)} * element);
+  const int panel_lines = lines_of(first_, form.columns(q) * element);
   if (b.transposed) {
     strip_ = static_cast<int>(round_up(core::ceil_div(depth_, calls), least_rows));
-    runs_ = lines_of(first_, std::int64_t{strip_} * element);
+    runs_ = lines_of(first_, strip_ * element);
     steps_ = form.columns(q);
   } else {
     strip_ = static_cast<int>(

@@ -28,7 +28,7 @@ void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, 
 void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
                 depth_range steps, std::uint32_t* to, const gemm_kernels& kernels) {
   const reorder_kernels& reorders = kernels.reorders(form.type, form.compute);
-  const std::int64_t bytes = form.type == element_type::bf16 ? 2 : 4;
+  const std::int64_t bytes = element_bytes(form.type);
   const int width = form.width(q), columns = form.columns(q), rows = steps.end - steps.begin;
   const std::int64_t index = form.source_index(b, p, q) + steps.begin * (b.transposed ? 1 : b.ld);
   const void* from = static_cast<const char*>(b.data) + index * bytes;

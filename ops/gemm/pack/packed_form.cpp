@@ -18,7 +18,7 @@ int most_depth(const packed_form& form, const gemm_target& target) {
 
 packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
                          const gemm_target& target)
-    : type(type_), compute(target.dot ? type_ : element_type::f32), k(k_), n(n_) {
+    : type(type_), compute(target.words_of(type_)), k(k_), n(n_) {
   panel = panel_columns(on_tile_registers(target));
   // Passes of nearly equal depth.
   const int most = most_depth(*this, target);

@@ -12,7 +12,7 @@ void copy_to_rows(const panel_matrix& from, void* to, std::int64_t ld,
                   const core::parallel& threads, core::isa isa) {
   constexpr std::int64_t task_rows = 256;  // a panel of them is a run long enough to prefetch
   const gemm_kernels& kernels = gemm_kernels_for(isa);
-  const std::int64_t element = from.type == element_type::bf16 ? 2 : 4;
+  const std::int64_t element = element_bytes(from.type);
   threads.slices(core::ceil_div(from.rows, task_rows), [&](std::int64_t task, int) {
     const std::int64_t first = task * task_rows;
     kernels.copy_panel_rows({static_cast<const char*>(from.data), from.rows, from.panel * element,

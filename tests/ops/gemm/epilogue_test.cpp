@@ -15,6 +15,7 @@
 using namespace velo::ops;
 using velo::core::isa;
 using velo::simd::bf16;
+using velo::simd::f16;
 using namespace velo::testing;
 
 namespace {
@@ -155,5 +156,6 @@ TEST_CASE("results in panels and sums with addends have the bits of product and 
                       << " terms, scale " << scale);
           check<float>(m, n, k, static_cast<isa>(number), terms, scale);
           check<bf16>(m, n, k, static_cast<isa>(number), terms, scale);
+          check<f16>(m, n, k, static_cast<isa>(number), terms, scale == 1.0f ? 1.0f : 5e-4f);
         }
 }

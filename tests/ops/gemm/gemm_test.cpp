@@ -13,21 +13,18 @@
 #include <vector>
 
 #include "core/round_up.hpp"
-#include "core/simd/scalar.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
 #include "tests/ops/aligned_memory.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "tests/ops/isas.hpp"
 #include "tests/ops/one_by_one.hpp"
+#include "tests/ops/typed_element.hpp"
 #include "tests/random.hpp"
 #include "tests/threads.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
 using velo::core::parallel;
-using velo::simd::bf16;
-using velo::simd::to_bf16;
-using velo::simd::to_float;
 using namespace velo::testing;
 
 namespace {
@@ -66,24 +63,15 @@ struct matrix {
         set(i, j, static_cast<float>(static_cast<std::int32_t>(draw())) / 2147483648.0f);
     }
   }
-  std::size_t size() const { return type == element_type::bf16 ? 2 : 4; }
+  std::size_t size() const { return size_of(type); }
   std::size_t offset(std::int64_t i, std::int64_t j) const {
     return static_cast<std::size_t>(i * ld + j) * size();
   }
   void set(std::int64_t i, std::int64_t j, float value) {
-    const bf16 half = to_bf16(value);
-    std::memcpy(bytes.data() + offset(i, j),
-                type == element_type::bf16 ? static_cast<const void*>(&half) : &value, size());
+    put_element(bytes.data() + offset(i, j), type, value);
   }
   double at(std::int64_t i, std::int64_t j) const {
-    if (type == element_type::bf16) {
-      bf16 half;
-      std::memcpy(&half, bytes.data() + offset(i, j), 2);
-      return static_cast<double>(to_float(half));
-    }
-    float value;
-    std::memcpy(&value, bytes.data() + offset(i, j), 4);
-    return static_cast<double>(value);
+    return static_cast<double>(element_at(bytes.data() + offset(i, j), type));
   }
 };
 
@@ -173,6 +161,7 @@ struct product {
         if (v.accumulate) sum += c.at(i, j), size += std::fabs(c.at(i, j));
         double bound = 6e-8 * size * (3 + std::sqrt(static_cast<double>(k)));
         if (v.c_type == element_type::bf16) bound += std::fabs(sum) / 256 + 1e-30;
+        if (v.c_type == element_type::f16) bound += std::fabs(sum) / 2048 + 0x1p-25;
         const double units = std::fabs(out.at(i, j) - sum) / (bound + 1e-38);
         if (!(units <= 1)) return std::isnan(units) ? INFINITY : units;
         worst = std::fmax(worst, units);
@@ -185,12 +174,12 @@ struct product {
   }
 };
 
-// Runs body(isa, type) for both types on every isa from `least` on.
+// Runs body(isa, type) for all types on every isa from `least` on.
 template <class Body>
 void for_each_type(int least, const Body& body) {
   for (const isa on : tested_isas(least)) {
     INFO("isa " << static_cast<int>(on));
-    for (const element_type type : {element_type::f32, element_type::bf16}) body(on, type);
+    for (const element_type type : element_types) body(on, type);
   }
 }
 
@@ -201,27 +190,28 @@ const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 TEST_CASE("products agree with double precision for every isa, type, transpose and form of B") {
   for (const isa on : tested_isas()) {
     int checked = 0;
-    for (int bits = 0; bits < 512; ++bits) {
+    for (int number = 0; number < 9 * 128; ++number) {
       variant v;
-      v.type = bits & 1 ? element_type::bf16 : element_type::f32;
-      v.c_type = bits & 2 ? element_type::bf16 : element_type::f32;
-      v.transpose_a = bits & 4, v.transpose_b = bits & 8, v.bias = bits & 16,
-      v.accumulate = bits & 32;
-      v.packed = bits & 64, v.gap = bits & 128 ? 3 : 0;
-      v.dot = bits & 256 && on >= isa::avx512_bf16;
+      const int bits = number / 9;
+      v.type = element_types[number % 3], v.c_type = element_types[number / 3 % 3];
+      if (v.type == element_type::bf16 && v.c_type == element_type::f16) continue;
+      v.transpose_a = bits & 1, v.transpose_b = bits & 2, v.bias = bits & 4,
+      v.accumulate = bits & 8;
+      v.packed = bits & 16, v.gap = bits & 32 ? 3 : 0;
+      v.dot = bits & 64 && on >= isa::avx512_bf16;
       const auto pick = [&](int salt) {
-        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + static_cast<int>(on) * 3) %
+        return sizes[static_cast<std::size_t>((number * 7 + salt * 31 + static_cast<int>(on) * 3) %
                                               10)];
       };
-      const product p(v, pick(1), pick(2), pick(bits / 10));
+      const product p(v, pick(1), pick(2), pick(number / 10));
       const double error = p.error(p.run(on));
       if (!(error <= 1)) {
-        FAIL("isa " << static_cast<int>(on) << " bits " << bits << " m " << p.m << " n " << p.n
+        FAIL("isa " << static_cast<int>(on) << " number " << number << " m " << p.m << " n " << p.n
                     << " k " << p.k << " error " << error);
       }
       ++checked;
     }
-    CHECK(checked == 512);
+    CHECK(checked == 8 * 128);
   }
 }
 
@@ -303,10 +293,11 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
 // A is read in offset by words; it is packed if it is not aligned to words.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
   for (const isa on : tested_isas()) {
-    for (int bits = 0; bits < 16; ++bits) {
+    for (int number = 0; number < 3 * 8; ++number) {
       variant v;
-      v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
-      v.bias = bits & 2, v.accumulate = bits & 4, v.gap = bits & 8 ? 3 : 0;
+      const int bits = number / 3;
+      v.c_type = element_types[number % 3];
+      v.bias = bits & 1, v.accumulate = bits & 2, v.gap = bits & 4 ? 3 : 0;
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{1, 16, 1}, {13, 48, 7}, {16, 16, 16}, {64, 64, 64}}) {
         const product p(v, m, n, k);
@@ -409,13 +400,14 @@ class cliff {
 
 TEST_CASE("no operand is read past its end") {
   for (const isa on : tested_isas()) {
-    for (int bits = 0; bits < 16; ++bits) {
+    for (int number = 0; number < 3 * 8; ++number) {
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
         variant v;
-        v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
-        v.transpose_a = bits & 2, v.transpose_b = bits & 4,
-        v.dot = bits & 8 && on >= isa::avx512_bf16;
+        const int bits = number / 3;
+        v.type = v.c_type = element_types[number % 3];
+        v.transpose_a = bits & 1, v.transpose_b = bits & 2,
+        v.dot = bits & 4 && on >= isa::avx512_bf16;
         const product p(v, m, n, k);
         const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
         gemm_problem g;
@@ -436,7 +428,7 @@ TEST_CASE("no operand is read past its end") {
 
 TEST_CASE("a pack can be updated in offset") {
   const isa highest = highest_isa();
-  for (const element_type type : {element_type::f32, element_type::bf16}) {
+  for (const element_type type : element_types) {
     packed_matrix pack(100, 90, type, highest), again(100, 90, type, highest);
     aligned_memory one(pack.bytes()), two(pack.bytes());
     pack.set_memory(one.start);

@@ -13,6 +13,7 @@
 using namespace velo::ops;
 using velo::core::isa;
 using velo::simd::bf16;
+using velo::simd::f16;
 using namespace velo::testing;
 
 namespace {
@@ -97,5 +98,6 @@ TEST_CASE("a product copies memory on its way and keeps its bits") {
       INFO("isa " << number << ": " << m << " " << n << " " << k);
       check<float>(m, n, k, static_cast<isa>(number));
       check<bf16>(m, n, k, static_cast<isa>(number));
+      check<f16>(m, n, k, static_cast<isa>(number));
     }
 }

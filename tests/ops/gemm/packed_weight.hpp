@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "core/simd/scalar.hpp"
@@ -14,7 +15,9 @@ namespace velo::testing {
 
 template <class T>
 constexpr ops::element_type element_type_of() {
-  return sizeof(T) == 2 ? ops::element_type::bf16 : ops::element_type::f32;
+  return sizeof(T) == 4                  ? ops::element_type::f32
+         : std::is_same_v<T, simd::bf16> ? ops::element_type::bf16
+                                         : ops::element_type::f16;
 }
 
 template <class T>

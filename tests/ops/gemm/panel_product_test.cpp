@@ -1,4 +1,4 @@
-// Products of the caches' size against double precision: every isa, both types, parts of columns
+// Products of the caches' size against double precision: every isa, all types, parts of columns
 // and depth, adding or not; from packed panels and from plain rows.
 #include "ops/gemm/panel_product.hpp"
 
@@ -8,20 +8,18 @@
 #include <cstring>
 #include <vector>
 
-#include "core/simd/scalar.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/ops/typed_element.hpp"
 #include "tests/random.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
-using velo::simd::bf16;
-using velo::simd::to_bf16;
-using velo::simd::to_float;
-using velo::testing::tested_isas;
+using namespace velo::testing;
 
 namespace {
 
-// [rows][columns] of values that both types hold exactly, as stored elements and as floats.
+// [rows][columns] of values as stored elements and as floats, which hold them exactly. Those of
+// float32 have the bits of a bfloat16.
 struct values {
   std::int64_t columns;
   std::vector<float> exact;
@@ -29,15 +27,15 @@ struct values {
 
   values(std::int64_t rows, std::int64_t columns_, element_type type, unsigned seed)
       : columns(columns_), exact(static_cast<std::size_t>(rows * columns_)) {
-    const std::size_t bytes = type == element_type::bf16 ? 2 : 4;
+    const std::size_t bytes = size_of(type);
     stored.resize(exact.size() * bytes);
-    velo::testing::cheap_random draw(seed);
+    cheap_random draw(seed);
     for (std::size_t i = 0; i < exact.size(); ++i) {
-      const bf16 half = to_bf16(static_cast<float>(draw() >> 16) / 32768.0f - 1.0f);
-      exact[i] = to_float(half);
-      std::memcpy(&stored[i * bytes],
-                  bytes == 2 ? static_cast<const void*>(&half) : static_cast<void*>(&exact[i]),
-                  bytes);
+      const float drawn = static_cast<float>(draw() >> 16) / 32768.0f - 1.0f;
+      put_element(&stored[i * bytes], type == element_type::f32 ? element_type::bf16 : type, drawn);
+      exact[i] =
+          element_at(&stored[i * bytes], type == element_type::f32 ? element_type::bf16 : type);
+      put_element(&stored[i * bytes], type, exact[i]);
     }
   }
   double at(std::int64_t i, std::int64_t j) const {
@@ -54,21 +52,16 @@ struct part {
 std::vector<std::uint32_t> words_of(const product_form& form, const values& a, int rows) {
   std::vector<std::uint32_t> words(a.exact.size());
   for (std::size_t i = 0; i < static_cast<std::size_t>(rows * a.columns); ++i) {
-    const bf16 half = to_bf16(a.exact[i]);
     auto* to = reinterpret_cast<unsigned char*>(words.data());
-    const auto bytes = static_cast<std::size_t>(form.bytes());
-    std::memcpy(
-        to + i * bytes,
-        bytes == 2 ? static_cast<const void*>(&half) : static_cast<const void*>(&a.exact[i]),
-        bytes);
+    put_element(to + i * size_of(form.compute), form.compute, a.exact[i]);
   }
   return words;
 }
 
 void check(const product_form& form, const part& p, bool transposed, bool add) {
   INFO("rows " << p.rows << " depth " << p.depth << " columns " << p.columns << " from column "
-               << p.first_column << " transposed " << transposed << " add " << add << " bf16 "
-               << (form.compute == element_type::bf16));
+               << p.first_column << " transposed " << transposed << " add " << add << " type "
+               << static_cast<int>(form.type) << " words " << static_cast<int>(form.compute));
   const values a(p.rows, p.depth, form.type, 7);
   const values b(transposed ? p.columns : p.depth, transposed ? p.depth : p.columns, form.type, 9);
   const int packed_words = p.depth / form.per_word();
@@ -125,10 +118,10 @@ TEST_CASE("small products agree with double precision and write nothing else") {
                         {64, 32, 160, 96, 64, 0, 32},
                         {96, 288, 64, 0, 64, 256, 32}};
   for (const isa on : tested_isas()) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
+    for (const element_type type : element_types) {
       for (const bool widen : {false, true}) {
         const gemm_target natural(on);
-        if (widen && (type == element_type::f32 || !natural.dot)) continue;
+        if (widen && (type != element_type::bf16 || !natural.dot)) continue;
         const product_form form(type, widen ? gemm_target(natural.isa, false) : natural);
         for (const part& p : parts) {
           for (const bool transposed : {false, true}) {
@@ -150,7 +143,7 @@ TEST_CASE("rows and columns off tiles come in any number of eights and sixteens"
 
 TEST_CASE("a right side is zero where the matrix ends") {
   for (const isa on : tested_isas()) {
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
+    for (const element_type type : element_types) {
       const product_form form(type, on);
       const values b(5, 37, type, 3);
       const int depth_words = 32 / form.per_word();

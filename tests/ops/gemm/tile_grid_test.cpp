@@ -62,7 +62,7 @@ tile_grid grid_of(const shape& s, element_type type, bool packed, int threads,
 TEST_CASE("8, 64 and 192 threads get even shares of a language model's products") {
   for (int ways = 0; ways < 2 * static_cast<int>(isa::amx); ++ways) {
     const isa at = static_cast<isa>(ways / 2 + 1);
-    for (const element_type type : {element_type::f32, element_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16, element_type::f16}) {
       for (const shape& s : llm_shapes) {
         for (const int threads : {1, 2, 8, 64, 192}) {
           CAPTURE(ways, static_cast<int>(type), s.m, s.n, s.k, threads);
