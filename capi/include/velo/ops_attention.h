@@ -37,10 +37,10 @@ enum {
 typedef struct velo_fusion_attention_args {
   uint32_t struct_size;              /* sizeof(velo_fusion_attention_args) */
   uint32_t reserved;                 /* 0 */
-  const velo_tensor* query;          /* in; float32 | bfloat16; strided: [.., N, D] in the order
-                                      * of layout */
-  const velo_tensor* key;            /* in; float32 | bfloat16; strided: dtype of query */
-  const velo_tensor* value;          /* in; float32 | bfloat16; strided: dtype of query */
+  const velo_tensor* query;          /* in; float32 | bfloat16 | float16; strided: [.., N, D] in
+                                      * the order of layout */
+  const velo_tensor* key;            /* in; float32 | bfloat16 | float16; strided: dtype of query */
+  const velo_tensor* value;          /* in; float32 | bfloat16 | float16; strided: dtype of query */
   const velo_tensor* attention_out;  /* out; strided: shape and dtype of query with Dv for D */
   const velo_tensor* softmax_max;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
                                       * row, not repeated eight times; the largest score a row
@@ -87,8 +87,8 @@ typedef struct velo_fusion_attention_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
- * a row sees; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32) and 2e-4 (bfloat16) relative; a score
- * of more than 100 adds its own rounding to float32.
+ * a row sees, float16 half an ulp more; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32, float16)
+ * and 2e-4 (bfloat16) relative; a score of more than 100 adds its own rounding to float32.
  * Cost: one read of query and attention_out, one read of key and value a key head; compute-bound.
  * Source: Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018, arXiv:1805.02867.
  * Also called npu_fusion_attention.
@@ -104,14 +104,18 @@ VELO_API velo_status velo_fusion_attention(velo_stream stream,
 typedef struct velo_fusion_attention_backward_args {
   uint32_t struct_size;              /* sizeof(velo_fusion_attention_backward_args) */
   uint32_t reserved;                 /* 0 */
-  const velo_tensor* query;          /* in; float32 | bfloat16; strided: the forward input */
-  const velo_tensor* key;            /* in; float32 | bfloat16; strided: the forward input */
-  const velo_tensor* value;          /* in; float32 | bfloat16; strided: the forward input */
-  const velo_tensor* dy;             /* in; float32 | bfloat16; strided: gradient of
+  const velo_tensor* query;          /* in; float32 | bfloat16 | float16; strided: the forward
+                                      * input */
+  const velo_tensor* key;            /* in; float32 | bfloat16 | float16; strided: the forward
+                                      * input */
+  const velo_tensor* value;          /* in; float32 | bfloat16 | float16; strided: the forward
+                                      * input */
+  const velo_tensor* dy;             /* in; float32 | bfloat16 | float16; strided: gradient of
                                       * attention_out: its shape and dtype */
   const velo_tensor* softmax_max;    /* in; float32: from the forward pass */
   const velo_tensor* softmax_sum;    /* in; float32: from the forward pass */
-  const velo_tensor* attention_out;  /* in; float32 | bfloat16; strided: from the forward pass */
+  const velo_tensor* attention_out;  /* in; float32 | bfloat16 | float16; strided: from the
+                                      * forward pass */
   const velo_tensor* dquery;         /* out; strided: shape and dtype of query */
   const velo_tensor* dkey;           /* out; strided: shape and dtype of key */
   const velo_tensor* dvalue;         /* out; strided: shape and dtype of value */
@@ -146,8 +150,8 @@ typedef struct velo_fusion_attention_backward_args {
  *
  * Gradient of velo_fusion_attention.
  * In place: no output may share memory with another tensor.
- * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, 2^-7 in
- * bfloat16; a score of more than 100 adds its own rounding to float32.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, half an
+ * ulp more in float16, 2^-7 in bfloat16; a score of more than 100 adds its own rounding to float32.
  * Cost: a few reads of each input and one write of each gradient; compute-bound.
  * Source: gradient of fusion_attention.
  * Also called npu_fusion_attention_grad.

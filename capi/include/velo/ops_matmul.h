@@ -27,16 +27,17 @@ enum {
 typedef struct velo_matmul_args {
   uint32_t struct_size;    /* sizeof(velo_matmul_args) */
   uint32_t reserved;       /* 0 */
-  const velo_tensor* a;    /* in; float32 | bfloat16; strided: [.., m, k], or [k, m] with
-                            * transpose_a; unit stride in the last dimension */
-  const velo_tensor* b;    /* in, or NULL; float32 | bfloat16; strided: [k, n], or [n, k] with
-                            * transpose_b; dtype of a; unit stride in the last dimension; NULL
-                            * when packed is given */
+  const velo_tensor* a;    /* in; float32 | bfloat16 | float16; strided: [.., m, k], or [k, m]
+                            * with transpose_a; unit stride in the last dimension */
+  const velo_tensor* b;    /* in, or NULL; float32 | bfloat16 | float16; strided: [k, n], or [n,
+                            * k] with transpose_b; dtype of a; unit stride in the last dimension;
+                            * NULL when packed is given */
   velo_pack packed;        /* in, or NULL: the weight in place of b, of a's dtype; transpose_b
                             * must be 0 */
-  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16: [n], float32 or the dtype of a */
-  const velo_tensor* c;    /* in and out; float32 | bfloat16; strided: [.., m, n]; dtype of a, or
-                            * float32; unit stride in the last dimension */
+  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                            * dtype of a */
+  const velo_tensor* c;    /* in and out; float32 | bfloat16 | float16; strided: [.., m, n];
+                            * dtype of a, or float32; unit stride in the last dimension */
   int64_t transpose_a;     /* 0 or 1, default 0: 1 when a is stored [k, m] */
   int64_t transpose_b;     /* 0 or 1, default 0: 1 when b is stored [n, k] */
   int64_t accumulate;      /* 0 or 1, default 0: 1 adds to c (in float32, rounded once) instead
@@ -57,10 +58,10 @@ typedef struct velo_matmul_args {
  * transpose_a (matmul_add_fp32 adds it to a float32 gradient); of bias, the sum of dc over rows.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 and bfloat16 inputs: k *
- * 2^-24 relative to the sum of magnitudes; a bfloat16 c half an ulp more; a partial sum beyond
- * float32 makes a result infinite or NaN; kernels amx and avx512_bf16 take denormal bfloat16
- * inputs, products and results as zero.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: k * 2^-24 relative to the sum of
+ * magnitudes; a bfloat16 or float16 c half an ulp more; a partial sum beyond float32 makes a result
+ * infinite or NaN; kernels amx and avx512_bf16 take denormal bfloat16 inputs, products and results
+ * as zero.
  * Cost: 2 m n k operations.
  * Source: definition.
  * Also called npu_matmul.
@@ -75,8 +76,9 @@ VELO_API velo_status velo_matmul(velo_stream stream, const velo_matmul_args* arg
 typedef struct velo_matmul_add_fp32_args {
   uint32_t struct_size;           /* sizeof(velo_matmul_add_fp32_args) */
   uint32_t reserved;              /* 0 */
-  const velo_tensor* total_input; /* in; float32 | bfloat16: [.., t, k] */
-  const velo_tensor* grad_output; /* in; float32 | bfloat16: [.., t, n], dtype of total_input */
+  const velo_tensor* total_input; /* in; float32 | bfloat16 | float16: [.., t, k] */
+  const velo_tensor* grad_output; /* in; float32 | bfloat16 | float16: [.., t, n], dtype of
+                                   * total_input */
   const velo_tensor* grad;        /* in and out: float32, [n, k] */
 } velo_matmul_add_fp32_args;
 

@@ -31,10 +31,10 @@ typedef struct velo_matmul_all_reduce_args {
   uint32_t reserved;         /* 0 */
   velo_group group;          /* in, or NULL: the ranks, of the stream's context; NULL: this one
                               * alone */
-  const velo_tensor* x;      /* in; float32 | bfloat16: [.., k], the leading dimensions folded
-                              * into m rows */
-  const velo_tensor* weight; /* in; float32 | bfloat16: [k, n], or [n, k] with transpose_weight;
-                              * dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [.., k], the leading dimensions
+                              * folded into m rows */
+  const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
+                              * transpose_weight; dtype of x */
   const velo_tensor* y;      /* out: [.., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
@@ -55,9 +55,9 @@ typedef struct velo_matmul_all_reduce_args {
  * weight is cut along its outputs (column parallel).
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32: as matmul; bfloat16:
- * half an ulp of each rank's product and of the sum; the same bits on all ranks, at levels 1 and 2,
- * from run to run.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32: as matmul; bfloat16 and
+ * float16: half an ulp of each rank's product and of the sum; the same bits on all ranks, at levels
+ * 1 and 2, from run to run.
  * Cost: 2 m n k operations, and the all_reduce of m n elements.
  * Source: MindSpeed CoC and npu_mm_all_reduce_base.
  * Also called npu_mm_all_reduce_base.
@@ -75,9 +75,10 @@ typedef struct velo_matmul_reduce_scatter_args {
   uint32_t reserved;         /* 0 */
   velo_group group;          /* in, or NULL: the ranks, of the stream's context; NULL: this one
                               * alone */
-  const velo_tensor* x;      /* in; float32 | bfloat16: [s, .., k]; s divides by the ranks */
-  const velo_tensor* weight; /* in; float32 | bfloat16: [k, n], or [n, k] with transpose_weight;
-                              * dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [s, .., k]; s divides by the
+                              * ranks */
+  const velo_tensor* weight; /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
+                              * transpose_weight; dtype of x */
   const velo_tensor* y;      /* out: [s / ranks, .., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
   int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
@@ -115,8 +116,8 @@ typedef struct velo_all_gather_matmul_args {
   uint32_t reserved;           /* 0 */
   velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
                                 * alone */
-  const velo_tensor* x;        /* in; float32 | bfloat16: [s, .., k] */
-  const velo_tensor* weight;   /* in; float32 | bfloat16: [k, n], or [n, k] with
+  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [s, .., k] */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
                                 * transpose_weight; dtype of x */
   const velo_tensor* y;        /* out: [ranks * s, .., n], dtype of x */
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
@@ -158,8 +159,8 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
                                 * context; NULL: this one alone */
   velo_group scatter_group;    /* in, or NULL: the ranks whose products are summed and divided,
                                 * another group; NULL: this one alone */
-  const velo_tensor* x;        /* in; float32 | bfloat16: [s, .., k] */
-  const velo_tensor* weight;   /* in; float32 | bfloat16: [k, n], or [n, k] with
+  const velo_tensor* x;        /* in; float32 | bfloat16 | float16: [s, .., k] */
+  const velo_tensor* weight;   /* in; float32 | bfloat16 | float16: [k, n], or [n, k] with
                                 * transpose_weight; dtype of x */
   const velo_tensor* y;        /* out: [gathering ranks * s / summing ranks, .., n], dtype of x */
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first

@@ -15,7 +15,7 @@ VELO_BEGIN_C
 typedef struct velo_pack_desc {
   uint32_t struct_size;
   int32_t transpose; /* 0: the weight is [k, n]; 1: the weight is [n, k] and is packed transposed */
-  velo_dtype dtype;  /* float32 or bfloat16 */
+  velo_dtype dtype;  /* float32, bfloat16 or float16 */
   uint32_t reserved;
   int64_t k; /* rows of op(weight): the inner size of the product */
   int64_t n; /* columns of op(weight): the width of the result */

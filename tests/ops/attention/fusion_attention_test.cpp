@@ -7,6 +7,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -74,6 +75,17 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
+// Results of bfloat16 have an exp and probabilities of its own precision; those of float16 are
+// float32's, rounded once.
+template <class T>
+constexpr bool is_coarse = std::is_same_v<T, bf16>;
+
+// The gradient reads the output as it was rounded.
+template <class T>
+constexpr double gradient_error() {
+  return is_coarse<T> ? 0x1p-7 : sizeof(T) == 2 ? 0x1p-10 : 4e-6;
+}
+
 // Forward and backward of one problem. Bounds are relative to the largest value of a tensor, since
 // sums of many products of either sign have no better bound.
 template <class T>
@@ -84,11 +96,10 @@ void check(session& s, const setup& p) {
   tensors<T> t(p);
   VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
   const truth want = truth_of(p, t);
-  const bool half = sizeof(T) == 2;
-  const double loose = half ? 0x1p-7 : 4e-6;
-  require_close(t.out, want.out, rounding<T>(), loose * largest(want.out));
+  const double loose = gradient_error<T>();
+  require_close(t.out, want.out, rounding<T>(), (is_coarse<T> ? 0x1p-7 : 4e-6) * largest(want.out));
   require_close(t.max, want.max, 1e-6, 1e-5);
-  require_close(t.sum, want.sum, half ? 2e-4 : 4e-6, 0);
+  require_close(t.sum, want.sum, is_coarse<T> ? 2e-4 : 4e-6, 0);
   VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
   // Terms cancel in dS: the bound follows the largest gradient of the call, not the element.
   const double scale = largest(want.dq) + largest(want.dk) + largest(want.dv);
@@ -107,16 +118,22 @@ void check_both_modes(session& s, setup p) {
   }
 }
 
-// Kernels for bfloat16 alone refuse float32 when they are forced.
-bool serves_float(session& s) {
+// Kernels for bfloat16 alone refuse float32 and float16 when they are forced.
+template <class T>
+bool serves(session& s) {
   setup p;
-  tensors<float> t(p);
+  tensors<T> t(p);
   return velo_fusion_attention(s.stream(), &t.forward) == VELO_OK &&
          velo_fusion_attention_backward(s.stream(), &t.backward) == VELO_OK;
 }
+bool serves_all(session& s) {
+  const bool float32 = serves<float>(s), float16 = serves<f16>(s);
+  CHECK(float32 == float16);
+  return float32;
+}
 
 void check_types(session& s, const setup& p) {
-  if (serves_float(s)) check_both_modes<float>(s, p);
+  if (serves_all(s)) check_both_modes<float>(s, p), check_both_modes<f16>(s, p);
   check_both_modes<bf16>(s, p);
 }
 
@@ -160,7 +177,7 @@ void check_growing_scores(session& s) {
   }
   VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
   const truth want = truth_of(p, t);
-  require_close(t.out, want.out, 0, sizeof(T) == 2 ? 0x1p-7 : 1e-4);
+  require_close(t.out, want.out, 0, is_coarse<T> ? 0x1p-7 : sizeof(T) == 2 ? 6e-4 : 1e-4);
   require_close(t.max, want.max, 1e-6, 1e-5);
   require_close(t.sum, want.sum, 1e-3, 0);
 }
@@ -182,10 +199,10 @@ void check_exact_scores(session& s, double factor) {
   VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
   VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
   const truth want = truth_of(p, t);
-  const double loose = sizeof(T) == 2 ? 0x1p-6 : 4e-6;
+  const double loose = is_coarse<T> ? 0x1p-6 : sizeof(T) == 2 ? 0x1p-10 : 4e-6;
   require_close(t.out, want.out, loose, loose);
   require_close(t.max, want.max, 0, 0);
-  require_close(t.sum, want.sum, sizeof(T) == 2 ? 2e-4 : 4e-6, 0);
+  require_close(t.sum, want.sum, is_coarse<T> ? 2e-4 : 4e-6, 0);
   require_close(t.dv, want.dv, loose, loose * largest(want.dv));
   require_close(t.dq, want.dq, loose, loose * largest(want.dq));
   require_close(t.dk, want.dk, loose, loose * largest(want.dk));
@@ -272,7 +289,8 @@ TEST_CASE("fusion_attention and its gradient take the same scores, up to 1e30") 
   for (const char* name : {"fusion_attention", "fusion_attention_backward"}) {
     for_each_kernel(name, [](session& s) {
       for (const double factor : {0x1p4, 0x1p10, 0x1p14, 0x1p17, 0x1p30, 0x1p60, 0x1p99}) {
-        if (serves_float(s)) check_exact_scores<float>(s, factor);
+        if (serves_all(s)) check_exact_scores<float>(s, factor);
+        if (serves_all(s) && factor < 65504) check_exact_scores<f16>(s, factor);
         check_exact_scores<bf16>(s, factor);
       }
     });
@@ -284,7 +302,7 @@ TEST_CASE("fusion_attention's gradient keeps its precision where scores are larg
     double score, bound;  // the error of PyTorch's gradient
   };
   for_each_kernel("fusion_attention", [](session& s) {
-    if (!serves_float(s)) return;
+    if (!serves_all(s)) return;
     take_same_kernel(s);
     for (const row& r : {row{1e3, 2e-5}, row{1e4, 6e-5}, row{1e5, 2e-5}}) {
       const setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 100, 200, 64, 64);
@@ -301,7 +319,7 @@ TEST_CASE("fusion_attention's gradient keeps its precision where scores are larg
 
 TEST_CASE("fusion_attention follows maxima that grow from key to key") {
   for_each_kernel("fusion_attention", [](session& s) {
-    if (serves_float(s)) check_growing_scores<float>(s);
+    if (serves_all(s)) check_growing_scores<float>(s), check_growing_scores<f16>(s);
     check_growing_scores<bf16>(s);
   });
 }
@@ -365,7 +383,7 @@ TEST_CASE("fusion_attention reads and writes strided tensors") {
 
 TEST_CASE("fusion_attention keeps NaN and Inf in the rows that see them") {
   for_each_kernel("fusion_attention", [](session& s) {
-    if (serves_float(s)) check_spoiled_rows<float>(s);
+    if (serves_all(s)) check_spoiled_rows<float>(s), check_spoiled_rows<f16>(s);
     check_spoiled_rows<bf16>(s);
   });
 }
@@ -385,12 +403,13 @@ TEST_CASE("fusion_attention gives the same bits for any number of threads") {
       CHECK(now == bits);
     }
   };
-  const auto both = [&](setup p) {
+  const auto all = [&](setup p) {
     p.mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
     run(p, float{});
     run(p, bf16{});
+    run(p, f16{});
   };
-  both(make(VELO_ATTENTION_LAYOUT_BSND, 3, 4, 2, 300, 300, 64, 64));
-  both(make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 700, 2100, 32, 32));
-  both(make_tnd({100, 400, 401}, {100, 400, 401}, 2, 1, 40));
+  all(make(VELO_ATTENTION_LAYOUT_BSND, 3, 4, 2, 300, 300, 64, 64));
+  all(make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 700, 2100, 32, 32));
+  all(make_tnd({100, 400, 401}, {100, 400, 401}, 2, 1, 40));
 }

@@ -165,6 +165,8 @@ void require_bound(const hosts::array& got, const hosts::array& reference,
   double largest = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = element(reference, i);
+    // A float16 output that overflowed does not show its largest magnitude.
+    if (std::isinf(exact) && is_float16(got.dtype) && bound.largest > 0) return;
     if (std::isfinite(exact)) largest = std::max(largest, std::abs(exact));
   }
   const double denormal = least_of(got.dtype);

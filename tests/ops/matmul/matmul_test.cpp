@@ -7,6 +7,7 @@
 
 using namespace velo::testing;
 using velo::simd::bf16;
+using velo::simd::f16;
 
 namespace {
 
@@ -79,6 +80,7 @@ bool check_product(session& s, std::int64_t m, std::int64_t n, std::int64_t k, c
   if (status == VELO_ERR_UNSUPPORTED) return false;
   VELO_RUN(status);
 
+  const double denormal = std::is_same_v<Out, f16> ? 0x1p-25 : 0;  // half an ulp of one
   for (std::int64_t i = 0; i < m; i = next_compared(i, m)) {
     for (std::int64_t j = 0; j < c.ld; ++j) {
       if (j >= n) {
@@ -94,7 +96,7 @@ bool check_product(session& s, std::int64_t m, std::int64_t n, std::int64_t k, c
       if (f.bias) sum += bias.at(static_cast<std::size_t>(j)), size += 1;
       if (f.accumulate) sum += before.at(i, j), size += 1;
       const double bound = size * 0x1p-24 * (3 + std::sqrt(static_cast<double>(k))) +
-                           std::abs(sum) * rounding<Out>();
+                           std::abs(sum) * rounding<Out>() + denormal;
       if (!(std::abs(c.at(i, j) - sum) <= bound)) {
         FAIL("element " << i << ", " << j << ": got " << c.at(i, j) << ", truth " << sum);
       }
@@ -144,6 +146,58 @@ int kernels_that_serve() {
   }));
 }
 
+// Both products with 1, 2 and 3 threads, plain and packed, inline and queued.
+template <class T>
+void check_threads() {
+  std::vector<unsigned char> plain_bits, packed_bits, add_bits;
+  for (const int threads : {1, 2, 3}) {
+    session s(threads);
+    array<T> a({333, 500}), b({500, 420}), plain({333, 420}), packed({333, 420});
+    array<float> grad({500, 420});
+    array<T> dy({333, 420});
+    a.fill(1), b.fill(2), dy.fill(3), grad.fill(4);
+    const velo_stream queue = s.new_stream();
+    const velo_stream on = threads == 3 ? queue : s.stream();
+    weight w;
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.dtype = dtype_of<T>(), desc.k = 500, desc.n = 420;
+    VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+    VELO_RUN(velo_pack_update(on, w.pack, b.tensor()));
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = a.tensor(), args.b = b.tensor(), args.c = plain.tensor();
+    VELO_RUN(velo_matmul(on, &args));
+    args.b = nullptr, args.packed = w.pack, args.c = packed.tensor();
+    VELO_RUN(velo_matmul(on, &args));
+    velo_matmul_add_fp32_args add = VELO_MATMUL_ADD_FP32_ARGS_INIT;
+    add.total_input = dy.tensor(), add.grad_output = a.tensor(), add.grad = grad.tensor();
+    VELO_RUN(velo_matmul_add_fp32(on, &add));
+    VELO_RUN(velo_stream_synchronize(queue));
+    if (plain_bits.empty()) {
+      plain_bits = plain.bytes(), packed_bits = packed.bytes(), add_bits = grad.bytes();
+    }
+    CHECK(plain.bytes() == plain_bits);
+    CHECK(packed.bytes() == packed_bits);
+    CHECK(plain_bits == packed_bits);
+    CHECK(grad.bytes() == add_bits);
+  }
+}
+
+// A bias of the dtype of a against a float32 bias of the same values.
+template <class T>
+void check_narrow_bias() {
+  session s;
+  array<T> a({5, 30}), b({30, 40}), c({5, 40}), again({5, 40}), narrow({40});
+  array<float> bias({40});
+  a.fill(1), b.fill(2), narrow.fill(3);
+  for (std::size_t i = 0; i < 40; ++i) bias[i] = static_cast<float>(narrow.at(i));
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor(), args.bias = narrow.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  args.c = again.tensor(), args.bias = bias.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  CHECK(c.bytes() == again.bytes());
+}
+
 const std::int64_t some_sizes[] = {0, 1, 2, 15, 16, 17, 33, 64, 100};
 
 }  // namespace
@@ -164,11 +218,16 @@ TEST_CASE(
       here += check_product<float, float>(s, size(1), size(3), size(bits / 9), f);
       here += check_product<bf16, bf16>(s, size(2), size(7), size(bits / 7), f);
       here += check_product<bf16, float>(s, size(4), size(6), size(bits / 8), f);
+      here += check_product<f16, f16>(s, size(5), size(2), size(bits / 6), f);
+      here += check_product<f16, float>(s, size(8), size(1), size(bits / 5), f);
     }
     run += here > 0;
     for (const std::int64_t n : {0, 1, 70}) {
       for (const std::int64_t k : {0, 1, 40}) {
-        for (const std::int64_t m : {0, 1, 35}) check_product<bf16, bf16>(s, m, n, k, {});
+        for (const std::int64_t m : {0, 1, 35}) {
+          check_product<bf16, bf16>(s, m, n, k, {});
+          check_product<f16, f16>(s, m, n, k, {});
+        }
       }
     }
   });
@@ -180,8 +239,10 @@ TEST_CASE("large products agree with their definition") {
     form f;
     check_product<float, float>(s, 150, 700, 600, f);
     check_product<bf16, bf16>(s, 600, 150, 700, f);
+    check_product<f16, f16>(s, 150, 600, 700, f);
     f.packed = f.transpose_b = f.bias = true;
     check_product<bf16, float>(s, 40, 600, 1100, f);
+    check_product<f16, float>(s, 40, 600, 1100, f);
     check_product<float, float>(s, 300, 130, 1030, f);
   });
 }
@@ -211,37 +272,13 @@ TEST_CASE("matmul folds the leading dimensions of a") {
 
 TEST_CASE(
     "matmul gives the same bits for any number of threads, plain and packed, inline and queued") {
-  std::vector<unsigned char> plain_bits, packed_bits, add_bits;
-  for (const int threads : {1, 2, 3}) {
-    session s(threads);
-    array<bf16> a({333, 500}), b({500, 420}), plain({333, 420}), packed({333, 420});
-    array<float> grad({500, 420});
-    array<bf16> dy({333, 420});
-    a.fill(1), b.fill(2), dy.fill(3), grad.fill(4);
-    const velo_stream queue = s.new_stream();
-    const velo_stream on = threads == 3 ? queue : s.stream();
-    weight w;
-    velo_pack_desc desc = VELO_PACK_DESC_INIT;
-    desc.dtype = dtype_of<bf16>(), desc.k = 500, desc.n = 420;
-    VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
-    VELO_RUN(velo_pack_update(on, w.pack, b.tensor()));
-    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
-    args.a = a.tensor(), args.b = b.tensor(), args.c = plain.tensor();
-    VELO_RUN(velo_matmul(on, &args));
-    args.b = nullptr, args.packed = w.pack, args.c = packed.tensor();
-    VELO_RUN(velo_matmul(on, &args));
-    velo_matmul_add_fp32_args add = VELO_MATMUL_ADD_FP32_ARGS_INIT;
-    add.total_input = dy.tensor(), add.grad_output = a.tensor(), add.grad = grad.tensor();
-    VELO_RUN(velo_matmul_add_fp32(on, &add));
-    VELO_RUN(velo_stream_synchronize(queue));
-    if (plain_bits.empty()) {
-      plain_bits = plain.bytes(), packed_bits = packed.bytes(), add_bits = grad.bytes();
-    }
-    CHECK(plain.bytes() == plain_bits);
-    CHECK(packed.bytes() == packed_bits);
-    CHECK(plain_bits == packed_bits);
-    CHECK(grad.bytes() == add_bits);
-  }
+  check_threads<bf16>();
+  check_threads<f16>();
+}
+
+TEST_CASE("a bias of 16 bits is widened exactly") {
+  check_narrow_bias<bf16>();
+  check_narrow_bias<f16>();
 }
 
 TEST_CASE("matmul_add_fp32 adds the unrounded product for every kernel, shape and dtype") {
@@ -257,9 +294,11 @@ TEST_CASE("matmul_add_fp32 adds the unrounded product for every kernel, shape an
                                  {100, 70}}) {
         here += check_add<float>(s, t, n, k);
         here += check_add<bf16>(s, t, n, k);
+        here += check_add<f16>(s, t, n, k);
       }
     }
     here += check_add<bf16>(s, 600, 70, 150);
+    here += check_add<f16>(s, 600, 70, 150);
     run += here > 0;
   });
   CHECK(run == kernels_that_serve());
@@ -285,12 +324,14 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   a.fill(1), b.fill(2), c.fill(3);
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = 8, desc.n = 6;
-  weight w, other, halves;
+  weight w, other, halves, float16;
   VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
   desc.k = 9;
   VELO_RUN(velo_pack_create(s.context(), &desc, &other.pack));
   desc.k = 8, desc.dtype = dtype_of<bf16>();
   VELO_RUN(velo_pack_create(s.context(), &desc, &halves.pack));
+  desc.dtype = dtype_of<f16>();
+  VELO_RUN(velo_pack_create(s.context(), &desc, &float16.pack));
   const auto no_pack = static_cast<velo_pack>(static_cast<void*>(s.stream()));
   const std::int64_t skipping[] = {16, 2}, repeated[] = {0, 1}, overlapping[] = {5, 1};
 
@@ -329,6 +370,7 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   check_refusals(s, velo_matmul, valid, c,
                  {{[&](args& x) { x.packed = other.pack; }, VELO_ERR_SHAPE, "args.packed"},
                   {[&](args& x) { x.packed = halves.pack; }, VELO_ERR_DTYPE, "args.packed"},
+                  {[&](args& x) { x.packed = float16.pack; }, VELO_ERR_DTYPE, "args.packed"},
                   {[&](args& x) { x.packed = no_pack; }, VELO_ERR_HANDLE, "args.packed"},
                   {[&](args& x) { x.transpose_b = 1; }, VELO_ERR_ARGUMENT, "args.transpose_b"}});
 }

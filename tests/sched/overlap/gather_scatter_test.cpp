@@ -99,12 +99,12 @@ TEST_CASE("gathered, multiplied, scattered: the bits of the calls composed") {
     velo_group_desc desc = group_desc();
     desc.buffer = 16 << 10;
     const two_groups all(count, desc);
-    for (const velo_dtype dtype : {f32, bf16})
+    for (const velo_dtype dtype : {f32, bf16, f16})
       for (const std::int64_t s : {0, count, 12 * count})
         for (const bool transpose : {false, true})
           for (const int form : {1, 2, 3}) {
-            INFO(count << " ranks, " << int{dtype.bits} << " bits, " << s << " rows, transposed "
-                       << transpose << ", form " << form);
+            INFO(count << " ranks, dtype " << int{dtype.code} << "." << int{dtype.bits} << ", " << s
+                       << " rows, transposed " << transpose << ", form " << form);
             require_equal(all, dtype, s, transpose, (form & 1) != 0, (form & 2) != 0);
           }
   }
@@ -113,10 +113,10 @@ TEST_CASE("gathered, multiplied, scattered: the bits of the calls composed") {
 TEST_CASE("eight ranks and ranks of several threads gather and scatter to the same bits") {
   for (const auto& [count, threads] : {std::pair{8, 1}, {2, 3}, {3, 2}}) {
     const two_groups all(count, group_desc(), threads);
-    for (const velo_dtype dtype : {f32, bf16})
+    for (const velo_dtype dtype : {f32, bf16, f16})
       for (const int form : {1, 2, 3}) {
-        INFO(count << " ranks, " << threads << " threads, " << int{dtype.bits} << " bits, form "
-                   << form);
+        INFO(count << " ranks, " << threads << " threads, dtype " << int{dtype.code} << "."
+                   << int{dtype.bits} << ", form " << form);
         require_equal(all, dtype, 600 / count * count, false, (form & 1) != 0, (form & 2) != 0);
       }
   }

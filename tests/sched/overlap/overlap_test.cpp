@@ -125,11 +125,11 @@ TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1
     const local_ranks ranks(count, desc);
     for (const char* level : {"2", "1"}) {
       set_all(ranks, "level", level);
-      for (const velo_dtype dtype : {f32, bf16})
+      for (const velo_dtype dtype : {f32, bf16, f16})
         for (const std::int64_t m : {0, 1, 7, 64, 300})
           for (const bool transpose : {false, true}) {
-            INFO(count << " ranks, level " << level << ", " << int{dtype.bits} << " bits, m " << m
-                       << ", transposed " << transpose);
+            INFO(count << " ranks, level " << level << ", dtype " << int{dtype.code} << "."
+                       << int{dtype.bits} << ", m " << m << ", transposed " << transpose);
             require_equal(ranks, make_layers(count, dtype, m, 72, 40, transpose));
           }
     }
@@ -143,10 +143,10 @@ TEST_CASE("eight ranks and ranks of several threads get the same bits, with ever
     const bool is_given = is_isa_given(ranks.context(0));
     for (const char* highest : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
       if (!is_given) set_all(ranks, "isa", highest);
-      for (const velo_dtype dtype : {f32, bf16})
+      for (const velo_dtype dtype : {f32, bf16, f16})
         for (const std::int64_t m : {5, 400}) {
           INFO(count << " ranks, " << threads << " threads, up to " << highest << ", "
-                     << int{dtype.bits} << " bits, m " << m);
+                     << "dtype " << int{dtype.code} << "." << int{dtype.bits} << ", m " << m);
           require_equal(ranks, make_layers(count, dtype, m, 200, 100));
         }
     }
@@ -188,9 +188,10 @@ TEST_CASE("rows that are lines, and panels of columns at their end, give the sam
     const bool is_given = is_isa_given(ranks.context(0));
     for (const char* highest : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
       if (!is_given) set_all(ranks, "isa", highest);
-      for (const velo_dtype dtype : {f32, bf16})
+      for (const velo_dtype dtype : {f32, bf16, f16})
         for (const std::int64_t n : {16, 96, 128, 512}) {
-          INFO(count << " ranks, up to " << highest << ", " << int{dtype.bits} << " bits, n " << n);
+          INFO(count << " ranks, up to " << highest << ", dtype " << int{dtype.code} << "."
+                     << int{dtype.bits} << ", n " << n);
           require_equal(ranks, make_layers(count, dtype, 150, n, 24));
         }
     }
@@ -201,11 +202,13 @@ TEST_CASE("matmul_all_reduce is the sum of the ranks' products, at every level")
   for (const char* level : {"0", "1", "2"}) {
     const local_ranks ranks(3);
     set_all(ranks, "level", level);
-    for (const auto& [dtype, bound] : {std::pair{f32, 2e-6}, {bf16, 0.0078125 + 0.00390625}}) {
+    for (const auto& [dtype, bound] : {std::pair{f32, 2e-6},
+                                       {bf16, 0.0078125 + 0.00390625},
+                                       {f16, 0.0009765625 + 0.00048828125}}) {
       const layers all = make_layers(3, dtype, 130, 33, 70);
       ranks.require(
           [&](const rank_of_group& me) { return of(all, me.rank).run_fused(me.stream, me.group); });
-      INFO("level " << level << ", " << int{dtype.bits} << " bits");
+      INFO("level " << level << ", dtype " << int{dtype.code} << "." << int{dtype.bits});
       require_close(all, bound);
     }
   }
@@ -391,7 +394,7 @@ TEST_CASE("processes get the bits of product and collective, too") {
   desc.buffer = 32 << 10;
   ranks.start_all(2, desc, [](const rank_of_group& me) {
     ending all;
-    for (const velo_dtype dtype : {f32, bf16})
+    for (const velo_dtype dtype : {f32, bf16, f16})
       for (const auto& [m, n] : {std::pair{300, 70}, {700, 512}, {64, 96}}) {
         const layer one(dtype, m, n, 50, me.rank);
         velo_status done = one.run_fused(me.stream, me.group);

@@ -249,5 +249,5 @@ TEST_CASE("input that makes no sense is refused with the reason") {
                  R"(reduction: expected one of none, mean, sum, got "max")");
   expect_refused("explain matmul 'a=f32[512,64]' packed=f32", "expected a pack");
   expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:i8[64,32]'",
-                 "packed=pack:i8[64,32]: dtype: expected float32 or bfloat16, got int8");
+                 "packed=pack:i8[64,32]: dtype: expected float32, bfloat16 or float16, got int8");
 }
