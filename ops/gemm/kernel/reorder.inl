@@ -60,7 +60,7 @@ void rows_wide(const reorder& m) {
   for (int i = 0; i < m.rows; ++i) {
     const T* from = static_cast<const T*>(m.from) + i * m.ld_from;
     fill_row(m.to + i * m.ld_to, m.columns, m.padded, [from, &m](int j, int n) {
-      fetch_ahead(from + j, m.ld_from * 1);
+      fetch_ahead(from + j, m.ld_from * 2);
       return words::widen(from + j, n);
     });
   }
@@ -71,8 +71,8 @@ void pairs(const reorder& m) {
     const uint16_t* even = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
     const uint16_t* odd = i + 1 < m.rows ? even + m.ld_from : nullptr;
     fill_row(m.to + i / 2 * m.ld_to, m.columns, m.padded, [even, odd, &m](int j, int n) {
-      fetch_ahead(even + j, m.ld_from * 1);
-      fetch_ahead(even + m.ld_from + j, m.ld_from * 1);
+      fetch_ahead(even + j, m.ld_from * 2);
+      fetch_ahead(even + m.ld_from + j, m.ld_from * 2);
       return words::pair(even + j, odd == nullptr ? nullptr : odd + j, n);
     });
   }
