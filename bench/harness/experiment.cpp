@@ -19,6 +19,8 @@ velo_dtype velo_type(dtype type) {
       return {VELO_DTYPE_FLOAT, 32, 1};
     case dtype::bf16:
       return {VELO_DTYPE_BFLOAT, 16, 1};
+    case dtype::f16:
+      return {VELO_DTYPE_FLOAT, 16, 1};
     case dtype::i64:
       return {VELO_DTYPE_INT, 64, 1};
     default:
@@ -65,6 +67,8 @@ double tensor::at(std::int64_t index) const {
       return memory_.as<float>()[index];
     case dtype::bf16:
       return widen(memory_.as<std::uint16_t>()[index]);
+    case dtype::f16:
+      return widen_f16(memory_.as<std::uint16_t>()[index]);
     case dtype::i64:
       return static_cast<double>(memory_.as<std::int64_t>()[index]);
     default:
@@ -79,6 +83,9 @@ void tensor::set(std::int64_t index, double value) {
       break;
     case dtype::bf16:
       memory_.as<std::uint16_t>()[index] = narrow(static_cast<float>(value));
+      break;
+    case dtype::f16:
+      memory_.as<std::uint16_t>()[index] = narrow_f16(value);
       break;
     case dtype::i64:
       memory_.as<std::int64_t>()[index] = static_cast<std::int64_t>(value);
@@ -160,7 +167,7 @@ std::vector<candidate> experiment::candidates() const {
 }
 
 limit product_limit(const machine& m, dtype type) {
-  if (type == dtype::f32) return limit::fma_f32;
+  if (type != dtype::bf16) return limit::fma_f32;  // f16 is widened
   return m.amx ? limit::amx_bf16 : m.avx512_bf16 ? limit::dot_bf16 : limit::fma_f32;
 }
 
@@ -178,7 +185,7 @@ double sampled_error(std::int64_t count, const std::function<double(std::int64_t
 }
 
 double default_tolerance(dtype type) {
-  return type == dtype::f32 ? 1e-4 : 2e-2;
+  return type == dtype::f32 ? 1e-4 : type == dtype::f16 ? 2e-3 : 2e-2;
 }
 
 }  // namespace velo::bench
