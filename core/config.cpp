@@ -44,6 +44,21 @@ bool read_switch(const char* value, const char* argument) {
   return on;
 }
 
+// Reads a number in C's syntax, without blanks.
+double read_rate(const char* value, const char* argument) {
+  const char* last = value + std::strlen(value);
+  double number = 0;
+  const auto [end, error] = std::from_chars(value, last, number);
+  if (end == value || end != last || error != std::errc() || !(number >= 0 && number < 1e30))
+    bad_value(argument, "a number in [0, 1e30)", value);
+  return number;
+}
+
+std::string rate_text(double number) {
+  char digits[32];
+  return std::string(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+}
+
 // One key. read: parses a value into the settings, given the processor's features; show: the
 // current value as text.
 struct row {
@@ -101,6 +116,31 @@ constexpr row table[] = {
      "the folder of libvelo.so.",
      [](settings& s, const char* value, isa, const char*) { s.plugin_path = value; },
      [](const settings& s) { return s.plugin_path; }},
+    {"limits.f32_gflops",
+     "Gflop/s that products of float32 and float16 can reach with the context's threads, for "
+     "velo_op_cost; 0 = not known. `velo info` measures it.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.limits.f32_gflops = read_rate(value, argument);
+     },
+     [](const settings& s) { return rate_text(s.limits.f32_gflops); }},
+    {"limits.bf16_gflops", "The same of bfloat16.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.limits.bf16_gflops = read_rate(value, argument);
+     },
+     [](const settings& s) { return rate_text(s.limits.bf16_gflops); }},
+    {"limits.read_gbytes",
+     "GB/s that the context's threads can read from memory, for velo_op_cost; 0 = not known.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.limits.read_gbytes = read_rate(value, argument);
+     },
+     [](const settings& s) { return rate_text(s.limits.read_gbytes); }},
+    {"limits.copy_gbytes",
+     "GB/s of a copy from memory to memory, bytes read plus bytes written, for velo_op_cost; 0 = "
+     "not known.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.limits.copy_gbytes = read_rate(value, argument);
+     },
+     [](const settings& s) { return rate_text(s.limits.copy_gbytes); }},
 };
 constexpr std::size_t rows = sizeof table / sizeof table[0];
 
@@ -150,10 +190,12 @@ std::string text_of(const json& value, const char* argument) {
       return value.string();
     case json::type::integer:
       return std::to_string(value.integer());
+    case json::type::real:
+      return rate_text(value.real());
     case json::type::boolean:
       return value.boolean() ? "on" : "off";
     default:
-      fail(VELO_ERR_ARGUMENT, argument, "a string, an integer or a boolean", value.kind_name());
+      fail(VELO_ERR_ARGUMENT, argument, "a string, a number or a boolean", value.kind_name());
   }
 }
 

@@ -21,6 +21,17 @@ namespace velo::core {
 enum class origin { standard, code, environment };
 const char* origin_name(origin from);  // "default", "code", "environment"
 
+// What the machine can do with the context's threads; 0: not known.
+struct machine_limits {
+  double f32_gflops = 0, bf16_gflops = 0;   // products
+  double read_gbytes = 0, copy_gbytes = 0;  // a second, from memory; of a copy reads and writes
+
+  bool operator==(const machine_limits& other) const {
+    return f32_gflops == other.f32_gflops && bf16_gflops == other.bf16_gflops &&
+           read_gbytes == other.read_gbytes && copy_gbytes == other.copy_gbytes;
+  }
+};
+
 struct settings {
   int threads = 0;  // 0: chosen automatically
   core::isa isa = core::isa::scalar;
@@ -29,6 +40,7 @@ struct settings {
   bool closures = true;
   velo_log_level log = VELO_LOG_OFF;
   std::string plugin_path;  // folders of velo's own plugins, separated by ':'
+  machine_limits limits;
 
   struct forced {
     std::string op, kernel;
@@ -43,7 +55,7 @@ struct settings {
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&
-           plugin_path == other.plugin_path && kernels == other.kernels;
+           plugin_path == other.plugin_path && limits == other.limits && kernels == other.kernels;
   }
 };
 

@@ -65,6 +65,9 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
          shapes[0].sizes[1] == 2);
   WORKS(velo_op_explain(context, "rms_norm", values, 2, NULL, 0, &needed));
   EXPECT(needed > 2);
+  velo_cost cost = VELO_COST_INIT;
+  WORKS(velo_op_cost(context, "rms_norm", values, 2, &cost));
+  EXPECT(cost.flops == 0 && cost.bytes_read > cost.bytes_written && cost.bytes_written > 0);
 
   velo_value parameters[2] = {{VELO_VALUE_HANDLE, 0, {0}}, {VELO_VALUE_POINTER, 0, {0}}},
              returned = {VELO_VALUE_NONE, 0, {0}};

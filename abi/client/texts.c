@@ -233,7 +233,8 @@ static void of_names(velo_context context) {
       "examples "
       "kernels isa");
   WORKS(velo_op_explain(context, "add", values, 3, TEXT));
-  has("velo_op_explain", "name isa chosen reason");
+  has("velo_op_explain",
+      "name isa chosen reason cost flops flops_visible bytes_read bytes_written seconds");
   desc.op = "client_text", desc.signature = "v(pp)", desc.binding = "x.data, y.data";
   desc.tensors = "in x f32, out y f32";
   memcpy(&desc.function, &function, sizeof function);
@@ -252,7 +253,11 @@ static const struct {
                 {"queue", "16384", {"1", "16777216"}, "0"},
                 {"closures", "on", {"off", "on"}, "yes"},
                 {"log", "off", {"debug", "info", "warn", "off", "error"}, "loud"},
-                {"plugin_path", "", {"/nowhere"}, NULL}};
+                {"plugin_path", "", {"/nowhere"}, NULL},
+                {"limits.f32_gflops", "0", {"1.5"}, "-1"},
+                {"limits.bf16_gflops", "0", {"1.5"}, "-1"},
+                {"limits.read_gbytes", "0", {"1.5"}, "-1"},
+                {"limits.copy_gbytes", "0", {"1.5"}, "-1"}};
 
 static void of_configurations(void) {
   velo_context context = NULL;

@@ -10,6 +10,7 @@
 #include "core/stream/stream.hpp"
 #include "ops/by_name/by_name.hpp"
 #include "ops/by_name/callee.hpp"
+#include "ops/call/cost.hpp"
 
 using namespace velo;
 using core::fail;
@@ -17,8 +18,8 @@ using core::text;
 
 namespace {
 
-constexpr std::uint32_t shape_size = 112;  // velo_shape of ABI 1.0
-static_assert(sizeof(velo_shape) >= shape_size);
+constexpr std::uint32_t shape_size = 112, cost_size = 48;  // velo_shape, velo_cost of ABI 1.0
+static_assert(sizeof(velo_shape) >= shape_size && sizeof(velo_cost) >= cost_size);
 
 std::uint32_t abi_offered() {
   return capi::api_table().abi;
@@ -168,6 +169,21 @@ velo_status velo_op_explain(velo_context context, const char* op, const velo_nam
     ops::args_block block;
     ops::assign(found.spec(), values, count, block);
     capi::write_text(found.explain(block, owner).c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_op_cost(velo_context context, const char* op, const velo_named_value* values,
+                         int64_t count, velo_cost* cost) {
+  return core::guard("velo_op_cost", [&] {
+    const core::context& owner = core::use<core::context>(context, "context");
+    const ops::op_id found = ops::callee(owner, op).own();
+    capi::struct_size(cost, cost_size, "cost");
+    ops::args_block block;
+    ops::assign(ops::spec_of(found), values, count, block);
+    const ops::op_cost of = ops::cost_of(found, block, owner);
+    capi::write_struct(cost, cost_size, "cost",
+                       velo_cost{0, 0, of.flops, of.flops_visible, of.bytes_read, of.bytes_written,
+                                 ops::least_seconds(of, owner)});
   });
 }
 

@@ -10,6 +10,7 @@
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_attention.h"
 
@@ -320,12 +321,65 @@ const char* reject(const Args&, const attention_problem& p, const kernel_entry& 
   return kernels.repeats(p.type) ? "serves bfloat16 alone" : nullptr;
 }
 
+// ---- cost ----
+
+// The scores of a head, and those of them that the mask leaves.
+struct score_count {
+  double all = 0, visible = 0;
+};
+
+double triangle(double side) {
+  return side * (side + 1) / 2;
+}
+
+score_count scores_of(std::int64_t queries, std::int64_t keys, causal_mask mask) {
+  const auto sq = static_cast<double>(queries), skv = static_cast<double>(keys);
+  const double all = sq * skv;
+  if (mask == causal_mask::none) return {all, all};
+  if (mask == causal_mask::left_up)
+    return {all, triangle(std::min(sq, skv)) + std::max(sq - skv, 0.0) * skv};
+  return {all, sq <= skv ? all - triangle(sq - 1) : triangle(skv)};
+}
+
+// All sequences together: lengths differ where there are lists.
+score_count scores_of(const attention_problem& p) {
+  score_count sum;
+  for (std::int64_t i = 0; i < p.batch; ++i) {
+    const auto length = [i](const std::int64_t* ends, std::int64_t all) {
+      return ends == nullptr ? all : ends[i] - (i == 0 ? 0 : ends[i - 1]);
+    };
+    const score_count one = scores_of(length(p.q_ends, p.sq), length(p.kv_ends, p.skv), p.causal);
+    sum.all += one.all;
+    sum.visible += one.visible;
+  }
+  return sum;
+}
+
+// Forward has two products a score, of the sizes of a key and of a value.
+template <class Args>
+void add_products(const Args& a, const attention_problem& problem, double products, op_cost& cost) {
+  const attention_problem p = placed(a, problem);
+  const score_count scores = scores_of(p);
+  const double flops = products * static_cast<double>(p.heads) * static_cast<double>(p.d + p.dv);
+  cost.multiply(scores.all * flops, scores.visible * flops, a.query->dtype);
+}
+
+void cost_of(const velo_fusion_attention_args& a, const attention_problem& p, op_cost& cost) {
+  add_products(a, p, 2, cost);
+}
+
+// The gradient has four; the scores, which it computes again, are not counted.
+void cost_of_backward(const velo_fusion_attention_backward_args& a, const attention_problem& p,
+                      op_cost& cost) {
+  add_products(a, p, 4, cost);
+}
+
 }  // namespace
 
-extern const operator_def fusion_attention_operator =
-    define<infer, run, reject<velo_fusion_attention_args>>(attention_kernel_list);
-extern const operator_def fusion_attention_backward_operator =
+extern const operator_def fusion_attention_operator = with_cost<cost_of>(
+    define<infer, run, reject<velo_fusion_attention_args>>(attention_kernel_list));
+extern const operator_def fusion_attention_backward_operator = with_cost<cost_of_backward>(
     define<infer_backward, run_backward, reject<velo_fusion_attention_backward_args>>(
-        attention_kernel_list);
+        attention_kernel_list));
 
 }  // namespace velo::ops

@@ -2,6 +2,7 @@
 #include "ops/call/inspect.hpp"
 
 #include "core/text/json_writer.hpp"
+#include "ops/call/cost.hpp"
 
 namespace velo::ops {
 namespace {
@@ -30,6 +31,13 @@ class completed_outputs {
  private:
   velo_tensor placeholders_[max_fields];
 };
+
+void write_cost(core::json_writer& to, const op_cost& cost, double seconds) {
+  to.key("cost").object();
+  to.member("flops", cost.flops).member("flops_visible", cost.flops_visible);
+  to.member("bytes_read", cost.bytes_read).member("bytes_written", cost.bytes_written);
+  to.member("seconds", seconds).end();
+}
 
 }  // namespace
 
@@ -65,6 +73,7 @@ std::string explain(op_id op, const args_block& block, const core::context& cont
   const completed_outputs completed(spec_of(op), block, shapes, context.device());
   const int chosen = choose(op, &completed.block, problem, context);
   const kernel_list& kernels = *definition_of(op).kernels;
+  const op_cost cost = cost_of(op, block, context);
   std::string all;
   core::json_writer to(all);
   to.array();
@@ -73,7 +82,9 @@ std::string explain(op_id op, const args_block& block, const core::context& cont
     if (i != chosen && reason == nullptr) reason = "an earlier kernel in this list is chosen";
     to.next_line(" ").object().member("name", kernels.entries[i].name);
     to.member("isa", core::isa_name(kernels.entries[i].isa)).member("chosen", i == chosen);
-    to.member("reason", reason).end();
+    to.member("reason", reason);
+    if (i == chosen) write_cost(to, cost, least_seconds(cost, context));
+    to.end();
   }
   to.end();
   return all;

@@ -29,7 +29,8 @@ void infer_outputs(op_id op, const args_block& block, const core::context& conte
   }
 }
 
-// JSON array, in order of preference: name, isa, chosen, and why not (null for the chosen one).
+// JSON array in order of preference: name, isa, chosen and the reason if not; the chosen one has
+// the cost of the call.
 std::string explain(op_id op, const args_block& block, const core::context& context);
 
 }  // namespace velo::ops

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/round_up.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
@@ -142,12 +143,30 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
   });
 }
 
+double bytes_of_rows(std::int64_t rows, std::int64_t n, velo_dtype dtype) {
+  return static_cast<double>(rows) * static_cast<double>(bytes_of(dtype, n));
+}
+
+// The table is read at the rows that tokens name.
+void cost_of(const velo_embedding_args& a, const embedding_problem& p, op_cost& cost) {
+  cost.bytes_read = bytes_of(a.ids) + bytes_of_rows(p.tokens, p.n, a.table->dtype);
+}
+
+// Where the call accumulates, at most a row for each token is read and written.
+void cost_of_backward(const velo_embedding_backward_args& a, const embedding_problem& p,
+                      op_cost& cost) {
+  if (a.accumulate == 0) return;
+  cost.bytes_written = bytes_of_rows(std::min(p.tokens, a.rows), p.n, f32);
+  cost.bytes_read += cost.bytes_written;
+}
+
 }  // namespace
 
-extern const operator_def embedding_operator = define<infer, run>(embedding_kernel_list);
-extern const operator_def embedding_backward_operator =
+extern const operator_def embedding_operator =
+    with_cost<cost_of>(define<infer, run>(embedding_kernel_list));
+extern const operator_def embedding_backward_operator = with_cost<cost_of_backward>(
     define<infer_backward, by_dtype<&velo_embedding_backward_args::dy, add_rows<float>,
                                     add_rows<simd::bf16>, add_rows<simd::f16>>>(
-        embedding_kernel_list);
+        embedding_kernel_list));
 
 }  // namespace velo::ops

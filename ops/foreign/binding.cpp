@@ -205,6 +205,7 @@ void binding::read_tensors(reader& from) {
     if (name == "attr" || name == "stream" || find(name, true) >= 0)
       from.refuse_at(position, "a name that is not taken");
     field& tensor = add_field(name, field_kind::tensor);
+    tensor.read = direction != "out";
     tensor.output = direction != "in";
     position = from.position();
     const std::string dtype = from.word(dtype_expected);

@@ -11,6 +11,7 @@
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
 #include "ops/matmul/pack.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_matmul.h"
 
@@ -251,12 +252,29 @@ const char* reject(const Args& a, const matmul_problem& problem, const kernel_en
   return nullptr;
 }
 
+double flops_of(const gemm_problem& p) {
+  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+void cost_of(const velo_matmul_args& a, const matmul_problem& problem, op_cost& cost) {
+  const gemm_problem& p = problem.product;
+  cost.multiply(flops_of(p), flops_of(p), a.a->dtype);
+  if (a.packed != nullptr)
+    cost.bytes_read += static_cast<double>(p.k) * static_cast<double>(bytes_of(a.a->dtype, p.n));
+  if (a.accumulate == 0) cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
+}
+
+void cost_of_add(const velo_matmul_add_fp32_args& a, const matmul_problem& problem, op_cost& cost) {
+  const double flops = flops_of(problem.product);
+  cost.multiply(flops, flops, a.total_input->dtype);
+}
+
 }  // namespace
 
-extern const operator_def matmul_operator =
-    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(gemm_kernel_list);
-extern const operator_def matmul_add_fp32_operator =
+extern const operator_def matmul_operator = with_cost<cost_of>(
+    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(gemm_kernel_list));
+extern const operator_def matmul_add_fp32_operator = with_cost<cost_of_add>(
     define<infer_add, run<velo_matmul_add_fp32_args>, reject<velo_matmul_add_fp32_args>>(
-        gemm_kernel_list);
+        gemm_kernel_list));
 
 }  // namespace velo::ops

@@ -8,6 +8,7 @@
 
 #include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
 #include "velo/ops_norm.h"
@@ -121,14 +122,18 @@ void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
   if (a.dgamma != nullptr) add_partials(a, p, kernels, on, partial, slices.tasks());
 }
 
+void cost_of(const velo_rms_norm_backward_args& a, const rms_norm_problem&, op_cost& cost) {
+  if (a.accumulate != 0) cost.bytes_read += bytes_of(a.dgamma);
+}
+
 }  // namespace
 
 extern const operator_def rms_norm_operator =
     define<infer, by_dtype<&velo_rms_norm_args::x, forward<float>, forward<simd::bf16>,
                            forward<simd::f16>>>(rms_norm_kernel_list);
-extern const operator_def rms_norm_backward_operator =
+extern const operator_def rms_norm_backward_operator = with_cost<cost_of>(
     define<infer_backward, by_dtype<&velo_rms_norm_backward_args::x, backward<float>,
                                     backward<simd::bf16>, backward<simd::f16>>>(
-        rms_norm_kernel_list);
+        rms_norm_kernel_list));
 
 }  // namespace velo::ops

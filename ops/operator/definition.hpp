@@ -48,6 +48,8 @@ struct waiting_calls {
   void (*drop)(const void* problem) noexcept;
 };
 
+struct op_cost;
+
 // `args` is the operator's args struct, completed to this library's size.
 struct operator_def {
   void (*infer)(const void* args, void* problem, output_shapes& outputs);
@@ -57,6 +59,8 @@ struct operator_def {
   const kernel_list* kernels;
   std::size_t problem_bytes;
   const waiting_calls* waits = nullptr;
+  // Adds to the bytes of the fields what only the operator knows (cost.hpp); nullptr: nothing.
+  void (*cost)(const void* args, const void* problem, op_cost& cost) = nullptr;
 };
 
 template <class Infer>

@@ -36,6 +36,7 @@ struct field {
   const char* doc;
   field_kind kind;
   const core::handle_kind* handle;  // of a handle, else nullptr
+  bool read;                        // tensor, tensors: its elements are read
   bool output;                      // tensor, tensors: written by the operator
   bool optional;                    // may be NULL: any pointer
   bool strided;  // tensor, tensors: the operator takes strides; otherwise views must be compact

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/round_up.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
 #include "velo/ops_optimizer.h"
@@ -60,8 +61,13 @@ void run(const args& a, const global_norm_problem& p, const global_norm_kernels&
   *data<float>(a.clip) = static_cast<float>(factor > 1 ? 1 : factor);  // NaN stays NaN
 }
 
+void cost_of(const args& a, const global_norm_problem&, op_cost& cost) {
+  if (a.accumulate != 0) cost.bytes_read += bytes_of(a.sum_of_squares);
+}
+
 }  // namespace
 
-extern const operator_def global_norm_operator = define<infer, run>(global_norm_kernel_list);
+extern const operator_def global_norm_operator =
+    with_cost<cost_of>(define<infer, run>(global_norm_kernel_list));
 
 }  // namespace velo::ops

@@ -271,8 +271,9 @@ void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
 
 template <class Args>
 constexpr ops::operator_def definition() {
-  return ops::define_waiting<infer<Args>, run<Args>, reject<Args>, enter<Args>, drop>(
-      overlap_kernel_list);
+  return ops::with_cost<cost_of<Args, problem>>(
+      ops::define_waiting<infer<Args>, run<Args>, reject<Args>, enter<Args>, drop>(
+          overlap_kernel_list));
 }
 
 }  // namespace

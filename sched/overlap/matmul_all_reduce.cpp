@@ -87,7 +87,8 @@ void drop(const problem& p) noexcept {
 namespace velo::ops {
 
 extern const operator_def matmul_all_reduce_operator =
-    define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-        sched::overlap_kernel_list);
+    with_cost<sched::cost_of<velo_matmul_all_reduce_args, sched::problem>>(
+        define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
+            sched::overlap_kernel_list));
 
 }  // namespace velo::ops

@@ -11,6 +11,7 @@
 #include "core/stream/execution.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/overlapped_copy.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 
 namespace velo::sched {
@@ -41,6 +42,15 @@ struct overlap_problem {
 };
 overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
                            std::int64_t slices);
+
+// The product of this rank; what is sent and received is not counted.
+template <class Args, class Problem>
+void cost_of(const Args&, const Problem& problem, ops::op_cost& cost) {
+  const overlap_problem& all = problem;
+  const double flops = 2.0 * static_cast<double>(all.product.m) *
+                       static_cast<double>(all.product.n) * static_cast<double>(all.product.k);
+  cost.multiply(flops, flops, all.dtype);
+}
 
 // An operation over tensors of the problem's dtype. count: the elements of the longer tensor.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,

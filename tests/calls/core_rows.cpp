@@ -120,6 +120,11 @@ velo_status explain(world& w) {
   const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
   return velo_op_explain(w.context, "add", inputs, 2, text, sizeof text, nullptr);
 }
+velo_status cost(world& w) {
+  const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
+  velo_cost to = VELO_COST_INIT;
+  return velo_op_cost(w.context, "add", inputs, 2, &to);
+}
 velo_status invoke(world&) {
   std::int64_t count = 0;
   velo_value to{};
@@ -236,6 +241,7 @@ const call_row functions_by_hand[] = {
      }},
     {"velo_op_infer", open, infer},
     {"velo_op_explain", open, explain},
+    {"velo_op_cost", open, cost},
     {"velo_invoke", nothing, invoke},
     {"velo_kernel_register", open,
      [](world& w) {

@@ -39,6 +39,11 @@ inline velo_value of(const velo_tensor& t) {
 inline velo_value of(const float_tensor& t) {
   return of(t.view);
 }
+inline velo_value of(const velo_ints& list) {
+  velo_value v{VELO_VALUE_INTS, 0, {0}};
+  v.as.ints = &list;
+  return v;
+}
 inline velo_value handle(void* p) {
   velo_value v{VELO_VALUE_HANDLE, 0, {0}};
   v.as.p = p;

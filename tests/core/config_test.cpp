@@ -175,10 +175,18 @@ TEST_CASE("the list is JSON and holds every key once") {
 }
 
 TEST_CASE("each key alone changes its own value and no other") {
-  const std::map<std::string, const char*> changed = {
-      {"threads", "3"},         {"isa", "scalar"},          {"level", "1"},
-      {"queue", "7"},           {"closures", "off"},        {"log", "debug"},
-      {"plugin_path", "/a:/b"}, {"kernel.matmul", "scalar"}};
+  const std::map<std::string, const char*> changed = {{"threads", "3"},
+                                                      {"isa", "scalar"},
+                                                      {"level", "1"},
+                                                      {"queue", "7"},
+                                                      {"closures", "off"},
+                                                      {"log", "debug"},
+                                                      {"plugin_path", "/a:/b"},
+                                                      {"kernel.matmul", "scalar"},
+                                                      {"limits.f32_gflops", "1.5"},
+                                                      {"limits.bf16_gflops", "3"},
+                                                      {"limits.read_gbytes", "20"},
+                                                      {"limits.copy_gbytes", "1e+20"}};
   CHECK(json::parse(config(isa::avx2, VELO_LOG_OFF, nullptr).list(), "list").size() + 1 ==
         changed.size());
   for (const auto& [key, value] : changed) {

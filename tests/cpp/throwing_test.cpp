@@ -116,7 +116,7 @@ TEST_CASE("an operator gives the same bits by its typed function and by name") {
   CHECK(typed[0] != 0.0f);
 }
 
-TEST_CASE("shapes are inferred and the choice of kernel explained") {
+TEST_CASE("shapes are inferred, the choice of kernel explained and the cost given") {
   velo::context context = velo::context::create();
   const velo::tensor_view x(static_cast<const float*>(nullptr), {2, 4});
   const velo::tensor_view gamma(static_cast<const float*>(nullptr), {4});
@@ -128,6 +128,8 @@ TEST_CASE("shapes are inferred and the choice of kernel explained") {
   CHECK(shapes[0].sizes[1] == 4);
   const auto why = velo::op_explain<std::string>(context, "rms_norm", {{"x", x}, {"gamma", gamma}});
   CHECK(why.front() == '[');
+  const velo_cost cost = velo::op_cost(context, "rms_norm", {{"x", x}, {"gamma", gamma}});
+  CHECK(cost.bytes_written == 32);
 }
 
 TEST_CASE("the library says its version and what it holds") {

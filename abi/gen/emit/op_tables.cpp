@@ -32,8 +32,8 @@ std::string emit_field(const op& o, const op_field& f) {
   const std::string handle = f.handle.empty() ? "nullptr" : "&core::kinds::" + f.handle.substr(5);
   std::string out =
       "    {" + quote(f.name) + ",\n     " + quote(f.doc) + ",\n     field_kind::" + type;
-  out += ", " + handle + ", " + (f.output ? "true" : "false") + ", " +
-         (f.optional ? "true" : "false") + ", " + (f.strided ? "true" : "false");
+  out += ", " + handle;
+  for (const bool is : {f.read, f.output, f.optional, f.strided}) out += is ? ", true" : ", false";
   out += ", " + dtype_bits(f) + ", " + alias_bits(o, f) + ", " + std::to_string(f.default_int) +
          ", " + real(f.default_real);
   // Operators compute in float32, unless the spec says otherwise.

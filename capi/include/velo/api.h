@@ -475,6 +475,10 @@ struct velo_api {
   velo_status (*group_measure)(velo_stream stream, velo_group group);
   velo_status (*collective_explain)(velo_collective collective, char* buffer, uint64_t capacity,
                                     uint64_t* needed);
+
+  /* velo/introspect.h */
+  velo_status (*op_cost)(velo_context context, const char* op, const velo_named_value* values,
+                         int64_t count, velo_cost* cost);
 };
 
 VELO_END_C

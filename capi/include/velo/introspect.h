@@ -137,6 +137,33 @@ VELO_API velo_status velo_op_explain(velo_context context, const char* op,
                                      const velo_named_value* values, int64_t count, char* buffer,
                                      uint64_t capacity, uint64_t* needed);
 
+/* The work of a call of an operator. */
+typedef struct velo_cost {
+  uint32_t struct_size;
+  uint32_t reserved;
+  double flops;         /* of its products, 2 a multiply-add; masks are ignored */
+  double flops_visible; /* of those, the ones that masks leave */
+  double bytes_read;    /* of its inputs, each element once */
+  double bytes_written; /* of its outputs, each element once */
+  double seconds;       /* that the limits in the configuration allow at least; 0: unknown */
+} velo_cost;
+
+#define VELO_COST_INIT \
+  { sizeof(velo_cost), 0, 0, 0, 0, 0, 0 }
+
+/* The work of a call with these values, and the time that it takes at least, without touching data
+ * (data pointers may be NULL, outputs absent). Flops are MindSpeed's count (--op-cal-tflops):
+ * attention 4 a score and element of a head forward and 8 backward, sequence by sequence; operators
+ * without a product have none. Bytes assume that nothing is in a cache; of a collective's traffic
+ * none are counted. seconds: flops_visible or the bytes, whichever takes longer, at the keys
+ * limits.f32_gflops, limits.bf16_gflops, limits.read_gbytes (calls that write nothing) and
+ * limits.copy_gbytes of the context; 0 where one that the call needs is not set.
+ * cost: struct_size is set by the caller.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator or field), ARGUMENT (kind or
+ * value), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a foreign kernel), STATE. */
+VELO_API velo_status velo_op_cost(velo_context context, const char* op,
+                                  const velo_named_value* values, int64_t count, velo_cost* cost);
+
 /* Calls any exported function by name. values: one per parameter, in order; result: receives the
  * returned status as an integer value, may be NULL; the call's own status is also returned, so that
  * its codes come beside those below. Integers are range-checked for the parameter's width.

@@ -475,6 +475,10 @@ class velo_shape(Sized):
     """What an operator's output must look like for given inputs."""
 
 
+class velo_cost(Sized):
+    """The work of a call of an operator."""
+
+
 class velo_kernel_desc(Sized):
     """A foreign kernel: library, symbol, signature and binding."""
 
@@ -910,6 +914,15 @@ velo_shape._fields_ = [
     ("reserved", c_uint32),
     ("sizes", c_int64 * 8),
     ("name", c_char * 32),
+]
+velo_cost._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("flops", c_double),
+    ("flops_visible", c_double),
+    ("bytes_read", c_double),
+    ("bytes_written", c_double),
+    ("seconds", c_double),
 ]
 velo_kernel_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -2274,6 +2287,7 @@ FUNCTIONS = {
     "velo_swap_end_step": (c_int32, velo_swap),
     "velo_group_measure": (c_int32, velo_stream, velo_group),
     "velo_collective_explain": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_op_cost": (c_int32, velo_context, c_char_p, POINTER(velo_named_value), c_int64, POINTER(velo_cost)),
 }
 
 

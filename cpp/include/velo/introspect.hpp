@@ -137,6 +137,15 @@ outcome<String> op_explain(velo_context context, const char* op, named_values va
   });
 }
 
+// The work of a call, and the time that the configured limits allow.
+inline outcome<velo_cost> op_cost(velo_context context, const char* op, named_values values) {
+  velo_cost cost = {};
+  cost.struct_size = sizeof(velo_cost);
+  const velo_status status =
+      VELO_FN(op_cost)(context, op, values.begin(), static_cast<int64_t>(values.size()), &cost);
+  return detail::finish<velo_cost>(status, cost);
+}
+
 // Calls any exported function by name, with one value for each parameter; returns its result.
 inline outcome<velo_value> invoke(const char* function, std::initializer_list<value> values) {
   velo_value returned = {VELO_VALUE_NONE, 0, {0}};

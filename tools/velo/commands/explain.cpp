@@ -1,4 +1,5 @@
-// velo explain: the kernel that would run, the reasons against the others, and the outputs' shapes.
+// velo explain: the kernel that would run, the reasons against the others, the outputs' shapes and
+// the cost of the call.
 #include <cstdio>
 
 #include "tools/velo/call.hpp"
@@ -11,8 +12,9 @@ namespace command {
 
 const char* const explain_help =
     "usage: velo explain NAME field=value.. [--set key=value] [--json]\n\n"
-    "Which kernel of an operator would run, why the others would not, and the shapes of its "
-    "outputs.\n"
+    "Which kernel of an operator would run, why the others would not, the shapes of its outputs, "
+    "and\nhow much it computes and moves; with the keys limits.* (velo info --json measures them) "
+    "the time\nthat takes at least.\n"
     "Nothing is computed. Values: a tensor f32[8,4096], a number 1e-5, an enumerator's name, a "
     "list\n"
     "[0,4,9], a pack pack:f32[4096,4096]. Outputs need not be given.\n\n"
@@ -55,19 +57,39 @@ json explain_call(const velo::context& context, const std::string& op, const cal
   return parse(all);
 }
 
+// "2.147e+09 flops, 1.074e+09 of them visible, 8.389e+06 bytes read, 4.194e+06 written".
+std::string cost_text(const json_t* cost) {
+  const auto of = [cost](const char* name) { return json_number_value(member(cost, name)); };
+  std::string line;
+  const auto add = [&line](const char* format, double number) {
+    char part[96];
+    std::snprintf(part, sizeof part, format, number);
+    line += part;
+  };
+  if (of("flops") > 0) add("%.4g flops, ", of("flops"));
+  if (of("flops_visible") < of("flops")) add("%.4g of them visible, ", of("flops_visible"));
+  add("%.4g bytes read, ", of("bytes_read"));
+  add("%.4g written", of("bytes_written"));
+  if (of("seconds") > 0) add("; at least %.4g s at the configured limits", of("seconds"));
+  return line;
+}
+
 bool show(const json_t* kernels, const std::vector<output>& outputs) {
   table list({"kernel", "isa", "", "reason"});
   bool chosen = false;
+  std::string cost;
   for (std::size_t i = 0; i < json_array_size(kernels); ++i) {
     const json_t* row = json_array_get(kernels, i);
     const bool here = json_is_true(member(row, "chosen"));
     chosen = chosen || here;
+    if (here && member(row, "cost") != nullptr) cost = cost_text(member(row, "cost"));
     list.add({text(row, "name"), text(row, "isa"), here ? "runs" : "-", text(row, "reason")});
   }
   std::printf("%s\n", list.str().c_str());
   table shapes({"output", "shape"});
   for (const output& o : outputs) shapes.add({o.name, o.shape});
   std::printf("%s", shapes.str().c_str());
+  if (!cost.empty()) std::printf("\ncost: %s\n", cost.c_str());
   return chosen;
 }
 
