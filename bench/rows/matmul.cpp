@@ -2,8 +2,8 @@
 // and matmul_add_fp32.
 //
 // The shape reads MxNxK, followed by nt (b stored [n, k]) or tn (a stored [k, m]). velo's result is
-// checked against sums in double. Rows of f16 have no peer: they are held to the limit of f32, whose
-// speed they should have.
+// checked against sums in double. Rows of f16 have no peer: they are held to the limit of f32,
+// whose speed they should have.
 #include <cstddef>
 #include <memory>
 

@@ -59,9 +59,9 @@ typedef struct velo_matmul_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: k * 2^-24 relative to the sum of
- * magnitudes; a bfloat16 or float16 c half an ulp more; a partial sum beyond float32 makes a result
- * infinite or NaN; kernels amx and avx512_bf16 take denormal bfloat16 inputs, products and results
- * as zero.
+ * magnitudes; a bfloat16 or float16 c half an ulp more, infinite from 65520 on in float16; a
+ * partial sum beyond float32 makes a result infinite or NaN; kernels amx and avx512_bf16 take
+ * denormal bfloat16 inputs, products and results as zero.
  * Cost: 2 m n k operations.
  * Source: definition.
  * Also called npu_matmul.

@@ -388,6 +388,30 @@ TEST_CASE("fusion_attention keeps NaN and Inf in the rows that see them") {
   });
 }
 
+// Every value is the same, so that every output is, too; every product is the square of a number
+// with 11 bits.
+TEST_CASE("fusion_attention of float16 multiplies unrounded and holds denormals and 65504") {
+  for_each_kernel("fusion_attention", [](session& s) {
+    if (!serves_all(s)) return;
+    for (const double value : {0x1p-24, 1 + 0x1p-10, 65504.0}) {
+      setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 40, 300, 16, 24);
+      p.scale = 1;
+      tensors<f16> t(p);
+      for (auto* a : {&t.q, &t.k}) {
+        for (std::size_t i = 0; i < a->size(); ++i)
+          velo::simd::assign((*a)[i], i % 16 == 0 ? 1 + 0x1p-10 : 0.0);
+      }
+      for (std::size_t i = 0; i < t.v.size(); ++i) velo::simd::assign(t.v[i], value);
+      VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+      bool exact = true;
+      for (std::size_t i = 0; i < t.out.size(); ++i) exact = exact && t.out.at(i) == value;
+      CHECK(exact);
+      require_close(t.max, std::vector<double>(40, (1 + 0x1p-10) * (1 + 0x1p-10)), 0, 0);
+      require_close(t.sum, std::vector<double>(40, 300), 0, 0);
+    }
+  });
+}
+
 TEST_CASE("fusion_attention gives the same bits for any number of threads") {
   const auto run = [](const setup& p, auto zero) {
     using T = decltype(zero);
