@@ -30,7 +30,7 @@ struct held_block {
 
 // Sizes of a mixed workload: many small, few large, so that the pool is full of holes when it
 // refuses.
-std::uint64_t random_size(random_source& random) {
+std::uint64_t random_size(thread_random& random) {
   const auto up_to = [&](std::uint64_t most) { return 1 + random.below(most); };
   const std::uint64_t kind = random.below(100);
   if (kind < 60) return up_to(4 * kib);
@@ -89,7 +89,7 @@ struct workload {
 template <class Step>
 std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t seed,
                       Step&& step) {
-  random_source random(seed);
+  thread_random random(seed);
   std::vector<held_block> held;
   std::uint64_t bytes_held = 0;
   const auto free_one = [&](std::size_t at) {
