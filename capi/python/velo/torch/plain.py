@@ -67,7 +67,7 @@ def why_not_plain(tensor):
     if tensor.layout is not torch.strided or tensor.is_nested:
         return "nested or sparse, and velo computes on dense tensors"
     if tensor.dtype not in (torch.float32, torch.bfloat16):
-        return f"in {tensor.dtype}, and velo computes in float32 and bfloat16"
+        return f"in {tensor.dtype}, and velo takes a module's place in float32 and bfloat16"
     return ""
 
 
