@@ -44,6 +44,14 @@ bool read_switch(const char* value, const char* argument) {
   return on;
 }
 
+constexpr const char* counting_names[] = {"off", "on", "recompute"};
+
+counting read_counting(const char* value, const char* argument) {
+  for (const counting how : {counting::off, counting::on, counting::recompute})
+    if (std::strcmp(value, counting_names[static_cast<std::size_t>(how)]) == 0) return how;
+  bad_value(argument, "off, on or recompute", value);
+}
+
 // Reads a number in C's syntax, without blanks.
 double read_rate(const char* value, const char* argument) {
   const char* last = value + std::strlen(value);
@@ -116,6 +124,15 @@ constexpr row table[] = {
      "the folder of libvelo.so.",
      [](settings& s, const char* value, isa, const char*) { s.plugin_path = value; },
      [](const settings& s) { return s.plugin_path; }},
+    {"counters",
+     "Whether calls of operators are counted (velo_op_get_counts): off; on; recompute = counted as "
+     "traversed alone, while activations are computed again.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.counting = read_counting(value, argument);
+     },
+     [](const settings& s) {
+       return std::string(counting_names[static_cast<std::size_t>(s.counting)]);
+     }},
     {"limits.f32_gflops",
      "Gflop/s that products of float32 and float16 can reach with the context's threads, for "
      "velo_op_cost; 0 = not known. `velo info` measures it.",

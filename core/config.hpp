@@ -32,6 +32,9 @@ struct machine_limits {
   }
 };
 
+// How calls of operators are counted (ops/call/counters.hpp).
+enum class counting { off, on, recompute };
+
 struct settings {
   int threads = 0;  // 0: chosen automatically
   core::isa isa = core::isa::scalar;
@@ -41,6 +44,7 @@ struct settings {
   velo_log_level log = VELO_LOG_OFF;
   std::string plugin_path;  // folders of velo's own plugins, separated by ':'
   machine_limits limits;
+  core::counting counting = core::counting::off;
 
   struct forced {
     std::string op, kernel;
@@ -55,7 +59,8 @@ struct settings {
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&
-           plugin_path == other.plugin_path && limits == other.limits && kernels == other.kernels;
+           plugin_path == other.plugin_path && limits == other.limits &&
+           counting == other.counting && kernels == other.kernels;
   }
 };
 

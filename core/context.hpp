@@ -49,6 +49,7 @@ class context : public handle_owner {
   velo_device device() const noexcept { return device_; }
   core::isa isa() const noexcept { return config_.now().isa; }
   int optimization() const noexcept { return config_.now().optimization; }
+  core::counting counting() const noexcept { return config_.now().counting; }
   cache_sizes caches() const noexcept { return caches_; }
   // The kernel that the configuration forces for an operator, or nullptr. Valid as long as the
   // context.

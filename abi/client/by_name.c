@@ -67,6 +67,10 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   EXPECT(needed > 2);
   velo_cost cost = VELO_COST_INIT;
   WORKS(velo_op_cost(context, "rms_norm", values, 2, &cost));
+  velo_op_counts counts = VELO_OP_COUNTS_INIT;
+  WORKS(velo_op_get_counts(context, NULL, &counts));
+  EXPECT(counts.calls == 0);
+  WORKS(velo_op_reset_counts(context));
   EXPECT(cost.flops == 0 && cost.bytes_read > cost.bytes_written && cost.bytes_written > 0);
 
   velo_value parameters[2] = {{VELO_VALUE_HANDLE, 0, {0}}, {VELO_VALUE_POINTER, 0, {0}}},

@@ -254,6 +254,7 @@ static const struct {
                 {"closures", "on", {"off", "on"}, "yes"},
                 {"log", "off", {"debug", "info", "warn", "off", "error"}, "loud"},
                 {"plugin_path", "", {"/nowhere"}, NULL},
+                {"counters", "off", {"on", "recompute", "off"}, "yes"},
                 {"limits.f32_gflops", "0", {"1.5"}, "-1"},
                 {"limits.bf16_gflops", "0", {"1.5"}, "-1"},
                 {"limits.read_gbytes", "0", {"1.5"}, "-1"},

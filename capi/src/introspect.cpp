@@ -11,6 +11,7 @@
 #include "ops/by_name/by_name.hpp"
 #include "ops/by_name/callee.hpp"
 #include "ops/call/cost.hpp"
+#include "ops/call/counters.hpp"
 
 using namespace velo;
 using core::fail;
@@ -18,8 +19,10 @@ using core::text;
 
 namespace {
 
-constexpr std::uint32_t shape_size = 112, cost_size = 48;  // velo_shape, velo_cost of ABI 1.0
-static_assert(sizeof(velo_shape) >= shape_size && sizeof(velo_cost) >= cost_size);
+// velo_shape, velo_cost and velo_op_counts of ABI 1.0
+constexpr std::uint32_t shape_size = 112, cost_size = 48, counts_size = 56;
+static_assert(sizeof(velo_shape) >= shape_size && sizeof(velo_cost) >= cost_size &&
+              sizeof(velo_op_counts) >= counts_size);
 
 std::uint32_t abi_offered() {
   return capi::api_table().abi;
@@ -184,6 +187,23 @@ velo_status velo_op_cost(velo_context context, const char* op, const velo_named_
     capi::write_struct(cost, cost_size, "cost",
                        velo_cost{0, 0, of.flops, of.flops_visible, of.bytes_read, of.bytes_written,
                                  ops::least_seconds(of, owner)});
+  });
+}
+
+velo_status velo_op_get_counts(velo_context context, const char* op, velo_op_counts* counts) {
+  return core::guard("velo_op_get_counts", [&] {
+    const core::context& owner = core::use<core::context>(context, "context");
+    const ops::op_counters& counters = owner.attached<ops::op_counters>();
+    const ops::op_counts of = op == nullptr ? counters.all() : counters.of(op_named(op));
+    capi::write_struct(counts, counts_size, "counts",
+                       velo_op_counts{0, 0, of.calls, of.flops_recorded, of.flops_traversed,
+                                      of.flops_visible, of.bytes_read, of.bytes_written});
+  });
+}
+
+velo_status velo_op_reset_counts(velo_context context) {
+  return core::guard("velo_op_reset_counts", [&] {
+    core::use<core::context>(context, "context").attached<ops::op_counters>().reset();
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/handle/guard.hpp"
 #include "core/handle/handle.hpp"
+#include "ops/call/counters.hpp"
 #include "ops/call/queued_call.hpp"
 
 namespace velo::ops {
@@ -53,6 +54,19 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
       });
 }
 
+// Runs or queues a call.
+void accept(op_id op, const kernel_entry& kernel, const void* args, problem_storage& problem,
+            core::stream& stream) {
+  const operator_def& def = definition_of(op);
+  if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
+  stream.call(
+      {core::demand::computes},
+      [&](core::execution& on) {
+        if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
+      },
+      [&] { return queued_call::make(stream, op, kernel, args, problem); });
+}
+
 }  // namespace
 
 void set_defaults(const op_spec& spec, args_block& block) {
@@ -97,15 +111,14 @@ void execute(op_id op, const void* args, core::stream& stream) {
   check(op, args, context, purpose::run, problem, nullptr);
   const int chosen = choose(op, args, problem, context);
   if (chosen < 0) refuse_choice(op, args, problem, context);
-  const operator_def& def = definition_of(op);
-  const kernel_entry& kernel = def.kernels->entries[chosen];
-  if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
-  stream.call(
-      {core::demand::computes},
-      [&](core::execution& on) {
-        if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
-      },
-      [&] { return queued_call::make(stream, op, kernel, args, problem); });
+  const kernel_entry& kernel = definition_of(op).kernels->entries[chosen];
+  const core::counting how = context.counting();
+  if (__builtin_expect(how == core::counting::off, true))
+    return accept(op, kernel, args, problem, stream);
+  op_counters& counters = context.attached<op_counters>();  // made before the call is accepted
+  const op_cost cost = cost_of_call(op, args, problem);
+  accept(op, kernel, args, problem, stream);
+  counters.count(op, cost, how);
 }
 
 velo_status call(op_id op, velo_stream handle, const void* args) noexcept {

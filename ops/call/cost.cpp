@@ -16,33 +16,45 @@ double list_bytes(const velo_tensors& list) {
   return sum;
 }
 
-// The bytes of a field that holds tensors. A required output counts even where it is left out.
-double field_bytes(const field& f, const args_block::field_value& value,
-                   const output_shape& shape) {
+// The bytes of a field that holds tensors. A required output counts even where it is left out;
+// shapes: what `infer` states, one a field, or nullptr where every output is given.
+double field_bytes(const op_spec& spec, int i, const args_block::field_value& value,
+                   const output_shape* shapes) {
+  const field& f = spec.fields[i];
   if (value.pointer == nullptr) {
-    return f.output && !f.optional && shape.set ? output_bytes(shape) : 0;
+    const bool missing = shapes != nullptr && f.output && !f.optional && shapes[i].set;
+    return missing ? output_bytes(shapes[i]) : 0;
   }
   return f.kind == field_kind::tensor ? bytes_of(value.tensor) : list_bytes(*value.tensors);
+}
+
+op_cost cost_of_checked(op_id op, const void* args, const problem_storage& problem,
+                        const output_shape* shapes) {
+  const op_spec& spec = spec_of(op);
+  op_cost cost;
+  for (int i = 0; i < spec.field_count; ++i) {
+    const field& f = spec.fields[i];
+    if (f.kind != field_kind::tensor && f.kind != field_kind::tensors) continue;
+    const double bytes = field_bytes(spec, i, values_of(args)[i], shapes);
+    if (f.read) cost.bytes_read += bytes;
+    if (f.output) cost.bytes_written += bytes;
+  }
+  const operator_def& def = definition_of(op);
+  if (def.cost != nullptr) def.cost(args, problem.bytes, cost);
+  return cost;
 }
 
 }  // namespace
 
 op_cost cost_of(op_id op, const args_block& block, const core::context& context) {
-  const op_spec& spec = spec_of(op);
   output_shape shapes[max_fields];
   problem_storage problem;
   check(op, &block, context, purpose::shapes_only, problem, shapes);
-  op_cost cost;
-  for (int i = 0; i < spec.field_count; ++i) {
-    const field& f = spec.fields[i];
-    if (f.kind != field_kind::tensor && f.kind != field_kind::tensors) continue;
-    const double bytes = field_bytes(f, block.values[i], shapes[i]);
-    if (f.read) cost.bytes_read += bytes;
-    if (f.output) cost.bytes_written += bytes;
-  }
-  const operator_def& def = definition_of(op);
-  if (def.cost != nullptr) def.cost(&block, problem.bytes, cost);
-  return cost;
+  return cost_of_checked(op, &block, problem, shapes);
+}
+
+op_cost cost_of_call(op_id op, const void* args, const problem_storage& problem) {
+  return cost_of_checked(op, args, problem, nullptr);
 }
 
 double least_seconds(const op_cost& cost, const core::context& context) {

@@ -9,6 +9,9 @@ namespace velo::ops {
 // Checks the call as velo_op_infer does: data may be null, outputs absent.
 op_cost cost_of(op_id op, const args_block& block, const core::context& context);
 
+// The cost of a call that was checked.
+op_cost cost_of_call(op_id op, const void* args, const problem_storage& problem);
+
 // The least seconds at the limits of the configuration: of the products of what the mask leaves, or
 // of the bytes, whichever takes longer. 0 where a limit that the call needs is not set.
 double least_seconds(const op_cost& cost, const core::context& context);

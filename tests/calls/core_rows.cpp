@@ -125,6 +125,13 @@ velo_status cost(world& w) {
   velo_cost to = VELO_COST_INIT;
   return velo_op_cost(w.context, "add", inputs, 2, &to);
 }
+velo_status get_counts(world& w) {
+  velo_op_counts counts = VELO_OP_COUNTS_INIT;
+  return velo_op_get_counts(w.context, "add", &counts);
+}
+velo_status reset_counts(world& w) {
+  return velo_op_reset_counts(w.context);
+}
 velo_status invoke(world&) {
   std::int64_t count = 0;
   velo_value to{};
@@ -242,6 +249,8 @@ const call_row functions_by_hand[] = {
     {"velo_op_infer", open, infer},
     {"velo_op_explain", open, explain},
     {"velo_op_cost", open, cost},
+    {"velo_op_get_counts", open, get_counts},
+    {"velo_op_reset_counts", open, reset_counts},
     {"velo_invoke", nothing, invoke},
     {"velo_kernel_register", open,
      [](world& w) {

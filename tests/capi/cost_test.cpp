@@ -1,5 +1,7 @@
-// velo_op_cost: flops and bytes of known calls, attention's scores counted one by one, the time at
-// configured limits, and what is refused.
+// velo_op_cost and the counters: flops and bytes of known calls, attention's scores counted one by
+// one, the time at configured limits, and what is refused.
+#include <thread>
+
 #include "tests/capi/values.hpp"
 
 using namespace velo::testing;
@@ -172,4 +174,58 @@ TEST_CASE("a call without a cost is refused, and nothing is written") {
   CHECK(cost.flops == 7);
   cost.struct_size = 8;
   CHECK_REFUSED(ask(c, "add", good, &cost), VELO_ERR_STRUCT, "cost.struct_size");
+}
+
+TEST_CASE("a context counts its calls by operator, recomputation apart") {
+  live_context c(R"({"counters": "on"})");
+  float_tensor a({4, 6}), b({6, 5}), y({4, 5});
+  const auto multiply = [&] {
+    REQUIRE(op_call(c, "matmul", {{"a", of(a)}, {"b", of(b)}, {"c", of(y)}}) == VELO_OK);
+  };
+  const auto counts_of = [&](const char* op) {
+    velo_op_counts counts = VELO_OP_COUNTS_INIT;
+    REQUIRE(velo_op_get_counts(c, op, &counts) == VELO_OK);
+    return counts;
+  };
+  const double flops = 2.0 * 4 * 6 * 5;
+  multiply(), multiply();
+  CHECK(op_call(c, "add", {{"a", of(y)}, {"b", of(y)}, {"y", of(y)}}) == VELO_OK);
+  CHECK(op_call(c, "matmul", {{"a", of(a)}, {"b", of(a)}, {"c", of(y)}}) != VELO_OK);
+  CHECK(counts_of("matmul").calls == 2);
+  CHECK(counts_of("add").bytes_read == 2 * 4 * 20);
+  CHECK(counts_of(nullptr).calls == 3);
+  REQUIRE(velo_config_set(c, "counters", "recompute") == VELO_OK);
+  multiply();
+  REQUIRE(velo_config_set(c, "counters", "off") == VELO_OK);
+  multiply();
+  const velo_op_counts all = counts_of(nullptr);
+  CHECK(all.calls == 4);
+  CHECK(all.flops_recorded == 2 * flops);
+  CHECK(all.flops_traversed == 3 * flops);
+  CHECK(all.flops_visible == 3 * flops);
+  CHECK(all.bytes_written == 3 * 4 * 20 + 4 * 20);
+  REQUIRE(velo_op_reset_counts(c) == VELO_OK);
+  CHECK(counts_of(nullptr).calls == 0);
+}
+
+TEST_CASE("queued calls count when they are accepted, from every thread") {
+  live_context c(R"({"counters": "on"})");
+  float_tensor a({64}), y({64});
+  const velo_stream queue = c.new_stream();
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        op_call(queue, "add", {{"a", of(a)}, {"b", of(a)}, {"y", of(y)}});
+    });
+  for (std::thread& each : threads) each.join();
+  REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
+  velo_op_counts counts = VELO_OP_COUNTS_INIT;
+  REQUIRE(velo_op_get_counts(c, "add", &counts) == VELO_OK);
+  CHECK(counts.calls == 150);
+  counts.struct_size = 4;
+  CHECK_REFUSED(velo_op_get_counts(c, "add", &counts), VELO_ERR_STRUCT, "counts.struct_size");
+  CHECK_REFUSED(velo_op_get_counts(c, "adds", &counts), VELO_ERR_NOT_FOUND, "op");
+  CHECK_REFUSED(velo_op_get_counts(c, "add", nullptr), VELO_ERR_NULL, "counts");
+  CHECK_REFUSED(velo_op_reset_counts(nullptr), VELO_ERR_NULL, "context");
 }

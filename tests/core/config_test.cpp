@@ -183,6 +183,7 @@ TEST_CASE("each key alone changes its own value and no other") {
                                                       {"log", "debug"},
                                                       {"plugin_path", "/a:/b"},
                                                       {"kernel.matmul", "scalar"},
+                                                      {"counters", "recompute"},
                                                       {"limits.f32_gflops", "1.5"},
                                                       {"limits.bf16_gflops", "3"},
                                                       {"limits.read_gbytes", "20"},

@@ -130,6 +130,9 @@ TEST_CASE("shapes are inferred, the choice of kernel explained and the cost give
   CHECK(why.front() == '[');
   const velo_cost cost = velo::op_cost(context, "rms_norm", {{"x", x}, {"gamma", gamma}});
   CHECK(cost.bytes_written == 32);
+  velo::op_reset_counts(context);
+  const velo_op_counts counts = velo::op_counts(context);
+  CHECK(counts.calls == 0);
 }
 
 TEST_CASE("the library says its version and what it holds") {

@@ -479,6 +479,8 @@ struct velo_api {
   /* velo/introspect.h */
   velo_status (*op_cost)(velo_context context, const char* op, const velo_named_value* values,
                          int64_t count, velo_cost* cost);
+  velo_status (*op_get_counts)(velo_context context, const char* op, velo_op_counts* counts);
+  velo_status (*op_reset_counts)(velo_context context);
 };
 
 VELO_END_C

@@ -164,6 +164,34 @@ typedef struct velo_cost {
 VELO_API velo_status velo_op_cost(velo_context context, const char* op,
                                   const velo_named_value* values, int64_t count, velo_cost* cost);
 
+/* The work of calls that a context has accepted. */
+typedef struct velo_op_counts {
+  uint32_t struct_size;
+  uint32_t reserved;
+  int64_t calls;          /* calls counted */
+  double flops_recorded;  /* without those counted as recomputation */
+  double flops_traversed; /* all of them */
+  double flops_visible;   /* of all, those that masks leave */
+  double bytes_read;      /* of inputs */
+  double bytes_written;   /* of outputs */
+} velo_op_counts;
+
+#define VELO_OP_COUNTS_INIT \
+  { sizeof(velo_op_counts), 0, 0, 0, 0, 0, 0, 0 }
+
+/* The work of the calls of an operator, or of all operators, that the context has counted: those
+ * accepted while the key `counters` is on or recompute, in the terms of velo_op_cost. What is
+ * counted as recompute (activations computed again for a gradient) adds to flops_traversed alone:
+ * flops_recorded over time and peak are a model's utilization (MFU), flops_traversed the hardware's
+ * (HFU). A program of several ranks adds up its ranks. op: NULL for all operators together; aliases
+ * are accepted, foreign kernels have no counts. counts: struct_size is set by the caller.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator), STATE, MEMORY. */
+VELO_API velo_status velo_op_get_counts(velo_context context, const char* op,
+                                        velo_op_counts* counts);
+/* Sets the counts of all operators of a context to 0.
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
+VELO_API velo_status velo_op_reset_counts(velo_context context);
+
 /* Calls any exported function by name. values: one per parameter, in order; result: receives the
  * returned status as an integer value, may be NULL; the call's own status is also returned, so that
  * its codes come beside those below. Integers are range-checked for the parameter's width.

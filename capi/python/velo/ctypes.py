@@ -479,6 +479,10 @@ class velo_cost(Sized):
     """The work of a call of an operator."""
 
 
+class velo_op_counts(Sized):
+    """The work of calls that a context has accepted."""
+
+
 class velo_kernel_desc(Sized):
     """A foreign kernel: library, symbol, signature and binding."""
 
@@ -923,6 +927,16 @@ velo_cost._fields_ = [
     ("bytes_read", c_double),
     ("bytes_written", c_double),
     ("seconds", c_double),
+]
+velo_op_counts._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("calls", c_int64),
+    ("flops_recorded", c_double),
+    ("flops_traversed", c_double),
+    ("flops_visible", c_double),
+    ("bytes_read", c_double),
+    ("bytes_written", c_double),
 ]
 velo_kernel_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -2288,6 +2302,8 @@ FUNCTIONS = {
     "velo_group_measure": (c_int32, velo_stream, velo_group),
     "velo_collective_explain": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_op_cost": (c_int32, velo_context, c_char_p, POINTER(velo_named_value), c_int64, POINTER(velo_cost)),
+    "velo_op_get_counts": (c_int32, velo_context, c_char_p, POINTER(velo_op_counts)),
+    "velo_op_reset_counts": (c_int32, velo_context),
 }
 
 

@@ -146,6 +146,18 @@ inline outcome<velo_cost> op_cost(velo_context context, const char* op, named_va
   return detail::finish<velo_cost>(status, cost);
 }
 
+// The work of the calls that a context has counted: of an operator, or of all with nullptr; and the
+// counts set to 0.
+inline outcome<velo_op_counts> op_counts(velo_context context, const char* op = nullptr) {
+  velo_op_counts counts = {};
+  counts.struct_size = sizeof(velo_op_counts);
+  const velo_status status = VELO_FN(op_get_counts)(context, op, &counts);
+  return detail::finish<velo_op_counts>(status, counts);
+}
+inline outcome<> op_reset_counts(velo_context context) {
+  return detail::check(VELO_FN(op_reset_counts)(context));
+}
+
 // Calls any exported function by name, with one value for each parameter; returns its result.
 inline outcome<velo_value> invoke(const char* function, std::initializer_list<value> values) {
   velo_value returned = {VELO_VALUE_NONE, 0, {0}};

@@ -31,8 +31,8 @@ STATE = 15
 # of integers, as arguments of kernels in C; and torch_exception_get_what
 LISTS = torch.__version__ >= "2.10"
 DTYPES = {
-    "f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64, "i32": torch.int32,
-    "i64": torch.int64
+    "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64,
+    "i32": torch.int32, "i64": torch.int64
 }
 ops = torch.ops.velo
 

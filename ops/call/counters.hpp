@@ -1,0 +1,37 @@
+// The work of a context's calls, counted by operator: MindSpeed's counters of flops (F93).
+//
+// The key `counters` switches them. `on` counts a call as recorded and as traversed; `recompute`
+// counts it as traversed alone, so that the flops recorded are those of the model (MFU) and the
+// flops traversed those of the machine (HFU). A call counts when it is accepted, whether it runs at
+// once or is queued. Cost: a branch where nothing is counted; about 100 ns a call otherwise.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+#include "ops/call/cost.hpp"
+
+namespace velo::ops {
+
+struct op_counts {
+  std::int64_t calls = 0;
+  double flops_recorded = 0, flops_traversed = 0, flops_visible = 0;
+  double bytes_read = 0, bytes_written = 0;
+
+  void add(const op_counts& other);
+};
+
+class op_counters {
+ public:
+  op_counters();
+  void count(op_id op, const op_cost& cost, core::counting how) noexcept;
+  op_counts of(op_id op) const;
+  op_counts all() const;
+  void reset();
+
+ private:
+  mutable std::mutex adding_;
+  std::vector<op_counts> counts_;  // one for each operator
+};
+
+}  // namespace velo::ops
