@@ -45,7 +45,7 @@ void fill_backward(experiment& e, dtype type, const plane& p) {
 
 void list_activation(std::vector<row>& rows) {
   for (const plane& p : {dram_plane, cache_plane})
-    for (dtype type : {dtype::f32, dtype::bf16}) {
+    for (dtype type : operator_types) {
       rows.push_back(streaming_row("swiglu", type, p, 3,
                                    [type, p](experiment& e) { fill_forward(e, type, p); }));
       rows.push_back(streaming_row("swiglu_backward", type, p, 5,

@@ -129,7 +129,7 @@ void list_attention(const machine& m, std::vector<row>& rows) {
   constexpr heads shapes[] = {{1, 16, 1024, 128, false}, {1, 16, 1024, 128, true},
                               {1, 16, 1024, 64, true},   {1, 4, 4096, 128, false},
                               {1, 4, 4096, 128, true},   {1, 8, 4096, 64, true}};
-  for (dtype type : {dtype::f32, dtype::bf16, dtype::f16})
+  for (dtype type : operator_types)
     for (const heads& h : shapes)
       for (bool backward : {false, true}) {
         const std::string op = backward ? "fusion_attention_backward" : "fusion_attention";

@@ -41,7 +41,7 @@ void fill_cast(experiment& e, dtype type, const plane& p) {
 
 void list_elementwise(std::vector<row>& rows) {
   for (const plane& p : {dram_plane, cache_plane})
-    for (dtype type : {dtype::f32, dtype::bf16}) {
+    for (dtype type : operator_types) {
       rows.push_back(
           streaming_row("add", type, p, 3, [type, p](experiment& e) { fill_add(e, type, p); }));
       row cast =

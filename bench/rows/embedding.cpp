@@ -51,7 +51,7 @@ void fill_backward(experiment& e, dtype type) {
 void list_embedding(std::vector<row>& rows) {
   const std::string shape =
       std::to_string(vocabulary) + "x" + std::to_string(width) + " " + std::to_string(tokens);
-  for (dtype type : {dtype::f32, dtype::bf16}) {
+  for (dtype type : operator_types) {
     row forward = streaming_row("embedding", type, dram_plane, 2,
                                 [type](experiment& e) { fill_forward(e, type); });
     forward.shape = shape;

@@ -25,8 +25,16 @@ row streaming_row(const std::string& op, dtype type, const plane& shape, int str
   const bool two = streams == 2;
   const limit bound = shape.dram() ? (two ? limit::copy_nt : limit::triad_nt)
                                    : (two ? limit::cache_copy : limit::cache_triad);
-  row made{op, type, shape.text(), shape.residency, "GB/s", static_cast<double>(bytes), bound, op,
-           op, {}};
+  row made{op,
+           type,
+           shape.text(),
+           shape.residency,
+           "GB/s",
+           static_cast<double>(bytes),
+           bound,
+           op,
+           type == dtype::f16 ? "" : op,
+           {}};
   made.fill = std::move(fill);
   made.footprint = shape.dram() ? bytes : 0;
   return made;

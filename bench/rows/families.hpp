@@ -20,6 +20,9 @@ void list_elementwise(std::vector<row>& rows);
 
 std::vector<row> list_rows(const machine& m);
 
+// The element types of operators. Rows of f16 have no peer but the machine's limit.
+inline constexpr dtype operator_types[] = {dtype::f32, dtype::bf16, dtype::f16};
+
 // The two shapes of every row-wise operator: from DRAM and from cache.
 struct plane {
   std::int64_t rows, columns;

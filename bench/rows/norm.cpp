@@ -66,7 +66,7 @@ void fill_backward(experiment& e, dtype type, const plane& p) {
 
 void list_norm(std::vector<row>& rows) {
   for (const plane& p : {dram_plane, cache_plane})
-    for (dtype type : {dtype::f32, dtype::bf16}) {
+    for (dtype type : operator_types) {
       rows.push_back(streaming_row("rms_norm", type, p, 2,
                                    [type, p](experiment& e) { fill_forward(e, type, p); }));
       rows.push_back(streaming_row("rms_norm_backward", type, p, 3,

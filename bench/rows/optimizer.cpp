@@ -106,14 +106,14 @@ row parameter_row(const std::string& name, const std::string& op, dtype type, do
                   limit bound, std::function<void(experiment&)> fill) {
   return {name,           type,   std::to_string(parameters),
           "dram",         "GB/s", bytes_each * static_cast<double>(parameters),
-          bound,          op,     name,
+          bound,          op,     type == dtype::f16 ? "" : name,
           std::move(fill)};
 }
 
 }  // namespace
 
 void list_optimizer(std::vector<row>& rows) {
-  for (dtype type : {dtype::f32, dtype::bf16}) {
+  for (dtype type : operator_types) {
     const auto wide = static_cast<double>(bytes_of(type));
     rows.push_back(parameter_row("apply_fused_adamw", "apply_fused_adamw", type, 28, limit::adam,
                                  [type](experiment& e) { fill_step(e, type); }));

@@ -52,7 +52,7 @@ void fill(experiment& e, dtype type, const heads& h, bool backward) {
 
 void list_rope(std::vector<row>& rows) {
   for (const heads& h : {heads{4, 2048, 32, 128, dram_plane}, heads{1, 256, 32, 128, cache_plane}})
-    for (dtype type : {dtype::f32, dtype::bf16})
+    for (dtype type : operator_types)
       for (bool backward : {false, true}) {
         const std::string op =
             backward ? "rotary_position_embedding_backward" : "rotary_position_embedding";
