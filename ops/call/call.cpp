@@ -54,10 +54,15 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
       });
 }
 
-// Runs or queues a call.
-void accept(op_id op, const kernel_entry& kernel, const void* args, problem_storage& problem,
-            core::stream& stream) {
+// Checks, chooses, runs or queues.
+void execute_uncounted(op_id op, const void* args, core::stream& stream) {
+  const core::context& context = stream.owner();
+  problem_storage problem;
+  check(op, args, context, purpose::run, problem, nullptr);
+  const int chosen = choose(op, args, problem, context);
+  if (chosen < 0) refuse_choice(op, args, problem, context);
   const operator_def& def = definition_of(op);
+  const kernel_entry& kernel = def.kernels->entries[chosen];
   if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
   stream.call(
       {core::demand::computes},
@@ -65,6 +70,18 @@ void accept(op_id op, const kernel_entry& kernel, const void* args, problem_stor
         if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
       },
       [&] { return queued_call::make(stream, op, kernel, args, problem); });
+}
+
+// Checks twice, so that a call without a cost is refused before anything is counted or written.
+__attribute__((noinline)) void execute_counted(op_id op, const void* args, core::stream& stream,
+                                               core::counting how) {
+  const core::context& context = stream.owner();
+  op_counters& counters = context.attached<op_counters>();
+  problem_storage problem;
+  check(op, args, context, purpose::run, problem, nullptr);
+  const op_cost cost = cost_of_call(op, args, problem);
+  execute_uncounted(op, args, stream);
+  counters.count(op, cost, how);
 }
 
 }  // namespace
@@ -106,19 +123,10 @@ const void* complete(const op_spec& spec, const void* args, args_block& block) {
 }
 
 void execute(op_id op, const void* args, core::stream& stream) {
-  const core::context& context = stream.owner();
-  problem_storage problem;
-  check(op, args, context, purpose::run, problem, nullptr);
-  const int chosen = choose(op, args, problem, context);
-  if (chosen < 0) refuse_choice(op, args, problem, context);
-  const kernel_entry& kernel = definition_of(op).kernels->entries[chosen];
-  const core::counting how = context.counting();
-  if (__builtin_expect(how == core::counting::off, true))
-    return accept(op, kernel, args, problem, stream);
-  op_counters& counters = context.attached<op_counters>();  // made before the call is accepted
-  const op_cost cost = cost_of_call(op, args, problem);
-  accept(op, kernel, args, problem, stream);
-  counters.count(op, cost, how);
+  const core::counting how = stream.owner().counting();
+  if (__builtin_expect(how != core::counting::off, false))
+    return execute_counted(op, args, stream, how);
+  execute_uncounted(op, args, stream);
 }
 
 velo_status call(op_id op, velo_stream handle, const void* args) noexcept {
