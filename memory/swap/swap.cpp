@@ -43,7 +43,8 @@ struct swap::discard final : core::work {
   std::shared_ptr<core::point> after[2];  // or nullptr
 };
 
-// A stream's wait for a copy. With `contents` a failed copy fails the stream.
+// A stream's wait for a copy. With `contents` a failed copy fails the stream. A stream that has
+// failed waits, too: after its synchronization no copy uses the caller's memory.
 struct swap::awaited final : core::work {
   explicit awaited(std::shared_ptr<const job> of, bool contents = true)
       : work(core::demand::waits), of(std::move(of)), contents(contents) {}
@@ -51,6 +52,7 @@ struct swap::awaited final : core::work {
     of->passed->wait(-1);
     if (contents && of->failed.code != VELO_OK) throw core::failure(of->failed);
   }
+  void skip() noexcept override { of->passed->wait(-1); }
 
   const std::shared_ptr<const job> of;
   const bool contents;

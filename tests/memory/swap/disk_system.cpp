@@ -33,6 +33,11 @@ void end_faults() {
   disk() = disk_calls{};
 }
 
+int writes_under_way() {
+  const std::lock_guard<std::mutex> held(lock);
+  return disk().inside;
+}
+
 namespace {
 
 // A write among others.

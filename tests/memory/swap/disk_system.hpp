@@ -30,6 +30,7 @@ struct disk_calls {
   int no_ring = 0;              // io_uring_queue_init fails with this errno, unless 0
 };
 disk_calls& disk();
-void end_faults();  // all as it was at first, also while threads of a swap still write
+void end_faults();       // all as it was at first
+int writes_under_way();  // of slow ones
 
 }  // namespace velo::testing

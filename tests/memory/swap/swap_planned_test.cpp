@@ -290,6 +290,7 @@ TEST_CASE("a transfer that fails names its buffer, ends the step alone, and is f
         disk() = {disk_calls::fault::error, writes, good};
         disk().all_later = true;
         disk().number = EIO;
+        disk().slow = writes && queued;
         REQUIRE(velo_swap_begin_step(w.swap, r.of.plan, nullptr, queue) == VELO_OK);
         velo_status status = VELO_OK;
         for (std::size_t s = 0; s < stages.size() && status == VELO_OK; ++s)
@@ -298,6 +299,7 @@ TEST_CASE("a transfer that fails names its buffer, ends the step alone, and is f
         CHECK(status == VELO_ERR_IO);
         CHECK(last_record().argument.rfind("buffer ", 0) == 0);
         REQUIRE(velo_swap_end_step(w.swap) == VELO_OK);
+        CHECK(writes_under_way() == 0);
         end_faults();
         velo_stream_clear(queue);
         host_step again{r, stages};
