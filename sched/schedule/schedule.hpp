@@ -105,10 +105,10 @@ class row_reader {
   bool done() const { return index_ == length_; }
   std::int64_t index() const { return index_; }  // of the action that is next
   const action& next() {
-    if (index_ == end_) fill();
+    if (index_ >= end_) fill();
     return block_[index_ - begin_];
   }
-  void pass() { ++index_; }
+  void pass() { ++index_; }  // an action that need not have been read
 
  private:
   static constexpr std::int64_t block = 64;
