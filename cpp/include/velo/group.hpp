@@ -1,6 +1,7 @@
 // Groups: ranks that work together, and their collectives.
 #pragma once
 
+#include <cstddef>
 #include <utility>
 
 #include "velo/collective.h"
