@@ -57,7 +57,7 @@ TEST_CASE("place writes to a file and draws a picture") {
 
 TEST_CASE("an output may have the longest name that its folder takes, and no longer one") {
   const folder in;
-  const std::string longest = in / std::string(255, 'n').c_str();
+  const std::string longest = in / std::string(255, 'n');
   const std::string words = "place " + in.write(rows) + " --capacity 192 -o ";
   CHECK(run(in, words + longest).code == 0);
   CHECK(std::remove(longest.c_str()) == 0);
