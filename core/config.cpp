@@ -140,7 +140,7 @@ constexpr row table[] = {
        s.limits.f32_gflops = read_rate(value, argument);
      },
      [](const settings& s) { return rate_text(s.limits.f32_gflops); }},
-    {"limits.bf16_gflops", "The same of bfloat16.",
+    {"limits.bf16_gflops", "Gflop/s that products of bfloat16 can reach, as limits.f32_gflops.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.limits.bf16_gflops = read_rate(value, argument);
      },

@@ -21,10 +21,11 @@ namespace velo::core {
 enum class origin { standard, code, environment };
 const char* origin_name(origin from);  // "default", "code", "environment"
 
-// What the machine can do with the context's threads; 0: not known.
+// The limits of the machine with the context's threads; 0: not known.
 struct machine_limits {
-  double f32_gflops = 0, bf16_gflops = 0;   // products
-  double read_gbytes = 0, copy_gbytes = 0;  // a second, from memory; of a copy reads and writes
+  double f32_gflops = 0, bf16_gflops = 0;  // of products
+  // A second: bytes read from memory, and bytes read plus written by a copy.
+  double read_gbytes = 0, copy_gbytes = 0;
 
   bool operator==(const machine_limits& other) const {
     return f32_gflops == other.f32_gflops && bf16_gflops == other.bf16_gflops &&

@@ -44,7 +44,7 @@ struct gate_and_up {
   v::vec gate, up;
 };
 
-// The slope loses bits where its terms cancel, so that the estimate alone will not do.
+// The estimate alone is too coarse for the slope, which loses bits where its terms cancel.
 template <class T>
 VELO_INLINE gate_and_up gradients(v::vec dy, v::vec gate, v::vec up) {
   const v::vec one = v::set(1.0f);

@@ -341,14 +341,19 @@ score_count scores_of(std::int64_t queries, std::int64_t keys, causal_mask mask)
   return {all, sq <= skv ? all - triangle(sq - 1) : triangle(skv)};
 }
 
-// All sequences together: lengths differ where there are lists.
+// The scores of all sequences. Without lists the lengths are equal, and a batch may have any size.
 score_count scores_of(const attention_problem& p) {
+  if (p.q_ends == nullptr) {
+    const score_count one = scores_of(p.sq, p.skv, p.causal);
+    const auto sequences = static_cast<double>(p.batch);
+    return {sequences * one.all, sequences * one.visible};
+  }
   score_count sum;
   for (std::int64_t i = 0; i < p.batch; ++i) {
-    const auto length = [i](const std::int64_t* ends, std::int64_t all) {
-      return ends == nullptr ? all : ends[i] - (i == 0 ? 0 : ends[i - 1]);
+    const auto length = [i](const std::int64_t* ends) {
+      return ends[i] - (i == 0 ? 0 : ends[i - 1]);
     };
-    const score_count one = scores_of(length(p.q_ends, p.sq), length(p.kv_ends, p.skv), p.causal);
+    const score_count one = scores_of(length(p.q_ends), length(p.kv_ends), p.causal);
     sum.all += one.all;
     sum.visible += one.visible;
   }

@@ -72,14 +72,15 @@ void execute_uncounted(op_id op, const void* args, core::stream& stream) {
       [&] { return queued_call::make(stream, op, kernel, args, problem); });
 }
 
-// Checks twice, so that a call without a cost is refused before anything is counted or written.
+// The arguments are checked twice, since the cost needs the problem of a checked call. A call that
+// is refused does not count.
 __attribute__((noinline)) void execute_counted(op_id op, const void* args, core::stream& stream,
                                                core::counting how) {
   const core::context& context = stream.owner();
   op_counters& counters = context.attached<op_counters>();
   problem_storage problem;
   check(op, args, context, purpose::run, problem, nullptr);
-  const op_cost cost = cost_of_call(op, args, problem);
+  const op_cost cost = cost_of_checked(op, args, problem, nullptr);
   execute_uncounted(op, args, stream);
   counters.count(op, cost, how);
 }

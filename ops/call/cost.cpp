@@ -16,8 +16,7 @@ double list_bytes(const velo_tensors& list) {
   return sum;
 }
 
-// The bytes of a field that holds tensors. A required output counts even where it is left out;
-// shapes: what `infer` states, one a field, or nullptr where every output is given.
+// The bytes of a field that holds tensors. A required output counts even where it is left out.
 double field_bytes(const op_spec& spec, int i, const args_block::field_value& value,
                    const output_shape* shapes) {
   const field& f = spec.fields[i];
@@ -27,6 +26,8 @@ double field_bytes(const op_spec& spec, int i, const args_block::field_value& va
   }
   return f.kind == field_kind::tensor ? bytes_of(value.tensor) : list_bytes(*value.tensors);
 }
+
+}  // namespace
 
 op_cost cost_of_checked(op_id op, const void* args, const problem_storage& problem,
                         const output_shape* shapes) {
@@ -44,17 +45,11 @@ op_cost cost_of_checked(op_id op, const void* args, const problem_storage& probl
   return cost;
 }
 
-}  // namespace
-
 op_cost cost_of(op_id op, const args_block& block, const core::context& context) {
   output_shape shapes[max_fields];
   problem_storage problem;
   check(op, &block, context, purpose::shapes_only, problem, shapes);
   return cost_of_checked(op, &block, problem, shapes);
-}
-
-op_cost cost_of_call(op_id op, const void* args, const problem_storage& problem) {
-  return cost_of_checked(op, args, problem, nullptr);
 }
 
 double least_seconds(const op_cost& cost, const core::context& context) {

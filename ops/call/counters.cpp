@@ -1,4 +1,4 @@
-// Adding up under a lock, in an object that the context keeps.
+// Adds the work of calls up under a lock.
 #include "ops/call/counters.hpp"
 
 namespace velo::ops {

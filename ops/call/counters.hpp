@@ -3,7 +3,8 @@
 // The key `counters` switches them. `on` counts a call as recorded and as traversed; `recompute`
 // counts it as traversed alone, so that the flops recorded are those of the model (MFU) and the
 // flops traversed those of the machine (HFU). A call counts when it is accepted, whether it runs at
-// once or is queued. Cost: a branch where nothing is counted; about 100 ns a call otherwise.
+// once or is queued. Cost: a branch where nothing is counted; else 68 ns for an add of 64 elements,
+// which takes 84 ns itself (Zen 4).
 #pragma once
 
 #include <mutex>

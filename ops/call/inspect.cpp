@@ -73,7 +73,7 @@ std::string explain(op_id op, const args_block& block, const core::context& cont
   const completed_outputs completed(spec_of(op), block, shapes, context.device());
   const int chosen = choose(op, &completed.block, problem, context);
   const kernel_list& kernels = *definition_of(op).kernels;
-  const op_cost cost = cost_of(op, block, context);
+  const op_cost cost = cost_of_checked(op, &block, problem, shapes);
   std::string all;
   core::json_writer to(all);
   to.array();

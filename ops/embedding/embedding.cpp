@@ -152,7 +152,7 @@ void cost_of(const velo_embedding_args& a, const embedding_problem& p, op_cost& 
   cost.bytes_read = bytes_of(a.ids) + bytes_of_rows(p.tokens, p.n, a.table->dtype);
 }
 
-// Where the call accumulates, at most a row for each token is read and written.
+// A call that accumulates reads and writes one row for each token at most.
 void cost_of_backward(const velo_embedding_backward_args& a, const embedding_problem& p,
                       op_cost& cost) {
   if (a.accumulate == 0) return;

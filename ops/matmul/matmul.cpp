@@ -6,13 +6,13 @@
 #include <optional>
 
 #include "core/handle/inside.hpp"
-#include "core/simd/scalar.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
+#include "ops/operator/widened.hpp"
 #include "velo/ops_matmul.h"
 
 namespace velo::ops {
@@ -159,24 +159,12 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   p.epilogue.accumulate = true;
 }
 
-// bias as float32: itself, or a widened copy in scratch.
-const float* bias_of(const velo_tensor* bias, core::execution& on) {
-  if (bias == nullptr || bias->dtype == f32) return data<const float>(bias);
-  const std::int64_t n = numel(*bias);
-  auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  with_element_type(bias->dtype, [&](auto element) {
-    const auto* from = data<const decltype(element)>(bias);
-    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(from[i]);
-  });
-  return wide;
-}
-
 gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, core::execution& on) {
   gemm_problem p = problem.product;
   p.a = data<const void>(a.a);
   p.b = data<const void>(a.b);
   p.c = data<void>(a.c);
-  p.epilogue.bias = bias_of(a.bias, on);
+  p.epilogue.bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
   return p;
 }
 

@@ -7,10 +7,10 @@
 #include <cstring>
 
 #include "core/round_up.hpp"
-#include "core/simd/scalar.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
+#include "ops/operator/widened.hpp"
 #include "velo/ops_norm.h"
 
 namespace velo::ops {
@@ -58,25 +58,13 @@ void infer_backward(const velo_rms_norm_backward_args& a, rms_norm_problem& p,
   p = problem_of(*a.x, *a.gamma);
 }
 
-// gamma as float32: in place, or a widened copy in scratch.
-const float* gain(const velo_tensor& gamma, core::execution& on) {
-  if (gamma.dtype == f32) return data<const float>(&gamma);
-  const std::int64_t n = numel(gamma);
-  auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  with_element_type(gamma.dtype, [&](auto element) {
-    const auto* narrow = data<const decltype(element)>(&gamma);
-    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(narrow[i]);
-  });
-  return wide;
-}
-
 template <class T>
 void forward(const velo_rms_norm_args& a, const rms_norm_problem& p,
              const rms_norm_kernels& kernels, core::execution& on) {
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slice_rows(p.rows, row_bytes);
   const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
-  const float* gamma = gain(*a.gamma, on);
+  const float* gamma = widened(*a.gamma, on);
   float* rstd = data<float>(a.rstd);
   on.threads.slices(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
@@ -109,7 +97,7 @@ void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
   const auto partial_count = static_cast<std::size_t>(slices.tasks() * p.n);
   float* partial = a.dgamma == nullptr ? nullptr : on.scratch.take<float>(partial_count);
   const bool bypass = bypass_cache(data<T>(a.dx), p.rows, row_bytes, on);
-  const float* gamma = gain(*a.gamma, on);
+  const float* gamma = widened(*a.gamma, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
     float* sums = partial == nullptr ? nullptr : partial + task * p.n;

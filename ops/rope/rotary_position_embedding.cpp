@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/round_up.hpp"
-#include "core/simd/scalar.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"
+#include "ops/operator/widened.hpp"
 #include "velo/ops_rope.h"
 
 namespace velo::ops {
@@ -121,18 +121,6 @@ void infer_backward(const velo_rotary_position_embedding_backward_args& a, rotar
     core::fail(VELO_ERR_NULL, "args.x", "the forward input, for dcos and dsin", "NULL");
   require_like(*a.x, "x", *a.dy, "dy");
   require_unit_stride(*a.x, "x");
-}
-
-// A table as float32: itself, or a widened copy in scratch.
-const float* widened(const velo_tensor& table, core::execution& on) {
-  if (table.dtype == f32) return data<const float>(&table);
-  const std::int64_t n = numel(table);
-  auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
-  with_element_type(table.dtype, [&](auto element) {
-    const auto* narrow = data<const decltype(element)>(&table);
-    for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(narrow[i]);
-  });
-  return wide;
 }
 
 struct rotation {

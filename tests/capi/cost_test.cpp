@@ -96,6 +96,14 @@ TEST_CASE("attention counts every score, and as visible those that the mask leav
   }
 }
 
+TEST_CASE("a batch of any size costs no time to count") {
+  const live_context c;
+  constexpr std::int64_t batch = std::int64_t{1} << 44;
+  const attention call{batch, 4, 5, 8, 16, 8};
+  const velo_cost cost = cost_of(c, "fusion_attention", call.values(3));
+  CHECK(cost.flops_visible == 2.0 * batch * 4 * (16 + 8) * call.scores(true));
+}
+
 TEST_CASE("attention over packed sequences counts them one by one, and its gradient twice") {
   const live_context c;
   const std::vector<std::int64_t> shape{9, 2, 16}, stats_shape{9, 2};

@@ -21,6 +21,9 @@
  *   default off, or warn when the host gave a sink
  * - plugin_path: folders, separated by ':', in which velo looks for its own plugins
  *   (libvelo_mpi.so) before the folder of libvelo.so
+ * - counters: off | on | recompute; whether calls of operators are counted (velo_op_get_counts)
+ * - limits.f32_gflops, limits.bf16_gflops, limits.read_gbytes, limits.copy_gbytes: the rates that
+ *   the machine can reach with the context's threads (velo_op_cost); 0 = not known
  */
 #ifndef VELO_CONTEXT_H
 #define VELO_CONTEXT_H

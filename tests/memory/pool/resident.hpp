@@ -23,7 +23,7 @@ inline std::uint64_t page_bytes() {
   return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// Of the process, with its code, its heap and the tables of its pools.
+// Resident bytes of the process: its code, its heap and the tables of its pools, too.
 inline std::uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   std::uint64_t size = 0, resident = 0;
@@ -46,7 +46,7 @@ inline std::uintptr_t accessible_end(std::uintptr_t begin, std::uintptr_t end) {
   return last;
 }
 
-// Of the addresses for blocks of a pool, exactly.
+// Resident bytes of the addresses for blocks of a pool, exactly.
 inline std::uint64_t resident_bytes(velo_pool handle) {
   const memory::pool& pool = core::resolve<memory::pool>(handle, "pool");
   std::uint64_t bytes = 0;
