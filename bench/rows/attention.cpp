@@ -1,6 +1,9 @@
-// fusion_attention forward (4 B N S S D flop, half when causal) and backward (10), in BNSD; checked
-// against a double sum over one query row.
+// fusion_attention forward (4 B N D flop a score that is seen) and backward (10), in BNSD; checked
+// against a double sum over one query row. The rows of long sequences have the same call without a
+// mask as their peer: attention costs what is visible.
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <vector>
 
 #include "bench/rows/families.hpp"
@@ -8,24 +11,41 @@
 namespace velo::bench {
 namespace {
 
+constexpr std::int64_t band = 1024, open = 2147483647;
+constexpr std::int64_t longest_of_peers = 4096;
+
 struct heads {
   std::int64_t b, n, s, d;
-  bool causal;
+  const char* mask;  // full, causal, or band: a row sees itself and 1024 keys before it
   std::string text() const {
     return std::to_string(b) + "x" + std::to_string(n) + "x" + std::to_string(s) + "x" +
-           std::to_string(d) + (causal ? " causal" : " full");
+           std::to_string(d) + " " + mask;
   }
-  // Multiply-adds of one S x S x D product over all heads, visible half only.
-  double products() const { return static_cast<double>(b * n * s * s * d) / (causal ? 2 : 1); }
+  bool is(std::string_view name) const { return mask == name; }
+  // Scores that are seen, about half of them when causal.
+  double scores() const {
+    const auto all = static_cast<double>(s * s), keys = static_cast<double>(s);
+    if (is("causal")) return all / 2;
+    return is("band") ? keys * (band + 1) - band * (band + 1) / 2.0 : all;
+  }
+  // Multiply-adds of one product of all of them.
+  double products() const { return static_cast<double>(b * n * d) * scores(); }
+  std::int64_t first(std::int64_t i) const {
+    return is("band") ? std::max<std::int64_t>(i - band, 0) : 0;
+  }
+  std::int64_t last(std::int64_t i) const { return is("full") ? s : i + 1; }
+  const char* sparse_mode() const { return is("causal") ? "left_up_causal" : "full"; }
+  std::int64_t pre_tokens() const { return is("band") ? band : open; }
+  std::int64_t next_tokens() const { return is("band") ? 0 : open; }
+  heads without_mask() const { return {b, n, s, d, "full"}; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(d)); }
 };
 
 // Softmax weights of query row i of the first head, in double.
 std::vector<double> weights(const tensor& q, const tensor& k, const heads& h, std::int64_t i) {
-  const std::int64_t visible = h.causal ? i + 1 : h.s;
-  std::vector<double> p(static_cast<std::size_t>(visible));
+  std::vector<double> p(static_cast<std::size_t>(h.last(i)));
   double sum = 0;
-  for (std::int64_t j = 0; j < visible; ++j) {
+  for (std::int64_t j = h.first(i); j < h.last(i); ++j) {
     double dot = 0;
     for (std::int64_t l = 0; l < h.d; ++l) dot += q.at(i * h.d + l) * k.at(j * h.d + l);
     sum += p[static_cast<std::size_t>(j)] = std::exp(dot * h.scale());
@@ -60,13 +80,17 @@ bound_call bind_forward(experiment& e, const attention_tensors& t, const heads& 
                                      {"softmax_max", t.maximum.view()},
                                      {"softmax_sum", t.sum.view()},
                                      {"layout", "bnsd"},
-                                     {"sparse_mode", h.causal ? "left_up_causal" : "full"},
+                                     {"sparse_mode", h.sparse_mode()},
+                                     {"pre_tokens", h.pre_tokens()},
+                                     {"next_tokens", h.next_tokens()},
                                      {"scale", h.scale()}});
 }
 
 void fill_forward(experiment& e, dtype type, const heads& h) {
   const attention_tensors t = make_tensors(e, type, h);
   e.call("velo", bind_forward(e, t, h));
+  if (h.s > longest_of_peers && !h.is("full"))
+    e.call("unmasked", bind_forward(e, make_tensors(e, type, h), h.without_mask()));
   e.check([t, h] {
     const std::int64_t i = h.s / 2;
     const std::vector<double> p = weights(t.q, t.k, h, i);
@@ -90,35 +114,52 @@ double exact_gradient(const std::vector<double>& p, const attention_tensors& t, 
   return sum * h.scale();
 }
 
+struct gradient_tensors {
+  tensor &dy, &dq, &dk, &dv;
+};
+
+gradient_tensors make_gradients(experiment& e, dtype type, const heads& h) {
+  const std::vector<std::int64_t> shape{h.b, h.n, h.s, h.d};
+  return {e.random(type, shape), e.zeros(type, shape), e.zeros(type, shape), e.zeros(type, shape)};
+}
+
+bound_call bind_backward(experiment& e, const attention_tensors& t, const gradient_tensors& g,
+                         const heads& h) {
+  return e.bind("fusion_attention_backward", {{"query", t.q.view()},
+                                              {"key", t.k.view()},
+                                              {"value", t.v.view()},
+                                              {"dy", g.dy.view()},
+                                              {"attention_out", t.out.view()},
+                                              {"softmax_max", t.maximum.view()},
+                                              {"softmax_sum", t.sum.view()},
+                                              {"dquery", g.dq.view()},
+                                              {"dkey", g.dk.view()},
+                                              {"dvalue", g.dv.view()},
+                                              {"layout", "bnsd"},
+                                              {"sparse_mode", h.sparse_mode()},
+                                              {"pre_tokens", h.pre_tokens()},
+                                              {"next_tokens", h.next_tokens()},
+                                              {"scale", h.scale()}});
+}
+
 void fill_backward(experiment& e, dtype type, const heads& h) {
   const attention_tensors t = make_tensors(e, type, h);
-  const std::vector<std::int64_t> shape{h.b, h.n, h.s, h.d};
-  tensor& dy = e.random(type, shape);
-  tensor& dq = e.zeros(type, shape);
-  tensor& dk = e.zeros(type, shape);
-  tensor& dv = e.zeros(type, shape);
+  const gradient_tensors g = make_gradients(e, type, h);
   bind_forward(e, t, h)();
-  e.velo("fusion_attention_backward", {{"query", t.q.view()},
-                                       {"key", t.k.view()},
-                                       {"value", t.v.view()},
-                                       {"dy", dy.view()},
-                                       {"attention_out", t.out.view()},
-                                       {"softmax_max", t.maximum.view()},
-                                       {"softmax_sum", t.sum.view()},
-                                       {"dquery", dq.view()},
-                                       {"dkey", dk.view()},
-                                       {"dvalue", dv.view()},
-                                       {"layout", "bnsd"},
-                                       {"sparse_mode", h.causal ? "left_up_causal" : "full"},
-                                       {"scale", h.scale()}});
+  e.call("velo", bind_backward(e, t, g, h));
+  if (h.s > longest_of_peers && !h.is("full")) {
+    const attention_tensors all = make_tensors(e, type, h);
+    bind_forward(e, all, h.without_mask())();
+    e.call("unmasked", bind_backward(e, all, make_gradients(e, type, h), h.without_mask()));
+  }
   e.check(
-      [t, &dy, &dq, h] {
+      [t, g, h] {
         constexpr std::int64_t columns = 8;
         const std::int64_t i = h.s / 2;
         const std::vector<double> p = weights(t.q, t.k, h, i);
         return sampled_error(
-            columns, [&](std::int64_t l) { return dq.at(i * h.d + l); },
-            [&](std::int64_t l) { return exact_gradient(p, t, dy, h, i, l); });
+            columns, [&](std::int64_t l) { return g.dq.at(i * h.d + l); },
+            [&](std::int64_t l) { return exact_gradient(p, t, g.dy, h, i, l); });
       },
       type == dtype::f32 ? 1e-3 : 5e-2);
 }
@@ -126,9 +167,10 @@ void fill_backward(experiment& e, dtype type, const heads& h) {
 }  // namespace
 
 void list_attention(const machine& m, std::vector<row>& rows) {
-  constexpr heads shapes[] = {{1, 16, 1024, 128, false}, {1, 16, 1024, 128, true},
-                              {1, 16, 1024, 64, true},   {1, 4, 4096, 128, false},
-                              {1, 4, 4096, 128, true},   {1, 8, 4096, 64, true}};
+  constexpr heads shapes[] = {{1, 16, 1024, 128, "full"},  {1, 16, 1024, 128, "causal"},
+                              {1, 16, 1024, 64, "causal"}, {1, 4, 4096, 128, "full"},
+                              {1, 4, 4096, 128, "causal"}, {1, 8, 4096, 64, "causal"},
+                              {1, 2, 8192, 128, "causal"}, {1, 2, 16384, 64, "band"}};
   for (dtype type : operator_types)
     for (const heads& h : shapes)
       for (bool backward : {false, true}) {
@@ -141,7 +183,7 @@ void list_attention(const machine& m, std::vector<row>& rows) {
                  h.products() * (backward ? 10 : 4),
                  product_limit(m, type),
                  op,
-                 type == dtype::f16 ? "" : op,
+                 type == dtype::f16 || h.s > longest_of_peers ? "" : op,
                  {}};
         made.fill = [type, h, backward](experiment& e) {
           backward ? fill_backward(e, type, h) : fill_forward(e, type, h);

@@ -7,8 +7,8 @@
 // large scores from their row's maximum are exact, and P of the gradient is that of the output.
 // A layout is three strides a tensor (sequence of the batch, token, head), the last dimension being
 // dense; sequences of different lengths are two cumulative lists. Query head h reads key head
-// h / (heads / kv_heads). Rows attend to keys j <= i (left_up), j <= i + Skv - Sq (right_down) or
-// all; a row that attends to none gives 0, with lowest-finite maximum and sum 0.
+// h / (heads / kv_heads). A row sees a range of keys (attention_window.hpp); a row that sees none
+// gives 0, with lowest-finite maximum and sum 0. Blocks of keys that no row sees cost nothing.
 // Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
 // at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never
 // S x S.
@@ -19,11 +19,10 @@
 
 #include "core/host/cpu.hpp"
 #include "core/stream/parallel.hpp"
+#include "ops/attention/attention_window.hpp"
 #include "ops/gemm/kernel/element_type.hpp"
 
 namespace velo::ops {
-
-enum class causal_mask : int { none, left_up, right_down };
 
 // Elements between neighbors; with cumulative lengths `batch` is not used.
 struct attention_strides {
@@ -37,7 +36,10 @@ struct attention_problem {
   std::int64_t sq = 0, skv = 0;          // without lists: every sequence; with lists: the longest
   const std::int64_t* q_ends = nullptr;  // cumulative, no leading zero, batch of them; or null
   const std::int64_t* kv_ends = nullptr;
-  causal_mask causal = causal_mask::none;
+  attention_window window;   // of every sequence but
+  std::int64_t banded = -1;  // this one, if any, whose window is
+  attention_window band;
+  const std::int64_t* prefixes = nullptr;  // a sequence: its rows see the keys below; or null
   float scale = 1.0f;
   attention_strides q, k, v, out;
   attention_strides dy, dq, dk, dv_rows;  // gradients of out, q, k and v

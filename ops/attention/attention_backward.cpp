@@ -77,9 +77,13 @@ struct chunk {
   std::int64_t b, kv_head, first, keys;  // keys: of this sequence in this chunk, may be 0
   attention_sequence s;
 
-  // Whether some of these queries attend to some of its keys.
-  bool is_visible_to(std::int64_t q0, std::int64_t rows) const {
-    return s.visible(q0 + rows - 1) > first;
+  // The keys of the chunk, from its first, that `rows` queries from q0 on see: from begin to end.
+  struct key_span {
+    std::int64_t begin, end;
+  };
+  key_span seen_by(std::int64_t q0, std::int64_t rows) const {
+    return {std::clamp<std::int64_t>(s.first_key(q0) - first, 0, keys),
+            std::clamp<std::int64_t>(s.last_key(q0, rows) - first, 0, keys)};
   }
 };
 
@@ -134,7 +138,7 @@ class backward_pass {
   }
 
   static std::int64_t pair_cost(const attention_sequence& s) {
-    return 1 + s.skv / 64 + s.sq / 64 + s.sq * ((s.visible(0) + s.visible(s.sq - 1)) / 2) / 1024;
+    return 1 + s.skv / 64 + s.sq / 64 + static_cast<std::int64_t>(s.keys.pairs() / 1024);
   }
 
   // ---- one unit a key head ----
@@ -283,7 +287,8 @@ class backward_pass {
   void one_head(const chunk& c, std::int64_t h, const chunk_state& state, const head_state& head,
                 float* dq) const {
     for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block) {
-      if (c.is_visible_to(q0, queries_at(c.s, q0))) pack_queries(c, h, q0, head);
+      const chunk::key_span seen = c.seen_by(q0, queries_at(c.s, q0));
+      if (seen.begin < seen.end) pack_queries(c, h, q0, head);
     }
     for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
       for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block)
@@ -338,27 +343,29 @@ class backward_pass {
   void one_block(const chunk& c, std::int64_t q0, std::int64_t k0, const chunk_state& state,
                  const head_state& head, float* dq) const {
     const std::int64_t rows = queries_at(c.s, q0);
-    const std::int64_t key0 = c.first + k0;
-    const std::int64_t visible =
-        std::min<std::int64_t>({key_block_, c.keys - k0, c.s.visible(q0 + rows - 1) - key0});
-    if (visible <= 0) return;
+    const chunk::key_span seen = c.seen_by(q0, rows);
+    const std::int64_t begin = std::max<std::int64_t>(seen.begin - k0, 0) / strip * strip;
+    const std::int64_t end = std::min<std::int64_t>(key_block_, seen.end - k0);
+    if (begin >= end || seen.begin >= seen.end) return;
     const std::int64_t wide = round_up(rows, strip);
-    for (std::int64_t r = 0; r < visible; r += strip) {
+    for (std::int64_t r = begin; r < end; r += strip) {
       strip_of_keys(c, q0, wide, k0, r, state, head);
     }
+    const auto first_word = static_cast<int>(shape_.words(begin));
     panel_product queries{};
-    queries.a = rows_at(state.k_columns, k0, shape_.d);
+    queries.a = rows_at(state.k_columns, k0, shape_.d) + first_word * 4;
     queries.a_row = shape_.words(key_block_);
     queries.b = gradients_of(head.gradients);
     queries.c = dq + q0 * shape_.d;
     queries.ldc = query_block;
     queries.rows = static_cast<int>(shape_.d);
-    queries.add = k0 > 0;
-    // Gradients are zero past the last key that a panel's queries attend to.
+    queries.add = k0 > seen.begin;
+    queries.first_word = first_word;
+    // Gradients are zero past the last key that a panel's queries see.
     const int panel = shape_.form.panel;
     for (int j = 0; j < wide; j += panel) {
-      const std::int64_t last = q0 + std::min<std::int64_t>(j + panel, rows) - 1;
-      const std::int64_t depth = std::clamp<std::int64_t>(c.s.visible(last) - key0, 1, visible);
+      const std::int64_t last = c.seen_by(q0, std::min<std::int64_t>(j + panel, rows)).end - k0;
+      const std::int64_t depth = std::clamp<std::int64_t>(last, begin + 1, end) - begin;
       queries.first_column = j;
       queries.columns = static_cast<int>(std::min<std::int64_t>(panel, wide - j));
       queries.words = static_cast<int>(shape_.words(round_up(depth, strip)));
@@ -366,21 +373,38 @@ class backward_pass {
     }
   }
 
+  // The columns, from q0, that see each of a strip's keys; none see its padding.
+  struct seen_rows {
+    int first[strip] = {}, last[strip] = {};
+
+    seen_rows(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k,
+              std::int64_t keys) {
+      const auto column = [&](std::int64_t row) {
+        return static_cast<int>(std::clamp<std::int64_t>(row - q0, 0, wide));
+      };
+      for (std::int64_t i = 0; i < keys; ++i) {
+        first[i] = column(c.s.keys.first_row(c.first + k + i));
+        last[i] = column(c.s.keys.last_row(c.first + k + i));
+      }
+    }
+  };
+
   // Computes the strip of keys from `r` on of the block at `k0` with the block of queries at `q0`.
   void strip_of_keys(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k0,
                      std::int64_t r, const chunk_state& state, const head_state& head) const {
-    const std::int64_t k = k0 + r;
-    // Skips whole groups of columns that do not attend even to the strip's first key.
-    const std::int64_t first_query = c.s.causal ? c.first + k - c.s.shift - q0 : 0;
-    const std::int64_t first =
-        std::clamp<std::int64_t>(first_query, 0, wide - strip) / strip * strip;
+    const std::int64_t k = k0 + r, keys = std::min<std::int64_t>(strip, c.keys - k);
+    const seen_rows seen(c, q0, wide, k, keys);
+    // Groups of columns that see none of the strip's keys are skipped.
+    const std::int64_t first = std::min<std::int64_t>(seen.first[0], wide - strip) / strip * strip;
+    const std::int64_t last =
+        std::max<std::int64_t>(round_up(seen.last[keys - 1], strip), first + strip);
     const auto across_queries = [&](const char* a, std::int64_t d, const right_side& b, float* to) {
       panel_product x{};
       x.a = rows_at(const_cast<char*>(a), k, d);
       x.a_row = shape_.words(d);
       x.b = b;
       x.first_column = static_cast<int>(first);
-      x.columns = static_cast<int>(wide - first);
+      x.columns = static_cast<int>(last - first);
       x.words = static_cast<int>(shape_.words(d));
       x.c = to;
       x.ldc = query_block;
@@ -399,10 +423,10 @@ class backward_pass {
     x.ld = query_block;
     x.rows = strip;
     x.first = static_cast<int>(first);
+    x.last = static_cast<int>(last);
     x.columns = static_cast<int>(wide);
-    x.valid = static_cast<int>(std::min<std::int64_t>(strip, c.keys - k));
-    x.first_query = first_query;
-    x.step = c.s.causal ? 1 : 0;
+    x.first_seen = seen.first;
+    x.last_seen = seen.last;
     x.scale = p_.scale;
     x.max = head.max + q0;
     x.minus_log_sum = head.minus_log_sum + q0;
@@ -416,7 +440,7 @@ class backward_pass {
       x.b = b;
       x.columns = static_cast<int>(d);
       x.first_word = static_cast<int>(shape_.words(first));
-      x.words = static_cast<int>(shape_.words(wide - first));
+      x.words = static_cast<int>(shape_.words(last - first));
       x.c = to + k * d;
       x.ldc = d;
       x.rows = strip;
@@ -434,10 +458,13 @@ class backward_pass {
   void write_queries(std::int64_t b, std::int64_t h, const attention_sequence& s, std::int64_t q0,
                      const float* dq, std::int64_t stride) const {
     const std::int64_t rows = queries_at(s, q0);
-    const std::int64_t parts = core::ceil_div(s.visible(q0 + rows - 1), cut_.keys);
+    const std::int64_t begin = s.first_key(q0), end = s.last_key(q0, rows);
+    const std::int64_t first = begin / cut_.keys;  // of the chunks whose keys they see
+    const std::int64_t parts = begin < end ? core::ceil_div(end, cut_.keys) - first : 0;
     const std::int64_t start = offset_of(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
-    shape_.steps.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts), stride,
-                                  static_cast<int>(rows), static_cast<int>(p_.d), p_.scale,
+    shape_.steps.write_transposed(dq + first * stride + q0 * shape_.d, query_block,
+                                  static_cast<int>(parts), stride, static_cast<int>(rows),
+                                  static_cast<int>(p_.d), p_.scale,
                                   static_cast<char*>(t_.dq) + start * shape_.element, p_.dq.token);
   }
 

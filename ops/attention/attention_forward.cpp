@@ -22,7 +22,7 @@ static_assert(key_block % panel_columns(false) == 0 && key_block % panel_columns
 // Packed keys and values of one key head, block after block.
 struct packed_keys {
   std::uint32_t *keys, *values;
-  std::int64_t ready = 0;  // blocks
+  std::int64_t first = 0, ready = 0;  // blocks from first to ready are packed
 
   // The right sides of the block that begins at key `k0` and has `columns` keys, padded.
   right_side keys_at(const attention_shape& shape, std::int64_t k0, std::int64_t columns) const {
@@ -113,8 +113,10 @@ class forward_pass {
   // The unit is a strip times 32 keys. A strip has a cost even without keys.
   static std::int64_t unit_cost(const attention_sequence& s, std::int64_t q0) {
     const std::int64_t rows = std::min<std::int64_t>(query_block, s.sq - q0);
-    const std::int64_t first = s.visible(q0), last = s.visible(q0 + rows - 1);
-    return core::ceil_div(rows, strip) * (1 + core::ceil_div(first + last, 2 * 32));
+    const std::int64_t first = s.last_key(q0, 1) - s.first_key(q0);
+    const std::int64_t last = s.last_key(q0, rows) - s.first_key(q0 + rows - 1);
+    return core::ceil_div(rows, strip) *
+           (1 + core::ceil_div(std::max<std::int64_t>(first + last, 0), 2 * 32));
   }
   static std::int64_t head_cost(const attention_sequence& s) {
     std::int64_t cost = 0;
@@ -183,18 +185,43 @@ class forward_pass {
     for (int i = 0; i < padded; ++i) work.max[i] = work.reference[i] = -__builtin_inff();
     std::memset(work.sum, 0, sizeof(float) * 16 * static_cast<std::size_t>(padded));
 
-    const std::int64_t end = s.visible(q0 + rows - 1);
-    for (; packed.ready * key_block < end; ++packed.ready) {
-      pack_block(packed, b, head / shape_.group, s, packed.ready);
-    }
-    for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
+    const std::int64_t begin = s.first_key(q0) / key_block * key_block;
+    const std::int64_t end = s.last_key(q0, rows);
+    pack_until(end, begin / key_block, b, head / shape_.group, s, packed);
+    for (std::int64_t k0 = begin; k0 < end; k0 += key_block) {
       for (int r = 0; r < padded; r += strip) {
-        const std::int64_t visible = s.visible(q0 + std::min(r + strip, rows) - 1);
-        if (visible > k0) one_block(s, q0, r, k0, visible, q, packed, work);
+        const strip_of_rows rows_now(s, q0, r, rows);
+        if (rows_now.sees(k0)) one_block(s, rows_now, k0, q, packed, work);
       }
     }
     write(b, head, s, q0, rows, work);
   }
+
+  // Packs the blocks from `first` on that hold keys below `end`, unless they are packed.
+  void pack_until(std::int64_t end, std::int64_t first, std::int64_t b, std::int64_t kv_head,
+                  const attention_sequence& s, packed_keys& packed) const {
+    if (first < packed.first || first > packed.ready) packed.first = packed.ready = first;
+    for (; packed.ready * key_block < end; ++packed.ready) {
+      pack_block(packed, b, kv_head, s, packed.ready);
+    }
+  }
+
+  // The keys that a strip of query rows sees lie from `begin` to `end`.
+  struct strip_of_rows {
+    strip_of_rows(const attention_sequence& s, std::int64_t q0, int r, int rows)
+        : r(r),
+          row(q0 + r),
+          begin(s.first_key(row)),
+          end(s.last_key(row, std::min(strip, rows - r))) {}
+
+    bool sees(std::int64_t k0) const { return k0 < end && begin < std::min(k0 + key_block, end); }
+    // Whether the block at k0 is the first whose keys it sees.
+    bool begins_at(std::int64_t k0) const { return k0 <= begin; }
+
+    int r;             // of the block of queries
+    std::int64_t row;  // of the sequence
+    std::int64_t begin, end;
+  };
 
   // The rows as products read them: in place if they are dense, else a copy.
   const char* queries(std::int64_t b, std::int64_t head, const attention_sequence& s,
@@ -209,12 +236,19 @@ class forward_pass {
     return work.q;
   }
 
-  // Adds a block of keys to a strip of queries, whose last row attends to keys below `visible`.
-  void one_block(const attention_sequence& s, std::int64_t q0, int r, std::int64_t k0,
-                 std::int64_t visible, const char* q, const packed_keys& packed,
-                 const forward_scratch& work) const {
-    const std::int64_t keys = std::min<std::int64_t>(key_block, visible - k0);
+  // Adds the block of keys at k0 to a strip of queries.
+  void one_block(const attention_sequence& s, const strip_of_rows& strip_now, std::int64_t k0,
+                 const char* q, const packed_keys& packed, const forward_scratch& work) const {
+    const int r = strip_now.r;
+    const bool begins = strip_now.begins_at(k0);
+    const std::int64_t keys = std::min<std::int64_t>(key_block, strip_now.end - k0);
     const auto width = static_cast<int>(round_up(keys, width_step));
+    int first[strip], last[strip];
+    for (int i = 0; i < strip; ++i) {
+      const std::int64_t row = strip_now.row + i;
+      first[i] = static_cast<int>(std::clamp<std::int64_t>(s.keys.first(row) - k0, 0, width));
+      last[i] = static_cast<int>(std::clamp<std::int64_t>(s.keys.last(row) - k0, 0, keys));
+    }
     const std::int64_t packed_keys = std::min<std::int64_t>(key_block, s.skv - k0);
     float* out = work.out + r * shape_.dv;
     panel_product scores{};
@@ -233,16 +267,15 @@ class forward_pass {
     rows.probabilities = work.scores;
     rows.p_ld = key_block * shape_.form.per_word();
     rows.width = width;
-    rows.valid = static_cast<int>(keys);
-    rows.visible = s.causal ? q0 + r + 1 + s.shift - k0 : keys;
-    rows.step = s.causal ? 1 : 0;
+    rows.first = first;
+    rows.last = last;
     rows.scale = __builtin_fabsf(p_.scale);
     rows.max = work.max + r;
     rows.reference = work.reference + r;
     rows.sum = work.sum + r * 16;
     rows.out = out;
     rows.out_ld = shape_.dv;
-    rows.out_columns = k0 == 0 ? 0 : static_cast<int>(shape_.dv);
+    rows.out_columns = begins ? 0 : static_cast<int>(shape_.dv);
     shape_.steps.softmax(rows);
     panel_product values{};
     values.a = work.scores;
@@ -253,15 +286,16 @@ class forward_pass {
     values.c = out;
     values.ldc = shape_.dv;
     values.rows = strip;
-    values.add = k0 > 0;
+    values.add = !begins;
     multiply(shape_.form, values);
   }
 
   void write(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
              int rows, const forward_scratch& work) const {
-    // Strips without keys have not been written yet.
+    // Strips that see no keys have not been written yet.
     for (int r = 0; r < rows; r += strip) {
-      if (s.visible(q0 + std::min(r + strip, rows) - 1) > 0) continue;
+      const strip_of_rows rows_now(s, q0, r, rows);
+      if (rows_now.begin < rows_now.end) continue;
       std::memset(work.out + r * shape_.dv, 0,
                   sizeof(float) * static_cast<std::size_t>(strip * shape_.dv));
     }

@@ -27,12 +27,11 @@ struct softmax_rows {
   int64_t ld;
   void* probabilities;  // [32][p_ld] as the product reads them; may be where the scores are
   int64_t p_ld;
-  int width;        // columns the next product reads, a multiple of 32
-  int valid;        // columns from here on are padding
-  int64_t visible;  // keys that row 0 attends to
-  int64_t step;     // further keys of each following row: 1 causal, 0 not
-  float scale;      // not negative
-  float* max;       // per row, of scores so far
+  int width;         // columns the next product reads, a multiple of 32
+  const int* first;  // [32]: a row sees columns from first to last, within [0, width];
+  const int* last;   // [32]: none where last <= first
+  float scale;       // not negative
+  float* max;        // per row, of scores so far
   float* reference;
   float* sum;  // per row, 16 partial sums of exp so far
   float* out;  // [32][out_ld], rescaled where the reference moves
@@ -67,12 +66,11 @@ struct gradient_rows {
   const column_group* groups;  // of its columns, sixteen each
   int first_word;              // of the depth, where these rows begin
   int64_t ld;
-  int rows;             // a multiple of 2
-  int first, columns;   // columns [first, columns) are worked on, those before are 0 in words;
-                        // multiples of 32
-  int valid;            // rows below are padding
-  int64_t first_query;  // the first column that row 0 is visible to; row r: r later when step = 1
-  int step;
+  int rows;               // a multiple of 2
+  int first, last;        // columns [first, last) are worked on, multiples of 32;
+  int columns;            // the others are 0 in words
+  const int* first_seen;  // [rows]: a row is seen by columns from first_seen to last_seen,
+  const int* last_seen;   // [rows]: within [0, columns]; by none where last_seen <= first_seen
   float scale;
   const float* max;            // as the forward left it, per column
   const float* minus_log_sum;  // -log2 of the sum of exp under max, per column

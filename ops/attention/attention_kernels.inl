@@ -66,10 +66,15 @@ void copy_rows(const row_block& from, void* to, int rows, int64_t ld, bool negat
 
 // ---- forward ----
 
-VELO_INLINE v::vec lane_max(const float* s, int n) {
+// The largest of s[from] to s[n - 1] in each lane.
+VELO_INLINE v::vec lane_max(const float* s, int from, int n) {
   const v::vec none = v::set(-__builtin_inff());
   v::vec a = none, b = none, c = none, d = none;
-  int j = 0;
+  int j = from / W * W;
+  if (j < from && j < n) {
+    a = v::keep_first(n - j, v::keep_first(from - j, none, v::load(s + j)), none);
+    j += W;
+  }
   for (; j + 4 * W <= n; j += 4 * W) {
     a = v::max(a, v::load(s + j));
     b = v::max(b, v::load(s + j + W));
@@ -88,17 +93,13 @@ struct softmax_state {
   alignas(64) float shrink[32];  // factor of earlier sums under the new reference
 };
 
-// The number of keys that row i attends to.
-VELO_INLINE int visible_keys(const softmax_rows& x, int i) {
-  return clamped(x.visible + i * x.step, x.valid);
-}
-
 VELO_INLINE void softmax_tops(const softmax_rows& x, softmax_state& state) {
   for (int i = 0; i < 32; i += 4) {
-    const float* s = x.scores + i * x.ld;
-    v::largest4(lane_max(s, visible_keys(x, i)), lane_max(s + x.ld, visible_keys(x, i + 1)),
-                lane_max(s + 2 * x.ld, visible_keys(x, i + 2)),
-                lane_max(s + 3 * x.ld, visible_keys(x, i + 3)), state.top + i);
+    v::vec top[4];
+    for (int r = 0; r < 4; ++r) {
+      top[r] = lane_max(x.scores + (i + r) * x.ld, x.first[i + r], x.last[i + r]);
+    }
+    v::largest4(top[0], top[1], top[2], top[3], state.top + i);
   }
 }
 
@@ -138,7 +139,7 @@ VELO_INLINE void store_sum(float* to, const row_sum& sum) {
   if (W < 16) v::store(to + 16 - W, sum.odd);
 }
 
-// All rows attend to all columns.
+// All rows see all columns.
 template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale);
@@ -158,22 +159,27 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
   }
 }
 
-// Each row attends to its first columns, perhaps to none.
+// Each row sees a range of columns, perhaps none.
 template <class E, class T>
 void softmax_partial(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale), none = v::zero();
   for (int i = 0; i < 32; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
-    const int n = visible_keys(x, i);
+    const int from = x.first[i], n = x.last[i];
     const v::vec reference = v::set(x.reference[i]);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     int j = 0;
+    for (; j + 2 * W <= from && j < x.width; j += 2 * W) v::store2(p + j, none, none);
     for (; j < n; j += 2 * W) {
       const v::vec a = exp_of<E>(v::load(s + j) * scale - reference);
       const v::vec b = exp_of<E>(v::load(s + j + W) * scale - reference);
-      const v::vec visible_a = v::keep_first(n - j, a, none);
-      const v::vec visible_b = v::keep_first(n - j - W, b, none);
+      v::vec visible_a = v::keep_first(n - j, a, none);
+      v::vec visible_b = v::keep_first(n - j - W, b, none);
+      if (j < from) {
+        visible_a = v::keep_first(from - j, none, visible_a);
+        visible_b = v::keep_first(from - j - W, none, visible_b);
+      }
       sum.even = sum.even + visible_a;
       sum.odd = sum.odd + visible_b;
       v::store2(p + j, visible_a, visible_b);
@@ -197,7 +203,8 @@ void softmax(const softmax_rows& x) {
   softmax_state state;
   softmax_tops(x, state);
   if (softmax_raise<E>(x, state)) softmax_shrink(x, state);
-  const bool full = visible_keys(x, 0) == x.width && visible_keys(x, 31) == x.width;
+  // No end of a range decreases from row to row.
+  const bool full = x.first[31] == 0 && x.last[0] == x.width;
   full ? softmax_full<E, T>(x, state) : softmax_partial<E, T>(x, state);
 }
 
@@ -251,6 +258,11 @@ void row_terms(const row_block& dy, const row_block& out, const float* max, cons
   }
 }
 
+// The columns that see a row.
+struct seen_by {
+  int first, last;
+};
+
 // One row of probabilities and score gradients for 2 W queries.
 struct gradient_pair {
   v::vec p[2], ds[2];
@@ -258,7 +270,7 @@ struct gradient_pair {
 
 template <class E>
 VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v::vec scale,
-                                      int64_t hidden) {
+                                      seen_by by) {
   gradient_pair g;
   for (int h = 0; h < 2; ++h) {
     const int column = j + h * W;
@@ -267,10 +279,13 @@ VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v:
     const v::vec t = v::fma(below, v::set(log2_e), v::load(x.minus_log_sum + column));
     g.p[h] = exp2<E>(t);
     g.ds[h] = g.p[h] * (v::load(x.products + index) - v::load(x.delta + column));
-    if (hidden > column) {
-      const int n = clamped(hidden - column, W);
-      g.p[h] = v::keep_first(n, v::zero(), g.p[h]);
-      g.ds[h] = v::keep_first(n, v::zero(), g.ds[h]);
+    if (by.first > column) {
+      g.p[h] = v::keep_first(by.first - column, v::zero(), g.p[h]);
+      g.ds[h] = v::keep_first(by.first - column, v::zero(), g.ds[h]);
+    }
+    if (by.last < column + W) {
+      g.p[h] = v::keep_first(by.last - column, g.p[h], v::zero());
+      g.ds[h] = v::keep_first(by.last - column, g.ds[h], v::zero());
     }
   }
   return g;
@@ -282,15 +297,13 @@ VELO_INLINE uint32_t* word_at(const gradient_rows& x, int row, int column) {
   return x.words + group.offset + (x.first_word + row) * group.step + column % 16;
 }
 
-// `hidden` columns of a row come before the first it is visible to.
 template <class E, class T>
-VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidden0,
-                                   int64_t hidden1) {
+VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, seen_by first, seen_by second) {
   const v::vec scale = v::set(x.scale);
   const int64_t start = row * x.ld, next = x.ld * per_word<T>;
-  for (int j = x.first; j < x.columns; j += 2 * W) {
-    const gradient_pair a = gradient_of<E>(x, row, j, scale, hidden0);
-    const gradient_pair b = gradient_of<E>(x, row + 1, j, scale, hidden1);
+  for (int j = x.first; j < x.last; j += 2 * W) {
+    const gradient_pair a = gradient_of<E>(x, row, j, scale, first);
+    const gradient_pair b = gradient_of<E>(x, row + 1, j, scale, second);
     T* p = reinterpret_cast<T*>(x.scores + start) + j;
     v::store2(p, a.p[0], a.p[1]);
     v::store2(p + next, b.p[0], b.p[1]);
@@ -307,22 +320,27 @@ VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidd
   }
 }
 
+// Zeros in the words of two rows for the columns [from, to).
+template <class T>
+VELO_INLINE void clear_words(const gradient_rows& x, int row, int from, int to) {
+  for (int j = from; j < to; j += 16) {
+    for (int r = 0; r < 2 / per_word<T>; ++r) {
+      __builtin_memset(word_at(x, row / per_word<T> + r, j), 0, 64);
+    }
+  }
+}
+
 template <class E, class T>
 void gradient(const gradient_rows& x) {
   for (int i = 0; i < x.rows; i += 2) {
-    int64_t hidden[2];
-    for (int r = 0; r < 2; ++r) {
-      hidden[r] = i + r < x.valid ? x.first_query + (i + r) * x.step : x.columns;
-    }
-    for (int j = 0; j < x.first; j += 16) {
-      for (int r = 0; r < 2 / per_word<T>; ++r) {
-        __builtin_memset(word_at(x, i / per_word<T> + r, j), 0, 64);
-      }
-    }
-    if (hidden[0] <= x.first && hidden[1] <= x.first) {
-      gradient_two_rows<E, T>(x, i, 0, 0);
+    clear_words<T>(x, i, 0, x.first);
+    clear_words<T>(x, i, x.last, x.columns);
+    const seen_by a = {x.first_seen[i], x.last_seen[i]};
+    const seen_by b = {x.first_seen[i + 1], x.last_seen[i + 1]};
+    if (a.first <= x.first && a.last >= x.last && b.first <= x.first && b.last >= x.last) {
+      gradient_two_rows<E, T>(x, i, {0, x.last}, {0, x.last});
     } else {
-      gradient_two_rows<E, T>(x, i, hidden[0], hidden[1]);
+      gradient_two_rows<E, T>(x, i, a, b);
     }
   }
 }

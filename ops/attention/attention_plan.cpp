@@ -4,15 +4,16 @@
 namespace velo::ops {
 
 attention_sequence sequence_of(const attention_problem& problem, std::int64_t batch) {
-  attention_sequence s{0, 0, problem.sq, problem.skv, 0, problem.causal != causal_mask::none};
+  std::int64_t q_first = 0, kv_first = 0, sq = problem.sq, skv = problem.skv;
   if (problem.q_ends != nullptr) {
-    s.q_first = batch == 0 ? 0 : problem.q_ends[batch - 1];
-    s.kv_first = batch == 0 ? 0 : problem.kv_ends[batch - 1];
-    s.sq = problem.q_ends[batch] - s.q_first;
-    s.skv = problem.kv_ends[batch] - s.kv_first;
+    q_first = batch == 0 ? 0 : problem.q_ends[batch - 1];
+    kv_first = batch == 0 ? 0 : problem.kv_ends[batch - 1];
+    sq = problem.q_ends[batch] - q_first;
+    skv = problem.kv_ends[batch] - kv_first;
   }
-  if (problem.causal == causal_mask::right_down) s.shift = s.skv - s.sq;
-  return s;
+  const attention_window& window = batch == problem.banded ? problem.band : problem.window;
+  const std::int64_t prefix = problem.prefixes == nullptr ? 0 : problem.prefixes[batch];
+  return {q_first, kv_first, sq, skv, visible_keys(window, sq, skv, prefix)};
 }
 
 namespace {

@@ -16,15 +16,16 @@
 
 namespace velo::ops {
 
-// One sequence of the batch: its first elements, and the keys that its rows attend to.
+// One sequence of the batch: its first elements, and the keys that its rows see.
 struct attention_sequence {
   std::int64_t q_first, kv_first;  // elements to add for the batch, in units of `token` with lists
   std::int64_t sq, skv;
-  std::int64_t shift;  // row i attends to keys below i + 1 + shift
-  bool causal;
+  visible_keys keys;
 
-  std::int64_t visible(std::int64_t row) const {
-    return causal ? std::clamp<std::int64_t>(row + 1 + shift, 0, skv) : skv;
+  // The keys that `rows` rows from `row` on see lie from first_key to last_key.
+  std::int64_t first_key(std::int64_t row) const { return keys.first(row); }
+  std::int64_t last_key(std::int64_t row, std::int64_t rows) const {
+    return keys.last(row + rows - 1);
   }
 };
 

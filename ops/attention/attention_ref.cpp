@@ -47,22 +47,23 @@ double score_of(const attention_problem& p, const T* q, const T* k) {
 template <class T>
 void forward_row(const attention_problem& p, const attention_tensors& t,
                  const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row) {
-  const std::int64_t kv_head = head / (p.heads / p.kv_heads), visible = s.visible(row);
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads);
+  const std::int64_t first = s.keys.first(row), last = s.keys.last(row);
   const T* q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
   const auto score = [&](std::int64_t j) {
     return score_of(p, q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
   };
   double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
-  for (std::int64_t j = 0; j < visible; ++j) max = std::fmax(max, score(j));
-  for (std::int64_t j = 0; j < visible; ++j) {
+  for (std::int64_t j = first; j < last; ++j) max = std::fmax(max, score(j));
+  for (std::int64_t j = first; j < last; ++j) {
     const double e = std::exp(score(j) - max);
     sum += e;
     add(out, e, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
-  for (std::int64_t i = 0; i < p.dv && visible > 0; ++i) out[i] /= sum;
+  for (std::int64_t i = 0; i < p.dv && first < last; ++i) out[i] /= sum;
   put<T>(t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
   const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
-  if (t.max != nullptr) t.max[stats] = visible > 0 ? static_cast<float>(max) : -FLT_MAX;
+  if (t.max != nullptr) t.max[stats] = first < last ? static_cast<float>(max) : -FLT_MAX;
   if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
 }
 
@@ -107,9 +108,9 @@ void gradient_of_query(const attention_problem& p, const attention_gradients& t,
                        const attention_sequence& s, std::int64_t b, std::int64_t head,
                        std::int64_t row) {
   const gradient_row<T> at(p, t, s, b, head, row);
-  const std::int64_t kv_head = head / (p.heads / p.kv_heads), visible = s.visible(row);
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads);
   double dq[largest_head] = {};
-  for (std::int64_t j = 0; j < visible; ++j) {
+  for (std::int64_t j = s.keys.first(row); j < s.keys.last(row); ++j) {
     add(dq, static_cast<double>(p.scale) * at.at(j).ds,
         row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
   }
@@ -123,8 +124,7 @@ void gradient_of_key(const attention_problem& p, const attention_gradients& t,
   const std::int64_t group = p.heads / p.kv_heads;
   double dk[largest_head] = {}, dv[largest_head] = {};
   for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
-    for (std::int64_t row = 0; row < s.sq; ++row) {
-      if (s.visible(row) <= j) continue;
+    for (std::int64_t row = s.keys.first_row(j); row < s.keys.last_row(j); ++row) {
       const gradient_row<T> at(p, t, s, b, head, row);
       const element e = at.at(j);
       add(dk, static_cast<double>(p.scale) * e.ds, at.q, p.d);

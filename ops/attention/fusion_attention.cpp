@@ -9,6 +9,7 @@
 
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
+#include "ops/attention/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
@@ -131,15 +132,103 @@ std::int64_t longest(const velo_ints& ends) {
   return most;
 }
 
-causal_mask mask_of(std::int64_t sparse_mode) {
-  if (sparse_mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return causal_mask::left_up;
-  if (sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) return causal_mask::right_down;
-  return causal_mask::none;
+// ---- the window ----
+
+// The window of pre_tokens and next_tokens; 2147483647 leaves its side open.
+template <class Args>
+attention_window band_of(const Args& a, bool bottom_right) {
+  constexpr std::int64_t open = 2147483647;
+  return {a.pre_tokens == open ? unlimited : a.pre_tokens,
+          a.next_tokens == open ? unlimited : a.next_tokens, bottom_right};
+}
+
+// The window of every sequence but the banded one.
+template <class Args>
+attention_window window_of(const Args& a) {
+  switch (a.sparse_mode) {
+    case VELO_ATTENTION_SPARSE_MODE_FULL:
+      return band_of(a, false);
+    case VELO_ATTENTION_SPARSE_MODE_BAND:
+      return band_of(a, true);
+    case VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL:
+    case VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL:
+      return {unlimited, 0, false};
+    case VELO_ATTENTION_SPARSE_MODE_ALL_MASK:
+      return {};
+    default:
+      return {unlimited, 0, true};
+  }
+}
+
+void require_layout(std::int64_t layout, std::int64_t sparse_mode) {
+  const bool lists = layout == VELO_ATTENTION_LAYOUT_TND;
+  if (lists && sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX) {
+    fail(VELO_ERR_ARGUMENT, "args.sparse_mode", "prefix_compressed for layout tnd", "prefix");
+  }
+  const bool banded = sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND ||
+                      sparse_mode == VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL;
+  if (banded && !lists) {
+    fail(VELO_ERR_ARGUMENT, "args.sparse_mode", "a mode below 7 for layouts other than tnd",
+         core::number(sparse_mode));
+  }
+}
+
+bool has_prefix(std::int64_t sparse_mode) {
+  return sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX ||
+         sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED;
+}
+
+// The sequence whose window is the band: the last of mode 7 or the first of mode 8 with queries.
+std::int64_t banded_sequence(const velo_ints& ends, bool last) {
+  std::int64_t found = -1, before = 0;
+  for (std::int64_t i = 0; i < ends.count && (last || found < 0); ++i) {
+    if (ends.data[i] > before) found = i;
+    before = ends.data[i];
+  }
+  return found;
+}
+
+std::int64_t length_of(const std::int64_t* ends, std::int64_t i) {
+  return ends[i] - (i == 0 ? 0 : ends[i - 1]);
+}
+
+void require_prefix(const velo_ints* prefix, const attention_problem& p, const std::int64_t* q_ends,
+                    const std::int64_t* kv_ends) {
+  if (prefix == nullptr) {
+    fail(VELO_ERR_NULL, "args.prefix", "a length of prefix for each sequence", "NULL");
+  }
+  if (prefix->count != p.batch) {
+    fail(VELO_ERR_ARGUMENT, "args.prefix", core::concat(p.batch, " values, one a sequence"),
+         core::number(prefix->count));
+  }
+  for (std::int64_t i = 0; i < p.batch; ++i) {
+    const std::int64_t sq = q_ends == nullptr ? p.sq : length_of(q_ends, i);
+    const std::int64_t skv = kv_ends == nullptr ? p.skv : length_of(kv_ends, i);
+    const std::int64_t least = std::max<std::int64_t>(skv - sq, 0), got = prefix->data[i];
+    if (got >= least && got <= skv) continue;
+    fail(VELO_ERR_ARGUMENT, "args.prefix",
+         core::concat("values of ", least, " to ", skv, " for sequence ", i), core::number(got));
+  }
+}
+
+// Describes the keys that rows see; batch and lengths have been described.
+template <class Args>
+void describe_window(const Args& a, attention_problem& p) {
+  require_layout(a.layout, a.sparse_mode);
+  const bool lists = a.layout == VELO_ATTENTION_LAYOUT_TND;
+  p.window = window_of(a);
+  p.band = band_of(a, true);
+  const bool last = a.sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND;
+  if (last || a.sparse_mode == VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL)
+    p.banded = banded_sequence(*a.actual_seq_qlen, last);
+  if (!has_prefix(a.sparse_mode)) return;
+  require_prefix(a.prefix, p, lists ? a.actual_seq_qlen->data : nullptr,
+                 lists ? a.actual_seq_kvlen->data : nullptr);
 }
 
 // Checks and describes the inputs of both passes; strides of outputs follow later.
 template <class Args>
-attention_problem describe(const Args& a) {
+attention_problem describe_tensors(const Args& a) {
   const velo_tensor &query = *a.query, &key = *a.key, &value = *a.value;
   const int rank = rank_of(a.layout);
   require_rank(query, "query", rank, rank);
@@ -186,7 +275,6 @@ attention_problem describe(const Args& a) {
   p.dv = v.head;
   p.sq = q.length;
   p.skv = k.length;
-  p.causal = mask_of(a.sparse_mode);
   if (std::fabs(a.scale) > static_cast<double>(FLT_MAX)) {
     fail(VELO_ERR_ARGUMENT, "args.scale", "a number that float32 holds", text("%g", a.scale));
   }
@@ -208,6 +296,13 @@ attention_problem describe(const Args& a) {
   p.sq = longest(*a.actual_seq_qlen);
   p.skv = longest(*a.actual_seq_kvlen);
   p.stats = {0, q.heads, 1};
+  return p;
+}
+
+template <class Args>
+attention_problem describe(const Args& a) {
+  attention_problem p = describe_tensors(a);
+  describe_window(a, p);
   return p;
 }
 
@@ -275,6 +370,7 @@ template <class Args>
 attention_problem placed(const Args& a, const attention_problem& problem) {
   attention_problem p = problem;
   if (p.sq == 0) p.heads = p.kv_heads;  // without queries their number of heads is free
+  if (has_prefix(a.sparse_mode)) p.prefixes = a.prefix->data;
   if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
   p.q_ends = a.actual_seq_qlen->data;
   p.kv_ends = a.actual_seq_kvlen->data;
@@ -328,32 +424,21 @@ struct score_count {
   double all = 0, visible = 0;
 };
 
-double triangle(double side) {
-  return side * (side + 1) / 2;
+score_count scores_of(const attention_problem& p, std::int64_t sequence) {
+  const attention_sequence s = sequence_of(p, sequence);
+  return {static_cast<double>(s.sq) * static_cast<double>(s.skv), s.keys.pairs()};
 }
 
-score_count scores_of(std::int64_t queries, std::int64_t keys, causal_mask mask) {
-  const auto sq = static_cast<double>(queries), skv = static_cast<double>(keys);
-  const double all = sq * skv;
-  if (mask == causal_mask::none) return {all, all};
-  if (mask == causal_mask::left_up)
-    return {all, triangle(std::min(sq, skv)) + std::max(sq - skv, 0.0) * skv};
-  return {all, sq <= skv ? all - triangle(sq - 1) : triangle(skv)};
-}
-
-// The scores of all sequences. Without lists the lengths are equal, and a batch may have any size.
+// The scores of all sequences. Without lists these are alike, and a batch may have any size.
 score_count scores_of(const attention_problem& p) {
-  if (p.q_ends == nullptr) {
-    const score_count one = scores_of(p.sq, p.skv, p.causal);
+  if (p.q_ends == nullptr && p.prefixes == nullptr) {
+    const score_count one = scores_of(p, 0);
     const auto sequences = static_cast<double>(p.batch);
     return {sequences * one.all, sequences * one.visible};
   }
   score_count sum;
   for (std::int64_t i = 0; i < p.batch; ++i) {
-    const auto length = [i](const std::int64_t* ends) {
-      return ends[i] - (i == 0 ? 0 : ends[i - 1]);
-    };
-    const score_count one = scores_of(length(p.q_ends), length(p.kv_ends), p.causal);
+    const score_count one = scores_of(p, i);
     sum.all += one.all;
     sum.visible += one.visible;
   }

@@ -81,7 +81,7 @@ WORDS = {
     "said": None,
     "told": None,
     "twin": TOPOLOGY,
-    "window": TOPOLOGY + r"|^(examples|bench|tests/(examples|hosts|parity))/",
+    "window": TOPOLOGY + r"|^(examples|bench|ops/attention|tests/(examples|hosts|parity|ops/attention))/",
 }
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 

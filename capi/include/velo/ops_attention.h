@@ -25,11 +25,22 @@ enum {
   VELO_ATTENTION_LAYOUT_TND = 4   /* [T, N, D], sequences of different lengths one after another */
 };
 
-/* Which keys j a row i sees. */
+/* Which keys j a row i sees; no mode but all_mask needs a mask tensor. */
 enum {
-  VELO_ATTENTION_SPARSE_MODE_FULL = 0,             /* all */
-  VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2,   /* j <= i */
-  VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL = 3 /* j <= i + Skv - Sq */
+  VELO_ATTENTION_SPARSE_MODE_FULL = 0,                   /* i - pre_tokens <= j <= i +
+                                                          * next_tokens; by default all */
+  VELO_ATTENTION_SPARSE_MODE_ALL_MASK = 1,               /* all that atten_mask leaves */
+  VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2,         /* j <= i */
+  VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL = 3,      /* j <= i + d with d = Skv - Sq */
+  VELO_ATTENTION_SPARSE_MODE_BAND = 4,                   /* i + d - pre_tokens <= j <= i + d +
+                                                          * next_tokens */
+  VELO_ATTENTION_SPARSE_MODE_PREFIX = 5,                 /* j <= i + d or j < prefix; not for tnd */
+  VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED = 6,      /* as prefix, in every layout */
+  VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND = 7, /* tnd: band in the last sequence with
+                                                          * queries, right_down_causal in the
+                                                          * others */
+  VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL = 8     /* tnd: band in the first sequence with
+                                                          * queries, left_up_causal in the others */
 };
 
 /* ---- fusion_attention ------------------------------------------------------------------------ */
@@ -59,6 +70,13 @@ typedef struct velo_fusion_attention_args {
                                       * finite in float32 */
   int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
                                       * row sees */
+  int64_t pre_tokens;                /* default 2147483647, in [-2147483648, 2147483647]: full,
+                                      * band and modes 7 and 8: keys left of the diagonal that a
+                                      * row sees; 2147483647: all */
+  int64_t next_tokens;               /* default 2147483647, in [-2147483648, 2147483647]: the
+                                      * same to the right */
+  const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
+                                      * each sequence, max(Skv - Sq, 0) to Skv */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
                                       * cumulative, the last equal to T; ignored by other layouts */
   const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
@@ -69,7 +87,7 @@ typedef struct velo_fusion_attention_args {
 #define VELO_FUSION_ATTENTION_ARGS_INIT \
   { \
     sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, \
-    VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+    VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, 0, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -128,6 +146,13 @@ typedef struct velo_fusion_attention_backward_args {
                                       * finite in float32 */
   int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
                                       * row sees */
+  int64_t pre_tokens;                /* default 2147483647, in [-2147483648, 2147483647]: full,
+                                      * band and modes 7 and 8: keys left of the diagonal that a
+                                      * row sees; 2147483647: all */
+  int64_t next_tokens;               /* default 2147483647, in [-2147483648, 2147483647]: the
+                                      * same to the right */
+  const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
+                                      * each sequence, max(Skv - Sq, 0) to Skv */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
                                       * cumulative, the last equal to T; ignored by other layouts */
   const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
@@ -138,7 +163,8 @@ typedef struct velo_fusion_attention_backward_args {
 #define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT \
   { \
     sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+    VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, \
+    0, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;

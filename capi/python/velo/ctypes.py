@@ -317,8 +317,14 @@ VELO_ATTENTION_LAYOUT_SBH = 2
 VELO_ATTENTION_LAYOUT_BSH = 3
 VELO_ATTENTION_LAYOUT_TND = 4
 VELO_ATTENTION_SPARSE_MODE_FULL = 0
+VELO_ATTENTION_SPARSE_MODE_ALL_MASK = 1
 VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2
 VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL = 3
+VELO_ATTENTION_SPARSE_MODE_BAND = 4
+VELO_ATTENTION_SPARSE_MODE_PREFIX = 5
+VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED = 6
+VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND = 7
+VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL = 8
 VELO_REDUCTION_NONE = 0
 VELO_REDUCTION_MEAN = 1
 VELO_REDUCTION_SUM = 2
@@ -1845,11 +1851,14 @@ class velo_fusion_attention_args(Sized):
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("sparse_mode", c_int64),  # which keys a row sees
+        ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
+        ("next_tokens", c_int64),  # the same to the right
+        ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
-    _defaults_ = {"scale": 1.0}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode")
+    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens")
 
 
 class velo_fusion_attention_backward_args(Sized):
@@ -1871,11 +1880,14 @@ class velo_fusion_attention_backward_args(Sized):
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("sparse_mode", c_int64),  # which keys a row sees
+        ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
+        ("next_tokens", c_int64),  # the same to the right
+        ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
-    _defaults_ = {"scale": 1.0}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode")
+    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens")
 
 
 class velo_embedding_args(Sized):

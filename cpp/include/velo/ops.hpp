@@ -335,11 +335,35 @@ enum class attention_layout : std::int64_t {
   tnd = VELO_ATTENTION_LAYOUT_TND,    // [T, N, D], sequences of different lengths one after another
 };
 
-// Which keys j a row i sees.
+// Which keys j a row i sees; no mode but all_mask needs a mask tensor.
 enum class attention_sparse_mode : std::int64_t {
-  full = VELO_ATTENTION_SPARSE_MODE_FULL,                            // all
-  left_up_causal = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL,        // j <= i
-  right_down_causal = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL,  // j <= i + Skv - Sq
+  full = VELO_ATTENTION_SPARSE_MODE_FULL,                                      // i - pre_tokens <=
+                                                                               // j <= i +
+                                                                               // next_tokens; by
+                                                                               // default all
+  all_mask = VELO_ATTENTION_SPARSE_MODE_ALL_MASK,                              // all that
+                                                                               // atten_mask leaves
+  left_up_causal = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL,                  // j <= i
+  right_down_causal = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL,            // j <= i + d with d
+                                                                               // = Skv - Sq
+  band = VELO_ATTENTION_SPARSE_MODE_BAND,                                      // i + d - pre_tokens
+                                                                               // <= j <= i + d +
+                                                                               // next_tokens
+  prefix = VELO_ATTENTION_SPARSE_MODE_PREFIX,                                  // j <= i + d or j <
+                                                                               // prefix; not for
+                                                                               // tnd
+  prefix_compressed = VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED,            // as prefix, in
+                                                                               // every layout
+  right_down_causal_band = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND,  // tnd: band in the
+                                                                               // last sequence with
+                                                                               // queries,
+                                                                               // right_down_causal
+                                                                               // in the others
+  band_left_up_causal = VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL,        // tnd: band in the
+                                                                               // first sequence
+                                                                               // with queries,
+                                                                               // left_up_causal in
+                                                                               // the others
 };
 
 // `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -405,6 +429,25 @@ struct fusion_attention_args : velo_fusion_attention_args {
   // which keys a row sees
   fusion_attention_args& sparse_mode(velo::attention_sparse_mode value) {
     velo_fusion_attention_args::sparse_mode = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
+  fusion_attention_args& pre_tokens(std::int64_t value) {
+    velo_fusion_attention_args::pre_tokens = value;
+    return *this;
+  }
+  // the same to the right
+  fusion_attention_args& next_tokens(std::int64_t value) {
+    velo_fusion_attention_args::next_tokens = value;
+    return *this;
+  }
+  // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+  fusion_attention_args& prefix(const velo_ints& value) {
+    velo_fusion_attention_args::prefix = &value;
+    return *this;
+  }
+  fusion_attention_args& prefix(std::nullptr_t) {
+    velo_fusion_attention_args::prefix = nullptr;
     return *this;
   }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
@@ -505,6 +548,25 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   // which keys a row sees
   fusion_attention_backward_args& sparse_mode(velo::attention_sparse_mode value) {
     velo_fusion_attention_backward_args::sparse_mode = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
+  fusion_attention_backward_args& pre_tokens(std::int64_t value) {
+    velo_fusion_attention_backward_args::pre_tokens = value;
+    return *this;
+  }
+  // the same to the right
+  fusion_attention_backward_args& next_tokens(std::int64_t value) {
+    velo_fusion_attention_backward_args::next_tokens = value;
+    return *this;
+  }
+  // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+  fusion_attention_backward_args& prefix(const velo_ints& value) {
+    velo_fusion_attention_backward_args::prefix = &value;
+    return *this;
+  }
+  fusion_attention_backward_args& prefix(std::nullptr_t) {
+    velo_fusion_attention_backward_args::prefix = nullptr;
     return *this;
   }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts

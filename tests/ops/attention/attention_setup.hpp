@@ -16,6 +16,8 @@ struct setup {
   std::int64_t mode = VELO_ATTENTION_SPARSE_MODE_FULL;
   double scale = 0.125;
   ints q_ends, kv_ends;  // tnd
+  std::int64_t pre = 2147483647, next = 2147483647;
+  ints prefix;
 
   bool lists() const { return layout == VELO_ATTENTION_LAYOUT_TND; }
   std::int64_t sequences() const {
@@ -30,11 +32,35 @@ struct setup {
   std::int64_t q_length(std::int64_t b) const { return lists() ? count(q_ends, b) : sq; }
   std::int64_t kv_length(std::int64_t b) const { return lists() ? count(kv_ends, b) : skv; }
   bool visible(std::int64_t b, std::int64_t i, std::int64_t j) const {
-    if (mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return j <= i;
-    if (mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) {
-      return j <= i + kv_length(b) - q_length(b);
+    const std::int64_t d = kv_length(b) - q_length(b);
+    const bool in_band = i + d - pre <= j && j <= i + d + next;
+    switch (mode) {
+      case VELO_ATTENTION_SPARSE_MODE_FULL:
+        return i - pre <= j && j <= i + next;
+      case VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL:
+        return j <= i;
+      case VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL:
+        return j <= i + d;
+      case VELO_ATTENTION_SPARSE_MODE_BAND:
+        return in_band;
+      case VELO_ATTENTION_SPARSE_MODE_PREFIX:
+      case VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED:
+        return j <= i + d || j < prefix[static_cast<std::size_t>(b)];
+      case VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND:
+        return b == edge(true) ? in_band : j <= i + d;
+      case VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL:
+        return b == edge(false) ? in_band : j <= i;
+      default:
+        return true;
     }
-    return true;
+  }
+  // The first or last sequence with queries.
+  std::int64_t edge(bool last) const {
+    std::int64_t found = -1;
+    for (std::int64_t b = 0; b < sequences(); ++b) {
+      if (q_length(b) > 0 && (last || found < 0)) found = b;
+    }
+    return found;
   }
 
   ints shape(bool queries, std::int64_t n, std::int64_t size) const {
@@ -118,7 +144,8 @@ struct tensors {
         max(p.stats_shape()),
         sum(p.stats_shape()),
         q_list{p.q_ends.data(), static_cast<std::int64_t>(p.q_ends.size())},
-        kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())} {
+        kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())},
+        prefix{p.prefix.data(), static_cast<std::int64_t>(p.prefix.size())} {
     q.fill(1, 2), k.fill(2, 2), v.fill(3), dy.fill(4);
     for (auto* a : {&out, &dq, &dk, &dv}) a->fill(5);
     max.fill(6), sum.fill(7);
@@ -138,13 +165,15 @@ struct tensors {
     a.head_num = p.heads;
     a.scale = p.scale;
     a.sparse_mode = p.mode;
+    a.pre_tokens = p.pre, a.next_tokens = p.next;
+    if (prefix.count > 0) a.prefix = &prefix;
     if (!p.lists()) return;
     a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;
   }
 
   array<T> q, k, v, out, dy, dq, dk, dv;
   array<float> max, sum;
-  velo_ints q_list, kv_list;
+  velo_ints q_list, kv_list, prefix;
   velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
   velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
 };

@@ -51,11 +51,11 @@ double distance(const elements& a, const elements& b) {
 }
 
 attention_problem problem_of(element_type type, std::int64_t sq, std::int64_t skv, std::int64_t d,
-                             std::int64_t dv, causal_mask causal) {
+                             std::int64_t dv, const attention_window& window) {
   attention_problem p;
   p.type = type, p.batch = 1, p.heads = 2, p.kv_heads = 1;
   p.d = d, p.dv = dv, p.sq = sq, p.skv = skv;
-  p.causal = causal, p.scale = 1 / std::sqrt(static_cast<float>(d));
+  p.window = window, p.scale = 1 / std::sqrt(static_cast<float>(d));
   p.q = p.dq = {0, d, sq * d};
   p.k = p.dk = {0, d, skv * d};
   p.v = p.dv_rows = {0, dv, skv * dv};
@@ -101,14 +101,18 @@ TEST_CASE("both passes of attention agree with the plain loops on every isa") {
   struct sizes {
     std::int64_t sq, skv, d, dv;
   };
+  // All keys, causal, a narrow band, one that leaves rows without keys, one that begins late.
+  constexpr attention_window windows[] = {
+      {}, {unlimited, 0, true}, {37, 5, true}, {-20, 30, false}, {10, -4, true}};
   for (const element_type type : velo::testing::element_types) {
     for (const sizes& s : {sizes{40, 40, 32, 32}, {131, 330, 40, 24}, {70, 600, 128, 80}}) {
-      for (const causal_mask mask : {causal_mask::none, causal_mask::right_down}) {
-        const attention_problem p = problem_of(type, s.sq, s.skv, s.d, s.dv, mask);
+      for (const attention_window& window : windows) {
+        const attention_problem p = problem_of(type, s.sq, s.skv, s.d, s.dv, window);
         const results wanted = walk(p, isa::scalar);
         for (const isa on : velo::testing::tested_isas(1)) {
           INFO("isa " << static_cast<int>(on) << " type " << static_cast<int>(type) << " sq "
-                      << s.sq << " skv " << s.skv << " mask " << static_cast<int>(mask));
+                      << s.sq << " skv " << s.skv << " pre " << window.pre << " next "
+                      << window.next);
           const results got = walk(p, on);
           const double bound = type == element_type::f32    ? 2e-5
                                : type == element_type::bf16 ? 2e-2

@@ -34,7 +34,7 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
        {[&](args& a) { a.value = odd_heads.tensor(); }, VELO_ERR_SHAPE, "args.value.shape"},
        {[&](args& a) { a.head_num = 3; }, VELO_ERR_ARGUMENT, "args.head_num"},
        {[&](args& a) { a.layout = 9; }, VELO_ERR_ARGUMENT, "args.layout"},
-       {[&](args& a) { a.sparse_mode = 1; }, VELO_ERR_ARGUMENT, "args.sparse_mode"},
+       {[&](args& a) { a.sparse_mode = 9; }, VELO_ERR_ARGUMENT, "args.sparse_mode"},
        {[&](args& a) { a.scale = HUGE_VAL; }, VELO_ERR_ARGUMENT, "args.scale"},
        {[&](args& a) { a.scale = std::nan(""); }, VELO_ERR_ARGUMENT, "args.scale"},
        {[&](args& a) { a.scale = 1e39; }, VELO_ERR_ARGUMENT, "args.scale"},
