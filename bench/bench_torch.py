@@ -58,6 +58,8 @@ ROWS = [
         ("global_norm_clip_step", "33554432"),
         ("add", "8192x4096"),
         ("cast", "8192x4096"),
+        ("dropout", "8192x4096"),
+        ("dropout_backward", "8192x4096"),
     )
 ]
 
@@ -282,6 +284,14 @@ class Operators:
         other = self.torch.bfloat16 if dtype == self.torch.float32 else self.torch.float32
         inputs = lambda: [self.tensor(dtype, *d), self.tensor(other, *d)]
         return self.forward(lambda a, b: b.copy_(a), inputs), False
+
+    def dropout(self, dtype, d, words):
+        function = lambda x: self.F.dropout(x, 0.1)
+        return self.forward(function, lambda: [self.tensor(dtype, *d)]), True
+
+    def dropout_backward(self, dtype, d, words):
+        function = lambda x: self.F.dropout(x, 0.1)
+        return self.backward(function, lambda: [self.tensor(dtype, *d)], [0]), True
 
 
 class Bench:

@@ -1,5 +1,7 @@
-// add (two reads, one write) and cast (a row is named by its source type: f32 to bf16 or back, 6
-// bytes an element).
+// add (two reads, one write), cast (a row is named by its source type: f32 to bf16 or back, 6 bytes
+// an element), dropout and its gradient (one read, one write).
+#include <cmath>
+
 #include "bench/rows/families.hpp"
 
 namespace velo::bench {
@@ -37,6 +39,27 @@ void fill_cast(experiment& e, dtype type, const plane& p) {
       default_tolerance(dtype::bf16));
 }
 
+constexpr double drop_share = 0.1;
+
+// The inputs are ones, so that outputs show the mask.
+void fill_dropout(experiment& e, dtype type, const plane& p, bool gradient) {
+  tensor& x = e.zeros(type, {p.rows, p.columns});
+  tensor& y = e.zeros(type, {p.rows, p.columns});
+  for (std::int64_t i = 0; i < x.count(); ++i) x.set(i, 1);
+  e.velo(gradient ? "dropout_backward" : "dropout", {{gradient ? "dy" : "x", x.view()},
+                                                     {gradient ? "dx" : "y", y.view()},
+                                                     {"p", drop_share},
+                                                     {"seed", 1}});
+  e.check(
+      [&y] {
+        constexpr std::int64_t sampled = 1 << 16;
+        double sum = 0;
+        for (std::int64_t i = 0; i < sampled; ++i) sum += y.at(i);
+        return std::abs(sum / static_cast<double>(sampled) - 1);
+      },
+      0.01);  // 5 sigma are 0.0065, a bfloat16's rounding of 1 / 0.9 is 0.002
+}
+
 }  // namespace
 
 void list_elementwise(std::vector<row>& rows) {
@@ -48,6 +71,10 @@ void list_elementwise(std::vector<row>& rows) {
           streaming_row("cast", type, p, 2, [type, p](experiment& e) { fill_cast(e, type, p); });
       cast.work = 6.0 * static_cast<double>(p.count());
       rows.push_back(std::move(cast));
+      for (const bool gradient : {false, true})
+        rows.push_back(streaming_row(
+            gradient ? "dropout_backward" : "dropout", type, p, 2,
+            [type, p, gradient](experiment& e) { fill_dropout(e, type, p, gradient); }));
     }
 }
 

@@ -311,6 +311,61 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, ui
   store_pairs(first, a[0], b[0]);
   store_pairs(second, a[1], b[1]);
 }
+// Four counters of 64 bits, see avx512.hpp.
+struct longs {
+  using vec = avx2::vec;
+  using bits = __m256i;
+  static constexpr int words = width;
+  __m256i v;
+
+  static __attribute__((always_inline)) longs set(uint64_t x) {
+    return {_mm256_set1_epi64x(static_cast<long long>(x))};
+  }
+  static __attribute__((always_inline)) longs counters(uint64_t first) {
+    return {_mm256_add_epi64(set(first).v, _mm256_setr_epi64x(0, 2, 1, 3))};
+  }
+  __attribute__((always_inline)) longs high() const { return {_mm256_srli_epi64(v, 32)}; }
+  static __attribute__((always_inline)) longs multiply(longs a, uint32_t b) {
+    return {_mm256_mul_epu32(a.v, set(b).v)};
+  }
+  static __attribute__((always_inline)) longs mix(longs a, longs b, uint32_t key) {
+    return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), _mm256_set1_epi32(static_cast<int>(key)))};
+  }
+  static __attribute__((always_inline)) void interleave(longs a, longs b, longs c, longs d,
+                                                        bits (&to)[2]) {
+    const __m256i low = _mm256_blend_epi32(a.v, _mm256_slli_epi64(b.v, 32), 0xaa);
+    const __m256i upper = _mm256_blend_epi32(c.v, _mm256_slli_epi64(d.v, 32), 0xaa);
+    to[0] = _mm256_unpacklo_epi64(low, upper);
+    to[1] = _mm256_unpackhi_epi64(low, upper);
+  }
+  static __attribute__((always_inline)) bits slide(bits a, bits b, int n) {
+    const __m256i lanes =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(n));
+    return _mm256_blendv_epi8(_mm256_permutevar8x32_epi32(a, lanes),
+                              _mm256_permutevar8x32_epi32(b, lanes),
+                              _mm256_cmpgt_epi32(lanes, _mm256_set1_epi32(width - 1)));
+  }
+  static __attribute__((always_inline)) vec if_at_least(bits a, uint32_t least, float yes) {
+    const __m256i larger = _mm256_max_epu32(a, _mm256_set1_epi32(static_cast<int>(least)));
+    return {_mm256_and_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(larger, a)), _mm256_set1_ps(yes))};
+  }
+};
+
+// 1 where a lane is not zero, else 0, in the first n bytes.
+VELO_INLINE void store_nonzero(uint8_t* p, vec a, int n) {
+  const __m256i is = _mm256_castps_si256(_mm256_cmp_ps(a.v, _mm256_setzero_ps(), _CMP_NEQ_UQ));
+  const __m128i halves =
+      _mm_packs_epi32(_mm256_castsi256_si128(is), _mm256_extracti128_si256(is, 1));
+  const __m128i bytes = _mm_and_si128(_mm_packs_epi16(halves, halves), _mm_set1_epi8(1));
+  if (n == width) {
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), bytes);
+    return;
+  }
+  uint8_t copy[16];
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(copy), bytes);
+  for (int i = 0; i < n; ++i) p[i] = copy[i];
+}
+
 // Vectors of words, for moving them: the first n of a row, or all of them if n is width (twice as
 // many halves); missing lanes are zero.
 struct words {

@@ -316,6 +316,57 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, ui
   store_pairs(first, a[0], b[0]);
   store_pairs(second, a[1], b[1]);
 }
+// Eight counters of 64 bits for philox.hpp, which has 32-bit words in the lower halves of lanes;
+// the upper halves hold anything. `bits` are words side by side, as many as a vec has lanes.
+struct longs {
+  using vec = avx512::vec;
+  using bits = __m512i;
+  static constexpr int words = width;
+  __m512i v;
+
+  static __attribute__((always_inline)) longs set(uint64_t x) {
+    return {_mm512_set1_epi64(static_cast<long long>(x))};
+  }
+  // first, first + 1, .., in the order that interleave() puts right.
+  static __attribute__((always_inline)) longs counters(uint64_t first) {
+    return {_mm512_add_epi64(set(first).v, _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7))};
+  }
+  __attribute__((always_inline)) longs high() const { return {_mm512_srli_epi64(v, 32)}; }
+  // The whole product of a word and b.
+  static __attribute__((always_inline)) longs multiply(longs a, uint32_t b) {
+    return {_mm512_mul_epu32(a.v, set(b).v)};
+  }
+  static __attribute__((always_inline)) longs mix(longs a, longs b, uint32_t key) {
+    const int exclusive_or_of_three = 0x96;
+    return {_mm512_ternarylogic_epi32(a.v, b.v, _mm512_set1_epi32(static_cast<int>(key)),
+                                      exclusive_or_of_three)};
+  }
+  // The words a b c d of the first counter, then those of the second, ..
+  static __attribute__((always_inline)) void interleave(longs a, longs b, longs c, longs d,
+                                                        bits (&to)[2]) {
+    const __m512i low = _mm512_mask_blend_epi32(0xaaaa, a.v, _mm512_slli_epi64(b.v, 32));
+    const __m512i upper = _mm512_mask_blend_epi32(0xaaaa, c.v, _mm512_slli_epi64(d.v, 32));
+    to[0] = _mm512_unpacklo_epi64(low, upper);
+    to[1] = _mm512_unpackhi_epi64(low, upper);
+  }
+  // Words n, n + 1, .. of a and b side by side.
+  static __attribute__((always_inline)) bits slide(bits a, bits b, int n) {
+    const __m512i iota = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_permutex2var_epi32(a, _mm512_add_epi32(iota, _mm512_set1_epi32(n)), b);
+  }
+  // yes where a word is at least `least`, else 0.
+  static __attribute__((always_inline)) vec if_at_least(bits a, uint32_t least, float yes) {
+    const __mmask16 is = _mm512_cmpge_epu32_mask(a, _mm512_set1_epi32(static_cast<int>(least)));
+    return {_mm512_maskz_mov_ps(is, _mm512_set1_ps(yes))};
+  }
+};
+
+// 1 where a lane is not zero, else 0, in the first n bytes.
+VELO_INLINE void store_nonzero(uint8_t* p, vec a, int n) {
+  const __mmask16 is = _mm512_cmp_ps_mask(a.v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+  _mm_mask_storeu_epi8(p, first(n), _mm_maskz_set1_epi8(is, 1));
+}
+
 // Vectors of words, for moving them: the first n of a row, or all of them if n is width (twice as
 // many halves); missing lanes are zero.
 struct words {

@@ -9,7 +9,7 @@
 // v), each for float, bf16 and f16; fence, prefetch, look_ahead; sum and largest across lanes.
 // math.inl adds exp over any of them. Loading is exact; storing 16 bits rounds to nearest even, and
 // makes a denormal bf16 zero in some headers, which the exact stores never do; stream32(to, from)
-// moves 32 bytes.
+// moves 32 bytes. For dropout: `longs` (philox.hpp) and store_nonzero(p, v, n).
 #pragma once
 
 #include <cstdint>

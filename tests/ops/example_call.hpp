@@ -133,6 +133,7 @@ inline double element(const hosts::array& a, std::size_t i) {
   const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
   if (a.dtype.bits == 32) return value_of(*reinterpret_cast<const float*>(at));
+  if (a.dtype.bits == 8) return *at;
   return a.dtype.code == VELO_DTYPE_BFLOAT ? value_of(*reinterpret_cast<const simd::bf16*>(at))
                                            : value_of(*reinterpret_cast<const simd::f16*>(at));
 }
@@ -143,6 +144,8 @@ inline void set_element(hosts::array& a, std::size_t i, double value) {
     *reinterpret_cast<double*>(at) = value;
   else if (a.dtype.bits == 32)
     *reinterpret_cast<float*>(at) = static_cast<float>(value);
+  else if (a.dtype.bits == 8)
+    *at = static_cast<unsigned char>(value);
   else if (a.dtype.code == VELO_DTYPE_BFLOAT)
     simd::assign(*reinterpret_cast<simd::bf16*>(at), value);
   else

@@ -328,6 +328,20 @@ class Operators(unittest.TestCase):
         self.assertTrue(torch.equal(half, x.bfloat16()))
         self.assertTrue(torch.equal(back, x.bfloat16().float()))
 
+    def test_dropout(self):
+        for dtype in TYPES:
+            x, dy = values(3, 777, dtype=dtype), values(3, 777, dtype=dtype)
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            mask = torch.empty(3, 777, dtype=torch.uint8)
+            draw = {"p": 0.3, "seed": 5, "offset": 6}
+            self.velo.dropout(x=x, y=y, mask=mask, **draw)
+            self.velo.dropout_backward(dy=dy, dx=dx, **draw)
+            a = leaf(x)
+            truth = a * mask / 0.7
+            truth.backward(dy.float())
+            self.close("y", y, truth)
+            self.close("dx", dx, a.grad)
+
     def test_every_operator_is_compared(self):
         source = inspect.getsource(Operators)
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],

@@ -26,6 +26,8 @@ struct number {
     global_norm,
     add,
     cast,
+    dropout,
+    dropout_backward,
     matmul_all_reduce,
     matmul_reduce_scatter,
     all_gather_matmul,
@@ -234,6 +236,28 @@ void* velo_xla_cast(void* call_frame) {
 }
 int __tvm_ffi_velo_cast(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::cast, args, count);
+}
+
+int velo_ms_dropout(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                    void* stream, void*) {
+  return enter_mindspore(number::dropout, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout(void* call_frame) {
+  return enter_xla(number::dropout, call_frame);
+}
+int __tvm_ffi_velo_dropout(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout, args, count);
+}
+
+int velo_ms_dropout_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::dropout_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout_backward(void* call_frame) {
+  return enter_xla(number::dropout_backward, call_frame);
+}
+int __tvm_ffi_velo_dropout_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout_backward, args, count);
 }
 
 int velo_ms_matmul_all_reduce(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1326,6 +1350,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::global_norm>,
     torch_kernels_of<number::add>,
     torch_kernels_of<number::cast>,
+    torch_kernels_of<number::dropout>,
+    torch_kernels_of<number::dropout_backward>,
     torch_kernels_of<number::matmul_all_reduce>,
     torch_kernels_of<number::matmul_reduce_scatter>,
     torch_kernels_of<number::all_gather_matmul>,

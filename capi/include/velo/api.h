@@ -481,6 +481,10 @@ struct velo_api {
                          int64_t count, velo_cost* cost);
   velo_status (*op_get_counts)(velo_context context, const char* op, velo_op_counts* counts);
   velo_status (*op_reset_counts)(velo_context context);
+
+  /* velo/ops_elementwise.h */
+  velo_status (*dropout)(velo_stream stream, const velo_dropout_args* args);
+  velo_status (*dropout_backward)(velo_stream stream, const velo_dropout_backward_args* args);
 };
 
 VELO_END_C

@@ -1,4 +1,4 @@
-/* Element by element: sums and conversions.
+/* Element by element: sums, conversions, dropout.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -77,6 +77,70 @@ typedef struct velo_cast_args {
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_cast(velo_stream stream, const velo_cast_args* args);
+
+/* ---- dropout --------------------------------------------------------------------------------- */
+
+typedef struct velo_dropout_args {
+  uint32_t struct_size;    /* sizeof(velo_dropout_args) */
+  uint32_t reserved;       /* 0 */
+  const velo_tensor* x;    /* in; float32 | bfloat16 | float16: any shape */
+  const velo_tensor* y;    /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* mask; /* out, or NULL: uint8, shape of x: 1 where an element is kept, else 0 */
+  double p;                /* default 0.5, in [0.0, 1.0]: probability of dropping an element; 1
+                            * drops all */
+  int64_t seed;            /* default 0: key of the generator, modulo 2^64 */
+  int64_t offset;          /* default 0: upper half of its counter: another for each call that
+                            * shares the seed */
+} velo_dropout_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_ARGS_INIT \
+  { sizeof(velo_dropout_args), 0, 0, 0, 0, 0.5, 0, 0 }
+
+/* `y = x * mask / (1 - p)`.
+ * An element is kept where word >= floor(p * 2^32 + 1/2), word being output i % 4 of Philox4x32-10
+ * for its index i, counter (i / 4, offset), key seed, each of 64 bits as a low and a high half.
+ *
+ * In place: y may be x.
+ * Accuracy: 1 / (1 - p) is rounded to float32, the product once; the same bits from every kernel.
+ * Cost: one read of x and one write of y; one byte an element of mask.
+ * Source: Srivastava et al. 2014; Salmon et al. 2011, Parallel random numbers: as easy as 1, 2, 3.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout(velo_stream stream, const velo_dropout_args* args);
+
+/* ---- dropout_backward ------------------------------------------------------------------------ */
+
+typedef struct velo_dropout_backward_args {
+  uint32_t struct_size;  /* sizeof(velo_dropout_backward_args) */
+  uint32_t reserved;     /* 0 */
+  const velo_tensor* dy; /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dx; /* out: shape and dtype of x; may be dy itself */
+  double p;              /* default 0.5, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;          /* default 0: that of the forward call */
+  int64_t offset;        /* default 0: that of the forward call */
+} velo_dropout_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_BACKWARD_ARGS_INIT \
+  { sizeof(velo_dropout_backward_args), 0, 0, 0, 0.5, 0, 0 }
+
+/* `dx = dy * mask / (1 - p)`.
+ * The mask is drawn again from seed and offset.
+ *
+ * Gradient of velo_dropout.
+ * In place: dx may be dy.
+ * Accuracy: 1 / (1 - p) is rounded to float32, the product once; the same bits from every kernel.
+ * Cost: one read of dy and one write of dx.
+ * Source: gradient of dropout.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout_backward(velo_stream stream,
+                                           const velo_dropout_backward_args* args);
 
 VELO_END_C
 

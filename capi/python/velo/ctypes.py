@@ -2014,6 +2014,37 @@ class velo_cast_args(Sized):
     _numbers_ = ("dtype",)
 
 
+class velo_dropout_args(Sized):
+    """`y = x * mask / (1 - p)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("mask", POINTER(velo_tensor)),  # uint8, shape of x: 1 where an element is kept, else 0
+        ("p", c_double),  # probability of dropping an element; 1 drops all
+        ("seed", c_int64),  # key of the generator, modulo 2^64
+        ("offset", c_int64),  # upper half of its counter: another for each call that shares the seed
+    ]
+    _defaults_ = {"p": 0.5}
+    _numbers_ = ("p", "seed", "offset")
+
+
+class velo_dropout_backward_args(Sized):
+    """`dx = dy * mask / (1 - p)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("p", c_double),  # that of the forward call
+        ("seed", c_int64),  # that of the forward call
+        ("offset", c_int64),  # that of the forward call
+    ]
+    _defaults_ = {"p": 0.5}
+    _numbers_ = ("p", "seed", "offset")
+
+
 class velo_matmul_all_reduce_args(Sized):
     """`y = sum_ranks(x @ op(weight))`."""
     _fields_ = [
@@ -2316,6 +2347,8 @@ FUNCTIONS = {
     "velo_op_cost": (c_int32, velo_context, c_char_p, POINTER(velo_named_value), c_int64, POINTER(velo_cost)),
     "velo_op_get_counts": (c_int32, velo_context, c_char_p, POINTER(velo_op_counts)),
     "velo_op_reset_counts": (c_int32, velo_context),
+    "velo_dropout": (c_int32, velo_stream, POINTER(velo_dropout_args)),
+    "velo_dropout_backward": (c_int32, velo_stream, POINTER(velo_dropout_backward_args)),
 }
 
 

@@ -953,6 +953,61 @@ inline outcome<> cast(stream_ref stream, const cast_args& args) {
   return detail::check(VELO_FN(cast)(stream.get(), &args));
 }
 
+// `y = x * mask / (1 - p)`.
+struct dropout_args : velo_dropout_args {
+  dropout_args() noexcept : velo_dropout_args VELO_DROPOUT_ARGS_INIT {}
+
+  // any shape
+  dropout_args& x(const velo_tensor& value) { return velo_dropout_args::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  dropout_args& y(const velo_tensor& value) { return velo_dropout_args::y = &value, *this; }
+  // uint8, shape of x: 1 where an element is kept, else 0
+  dropout_args& mask(const velo_tensor& value) { return velo_dropout_args::mask = &value, *this; }
+  dropout_args& mask(std::nullptr_t) { return velo_dropout_args::mask = nullptr, *this; }
+  // probability of dropping an element; 1 drops all
+  dropout_args& p(double value) { return velo_dropout_args::p = value, *this; }
+  // key of the generator, modulo 2^64
+  dropout_args& seed(std::int64_t value) { return velo_dropout_args::seed = value, *this; }
+  // upper half of its counter: another for each call that shares the seed
+  dropout_args& offset(std::int64_t value) { return velo_dropout_args::offset = value, *this; }
+};
+
+inline outcome<> dropout(stream_ref stream, const dropout_args& args) {
+  return detail::check(VELO_FN(dropout)(stream.get(), &args));
+}
+
+// `dx = dy * mask / (1 - p)`.
+struct dropout_backward_args : velo_dropout_backward_args {
+  dropout_backward_args() noexcept : velo_dropout_backward_args VELO_DROPOUT_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  dropout_backward_args& dy(const velo_tensor& value) {
+    velo_dropout_backward_args::dy = &value;
+    return *this;
+  }
+  // shape and dtype of x; may be dy itself
+  dropout_backward_args& dx(const velo_tensor& value) {
+    velo_dropout_backward_args::dx = &value;
+    return *this;
+  }
+  // that of the forward call
+  dropout_backward_args& p(double value) { return velo_dropout_backward_args::p = value, *this; }
+  // that of the forward call
+  dropout_backward_args& seed(std::int64_t value) {
+    velo_dropout_backward_args::seed = value;
+    return *this;
+  }
+  // that of the forward call
+  dropout_backward_args& offset(std::int64_t value) {
+    velo_dropout_backward_args::offset = value;
+    return *this;
+  }
+};
+
+inline outcome<> dropout_backward(stream_ref stream, const dropout_backward_args& args) {
+  return detail::check(VELO_FN(dropout_backward)(stream.get(), &args));
+}
+
 // ---- overlap
 
 // `y = sum_ranks(x @ op(weight))`.
