@@ -38,6 +38,9 @@ ROWS = [
         ("rms_norm", "8192x4096"),
         ("rms_norm", "256x4096"),
         ("rms_norm_backward", "8192x4096"),
+        ("layer_norm", "8192x4096"),
+        ("layer_norm", "256x4096"),
+        ("layer_norm_backward", "8192x4096"),
         ("swiglu", "8192x4096"),
         ("swiglu_backward", "8192x4096"),
         ("rotary_position_embedding", "4x2048x32x128"),
@@ -127,6 +130,19 @@ class Operators:
 
         function = lambda x, w: self.F.rms_norm(x, (d[-1],), w, 1e-6)
         return self.backward(function, inputs, (0, 1)), True
+
+    def layer_norm(self, dtype, d, words):
+        def inputs():
+            return [self.tensor(dtype, *d), self.tensor(dtype, d[-1]), self.tensor(dtype, d[-1])]
+
+        return self.forward(lambda x, w, b: self.F.layer_norm(x, (d[-1],), w, b), inputs), True
+
+    def layer_norm_backward(self, dtype, d, words):
+        def inputs():
+            return [self.tensor(dtype, *d), self.tensor(dtype, d[-1]), self.tensor(dtype, d[-1])]
+
+        function = lambda x, w, b: self.F.layer_norm(x, (d[-1],), w, b)
+        return self.backward(function, inputs, (0, 1, 2)), True
 
     def gate(self, x):
         a, b = x.chunk(2, -1)

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 
-NORM, EMBEDDING = "ops/norm/rms_norm.cpp", "ops/embedding/embedding.cpp"
+NORM, EMBEDDING = "ops/norm/norm_rows.hpp", "ops/embedding/embedding.cpp"
 CHECK = "ops/call/check.cpp"
 TENSOR_CHECK = "core/tensor/check.cpp"
 HOST, CALLBACK = "comm/transport/host/engine.cpp", "memory/adaptor/callback.cpp"

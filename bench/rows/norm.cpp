@@ -1,5 +1,5 @@
-// rms_norm forward (one read, one write of x) and backward (two reads, one write, and
-// the gain's gradient).
+// rms_norm and layer_norm forward (one read, one write of x) and backward (two reads, one write,
+// and the gradients of gain and bias).
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -9,56 +9,94 @@ namespace {
 
 constexpr double epsilon = 1e-6;
 
-double reciprocal_root(const tensor& x, std::int64_t row, std::int64_t n) {
-  double sum = 0;
-  for (std::int64_t j = 0; j < n; ++j) sum += x.at(row * n + j) * x.at(row * n + j);
-  return 1 / std::sqrt(sum / static_cast<double>(n) + epsilon);
+struct moments {
+  double mean, root;
+};
+
+// Of layer_norm if centered, else of rms_norm.
+moments moments_of(const tensor& x, std::int64_t row, std::int64_t n, bool centered) {
+  double sum = 0, squares = 0;
+  for (std::int64_t j = 0; centered && j < n; ++j) sum += x.at(row * n + j);
+  const double mean = sum / static_cast<double>(n);
+  for (std::int64_t j = 0; j < n; ++j) squares += std::pow(x.at(row * n + j) - mean, 2);
+  return {mean, 1 / std::sqrt(squares / static_cast<double>(n) + epsilon)};
 }
 
-void fill_forward(experiment& e, dtype type, const plane& p) {
+void fill_forward(experiment& e, dtype type, const plane& p, bool centered) {
   tensor& x = e.random(type, {p.rows, p.columns});
   tensor& gamma = e.random(type, {p.columns});
+  tensor& beta = e.random(type, {p.columns});
   tensor& y = e.zeros(type, {p.rows, p.columns});
+  tensor& mean = e.zeros(dtype::f32, {p.rows, 1});
   tensor& rstd = e.zeros(dtype::f32, {p.rows, 1});
-  e.velo("rms_norm", {{"x", x.view()},
-                      {"gamma", gamma.view()},
-                      {"y", y.view()},
-                      {"rstd", rstd.view()},
-                      {"epsilon", epsilon}});
-  e.check([&x, &gamma, &y, p] {
+  if (centered) {
+    e.velo("layer_norm", {{"x", x.view()},
+                          {"gamma", gamma.view()},
+                          {"beta", beta.view()},
+                          {"y", y.view()},
+                          {"mean", mean.view()},
+                          {"rstd", rstd.view()},
+                          {"epsilon", epsilon}});
+  } else {
+    e.velo("rms_norm", {{"x", x.view()},
+                        {"gamma", gamma.view()},
+                        {"y", y.view()},
+                        {"rstd", rstd.view()},
+                        {"epsilon", epsilon}});
+  }
+  e.check([&x, &gamma, &beta, &y, p, centered] {
     const std::int64_t last = p.rows - 1;
-    const double root = reciprocal_root(x, last, p.columns);
+    const moments m = moments_of(x, last, p.columns, centered);
     return sampled_error(
         p.columns, [&](std::int64_t j) { return y.at(last * p.columns + j); },
-        [&](std::int64_t j) { return x.at(last * p.columns + j) * root * gamma.at(j); });
+        [&](std::int64_t j) {
+          return (x.at(last * p.columns + j) - m.mean) * m.root * gamma.at(j) +
+                 (centered ? beta.at(j) : 0);
+        });
   });
 }
 
-void fill_backward(experiment& e, dtype type, const plane& p) {
+void fill_backward(experiment& e, dtype type, const plane& p, bool centered) {
   tensor& dy = e.random(type, {p.rows, p.columns});
   tensor& x = e.random(type, {p.rows, p.columns});
   tensor& gamma = e.random(type, {p.columns});
+  tensor& mean = e.zeros(dtype::f32, {p.rows, 1});
   tensor& rstd = e.zeros(dtype::f32, {p.rows, 1});
   tensor& dx = e.zeros(type, {p.rows, p.columns});
   tensor& dgamma = e.zeros(dtype::f32, {p.columns});
-  for (std::int64_t i = 0; i < p.rows; ++i) rstd.set(i, reciprocal_root(x, i, p.columns));
-  e.velo("rms_norm_backward", {{"dy", dy.view()},
-                               {"x", x.view()},
-                               {"gamma", gamma.view()},
-                               {"rstd", rstd.view()},
-                               {"dx", dx.view()},
-                               {"dgamma", dgamma.view()}});
-  e.check([&dy, &x, &gamma, &rstd, &dx, p] {
+  tensor& dbeta = e.zeros(dtype::f32, {p.columns});
+  for (std::int64_t i = 0; i < p.rows; ++i) {
+    const moments m = moments_of(x, i, p.columns, centered);
+    mean.set(i, m.mean), rstd.set(i, m.root);
+  }
+  if (centered) {
+    e.velo("layer_norm_backward", {{"dy", dy.view()},
+                                   {"x", x.view()},
+                                   {"gamma", gamma.view()},
+                                   {"mean", mean.view()},
+                                   {"rstd", rstd.view()},
+                                   {"dx", dx.view()},
+                                   {"dgamma", dgamma.view()},
+                                   {"dbeta", dbeta.view()}});
+  } else {
+    e.velo("rms_norm_backward", {{"dy", dy.view()},
+                                 {"x", x.view()},
+                                 {"gamma", gamma.view()},
+                                 {"rstd", rstd.view()},
+                                 {"dx", dx.view()},
+                                 {"dgamma", dgamma.view()}});
+  }
+  e.check([&dy, &x, &gamma, &mean, &rstd, &dx, p, centered] {
     const std::int64_t n = p.columns, base = (p.rows - 1) * n;
-    const double root = rstd.at(p.rows - 1);
-    double dot = 0;
-    for (std::int64_t j = 0; j < n; ++j) dot += dy.at(base + j) * gamma.at(j) * x.at(base + j);
-    dot *= root * root / static_cast<double>(n);
+    const double root = rstd.at(p.rows - 1), middle = mean.at(p.rows - 1);
+    const auto g = [&](std::int64_t j) { return dy.at(base + j) * gamma.at(j); };
+    const auto h = [&](std::int64_t j) { return (x.at(base + j) - middle) * root; };
+    double sum = 0, dot = 0;
+    for (std::int64_t j = 0; j < n; ++j) sum += centered ? g(j) : 0, dot += g(j) * h(j);
+    sum /= static_cast<double>(n), dot /= static_cast<double>(n);
     return sampled_error(
         n, [&](std::int64_t j) { return dx.at(base + j); },
-        [&](std::int64_t j) {
-          return root * (dy.at(base + j) * gamma.at(j) - x.at(base + j) * dot);
-        });
+        [&](std::int64_t j) { return root * (g(j) - sum - h(j) * dot); });
   });
 }
 
@@ -67,10 +105,15 @@ void fill_backward(experiment& e, dtype type, const plane& p) {
 void list_norm(std::vector<row>& rows) {
   for (const plane& p : {dram_plane, cache_plane})
     for (dtype type : operator_types) {
-      rows.push_back(streaming_row("rms_norm", type, p, 2,
-                                   [type, p](experiment& e) { fill_forward(e, type, p); }));
-      rows.push_back(streaming_row("rms_norm_backward", type, p, 3,
-                                   [type, p](experiment& e) { fill_backward(e, type, p); }));
+      for (const bool centered : {false, true}) {
+        const std::string name = centered ? "layer_norm" : "rms_norm";
+        rows.push_back(streaming_row(name, type, p, 2, [type, p, centered](experiment& e) {
+          fill_forward(e, type, p, centered);
+        }));
+        rows.push_back(streaming_row(
+            name + "_backward", type, p, 3,
+            [type, p, centered](experiment& e) { fill_backward(e, type, p, centered); }));
+      }
     }
 }
 

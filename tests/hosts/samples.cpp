@@ -147,13 +147,22 @@ std::vector<entry> examples() {
   return out;
 }
 
-// Whether hosts that give tensors and no attributes can say what this call is: one that adds to an
-// output looks like one that writes it, with a tensor more.
+// Whether hosts that give tensors and no attributes can say what this call is. One that adds to an
+// output looks like one that writes it, with a tensor more; one without an optional input but with
+// an optional output like one with the input and without the output.
 bool is_counted(const entry& e) {
   for (const attribute& a : e.attributes) {
     if (a.name == "accumulate" && a.integer != 0) return false;
   }
-  return true;
+  bool lacks_input = false, has_output = false;
+  for (const field& f : fields_of(e.op)) {
+    if (!holds_tensors(f) || !f.optional) continue;
+    has_output = has_output || !f.read;
+    lacks_input = lacks_input || (f.read && !f.written &&
+                                  std::none_of(e.inputs.begin(), e.inputs.end(),
+                                               [&](const auto& in) { return in.field == f.name; }));
+  }
+  return !lacks_input || !has_output;
 }
 
 velo_dtype dtype_of(const std::string& name) {

@@ -65,6 +65,29 @@ class Operators(unittest.TestCase):
             self.close("dx", dx, a.grad)
             self.close("dgamma", dgamma, g.grad)
 
+    def test_layer_norm(self):
+        for dtype in TYPES:
+            x, dy = values(6, 60, 1024, dtype=dtype), values(6, 60, 1024, dtype=dtype)
+            gamma, beta, y = values(1024), values(1024), torch.empty_like(x)
+            mean, rstd = torch.empty(6, 60, 1), torch.empty(6, 60, 1)
+            self.velo.layer_norm(x=x, gamma=gamma, beta=beta, y=y, mean=mean, rstd=rstd)
+            a, g, b = leaf(x), leaf(gamma), leaf(beta)
+            truth = F.layer_norm(a, (1024,), g, b)
+            truth.backward(dy.float())
+            self.close("y", y, truth)
+            dx, dgamma, dbeta = torch.empty_like(x), torch.empty(1024), torch.empty(1024)
+            self.velo.layer_norm_backward(dy=dy,
+                                          x=x,
+                                          gamma=gamma,
+                                          mean=mean,
+                                          rstd=rstd,
+                                          dx=dx,
+                                          dgamma=dgamma,
+                                          dbeta=dbeta)
+            for name, got, want in (("dx", dx, a.grad), ("dgamma", dgamma, g.grad), ("dbeta", dbeta,
+                                                                                   b.grad)):
+                self.close(name, got, want)
+
     def test_swiglu(self):
         for dtype in TYPES:
             x, dy = values(64, 2816, dtype=dtype), values(64, 1408, dtype=dtype)

@@ -10,6 +10,8 @@ struct number {
   enum : int {
     rms_norm,
     rms_norm_backward,
+    layer_norm,
+    layer_norm_backward,
     swiglu,
     swiglu_backward,
     rotary_position_embedding,
@@ -60,6 +62,28 @@ void* velo_xla_rms_norm_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_rms_norm_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::rms_norm_backward, args, count);
+}
+
+int velo_ms_layer_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void*) {
+  return enter_mindspore(number::layer_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_layer_norm(void* call_frame) {
+  return enter_xla(number::layer_norm, call_frame);
+}
+int __tvm_ffi_velo_layer_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::layer_norm, args, count);
+}
+
+int velo_ms_layer_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::layer_norm_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_layer_norm_backward(void* call_frame) {
+  return enter_xla(number::layer_norm_backward, call_frame);
+}
+int __tvm_ffi_velo_layer_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::layer_norm_backward, args, count);
 }
 
 int velo_ms_swiglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1334,6 +1358,8 @@ void* velo_ms_slot_127InferShape(void* result, int* ndims, int64_t** shapes, voi
 const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::rms_norm>,
     torch_kernels_of<number::rms_norm_backward>,
+    torch_kernels_of<number::layer_norm>,
+    torch_kernels_of<number::layer_norm_backward>,
     torch_kernels_of<number::swiglu>,
     torch_kernels_of<number::swiglu_backward>,
     torch_kernels_of<number::rotary_position_embedding>,

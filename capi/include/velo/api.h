@@ -485,6 +485,10 @@ struct velo_api {
   /* velo/ops_elementwise.h */
   velo_status (*dropout)(velo_stream stream, const velo_dropout_args* args);
   velo_status (*dropout_backward)(velo_stream stream, const velo_dropout_backward_args* args);
+
+  /* velo/ops_norm.h */
+  velo_status (*layer_norm)(velo_stream stream, const velo_layer_norm_args* args);
+  velo_status (*layer_norm_backward)(velo_stream stream, const velo_layer_norm_backward_args* args);
 };
 
 VELO_END_C

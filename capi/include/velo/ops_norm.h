@@ -1,4 +1,4 @@
-/* Normalization: rows scaled to unit root mean square, with a learned gain.
+/* Normalization: rows scaled to unit root mean square or unit variance, with a learned gain.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -88,6 +88,86 @@ typedef struct velo_rms_norm_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_rms_norm_backward(velo_stream stream,
                                             const velo_rms_norm_backward_args* args);
+
+/* ---- layer_norm ------------------------------------------------------------------------------ */
+
+typedef struct velo_layer_norm_args {
+  uint32_t struct_size;     /* sizeof(velo_layer_norm_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [..., n], compact rows */
+  const velo_tensor* gamma; /* in, or NULL; float32 | bfloat16 | float16: trailing dimensions of
+                             * x; float32, or the dtype of x; NULL = 1 */
+  const velo_tensor* beta;  /* in, or NULL; float32 | bfloat16 | float16: shape of gamma, [n]
+                             * without it; float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* mean;  /* out, or NULL: float32, the shape of x with a 1 for each normalized
+                             * dimension; what the gradient needs; NaN where these hold no
+                             * element */
+  const velo_tensor* rstd;  /* out, or NULL: like mean */
+  double epsilon;           /* default 1e-05, >= 0.0: added to the mean square; a finite number */
+} velo_layer_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_LAYER_NORM_ARGS_INIT \
+  { sizeof(velo_layer_norm_args), 0, 0, 0, 0, 0, 0, 0, 1e-05 }
+
+/* `mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma +
+ * beta`.
+ * The means are over the trailing dimensions that gamma has, over the last where it is left out;
+ * computed in float32.
+ *
+ * In place: y may be x.
+ * Accuracy: float32: 4 ulp of y and 5 of the largest term, for rows up to 2^20, whatever their
+ * magnitude, but where y is denormal; bfloat16 and float16: half an ulp of the float32 result;
+ * denormal bfloat16 results are zero in kernel avx512_bf16.
+ * Cost: one read and one write of x.
+ * Source: Ba, Kiros and Hinton 2016, arXiv:1607.06450.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_layer_norm(velo_stream stream, const velo_layer_norm_args* args);
+
+/* ---- layer_norm_backward --------------------------------------------------------------------- */
+
+typedef struct velo_layer_norm_backward_args {
+  uint32_t struct_size;      /* sizeof(velo_layer_norm_backward_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* gamma;  /* in, or NULL; float32 | bfloat16 | float16: the forward gain; NULL
+                              * = 1 */
+  const velo_tensor* mean;   /* in; float32: from the forward pass */
+  const velo_tensor* rstd;   /* in; float32: from the forward pass */
+  const velo_tensor* dx;     /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dgamma; /* out, or NULL: float32, the normalized dimensions of x */
+  const velo_tensor* dbeta;  /* out, or NULL: like dgamma */
+  int64_t accumulate;        /* 0 or 1, default 0: 1 adds to dgamma and dbeta instead of writing
+                              * them */
+} velo_layer_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_LAYER_NORM_BACKWARD_ARGS_INIT \
+  { sizeof(velo_layer_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma
+ * = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`.
+ *
+ * Gradient of velo_layer_norm.
+ * In place: dx may be dy.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: dx: 8 ulp of the largest term of
+ * a row, in bfloat16 and float16 half an ulp more; 1e-6 where the terms of a row cancel, as in a
+ * row of one element; dgamma, dbeta: float32 sums in a fixed tree; beyond those magnitudes it
+ * holds, for the mean and rstd of the forward call, while the products and their sums over a row
+ * are normal float32 numbers.
+ * Cost: two reads and one write of x.
+ * Source: gradient of layer_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_layer_norm_backward(velo_stream stream,
+                                              const velo_layer_norm_backward_args* args);
 
 VELO_END_C
 

@@ -1749,6 +1749,40 @@ class velo_rms_norm_backward_args(Sized):
     ]
 
 
+class velo_layer_norm_args(Sized):
+    """`mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma + beta`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [..., n], compact rows
+        ("gamma", POINTER(velo_tensor)),  # trailing dimensions of x; float32, or the dtype of x; NULL = 1
+        ("beta", POINTER(velo_tensor)),  # shape of gamma, [n] without it; float32, or the dtype of x; NULL = 0
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("mean", POINTER(velo_tensor)),  # float32, the shape of x with a 1 for each normalized dimension; what the gradient needs; NaN where these hold no element
+        ("rstd", POINTER(velo_tensor)),  # like mean
+        ("epsilon", c_double),  # added to the mean square; a finite number
+    ]
+    _defaults_ = {"epsilon": 1e-05}
+    _numbers_ = ("epsilon",)
+
+
+class velo_layer_norm_backward_args(Sized):
+    """`g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("gamma", POINTER(velo_tensor)),  # the forward gain; NULL = 1
+        ("mean", POINTER(velo_tensor)),  # from the forward pass
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, the normalized dimensions of x
+        ("dbeta", POINTER(velo_tensor)),  # like dgamma
+        ("accumulate", c_int64),  # 1 adds to dgamma and dbeta instead of writing them
+    ]
+
+
 class velo_swiglu_args(Sized):
     """`silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`."""
     _fields_ = [
@@ -2349,6 +2383,8 @@ FUNCTIONS = {
     "velo_op_reset_counts": (c_int32, velo_context),
     "velo_dropout": (c_int32, velo_stream, POINTER(velo_dropout_args)),
     "velo_dropout_backward": (c_int32, velo_stream, POINTER(velo_dropout_backward_args)),
+    "velo_layer_norm": (c_int32, velo_stream, POINTER(velo_layer_norm_args)),
+    "velo_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_layer_norm_backward_args)),
 }
 
 

@@ -97,6 +97,117 @@ inline outcome<> rms_norm_backward(stream_ref stream, const rms_norm_backward_ar
   return detail::check(VELO_FN(rms_norm_backward)(stream.get(), &args));
 }
 
+// `mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma +
+// beta`.
+struct layer_norm_args : velo_layer_norm_args {
+  layer_norm_args() noexcept : velo_layer_norm_args VELO_LAYER_NORM_ARGS_INIT {}
+
+  // [..., n], compact rows
+  layer_norm_args& x(const velo_tensor& value) { return velo_layer_norm_args::x = &value, *this; }
+  // trailing dimensions of x; float32, or the dtype of x; NULL = 1
+  layer_norm_args& gamma(const velo_tensor& value) {
+    velo_layer_norm_args::gamma = &value;
+    return *this;
+  }
+  layer_norm_args& gamma(std::nullptr_t) { return velo_layer_norm_args::gamma = nullptr, *this; }
+  // shape of gamma, [n] without it; float32, or the dtype of x; NULL = 0
+  layer_norm_args& beta(const velo_tensor& value) {
+    velo_layer_norm_args::beta = &value;
+    return *this;
+  }
+  layer_norm_args& beta(std::nullptr_t) { return velo_layer_norm_args::beta = nullptr, *this; }
+  // shape and dtype of x; may be x itself
+  layer_norm_args& y(const velo_tensor& value) { return velo_layer_norm_args::y = &value, *this; }
+  // float32, the shape of x with a 1 for each normalized dimension; what the gradient needs; NaN
+  // where these hold no element
+  layer_norm_args& mean(const velo_tensor& value) {
+    velo_layer_norm_args::mean = &value;
+    return *this;
+  }
+  layer_norm_args& mean(std::nullptr_t) { return velo_layer_norm_args::mean = nullptr, *this; }
+  // like mean
+  layer_norm_args& rstd(const velo_tensor& value) {
+    velo_layer_norm_args::rstd = &value;
+    return *this;
+  }
+  layer_norm_args& rstd(std::nullptr_t) { return velo_layer_norm_args::rstd = nullptr, *this; }
+  // added to the mean square; a finite number
+  layer_norm_args& epsilon(double value) { return velo_layer_norm_args::epsilon = value, *this; }
+};
+
+inline outcome<> layer_norm(stream_ref stream, const layer_norm_args& args) {
+  return detail::check(VELO_FN(layer_norm)(stream.get(), &args));
+}
+
+// `g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma
+// = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`.
+struct layer_norm_backward_args : velo_layer_norm_backward_args {
+  layer_norm_backward_args() noexcept
+      : velo_layer_norm_backward_args VELO_LAYER_NORM_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  layer_norm_backward_args& dy(const velo_tensor& value) {
+    velo_layer_norm_backward_args::dy = &value;
+    return *this;
+  }
+  // the forward input
+  layer_norm_backward_args& x(const velo_tensor& value) {
+    velo_layer_norm_backward_args::x = &value;
+    return *this;
+  }
+  // the forward gain; NULL = 1
+  layer_norm_backward_args& gamma(const velo_tensor& value) {
+    velo_layer_norm_backward_args::gamma = &value;
+    return *this;
+  }
+  layer_norm_backward_args& gamma(std::nullptr_t) {
+    velo_layer_norm_backward_args::gamma = nullptr;
+    return *this;
+  }
+  // from the forward pass
+  layer_norm_backward_args& mean(const velo_tensor& value) {
+    velo_layer_norm_backward_args::mean = &value;
+    return *this;
+  }
+  // from the forward pass
+  layer_norm_backward_args& rstd(const velo_tensor& value) {
+    velo_layer_norm_backward_args::rstd = &value;
+    return *this;
+  }
+  // shape and dtype of x; may be dy itself
+  layer_norm_backward_args& dx(const velo_tensor& value) {
+    velo_layer_norm_backward_args::dx = &value;
+    return *this;
+  }
+  // float32, the normalized dimensions of x
+  layer_norm_backward_args& dgamma(const velo_tensor& value) {
+    velo_layer_norm_backward_args::dgamma = &value;
+    return *this;
+  }
+  layer_norm_backward_args& dgamma(std::nullptr_t) {
+    velo_layer_norm_backward_args::dgamma = nullptr;
+    return *this;
+  }
+  // like dgamma
+  layer_norm_backward_args& dbeta(const velo_tensor& value) {
+    velo_layer_norm_backward_args::dbeta = &value;
+    return *this;
+  }
+  layer_norm_backward_args& dbeta(std::nullptr_t) {
+    velo_layer_norm_backward_args::dbeta = nullptr;
+    return *this;
+  }
+  // 1 adds to dgamma and dbeta instead of writing them
+  layer_norm_backward_args& accumulate(bool value) {
+    velo_layer_norm_backward_args::accumulate = value;
+    return *this;
+  }
+};
+
+inline outcome<> layer_norm_backward(stream_ref stream, const layer_norm_backward_args& args) {
+  return detail::check(VELO_FN(layer_norm_backward)(stream.get(), &args));
+}
+
 // ---- activation
 
 // `silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`.
