@@ -8,13 +8,15 @@
 namespace velo::gen {
 namespace {
 
-std::string setter(const op& o, const op_field& f) {
-  const std::string self = "  " + o.name + "_args& " + f.name + "(";
-  const std::string slot = "velo_" + o.name + "_args::" + f.name;
+// `self` and `base` are short names of the struct and of the C struct, so that a setter fits one
+// line: users pay for the lines of this header.
+std::string setter(const op_field& f) {
+  const std::string self = "  self& " + f.name + "(", slot = "base::" + f.name;
   const auto body = [&](const std::string& parameter, const std::string& value) {
-    const std::string flat = self + parameter + ") { return " + slot + " = " + value + ", *this; }";
+    const std::string statement = "return " + slot + " = " + value + ", *this;";
+    const std::string flat = self + parameter + ") { " + statement + " }";
     if (flat.size() <= columns) return flat + "\n";
-    return self + parameter + ") {\n    " + slot + " = " + value + ";\n    return *this;\n  }\n";
+    return self + parameter + ") {\n    " + statement + "\n  }\n";
   };
   switch (f.type) {
     case kind::tensor:
@@ -46,6 +48,7 @@ std::string emit_op(const op& o) {
   std::string out = line_comment({o.doc[0]});
   const std::string name = o.name + "_args";
   out += "struct " + name + " : velo_" + name + " {\n";
+  out += "  using self = " + name + ";\n  using base = velo_" + name + ";\n";
   const std::string init = "VELO_" + upper(name) + "_INIT {}\n\n";
   const std::string flat = "  " + name + "() noexcept : velo_" + name + " " + init;
   if (flat.size() <= columns + 2) {
@@ -57,7 +60,7 @@ std::string emit_op(const op& o) {
   unsigned state = o.since;
   for (const op_field& f : o.fields) {
     out += guard(state, f.since, o.since);
-    out += line_comment({f.doc}, "  ") + setter(o, f);
+    out += line_comment({f.doc}, "  ") + setter(f);
   }
   out += guard(state, o.since, o.since);
   out += "};\n\n";

@@ -23,23 +23,22 @@ VELO_CPP_BEGIN
 
 // `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
 struct rms_norm_args : velo_rms_norm_args {
+  using self = rms_norm_args;
+  using base = velo_rms_norm_args;
   rms_norm_args() noexcept : velo_rms_norm_args VELO_RMS_NORM_ARGS_INIT {}
 
   // [..., n], compact rows
-  rms_norm_args& x(const velo_tensor& value) { return velo_rms_norm_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // trailing dimensions of x; float32, or the dtype of x
-  rms_norm_args& gamma(const velo_tensor& value) {
-    velo_rms_norm_args::gamma = &value;
-    return *this;
-  }
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
   // shape and dtype of x; may be x itself
-  rms_norm_args& y(const velo_tensor& value) { return velo_rms_norm_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // float32, the shape of x with a 1 for each dimension that gamma has; what the gradient needs;
   // NaN where these hold no element
-  rms_norm_args& rstd(const velo_tensor& value) { return velo_rms_norm_args::rstd = &value, *this; }
-  rms_norm_args& rstd(std::nullptr_t) { return velo_rms_norm_args::rstd = nullptr, *this; }
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
   // added to the mean square; a finite number
-  rms_norm_args& epsilon(double value) { return velo_rms_norm_args::epsilon = value, *this; }
+  self& epsilon(double value) { return base::epsilon = value, *this; }
 };
 
 inline outcome<> rms_norm(stream_ref stream, const rms_norm_args& args) {
@@ -49,48 +48,26 @@ inline outcome<> rms_norm(stream_ref stream, const rms_norm_args& args) {
 // `dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x *
 // rstd)`.
 struct rms_norm_backward_args : velo_rms_norm_backward_args {
+  using self = rms_norm_backward_args;
+  using base = velo_rms_norm_backward_args;
   rms_norm_backward_args() noexcept
       : velo_rms_norm_backward_args VELO_RMS_NORM_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
-  rms_norm_backward_args& dy(const velo_tensor& value) {
-    velo_rms_norm_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // the forward input
-  rms_norm_backward_args& x(const velo_tensor& value) {
-    velo_rms_norm_backward_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // the forward gain
-  rms_norm_backward_args& gamma(const velo_tensor& value) {
-    velo_rms_norm_backward_args::gamma = &value;
-    return *this;
-  }
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
   // from the forward pass
-  rms_norm_backward_args& rstd(const velo_tensor& value) {
-    velo_rms_norm_backward_args::rstd = &value;
-    return *this;
-  }
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
   // shape and dtype of x; may be dy itself
-  rms_norm_backward_args& dx(const velo_tensor& value) {
-    velo_rms_norm_backward_args::dx = &value;
-    return *this;
-  }
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
   // float32, shape of gamma
-  rms_norm_backward_args& dgamma(const velo_tensor& value) {
-    velo_rms_norm_backward_args::dgamma = &value;
-    return *this;
-  }
-  rms_norm_backward_args& dgamma(std::nullptr_t) {
-    velo_rms_norm_backward_args::dgamma = nullptr;
-    return *this;
-  }
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
   // 1 adds to dgamma instead of writing it
-  rms_norm_backward_args& accumulate(bool value) {
-    velo_rms_norm_backward_args::accumulate = value;
-    return *this;
-  }
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
 };
 
 inline outcome<> rms_norm_backward(stream_ref stream, const rms_norm_backward_args& args) {
@@ -212,14 +189,16 @@ inline outcome<> layer_norm_backward(stream_ref stream, const layer_norm_backwar
 
 // `silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`.
 struct swiglu_args : velo_swiglu_args {
+  using self = swiglu_args;
+  using base = velo_swiglu_args;
   swiglu_args() noexcept : velo_swiglu_args VELO_SWIGLU_ARGS_INIT {}
 
   // rank 1..8; even size along dim
-  swiglu_args& x(const velo_tensor& value) { return velo_swiglu_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // shape of x with dim halved, dtype of x
-  swiglu_args& y(const velo_tensor& value) { return velo_swiglu_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // the split dimension; negative counts from the end
-  swiglu_args& dim(std::int64_t value) { return velo_swiglu_args::dim = value, *this; }
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
 };
 
 inline outcome<> swiglu(stream_ref stream, const swiglu_args& args) {
@@ -228,28 +207,18 @@ inline outcome<> swiglu(stream_ref stream, const swiglu_args& args) {
 
 // `s = 1 / (1 + exp(-x1))`; `dx1 = dy * x2 * s * (1 + x1 * (1 - s))`; `dx2 = dy * silu(x1)`.
 struct swiglu_backward_args : velo_swiglu_backward_args {
+  using self = swiglu_backward_args;
+  using base = velo_swiglu_backward_args;
   swiglu_backward_args() noexcept : velo_swiglu_backward_args VELO_SWIGLU_BACKWARD_ARGS_INIT {}
 
   // shape of x with dim halved, dtype of x
-  swiglu_backward_args& dy(const velo_tensor& value) {
-    velo_swiglu_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // the forward input
-  swiglu_backward_args& x(const velo_tensor& value) {
-    velo_swiglu_backward_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // shape and dtype of x; may be x itself
-  swiglu_backward_args& dx(const velo_tensor& value) {
-    velo_swiglu_backward_args::dx = &value;
-    return *this;
-  }
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
   // as in the forward call
-  swiglu_backward_args& dim(std::int64_t value) {
-    velo_swiglu_backward_args::dim = value;
-    return *this;
-  }
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
 };
 
 inline outcome<> swiglu_backward(stream_ref stream, const swiglu_backward_args& args) {
@@ -267,34 +236,23 @@ enum class rotary_mode : std::int64_t {
 
 // `y = x * cos + rotate(x) * sin`.
 struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
+  using self = rotary_position_embedding_args;
+  using base = velo_rotary_position_embedding_args;
   rotary_position_embedding_args() noexcept
       : velo_rotary_position_embedding_args VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT {}
 
   // [.., .., .., D]
-  rotary_position_embedding_args& x(const velo_tensor& value) {
-    velo_rotary_position_embedding_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // 4-D, broadcast against x: each size equals that of x or is 1; the last is the rotated width R,
   // even, at most D; float32 or the dtype of x
-  rotary_position_embedding_args& cos(const velo_tensor& value) {
-    velo_rotary_position_embedding_args::cos = &value;
-    return *this;
-  }
+  self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
   // shape and dtype of cos
-  rotary_position_embedding_args& sin(const velo_tensor& value) {
-    velo_rotary_position_embedding_args::sin = &value;
-    return *this;
-  }
+  self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
   // shape and dtype of x; may be x itself
-  rotary_position_embedding_args& y(const velo_tensor& value) {
-    velo_rotary_position_embedding_args::y = &value;
-    return *this;
-  }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // which features form a pair
-  rotary_position_embedding_args& mode(velo::rotary_mode value) {
-    velo_rotary_position_embedding_args::mode = static_cast<std::int64_t>(value);
-    return *this;
+  self& mode(velo::rotary_mode value) {
+    return base::mode = static_cast<std::int64_t>(value), *this;
   }
 };
 
@@ -305,61 +263,32 @@ inline outcome<> rotary_position_embedding(stream_ref stream,
 
 // `dx = dy * cos + rotate^T(dy * sin)`; `dcos = sum(dy * x)`; `dsin = sum(dy * rotate(x))`.
 struct rotary_position_embedding_backward_args : velo_rotary_position_embedding_backward_args {
+  using self = rotary_position_embedding_backward_args;
+  using base = velo_rotary_position_embedding_backward_args;
   rotary_position_embedding_backward_args() noexcept
       : velo_rotary_position_embedding_backward_args
         VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
-  rotary_position_embedding_backward_args& dy(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // the forward table
-  rotary_position_embedding_backward_args& cos(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::cos = &value;
-    return *this;
-  }
+  self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
   // the forward table
-  rotary_position_embedding_backward_args& sin(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::sin = &value;
-    return *this;
-  }
+  self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
   // the forward input, needed for dcos and dsin only
-  rotary_position_embedding_backward_args& x(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::x = &value;
-    return *this;
-  }
-  rotary_position_embedding_backward_args& x(std::nullptr_t) {
-    velo_rotary_position_embedding_backward_args::x = nullptr;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
   // shape and dtype of dy; may be dy itself
-  rotary_position_embedding_backward_args& dx(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::dx = &value;
-    return *this;
-  }
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
   // float32, shape of cos; together with dsin
-  rotary_position_embedding_backward_args& dcos(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::dcos = &value;
-    return *this;
-  }
-  rotary_position_embedding_backward_args& dcos(std::nullptr_t) {
-    velo_rotary_position_embedding_backward_args::dcos = nullptr;
-    return *this;
-  }
+  self& dcos(const velo_tensor& value) { return base::dcos = &value, *this; }
+  self& dcos(std::nullptr_t) { return base::dcos = nullptr, *this; }
   // float32, shape of sin; together with dcos
-  rotary_position_embedding_backward_args& dsin(const velo_tensor& value) {
-    velo_rotary_position_embedding_backward_args::dsin = &value;
-    return *this;
-  }
-  rotary_position_embedding_backward_args& dsin(std::nullptr_t) {
-    velo_rotary_position_embedding_backward_args::dsin = nullptr;
-    return *this;
-  }
+  self& dsin(const velo_tensor& value) { return base::dsin = &value, *this; }
+  self& dsin(std::nullptr_t) { return base::dsin = nullptr, *this; }
   // as in the forward call
-  rotary_position_embedding_backward_args& mode(velo::rotary_mode value) {
-    velo_rotary_position_embedding_backward_args::mode = static_cast<std::int64_t>(value);
-    return *this;
+  self& mode(velo::rotary_mode value) {
+    return base::mode = static_cast<std::int64_t>(value), *this;
   }
 };
 
@@ -378,31 +307,32 @@ enum class product_dtype : std::int64_t {
 
 // `c = op(a) @ op(b) + bias`.
 struct matmul_args : velo_matmul_args {
+  using self = matmul_args;
+  using base = velo_matmul_args;
   matmul_args() noexcept : velo_matmul_args VELO_MATMUL_ARGS_INIT {}
 
   // [.., m, k], or [k, m] with transpose_a; unit stride in the last dimension
-  matmul_args& a(const velo_tensor& value) { return velo_matmul_args::a = &value, *this; }
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
   // [k, n], or [n, k] with transpose_b; dtype of a; unit stride in the last dimension; NULL when
   // packed is given
-  matmul_args& b(const velo_tensor& value) { return velo_matmul_args::b = &value, *this; }
-  matmul_args& b(std::nullptr_t) { return velo_matmul_args::b = nullptr, *this; }
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  self& b(std::nullptr_t) { return base::b = nullptr, *this; }
   // the weight in place of b, of a's dtype; transpose_b must be 0
-  matmul_args& packed(velo_pack value) { return velo_matmul_args::packed = value, *this; }
+  self& packed(velo_pack value) { return base::packed = value, *this; }
   // [n], float32 or the dtype of a
-  matmul_args& bias(const velo_tensor& value) { return velo_matmul_args::bias = &value, *this; }
-  matmul_args& bias(std::nullptr_t) { return velo_matmul_args::bias = nullptr, *this; }
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // [.., m, n]; dtype of a, or float32; unit stride in the last dimension
-  matmul_args& c(const velo_tensor& value) { return velo_matmul_args::c = &value, *this; }
+  self& c(const velo_tensor& value) { return base::c = &value, *this; }
   // 1 when a is stored [k, m]
-  matmul_args& transpose_a(bool value) { return velo_matmul_args::transpose_a = value, *this; }
+  self& transpose_a(bool value) { return base::transpose_a = value, *this; }
   // 1 when b is stored [n, k]
-  matmul_args& transpose_b(bool value) { return velo_matmul_args::transpose_b = value, *this; }
+  self& transpose_b(bool value) { return base::transpose_b = value, *this; }
   // 1 adds to c (in float32, rounded once) instead of writing it
-  matmul_args& accumulate(bool value) { return velo_matmul_args::accumulate = value, *this; }
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
   // dtype of c
-  matmul_args& dtype(velo::product_dtype value) {
-    velo_matmul_args::dtype = static_cast<std::int64_t>(value);
-    return *this;
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
   }
 };
 
@@ -412,23 +342,16 @@ inline outcome<> matmul(stream_ref stream, const matmul_args& args) {
 
 // `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
+  using self = matmul_add_fp32_args;
+  using base = velo_matmul_add_fp32_args;
   matmul_add_fp32_args() noexcept : velo_matmul_add_fp32_args VELO_MATMUL_ADD_FP32_ARGS_INIT {}
 
   // [.., t, k]
-  matmul_add_fp32_args& total_input(const velo_tensor& value) {
-    velo_matmul_add_fp32_args::total_input = &value;
-    return *this;
-  }
+  self& total_input(const velo_tensor& value) { return base::total_input = &value, *this; }
   // [.., t, n], dtype of total_input
-  matmul_add_fp32_args& grad_output(const velo_tensor& value) {
-    velo_matmul_add_fp32_args::grad_output = &value;
-    return *this;
-  }
+  self& grad_output(const velo_tensor& value) { return base::grad_output = &value, *this; }
   // float32, [n, k]
-  matmul_add_fp32_args& grad(const velo_tensor& value) {
-    velo_matmul_add_fp32_args::grad = &value;
-    return *this;
-  }
+  self& grad(const velo_tensor& value) { return base::grad = &value, *this; }
 };
 
 inline outcome<> matmul_add_fp32(stream_ref stream, const matmul_add_fp32_args& args) {
@@ -479,106 +402,52 @@ enum class attention_sparse_mode : std::int64_t {
 
 // `attention_out = softmax(scale * query @ key^T) @ value`.
 struct fusion_attention_args : velo_fusion_attention_args {
+  using self = fusion_attention_args;
+  using base = velo_fusion_attention_args;
   fusion_attention_args() noexcept : velo_fusion_attention_args VELO_FUSION_ATTENTION_ARGS_INIT {}
 
   // [.., N, D] in the order of layout
-  fusion_attention_args& query(const velo_tensor& value) {
-    velo_fusion_attention_args::query = &value;
-    return *this;
-  }
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
   // dtype of query
-  fusion_attention_args& key(const velo_tensor& value) {
-    velo_fusion_attention_args::key = &value;
-    return *this;
-  }
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
   // dtype of query
-  fusion_attention_args& value(const velo_tensor& value) {
-    velo_fusion_attention_args::value = &value;
-    return *this;
-  }
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
   // shape and dtype of query with Dv for D
-  fusion_attention_args& attention_out(const velo_tensor& value) {
-    velo_fusion_attention_args::attention_out = &value;
-    return *this;
-  }
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
   // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest score a
   // row sees
-  fusion_attention_args& softmax_max(const velo_tensor& value) {
-    velo_fusion_attention_args::softmax_max = &value;
-    return *this;
-  }
-  fusion_attention_args& softmax_max(std::nullptr_t) {
-    velo_fusion_attention_args::softmax_max = nullptr;
-    return *this;
-  }
+  self& softmax_max(const velo_tensor& value) { return base::softmax_max = &value, *this; }
+  self& softmax_max(std::nullptr_t) { return base::softmax_max = nullptr, *this; }
   // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(score -
   // softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the
   // log-sum-exp of the row
-  fusion_attention_args& softmax_sum(const velo_tensor& value) {
-    velo_fusion_attention_args::softmax_sum = &value;
-    return *this;
-  }
-  fusion_attention_args& softmax_sum(std::nullptr_t) {
-    velo_fusion_attention_args::softmax_sum = nullptr;
-    return *this;
-  }
+  self& softmax_sum(const velo_tensor& value) { return base::softmax_sum = &value, *this; }
+  self& softmax_sum(std::nullptr_t) { return base::softmax_sum = nullptr, *this; }
   // order of dimensions of query, key, value, attention_out and their gradients
-  fusion_attention_args& layout(velo::attention_layout value) {
-    velo_fusion_attention_args::layout = static_cast<std::int64_t>(value);
-    return *this;
+  self& layout(velo::attention_layout value) {
+    return base::layout = static_cast<std::int64_t>(value), *this;
   }
   // query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
-  fusion_attention_args& head_num(std::int64_t value) {
-    velo_fusion_attention_args::head_num = value;
-    return *this;
-  }
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
   // factor of the products, usually 1 / sqrt(D); finite in float32
-  fusion_attention_args& scale(double value) {
-    velo_fusion_attention_args::scale = value;
-    return *this;
-  }
+  self& scale(double value) { return base::scale = value, *this; }
   // which keys a row sees
-  fusion_attention_args& sparse_mode(velo::attention_sparse_mode value) {
-    velo_fusion_attention_args::sparse_mode = static_cast<std::int64_t>(value);
-    return *this;
+  self& sparse_mode(velo::attention_sparse_mode value) {
+    return base::sparse_mode = static_cast<std::int64_t>(value), *this;
   }
   // full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
-  fusion_attention_args& pre_tokens(std::int64_t value) {
-    velo_fusion_attention_args::pre_tokens = value;
-    return *this;
-  }
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
   // the same to the right
-  fusion_attention_args& next_tokens(std::int64_t value) {
-    velo_fusion_attention_args::next_tokens = value;
-    return *this;
-  }
+  self& next_tokens(std::int64_t value) { return base::next_tokens = value, *this; }
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
-  fusion_attention_args& prefix(const velo_ints& value) {
-    velo_fusion_attention_args::prefix = &value;
-    return *this;
-  }
-  fusion_attention_args& prefix(std::nullptr_t) {
-    velo_fusion_attention_args::prefix = nullptr;
-    return *this;
-  }
+  self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
+  self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
-  fusion_attention_args& actual_seq_qlen(const velo_ints& value) {
-    velo_fusion_attention_args::actual_seq_qlen = &value;
-    return *this;
-  }
-  fusion_attention_args& actual_seq_qlen(std::nullptr_t) {
-    velo_fusion_attention_args::actual_seq_qlen = nullptr;
-    return *this;
-  }
+  self& actual_seq_qlen(const velo_ints& value) { return base::actual_seq_qlen = &value, *this; }
+  self& actual_seq_qlen(std::nullptr_t) { return base::actual_seq_qlen = nullptr, *this; }
   // tnd: ends of the key sequences, as many as actual_seq_qlen
-  fusion_attention_args& actual_seq_kvlen(const velo_ints& value) {
-    velo_fusion_attention_args::actual_seq_kvlen = &value;
-    return *this;
-  }
-  fusion_attention_args& actual_seq_kvlen(std::nullptr_t) {
-    velo_fusion_attention_args::actual_seq_kvlen = nullptr;
-    return *this;
-  }
+  self& actual_seq_kvlen(const velo_ints& value) { return base::actual_seq_kvlen = &value, *this; }
+  self& actual_seq_kvlen(std::nullptr_t) { return base::actual_seq_kvlen = nullptr, *this; }
 };
 
 inline outcome<> fusion_attention(stream_ref stream, const fusion_attention_args& args) {
@@ -588,116 +457,56 @@ inline outcome<> fusion_attention(stream_ref stream, const fusion_attention_args
 // `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
 // `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
 struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
+  using self = fusion_attention_backward_args;
+  using base = velo_fusion_attention_backward_args;
   fusion_attention_backward_args() noexcept
       : velo_fusion_attention_backward_args VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT {}
 
   // the forward input
-  fusion_attention_backward_args& query(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::query = &value;
-    return *this;
-  }
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
   // the forward input
-  fusion_attention_backward_args& key(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::key = &value;
-    return *this;
-  }
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
   // the forward input
-  fusion_attention_backward_args& value(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::value = &value;
-    return *this;
-  }
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
   // gradient of attention_out: its shape and dtype
-  fusion_attention_backward_args& dy(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // from the forward pass
-  fusion_attention_backward_args& softmax_max(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::softmax_max = &value;
-    return *this;
-  }
+  self& softmax_max(const velo_tensor& value) { return base::softmax_max = &value, *this; }
   // from the forward pass
-  fusion_attention_backward_args& softmax_sum(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::softmax_sum = &value;
-    return *this;
-  }
+  self& softmax_sum(const velo_tensor& value) { return base::softmax_sum = &value, *this; }
   // from the forward pass
-  fusion_attention_backward_args& attention_out(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::attention_out = &value;
-    return *this;
-  }
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
   // shape and dtype of query
-  fusion_attention_backward_args& dquery(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::dquery = &value;
-    return *this;
-  }
+  self& dquery(const velo_tensor& value) { return base::dquery = &value, *this; }
   // shape and dtype of key
-  fusion_attention_backward_args& dkey(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::dkey = &value;
-    return *this;
-  }
+  self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
   // shape and dtype of value
-  fusion_attention_backward_args& dvalue(const velo_tensor& value) {
-    velo_fusion_attention_backward_args::dvalue = &value;
-    return *this;
-  }
+  self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
   // order of dimensions of query, key, value, attention_out and their gradients
-  fusion_attention_backward_args& layout(velo::attention_layout value) {
-    velo_fusion_attention_backward_args::layout = static_cast<std::int64_t>(value);
-    return *this;
+  self& layout(velo::attention_layout value) {
+    return base::layout = static_cast<std::int64_t>(value), *this;
   }
   // query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
-  fusion_attention_backward_args& head_num(std::int64_t value) {
-    velo_fusion_attention_backward_args::head_num = value;
-    return *this;
-  }
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
   // factor of the products, usually 1 / sqrt(D); finite in float32
-  fusion_attention_backward_args& scale(double value) {
-    velo_fusion_attention_backward_args::scale = value;
-    return *this;
-  }
+  self& scale(double value) { return base::scale = value, *this; }
   // which keys a row sees
-  fusion_attention_backward_args& sparse_mode(velo::attention_sparse_mode value) {
-    velo_fusion_attention_backward_args::sparse_mode = static_cast<std::int64_t>(value);
-    return *this;
+  self& sparse_mode(velo::attention_sparse_mode value) {
+    return base::sparse_mode = static_cast<std::int64_t>(value), *this;
   }
   // full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
-  fusion_attention_backward_args& pre_tokens(std::int64_t value) {
-    velo_fusion_attention_backward_args::pre_tokens = value;
-    return *this;
-  }
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
   // the same to the right
-  fusion_attention_backward_args& next_tokens(std::int64_t value) {
-    velo_fusion_attention_backward_args::next_tokens = value;
-    return *this;
-  }
+  self& next_tokens(std::int64_t value) { return base::next_tokens = value, *this; }
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
-  fusion_attention_backward_args& prefix(const velo_ints& value) {
-    velo_fusion_attention_backward_args::prefix = &value;
-    return *this;
-  }
-  fusion_attention_backward_args& prefix(std::nullptr_t) {
-    velo_fusion_attention_backward_args::prefix = nullptr;
-    return *this;
-  }
+  self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
+  self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
-  fusion_attention_backward_args& actual_seq_qlen(const velo_ints& value) {
-    velo_fusion_attention_backward_args::actual_seq_qlen = &value;
-    return *this;
-  }
-  fusion_attention_backward_args& actual_seq_qlen(std::nullptr_t) {
-    velo_fusion_attention_backward_args::actual_seq_qlen = nullptr;
-    return *this;
-  }
+  self& actual_seq_qlen(const velo_ints& value) { return base::actual_seq_qlen = &value, *this; }
+  self& actual_seq_qlen(std::nullptr_t) { return base::actual_seq_qlen = nullptr, *this; }
   // tnd: ends of the key sequences, as many as actual_seq_qlen
-  fusion_attention_backward_args& actual_seq_kvlen(const velo_ints& value) {
-    velo_fusion_attention_backward_args::actual_seq_kvlen = &value;
-    return *this;
-  }
-  fusion_attention_backward_args& actual_seq_kvlen(std::nullptr_t) {
-    velo_fusion_attention_backward_args::actual_seq_kvlen = nullptr;
-    return *this;
-  }
+  self& actual_seq_kvlen(const velo_ints& value) { return base::actual_seq_kvlen = &value, *this; }
+  self& actual_seq_kvlen(std::nullptr_t) { return base::actual_seq_kvlen = nullptr, *this; }
 };
 
 inline outcome<> fusion_attention_backward(stream_ref stream,
@@ -709,17 +518,16 @@ inline outcome<> fusion_attention_backward(stream_ref stream,
 
 // `y[t] = table[ids[t]]`.
 struct embedding_args : velo_embedding_args {
+  using self = embedding_args;
+  using base = velo_embedding_args;
   embedding_args() noexcept : velo_embedding_args VELO_EMBEDDING_ARGS_INIT {}
 
   // any shape; each in [0, V), else VELO_ERR_ARGUMENT before anything is written
-  embedding_args& ids(const velo_tensor& value) { return velo_embedding_args::ids = &value, *this; }
+  self& ids(const velo_tensor& value) { return base::ids = &value, *this; }
   // [V, D]
-  embedding_args& table(const velo_tensor& value) {
-    velo_embedding_args::table = &value;
-    return *this;
-  }
+  self& table(const velo_tensor& value) { return base::table = &value, *this; }
   // shape of ids with D appended, dtype of table
-  embedding_args& y(const velo_tensor& value) { return velo_embedding_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
 };
 
 inline outcome<> embedding(stream_ref stream, const embedding_args& args) {
@@ -728,34 +536,21 @@ inline outcome<> embedding(stream_ref stream, const embedding_args& args) {
 
 // `dtable[ids[t]] += dy[t]`.
 struct embedding_backward_args : velo_embedding_backward_args {
+  using self = embedding_backward_args;
+  using base = velo_embedding_backward_args;
   embedding_backward_args() noexcept
       : velo_embedding_backward_args VELO_EMBEDDING_BACKWARD_ARGS_INIT {}
 
   // as in the forward call
-  embedding_backward_args& ids(const velo_tensor& value) {
-    velo_embedding_backward_args::ids = &value;
-    return *this;
-  }
+  self& ids(const velo_tensor& value) { return base::ids = &value, *this; }
   // shape of ids with D appended
-  embedding_backward_args& dy(const velo_tensor& value) {
-    velo_embedding_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // float32, [rows, D]
-  embedding_backward_args& dtable(const velo_tensor& value) {
-    velo_embedding_backward_args::dtable = &value;
-    return *this;
-  }
+  self& dtable(const velo_tensor& value) { return base::dtable = &value, *this; }
   // V, the rows of the table
-  embedding_backward_args& rows(std::int64_t value) {
-    velo_embedding_backward_args::rows = value;
-    return *this;
-  }
+  self& rows(std::int64_t value) { return base::rows = value, *this; }
   // 1 adds to dtable instead of writing it
-  embedding_backward_args& accumulate(bool value) {
-    velo_embedding_backward_args::accumulate = value;
-    return *this;
-  }
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
 };
 
 inline outcome<> embedding_backward(stream_ref stream, const embedding_backward_args& args) {
@@ -773,38 +568,24 @@ enum class reduction : std::int64_t {
 
 // `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
 struct cross_entropy_args : velo_cross_entropy_args {
+  using self = cross_entropy_args;
+  using base = velo_cross_entropy_args;
   cross_entropy_args() noexcept : velo_cross_entropy_args VELO_CROSS_ENTROPY_ARGS_INIT {}
 
   // [T, V]
-  cross_entropy_args& logits(const velo_tensor& value) {
-    velo_cross_entropy_args::logits = &value;
-    return *this;
-  }
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
   // [T]; each in [0, V) or ignore_index, else VELO_ERR_ARGUMENT before anything is written
-  cross_entropy_args& targets(const velo_tensor& value) {
-    velo_cross_entropy_args::targets = &value;
-    return *this;
-  }
+  self& targets(const velo_tensor& value) { return base::targets = &value, *this; }
   // float32, [T] or []
-  cross_entropy_args& loss(const velo_tensor& value) {
-    velo_cross_entropy_args::loss = &value;
-    return *this;
-  }
+  self& loss(const velo_tensor& value) { return base::loss = &value, *this; }
   // float32, [T]: log-sum-exp of each row, what the gradient needs
-  cross_entropy_args& lse(const velo_tensor& value) {
-    velo_cross_entropy_args::lse = &value;
-    return *this;
-  }
-  cross_entropy_args& lse(std::nullptr_t) { return velo_cross_entropy_args::lse = nullptr, *this; }
+  self& lse(const velo_tensor& value) { return base::lse = &value, *this; }
+  self& lse(std::nullptr_t) { return base::lse = nullptr, *this; }
   // the target that does not count
-  cross_entropy_args& ignore_index(std::int64_t value) {
-    velo_cross_entropy_args::ignore_index = value;
-    return *this;
-  }
+  self& ignore_index(std::int64_t value) { return base::ignore_index = value, *this; }
   // how tokens become one number
-  cross_entropy_args& reduction(velo::reduction value) {
-    velo_cross_entropy_args::reduction = static_cast<std::int64_t>(value);
-    return *this;
+  self& reduction(velo::reduction value) {
+    return base::reduction = static_cast<std::int64_t>(value), *this;
   }
 };
 
@@ -814,43 +595,26 @@ inline outcome<> cross_entropy(stream_ref stream, const cross_entropy_args& args
 
 // `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`.
 struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
+  using self = cross_entropy_backward_args;
+  using base = velo_cross_entropy_backward_args;
   cross_entropy_backward_args() noexcept
       : velo_cross_entropy_backward_args VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT {}
 
   // float32, shape of loss
-  cross_entropy_backward_args& dloss(const velo_tensor& value) {
-    velo_cross_entropy_backward_args::dloss = &value;
-    return *this;
-  }
+  self& dloss(const velo_tensor& value) { return base::dloss = &value, *this; }
   // the forward input
-  cross_entropy_backward_args& logits(const velo_tensor& value) {
-    velo_cross_entropy_backward_args::logits = &value;
-    return *this;
-  }
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
   // the forward targets
-  cross_entropy_backward_args& targets(const velo_tensor& value) {
-    velo_cross_entropy_backward_args::targets = &value;
-    return *this;
-  }
+  self& targets(const velo_tensor& value) { return base::targets = &value, *this; }
   // float32, [T], from the forward pass
-  cross_entropy_backward_args& lse(const velo_tensor& value) {
-    velo_cross_entropy_backward_args::lse = &value;
-    return *this;
-  }
+  self& lse(const velo_tensor& value) { return base::lse = &value, *this; }
   // shape and dtype of logits; may be logits itself
-  cross_entropy_backward_args& dlogits(const velo_tensor& value) {
-    velo_cross_entropy_backward_args::dlogits = &value;
-    return *this;
-  }
+  self& dlogits(const velo_tensor& value) { return base::dlogits = &value, *this; }
   // as in the forward call
-  cross_entropy_backward_args& ignore_index(std::int64_t value) {
-    velo_cross_entropy_backward_args::ignore_index = value;
-    return *this;
-  }
+  self& ignore_index(std::int64_t value) { return base::ignore_index = value, *this; }
   // as in the forward call
-  cross_entropy_backward_args& reduction(velo::reduction value) {
-    velo_cross_entropy_backward_args::reduction = static_cast<std::int64_t>(value);
-    return *this;
+  self& reduction(velo::reduction value) {
+    return base::reduction = static_cast<std::int64_t>(value), *this;
   }
 };
 
@@ -865,115 +629,51 @@ inline outcome<> cross_entropy_backward(stream_ref stream,
 // v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
 // epsilon)`.
 struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
+  using self = apply_fused_adamw_args;
+  using base = velo_apply_fused_adamw_args;
   apply_fused_adamw_args() noexcept
       : velo_apply_fused_adamw_args VELO_APPLY_FUSED_ADAMW_ARGS_INIT {}
 
   // shape of param
-  apply_fused_adamw_args& grad(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::grad = &value;
-    return *this;
-  }
+  self& grad(const velo_tensor& value) { return base::grad = &value, *this; }
   // float32, []: factor on the gradient, such as a clip factor; NULL = 1
-  apply_fused_adamw_args& scale(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::scale = &value;
-    return *this;
-  }
-  apply_fused_adamw_args& scale(std::nullptr_t) {
-    velo_apply_fused_adamw_args::scale = nullptr;
-    return *this;
-  }
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
   // any shape
-  apply_fused_adamw_args& param(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::param = &value;
-    return *this;
-  }
+  self& param(const velo_tensor& value) { return base::param = &value, *this; }
   // float32, shape of param: the exact parameters when param has 16 bits
-  apply_fused_adamw_args& master(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::master = &value;
-    return *this;
-  }
-  apply_fused_adamw_args& master(std::nullptr_t) {
-    velo_apply_fused_adamw_args::master = nullptr;
-    return *this;
-  }
+  self& master(const velo_tensor& value) { return base::master = &value, *this; }
+  self& master(std::nullptr_t) { return base::master = nullptr, *this; }
   // first moment, shape of param
-  apply_fused_adamw_args& m(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::m = &value;
-    return *this;
-  }
+  self& m(const velo_tensor& value) { return base::m = &value, *this; }
   // second moment, shape and dtype of m
-  apply_fused_adamw_args& v(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::v = &value;
-    return *this;
-  }
+  self& v(const velo_tensor& value) { return base::v = &value, *this; }
   // largest second moment, shape and dtype of m; required by amsgrad
-  apply_fused_adamw_args& v_max(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::v_max = &value;
-    return *this;
-  }
-  apply_fused_adamw_args& v_max(std::nullptr_t) {
-    velo_apply_fused_adamw_args::v_max = nullptr;
-    return *this;
-  }
+  self& v_max(const velo_tensor& value) { return base::v_max = &value, *this; }
+  self& v_max(std::nullptr_t) { return base::v_max = nullptr, *this; }
   // number of this update, from 1
-  apply_fused_adamw_args& step(std::int64_t value) {
-    velo_apply_fused_adamw_args::step = value;
-    return *this;
-  }
+  self& step(std::int64_t value) { return base::step = value, *this; }
   // learning rate
-  apply_fused_adamw_args& lr(double value) {
-    velo_apply_fused_adamw_args::lr = value;
-    return *this;
-  }
+  self& lr(double value) { return base::lr = value, *this; }
   // decay of the first moment
-  apply_fused_adamw_args& beta1(double value) {
-    velo_apply_fused_adamw_args::beta1 = value;
-    return *this;
-  }
+  self& beta1(double value) { return base::beta1 = value, *this; }
   // decay of the second moment
-  apply_fused_adamw_args& beta2(double value) {
-    velo_apply_fused_adamw_args::beta2 = value;
-    return *this;
-  }
+  self& beta2(double value) { return base::beta2 = value, *this; }
   // added to the root
-  apply_fused_adamw_args& epsilon(double value) {
-    velo_apply_fused_adamw_args::epsilon = value;
-    return *this;
-  }
+  self& epsilon(double value) { return base::epsilon = value, *this; }
   // decoupled weight decay
-  apply_fused_adamw_args& weight_decay(double value) {
-    velo_apply_fused_adamw_args::weight_decay = value;
-    return *this;
-  }
+  self& weight_decay(double value) { return base::weight_decay = value, *this; }
   // 1 divides by the largest second moment so far
-  apply_fused_adamw_args& amsgrad(bool value) {
-    velo_apply_fused_adamw_args::amsgrad = value;
-    return *this;
-  }
+  self& amsgrad(bool value) { return base::amsgrad = value, *this; }
   // 1 ascends
-  apply_fused_adamw_args& maximize(bool value) {
-    velo_apply_fused_adamw_args::maximize = value;
-    return *this;
-  }
+  self& maximize(bool value) { return base::maximize = value, *this; }
   // []: the number of this update in place of step, read when the update runs; at least 1, else
   // VELO_ERR_ARGUMENT before anything is written
-  apply_fused_adamw_args& step_tensor(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::step_tensor = &value;
-    return *this;
-  }
-  apply_fused_adamw_args& step_tensor(std::nullptr_t) {
-    velo_apply_fused_adamw_args::step_tensor = nullptr;
-    return *this;
-  }
+  self& step_tensor(const velo_tensor& value) { return base::step_tensor = &value, *this; }
+  self& step_tensor(std::nullptr_t) { return base::step_tensor = nullptr, *this; }
   // float32, []: the learning rate in place of lr, read when the update runs
-  apply_fused_adamw_args& lr_tensor(const velo_tensor& value) {
-    velo_apply_fused_adamw_args::lr_tensor = &value;
-    return *this;
-  }
-  apply_fused_adamw_args& lr_tensor(std::nullptr_t) {
-    velo_apply_fused_adamw_args::lr_tensor = nullptr;
-    return *this;
-  }
+  self& lr_tensor(const velo_tensor& value) { return base::lr_tensor = &value, *this; }
+  self& lr_tensor(std::nullptr_t) { return base::lr_tensor = nullptr, *this; }
 };
 
 inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_args& args) {
@@ -983,37 +683,24 @@ inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_ar
 // `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
 // 1e-6))`.
 struct global_norm_args : velo_global_norm_args {
+  using self = global_norm_args;
+  using base = velo_global_norm_args;
   global_norm_args() noexcept : velo_global_norm_args VELO_GLOBAL_NORM_ARGS_INIT {}
 
   // any shape
-  global_norm_args& x(const velo_tensor& value) { return velo_global_norm_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // float64, []
-  global_norm_args& sum_of_squares(const velo_tensor& value) {
-    velo_global_norm_args::sum_of_squares = &value;
-    return *this;
-  }
+  self& sum_of_squares(const velo_tensor& value) { return base::sum_of_squares = &value, *this; }
   // float32, []
-  global_norm_args& norm(const velo_tensor& value) {
-    velo_global_norm_args::norm = &value;
-    return *this;
-  }
-  global_norm_args& norm(std::nullptr_t) { return velo_global_norm_args::norm = nullptr, *this; }
+  self& norm(const velo_tensor& value) { return base::norm = &value, *this; }
+  self& norm(std::nullptr_t) { return base::norm = nullptr, *this; }
   // float32, []: what apply_fused_adamw takes as scale
-  global_norm_args& clip(const velo_tensor& value) {
-    velo_global_norm_args::clip = &value;
-    return *this;
-  }
-  global_norm_args& clip(std::nullptr_t) { return velo_global_norm_args::clip = nullptr, *this; }
+  self& clip(const velo_tensor& value) { return base::clip = &value, *this; }
+  self& clip(std::nullptr_t) { return base::clip = nullptr, *this; }
   // the norm to clip to
-  global_norm_args& max_norm(double value) {
-    velo_global_norm_args::max_norm = value;
-    return *this;
-  }
+  self& max_norm(double value) { return base::max_norm = value, *this; }
   // 1 adds to sum_of_squares instead of writing it
-  global_norm_args& accumulate(bool value) {
-    velo_global_norm_args::accumulate = value;
-    return *this;
-  }
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
 };
 
 inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
@@ -1031,14 +718,16 @@ enum class element : std::int64_t {
 
 // `y = a + b`.
 struct add_args : velo_add_args {
+  using self = add_args;
+  using base = velo_add_args;
   add_args() noexcept : velo_add_args VELO_ADD_ARGS_INIT {}
 
   // any shape
-  add_args& a(const velo_tensor& value) { return velo_add_args::a = &value, *this; }
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
   // shape and dtype of a
-  add_args& b(const velo_tensor& value) { return velo_add_args::b = &value, *this; }
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
   // shape and dtype of a; may be a or b itself
-  add_args& y(const velo_tensor& value) { return velo_add_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
 };
 
 inline outcome<> add(stream_ref stream, const add_args& args) {
@@ -1047,17 +736,16 @@ inline outcome<> add(stream_ref stream, const add_args& args) {
 
 // `y = round(x)`.
 struct cast_args : velo_cast_args {
+  using self = cast_args;
+  using base = velo_cast_args;
   cast_args() noexcept : velo_cast_args VELO_CAST_ARGS_INIT {}
 
   // any shape
-  cast_args& x(const velo_tensor& value) { return velo_cast_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // shape of x, element type `dtype`
-  cast_args& y(const velo_tensor& value) { return velo_cast_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // element type of y
-  cast_args& dtype(velo::element value) {
-    velo_cast_args::dtype = static_cast<std::int64_t>(value);
-    return *this;
-  }
+  self& dtype(velo::element value) { return base::dtype = static_cast<std::int64_t>(value), *this; }
 };
 
 inline outcome<> cast(stream_ref stream, const cast_args& args) {
@@ -1066,21 +754,23 @@ inline outcome<> cast(stream_ref stream, const cast_args& args) {
 
 // `y = x * mask / (1 - p)`.
 struct dropout_args : velo_dropout_args {
+  using self = dropout_args;
+  using base = velo_dropout_args;
   dropout_args() noexcept : velo_dropout_args VELO_DROPOUT_ARGS_INIT {}
 
   // any shape
-  dropout_args& x(const velo_tensor& value) { return velo_dropout_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // shape and dtype of x; may be x itself
-  dropout_args& y(const velo_tensor& value) { return velo_dropout_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // uint8, shape of x: 1 where an element is kept, else 0
-  dropout_args& mask(const velo_tensor& value) { return velo_dropout_args::mask = &value, *this; }
-  dropout_args& mask(std::nullptr_t) { return velo_dropout_args::mask = nullptr, *this; }
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  self& mask(std::nullptr_t) { return base::mask = nullptr, *this; }
   // probability of dropping an element; 1 drops all
-  dropout_args& p(double value) { return velo_dropout_args::p = value, *this; }
+  self& p(double value) { return base::p = value, *this; }
   // key of the generator, modulo 2^64
-  dropout_args& seed(std::int64_t value) { return velo_dropout_args::seed = value, *this; }
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
   // upper half of its counter: another for each call that shares the seed
-  dropout_args& offset(std::int64_t value) { return velo_dropout_args::offset = value, *this; }
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
 };
 
 inline outcome<> dropout(stream_ref stream, const dropout_args& args) {
@@ -1089,30 +779,20 @@ inline outcome<> dropout(stream_ref stream, const dropout_args& args) {
 
 // `dx = dy * mask / (1 - p)`.
 struct dropout_backward_args : velo_dropout_backward_args {
+  using self = dropout_backward_args;
+  using base = velo_dropout_backward_args;
   dropout_backward_args() noexcept : velo_dropout_backward_args VELO_DROPOUT_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
-  dropout_backward_args& dy(const velo_tensor& value) {
-    velo_dropout_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // shape and dtype of x; may be dy itself
-  dropout_backward_args& dx(const velo_tensor& value) {
-    velo_dropout_backward_args::dx = &value;
-    return *this;
-  }
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
   // that of the forward call
-  dropout_backward_args& p(double value) { return velo_dropout_backward_args::p = value, *this; }
+  self& p(double value) { return base::p = value, *this; }
   // that of the forward call
-  dropout_backward_args& seed(std::int64_t value) {
-    velo_dropout_backward_args::seed = value;
-    return *this;
-  }
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
   // that of the forward call
-  dropout_backward_args& offset(std::int64_t value) {
-    velo_dropout_backward_args::offset = value;
-    return *this;
-  }
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
 };
 
 inline outcome<> dropout_backward(stream_ref stream, const dropout_backward_args& args) {
@@ -1123,40 +803,24 @@ inline outcome<> dropout_backward(stream_ref stream, const dropout_backward_args
 
 // `y = sum_ranks(x @ op(weight))`.
 struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
+  using self = matmul_all_reduce_args;
+  using base = velo_matmul_all_reduce_args;
   matmul_all_reduce_args() noexcept
       : velo_matmul_all_reduce_args VELO_MATMUL_ALL_REDUCE_ARGS_INIT {}
 
   // the ranks, of the stream's context; NULL: this one alone
-  matmul_all_reduce_args& group(velo_group value) {
-    velo_matmul_all_reduce_args::group = value;
-    return *this;
-  }
+  self& group(velo_group value) { return base::group = value, *this; }
   // [.., k], the leading dimensions folded into m rows
-  matmul_all_reduce_args& x(const velo_tensor& value) {
-    velo_matmul_all_reduce_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
-  matmul_all_reduce_args& weight(const velo_tensor& value) {
-    velo_matmul_all_reduce_args::weight = &value;
-    return *this;
-  }
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   // [.., n], dtype of x
-  matmul_all_reduce_args& y(const velo_tensor& value) {
-    velo_matmul_all_reduce_args::y = &value;
-    return *this;
-  }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
-  matmul_all_reduce_args& transpose_weight(bool value) {
-    velo_matmul_all_reduce_args::transpose_weight = value;
-    return *this;
-  }
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
-  matmul_all_reduce_args& parallel_num(std::int64_t value) {
-    velo_matmul_all_reduce_args::parallel_num = value;
-    return *this;
-  }
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
 inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
@@ -1165,40 +829,24 @@ inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_ar
 
 // `y = part_rank(sum_ranks(x @ op(weight)))`.
 struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
+  using self = matmul_reduce_scatter_args;
+  using base = velo_matmul_reduce_scatter_args;
   matmul_reduce_scatter_args() noexcept
       : velo_matmul_reduce_scatter_args VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
 
   // the ranks, of the stream's context; NULL: this one alone
-  matmul_reduce_scatter_args& group(velo_group value) {
-    velo_matmul_reduce_scatter_args::group = value;
-    return *this;
-  }
+  self& group(velo_group value) { return base::group = value, *this; }
   // [s, .., k]; s divides by the ranks
-  matmul_reduce_scatter_args& x(const velo_tensor& value) {
-    velo_matmul_reduce_scatter_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
-  matmul_reduce_scatter_args& weight(const velo_tensor& value) {
-    velo_matmul_reduce_scatter_args::weight = &value;
-    return *this;
-  }
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   // [s / ranks, .., n], dtype of x
-  matmul_reduce_scatter_args& y(const velo_tensor& value) {
-    velo_matmul_reduce_scatter_args::y = &value;
-    return *this;
-  }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // 1 when weight is stored [n, k]
-  matmul_reduce_scatter_args& transpose_weight(bool value) {
-    velo_matmul_reduce_scatter_args::transpose_weight = value;
-    return *this;
-  }
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
-  matmul_reduce_scatter_args& parallel_num(std::int64_t value) {
-    velo_matmul_reduce_scatter_args::parallel_num = value;
-    return *this;
-  }
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
 inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_scatter_args& args) {
@@ -1207,49 +855,27 @@ inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_sc
 
 // `y = gather_ranks(x) @ op(weight)`.
 struct all_gather_matmul_args : velo_all_gather_matmul_args {
+  using self = all_gather_matmul_args;
+  using base = velo_all_gather_matmul_args;
   all_gather_matmul_args() noexcept
       : velo_all_gather_matmul_args VELO_ALL_GATHER_MATMUL_ARGS_INIT {}
 
   // the ranks, of the stream's context; NULL: this one alone
-  all_gather_matmul_args& group(velo_group value) {
-    velo_all_gather_matmul_args::group = value;
-    return *this;
-  }
+  self& group(velo_group value) { return base::group = value, *this; }
   // [s, .., k]
-  all_gather_matmul_args& x(const velo_tensor& value) {
-    velo_all_gather_matmul_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
-  all_gather_matmul_args& weight(const velo_tensor& value) {
-    velo_all_gather_matmul_args::weight = &value;
-    return *this;
-  }
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   // [ranks * s, .., n], dtype of x
-  all_gather_matmul_args& y(const velo_tensor& value) {
-    velo_all_gather_matmul_args::y = &value;
-    return *this;
-  }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, in their order along the first dimension: what the gradient to weight needs
-  all_gather_matmul_args& gathered(const velo_tensor& value) {
-    velo_all_gather_matmul_args::gathered = &value;
-    return *this;
-  }
-  all_gather_matmul_args& gathered(std::nullptr_t) {
-    velo_all_gather_matmul_args::gathered = nullptr;
-    return *this;
-  }
+  self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
+  self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
   // 1 when weight is stored [n, k]
-  all_gather_matmul_args& transpose_weight(bool value) {
-    velo_all_gather_matmul_args::transpose_weight = value;
-    return *this;
-  }
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
-  all_gather_matmul_args& parallel_num(std::int64_t value) {
-    velo_all_gather_matmul_args::parallel_num = value;
-    return *this;
-  }
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
 inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_args& args) {
@@ -1258,54 +884,29 @@ inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_ar
 
 // `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
 struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_scatter_args {
+  using self = all_gather_matmul_reduce_scatter_args;
+  using base = velo_all_gather_matmul_reduce_scatter_args;
   all_gather_matmul_reduce_scatter_args() noexcept
       : velo_all_gather_matmul_reduce_scatter_args VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
 
   // the ranks whose x is gathered, of the stream's context; NULL: this one alone
-  all_gather_matmul_reduce_scatter_args& gather_group(velo_group value) {
-    velo_all_gather_matmul_reduce_scatter_args::gather_group = value;
-    return *this;
-  }
+  self& gather_group(velo_group value) { return base::gather_group = value, *this; }
   // the ranks whose products are summed and divided, another group; NULL: this one alone
-  all_gather_matmul_reduce_scatter_args& scatter_group(velo_group value) {
-    velo_all_gather_matmul_reduce_scatter_args::scatter_group = value;
-    return *this;
-  }
+  self& scatter_group(velo_group value) { return base::scatter_group = value, *this; }
   // [s, .., k]
-  all_gather_matmul_reduce_scatter_args& x(const velo_tensor& value) {
-    velo_all_gather_matmul_reduce_scatter_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // [k, n], or [n, k] with transpose_weight; dtype of x
-  all_gather_matmul_reduce_scatter_args& weight(const velo_tensor& value) {
-    velo_all_gather_matmul_reduce_scatter_args::weight = &value;
-    return *this;
-  }
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   // [gathering ranks * s / summing ranks, .., n], dtype of x
-  all_gather_matmul_reduce_scatter_args& y(const velo_tensor& value) {
-    velo_all_gather_matmul_reduce_scatter_args::y = &value;
-    return *this;
-  }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // x of all ranks, in their order along the first dimension: what the gradient to weight needs
-  all_gather_matmul_reduce_scatter_args& gathered(const velo_tensor& value) {
-    velo_all_gather_matmul_reduce_scatter_args::gathered = &value;
-    return *this;
-  }
-  all_gather_matmul_reduce_scatter_args& gathered(std::nullptr_t) {
-    velo_all_gather_matmul_reduce_scatter_args::gathered = nullptr;
-    return *this;
-  }
+  self& gathered(const velo_tensor& value) { return base::gathered = &value, *this; }
+  self& gathered(std::nullptr_t) { return base::gathered = nullptr, *this; }
   // 1 when weight is stored [n, k]
-  all_gather_matmul_reduce_scatter_args& transpose_weight(bool value) {
-    velo_all_gather_matmul_reduce_scatter_args::transpose_weight = value;
-    return *this;
-  }
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
   // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
   // on all ranks; MindSpeed's coc-parallel-num
-  all_gather_matmul_reduce_scatter_args& parallel_num(std::int64_t value) {
-    velo_all_gather_matmul_reduce_scatter_args::parallel_num = value;
-    return *this;
-  }
+  self& parallel_num(std::int64_t value) { return base::parallel_num = value, *this; }
 };
 
 inline outcome<> all_gather_matmul_reduce_scatter(
