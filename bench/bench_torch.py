@@ -47,6 +47,8 @@ ROWS = [
         ("rotary_position_embedding_backward", "4x2048x32x128"),
         ("matmul", "4096x4096x4096"),
         ("matmul", "16x2048x2048"),
+        ("grouped_matmul", "2048x2048x2048 8"),
+        ("grouped_matmul", "1024x1408x2048 64"),
         ("fusion_attention", "1x16x1024x128 causal"),
         ("fusion_attention", "1x4x4096x128 full"),
         ("fusion_attention", "1x4x4096x128 causal"),
@@ -71,6 +73,11 @@ def parse_shape(shape):
     """'1x4x4096x128 causal' -> ([1, 4, 4096, 128], ['causal'])"""
     head, *rest = shape.split()
     return [int(n) for n in head.split("x")], rest
+
+
+def uneven_end(group, groups, total):
+    """The end of the first groups of a grouped product: the later ones are longer, up to twice."""
+    return total * group * (group + groups) // (2 * groups * groups)
 
 
 class Operators:
@@ -190,6 +197,14 @@ class Operators:
             ]
 
         return self.forward(function, inputs), False
+
+    def grouped_matmul(self, dtype, d, words):
+        m, n, k = d
+        groups = int(words[0])
+        ends = self.torch.tensor([uneven_end(i + 1, groups, m) for i in range(groups)],
+                                 dtype=self.torch.int32)
+        inputs = lambda: [self.tensor(dtype, m, k), self.tensor(dtype, groups, k, n)]
+        return self.forward(lambda x, w: self.F.grouped_mm(x, w, offs=ends), inputs), False
 
     def matmul_add_fp32(self, dtype, d, words):
         m, n, k = d

@@ -4,6 +4,8 @@
 // The shape reads MxNxK, followed by nt (b stored [n, k]) or tn (a stored [k, m]). velo's result is
 // checked against sums in double. Rows of f16 have no peer: they are held to the limit of f32,
 // whose speed they should have.
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <memory>
 
@@ -125,6 +127,53 @@ void list_type(const machine& m, dtype type, const std::int64_t (&shapes)[Count]
   list(m, gradient, rows);
 }
 
+// Products of experts: `groups` weights for m rows in groups, the later ones longer, up to twice.
+void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
+  tensor& x = e.random(p.type, {p.m, p.k});
+  tensor& weight = e.random(p.type, {groups, p.k, p.n});
+  tensor& y = e.zeros(p.type, {p.m, p.n});
+  auto ends = std::make_shared<std::vector<std::int64_t>>();
+  for (std::int64_t i = 1; i <= groups; ++i)
+    ends->push_back(p.m * i * (i + groups) / (2 * groups * groups));
+  auto list = std::make_shared<velo_ints>(velo_ints{ends->data(), groups});
+  e.keep(ends);
+  e.keep(list);
+  e.velo("grouped_matmul",
+         {{"x", x.view()}, {"weight", weight.view()}, {"y", y.view()}, {"group_list", *list}});
+  e.check([&x, &weight, &y, p, ends] {
+    return sampled_error(
+        y.count(), [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t index) {
+          const std::int64_t i = index / p.n, j = index % p.n;
+          const auto group = std::upper_bound(ends->begin(), ends->end(), i) - ends->begin();
+          double sum = 0;
+          for (std::int64_t l = 0; l < p.k; ++l)
+            sum += x.at(i * p.k + l) * weight.at((group * p.k + l) * p.n + j);
+          return sum;
+        });
+  });
+}
+
+void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
+  for (const auto& [groups, m_all, n] :
+       {std::array<std::int64_t, 3>{8, 2048, 2048}, {64, 1024, 1408}}) {
+    product p{m_all, n, 2048};
+    p.type = type;
+    const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
+    row made{"grouped_matmul",
+             type,
+             text(p) + " " + std::to_string(groups),
+             "dram",
+             "GF/s",
+             flop,
+             product_limit(m, type),
+             "grouped_matmul",
+             type == dtype::f16 ? "" : "grouped_matmul",
+             [p, groups = groups](experiment& e) { fill_grouped(e, p, groups); }};
+    rows.push_back(std::move(made));
+  }
+}
+
 }  // namespace
 
 void list_matmul(const machine& m, std::vector<row>& rows) {
@@ -137,6 +186,7 @@ void list_matmul(const machine& m, std::vector<row>& rows) {
   list_type(m, dtype::f32, shapes, rows);
   list_type(m, dtype::bf16, shapes, rows);
   list_type(m, dtype::f16, few, rows);
+  for (dtype type : operator_types) list_grouped(m, type, rows);
 }
 
 }  // namespace velo::bench

@@ -37,9 +37,6 @@ grid_request request_for(const gemm_problem& p, const packed_form& form, bool pa
   return r;
 }
 
-// The largest A that is packed once for all tasks.
-constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
-
 // Whether A is read in place: it needs no transposition, widening or padding, and its rows do not
 // fall on few sets of the caches. Tile registers load sixteen rows at once, which have to lie close
 // together; the other kernels gain where few panels would share the cost of packing.
@@ -58,8 +55,22 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm
     : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
   grid = choose_grid(
       request_for(p, form, packed, on_tile_registers, threads, limits_for(form, target)));
-  reads_a = readable(p, form, on_tile_registers);
   pack_inside = !packed && grid.row_tiles == 1;
+  place(p, packed, shared_a_bytes);
+}
+
+gemm_plan::gemm_plan(const gemm_problem& p, double most_work, std::int64_t most_a,
+                     const gemm_target& target)
+    : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
+  grid = grid_among_others(
+      request_for(p, form, false, on_tile_registers, 1, limits_for(form, target)), most_work);
+  pack_inside = true;
+  place(p, false, most_a);
+}
+
+// What is packed when, and the areas of scratch.
+void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
+  reads_a = readable(p, form, on_tile_registers);
   // Few rows read a panel too fast for the next one to be packed meanwhile.
   packs_ahead = pack_inside && !on_tile_registers && p.m > 2 * micro_rows;
   inside_panels = on_tile_registers ? grid.tile_panels() : 2;
@@ -77,8 +88,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm
   const bool copies_cheaply =
       on_tile_registers && !p.transpose_a && grid.tile_panels() > few_panels;
   const std::int64_t a_words = round_up(p.m, 32) * form.passes() * form.pass / form.per_word();
-  packs_a_once =
-      !reads_a && grid.column_tiles > 1 && a_words * 4 <= shared_a_bytes && !copies_cheaply;
+  packs_a_once = !reads_a && grid.column_tiles > 1 && a_words * 4 <= most_a && !copies_cheaply;
   shared_a = packs_a_once ? area(a_words * 4) : 0;
   own_a = reads_a || packs_a_once
               ? 0

@@ -10,6 +10,9 @@
 
 namespace velo::ops {
 
+// The largest A that is packed once for all tasks.
+constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
+
 struct gemm_plan {
   packed_form form;
   tile_grid grid;
@@ -25,6 +28,10 @@ struct gemm_plan {
   std::size_t shared_a, shared_b, own_a, own_b, own_sums, own;
 
   gemm_plan(const gemm_problem& problem, bool packed, int threads, const gemm_target& target);
+  // One of several products in a region that all share: its tasks pack B themselves, whatever their
+  // number. `most_work`: multiplications of a tile; `most_a`: bytes left for an A packed once.
+  gemm_plan(const gemm_problem& problem, double most_work, std::int64_t most_a,
+            const gemm_target& target);
 
   // The row stride of sums between passes. It is no power of two, so that rows spread over the sets
   // of a cache.
@@ -32,6 +39,9 @@ struct gemm_plan {
   std::size_t scratch_bytes(int threads) const {
     return shared_a + shared_b + own * static_cast<std::size_t>(threads);
   }
+
+ private:
+  void place(const gemm_problem& problem, bool packed, std::int64_t most_a);
 };
 
 }  // namespace velo::ops

@@ -30,14 +30,19 @@ std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const
 }
 
 void left_operand::pack_all(const core::parallel& threads) const {
-  std::int64_t group = 128;  // rows a task, fewer where there are many threads
-  const auto groups_of = [&](std::int64_t rows) { return core::ceil_div(p_.m, rows); };
-  while (group > 32 && groups_of(group) * form_.passes() < 2 * threads.threads()) group /= 2;
-  const std::int64_t groups = groups_of(group);
-  threads(groups * form_.passes(), [&](std::int64_t task, int) {
-    const std::int64_t row = task % groups * group, p = task / groups;
-    pack(row, static_cast<int>(std::min(group, p_.m - row)), p, shared_rows(row, p));
-  });
+  std::int64_t rows = task_rows;  // fewer where there are many threads
+  while (rows > 32 && packing_tasks(rows) < 2 * threads.threads()) rows /= 2;
+  threads(packing_tasks(rows), [&](std::int64_t task, int) { pack_task(task, rows); });
+}
+
+std::int64_t left_operand::packing_tasks(std::int64_t rows) const {
+  return core::ceil_div(p_.m, rows) * form_.passes();
+}
+
+void left_operand::pack_task(std::int64_t task, std::int64_t rows) const {
+  const std::int64_t groups = core::ceil_div(p_.m, rows);
+  const std::int64_t row = task % groups * rows, p = task / groups;
+  pack(row, static_cast<int>(std::min(rows, p_.m - row)), p, shared_rows(row, p));
 }
 
 void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {

@@ -20,7 +20,11 @@ class left_operand {
         reorders_(kernels.reorders(form_.type, form_.compute)),
         shared_(static_cast<std::uint32_t*>(shared)) {}
 
-  void pack_all(const core::parallel& threads) const;  // where the plan packs A once
+  // Where the plan packs A once: all of it, or task by task, each some rows in one pass.
+  static constexpr std::int64_t task_rows = 128;
+  void pack_all(const core::parallel& threads) const;
+  std::int64_t packing_tasks(std::int64_t rows = task_rows) const;
+  void pack_task(std::int64_t task, std::int64_t rows = task_rows) const;
 
   // Rows from `row` on, which is where a tile begins, in pass `p`. `own`: plan.own_a bytes of the
   // task, to which they are packed where the plan says so.

@@ -154,4 +154,20 @@ tile_grid choose_grid(const grid_request& request) {
   return grid_for_threads(r, threads, grid);
 }
 
+tile_grid grid_among_others(const grid_request& r, double most_work) {
+  constexpr int unit = 32;
+  const std::int64_t m = std::max<std::int64_t>(r.m, 1);
+  const std::int64_t panels = std::max<std::int64_t>(r.panels, 1);
+  const int most_rows = r.on_tile_registers ? r.most_rows : 2 * r.most_rows;
+  const std::int64_t rows = ceil_div(ceil_div(m, unit), most_rows / unit);
+  std::int64_t columns = ceil_div(panels, r.most_columns / r.panel);
+  const double work = r.work / static_cast<double>(rows);
+  if (work > most_work * static_cast<double>(panels)) {
+    columns = panels;
+  } else if (work > most_work * static_cast<double>(columns)) {
+    columns = static_cast<std::int64_t>(work / most_work) + 1;
+  }
+  return {m, panels, unit, rows, std::min(columns, panels), std::min(columns, panels)};
+}
+
 }  // namespace velo::ops

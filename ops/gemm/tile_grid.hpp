@@ -54,4 +54,9 @@ struct tile_grid {
 
 tile_grid choose_grid(const grid_request& request);
 
+// The cut of one of several products that are multiplied in one region and pack B in their tasks:
+// tall tiles, since each row of tiles packs B again, of at most so many multiplications while there
+// are panels to divide.
+tile_grid grid_among_others(const grid_request& request, double most_work);
+
 }  // namespace velo::ops

@@ -7,8 +7,7 @@
 
 #include "core/handle/inside.hpp"
 #include "ops/gemm/element_dtype.hpp"
-#include "ops/gemm/gemm.hpp"
-#include "ops/gemm/kernel/gemm_kernels.hpp"
+#include "ops/matmul/operands.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
@@ -20,41 +19,6 @@ namespace {
 
 using core::fail;
 using core::text;
-
-// A tensor as a matrix: all dimensions but the last folded into rows.
-struct folded {
-  std::int64_t rows = 1, columns = 0;
-  std::int64_t ld = 0;  // elements between rows
-};
-
-[[noreturn]] void refuse_strides(const velo_tensor& t, const char* field, const char* wanted) {
-  fail(VELO_ERR_LAYOUT, text("args.%s.strides", field), wanted, shape_name(t.ndim, t.strides));
-}
-
-// Strides of dimensions with one element or none have no meaning, so they are not read.
-folded fold(const velo_tensor& t, const char* field) {
-  folded f;
-  const int last = t.ndim - 1;
-  f.columns = t.shape[last];
-  f.rows = row_count(t);
-  f.ld = f.columns;
-  if (t.strides == nullptr || numel(t) == 0) return f;
-  if (f.columns > 1 && t.strides[last] != 1) {
-    refuse_strides(t, field, "unit stride in the last dimension");
-  }
-  std::int64_t span = 0;  // elements that the inner dimensions span
-  for (int d = last - 1; d >= 0; --d) {
-    if (t.shape[d] == 1) continue;
-    if (span == 0) {
-      f.ld = t.strides[d];
-    } else if (t.strides[d] != span) {
-      refuse_strides(t, field, "leading dimensions that fold into rows at one distance");
-    }
-    span = t.strides[d] * t.shape[d];
-    if (f.ld == 0) refuse_strides(t, field, "rows at a distance from each other");
-  }
-  return f;
-}
 
 // The matrix behind a handle that was checked before.
 const packed_matrix& matrix_of(velo_pack pack) {
@@ -89,11 +53,6 @@ weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
   const std::int64_t wanted[] = {a.transpose_b != 0 ? n : k, a.transpose_b != 0 ? k : n};
   require_shape(*a.b, "b", 2, wanted);
   return {n, fold(*a.b, "b").ld};
-}
-
-void require_below_2_31(std::int64_t size, const char* field) {
-  if (size < (std::int64_t{1} << 31)) return;
-  fail(VELO_ERR_SHAPE, text("args.%s.shape", field), "sizes below 2^31", core::number(size));
 }
 
 // The product without its pointers and its bias.
@@ -205,43 +164,23 @@ class use_of_pack {
   std::optional<core::inside_scope> here_;
 };
 
-// The ISA that the engine runs at for a candidate. Kernels of one vector width are the same for all
-// types but bfloat16, and the highest ISA may have larger caches to plan for.
-core::isa isa_for(const gemm_kernels& candidate, element_type type, core::isa highest) {
-  const bool same =
-      type != element_type::bf16 && candidate.width == gemm_kernels_for(highest).width;
-  return same ? highest : std::min(candidate.isa, highest);
-}
-
 template <class Args>
 void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kernels,
          core::execution& on) {
   const gemm_problem p = placed(a, problem, on);
   const packed_matrix* pack = live_pack_of(a);
   const use_of_pack mine(a);
-  if (kernels.plain()) return gemm_reference(p, pack, on.threads);
-  const core::isa isa = isa_for(kernels, p.type, on.isa);
-  void* scratch =
-      on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
-  gemm(p, pack, on.threads, scratch, isa);
+  multiply(p, pack, kernels, on);
 }
 
 template <class Args>
 const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
-  const auto& kernels = *static_cast<const gemm_kernels*>(kernel.kernels);
-  if (kernels.plain()) return nullptr;
-  if (kernels.repeats(problem.product.type))
-    return "the kernels for this dtype are those of an instruction set below";
-  if (kernels.multiply_pairs != nullptr && kernels.tiles == nullptr && !dot_product_pays())
-    return "the bfloat16 dot product is slower than float32 on this processor";
+  if (const char* why = reject_product(kernel, problem.product.type)) return why;
+  if (static_cast<const gemm_kernels*>(kernel.kernels)->plain()) return nullptr;
   const packed_matrix* pack = pack_of(a);
   if (pack != nullptr && !pack->serves(kernel.isa))
     return "the pack has the form of another instruction set";
   return nullptr;
-}
-
-double flops_of(const gemm_problem& p) {
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
 void cost_of(const velo_matmul_args& a, const matmul_problem& problem, op_cost& cost) {

@@ -160,6 +160,32 @@ class Operators(unittest.TestCase):
             self.close("dx", dx, a.grad)
             self.close("dw, added twice", dw, 2 * b.grad)
 
+    def test_grouped_matmul(self):
+        counts, n, k = [5, 0, 40, 1, 18], 70, 96
+        m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)
+        for dtype in TYPES:
+            for turned in (False, True):
+                x, dy = values(m, k, dtype=dtype), values(m, n, dtype=dtype)
+                w = values(groups, *((n, k) if turned else (k, n)), dtype=dtype)
+                bias = values(groups, n)
+                a, b, c = leaf(x), leaf(w), leaf(bias)
+                by_group = zip(a.split(counts), b.transpose(1, 2) if turned else b, c)
+                truth = torch.cat([rows @ each + add for rows, each, add in by_group])
+                truth.backward(dy.float())
+                y, dx, dw, db = [torch.empty_like(t) for t in (dy, x, w, bias)]
+                self.velo.grouped_matmul(x=x, weight=w, bias=bias, y=y, group_list=counts,
+                                         group_list_kind="counts", transpose_weight=turned)
+                self.velo.grouped_matmul_backward(dy=dy, x=x, weight=w, dx=dx, dweight=dw, dbias=db,
+                                                  group_list_tensor=ends, transpose_weight=turned)
+                for name, got, want in (("y", y, truth), ("dx", dx, a.grad),
+                                        ("dweight", dw, b.grad), ("dbias", db, c.grad)):
+                    self.close(f"{name} {turned}", got, want)
+                if turned:
+                    continue
+                grad = torch.ones(groups, k, n)
+                self.velo.grouped_matmul_add_fp32(x=x, dy=dy, grad=grad, group_list_tensor=ends)
+                self.close("grad", grad, b.grad + 1)
+
     def test_products_next_to_collectives_of_one_rank(self):
         for dtype in TYPES:
             for transposed in (False, True):

@@ -18,6 +18,9 @@ struct number {
     rotary_position_embedding_backward,
     matmul,
     matmul_add_fp32,
+    grouped_matmul,
+    grouped_matmul_backward,
+    grouped_matmul_add_fp32,
     fusion_attention,
     fusion_attention_backward,
     embedding,
@@ -150,6 +153,39 @@ void* velo_xla_matmul_add_fp32(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul_add_fp32(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul_add_fp32, args, count);
+}
+
+int velo_ms_grouped_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                           void* stream, void*) {
+  return enter_mindspore(number::grouped_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_grouped_matmul(void* call_frame) {
+  return enter_xla(number::grouped_matmul, call_frame);
+}
+int __tvm_ffi_velo_grouped_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::grouped_matmul, args, count);
+}
+
+int velo_ms_grouped_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                    void* stream, void*) {
+  return enter_mindspore(number::grouped_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_grouped_matmul_backward(void* call_frame) {
+  return enter_xla(number::grouped_matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_grouped_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::grouped_matmul_backward, args, count);
+}
+
+int velo_ms_grouped_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                    void* stream, void*) {
+  return enter_mindspore(number::grouped_matmul_add_fp32, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_grouped_matmul_add_fp32(void* call_frame) {
+  return enter_xla(number::grouped_matmul_add_fp32, call_frame);
+}
+int __tvm_ffi_velo_grouped_matmul_add_fp32(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::grouped_matmul_add_fp32, args, count);
 }
 
 int velo_ms_fusion_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1366,6 +1402,9 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::rotary_position_embedding_backward>,
     torch_kernels_of<number::matmul>,
     torch_kernels_of<number::matmul_add_fp32>,
+    torch_kernels_of<number::grouped_matmul>,
+    torch_kernels_of<number::grouped_matmul_backward>,
+    torch_kernels_of<number::grouped_matmul_add_fp32>,
     torch_kernels_of<number::fusion_attention>,
     torch_kernels_of<number::fusion_attention_backward>,
     torch_kernels_of<number::embedding>,

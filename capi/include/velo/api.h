@@ -489,6 +489,13 @@ struct velo_api {
   /* velo/ops_norm.h */
   velo_status (*layer_norm)(velo_stream stream, const velo_layer_norm_args* args);
   velo_status (*layer_norm_backward)(velo_stream stream, const velo_layer_norm_backward_args* args);
+
+  /* velo/ops_matmul.h */
+  velo_status (*grouped_matmul)(velo_stream stream, const velo_grouped_matmul_args* args);
+  velo_status (*grouped_matmul_backward)(velo_stream stream,
+                                         const velo_grouped_matmul_backward_args* args);
+  velo_status (*grouped_matmul_add_fp32)(velo_stream stream,
+                                         const velo_grouped_matmul_add_fp32_args* args);
 };
 
 VELO_END_C

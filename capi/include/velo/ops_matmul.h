@@ -16,6 +16,18 @@
 
 VELO_BEGIN_C
 
+/* What a list of groups holds. */
+enum {
+  VELO_GROUP_LIST_KIND_CUMULATIVE = 0, /* ends: never decreasing, the last the size of the axis */
+  VELO_GROUP_LIST_KIND_COUNTS = 1      /* sizes, whose sum is that of the axis */
+};
+
+/* The axis that groups cut, by MindSpeed's numbers. */
+enum {
+  VELO_GROUP_TYPE_ROWS = 0, /* the rows of x */
+  VELO_GROUP_TYPE_DEPTH = 2 /* the axis that is summed over */
+};
+
 /* Element type of a product. */
 enum {
   VELO_PRODUCT_DTYPE_LIKE_A = 0, /* the dtype of a */
@@ -100,6 +112,144 @@ typedef struct velo_matmul_add_fp32_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_matmul_add_fp32(velo_stream stream,
                                           const velo_matmul_add_fp32_args* args);
+
+/* ---- grouped_matmul -------------------------------------------------------------------------- */
+
+typedef struct velo_grouped_matmul_args {
+  uint32_t struct_size;                 /* sizeof(velo_grouped_matmul_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* x;                 /* in; float32 | bfloat16 | float16: [m, k], or [k, m]
+                                         * with transpose_x */
+  const velo_tensor* weight;            /* in; float32 | bfloat16 | float16: [groups, k, n], of
+                                         * depth [k, n], dtype of x */
+  const velo_tensor* bias;              /* in, or NULL; float32 | bfloat16 | float16: [groups,
+                                         * n], float32 or dtype of x; NULL for depth */
+  const velo_tensor* y;                 /* in and out; float32 | bfloat16 | float16: [m, n], of
+                                         * depth [groups, m, n] */
+  const velo_ints* group_list;          /* in, or NULL: a number for each group, which may be
+                                         * empty; or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [groups], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+  int64_t group_type;                   /* VELO_GROUP_TYPE_*, default rows: which axis the list
+                                         * cuts */
+  int64_t transpose_x;                  /* 0 or 1, default 0: 1 when x is stored [k, m], for
+                                         * depth only */
+  int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
+                                         * k] or [n, k] */
+  int64_t accumulate;                   /* 0 or 1, default 0: 1 adds to y (in float32, rounded
+                                         * once) */
+  int64_t dtype;                        /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of y */
+} velo_grouped_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GROUPED_MATMUL_ARGS_INIT \
+  { \
+    sizeof(velo_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, VELO_GROUP_LIST_KIND_CUMULATIVE, \
+    VELO_GROUP_TYPE_ROWS, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A \
+  }
+
+/* `y[e] = x[e] @ op(weight[e]) + bias[e]`.
+ * x[e]: rows of x, one group after another; with group_type depth columns of op(x) by rows of
+ * op(weight), a result for each group (of no depth: zero).
+ * Products and sums as in matmul; all groups are one parallel region. A wrong list is
+ * VELO_ERR_ARGUMENT before anything is written.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations.
+ * Source: MindSpeed npu_gmm, npu_gmm_v2.
+ * Also called npu_gmm, npu_gmm_v2.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_grouped_matmul(velo_stream stream, const velo_grouped_matmul_args* args);
+
+/* ---- grouped_matmul_backward ----------------------------------------------------------------- */
+
+typedef struct velo_grouped_matmul_backward_args {
+  uint32_t struct_size;                 /* sizeof(velo_grouped_matmul_backward_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* dy;                /* in; float32 | bfloat16 | float16: [m, n] */
+  const velo_tensor* x;                 /* in, or NULL; float32 | bfloat16 | float16: [m, k],
+                                         * dtype of dy; dweight needs it */
+  const velo_tensor* weight;            /* in, or NULL; float32 | bfloat16 | float16: [groups, k,
+                                         * n], dtype of dy; dx needs it */
+  const velo_tensor* dx;                /* out, or NULL: [m, k], dtype of dy */
+  const velo_tensor* dweight;           /* out, or NULL: [groups, k, n] */
+  const velo_tensor* dbias;             /* out, or NULL: float32, [groups, n] */
+  const velo_ints* group_list;          /* in, or NULL: a number for each group, which may be
+                                         * empty; or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [groups], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+  int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
+                                         * k] */
+  int64_t accumulate;                   /* 0 or 1, default 0: 1 adds to dweight and dbias */
+  int64_t dtype;                        /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of dweight */
+} velo_grouped_matmul_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GROUPED_MATMUL_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_grouped_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A \
+  }
+
+/* `dx[e] = dy[e] @ op(weight[e])^T`; `dweight[e] = x[e]^T @ dy[e]`; `dbias[e] = sum[rows](dy[e])`.
+ * Of groups of rows, any result left out; dweight is laid out as weight. Those of empty groups are
+ * zero, or kept with accumulate.
+ *
+ * Gradient of velo_grouped_matmul.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each of dx and dweight.
+ * Source: gradient of grouped_matmul.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_grouped_matmul_backward(velo_stream stream,
+                                                  const velo_grouped_matmul_backward_args* args);
+
+/* ---- grouped_matmul_add_fp32 ----------------------------------------------------------------- */
+
+typedef struct velo_grouped_matmul_add_fp32_args {
+  uint32_t struct_size;                 /* sizeof(velo_grouped_matmul_add_fp32_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* x;                 /* in; float32 | bfloat16 | float16: [m, k] */
+  const velo_tensor* dy;                /* in; float32 | bfloat16 | float16: [m, n], dtype of x */
+  const velo_tensor* grad;              /* in and out: float32, [groups, k, n] or [groups k, n] */
+  const velo_ints* group_list;          /* in, or NULL: a number for each group, which may be
+                                         * empty; or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [groups], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+} velo_grouped_matmul_add_fp32_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GROUPED_MATMUL_ADD_FP32_ARGS_INIT \
+  { sizeof(velo_grouped_matmul_add_fp32_args), 0, 0, 0, 0, 0, 0, VELO_GROUP_LIST_KIND_CUMULATIVE }
+
+/* `grad[e] += x[e]^T @ dy[e]`.
+ * Groups of rows; the product is added in float32 without rounding to 16 bits, and empty groups
+ * keep their grad.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations.
+ * Source: MindSpeed npu_groupmatmul_add_fp32.
+ * Also called npu_groupmatmul_add_fp32.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_grouped_matmul_add_fp32(velo_stream stream,
+                                                  const velo_grouped_matmul_add_fp32_args* args);
 
 VELO_END_C
 

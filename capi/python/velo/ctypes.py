@@ -309,6 +309,10 @@ VELO_TUNING_REJECTED = 2
 VELO_TUNING_ASSUMPTIONS = 3
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
+VELO_GROUP_LIST_KIND_CUMULATIVE = 0
+VELO_GROUP_LIST_KIND_COUNTS = 1
+VELO_GROUP_TYPE_ROWS = 0
+VELO_GROUP_TYPE_DEPTH = 2
 VELO_PRODUCT_DTYPE_LIKE_A = 0
 VELO_PRODUCT_DTYPE_FLOAT32 = 1
 VELO_ATTENTION_LAYOUT_BSND = 0
@@ -1870,6 +1874,63 @@ class velo_matmul_add_fp32_args(Sized):
     ]
 
 
+class velo_grouped_matmul_args(Sized):
+    """`y[e] = x[e] @ op(weight[e]) + bias[e]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [m, k], or [k, m] with transpose_x
+        ("weight", POINTER(velo_tensor)),  # [groups, k, n], of depth [k, n], dtype of x
+        ("bias", POINTER(velo_tensor)),  # [groups, n], float32 or dtype of x; NULL for depth
+        ("y", POINTER(velo_tensor)),  # [m, n], of depth [groups, m, n]
+        ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+        ("group_type", c_int64),  # which axis the list cuts
+        ("transpose_x", c_int64),  # 1 when x is stored [k, m], for depth only
+        ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k] or [n, k]
+        ("accumulate", c_int64),  # 1 adds to y (in float32, rounded once)
+        ("dtype", c_int64),  # dtype of y
+    ]
+    _numbers_ = ("group_list_kind", "group_type", "dtype")
+
+
+class velo_grouped_matmul_backward_args(Sized):
+    """`dx[e] = dy[e] @ op(weight[e])^T`; `dweight[e] = x[e]^T @ dy[e]`; `dbias[e] = sum[rows](dy[e])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [m, n]
+        ("x", POINTER(velo_tensor)),  # [m, k], dtype of dy; dweight needs it
+        ("weight", POINTER(velo_tensor)),  # [groups, k, n], dtype of dy; dx needs it
+        ("dx", POINTER(velo_tensor)),  # [m, k], dtype of dy
+        ("dweight", POINTER(velo_tensor)),  # [groups, k, n]
+        ("dbias", POINTER(velo_tensor)),  # float32, [groups, n]
+        ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+        ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k]
+        ("accumulate", c_int64),  # 1 adds to dweight and dbias
+        ("dtype", c_int64),  # dtype of dweight
+    ]
+    _numbers_ = ("group_list_kind", "dtype")
+
+
+class velo_grouped_matmul_add_fp32_args(Sized):
+    """`grad[e] += x[e]^T @ dy[e]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [m, k]
+        ("dy", POINTER(velo_tensor)),  # [m, n], dtype of x
+        ("grad", POINTER(velo_tensor)),  # float32, [groups, k, n] or [groups k, n]
+        ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+    ]
+    _numbers_ = ("group_list_kind",)
+
+
 class velo_fusion_attention_args(Sized):
     """`attention_out = softmax(scale * query @ key^T) @ value`."""
     _fields_ = [
@@ -2385,6 +2446,9 @@ FUNCTIONS = {
     "velo_dropout_backward": (c_int32, velo_stream, POINTER(velo_dropout_backward_args)),
     "velo_layer_norm": (c_int32, velo_stream, POINTER(velo_layer_norm_args)),
     "velo_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_layer_norm_backward_args)),
+    "velo_grouped_matmul": (c_int32, velo_stream, POINTER(velo_grouped_matmul_args)),
+    "velo_grouped_matmul_backward": (c_int32, velo_stream, POINTER(velo_grouped_matmul_backward_args)),
+    "velo_grouped_matmul_add_fp32": (c_int32, velo_stream, POINTER(velo_grouped_matmul_add_fp32_args)),
 }
 
 

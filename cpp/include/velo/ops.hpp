@@ -77,39 +77,29 @@ inline outcome<> rms_norm_backward(stream_ref stream, const rms_norm_backward_ar
 // `mu = mean(x)`; `rstd = 1 / sqrt(mean((x - mu)^2) + epsilon)`; `y = (x - mu) * rstd * gamma +
 // beta`.
 struct layer_norm_args : velo_layer_norm_args {
+  using self = layer_norm_args;
+  using base = velo_layer_norm_args;
   layer_norm_args() noexcept : velo_layer_norm_args VELO_LAYER_NORM_ARGS_INIT {}
 
   // [..., n], compact rows
-  layer_norm_args& x(const velo_tensor& value) { return velo_layer_norm_args::x = &value, *this; }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // trailing dimensions of x; float32, or the dtype of x; NULL = 1
-  layer_norm_args& gamma(const velo_tensor& value) {
-    velo_layer_norm_args::gamma = &value;
-    return *this;
-  }
-  layer_norm_args& gamma(std::nullptr_t) { return velo_layer_norm_args::gamma = nullptr, *this; }
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  self& gamma(std::nullptr_t) { return base::gamma = nullptr, *this; }
   // shape of gamma, [n] without it; float32, or the dtype of x; NULL = 0
-  layer_norm_args& beta(const velo_tensor& value) {
-    velo_layer_norm_args::beta = &value;
-    return *this;
-  }
-  layer_norm_args& beta(std::nullptr_t) { return velo_layer_norm_args::beta = nullptr, *this; }
+  self& beta(const velo_tensor& value) { return base::beta = &value, *this; }
+  self& beta(std::nullptr_t) { return base::beta = nullptr, *this; }
   // shape and dtype of x; may be x itself
-  layer_norm_args& y(const velo_tensor& value) { return velo_layer_norm_args::y = &value, *this; }
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
   // float32, the shape of x with a 1 for each normalized dimension; what the gradient needs; NaN
   // where these hold no element
-  layer_norm_args& mean(const velo_tensor& value) {
-    velo_layer_norm_args::mean = &value;
-    return *this;
-  }
-  layer_norm_args& mean(std::nullptr_t) { return velo_layer_norm_args::mean = nullptr, *this; }
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
+  self& mean(std::nullptr_t) { return base::mean = nullptr, *this; }
   // like mean
-  layer_norm_args& rstd(const velo_tensor& value) {
-    velo_layer_norm_args::rstd = &value;
-    return *this;
-  }
-  layer_norm_args& rstd(std::nullptr_t) { return velo_layer_norm_args::rstd = nullptr, *this; }
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
   // added to the mean square; a finite number
-  layer_norm_args& epsilon(double value) { return velo_layer_norm_args::epsilon = value, *this; }
+  self& epsilon(double value) { return base::epsilon = value, *this; }
 };
 
 inline outcome<> layer_norm(stream_ref stream, const layer_norm_args& args) {
@@ -119,66 +109,32 @@ inline outcome<> layer_norm(stream_ref stream, const layer_norm_args& args) {
 // `g = dy * gamma`; `h = (x - mean) * rstd`; `dx = rstd * (g - mean(g) - h * mean(g * h))`; `dgamma
 // = sum[rows](dy * h)`; `dbeta = sum[rows](dy)`.
 struct layer_norm_backward_args : velo_layer_norm_backward_args {
+  using self = layer_norm_backward_args;
+  using base = velo_layer_norm_backward_args;
   layer_norm_backward_args() noexcept
       : velo_layer_norm_backward_args VELO_LAYER_NORM_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
-  layer_norm_backward_args& dy(const velo_tensor& value) {
-    velo_layer_norm_backward_args::dy = &value;
-    return *this;
-  }
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
   // the forward input
-  layer_norm_backward_args& x(const velo_tensor& value) {
-    velo_layer_norm_backward_args::x = &value;
-    return *this;
-  }
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
   // the forward gain; NULL = 1
-  layer_norm_backward_args& gamma(const velo_tensor& value) {
-    velo_layer_norm_backward_args::gamma = &value;
-    return *this;
-  }
-  layer_norm_backward_args& gamma(std::nullptr_t) {
-    velo_layer_norm_backward_args::gamma = nullptr;
-    return *this;
-  }
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  self& gamma(std::nullptr_t) { return base::gamma = nullptr, *this; }
   // from the forward pass
-  layer_norm_backward_args& mean(const velo_tensor& value) {
-    velo_layer_norm_backward_args::mean = &value;
-    return *this;
-  }
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
   // from the forward pass
-  layer_norm_backward_args& rstd(const velo_tensor& value) {
-    velo_layer_norm_backward_args::rstd = &value;
-    return *this;
-  }
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
   // shape and dtype of x; may be dy itself
-  layer_norm_backward_args& dx(const velo_tensor& value) {
-    velo_layer_norm_backward_args::dx = &value;
-    return *this;
-  }
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
   // float32, the normalized dimensions of x
-  layer_norm_backward_args& dgamma(const velo_tensor& value) {
-    velo_layer_norm_backward_args::dgamma = &value;
-    return *this;
-  }
-  layer_norm_backward_args& dgamma(std::nullptr_t) {
-    velo_layer_norm_backward_args::dgamma = nullptr;
-    return *this;
-  }
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
   // like dgamma
-  layer_norm_backward_args& dbeta(const velo_tensor& value) {
-    velo_layer_norm_backward_args::dbeta = &value;
-    return *this;
-  }
-  layer_norm_backward_args& dbeta(std::nullptr_t) {
-    velo_layer_norm_backward_args::dbeta = nullptr;
-    return *this;
-  }
+  self& dbeta(const velo_tensor& value) { return base::dbeta = &value, *this; }
+  self& dbeta(std::nullptr_t) { return base::dbeta = nullptr, *this; }
   // 1 adds to dgamma and dbeta instead of writing them
-  layer_norm_backward_args& accumulate(bool value) {
-    velo_layer_norm_backward_args::accumulate = value;
-    return *this;
-  }
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
 };
 
 inline outcome<> layer_norm_backward(stream_ref stream, const layer_norm_backward_args& args) {
@@ -299,6 +255,19 @@ inline outcome<> rotary_position_embedding_backward(
 
 // ---- matmul
 
+// What a list of groups holds.
+enum class group_list_kind : std::int64_t {
+  cumulative = VELO_GROUP_LIST_KIND_CUMULATIVE,  // ends: never decreasing, the last the size of the
+                                                 // axis
+  counts = VELO_GROUP_LIST_KIND_COUNTS,          // sizes, whose sum is that of the axis
+};
+
+// The axis that groups cut, by MindSpeed's numbers.
+enum class group_type : std::int64_t {
+  rows = VELO_GROUP_TYPE_ROWS,    // the rows of x
+  depth = VELO_GROUP_TYPE_DEPTH,  // the axis that is summed over
+};
+
 // Element type of a product.
 enum class product_dtype : std::int64_t {
   like_a = VELO_PRODUCT_DTYPE_LIKE_A,    // the dtype of a
@@ -356,6 +325,136 @@ struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
 
 inline outcome<> matmul_add_fp32(stream_ref stream, const matmul_add_fp32_args& args) {
   return detail::check(VELO_FN(matmul_add_fp32)(stream.get(), &args));
+}
+
+// `y[e] = x[e] @ op(weight[e]) + bias[e]`.
+struct grouped_matmul_args : velo_grouped_matmul_args {
+  using self = grouped_matmul_args;
+  using base = velo_grouped_matmul_args;
+  grouped_matmul_args() noexcept : velo_grouped_matmul_args VELO_GROUPED_MATMUL_ARGS_INIT {}
+
+  // [m, k], or [k, m] with transpose_x
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [groups, k, n], of depth [k, n], dtype of x
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [groups, n], float32 or dtype of x; NULL for depth
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [m, n], of depth [groups, m, n]
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // a number for each group, which may be empty; or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [groups], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+  // which axis the list cuts
+  self& group_type(velo::group_type value) {
+    return base::group_type = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when x is stored [k, m], for depth only
+  self& transpose_x(bool value) { return base::transpose_x = value, *this; }
+  // 1 when weight is stored [groups, n, k] or [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 adds to y (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // dtype of y
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> grouped_matmul(stream_ref stream, const grouped_matmul_args& args) {
+  return detail::check(VELO_FN(grouped_matmul)(stream.get(), &args));
+}
+
+// `dx[e] = dy[e] @ op(weight[e])^T`; `dweight[e] = x[e]^T @ dy[e]`; `dbias[e] = sum[rows](dy[e])`.
+struct grouped_matmul_backward_args : velo_grouped_matmul_backward_args {
+  using self = grouped_matmul_backward_args;
+  using base = velo_grouped_matmul_backward_args;
+  grouped_matmul_backward_args() noexcept
+      : velo_grouped_matmul_backward_args VELO_GROUPED_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // [m, n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // [m, k], dtype of dy; dweight needs it
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // [groups, k, n], dtype of dy; dx needs it
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // [m, k], dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  self& dx(std::nullptr_t) { return base::dx = nullptr, *this; }
+  // [groups, k, n]
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  self& dweight(std::nullptr_t) { return base::dweight = nullptr, *this; }
+  // float32, [groups, n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // a number for each group, which may be empty; or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [groups], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when weight is stored [groups, n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 adds to dweight and dbias
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // dtype of dweight
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> grouped_matmul_backward(stream_ref stream,
+                                         const grouped_matmul_backward_args& args) {
+  return detail::check(VELO_FN(grouped_matmul_backward)(stream.get(), &args));
+}
+
+// `grad[e] += x[e]^T @ dy[e]`.
+struct grouped_matmul_add_fp32_args : velo_grouped_matmul_add_fp32_args {
+  using self = grouped_matmul_add_fp32_args;
+  using base = velo_grouped_matmul_add_fp32_args;
+  grouped_matmul_add_fp32_args() noexcept
+      : velo_grouped_matmul_add_fp32_args VELO_GROUPED_MATMUL_ADD_FP32_ARGS_INIT {}
+
+  // [m, k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [m, n], dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // float32, [groups, k, n] or [groups k, n]
+  self& grad(const velo_tensor& value) { return base::grad = &value, *this; }
+  // a number for each group, which may be empty; or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [groups], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> grouped_matmul_add_fp32(stream_ref stream,
+                                         const grouped_matmul_add_fp32_args& args) {
+  return detail::check(VELO_FN(grouped_matmul_add_fp32)(stream.get(), &args));
 }
 
 // ---- attention
