@@ -154,6 +154,32 @@ void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
   });
 }
 
+// The gradients of both factors: twice the work of the product.
+void fill_backward(experiment& e, const product& p) {
+  tensor& dc = e.random(p.type, {p.m, p.n});
+  tensor& a = e.random(p.type, {p.m, p.k});
+  tensor& b = e.random(p.type, {p.k, p.n});
+  tensor& da = e.zeros(p.type, {p.m, p.k});
+  tensor& db = e.zeros(p.type, {p.k, p.n});
+  e.velo(
+      "matmul_backward",
+      {{"dc", dc.view()}, {"a", a.view()}, {"b", b.view()}, {"da", da.view()}, {"db", db.view()}});
+  const product of_b{p.k, p.n, p.m, true};
+  e.check([&dc, &a, &db, of_b] {
+    return sampled_error(
+        db.count(), [&](std::int64_t i) { return db.at(i); },
+        [&](std::int64_t i) { return exact(of_b, a, dc, i); });
+  });
+}
+
+void list_backward(const machine& m, dtype type, std::vector<row>& rows) {
+  product p{2048, 2048, 2048};
+  p.type = type;
+  const double flop = 4.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
+  rows.push_back({"matmul_backward", type, text(p), "dram", "GF/s", flop, product_limit(m, type),
+                  "matmul_backward", "", [p](experiment& e) { fill_backward(e, p); }});
+}
+
 void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
   for (const auto& [groups, m_all, n] :
        {std::array<std::int64_t, 3>{8, 2048, 2048}, {64, 1024, 1408}}) {
@@ -186,7 +212,10 @@ void list_matmul(const machine& m, std::vector<row>& rows) {
   list_type(m, dtype::f32, shapes, rows);
   list_type(m, dtype::bf16, shapes, rows);
   list_type(m, dtype::f16, few, rows);
-  for (dtype type : operator_types) list_grouped(m, type, rows);
+  for (dtype type : operator_types) {
+    list_backward(m, type, rows);
+    list_grouped(m, type, rows);
+  }
 }
 
 }  // namespace velo::bench

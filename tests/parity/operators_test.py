@@ -159,6 +159,11 @@ class Operators(unittest.TestCase):
             self.velo.matmul_add_fp32(total_input=x, grad_output=dy, grad=dw)
             self.close("dx", dx, a.grad)
             self.close("dw, added twice", dw, 2 * b.grad)
+            da, db, dbias = torch.empty_like(x), torch.empty_like(w), torch.empty(48)
+            self.velo.matmul_backward(dc=dy, a=x, b=w, da=da, db=db, dbias=dbias, transpose_b=True)
+            self.close("da", da, a.grad)
+            self.close("db", db, b.grad)
+            self.close("dbias", dbias, dy.float().sum(0))
 
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96

@@ -17,6 +17,7 @@ struct number {
     rotary_position_embedding,
     rotary_position_embedding_backward,
     matmul,
+    matmul_backward,
     matmul_add_fp32,
     grouped_matmul,
     grouped_matmul_backward,
@@ -142,6 +143,17 @@ void* velo_xla_matmul(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul, args, count);
+}
+
+int velo_ms_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                            void* stream, void*) {
+  return enter_mindspore(number::matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_backward(void* call_frame) {
+  return enter_xla(number::matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_backward, args, count);
 }
 
 int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1401,6 +1413,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::rotary_position_embedding>,
     torch_kernels_of<number::rotary_position_embedding_backward>,
     torch_kernels_of<number::matmul>,
+    torch_kernels_of<number::matmul_backward>,
     torch_kernels_of<number::matmul_add_fp32>,
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,

@@ -496,6 +496,7 @@ struct velo_api {
                                          const velo_grouped_matmul_backward_args* args);
   velo_status (*grouped_matmul_add_fp32)(velo_stream stream,
                                          const velo_grouped_matmul_add_fp32_args* args);
+  velo_status (*matmul_backward)(velo_stream stream, const velo_matmul_backward_args* args);
 };
 
 VELO_END_C

@@ -65,9 +65,6 @@ typedef struct velo_matmul_args {
  * op(x) is x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
  * in its place.
- * Its gradient is two more products: of a, matmul of dc and b with the other transpose_b; of b
- * stored [k, n], matmul of a and dc with transpose_a, of b stored [n, k] that of dc and a with
- * transpose_a (matmul_add_fp32 adds it to a float32 gradient); of bias, the sum of dc over rows.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: k * 2^-24 relative to the sum of
@@ -82,6 +79,46 @@ typedef struct velo_matmul_args {
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_matmul(velo_stream stream, const velo_matmul_args* args);
+
+/* ---- matmul_backward ------------------------------------------------------------------------- */
+
+typedef struct velo_matmul_backward_args {
+  uint32_t struct_size;     /* sizeof(velo_matmul_backward_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* dc;    /* in; float32 | bfloat16 | float16; strided: [.., m, n], strided as
+                             * a of matmul */
+  const velo_tensor* a;     /* in, or NULL; float32 | bfloat16 | float16; strided: [.., m, k],
+                             * dtype of dc; db needs it */
+  const velo_tensor* b;     /* in, or NULL; float32 | bfloat16 | float16; strided: [k, n], dtype
+                             * of dc; da needs it */
+  const velo_tensor* da;    /* out, or NULL; strided: shape of a, dtype of dc */
+  const velo_tensor* db;    /* out, or NULL; strided: shape of b */
+  const velo_tensor* dbias; /* out, or NULL: float32, [n] */
+  int64_t transpose_a;      /* 0 or 1, default 0: 1 when a is stored [k, m] */
+  int64_t transpose_b;      /* 0 or 1, default 0: 1 when b is stored [n, k] */
+  int64_t accumulate;       /* 0 or 1, default 0: 1 adds to db and dbias (in float32, rounded
+                             * once) */
+  int64_t dtype;            /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of db */
+} velo_matmul_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_BACKWARD_ARGS_INIT \
+  { sizeof(velo_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
+
+/* `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`.
+ * Any result left out; da and db are laid out as a and b are, transposed where those are.
+ *
+ * Gradient of velo_matmul.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each of da and db.
+ * Source: gradient of matmul.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_backward(velo_stream stream,
+                                          const velo_matmul_backward_args* args);
 
 /* ---- matmul_add_fp32 ------------------------------------------------------------------------- */
 

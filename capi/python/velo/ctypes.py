@@ -1863,6 +1863,25 @@ class velo_matmul_args(Sized):
     _numbers_ = ("dtype",)
 
 
+class velo_matmul_backward_args(Sized):
+    """`da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dc", POINTER(velo_tensor)),  # [.., m, n], strided as a of matmul
+        ("a", POINTER(velo_tensor)),  # [.., m, k], dtype of dc; db needs it
+        ("b", POINTER(velo_tensor)),  # [k, n], dtype of dc; da needs it
+        ("da", POINTER(velo_tensor)),  # shape of a, dtype of dc
+        ("db", POINTER(velo_tensor)),  # shape of b
+        ("dbias", POINTER(velo_tensor)),  # float32, [n]
+        ("transpose_a", c_int64),  # 1 when a is stored [k, m]
+        ("transpose_b", c_int64),  # 1 when b is stored [n, k]
+        ("accumulate", c_int64),  # 1 adds to db and dbias (in float32, rounded once)
+        ("dtype", c_int64),  # dtype of db
+    ]
+    _numbers_ = ("dtype",)
+
+
 class velo_matmul_add_fp32_args(Sized):
     """`grad += grad_output^T @ total_input`."""
     _fields_ = [
@@ -2449,6 +2468,7 @@ FUNCTIONS = {
     "velo_grouped_matmul": (c_int32, velo_stream, POINTER(velo_grouped_matmul_args)),
     "velo_grouped_matmul_backward": (c_int32, velo_stream, POINTER(velo_grouped_matmul_backward_args)),
     "velo_grouped_matmul_add_fp32": (c_int32, velo_stream, POINTER(velo_grouped_matmul_add_fp32_args)),
+    "velo_matmul_backward": (c_int32, velo_stream, POINTER(velo_matmul_backward_args)),
 }
 
 

@@ -309,6 +309,45 @@ inline outcome<> matmul(stream_ref stream, const matmul_args& args) {
   return detail::check(VELO_FN(matmul)(stream.get(), &args));
 }
 
+// `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`.
+struct matmul_backward_args : velo_matmul_backward_args {
+  using self = matmul_backward_args;
+  using base = velo_matmul_backward_args;
+  matmul_backward_args() noexcept : velo_matmul_backward_args VELO_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // [.., m, n], strided as a of matmul
+  self& dc(const velo_tensor& value) { return base::dc = &value, *this; }
+  // [.., m, k], dtype of dc; db needs it
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
+  self& a(std::nullptr_t) { return base::a = nullptr, *this; }
+  // [k, n], dtype of dc; da needs it
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  self& b(std::nullptr_t) { return base::b = nullptr, *this; }
+  // shape of a, dtype of dc
+  self& da(const velo_tensor& value) { return base::da = &value, *this; }
+  self& da(std::nullptr_t) { return base::da = nullptr, *this; }
+  // shape of b
+  self& db(const velo_tensor& value) { return base::db = &value, *this; }
+  self& db(std::nullptr_t) { return base::db = nullptr, *this; }
+  // float32, [n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // 1 when a is stored [k, m]
+  self& transpose_a(bool value) { return base::transpose_a = value, *this; }
+  // 1 when b is stored [n, k]
+  self& transpose_b(bool value) { return base::transpose_b = value, *this; }
+  // 1 adds to db and dbias (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // dtype of db
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> matmul_backward(stream_ref stream, const matmul_backward_args& args) {
+  return detail::check(VELO_FN(matmul_backward)(stream.get(), &args));
+}
+
 // `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
   using self = matmul_add_fp32_args;
