@@ -43,6 +43,18 @@ ROWS = [
         ("layer_norm_backward", "8192x4096"),
         ("swiglu", "8192x4096"),
         ("swiglu_backward", "8192x4096"),
+        ("geglu", "8192x4096"),
+        ("geglu_backward", "8192x4096"),
+        ("reglu", "8192x4096"),
+        ("reglu_backward", "8192x4096"),
+        ("gelu", "8192x4096"),
+        ("gelu_backward", "8192x4096"),
+        ("fast_gelu", "8192x4096"),
+        ("fast_gelu_backward", "8192x4096"),
+        ("silu", "8192x4096"),
+        ("silu_backward", "8192x4096"),
+        ("relu", "8192x4096"),
+        ("relu_backward", "8192x4096"),
         ("rotary_position_embedding", "4x2048x32x128"),
         ("rotary_position_embedding_backward", "4x2048x32x128"),
         ("matmul", "4096x4096x4096"),
@@ -151,15 +163,63 @@ class Operators:
         function = lambda x, w, b: self.F.layer_norm(x, (d[-1],), w, b)
         return self.backward(function, inputs, (0, 1, 2)), True
 
-    def gate(self, x):
-        a, b = x.chunk(2, -1)
-        return self.F.silu(a) * b
+    def gated(self, function, dtype, d, differentiable=None):
+        def gate(x):
+            a, b = x.chunk(2, -1)
+            return function(a) * b
+
+        return self.applied(gate, dtype, (d[0], 2 * d[1]), differentiable)
+
+    def applied(self, function, dtype, d, differentiable=None):
+        inputs = lambda: [self.tensor(dtype, *d)]
+        if differentiable is None:
+            return self.forward(function, inputs), True
+        return self.backward(function, inputs, differentiable), True
+
+    def quick_gelu(self, x):
+        return x * self.torch.sigmoid(1.702 * x)
 
     def swiglu(self, dtype, d, words):
-        return self.forward(self.gate, lambda: [self.tensor(dtype, d[0], 2 * d[1])]), True
+        return self.gated(self.F.silu, dtype, d)
 
     def swiglu_backward(self, dtype, d, words):
-        return self.backward(self.gate, lambda: [self.tensor(dtype, d[0], 2 * d[1])], (0,)), True
+        return self.gated(self.F.silu, dtype, d, (0,))
+
+    def geglu(self, dtype, d, words):
+        return self.gated(self.F.gelu, dtype, d)
+
+    def geglu_backward(self, dtype, d, words):
+        return self.gated(self.F.gelu, dtype, d, (0,))
+
+    def reglu(self, dtype, d, words):
+        return self.gated(self.F.relu, dtype, d)
+
+    def reglu_backward(self, dtype, d, words):
+        return self.gated(self.F.relu, dtype, d, (0,))
+
+    def gelu(self, dtype, d, words):
+        return self.applied(self.F.gelu, dtype, d)
+
+    def gelu_backward(self, dtype, d, words):
+        return self.applied(self.F.gelu, dtype, d, (0,))
+
+    def fast_gelu(self, dtype, d, words):
+        return self.applied(self.quick_gelu, dtype, d)
+
+    def fast_gelu_backward(self, dtype, d, words):
+        return self.applied(self.quick_gelu, dtype, d, (0,))
+
+    def silu(self, dtype, d, words):
+        return self.applied(self.F.silu, dtype, d)
+
+    def silu_backward(self, dtype, d, words):
+        return self.applied(self.F.silu, dtype, d, (0,))
+
+    def relu(self, dtype, d, words):
+        return self.applied(self.F.relu, dtype, d)
+
+    def relu_backward(self, dtype, d, words):
+        return self.applied(self.F.relu, dtype, d, (0,))
 
     def rotate(self, x, cos, sin):
         a, b = x.chunk(2, -1)

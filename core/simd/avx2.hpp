@@ -65,9 +65,8 @@ VELO_INLINE vec scale2(vec a, vec n) {
 VELO_INLINE vec power2(vec t) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t.v), 23))};
 }
-// Divides, since the processor's own estimate has 11 bits, and infinity does not survive a Newton
-// step.
-VELO_INLINE vec rough_reciprocal(vec a) {
+// Divides, since the processor's own estimate has only 11 bits.
+VELO_INLINE vec quick_reciprocal(vec a) {
   return {_mm256_div_ps(_mm256_set1_ps(1.0f), a.v)};
 }
 // Exchanges neighbors: lanes 1 0 3 2 ..
@@ -280,6 +279,11 @@ VELO_INLINE vec if_greater(vec a, vec b, vec yes, vec no) {
 }
 VELO_INLINE bool all_equal(vec a, vec b) {
   return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)) == 0xff;
+}
+VELO_INLINE bool all_within(vec a, vec b, vec most) {
+  const __m256 sign = _mm256_set1_ps(-0.0f);
+  const __m256 larger = _mm256_max_ps(_mm256_andnot_ps(sign, a.v), _mm256_andnot_ps(sign, b.v));
+  return _mm256_movemask_ps(_mm256_cmp_ps(larger, most.v, _CMP_GT_OQ)) == 0;
 }
 VELO_INLINE vec keep_first(int n, vec a, vec b) {
   return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(first(n)))};

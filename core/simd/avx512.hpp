@@ -55,9 +55,11 @@ VELO_INLINE vec sqrt(vec a) {
 VELO_INLINE vec power2(vec t) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(t.v), 23))};
 }
-// 1 / a to 14 bits.
-VELO_INLINE vec rough_reciprocal(vec a) {
-  return {_mm512_rcp14_ps(a.v)};
+// 1 / a for a normal number below 2^126, to an ulp: the estimate of 14 bits and a Newton step. A
+// division takes 16 cycles on Intel's processors.
+VELO_INLINE vec quick_reciprocal(vec a) {
+  const vec r{_mm512_rcp14_ps(a.v)};
+  return fma(r, {_mm512_fnmadd_ps(a.v, r.v, _mm512_set1_ps(1.0f))}, r);
 }
 // Exchanges neighbors: lanes 1 0 3 2 ..
 VELO_INLINE vec swap_pairs(vec a) {
@@ -273,6 +275,13 @@ VELO_INLINE vec if_greater(vec a, vec b, vec yes, vec no) {
 }
 VELO_INLINE bool all_equal(vec a, vec b) {
   return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ) == 0xffff;
+}
+
+// Whether no lane of a or b has a magnitude above `most`, NaN aside.
+VELO_INLINE bool all_within(vec a, vec b, vec most) {
+  constexpr int largest_magnitude = 0xb;
+  const __m512 larger = _mm512_range_ps(a.v, b.v, largest_magnitude);
+  return _mm512_cmp_ps_mask(larger, most.v, _CMP_GT_OQ) == 0;
 }
 
 // Lanes below n from a, the others from b.

@@ -8,13 +8,10 @@
 // result is 0 rather than a denormal, which costs a hundred times a normal number; above e^88.4 it
 // is infinity; NaN stays NaN. Cost: 13 and 11 instructions a vector.
 
-// e^x, or e^-x where Sign is -1.
+// The same for x times Sign in [-88, 89], without the clamps: 11 and 9 instructions.
 template <class T, int Sign = 1>
-VELO_INLINE v::vec exp(v::vec x) {
+VELO_INLINE v::vec exp_within(v::vec clamped) {
   const v::vec shift = v::set(12582912.0f + 127.0f);
-  // The order of the clamps keeps NaN: max/min return their second operand when either is NaN.
-  const v::vec clamped =
-      v::max(v::set(Sign > 0 ? -88.0f : -89.0f), v::min(v::set(Sign > 0 ? 89.0f : 88.0f), x));
   const v::vec t = v::fma(clamped, v::set(Sign * 1.44269502f), shift);
   v::vec f = v::fma(clamped, v::set(Sign * 1.44269502f), shift - t);
   v::vec p;
@@ -32,4 +29,12 @@ VELO_INLINE v::vec exp(v::vec x) {
     p = v::fma(p, f, v::set(6.93124175e-1f));
   }
   return v::fma(p, f, v::set(1.0f)) * v::power2(t);
+}
+
+// e^x, or e^-x where Sign is -1.
+template <class T, int Sign = 1>
+VELO_INLINE v::vec exp(v::vec x) {
+  // The order of the clamps keeps NaN: max/min return their second operand when either is NaN.
+  return exp_within<T, Sign>(
+      v::max(v::set(Sign > 0 ? -88.0f : -89.0f), v::min(v::set(Sign > 0 ? 89.0f : 88.0f), x)));
 }

@@ -3,7 +3,7 @@
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max(a, b) and min(a, b), which are b where either is NaN, sqrt, power2,
-// rough_reciprocal, swap_pairs, if_nan; load(p), load(p, n) (missing lanes are zero), store(p, v),
+// quick_reciprocal, swap_pairs, if_nan; load(p), load(p, n) (missing lanes are zero), store(p, v),
 // store(p, v, n), store_exact(p, v), stream(p, v) and stream_exact(p, v) (aligned to the vector's
 // bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
 // v), each for float, bf16 and f16; fence, prefetch, look_ahead; sum and largest across lanes.

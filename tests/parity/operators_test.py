@@ -88,18 +88,55 @@ class Operators(unittest.TestCase):
                                                                                    b.grad)):
                 self.close(name, got, want)
 
-    def test_swiglu(self):
+    def gated(self, function, forward, backward, **attributes):
         for dtype in TYPES:
             x, dy = values(64, 2816, dtype=dtype), values(64, 1408, dtype=dtype)
             y, dx = torch.empty(64, 1408, dtype=dtype), torch.empty_like(x)
-            self.velo.swiglu(x=x, y=y)
+            forward(x=x, y=y, **attributes)
             a = leaf(x)
             gate, up = a.chunk(2, -1)
-            truth = F.silu(gate) * up
+            truth = function(gate) * up
             truth.backward(dy.float())
-            self.velo.swiglu_backward(dy=dy, x=x, dx=dx)
+            backward(dy=dy, x=x, dx=dx, **attributes)
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
+
+    def test_gated_activations(self):
+        self.gated(F.silu, lambda **a: self.velo.swiglu(**a),
+                   lambda **a: self.velo.swiglu_backward(**a))
+        self.gated(F.relu, lambda **a: self.velo.reglu(**a),
+                   lambda **a: self.velo.reglu_backward(**a))
+        for form in ("none", "tanh"):
+            self.gated(lambda x: F.gelu(x, approximate=form),
+                       lambda **a: self.velo.geglu(**a),
+                       lambda **a: self.velo.geglu_backward(**a),
+                       approximate=form)
+
+    def pointwise(self, function, forward, backward, **attributes):
+        for dtype in TYPES:
+            x, dy = values(64, 1408, dtype=dtype), values(64, 1408, dtype=dtype)
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            forward(x=x, y=y, **attributes)
+            a = leaf(x)
+            truth = function(a)
+            truth.backward(dy.float())
+            backward(dy=dy, x=x, dx=dx, **attributes)
+            self.close("y", y, truth)
+            self.close("dx", dx, a.grad)
+
+    def test_activations(self):
+        self.pointwise(F.silu, lambda **a: self.velo.silu(**a),
+                       lambda **a: self.velo.silu_backward(**a))
+        self.pointwise(F.relu, lambda **a: self.velo.relu(**a),
+                       lambda **a: self.velo.relu_backward(**a))
+        self.pointwise(lambda x: x * torch.sigmoid(1.702 * x),
+                       lambda **a: self.velo.fast_gelu(**a),
+                       lambda **a: self.velo.fast_gelu_backward(**a))
+        for form in ("none", "tanh"):
+            self.pointwise(lambda x: F.gelu(x, approximate=form),
+                           lambda **a: self.velo.gelu(**a),
+                           lambda **a: self.velo.gelu_backward(**a),
+                           approximate=form)
 
     def test_rotary_position_embedding(self):
         for dtype in TYPES:

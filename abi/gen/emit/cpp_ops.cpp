@@ -110,7 +110,7 @@ std::string emit_cpp_ops(const spec& s) {
   unsigned state = 100;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";
-    for (const enumeration& e : f.enums) out += "\n" + emit_enum(e);
+    for (const enumeration& e : f.enums) out += "\n" + guard(state, e.since) + emit_enum(e);
     for (const op& o : f.ops) out += "\n" + guard(state, o.since) + emit_op(o);
   }
   out += guard(state, 100);

@@ -14,6 +14,18 @@ struct number {
     layer_norm_backward,
     swiglu,
     swiglu_backward,
+    geglu,
+    geglu_backward,
+    reglu,
+    reglu_backward,
+    gelu,
+    gelu_backward,
+    fast_gelu,
+    fast_gelu_backward,
+    silu,
+    silu_backward,
+    relu,
+    relu_backward,
     rotary_position_embedding,
     rotary_position_embedding_backward,
     matmul,
@@ -110,6 +122,138 @@ void* velo_xla_swiglu_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_swiglu_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::swiglu_backward, args, count);
+}
+
+int velo_ms_geglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                  void* stream, void*) {
+  return enter_mindspore(number::geglu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_geglu(void* call_frame) {
+  return enter_xla(number::geglu, call_frame);
+}
+int __tvm_ffi_velo_geglu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::geglu, args, count);
+}
+
+int velo_ms_geglu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                           void* stream, void*) {
+  return enter_mindspore(number::geglu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_geglu_backward(void* call_frame) {
+  return enter_xla(number::geglu_backward, call_frame);
+}
+int __tvm_ffi_velo_geglu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::geglu_backward, args, count);
+}
+
+int velo_ms_reglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                  void* stream, void*) {
+  return enter_mindspore(number::reglu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_reglu(void* call_frame) {
+  return enter_xla(number::reglu, call_frame);
+}
+int __tvm_ffi_velo_reglu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::reglu, args, count);
+}
+
+int velo_ms_reglu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                           void* stream, void*) {
+  return enter_mindspore(number::reglu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_reglu_backward(void* call_frame) {
+  return enter_xla(number::reglu_backward, call_frame);
+}
+int __tvm_ffi_velo_reglu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::reglu_backward, args, count);
+}
+
+int velo_ms_gelu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                 void* stream, void*) {
+  return enter_mindspore(number::gelu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_gelu(void* call_frame) {
+  return enter_xla(number::gelu, call_frame);
+}
+int __tvm_ffi_velo_gelu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::gelu, args, count);
+}
+
+int velo_ms_gelu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::gelu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_gelu_backward(void* call_frame) {
+  return enter_xla(number::gelu_backward, call_frame);
+}
+int __tvm_ffi_velo_gelu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::gelu_backward, args, count);
+}
+
+int velo_ms_fast_gelu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                      void* stream, void*) {
+  return enter_mindspore(number::fast_gelu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_fast_gelu(void* call_frame) {
+  return enter_xla(number::fast_gelu, call_frame);
+}
+int __tvm_ffi_velo_fast_gelu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::fast_gelu, args, count);
+}
+
+int velo_ms_fast_gelu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                               void* stream, void*) {
+  return enter_mindspore(number::fast_gelu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_fast_gelu_backward(void* call_frame) {
+  return enter_xla(number::fast_gelu_backward, call_frame);
+}
+int __tvm_ffi_velo_fast_gelu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::fast_gelu_backward, args, count);
+}
+
+int velo_ms_silu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                 void* stream, void*) {
+  return enter_mindspore(number::silu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_silu(void* call_frame) {
+  return enter_xla(number::silu, call_frame);
+}
+int __tvm_ffi_velo_silu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::silu, args, count);
+}
+
+int velo_ms_silu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::silu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_silu_backward(void* call_frame) {
+  return enter_xla(number::silu_backward, call_frame);
+}
+int __tvm_ffi_velo_silu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::silu_backward, args, count);
+}
+
+int velo_ms_relu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                 void* stream, void*) {
+  return enter_mindspore(number::relu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_relu(void* call_frame) {
+  return enter_xla(number::relu, call_frame);
+}
+int __tvm_ffi_velo_relu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::relu, args, count);
+}
+
+int velo_ms_relu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::relu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_relu_backward(void* call_frame) {
+  return enter_xla(number::relu_backward, call_frame);
+}
+int __tvm_ffi_velo_relu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::relu_backward, args, count);
 }
 
 int velo_ms_rotary_position_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1410,6 +1554,18 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::layer_norm_backward>,
     torch_kernels_of<number::swiglu>,
     torch_kernels_of<number::swiglu_backward>,
+    torch_kernels_of<number::geglu>,
+    torch_kernels_of<number::geglu_backward>,
+    torch_kernels_of<number::reglu>,
+    torch_kernels_of<number::reglu_backward>,
+    torch_kernels_of<number::gelu>,
+    torch_kernels_of<number::gelu_backward>,
+    torch_kernels_of<number::fast_gelu>,
+    torch_kernels_of<number::fast_gelu_backward>,
+    torch_kernels_of<number::silu>,
+    torch_kernels_of<number::silu_backward>,
+    torch_kernels_of<number::relu>,
+    torch_kernels_of<number::relu_backward>,
     torch_kernels_of<number::rotary_position_embedding>,
     torch_kernels_of<number::rotary_position_embedding_backward>,
     torch_kernels_of<number::matmul>,

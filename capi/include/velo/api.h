@@ -497,6 +497,20 @@ struct velo_api {
   velo_status (*grouped_matmul_add_fp32)(velo_stream stream,
                                          const velo_grouped_matmul_add_fp32_args* args);
   velo_status (*matmul_backward)(velo_stream stream, const velo_matmul_backward_args* args);
+
+  /* velo/ops_activation.h */
+  velo_status (*geglu)(velo_stream stream, const velo_geglu_args* args);
+  velo_status (*geglu_backward)(velo_stream stream, const velo_geglu_backward_args* args);
+  velo_status (*reglu)(velo_stream stream, const velo_reglu_args* args);
+  velo_status (*reglu_backward)(velo_stream stream, const velo_reglu_backward_args* args);
+  velo_status (*gelu)(velo_stream stream, const velo_gelu_args* args);
+  velo_status (*gelu_backward)(velo_stream stream, const velo_gelu_backward_args* args);
+  velo_status (*fast_gelu)(velo_stream stream, const velo_fast_gelu_args* args);
+  velo_status (*fast_gelu_backward)(velo_stream stream, const velo_fast_gelu_backward_args* args);
+  velo_status (*silu)(velo_stream stream, const velo_silu_args* args);
+  velo_status (*silu_backward)(velo_stream stream, const velo_silu_backward_args* args);
+  velo_status (*relu)(velo_stream stream, const velo_relu_args* args);
+  velo_status (*relu_backward)(velo_stream stream, const velo_relu_backward_args* args);
 };
 
 VELO_END_C

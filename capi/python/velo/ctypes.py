@@ -307,6 +307,8 @@ VELO_TUNING_SUMMARY = 0
 VELO_TUNING_JSON = 1
 VELO_TUNING_REJECTED = 2
 VELO_TUNING_ASSUMPTIONS = 3
+VELO_APPROXIMATION_NONE = 0
+VELO_APPROXIMATION_TANH = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_GROUP_LIST_KIND_CUMULATIVE = 0
@@ -1814,6 +1816,150 @@ class velo_swiglu_backward_args(Sized):
     _numbers_ = ("dim",)
 
 
+class velo_geglu_args(Sized):
+    """`y = gelu(x1) * x2`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # rank 1..8; even size along dim
+        ("y", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("dim", c_int64),  # the split dimension; negative counts from the end
+        ("approximate", c_int64),  # the form of gelu
+    ]
+    _defaults_ = {"dim": -1}
+    _numbers_ = ("dim", "approximate")
+
+
+class velo_geglu_backward_args(Sized):
+    """`dx1 = dy * x2 * slope(x1)`; `dx2 = dy * gelu(x1)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("dim", c_int64),  # as in the forward call
+        ("approximate", c_int64),  # as in the forward call
+    ]
+    _defaults_ = {"dim": -1}
+    _numbers_ = ("dim", "approximate")
+
+
+class velo_reglu_args(Sized):
+    """`y = max(x1, 0) * x2`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # rank 1..8; even size along dim
+        ("y", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("dim", c_int64),  # the split dimension; negative counts from the end
+    ]
+    _defaults_ = {"dim": -1}
+    _numbers_ = ("dim",)
+
+
+class velo_reglu_backward_args(Sized):
+    """`dx1 = dy * x2 * step(x1)`; `dx2 = dy * max(x1, 0)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("dim", c_int64),  # as in the forward call
+    ]
+    _defaults_ = {"dim": -1}
+    _numbers_ = ("dim",)
+
+
+class velo_gelu_args(Sized):
+    """`y = x * Phi(x)`, Phi the normal distribution."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("approximate", c_int64),  # the form of gelu
+    ]
+    _numbers_ = ("approximate",)
+
+
+class velo_gelu_backward_args(Sized):
+    """`dx = dy * (Phi(x) + x * phi(x))`, phi the density of the normal distribution."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy or x itself
+        ("approximate", c_int64),  # as in the forward call
+    ]
+    _numbers_ = ("approximate",)
+
+
+class velo_fast_gelu_args(Sized):
+    """`y = x / (1 + exp(-1.702 * x))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+    ]
+
+
+class velo_fast_gelu_backward_args(Sized):
+    """`s = 1 / (1 + exp(-1.702 * x))`; `dx = dy * (s + 1.702 * x * s * (1 - s))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy or x itself
+    ]
+
+
+class velo_silu_args(Sized):
+    """`y = x / (1 + exp(-x))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+    ]
+
+
+class velo_silu_backward_args(Sized):
+    """`s = 1 / (1 + exp(-x))`; `dx = dy * (s + x * s * (1 - s))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy or x itself
+    ]
+
+
+class velo_relu_args(Sized):
+    """`y = max(x, 0)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+    ]
+
+
+class velo_relu_backward_args(Sized):
+    """`dx = dy * step(x)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy or x itself
+    ]
+
+
 class velo_rotary_position_embedding_args(Sized):
     """`y = x * cos + rotate(x) * sin`."""
     _fields_ = [
@@ -2469,6 +2615,18 @@ FUNCTIONS = {
     "velo_grouped_matmul_backward": (c_int32, velo_stream, POINTER(velo_grouped_matmul_backward_args)),
     "velo_grouped_matmul_add_fp32": (c_int32, velo_stream, POINTER(velo_grouped_matmul_add_fp32_args)),
     "velo_matmul_backward": (c_int32, velo_stream, POINTER(velo_matmul_backward_args)),
+    "velo_geglu": (c_int32, velo_stream, POINTER(velo_geglu_args)),
+    "velo_geglu_backward": (c_int32, velo_stream, POINTER(velo_geglu_backward_args)),
+    "velo_reglu": (c_int32, velo_stream, POINTER(velo_reglu_args)),
+    "velo_reglu_backward": (c_int32, velo_stream, POINTER(velo_reglu_backward_args)),
+    "velo_gelu": (c_int32, velo_stream, POINTER(velo_gelu_args)),
+    "velo_gelu_backward": (c_int32, velo_stream, POINTER(velo_gelu_backward_args)),
+    "velo_fast_gelu": (c_int32, velo_stream, POINTER(velo_fast_gelu_args)),
+    "velo_fast_gelu_backward": (c_int32, velo_stream, POINTER(velo_fast_gelu_backward_args)),
+    "velo_silu": (c_int32, velo_stream, POINTER(velo_silu_args)),
+    "velo_silu_backward": (c_int32, velo_stream, POINTER(velo_silu_backward_args)),
+    "velo_relu": (c_int32, velo_stream, POINTER(velo_relu_args)),
+    "velo_relu_backward": (c_int32, velo_stream, POINTER(velo_relu_backward_args)),
 }
 
 

@@ -143,6 +143,12 @@ inline outcome<> layer_norm_backward(stream_ref stream, const layer_norm_backwar
 
 // ---- activation
 
+// Forms of gelu.
+enum class approximation : std::int64_t {
+  none = VELO_APPROXIMATION_NONE,  // by the error function
+  tanh = VELO_APPROXIMATION_TANH,  // by tanh, as GPT-2 and Megatron-LM compute it
+};
+
 // `silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`.
 struct swiglu_args : velo_swiglu_args {
   using self = swiglu_args;
@@ -179,6 +185,235 @@ struct swiglu_backward_args : velo_swiglu_backward_args {
 
 inline outcome<> swiglu_backward(stream_ref stream, const swiglu_backward_args& args) {
   return detail::check(VELO_FN(swiglu_backward)(stream.get(), &args));
+}
+
+// `y = gelu(x1) * x2`.
+struct geglu_args : velo_geglu_args {
+  using self = geglu_args;
+  using base = velo_geglu_args;
+  geglu_args() noexcept : velo_geglu_args VELO_GEGLU_ARGS_INIT {}
+
+  // rank 1..8; even size along dim
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape of x with dim halved, dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the split dimension; negative counts from the end
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
+  // the form of gelu
+  self& approximate(velo::approximation value) {
+    return base::approximate = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> geglu(stream_ref stream, const geglu_args& args) {
+  return detail::check(VELO_FN(geglu)(stream.get(), &args));
+}
+
+// `dx1 = dy * x2 * slope(x1)`; `dx2 = dy * gelu(x1)`.
+struct geglu_backward_args : velo_geglu_backward_args {
+  using self = geglu_backward_args;
+  using base = velo_geglu_backward_args;
+  geglu_backward_args() noexcept : velo_geglu_backward_args VELO_GEGLU_BACKWARD_ARGS_INIT {}
+
+  // shape of x with dim halved, dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // as in the forward call
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
+  // as in the forward call
+  self& approximate(velo::approximation value) {
+    return base::approximate = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> geglu_backward(stream_ref stream, const geglu_backward_args& args) {
+  return detail::check(VELO_FN(geglu_backward)(stream.get(), &args));
+}
+
+// `y = max(x1, 0) * x2`.
+struct reglu_args : velo_reglu_args {
+  using self = reglu_args;
+  using base = velo_reglu_args;
+  reglu_args() noexcept : velo_reglu_args VELO_REGLU_ARGS_INIT {}
+
+  // rank 1..8; even size along dim
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape of x with dim halved, dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the split dimension; negative counts from the end
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
+};
+
+inline outcome<> reglu(stream_ref stream, const reglu_args& args) {
+  return detail::check(VELO_FN(reglu)(stream.get(), &args));
+}
+
+// `dx1 = dy * x2 * step(x1)`; `dx2 = dy * max(x1, 0)`.
+struct reglu_backward_args : velo_reglu_backward_args {
+  using self = reglu_backward_args;
+  using base = velo_reglu_backward_args;
+  reglu_backward_args() noexcept : velo_reglu_backward_args VELO_REGLU_BACKWARD_ARGS_INIT {}
+
+  // shape of x with dim halved, dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // as in the forward call
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
+};
+
+inline outcome<> reglu_backward(stream_ref stream, const reglu_backward_args& args) {
+  return detail::check(VELO_FN(reglu_backward)(stream.get(), &args));
+}
+
+// `y = x * Phi(x)`, Phi the normal distribution.
+struct gelu_args : velo_gelu_args {
+  using self = gelu_args;
+  using base = velo_gelu_args;
+  gelu_args() noexcept : velo_gelu_args VELO_GELU_ARGS_INIT {}
+
+  // any shape
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the form of gelu
+  self& approximate(velo::approximation value) {
+    return base::approximate = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> gelu(stream_ref stream, const gelu_args& args) {
+  return detail::check(VELO_FN(gelu)(stream.get(), &args));
+}
+
+// `dx = dy * (Phi(x) + x * phi(x))`, phi the density of the normal distribution.
+struct gelu_backward_args : velo_gelu_backward_args {
+  using self = gelu_backward_args;
+  using base = velo_gelu_backward_args;
+  gelu_backward_args() noexcept : velo_gelu_backward_args VELO_GELU_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be dy or x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // as in the forward call
+  self& approximate(velo::approximation value) {
+    return base::approximate = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> gelu_backward(stream_ref stream, const gelu_backward_args& args) {
+  return detail::check(VELO_FN(gelu_backward)(stream.get(), &args));
+}
+
+// `y = x / (1 + exp(-1.702 * x))`.
+struct fast_gelu_args : velo_fast_gelu_args {
+  using self = fast_gelu_args;
+  using base = velo_fast_gelu_args;
+  fast_gelu_args() noexcept : velo_fast_gelu_args VELO_FAST_GELU_ARGS_INIT {}
+
+  // any shape
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+};
+
+inline outcome<> fast_gelu(stream_ref stream, const fast_gelu_args& args) {
+  return detail::check(VELO_FN(fast_gelu)(stream.get(), &args));
+}
+
+// `s = 1 / (1 + exp(-1.702 * x))`; `dx = dy * (s + 1.702 * x * s * (1 - s))`.
+struct fast_gelu_backward_args : velo_fast_gelu_backward_args {
+  using self = fast_gelu_backward_args;
+  using base = velo_fast_gelu_backward_args;
+  fast_gelu_backward_args() noexcept
+      : velo_fast_gelu_backward_args VELO_FAST_GELU_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be dy or x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+};
+
+inline outcome<> fast_gelu_backward(stream_ref stream, const fast_gelu_backward_args& args) {
+  return detail::check(VELO_FN(fast_gelu_backward)(stream.get(), &args));
+}
+
+// `y = x / (1 + exp(-x))`.
+struct silu_args : velo_silu_args {
+  using self = silu_args;
+  using base = velo_silu_args;
+  silu_args() noexcept : velo_silu_args VELO_SILU_ARGS_INIT {}
+
+  // any shape
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+};
+
+inline outcome<> silu(stream_ref stream, const silu_args& args) {
+  return detail::check(VELO_FN(silu)(stream.get(), &args));
+}
+
+// `s = 1 / (1 + exp(-x))`; `dx = dy * (s + x * s * (1 - s))`.
+struct silu_backward_args : velo_silu_backward_args {
+  using self = silu_backward_args;
+  using base = velo_silu_backward_args;
+  silu_backward_args() noexcept : velo_silu_backward_args VELO_SILU_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be dy or x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+};
+
+inline outcome<> silu_backward(stream_ref stream, const silu_backward_args& args) {
+  return detail::check(VELO_FN(silu_backward)(stream.get(), &args));
+}
+
+// `y = max(x, 0)`.
+struct relu_args : velo_relu_args {
+  using self = relu_args;
+  using base = velo_relu_args;
+  relu_args() noexcept : velo_relu_args VELO_RELU_ARGS_INIT {}
+
+  // any shape
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+};
+
+inline outcome<> relu(stream_ref stream, const relu_args& args) {
+  return detail::check(VELO_FN(relu)(stream.get(), &args));
+}
+
+// `dx = dy * step(x)`.
+struct relu_backward_args : velo_relu_backward_args {
+  using self = relu_backward_args;
+  using base = velo_relu_backward_args;
+  relu_backward_args() noexcept : velo_relu_backward_args VELO_RELU_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape and dtype of x; may be dy or x itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+};
+
+inline outcome<> relu_backward(stream_ref stream, const relu_backward_args& args) {
+  return detail::check(VELO_FN(relu_backward)(stream.get(), &args));
 }
 
 // ---- rope

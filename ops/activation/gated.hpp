@@ -1,23 +1,23 @@
-// The gated activation y = silu(gate) * up and its gradient; gate and up are the two halves of x
-// along one dimension.
+// The gated activations y = f(gate) * up and their gradients; gate and up are the two halves of x
+// along one dimension, f is an activation function (function.hpp).
 //
-//   y = gate / (1 + exp(-gate)) * up
-//   dgate = dy * up * s * (1 + gate * (1 - s)),  dup = dy * gate * s,  s = 1 / (1 + exp(-gate))
+//   dgate = dy * up * f'(gate),  dup = dy * f(gate)
 //
 // float32, bfloat16 or float16, compact, arithmetic in float32. Seen from the split dimension, x is
 // rows of gate then up; a slice is a run of elements within one row. Bytes: forward one read of x
 // and half a write, backward 1.5 reads and one write. Bound: memory, and for 16-bit elements in
-// cache exp (11 instructions a vector).
+// cache the function (exp: 9 instructions a vector).
 #pragma once
 
 #include <stdint.h>
 
+#include "ops/activation/function.hpp"
 #include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
 template <class T>
-struct swiglu_slice {
+struct gated_slice {
   const T* gate;
   const T* up;
   T* y;
@@ -26,7 +26,7 @@ struct swiglu_slice {
 };
 
 template <class T>
-struct swiglu_backward_slice {
+struct gated_backward_slice {
   const T* dy;
   const T* gate;
   const T* up;
@@ -36,10 +36,11 @@ struct swiglu_backward_slice {
   bool bypass;  // write dgate and dup around the cache
 };
 
-struct swiglu_kernels {
-  of_each_dtype<swiglu_slice> forward;
-  of_each_dtype<swiglu_backward_slice> backward;
+// One kernel for each activation_function.
+struct gated_kernels {
+  of_each_dtype<gated_slice> forward[activation_count];
+  of_each_dtype<gated_backward_slice> backward[activation_count];
 };
-extern const kernel_list swiglu_kernel_list;
+extern const kernel_list gated_kernel_list;
 
 }  // namespace velo::ops
