@@ -3,10 +3,12 @@
 // mask as their peer: attention costs what is visible.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "bench/rows/families.hpp"
+#include "core/simd/philox.hpp"
 
 namespace velo::bench {
 namespace {
@@ -16,7 +18,9 @@ constexpr std::int64_t longest_of_peers = 4096;
 
 struct heads {
   std::int64_t b, n, s, d;
-  const char* mask;  // full, causal, or band: a row sees itself and 1024 keys before it
+  // full; causal; band: a row sees itself and 1024 keys before it; dense: causal as a tensor of
+  // bytes; dropout: full, a tenth is dropped.
+  const char* mask;
   std::string text() const {
     return std::to_string(b) + "x" + std::to_string(n) + "x" + std::to_string(s) + "x" +
            std::to_string(d) + " " + mask;
@@ -33,10 +37,15 @@ struct heads {
   std::int64_t first(std::int64_t i) const {
     return is("band") ? std::max<std::int64_t>(i - band, 0) : 0;
   }
-  std::int64_t last(std::int64_t i) const { return is("full") ? s : i + 1; }
+  std::int64_t last(std::int64_t i) const { return is("full") || is("dropout") ? s : i + 1; }
   const char* sparse_mode() const { return is("causal") ? "left_up_causal" : "full"; }
   std::int64_t pre_tokens() const { return is("band") ? band : open; }
   std::int64_t next_tokens() const { return is("band") ? 0 : open; }
+  double keep_prob() const { return is("dropout") ? 0.9 : 1; }
+  // Its peer is the same call without mask and dropout.
+  bool has_unmasked_peer() const {
+    return (s > longest_of_peers && !is("full")) || is("dense") || is("dropout");
+  }
   heads without_mask() const { return {b, n, s, d, "full"}; }
   double scale() const { return 1 / std::sqrt(static_cast<double>(d)); }
 };
@@ -51,6 +60,12 @@ std::vector<double> weights(const tensor& q, const tensor& k, const heads& h, st
     sum += p[static_cast<std::size_t>(j)] = std::exp(dot * h.scale());
   }
   for (double& each : p) each /= sum;
+  if (h.keep_prob() == 1) return p;
+  const simd::dropout_rule rule = simd::dropout_of(1 - h.keep_prob(), 0, 0);
+  for (std::int64_t j = 0; j < h.s; ++j) {
+    p[static_cast<std::size_t>(j)] *= static_cast<double>(
+        simd::dropout_multiplier(rule, static_cast<std::uint64_t>(i * h.s + j)));
+  }
   return p;
 }
 
@@ -72,24 +87,49 @@ attention_tensors make_tensors(experiment& e, dtype type, const heads& h) {
           e.zeros(type, shape),  e.zeros(dtype::f32, lines), e.zeros(dtype::f32, lines)};
 }
 
+// The lower triangle as bytes of a mask, in which 1 hides.
+struct triangle {
+  std::vector<std::uint8_t> bytes;
+  tensor_view view;
+  explicit triangle(std::int64_t s)
+      : bytes(static_cast<std::size_t>(s * s)), view(bytes.data(), {s, s}) {
+    for (std::int64_t i = 0; i < s; ++i)
+      std::fill(bytes.begin() + i * s + i + 1, bytes.begin() + (i + 1) * s, std::uint8_t{1});
+  }
+};
+
+// Binds a call with the options of h beside these values.
+bound_call bind_with(experiment& e, const std::string& op, std::vector<named_value> values,
+                     const heads& h) {
+  values.insert(values.end(), {{"layout", "bnsd"},
+                               {"sparse_mode", h.sparse_mode()},
+                               {"pre_tokens", h.pre_tokens()},
+                               {"next_tokens", h.next_tokens()},
+                               {"keep_prob", h.keep_prob()},
+                               {"scale", h.scale()}});
+  if (h.is("dense")) {
+    const auto mask = std::make_shared<triangle>(h.s);
+    e.keep(mask);
+    values.emplace_back("atten_mask", mask->view);
+  }
+  return e.bind(op, values);
+}
+
 bound_call bind_forward(experiment& e, const attention_tensors& t, const heads& h) {
-  return e.bind("fusion_attention", {{"query", t.q.view()},
-                                     {"key", t.k.view()},
-                                     {"value", t.v.view()},
-                                     {"attention_out", t.out.view()},
-                                     {"softmax_max", t.maximum.view()},
-                                     {"softmax_sum", t.sum.view()},
-                                     {"layout", "bnsd"},
-                                     {"sparse_mode", h.sparse_mode()},
-                                     {"pre_tokens", h.pre_tokens()},
-                                     {"next_tokens", h.next_tokens()},
-                                     {"scale", h.scale()}});
+  return bind_with(e, "fusion_attention",
+                   {{"query", t.q.view()},
+                    {"key", t.k.view()},
+                    {"value", t.v.view()},
+                    {"attention_out", t.out.view()},
+                    {"softmax_max", t.maximum.view()},
+                    {"softmax_sum", t.sum.view()}},
+                   h);
 }
 
 void fill_forward(experiment& e, dtype type, const heads& h) {
   const attention_tensors t = make_tensors(e, type, h);
   e.call("velo", bind_forward(e, t, h));
-  if (h.s > longest_of_peers && !h.is("full"))
+  if (h.has_unmasked_peer())
     e.call("unmasked", bind_forward(e, make_tensors(e, type, h), h.without_mask()));
   e.check([t, h] {
     const std::int64_t i = h.s / 2;
@@ -125,21 +165,18 @@ gradient_tensors make_gradients(experiment& e, dtype type, const heads& h) {
 
 bound_call bind_backward(experiment& e, const attention_tensors& t, const gradient_tensors& g,
                          const heads& h) {
-  return e.bind("fusion_attention_backward", {{"query", t.q.view()},
-                                              {"key", t.k.view()},
-                                              {"value", t.v.view()},
-                                              {"dy", g.dy.view()},
-                                              {"attention_out", t.out.view()},
-                                              {"softmax_max", t.maximum.view()},
-                                              {"softmax_sum", t.sum.view()},
-                                              {"dquery", g.dq.view()},
-                                              {"dkey", g.dk.view()},
-                                              {"dvalue", g.dv.view()},
-                                              {"layout", "bnsd"},
-                                              {"sparse_mode", h.sparse_mode()},
-                                              {"pre_tokens", h.pre_tokens()},
-                                              {"next_tokens", h.next_tokens()},
-                                              {"scale", h.scale()}});
+  return bind_with(e, "fusion_attention_backward",
+                   {{"query", t.q.view()},
+                    {"key", t.k.view()},
+                    {"value", t.v.view()},
+                    {"dy", g.dy.view()},
+                    {"attention_out", t.out.view()},
+                    {"softmax_max", t.maximum.view()},
+                    {"softmax_sum", t.sum.view()},
+                    {"dquery", g.dq.view()},
+                    {"dkey", g.dk.view()},
+                    {"dvalue", g.dv.view()}},
+                   h);
 }
 
 void fill_backward(experiment& e, dtype type, const heads& h) {
@@ -147,7 +184,7 @@ void fill_backward(experiment& e, dtype type, const heads& h) {
   const gradient_tensors g = make_gradients(e, type, h);
   bind_forward(e, t, h)();
   e.call("velo", bind_backward(e, t, g, h));
-  if (h.s > longest_of_peers && !h.is("full")) {
+  if (h.has_unmasked_peer()) {
     const attention_tensors all = make_tensors(e, type, h);
     bind_forward(e, all, h.without_mask())();
     e.call("unmasked", bind_backward(e, all, make_gradients(e, type, h), h.without_mask()));
@@ -170,7 +207,8 @@ void list_attention(const machine& m, std::vector<row>& rows) {
   constexpr heads shapes[] = {{1, 16, 1024, 128, "full"},  {1, 16, 1024, 128, "causal"},
                               {1, 16, 1024, 64, "causal"}, {1, 4, 4096, 128, "full"},
                               {1, 4, 4096, 128, "causal"}, {1, 8, 4096, 64, "causal"},
-                              {1, 2, 8192, 128, "causal"}, {1, 2, 16384, 64, "band"}};
+                              {1, 2, 8192, 128, "causal"}, {1, 2, 16384, 64, "band"},
+                              {1, 4, 4096, 128, "dense"},  {1, 4, 4096, 128, "dropout"}};
   for (dtype type : operator_types)
     for (const heads& h : shapes)
       for (bool backward : {false, true}) {
@@ -183,7 +221,7 @@ void list_attention(const machine& m, std::vector<row>& rows) {
                  h.products() * (backward ? 10 : 4),
                  product_limit(m, type),
                  op,
-                 type == dtype::f16 || h.s > longest_of_peers ? "" : op,
+                 type == dtype::f16 || h.has_unmasked_peer() ? "" : op,
                  {}};
         made.fill = [type, h, backward](experiment& e) {
           backward ? fill_backward(e, type, h) : fill_forward(e, type, h);

@@ -1,10 +1,11 @@
 // The attention engine: one description for every layout, and the forward and backward passes.
 //
-//   S = float(scale * Q K^T),  P = softmax of the visible part of each row,  out = P V
-//   dV = P^T dY,  dS = P (dY V^T - rowsum(dY out)),  dQ = scale * dS K,  dK = scale * dS^T Q
+//   S = float(scale * Q K^T + addend),  P = softmax of the visible part of each row,  out = (M P) V
+//   dV = (M P)^T dY,  dS = P (M dY V^T - rowsum(dY out)),  dQ = scale dS K,  dK = scale dS^T Q
 //
-// S is rounded to float once, in the same way in both passes and in the statistics: differences of
-// large scores from their row's maximum are exact, and P of the gradient is that of the output.
+// Addends and the multipliers M of dropout are those of attention_terms.hpp. S is rounded to float
+// once, in the same way in both passes and in the statistics: differences of large scores from
+// their row's maximum are exact, and P of the gradient is that of the output.
 // A layout is three strides a tensor (sequence of the batch, token, head), the last dimension being
 // dense; sequences of different lengths are two cumulative lists. Query head h reads key head
 // h / (heads / kv_heads). A row sees a range of keys (attention_window.hpp); a row that sees none
@@ -19,6 +20,7 @@
 
 #include "core/host/cpu.hpp"
 #include "core/stream/parallel.hpp"
+#include "ops/attention/attention_terms.hpp"
 #include "ops/attention/attention_window.hpp"
 #include "ops/gemm/kernel/element_type.hpp"
 
@@ -40,10 +42,14 @@ struct attention_problem {
   std::int64_t banded = -1;  // this one, if any, whose window is
   attention_window band;
   const std::int64_t* prefixes = nullptr;  // a sequence: its rows see the keys below; or null
+  const attention_terms* terms = &no_terms;
   float scale = 1.0f;
   attention_strides q, k, v, out;
   attention_strides dy, dq, dk, dv_rows;  // gradients of out, q, k and v
   attention_strides stats;                // of max and sum
+  bool accumulate = false;                // dK and dV are added to
+  // Of dpse, as of pse: elements between neighbors, 0 in the dimensions it sums over.
+  score_tensor dpse;
 };
 
 struct attention_tensors {
@@ -56,6 +62,7 @@ struct attention_gradients {
   const void *q = nullptr, *k = nullptr, *v = nullptr, *dy = nullptr, *out = nullptr;
   const float *max = nullptr, *sum = nullptr;
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+  void* dpse = nullptr;  // or none
 };
 
 // The resources of a pass: the isa whose kernels are used (avx2 or above), threads and scratch.
@@ -68,10 +75,17 @@ struct attention_run {
 std::size_t attention_forward_bytes(const attention_problem& problem, core::isa isa, int threads);
 std::size_t attention_backward_bytes(const attention_problem& problem, core::isa isa, int threads);
 
+std::size_t attention_bias_gradient_bytes(const attention_problem& problem, core::isa isa,
+                                          int threads);
+
 void attention_forward(const attention_problem& problem, const attention_tensors& tensors,
                        const attention_run& run);
 void attention_backward(const attention_problem& problem, const attention_gradients& tensors,
                         const attention_run& run);
+
+// dpse, by computing scores and their gradients once more.
+void attention_bias_gradient(const attention_problem& problem, const attention_gradients& tensors,
+                             const attention_run& run);
 
 // Plain loops in double; no scratch, any processor.
 void attention_forward_reference(const attention_problem& problem, const attention_tensors& tensors,

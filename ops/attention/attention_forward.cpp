@@ -7,7 +7,7 @@
 // there is one parallel region; with few, all of them are packed first.
 #include <cstring>
 
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/attention_tile.hpp"
 
 namespace velo::ops {
 namespace {
@@ -47,6 +47,7 @@ packed_keys take_keys(attention_arena& arena, const attention_problem& problem,
 struct forward_scratch {
   char* q;
   float *scores, *out, *max, *reference, *sum;
+  float* tile;  // of score terms
 
   forward_scratch(attention_arena& arena, const attention_shape& shape)
       : q(arena.take<char>(query_block * shape.d * shape.form.bytes())),
@@ -54,7 +55,8 @@ struct forward_scratch {
         out(arena.take<float>(query_block * shape.dv)),
         max(arena.take<float>(query_block)),
         reference(arena.take<float>(query_block)),
-        sum(arena.take<float>(query_block * 16)) {}
+        sum(arena.take<float>(query_block * 16)),
+        tile(arena.take<float>(strip * key_block)) {}
 };
 
 // Whether all key heads are packed first: there are few of them for so many threads.
@@ -66,7 +68,7 @@ class forward_pass {
  public:
   forward_pass(const attention_problem& problem, const attention_tensors& tensors,
                const attention_run& run)
-      : p_(problem), t_(tensors), shape_(problem, run.isa), run_(run) {}
+      : p_(problem), t_(tensors), shape_(problem, run.isa), run_(run), tiles_(problem, run.isa) {}
 
   void operator()() {
     const int threads = run_.threads.threads();
@@ -191,7 +193,7 @@ class forward_pass {
     for (std::int64_t k0 = begin; k0 < end; k0 += key_block) {
       for (int r = 0; r < padded; r += strip) {
         const strip_of_rows rows_now(s, q0, r, rows);
-        if (rows_now.sees(k0)) one_block(s, rows_now, k0, q, packed, work);
+        if (rows_now.sees(k0)) one_block(b, head, s, rows_now, k0, q, packed, work);
       }
     }
     write(b, head, s, q0, rows, work);
@@ -211,8 +213,9 @@ class forward_pass {
     strip_of_rows(const attention_sequence& s, std::int64_t q0, int r, int rows)
         : r(r),
           row(q0 + r),
+          count(std::min(strip, rows - r)),
           begin(s.first_key(row)),
-          end(s.last_key(row, std::min(strip, rows - r))) {}
+          end(s.last_key(row, count)) {}
 
     bool sees(std::int64_t k0) const { return k0 < end && begin < std::min(k0 + key_block, end); }
     // Whether the block at k0 is the first whose keys it sees.
@@ -220,6 +223,7 @@ class forward_pass {
 
     int r;             // of the block of queries
     std::int64_t row;  // of the sequence
+    int count;         // rows that exist
     std::int64_t begin, end;
   };
 
@@ -237,8 +241,9 @@ class forward_pass {
   }
 
   // Adds the block of keys at k0 to a strip of queries.
-  void one_block(const attention_sequence& s, const strip_of_rows& strip_now, std::int64_t k0,
-                 const char* q, const packed_keys& packed, const forward_scratch& work) const {
+  void one_block(std::int64_t b, std::int64_t head, const attention_sequence& s,
+                 const strip_of_rows& strip_now, std::int64_t k0, const char* q,
+                 const packed_keys& packed, const forward_scratch& work) const {
     const int r = strip_now.r;
     const bool begins = strip_now.begins_at(k0);
     const std::int64_t keys = std::min<std::int64_t>(key_block, strip_now.end - k0);
@@ -261,6 +266,10 @@ class forward_pass {
     scores.ldc = key_block;
     scores.rows = strip;
     multiply(shape_.form, scores);
+    const float scale = __builtin_fabsf(p_.scale);
+    const score_block block{
+        b, head, s, strip_now.row, k0, strip_now.count, static_cast<int>(keys), width};
+    if (p_.terms->adds()) add_terms(block, scale, work);
     softmax_rows rows{};
     rows.scores = work.scores;
     rows.ld = key_block;
@@ -269,7 +278,7 @@ class forward_pass {
     rows.width = width;
     rows.first = first;
     rows.last = last;
-    rows.scale = __builtin_fabsf(p_.scale);
+    rows.scale = p_.terms->adds() ? 1.0f : scale;
     rows.max = work.max + r;
     rows.reference = work.reference + r;
     rows.sum = work.sum + r * 16;
@@ -277,6 +286,7 @@ class forward_pass {
     rows.out_ld = shape_.dv;
     rows.out_columns = begins ? 0 : static_cast<int>(shape_.dv);
     shape_.steps.softmax(rows);
+    if (p_.terms->drops) drop(block, work);
     panel_product values{};
     values.a = work.scores;
     values.a_row = key_block;
@@ -288,6 +298,24 @@ class forward_pass {
     values.rows = strip;
     values.add = !begins;
     multiply(shape_.form, values);
+  }
+
+  static term_block tile_of(const score_block& block, const forward_scratch& work, float scale) {
+    return {work.scores, key_block, work.tile, key_block, block.rows, 0, block.width, scale};
+  }
+
+  void add_terms(const score_block& block, float scale, const forward_scratch& work) const {
+    tiles_.addends(block, work.tile, key_block);
+    tiles_.kernels().add(tile_of(block, work, scale));
+  }
+
+  // Probabilities have replaced the scores.
+  void drop(const score_block& block, const forward_scratch& work) const {
+    tiles_.multipliers(block, work.tile, key_block);
+    term_block x = tile_of(block, work, 1.0f);
+    x.ld *= shape_.form.per_word();
+    shape_.form.per_word() == 1 ? tiles_.kernels().multiply_f32(x)
+                                : tiles_.kernels().multiply_bf16(x);
   }
 
   void write(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
@@ -321,6 +349,7 @@ class forward_pass {
   const attention_tensors& t_;
   const attention_shape shape_;
   const attention_run& run_;
+  const attention_tiles tiles_;
 };
 
 }  // namespace

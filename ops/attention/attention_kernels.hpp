@@ -88,10 +88,10 @@ struct attention_steps {
                     int64_t stats_stride, int padded, float* row_max, float* minus_log_sum,
                     float* delta);
   void (*gradient)(const gradient_rows&);
-  // out[row][column] = scale * from; from is [rows][ld], or [columns][ld] when transposed, and the
-  // sum of `parts` such matrices part_stride floats apart.
+  // out[row][column] = scale * from, or adds it; from is [rows][ld], or [columns][ld] when
+  // transposed, and the sum of `parts` such matrices part_stride floats apart.
   void (*write_rows)(const float* from, int64_t ld, int rows, int columns, float scale, void* out,
-                     int64_t out_stride);
+                     int64_t out_stride, bool add);
   void (*write_transposed)(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
                            int columns, float scale, void* out, int64_t out_stride);
 };

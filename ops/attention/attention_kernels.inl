@@ -139,6 +139,12 @@ VELO_INLINE void store_sum(float* to, const row_sum& sum) {
   if (W < 16) v::store(to + 16 - W, sum.odd);
 }
 
+// The reference of a row, or 0 where all its scores so far are -Inf, whose exp is 0.
+VELO_INLINE v::vec reference_of(const softmax_rows& x, int row) {
+  const float reference = x.reference[row];
+  return v::set(reference == -__builtin_inff() ? 0.0f : reference);
+}
+
 // All rows see all columns.
 template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
@@ -146,7 +152,7 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
   for (int i = 0; i < 32; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
-    const v::vec reference = v::set(x.reference[i]);
+    const v::vec reference = reference_of(x, i);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     for (int j = 0; j < x.width; j += 2 * W) {
       const v::vec a = exp_of<E>(v::load(s + j) * scale - reference);
@@ -167,7 +173,7 @@ void softmax_partial(const softmax_rows& x, const softmax_state& state) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
     const int from = x.first[i], n = x.last[i];
-    const v::vec reference = v::set(x.reference[i]);
+    const v::vec reference = reference_of(x, i);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     int j = 0;
     for (; j + 2 * W <= from && j < x.width; j += 2 * W) v::store2(p + j, none, none);
@@ -347,14 +353,20 @@ void gradient(const gradient_rows& x) {
 
 template <class T>
 void write_rows(const float* from, int64_t ld, int rows, int columns, float scale, void* out,
-                int64_t out_stride) {
+                int64_t out_stride, bool add) {
   const v::vec factor = v::set(scale);
   for (int i = 0; i < rows; ++i) {
     T* to = static_cast<T*>(out) + i * out_stride;
     const float* row = from + i * ld;
     int j = 0;
-    for (; j + W <= columns; j += W) v::store(to + j, v::load(row + j) * factor);
-    if (j < columns) v::store(to + j, v::load(row + j) * factor, columns - j);
+    for (; j + W <= columns; j += W) {
+      const v::vec before = add ? v::load(to + j) : v::zero();
+      v::store(to + j, v::fma(v::load(row + j), factor, before));
+    }
+    const int n = columns - j;
+    if (n <= 0) continue;
+    const v::vec before = add ? v::load(to + j, n) : v::zero();
+    v::store(to + j, v::fma(v::load(row + j), factor, before), n);
   }
 }
 

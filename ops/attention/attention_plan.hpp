@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "core/round_up.hpp"
+#include "core/simd/types.hpp"
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
 #include "ops/gemm/panel_product.hpp"
@@ -36,6 +37,14 @@ inline std::int64_t offset_of(const attention_problem& problem, const attention_
                               std::int64_t batch, std::int64_t first, std::int64_t head) {
   const bool lists = problem.q_ends != nullptr;
   return (lists ? first * strides.token : batch * strides.batch) + head * strides.head;
+}
+
+// body(T()) with T the elements of the problem's tensors.
+template <class Body>
+void with_elements(const attention_problem& p, Body&& body) {
+  if (p.type == element_type::f32) return body(float());
+  if (p.type == element_type::f16) return body(simd::f16());
+  body(simd::bf16());
 }
 
 struct attention_shape {

@@ -3,9 +3,10 @@
 // Cost: O(Sq Skv D) a head, some hundred times slower than the kernels.
 #include <cfloat>
 #include <cmath>
+#include <vector>
 
 #include "core/simd/scalar.hpp"
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/attention_tile.hpp"
 
 namespace velo::ops {
 namespace {
@@ -34,14 +35,20 @@ void add(double* to, double factor, const T* row, std::int64_t n) {
 }
 
 template <class T>
-void put(void* data, std::int64_t start, const double* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) simd::assign(static_cast<T*>(data)[start + i], from[i]);
+void put(void* data, std::int64_t start, const double* from, std::int64_t n, bool add = false) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    T& to = static_cast<T*>(data)[start + i];
+    simd::assign(to, from[i] + (add ? static_cast<double>(simd::to_float(to)) : 0));
+  }
 }
 
 // A score as the kernels round it, so that a difference from the saved maximum is exact.
 template <class T>
-double score_of(const attention_problem& p, const T* q, const T* k) {
-  return static_cast<double>(static_cast<float>(static_cast<double>(p.scale) * dot(q, k, p.d)));
+double score_of(const attention_problem& p, const pair_terms& terms, const T* q, const T* k) {
+  const auto addend = static_cast<double>(terms.addend);
+  if (std::isinf(addend)) return addend;
+  const double product = static_cast<double>(p.scale) * dot(q, k, p.d);
+  return static_cast<double>(static_cast<float>(product + addend));
 }
 
 template <class T>
@@ -51,25 +58,28 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
   const std::int64_t first = s.keys.first(row), last = s.keys.last(row);
   const T* q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
   const auto score = [&](std::int64_t j) {
-    return score_of(p, q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
+    return score_of(p, terms_of(p, s, b, head, row, j), q,
+                    row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
   };
   double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
   for (std::int64_t j = first; j < last; ++j) max = std::fmax(max, score(j));
   for (std::int64_t j = first; j < last; ++j) {
-    const double e = std::exp(score(j) - max);
+    const double from_max = score(j) - max;
+    const double e = std::isinf(score(j)) && score(j) < 0 ? 0 : std::exp(from_max);
     sum += e;
-    add(out, e, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
+    const double kept = e * static_cast<double>(terms_of(p, s, b, head, row, j).multiplier);
+    add(out, kept, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
-  for (std::int64_t i = 0; i < p.dv && first < last; ++i) out[i] /= sum;
+  for (std::int64_t i = 0; i < p.dv && sum != 0; ++i) out[i] /= sum;
   put<T>(t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
   const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
-  if (t.max != nullptr) t.max[stats] = first < last ? static_cast<float>(max) : -FLT_MAX;
+  if (t.max != nullptr) t.max[stats] = sum != 0 ? static_cast<float>(max) : -FLT_MAX;
   if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
 }
 
-// P and dS of one element.
+// The probability, after dropout too, and the gradient of the score of one pair.
 struct element {
-  double p, ds;
+  double kept, ds;
 };
 
 template <class T>
@@ -77,7 +87,13 @@ class gradient_row {  // one row of queries
  public:
   gradient_row(const attention_problem& p, const attention_gradients& t,
                const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row)
-      : p_(p), t_(t), s_(s), b_(b), kv_head_(head / (p.heads / p.kv_heads)) {
+      : p_(p),
+        t_(t),
+        s_(s),
+        b_(b),
+        head_(head),
+        row_(row),
+        kv_head_(head / (p.heads / p.kv_heads)) {
     const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
     q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
     dy = row_at<T>(p, t.dy, p.dy, b, s.q_first, head, row);
@@ -89,8 +105,11 @@ class gradient_row {  // one row of queries
   element at(std::int64_t j) const {
     const T* k = row_at<T>(p_, t_.k, p_.k, b_, s_.kv_first, kv_head_, j);
     const T* v = row_at<T>(p_, t_.v, p_.v, b_, s_.kv_first, kv_head_, j);
-    const double p = std::exp(score_of(p_, q, k) - max_) / sum_;
-    return {p, p * (dot(dy, v, p_.dv) - delta_)};
+    const pair_terms terms = terms_of(p_, s_, b_, head_, row_, j);
+    const double score = score_of(p_, terms, q, k);
+    if (sum_ == 0 || (std::isinf(score) && score < 0)) return {0, 0};
+    const double p = std::exp(score - max_) / sum_, by = static_cast<double>(terms.multiplier);
+    return {p * by, p * (by * dot(dy, v, p_.dv) - delta_)};
   }
 
   const T *q, *dy;
@@ -99,7 +118,7 @@ class gradient_row {  // one row of queries
   const attention_problem& p_;
   const attention_gradients& t_;
   const attention_sequence& s_;
-  std::int64_t b_, kv_head_;
+  std::int64_t b_, head_, row_, kv_head_;
   double max_, sum_, delta_;
 };
 
@@ -128,11 +147,46 @@ void gradient_of_key(const attention_problem& p, const attention_gradients& t,
       const gradient_row<T> at(p, t, s, b, head, row);
       const element e = at.at(j);
       add(dk, static_cast<double>(p.scale) * e.ds, at.q, p.d);
-      add(dv, e.p, at.dy, p.dv);
+      add(dv, e.kept, at.dy, p.dv);
     }
   }
-  put<T>(t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d);
-  put<T>(t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv);
+  put<T>(t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d, p.accumulate);
+  put<T>(t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv,
+         p.accumulate);
+}
+
+// A row of dpse: dS of the pairs that share an element, of one row of queries or of all.
+template <class T>
+void gradient_of_pse(const attention_problem& p, const attention_gradients& t, std::int64_t batch,
+                     std::int64_t head, std::int64_t row) {
+  const score_tensor& to = p.dpse;
+  const auto last = [](std::int64_t stride, std::int64_t entry, std::int64_t count) {
+    return stride > 0 ? entry + 1 : count;
+  };
+  std::vector<double> sums(static_cast<std::size_t>(p.skv));
+  for (std::int64_t b = batch; b < last(to.batch, batch, p.batch); ++b) {
+    const attention_sequence s = sequence_of(p, b);
+    for (std::int64_t h = head; h < last(to.head, head, p.heads); ++h) {
+      for (std::int64_t i = row; i < last(to.row, row, p.sq); ++i) {
+        const gradient_row<T> at(p, t, s, b, h, i);
+        for (std::int64_t j = s.keys.first(i); j < s.keys.last(i); ++j)
+          sums[static_cast<std::size_t>(j)] += at.at(j).ds;
+      }
+    }
+  }
+  for (double& sum : sums) sum *= static_cast<double>(p.terms->factor);
+  put<T>(t.dpse, batch * to.batch + head * to.head + row * to.row, sums.data(), p.skv);
+}
+
+template <class T>
+void gradients_of_pse(const attention_problem& p, const attention_gradients& t) {
+  const auto entries = [](std::int64_t stride, std::int64_t count) {
+    return stride > 0 ? count : std::int64_t{1};
+  };
+  for (std::int64_t b = 0; b < entries(p.dpse.batch, p.batch); ++b)
+    for (std::int64_t h = 0; h < entries(p.dpse.head, p.heads); ++h)
+      for (std::int64_t i = 0; i < entries(p.dpse.row, p.sq); ++i)
+        gradient_of_pse<T>(p, t, b, h, i);
 }
 
 template <class T>
@@ -160,14 +214,7 @@ void backward(const attention_problem& p, const attention_gradients& t,
     const attention_sequence s = sequence_of(p, b);
     for (std::int64_t j = 0; j < s.skv; ++j) gradient_of_key<T>(p, t, s, b, task % p.kv_heads, j);
   });
-}
-
-// body(T()) with T the elements of the problem's tensors.
-template <class Body>
-void with_elements(const attention_problem& p, Body&& body) {
-  if (p.type == element_type::f32) return body(float());
-  if (p.type == element_type::f16) return body(simd::f16());
-  body(simd::bf16());
+  if (t.dpse != nullptr) gradients_of_pse<T>(p, t);
 }
 
 }  // namespace

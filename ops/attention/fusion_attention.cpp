@@ -1,19 +1,18 @@
-// fusion_attention as an operator: the shapes of its tensors in each layout, and its kernels.
+// fusion_attention as an operator: the shapes of its tensors, and its kernels.
 //
-// A layout becomes three strides a tensor; the engine (attention.hpp) knows no layouts. Each
-// candidate is the same algorithm with the products and vector code of one instruction set; the
-// reference is another algorithm.
+// Each candidate is the same algorithm with the products and vector code of one instruction set;
+// the reference is another algorithm.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
+#include "ops/attention/attention_options.hpp"
 #include "ops/attention/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
-#include "velo/ops_attention.h"
 
 namespace velo::ops {
 namespace {
@@ -21,212 +20,6 @@ namespace {
 using core::fail;
 using core::text;
 
-constexpr std::int64_t largest_head = 512;
-
-// The sizes in a tensor's shape, by its layout.
-struct dimensions {
-  std::int64_t batch = 0, length = 0, heads = 0, head = 0;
-};
-
-bool heads_in_rows(std::int64_t layout) {
-  return layout == VELO_ATTENTION_LAYOUT_SBH || layout == VELO_ATTENTION_LAYOUT_BSH;
-}
-
-int rank_of(std::int64_t layout) {
-  return layout == VELO_ATTENTION_LAYOUT_BSND || layout == VELO_ATTENTION_LAYOUT_BNSD ? 4 : 3;
-}
-
-// Reads a tensor's sizes. Where heads lie in rows, there are `heads` of them.
-dimensions dimensions_of(const velo_tensor& t, std::int64_t layout, std::int64_t heads) {
-  const std::int64_t* s = t.shape;
-  switch (layout) {
-    case VELO_ATTENTION_LAYOUT_BSND:
-      return {s[0], s[1], s[2], s[3]};
-    case VELO_ATTENTION_LAYOUT_BNSD:
-      return {s[0], s[2], s[1], s[3]};
-    case VELO_ATTENTION_LAYOUT_SBH:
-      return {s[1], s[0], heads, s[2] / heads};
-    case VELO_ATTENTION_LAYOUT_BSH:
-      return {s[0], s[1], heads, s[2] / heads};
-    default:
-      return {1, s[0], s[1], s[2]};
-  }
-}
-
-attention_strides strides_of(const velo_tensor& t, std::int64_t layout, std::int64_t head) {
-  std::int64_t compact[max_rank];
-  std::int64_t step = 1;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    compact[i] = step;
-    step *= t.shape[i];
-  }
-  const std::int64_t* s = t.strides == nullptr ? compact : t.strides;
-  switch (layout) {
-    case VELO_ATTENTION_LAYOUT_BSND:
-      return {s[0], s[1], s[2]};
-    case VELO_ATTENTION_LAYOUT_BNSD:
-      return {s[0], s[2], s[1]};
-    case VELO_ATTENTION_LAYOUT_SBH:
-      return {s[1], s[0], head};
-    case VELO_ATTENTION_LAYOUT_BSH:
-      return {s[0], s[1], head};
-    default:
-      return {0, s[0], s[1]};
-  }
-}
-
-void require_dense_rows(const velo_tensor& t, const char* field) {
-  if (t.strides != nullptr && t.shape[t.ndim - 1] > 1 && t.strides[t.ndim - 1] != 1) {
-    fail(VELO_ERR_LAYOUT, text("args.%s.strides", field), "unit stride in the last dimension",
-         shape_name(t.ndim, t.strides));
-  }
-}
-
-void require_size(const char* field, const char* part, std::int64_t got, std::int64_t wanted) {
-  if (got == wanted) return;
-  fail(VELO_ERR_SHAPE, text("args.%s.shape", field), core::concat(part, " ", wanted),
-       core::number(got));
-}
-
-void require_head(const char* field, std::int64_t size) {
-  if (size >= 1 && size <= largest_head) return;
-  fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-       core::concat("heads of 1 to ", largest_head, " elements"), core::number(size));
-}
-
-// The last dimension divided by `part`, which must divide it.
-std::int64_t heads_of_row(const velo_tensor& t, const char* field, std::int64_t part) {
-  const std::int64_t row = t.shape[t.ndim - 1];
-  if (part < 1 || row % part != 0 || row == 0) {
-    fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-         core::concat("a last dimension that is a multiple of ", part), core::number(row));
-  }
-  return row / part;
-}
-
-void require_ends(const velo_ints* list, const char* field, std::int64_t total) {
-  if (list == nullptr) {
-    fail(VELO_ERR_NULL, text("args.%s", field), "ends of the sequences for layout tnd", "NULL");
-  }
-  std::int64_t before = 0;
-  for (std::int64_t i = 0; i < list->count; ++i) {
-    if (list->data[i] < before) {
-      fail(VELO_ERR_ARGUMENT, text("args.%s", field), "values that never decrease, from 0",
-           core::concat(list->data[i], " after ", before));
-    }
-    before = list->data[i];
-  }
-  if (before != total) {
-    fail(VELO_ERR_ARGUMENT, text("args.%s", field),
-         core::concat("a last value of ", total, ", the size of the first dimension"),
-         core::number(before));
-  }
-}
-
-std::int64_t longest(const velo_ints& ends) {
-  std::int64_t most = 0, before = 0;
-  for (std::int64_t i = 0; i < ends.count; ++i) {
-    most = std::max(most, ends.data[i] - before);
-    before = ends.data[i];
-  }
-  return most;
-}
-
-// ---- the window ----
-
-// The window of pre_tokens and next_tokens; 2147483647 leaves its side open.
-template <class Args>
-attention_window band_of(const Args& a, bool bottom_right) {
-  constexpr std::int64_t open = 2147483647;
-  return {a.pre_tokens == open ? unlimited : a.pre_tokens,
-          a.next_tokens == open ? unlimited : a.next_tokens, bottom_right};
-}
-
-// The window of every sequence but the banded one.
-template <class Args>
-attention_window window_of(const Args& a) {
-  switch (a.sparse_mode) {
-    case VELO_ATTENTION_SPARSE_MODE_FULL:
-      return band_of(a, false);
-    case VELO_ATTENTION_SPARSE_MODE_BAND:
-      return band_of(a, true);
-    case VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL:
-    case VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL:
-      return {unlimited, 0, false};
-    case VELO_ATTENTION_SPARSE_MODE_ALL_MASK:
-      return {};
-    default:
-      return {unlimited, 0, true};
-  }
-}
-
-void require_layout(std::int64_t layout, std::int64_t sparse_mode) {
-  const bool lists = layout == VELO_ATTENTION_LAYOUT_TND;
-  if (lists && sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX) {
-    fail(VELO_ERR_ARGUMENT, "args.sparse_mode", "prefix_compressed for layout tnd", "prefix");
-  }
-  const bool banded = sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND ||
-                      sparse_mode == VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL;
-  if (banded && !lists) {
-    fail(VELO_ERR_ARGUMENT, "args.sparse_mode", "a mode below 7 for layouts other than tnd",
-         core::number(sparse_mode));
-  }
-}
-
-bool has_prefix(std::int64_t sparse_mode) {
-  return sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX ||
-         sparse_mode == VELO_ATTENTION_SPARSE_MODE_PREFIX_COMPRESSED;
-}
-
-// The sequence whose window is the band: the last of mode 7 or the first of mode 8 with queries.
-std::int64_t banded_sequence(const velo_ints& ends, bool last) {
-  std::int64_t found = -1, before = 0;
-  for (std::int64_t i = 0; i < ends.count && (last || found < 0); ++i) {
-    if (ends.data[i] > before) found = i;
-    before = ends.data[i];
-  }
-  return found;
-}
-
-std::int64_t length_of(const std::int64_t* ends, std::int64_t i) {
-  return ends[i] - (i == 0 ? 0 : ends[i - 1]);
-}
-
-void require_prefix(const velo_ints* prefix, const attention_problem& p, const std::int64_t* q_ends,
-                    const std::int64_t* kv_ends) {
-  if (prefix == nullptr) {
-    fail(VELO_ERR_NULL, "args.prefix", "a length of prefix for each sequence", "NULL");
-  }
-  if (prefix->count != p.batch) {
-    fail(VELO_ERR_ARGUMENT, "args.prefix", core::concat(p.batch, " values, one a sequence"),
-         core::number(prefix->count));
-  }
-  for (std::int64_t i = 0; i < p.batch; ++i) {
-    const std::int64_t sq = q_ends == nullptr ? p.sq : length_of(q_ends, i);
-    const std::int64_t skv = kv_ends == nullptr ? p.skv : length_of(kv_ends, i);
-    const std::int64_t least = std::max<std::int64_t>(skv - sq, 0), got = prefix->data[i];
-    if (got >= least && got <= skv) continue;
-    fail(VELO_ERR_ARGUMENT, "args.prefix",
-         core::concat("values of ", least, " to ", skv, " for sequence ", i), core::number(got));
-  }
-}
-
-// Describes the keys that rows see; batch and lengths have been described.
-template <class Args>
-void describe_window(const Args& a, attention_problem& p) {
-  require_layout(a.layout, a.sparse_mode);
-  const bool lists = a.layout == VELO_ATTENTION_LAYOUT_TND;
-  p.window = window_of(a);
-  p.band = band_of(a, true);
-  const bool last = a.sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL_BAND;
-  if (last || a.sparse_mode == VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL)
-    p.banded = banded_sequence(*a.actual_seq_qlen, last);
-  if (!has_prefix(a.sparse_mode)) return;
-  require_prefix(a.prefix, p, lists ? a.actual_seq_qlen->data : nullptr,
-                 lists ? a.actual_seq_kvlen->data : nullptr);
-}
-
-// Checks and describes the inputs of both passes; strides of outputs follow later.
 template <class Args>
 attention_problem describe_tensors(const Args& a) {
   const velo_tensor &query = *a.query, &key = *a.key, &value = *a.value;
@@ -302,7 +95,7 @@ attention_problem describe_tensors(const Args& a) {
 template <class Args>
 attention_problem describe(const Args& a) {
   attention_problem p = describe_tensors(a);
-  describe_window(a, p);
+  check_options(options_of(a), p);
   return p;
 }
 
@@ -353,6 +146,9 @@ void infer_backward(const velo_fusion_attention_backward_args& a, attention_prob
   outputs.like(a.dquery, *a.query);
   outputs.like(a.dkey, *a.key);
   outputs.like(a.dvalue, *a.value);
+  if (has_bias_gradient(options_of(a), p)) outputs.like(a.dpse, *a.pse);
+  if (a.dpse != nullptr) p.dpse = check_bias_gradient(options_of(a), p, *a.dpse);
+  p.accumulate = a.accumulate != 0;
   if (a.dquery != nullptr) require_dense_rows(*a.dquery, "dquery");
   if (a.dkey != nullptr) require_dense_rows(*a.dkey, "dkey");
   if (a.dvalue != nullptr) require_dense_rows(*a.dvalue, "dvalue");
@@ -365,15 +161,12 @@ void infer_backward(const velo_fusion_attention_backward_args& a, attention_prob
 
 // ---- running ----
 
-// The problem with its lists, which belong to the args; a queued call has a copy of them.
+// The problem with what belongs to the args; a queued call has a copy of them.
 template <class Args>
-attention_problem placed(const Args& a, const attention_problem& problem) {
+attention_problem placed(const Args& a, const attention_problem& problem, attention_terms& terms) {
   attention_problem p = problem;
   if (p.sq == 0) p.heads = p.kv_heads;  // without queries their number of heads is free
-  if (has_prefix(a.sparse_mode)) p.prefixes = a.prefix->data;
-  if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
-  p.q_ends = a.actual_seq_qlen->data;
-  p.kv_ends = a.actual_seq_kvlen->data;
+  place_options(options_of(a), p, terms);
   return p;
 }
 
@@ -392,12 +185,14 @@ attention_gradients tensors_of(const velo_fusion_attention_backward_args& a) {
           data<const float>(a.softmax_sum),
           data<char>(a.dquery),
           data<char>(a.dkey),
-          data<char>(a.dvalue)};
+          data<char>(a.dvalue),
+          data<char>(a.dpse)};
 }
 
 void run(const velo_fusion_attention_args& a, const attention_problem& problem,
          const attention_kernels& kernels, core::execution& on) {
-  const attention_problem p = placed(a, problem);
+  attention_terms terms;
+  const attention_problem p = placed(a, problem, terms);
   if (kernels.plain()) return attention_forward_reference(p, tensors_of(a), on.threads);
   void* scratch = on.scratch.take(attention_forward_bytes(p, kernels.isa, on.threads.threads()));
   attention_forward(p, tensors_of(a), {kernels.isa, on.threads, scratch});
@@ -405,10 +200,17 @@ void run(const velo_fusion_attention_args& a, const attention_problem& problem,
 
 void run_backward(const velo_fusion_attention_backward_args& a, const attention_problem& problem,
                   const attention_kernels& kernels, core::execution& on) {
-  const attention_problem p = placed(a, problem);
+  attention_terms terms;
+  const attention_problem p = placed(a, problem, terms);
   if (kernels.plain()) return attention_backward_reference(p, tensors_of(a), on.threads);
-  void* scratch = on.scratch.take(attention_backward_bytes(p, kernels.isa, on.threads.threads()));
+  const int threads = on.threads.threads();
+  std::size_t bytes = attention_backward_bytes(p, kernels.isa, threads);
+  if (a.dpse != nullptr)
+    bytes = std::max(bytes, attention_bias_gradient_bytes(p, kernels.isa, threads));
+  void* scratch = on.scratch.take(bytes);
   attention_backward(p, tensors_of(a), {kernels.isa, on.threads, scratch});
+  if (a.dpse != nullptr)
+    attention_bias_gradient(p, tensors_of(a), {kernels.isa, on.threads, scratch});
 }
 
 template <class Args>
@@ -448,7 +250,8 @@ score_count scores_of(const attention_problem& p) {
 // Forward has two products a score, of the sizes of a key and of a value.
 template <class Args>
 void add_products(const Args& a, const attention_problem& problem, double products, op_cost& cost) {
-  const attention_problem p = placed(a, problem);
+  attention_terms terms;
+  const attention_problem p = placed(a, problem, terms);
   const score_count scores = scores_of(p);
   const double flops = products * static_cast<double>(p.heads) * static_cast<double>(p.d + p.dv);
   cost.multiply(scores.all * flops, scores.visible * flops, a.query->dtype);
@@ -462,6 +265,7 @@ void cost_of(const velo_fusion_attention_args& a, const attention_problem& p, op
 void cost_of_backward(const velo_fusion_attention_backward_args& a, const attention_problem& p,
                       op_cost& cost) {
   add_products(a, p, 4, cost);
+  if (a.accumulate != 0) cost.bytes_read += bytes_of(a.dkey) + bytes_of(a.dvalue);
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ WORDS = {
     "said": None,
     "told": None,
     "twin": TOPOLOGY,
-    "window": TOPOLOGY + r"|^(examples|bench|ops/attention|tests/(examples|hosts|parity|ops/attention))/",
+    "window": TOPOLOGY + r"|^(examples|bench|(tests/)?ops/attention|tests/(examples|hosts|parity))/"
 }
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 

@@ -25,6 +25,15 @@ enum {
   VELO_ATTENTION_LAYOUT_TND = 4   /* [T, N, D], sequences of different lengths one after another */
 };
 
+/* How pse enters the score A = query key of row i and key j. */
+enum {
+  VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE = 0,  /* scale * A + pse */
+  VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE = 1, /* scale * (A + pse) */
+  VELO_ATTENTION_PSE_TYPE_ALIBI = 2,              /* scale * A - pse * abs(i + q_start_idx - j -
+                                                   * kv_start_idx) */
+  VELO_ATTENTION_PSE_TYPE_ALIBI_SQRT = 3          /* the root of that distance */
+};
+
 /* Which keys j a row i sees; no mode but all_mask needs a mask tensor. */
 enum {
   VELO_ATTENTION_SPARSE_MODE_FULL = 0,                   /* i - pre_tokens <= j <= i +
@@ -77,6 +86,29 @@ typedef struct velo_fusion_attention_args {
                                       * same to the right */
   const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
                                       * each sequence, max(Skv - Sq, 0) to Skv */
+  const velo_tensor* atten_mask;     /* in, or NULL; uint8 | bool; strided: 1 hides; [Sq, Skv] or
+                                      * [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv];
+                                      * read in modes 0, 1 and 5, a constant of MindSpeed's shape
+                                      * in the others */
+  const velo_tensor* pse;            /* in, or NULL; float32 | bfloat16 | float16; strided: dtype
+                                      * of query, [B or 1, N or 1, Sq or 1, Skv], or the last
+                                      * 1024 rows where Sq = Skv > 1024 and for tnd; alibi:
+                                      * float32 slopes [N] or [B, N] */
+  int64_t pse_type;                  /* VELO_ATTENTION_PSE_TYPE_*, default added_before_scale:
+                                      * how pse enters a score */
+  int64_t q_start_idx;               /* default 0, in [-1000000, 1000000]: alibi: position of the
+                                      * first query */
+  int64_t kv_start_idx;              /* default 0, in [-1000000, 1000000]: alibi: position of the
+                                      * first key */
+  double keep_prob;                  /* default 1.0, in [0.0, 1.0]: share of probabilities that
+                                      * dropout keeps, times 1 / keep_prob; 0 drops all */
+  int64_t seed;                      /* default 0: of dropout, as the operator dropout has it */
+  int64_t offset;                    /* default 0: of dropout */
+  const velo_ints* dropout_origin;   /* in, or NULL: 4 values: where the call's [B, N, Sq, Skv]
+                                      * begins in the whole, whose indices decide; tnd: [1, N, T,
+                                      * longest Skv] */
+  const velo_ints* dropout_extents;  /* in, or NULL: 4 values, the sizes of the whole; by default
+                                      * the call's own */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
                                       * cumulative, the last equal to T; ignored by other layouts */
   const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
@@ -87,15 +119,18 @@ typedef struct velo_fusion_attention_args {
 #define VELO_FUSION_ATTENTION_ARGS_INIT \
   { \
     sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, \
-    VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, 0, 0, 0 \
+    VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, 0, 0, 0, \
+    VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, 1.0, 0, 0, 0, 0, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
+ * pse is added to scores, dropout multiplies probabilities; softmax_sum does not know of dropout.
  * For every head, over the keys a row sees; query head h reads key head h / (N / Nkv).
  * Shapes: bsnd [B, S, N, D], bnsd [B, N, S, D], sbh [S, B, N * D], bsh [B, S, N * D], tnd [T, N,
  * D]; key and value have Nkv heads, N % Nkv = 0; D and Dv are 1..512 and may differ.
- * A row that sees no key gives 0, with the lowest finite float as its maximum and sum 0. Tensors
- * may be strided with unit stride in the last dimension; rows of outputs do not overlap each other.
+ * A row that sees no key, or only keys with a score of -Inf, gives 0, with the lowest finite float
+ * as its maximum and sum 0. Tensors may be strided with unit stride in the last dimension; rows of
+ * outputs do not overlap each other.
  * A score is scale times a product of rows, rounded to float32 once; softmax_max and softmax_sum
  * are of these very scores, in the gradient too, so that forward and gradient agree however large
  * they are, as long as they stay finite in float32.
@@ -135,8 +170,15 @@ typedef struct velo_fusion_attention_backward_args {
   const velo_tensor* attention_out;  /* in; float32 | bfloat16 | float16; strided: from the
                                       * forward pass */
   const velo_tensor* dquery;         /* out; strided: shape and dtype of query */
-  const velo_tensor* dkey;           /* out; strided: shape and dtype of key */
-  const velo_tensor* dvalue;         /* out; strided: shape and dtype of value */
+  const velo_tensor* dkey;           /* out; float32 | bfloat16 | float16; strided: shape and
+                                      * dtype of key */
+  const velo_tensor* dvalue;         /* out; float32 | bfloat16 | float16; strided: shape and
+                                      * dtype of value */
+  const velo_tensor* dpse;           /* out, or NULL; strided: shape and dtype of pse, whose
+                                      * pse_type is 0 or 1 and which has all its rows; costs two
+                                      * more products a score */
+  int64_t accumulate;                /* 0 or 1, default 0: 1 adds to dkey and dvalue instead of
+                                      * writing them */
   int64_t layout;                    /* VELO_ATTENTION_LAYOUT_*, default bsnd: order of
                                       * dimensions of query, key, value, attention_out and their
                                       * gradients */
@@ -153,6 +195,29 @@ typedef struct velo_fusion_attention_backward_args {
                                       * same to the right */
   const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
                                       * each sequence, max(Skv - Sq, 0) to Skv */
+  const velo_tensor* atten_mask;     /* in, or NULL; uint8 | bool; strided: 1 hides; [Sq, Skv] or
+                                      * [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv];
+                                      * read in modes 0, 1 and 5, a constant of MindSpeed's shape
+                                      * in the others */
+  const velo_tensor* pse;            /* in, or NULL; float32 | bfloat16 | float16; strided: dtype
+                                      * of query, [B or 1, N or 1, Sq or 1, Skv], or the last
+                                      * 1024 rows where Sq = Skv > 1024 and for tnd; alibi:
+                                      * float32 slopes [N] or [B, N] */
+  int64_t pse_type;                  /* VELO_ATTENTION_PSE_TYPE_*, default added_before_scale:
+                                      * how pse enters a score */
+  int64_t q_start_idx;               /* default 0, in [-1000000, 1000000]: alibi: position of the
+                                      * first query */
+  int64_t kv_start_idx;              /* default 0, in [-1000000, 1000000]: alibi: position of the
+                                      * first key */
+  double keep_prob;                  /* default 1.0, in [0.0, 1.0]: share of probabilities that
+                                      * dropout keeps, times 1 / keep_prob; 0 drops all */
+  int64_t seed;                      /* default 0: of dropout, as the operator dropout has it */
+  int64_t offset;                    /* default 0: of dropout */
+  const velo_ints* dropout_origin;   /* in, or NULL: 4 values: where the call's [B, N, Sq, Skv]
+                                      * begins in the whole, whose indices decide; tnd: [1, N, T,
+                                      * longest Skv] */
+  const velo_ints* dropout_extents;  /* in, or NULL: 4 values, the sizes of the whole; by default
+                                      * the call's own */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
                                       * cumulative, the last equal to T; ignored by other layouts */
   const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
@@ -162,9 +227,9 @@ typedef struct velo_fusion_attention_backward_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT \
   { \
-    sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, \
-    0, 0, 0 \
+    0, 0, 0, VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, 1.0, 0, 0, 0, 0, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;

@@ -322,6 +322,10 @@ VELO_ATTENTION_LAYOUT_BNSD = 1
 VELO_ATTENTION_LAYOUT_SBH = 2
 VELO_ATTENTION_LAYOUT_BSH = 3
 VELO_ATTENTION_LAYOUT_TND = 4
+VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE = 0
+VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE = 1
+VELO_ATTENTION_PSE_TYPE_ALIBI = 2
+VELO_ATTENTION_PSE_TYPE_ALIBI_SQRT = 3
 VELO_ATTENTION_SPARSE_MODE_FULL = 0
 VELO_ATTENTION_SPARSE_MODE_ALL_MASK = 1
 VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2
@@ -2114,11 +2118,21 @@ class velo_fusion_attention_args(Sized):
         ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
         ("next_tokens", c_int64),  # the same to the right
         ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+        ("atten_mask", POINTER(velo_tensor)),  # 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1 and 5, a constant of MindSpeed's shape in the others
+        ("pse", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and for tnd; alibi: float32 slopes [N] or [B, N]
+        ("pse_type", c_int64),  # how pse enters a score
+        ("q_start_idx", c_int64),  # alibi: position of the first query
+        ("kv_start_idx", c_int64),  # alibi: position of the first key
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all
+        ("seed", c_int64),  # of dropout, as the operator dropout has it
+        ("offset", c_int64),  # of dropout
+        ("dropout_origin", POINTER(velo_ints)),  # 4 values: where the call's [B, N, Sq, Skv] begins in the whole, whose indices decide; tnd: [1, N, T, longest Skv]
+        ("dropout_extents", POINTER(velo_ints)),  # 4 values, the sizes of the whole; by default the call's own
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
-    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens")
+    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647, "pse_type": VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, "keep_prob": 1.0}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
 
 
 class velo_fusion_attention_backward_args(Sized):
@@ -2136,6 +2150,8 @@ class velo_fusion_attention_backward_args(Sized):
         ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
         ("dkey", POINTER(velo_tensor)),  # shape and dtype of key
         ("dvalue", POINTER(velo_tensor)),  # shape and dtype of value
+        ("dpse", POINTER(velo_tensor)),  # shape and dtype of pse, whose pse_type is 0 or 1 and which has all its rows; costs two more products a score
+        ("accumulate", c_int64),  # 1 adds to dkey and dvalue instead of writing them
         ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
@@ -2143,11 +2159,21 @@ class velo_fusion_attention_backward_args(Sized):
         ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
         ("next_tokens", c_int64),  # the same to the right
         ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+        ("atten_mask", POINTER(velo_tensor)),  # 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1 and 5, a constant of MindSpeed's shape in the others
+        ("pse", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and for tnd; alibi: float32 slopes [N] or [B, N]
+        ("pse_type", c_int64),  # how pse enters a score
+        ("q_start_idx", c_int64),  # alibi: position of the first query
+        ("kv_start_idx", c_int64),  # alibi: position of the first key
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all
+        ("seed", c_int64),  # of dropout, as the operator dropout has it
+        ("offset", c_int64),  # of dropout
+        ("dropout_origin", POINTER(velo_ints)),  # 4 values: where the call's [B, N, Sq, Skv] begins in the whole, whose indices decide; tnd: [1, N, T, longest Skv]
+        ("dropout_extents", POINTER(velo_ints)),  # 4 values, the sizes of the whole; by default the call's own
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
-    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens")
+    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647, "pse_type": VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, "keep_prob": 1.0}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
 
 
 class velo_embedding_args(Sized):

@@ -742,6 +742,16 @@ enum class attention_layout : std::int64_t {
   tnd = VELO_ATTENTION_LAYOUT_TND,    // [T, N, D], sequences of different lengths one after another
 };
 
+// How pse enters the score A = query key of row i and key j.
+enum class attention_pse_type : std::int64_t {
+  added_after_scale = VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE,    // scale * A + pse
+  added_before_scale = VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE,  // scale * (A + pse)
+  alibi = VELO_ATTENTION_PSE_TYPE_ALIBI,                            // scale * A - pse * abs(i +
+                                                                    // q_start_idx - j -
+                                                                    // kv_start_idx)
+  alibi_sqrt = VELO_ATTENTION_PSE_TYPE_ALIBI_SQRT,                  // the root of that distance
+};
+
 // Which keys j a row i sees; no mode but all_mask needs a mask tensor.
 enum class attention_sparse_mode : std::int64_t {
   full = VELO_ATTENTION_SPARSE_MODE_FULL,                                      // i - pre_tokens <=
@@ -815,6 +825,35 @@ struct fusion_attention_args : velo_fusion_attention_args {
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
   self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
   self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
+  // 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1
+  // and 5, a constant of MindSpeed's shape in the others
+  self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }
+  self& atten_mask(std::nullptr_t) { return base::atten_mask = nullptr, *this; }
+  // dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and
+  // for tnd; alibi: float32 slopes [N] or [B, N]
+  self& pse(const velo_tensor& value) { return base::pse = &value, *this; }
+  self& pse(std::nullptr_t) { return base::pse = nullptr, *this; }
+  // how pse enters a score
+  self& pse_type(velo::attention_pse_type value) {
+    return base::pse_type = static_cast<std::int64_t>(value), *this;
+  }
+  // alibi: position of the first query
+  self& q_start_idx(std::int64_t value) { return base::q_start_idx = value, *this; }
+  // alibi: position of the first key
+  self& kv_start_idx(std::int64_t value) { return base::kv_start_idx = value, *this; }
+  // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // of dropout, as the operator dropout has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 4 values: where the call's [B, N, Sq, Skv] begins in the whole, whose indices decide; tnd: [1,
+  // N, T, longest Skv]
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // 4 values, the sizes of the whole; by default the call's own
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
   self& actual_seq_qlen(const velo_ints& value) { return base::actual_seq_qlen = &value, *this; }
   self& actual_seq_qlen(std::nullptr_t) { return base::actual_seq_qlen = nullptr, *this; }
@@ -855,6 +894,12 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
   // shape and dtype of value
   self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
+  // shape and dtype of pse, whose pse_type is 0 or 1 and which has all its rows; costs two more
+  // products a score
+  self& dpse(const velo_tensor& value) { return base::dpse = &value, *this; }
+  self& dpse(std::nullptr_t) { return base::dpse = nullptr, *this; }
+  // 1 adds to dkey and dvalue instead of writing them
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
   // order of dimensions of query, key, value, attention_out and their gradients
   self& layout(velo::attention_layout value) {
     return base::layout = static_cast<std::int64_t>(value), *this;
@@ -874,6 +919,35 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
   self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
   self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
+  // 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1
+  // and 5, a constant of MindSpeed's shape in the others
+  self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }
+  self& atten_mask(std::nullptr_t) { return base::atten_mask = nullptr, *this; }
+  // dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and
+  // for tnd; alibi: float32 slopes [N] or [B, N]
+  self& pse(const velo_tensor& value) { return base::pse = &value, *this; }
+  self& pse(std::nullptr_t) { return base::pse = nullptr, *this; }
+  // how pse enters a score
+  self& pse_type(velo::attention_pse_type value) {
+    return base::pse_type = static_cast<std::int64_t>(value), *this;
+  }
+  // alibi: position of the first query
+  self& q_start_idx(std::int64_t value) { return base::q_start_idx = value, *this; }
+  // alibi: position of the first key
+  self& kv_start_idx(std::int64_t value) { return base::kv_start_idx = value, *this; }
+  // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // of dropout, as the operator dropout has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 4 values: where the call's [B, N, Sq, Skv] begins in the whole, whose indices decide; tnd: [1,
+  // N, T, longest Skv]
+  self& dropout_origin(const velo_ints& value) { return base::dropout_origin = &value, *this; }
+  self& dropout_origin(std::nullptr_t) { return base::dropout_origin = nullptr, *this; }
+  // 4 values, the sizes of the whole; by default the call's own
+  self& dropout_extents(const velo_ints& value) { return base::dropout_extents = &value, *this; }
+  self& dropout_extents(std::nullptr_t) { return base::dropout_extents = nullptr, *this; }
   // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
   self& actual_seq_qlen(const velo_ints& value) { return base::actual_seq_qlen = &value, *this; }
   self& actual_seq_qlen(std::nullptr_t) { return base::actual_seq_qlen = nullptr, *this; }

@@ -1,6 +1,7 @@
 // An attention problem in terms of the tests, with the tensors and arguments of both calls.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tests/ops/operator_testing.hpp"
@@ -18,6 +19,16 @@ struct setup {
   ints q_ends, kv_ends;  // tnd
   std::int64_t pre = 2147483647, next = 2147483647;
   ints prefix;
+  // Terms: the arguments, and what they mean for a pair of a query and a key of a head.
+  const velo_tensor *mask = nullptr, *pse = nullptr;
+  std::int64_t pse_type = VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE;
+  std::int64_t q_start = 0, kv_start = 0, seed = 0, offset = 0;
+  double keep_prob = 1;
+  ints origin, extents;
+  using of_pair =
+      std::function<double(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j)>;
+  of_pair addend = [](auto...) { return 0.0; };  // -Inf hides
+  of_pair multiplier = [](auto...) { return 1.0; };
 
   bool lists() const { return layout == VELO_ATTENTION_LAYOUT_TND; }
   std::int64_t sequences() const {
@@ -145,7 +156,9 @@ struct tensors {
         sum(p.stats_shape()),
         q_list{p.q_ends.data(), static_cast<std::int64_t>(p.q_ends.size())},
         kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())},
-        prefix{p.prefix.data(), static_cast<std::int64_t>(p.prefix.size())} {
+        prefix{p.prefix.data(), static_cast<std::int64_t>(p.prefix.size())},
+        origin{p.origin.data(), static_cast<std::int64_t>(p.origin.size())},
+        extents{p.extents.data(), static_cast<std::int64_t>(p.extents.size())} {
     q.fill(1, 2), k.fill(2, 2), v.fill(3), dy.fill(4);
     for (auto* a : {&out, &dq, &dk, &dv}) a->fill(5);
     max.fill(6), sum.fill(7);
@@ -167,13 +180,18 @@ struct tensors {
     a.sparse_mode = p.mode;
     a.pre_tokens = p.pre, a.next_tokens = p.next;
     if (prefix.count > 0) a.prefix = &prefix;
+    if (origin.count > 0) a.dropout_origin = &origin;
+    if (extents.count > 0) a.dropout_extents = &extents;
+    a.atten_mask = p.mask, a.pse = p.pse, a.pse_type = p.pse_type;
+    a.q_start_idx = p.q_start, a.kv_start_idx = p.kv_start;
+    a.keep_prob = p.keep_prob, a.seed = p.seed, a.offset = p.offset;
     if (!p.lists()) return;
     a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;
   }
 
   array<T> q, k, v, out, dy, dq, dk, dv;
   array<float> max, sum;
-  velo_ints q_list, kv_list, prefix;
+  velo_ints q_list, kv_list, prefix, origin, extents;
   velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
   velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
 };

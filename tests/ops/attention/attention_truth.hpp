@@ -9,6 +9,7 @@ namespace velo::testing {
 
 struct truth {
   std::vector<double> out, max, sum, dq, dk, dv;
+  std::vector<double> ds;  // [B, N, Sq, Skv]; without lists
 };
 
 // The formulas, a row of queries at a time; gradients of sum(out * dy) with the exact softmax.
@@ -19,6 +20,7 @@ truth truth_of(const setup& p, const tensors<T>& t) {
   r.sum.assign(t.sum.size(), 0);
   r.dq.assign(t.q.size(), 0), r.dk.assign(t.k.size(), 0), r.dv.assign(t.v.size(), 0);
   const auto n = [](std::int64_t x) { return static_cast<std::size_t>(x); };
+  if (!p.lists()) r.ds.assign(n(p.batch * p.heads * p.sq * p.skv), 0);
   for (std::int64_t b = 0; b < p.sequences(); ++b) {
     for (std::int64_t h = 0; h < p.heads; ++h) {
       const std::int64_t g = h / (p.heads / p.kv_heads), keys = p.kv_length(b);
@@ -32,11 +34,12 @@ truth truth_of(const setup& p, const tensors<T>& t) {
           const std::size_t k = p.at(false, p.kv_heads, p.d, b, g, j);
           double dot = 0;
           for (std::size_t c = 0; c < n(p.d); ++c) dot += t.q.at(q + c) * t.k.at(k + c);
-          score[n(j)] = p.scale * dot;
+          score[n(j)] = p.scale * dot + p.addend(b, h, i, j);
           max = std::max(max, score[n(j)]);
         }
         for (std::int64_t j = 0; j < keys; ++j) {
-          prob[n(j)] = p.visible(b, i, j) ? std::exp(score[n(j)] - max) : 0;
+          const bool seen = p.visible(b, i, j) && p.addend(b, h, i, j) > -HUGE_VAL;
+          prob[n(j)] = seen ? std::exp(score[n(j)] - max) : 0;
           sum += prob[n(j)];
         }
         if (sum == 0) continue;
@@ -44,15 +47,18 @@ truth truth_of(const setup& p, const tensors<T>& t) {
         for (std::int64_t j = 0; j < keys; ++j) {
           prob[n(j)] /= sum;
           const std::size_t v = p.at(false, p.kv_heads, p.dv, b, g, j);
+          const double by = p.multiplier(b, h, i, j);
           for (std::size_t c = 0; c < n(p.dv); ++c) {
-            r.out[o + c] += prob[n(j)] * t.v.at(v + c);
-            slope[n(j)] += t.dy.at(o + c) * t.v.at(v + c);
-            r.dv[v + c] += prob[n(j)] * t.dy.at(o + c);
+            r.out[o + c] += by * prob[n(j)] * t.v.at(v + c);
+            slope[n(j)] += by * t.dy.at(o + c) * t.v.at(v + c);
+            r.dv[v + c] += by * prob[n(j)] * t.dy.at(o + c);
           }
           delta += prob[n(j)] * slope[n(j)];
         }
         for (std::int64_t j = 0; j < keys; ++j) {
-          const double ds = p.scale * prob[n(j)] * (slope[n(j)] - delta);
+          const double score_gradient = prob[n(j)] * (slope[n(j)] - delta);
+          const double ds = p.scale * score_gradient;
+          if (!p.lists()) r.ds[n(((b * p.heads + h) * p.sq + i) * p.skv + j)] = score_gradient;
           const std::size_t k = p.at(false, p.kv_heads, p.d, b, g, j);
           for (std::size_t c = 0; c < n(p.d); ++c) {
             r.dq[q + c] += ds * t.k.at(k + c);
