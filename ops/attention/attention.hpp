@@ -47,7 +47,8 @@ struct attention_problem {
   attention_strides q, k, v, out;
   attention_strides dy, dq, dk, dv_rows;  // gradients of out, q, k and v
   attention_strides stats;                // of max and sum
-  bool accumulate = false;                // dK and dV are added to
+  int copies = 1;  // of each statistic, side by side; packed sequences with 8 lie head by head
+  bool accumulate = false;  // dK and dV are added to
   // Of dpse, as of pse: elements between neighbors, 0 in the dimensions it sums over.
   score_tensor dpse;
 };

@@ -328,7 +328,7 @@ class forward_pass {
                   sizeof(float) * static_cast<std::size_t>(strip * shape_.dv));
     }
     const std::int64_t start = offset_of(p_, p_.out, b, s.q_first, head) + q0 * p_.out.token;
-    const std::int64_t stats = offset_of(p_, p_.stats, b, s.q_first, head) + q0 * p_.stats.token;
+    const statistics_place stats = statistics_of(p_, s, b, head, q0);
     finish_rows x{};
     x.accumulated = work.out;
     x.ld = shape_.dv;
@@ -339,10 +339,18 @@ class forward_pass {
     x.reference = work.reference;
     x.out = static_cast<char*>(t_.out) + start * shape_.element;
     x.out_stride = p_.out.token;
-    x.max_out = t_.max == nullptr ? nullptr : t_.max + stats;
-    x.sum_out = t_.sum == nullptr ? nullptr : t_.sum + stats;
-    x.stats_stride = p_.stats.token;
+    x.max_out = t_.max == nullptr ? nullptr : t_.max + stats.first;
+    x.sum_out = t_.sum == nullptr ? nullptr : t_.sum + stats.first;
+    x.stats_stride = stats.step;
     shape_.steps.finish(x);
+    for (float* statistics : {x.max_out, x.sum_out}) repeat(statistics, rows);
+  }
+
+  // Copies each row's statistic to its further places.
+  void repeat(float* statistics, int rows) const {
+    if (statistics == nullptr || p_.copies == 1) return;
+    for (int i = 0; i < rows; ++i)
+      std::fill_n(statistics + i * p_.copies, p_.copies, statistics[i * p_.copies]);
   }
 
   const attention_problem& p_;

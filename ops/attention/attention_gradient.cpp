@@ -101,8 +101,8 @@ void chunk_gradients::pack_queries(const chunk& c, std::int64_t h, std::int64_t 
              depth_of(head.q_depth, at, shape.d));
   pack_sides(dy, shape.dv, wide, columns_of(head.dy_columns, at, shape.dv),
              depth_of(head.dy_depth, at, shape.dv));
-  const std::int64_t stats = offset_of(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
-  shape.steps.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
+  const statistics_place stats = statistics_of(p_, c.s, c.b, h, q0);
+  shape.steps.row_terms(dy, out, t_.max + stats.first, t_.sum + stats.first, stats.step, wide,
                         head.max + at, head.minus_log_sum + at, head.delta + at);
 }
 

@@ -47,6 +47,20 @@ void with_elements(const attention_problem& p, Body&& body) {
   body(simd::bf16());
 }
 
+// The statistics of a row of a head, and of those after it: their first element and the step.
+struct statistics_place {
+  std::int64_t first, step;
+};
+inline statistics_place statistics_of(const attention_problem& problem, const attention_sequence& s,
+                                      std::int64_t batch, std::int64_t head, std::int64_t row) {
+  if (problem.copies > 1 && problem.q_ends != nullptr) {
+    const std::int64_t before = s.q_first * problem.heads + head * s.sq;
+    return {(before + row) * problem.copies, problem.copies};
+  }
+  const std::int64_t step = problem.stats.token;
+  return {offset_of(problem, problem.stats, batch, s.q_first, head) + row * step, step};
+}
+
 struct attention_shape {
   attention_shape(const attention_problem& problem, core::isa isa);
 

@@ -72,9 +72,11 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
   }
   for (std::int64_t i = 0; i < p.dv && sum != 0; ++i) out[i] /= sum;
   put<T>(t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
-  const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
-  if (t.max != nullptr) t.max[stats] = sum != 0 ? static_cast<float>(max) : -FLT_MAX;
-  if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
+  const std::int64_t stats = statistics_of(p, s, b, head, row).first;
+  for (int i = 0; i < p.copies; ++i) {
+    if (t.max != nullptr) t.max[stats + i] = sum != 0 ? static_cast<float>(max) : -FLT_MAX;
+    if (t.sum != nullptr) t.sum[stats + i] = static_cast<float>(sum);
+  }
 }
 
 // The probability, after dropout too, and the gradient of the score of one pair.
@@ -94,7 +96,7 @@ class gradient_row {  // one row of queries
         head_(head),
         row_(row),
         kv_head_(head / (p.heads / p.kv_heads)) {
-    const std::int64_t stats = offset_of(p, p.stats, b, s.q_first, head) + row * p.stats.token;
+    const std::int64_t stats = statistics_of(p, s, b, head, row).first;
     q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
     dy = row_at<T>(p, t.dy, p.dy, b, s.q_first, head, row);
     max_ = static_cast<double>(t.max[stats]);

@@ -96,6 +96,10 @@ template <class Args>
 attention_problem describe(const Args& a) {
   attention_problem p = describe_tensors(a);
   check_options(options_of(a), p);
+  if (a.statistics == VELO_ATTENTION_STATISTICS_EIGHTFOLD) {
+    p.copies = 8;
+    for (std::int64_t* stride : {&p.stats.batch, &p.stats.token, &p.stats.head}) *stride *= 8;
+  }
   return p;
 }
 
@@ -111,10 +115,11 @@ struct out_shape {
 // softmax_max and softmax_sum.
 struct statistics_shape {
   int rank;
-  std::int64_t sizes[3];
+  std::int64_t sizes[4];
   statistics_shape(const velo_tensor& query, std::int64_t layout, const attention_problem& p)
-      : rank(layout == VELO_ATTENTION_LAYOUT_TND ? 2 : 3), sizes{p.batch, p.heads, p.sq} {
+      : rank(layout == VELO_ATTENTION_LAYOUT_TND ? 2 : 3), sizes{p.batch, p.heads, p.sq, 0} {
     if (rank == 2) sizes[0] = query.shape[0];
+    if (p.copies > 1) sizes[rank++] = p.copies;
   }
 };
 

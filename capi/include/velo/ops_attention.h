@@ -25,6 +25,13 @@ enum {
   VELO_ATTENTION_LAYOUT_TND = 4   /* [T, N, D], sequences of different lengths one after another */
 };
 
+/* Shape and order of a value a row. */
+enum {
+  VELO_ATTENTION_STATISTICS_COMPACT = 0,  /* [B, N, Sq], tnd [T, N] */
+  VELO_ATTENTION_STATISTICS_EIGHTFOLD = 1 /* [B, N, Sq, 8], each value 8 times; tnd [T, N, 8], in
+                                           * memory [N, Sq, 8] of one sequence after the other */
+};
+
 /* How pse enters the score A = query key of row i and key j. */
 enum {
   VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE = 0,  /* scale * A + pse */
@@ -62,11 +69,9 @@ typedef struct velo_fusion_attention_args {
   const velo_tensor* key;            /* in; float32 | bfloat16 | float16; strided: dtype of query */
   const velo_tensor* value;          /* in; float32 | bfloat16 | float16; strided: dtype of query */
   const velo_tensor* attention_out;  /* out; strided: shape and dtype of query with Dv for D */
-  const velo_tensor* softmax_max;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
-                                      * row, not repeated eight times; the largest score a row
-                                      * sees */
-  const velo_tensor* softmax_sum;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
-                                      * row, not repeated eight times; sum of exp(score -
+  const velo_tensor* softmax_max;    /* out, or NULL: float32, the largest score a row sees; its
+                                      * shape is that of statistics */
+  const velo_tensor* softmax_sum;    /* out, or NULL: the same of the sum of exp(score -
                                       * softmax_max) over the keys a row sees, so that
                                       * softmax_max + log(softmax_sum) is the log-sum-exp of the
                                       * row */
@@ -86,6 +91,8 @@ typedef struct velo_fusion_attention_args {
                                       * same to the right */
   const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
                                       * each sequence, max(Skv - Sq, 0) to Skv */
+  int64_t statistics;                /* VELO_ATTENTION_STATISTICS_*, default compact: shape and
+                                      * order of softmax_max and softmax_sum */
   const velo_tensor* atten_mask;     /* in, or NULL; uint8 | bool; strided: 1 hides; [Sq, Skv] or
                                       * [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv];
                                       * read in modes 0, 1 and 5, a constant of MindSpeed's shape
@@ -119,8 +126,8 @@ typedef struct velo_fusion_attention_args {
 #define VELO_FUSION_ATTENTION_ARGS_INIT \
   { \
     sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, \
-    VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, 0, 0, 0, \
-    VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, 1.0, 0, 0, 0, 0, 0, 0 \
+    VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, 0, VELO_ATTENTION_STATISTICS_COMPACT, \
+    0, 0, VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, 1.0, 0, 0, 0, 0, 0, 0 \
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
@@ -195,6 +202,8 @@ typedef struct velo_fusion_attention_backward_args {
                                       * same to the right */
   const velo_ints* prefix;           /* in, or NULL: prefix modes, which need it: a length for
                                       * each sequence, max(Skv - Sq, 0) to Skv */
+  int64_t statistics;                /* VELO_ATTENTION_STATISTICS_*, default compact: shape and
+                                      * order of softmax_max and softmax_sum */
   const velo_tensor* atten_mask;     /* in, or NULL; uint8 | bool; strided: 1 hides; [Sq, Skv] or
                                       * [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv];
                                       * read in modes 0, 1 and 5, a constant of MindSpeed's shape
@@ -229,7 +238,8 @@ typedef struct velo_fusion_attention_backward_args {
   { \
     sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 2147483647, 2147483647, \
-    0, 0, 0, VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, 1.0, 0, 0, 0, 0, 0, 0 \
+    0, VELO_ATTENTION_STATISTICS_COMPACT, 0, 0, VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, 0, 0, \
+    1.0, 0, 0, 0, 0, 0, 0 \
   }
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;

@@ -322,6 +322,8 @@ VELO_ATTENTION_LAYOUT_BNSD = 1
 VELO_ATTENTION_LAYOUT_SBH = 2
 VELO_ATTENTION_LAYOUT_BSH = 3
 VELO_ATTENTION_LAYOUT_TND = 4
+VELO_ATTENTION_STATISTICS_COMPACT = 0
+VELO_ATTENTION_STATISTICS_EIGHTFOLD = 1
 VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE = 0
 VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE = 1
 VELO_ATTENTION_PSE_TYPE_ALIBI = 2
@@ -2109,8 +2111,8 @@ class velo_fusion_attention_args(Sized):
         ("key", POINTER(velo_tensor)),  # dtype of query
         ("value", POINTER(velo_tensor)),  # dtype of query
         ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query with Dv for D
-        ("softmax_max", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest score a row sees
-        ("softmax_sum", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(score - softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the log-sum-exp of the row
+        ("softmax_max", POINTER(velo_tensor)),  # float32, the largest score a row sees; its shape is that of statistics
+        ("softmax_sum", POINTER(velo_tensor)),  # the same of the sum of exp(score - softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the log-sum-exp of the row
         ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
@@ -2118,6 +2120,7 @@ class velo_fusion_attention_args(Sized):
         ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
         ("next_tokens", c_int64),  # the same to the right
         ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+        ("statistics", c_int64),  # shape and order of softmax_max and softmax_sum
         ("atten_mask", POINTER(velo_tensor)),  # 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1 and 5, a constant of MindSpeed's shape in the others
         ("pse", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and for tnd; alibi: float32 slopes [N] or [B, N]
         ("pse_type", c_int64),  # how pse enters a score
@@ -2132,7 +2135,7 @@ class velo_fusion_attention_args(Sized):
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
     _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647, "pse_type": VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, "keep_prob": 1.0}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "statistics", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
 
 
 class velo_fusion_attention_backward_args(Sized):
@@ -2159,6 +2162,7 @@ class velo_fusion_attention_backward_args(Sized):
         ("pre_tokens", c_int64),  # full, band and modes 7 and 8: keys left of the diagonal that a row sees; 2147483647: all
         ("next_tokens", c_int64),  # the same to the right
         ("prefix", POINTER(velo_ints)),  # prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
+        ("statistics", c_int64),  # shape and order of softmax_max and softmax_sum
         ("atten_mask", POINTER(velo_tensor)),  # 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1 and 5, a constant of MindSpeed's shape in the others
         ("pse", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, Sq or 1, Skv], or the last 1024 rows where Sq = Skv > 1024 and for tnd; alibi: float32 slopes [N] or [B, N]
         ("pse_type", c_int64),  # how pse enters a score
@@ -2173,7 +2177,7 @@ class velo_fusion_attention_backward_args(Sized):
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
     _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647, "next_tokens": 2147483647, "pse_type": VELO_ATTENTION_PSE_TYPE_ADDED_BEFORE_SCALE, "keep_prob": 1.0}
-    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "statistics", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
 
 
 class velo_embedding_args(Sized):

@@ -742,6 +742,14 @@ enum class attention_layout : std::int64_t {
   tnd = VELO_ATTENTION_LAYOUT_TND,    // [T, N, D], sequences of different lengths one after another
 };
 
+// Shape and order of a value a row.
+enum class attention_statistics : std::int64_t {
+  compact = VELO_ATTENTION_STATISTICS_COMPACT,      // [B, N, Sq], tnd [T, N]
+  eightfold = VELO_ATTENTION_STATISTICS_EIGHTFOLD,  // [B, N, Sq, 8], each value 8 times; tnd [T, N,
+                                                    // 8], in memory [N, Sq, 8] of one sequence
+                                                    // after the other
+};
+
 // How pse enters the score A = query key of row i and key j.
 enum class attention_pse_type : std::int64_t {
   added_after_scale = VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE,    // scale * A + pse
@@ -797,13 +805,11 @@ struct fusion_attention_args : velo_fusion_attention_args {
   self& value(const velo_tensor& value) { return base::value = &value, *this; }
   // shape and dtype of query with Dv for D
   self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
-  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest score a
-  // row sees
+  // float32, the largest score a row sees; its shape is that of statistics
   self& softmax_max(const velo_tensor& value) { return base::softmax_max = &value, *this; }
   self& softmax_max(std::nullptr_t) { return base::softmax_max = nullptr, *this; }
-  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(score -
-  // softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the
-  // log-sum-exp of the row
+  // the same of the sum of exp(score - softmax_max) over the keys a row sees, so that softmax_max +
+  // log(softmax_sum) is the log-sum-exp of the row
   self& softmax_sum(const velo_tensor& value) { return base::softmax_sum = &value, *this; }
   self& softmax_sum(std::nullptr_t) { return base::softmax_sum = nullptr, *this; }
   // order of dimensions of query, key, value, attention_out and their gradients
@@ -825,6 +831,10 @@ struct fusion_attention_args : velo_fusion_attention_args {
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
   self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
   self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
+  // shape and order of softmax_max and softmax_sum
+  self& statistics(velo::attention_statistics value) {
+    return base::statistics = static_cast<std::int64_t>(value), *this;
+  }
   // 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1
   // and 5, a constant of MindSpeed's shape in the others
   self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }
@@ -919,6 +929,10 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   // prefix modes, which need it: a length for each sequence, max(Skv - Sq, 0) to Skv
   self& prefix(const velo_ints& value) { return base::prefix = &value, *this; }
   self& prefix(std::nullptr_t) { return base::prefix = nullptr, *this; }
+  // shape and order of softmax_max and softmax_sum
+  self& statistics(velo::attention_statistics value) {
+    return base::statistics = static_cast<std::int64_t>(value), *this;
+  }
   // 1 hides; [Sq, Skv] or [B or 1, N or 1, Sq, Skv], tnd the longest [Sq, Skv]; read in modes 0, 1
   // and 5, a constant of MindSpeed's shape in the others
   self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }

@@ -16,7 +16,8 @@ struct setup {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sq = 1, skv = 1, d = 1, dv = 1;
   std::int64_t mode = VELO_ATTENTION_SPARSE_MODE_FULL;
   double scale = 0.125;
-  ints q_ends, kv_ends;  // tnd
+  std::int64_t copies = 1;  // of each statistic: 1 or 8
+  ints q_ends, kv_ends;     // tnd
   std::int64_t pre = 2147483647, next = 2147483647;
   ints prefix;
   // Terms: the arguments, and what they mean for a pair of a query and a key of a head.
@@ -113,13 +114,18 @@ struct setup {
     return static_cast<std::size_t>(index * size);
   }
   ints stats_shape() const {
-    if (lists()) return {q_ends.empty() ? 0 : q_ends.back(), heads};
-    return {batch, heads, sq};
+    ints sizes = {batch, heads, sq};
+    if (lists()) sizes = {q_ends.empty() ? 0 : q_ends.back(), heads};
+    if (copies > 1) sizes.push_back(copies);
+    return sizes;
   }
+  // Of the first copy.
   std::size_t stats_at(std::int64_t b, std::int64_t h, std::int64_t row) const {
-    const std::int64_t index =
-        lists() ? (first(q_ends, b) + row) * heads + h : (b * heads + h) * sq + row;
-    return static_cast<std::size_t>(index);
+    const std::int64_t before = lists() ? first(q_ends, b) : 0;
+    const std::int64_t index = !lists()     ? (b * heads + h) * sq + row
+                               : copies > 1 ? before * heads + h * q_length(b) + row
+                                            : (before + row) * heads + h;
+    return static_cast<std::size_t>(index * copies);
   }
 };
 
@@ -184,6 +190,8 @@ struct tensors {
     if (extents.count > 0) a.dropout_extents = &extents;
     a.atten_mask = p.mask, a.pse = p.pse, a.pse_type = p.pse_type;
     a.q_start_idx = p.q_start, a.kv_start_idx = p.kv_start;
+    a.statistics =
+        p.copies > 1 ? VELO_ATTENTION_STATISTICS_EIGHTFOLD : VELO_ATTENTION_STATISTICS_COMPACT;
     a.keep_prob = p.keep_prob, a.seed = p.seed, a.offset = p.offset;
     if (!p.lists()) return;
     a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;

@@ -272,6 +272,18 @@ TEST_CASE("fusion_attention_backward adds to dkey and dvalue where it accumulate
   });
 }
 
+TEST_CASE("fusion_attention keeps each statistic eight times, packed sequences head by head") {
+  for_each_kernel("fusion_attention", [](session& s) {
+    for_types(s, [&](auto zero) {
+      using T = decltype(zero);
+      for (setup p : {small(), make_tnd({0, 40, 40, 73}, {10, 50, 75, 150}, 2, 1, 16)}) {
+        p.copies = 8;
+        check<T>(s, p);
+      }
+    });
+  });
+}
+
 TEST_CASE("all terms of fusion_attention at once, for any number of threads") {
   const auto run = [](int threads) {
     session s(threads);

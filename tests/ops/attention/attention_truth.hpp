@@ -43,7 +43,10 @@ truth truth_of(const setup& p, const tensors<T>& t) {
           sum += prob[n(j)];
         }
         if (sum == 0) continue;
-        r.max[p.stats_at(b, h, i)] = max, r.sum[p.stats_at(b, h, i)] = sum;
+        for (std::int64_t copy = 0; copy < p.copies; ++copy) {
+          const std::size_t at = p.stats_at(b, h, i) + n(copy);
+          r.max[at] = max, r.sum[at] = sum;
+        }
         for (std::int64_t j = 0; j < keys; ++j) {
           prob[n(j)] /= sum;
           const std::size_t v = p.at(false, p.kv_heads, p.dv, b, g, j);
