@@ -41,6 +41,8 @@ ROWS = [
         ("layer_norm", "8192x4096"),
         ("layer_norm", "256x4096"),
         ("layer_norm_backward", "8192x4096"),
+        ("dropout_add_layer_norm", "8192x4096"),
+        ("dropout_add_rms_norm", "8192x4096"),
         ("swiglu", "8192x4096"),
         ("swiglu_backward", "8192x4096"),
         ("geglu", "8192x4096"),
@@ -162,6 +164,27 @@ class Operators:
 
         function = lambda x, w, b: self.F.layer_norm(x, (d[-1],), w, b)
         return self.backward(function, inputs, (0, 1, 2)), True
+
+    def added(self, dtype, d, norm):
+        """A norm of a sum, both of them results."""
+        def inputs():
+            return [self.tensor(dtype, *d), self.tensor(dtype, *d), self.tensor(dtype, d[-1])]
+
+        return self.forward(norm, inputs), True
+
+    def dropout_add_layer_norm(self, dtype, d, words):
+        def norm(x, r, w):
+            z = self.F.dropout(x, 0.1) + r
+            return z, self.F.layer_norm(z, (d[-1],), w)
+
+        return self.added(dtype, d, norm)
+
+    def dropout_add_rms_norm(self, dtype, d, words):
+        def norm(x, r, w):
+            z = x + r
+            return z, self.F.rms_norm(z, (d[-1],), w, 1e-6)
+
+        return self.added(dtype, d, norm)
 
     def gated(self, function, dtype, d, differentiable=None):
         def gate(x):

@@ -146,7 +146,6 @@ VELO_INLINE void forward_slice(const norm_rows<X, T>& s, int64_t ahead, const In
                m);
     }
   }
-  if (Bypass) v::fence();
 }
 
 template <bool Centered, bool Bypass, class X, class T, class InDouble>
@@ -279,20 +278,22 @@ VELO_INLINE void backward_rows_at(const norm_gradient_rows<T, X, D>& s, int64_t 
   }
 }
 
+VELO_INLINE bool fits(float rstd) {
+  return !(rstd < least_rstd || rstd > most_rstd);
+}
+
 template <bool Centered, bool Bypass, bool Gain, class T, class X, class D, class InDouble>
 VELO_INLINE void backward_slice(const norm_gradient_rows<T, X, D>& s, const InDouble& in_double) {
-  const auto fits = [&](int64_t r) { return !(s.rstd[r] < least_rstd || s.rstd[r] > most_rstd); };
   for (int64_t r = 0; r < s.rows;) {
-    if (__builtin_expect(!fits(r), false)) {
+    if (__builtin_expect(!fits(s.rstd[r]), false)) {
       in_double(r++);
-    } else if (r + 1 < s.rows && fits(r + 1)) {
+    } else if (r + 1 < s.rows && fits(s.rstd[r + 1])) {
       backward_rows_at<Centered, Bypass, Gain, 2>(s, r);
       r += 2;
     } else {
       backward_rows_at<Centered, Bypass, Gain, 1>(s, r++);
     }
   }
-  if (Bypass) v::fence();
 }
 
 // Adds the partial rows in order, a vector of columns at a time. In scalar code this sum was a
@@ -319,6 +320,7 @@ void forward(const norm_slice<T>& s) {
   };
   s.bypass ? forward_rows<Centered, true>(s, in_double)
            : forward_rows<Centered, false>(s, in_double);
+  if (s.bypass) v::fence();
 }
 
 template <bool Centered, const norm_kernels& Reference, class T>
@@ -340,6 +342,7 @@ void backward(const norm_backward_slice<T>& s) {
     s.bypass ? backward_slice<Centered, true, false>(s, in_double)
              : backward_slice<Centered, false, false>(s, in_double);
   }
+  if (s.bypass) v::fence();
 }
 
 template <bool Centered, const norm_kernels& Reference>

@@ -58,7 +58,8 @@ inline const float* widened_or(const velo_tensor* t, std::int64_t n, float other
 
 // At most 32 partial rows, of at least 16 rows each, and at most 4 MiB of each sum.
 inline row_slices slices_of_gradient(const norm_problem& p) {
-  return slice_rows_into(p.rows, std::clamp<std::int64_t>((1 << 20) / p.n, 1, 32), 16);
+  return slice_rows_into(
+      p.rows, std::clamp<std::int64_t>((1 << 20) / std::max<std::int64_t>(p.n, 1), 1, 32), 16);
 }
 
 // Partial sums of columns, a row for each slice; null where the gradient is not asked for.

@@ -43,9 +43,10 @@ class Operators(unittest.TestCase):
     def tearDown(self):
         self.velo.close()
 
-    def close(self, name, got, truth):
+    def close(self, name, got, truth, dtype=None):
+        """dtype: what `got` was computed from, where that is narrower."""
         self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
-        bound = BOUND[got.dtype if got.dtype in TYPES else torch.float32]
+        bound = BOUND[dtype or (got.dtype if got.dtype in TYPES else torch.float32)]
         self.assertLessEqual(distance(got, truth), bound, name)
 
     def test_rms_norm(self):
@@ -87,6 +88,45 @@ class Operators(unittest.TestCase):
             for name, got, want in (("dx", dx, a.grad), ("dgamma", dgamma, g.grad), ("dbeta", dbeta,
                                                                                    b.grad)):
                 self.close(name, got, want)
+
+    def test_dropout_add_norms(self):
+        draw = {"p": 0.3, "seed": 5, "offset": 6}
+        for dtype in TYPES:
+            shape = (6, 20, 256)
+            x, residual, dy, dz = (values(*shape, dtype=dtype) for _ in range(4))
+            rows, columns = values(6, 20, dtype=dtype), values(256, dtype=dtype)
+            gamma, beta = values(256), values(256)
+            for layer in (False, True):
+                leaves = [leaf(t) for t in (x, residual, gamma, rows, columns, beta)]
+                a, r, g, rs, ls, b = leaves
+                y, z = torch.empty_like(x), torch.empty_like(x)
+                mask = torch.empty(shape, dtype=torch.uint8)
+                mean, rstd = torch.empty(6, 20, 1), torch.empty(6, 20, 1)
+                given = {"rowscale": rows, "layerscale": columns, "gamma": gamma, **draw}
+                forward = {"x": x, "residual": residual, "y": y, "pre_norm": z, "mask": mask}
+                backward = {"dy": dy, "dpre_norm": dz, "x": x, "pre_norm": z, "rstd": rstd}
+                got = [torch.empty_like(x), torch.empty_like(x)]
+                got += [torch.empty(t.shape) for t in (gamma, rows, columns, beta)]
+                names = ("dx", "dresidual", "dgamma", "drowscale", "dlayerscale", "dbeta")
+                grads = dict(zip(names, got))
+                forward["rstd"] = rstd
+                if layer:
+                    backward["mean"] = mean
+                    self.velo.dropout_add_layer_norm(beta=beta, mean=mean, **forward, **given)
+                    self.velo.dropout_add_layer_norm_backward(**backward, **given, **grads)
+                else:
+                    del grads["dbeta"]
+                    self.velo.dropout_add_rms_norm(**forward, **given)
+                    self.velo.dropout_add_rms_norm_backward(**backward, **given, **grads)
+                total = a * rs[..., None] * ls * mask / 0.7 + r
+                root = torch.rsqrt(total.pow(2).mean(-1, keepdim=True) + 1e-5)
+                truth = F.layer_norm(total, (256,), g, b) if layer else total * root * g
+                (truth * dy.float() + total * dz.float()).sum().backward()
+                self.close("y", y, truth)
+                self.close("pre_norm", z, total)
+                for name, one in zip(names, leaves):
+                    if name in grads:
+                        self.close(name, grads[name], one.grad, dtype)
 
     def gated(self, function, forward, backward, **attributes):
         for dtype in TYPES:

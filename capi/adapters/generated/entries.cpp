@@ -12,6 +12,10 @@ struct number {
     rms_norm_backward,
     layer_norm,
     layer_norm_backward,
+    dropout_add_rms_norm,
+    dropout_add_rms_norm_backward,
+    dropout_add_layer_norm,
+    dropout_add_layer_norm_backward,
     swiglu,
     swiglu_backward,
     geglu,
@@ -100,6 +104,50 @@ void* velo_xla_layer_norm_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_layer_norm_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::layer_norm_backward, args, count);
+}
+
+int velo_ms_dropout_add_rms_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                 void* stream, void*) {
+  return enter_mindspore(number::dropout_add_rms_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout_add_rms_norm(void* call_frame) {
+  return enter_xla(number::dropout_add_rms_norm, call_frame);
+}
+int __tvm_ffi_velo_dropout_add_rms_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout_add_rms_norm, args, count);
+}
+
+int velo_ms_dropout_add_rms_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                          void* stream, void*) {
+  return enter_mindspore(number::dropout_add_rms_norm_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout_add_rms_norm_backward(void* call_frame) {
+  return enter_xla(number::dropout_add_rms_norm_backward, call_frame);
+}
+int __tvm_ffi_velo_dropout_add_rms_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout_add_rms_norm_backward, args, count);
+}
+
+int velo_ms_dropout_add_layer_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::dropout_add_layer_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout_add_layer_norm(void* call_frame) {
+  return enter_xla(number::dropout_add_layer_norm, call_frame);
+}
+int __tvm_ffi_velo_dropout_add_layer_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout_add_layer_norm, args, count);
+}
+
+int velo_ms_dropout_add_layer_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                            void* stream, void*) {
+  return enter_mindspore(number::dropout_add_layer_norm_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_dropout_add_layer_norm_backward(void* call_frame) {
+  return enter_xla(number::dropout_add_layer_norm_backward, call_frame);
+}
+int __tvm_ffi_velo_dropout_add_layer_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::dropout_add_layer_norm_backward, args, count);
 }
 
 int velo_ms_swiglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1552,6 +1600,10 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::rms_norm_backward>,
     torch_kernels_of<number::layer_norm>,
     torch_kernels_of<number::layer_norm_backward>,
+    torch_kernels_of<number::dropout_add_rms_norm>,
+    torch_kernels_of<number::dropout_add_rms_norm_backward>,
+    torch_kernels_of<number::dropout_add_layer_norm>,
+    torch_kernels_of<number::dropout_add_layer_norm_backward>,
     torch_kernels_of<number::swiglu>,
     torch_kernels_of<number::swiglu_backward>,
     torch_kernels_of<number::geglu>,

@@ -511,6 +511,16 @@ struct velo_api {
   velo_status (*silu_backward)(velo_stream stream, const velo_silu_backward_args* args);
   velo_status (*relu)(velo_stream stream, const velo_relu_args* args);
   velo_status (*relu_backward)(velo_stream stream, const velo_relu_backward_args* args);
+
+  /* velo/ops_norm.h */
+  velo_status (*dropout_add_rms_norm)(velo_stream stream,
+                                      const velo_dropout_add_rms_norm_args* args);
+  velo_status (*dropout_add_rms_norm_backward)(velo_stream stream,
+                                               const velo_dropout_add_rms_norm_backward_args* args);
+  velo_status (*dropout_add_layer_norm)(velo_stream stream,
+                                        const velo_dropout_add_layer_norm_args* args);
+  velo_status (*dropout_add_layer_norm_backward)(
+      velo_stream stream, const velo_dropout_add_layer_norm_backward_args* args);
 };
 
 VELO_END_C

@@ -169,6 +169,242 @@ typedef struct velo_layer_norm_backward_args {
 VELO_API velo_status velo_layer_norm_backward(velo_stream stream,
                                               const velo_layer_norm_backward_args* args);
 
+/* ---- dropout_add_rms_norm -------------------------------------------------------------------- */
+
+typedef struct velo_dropout_add_rms_norm_args {
+  uint32_t struct_size;          /* sizeof(velo_dropout_add_rms_norm_args) */
+  uint32_t reserved;             /* 0 */
+  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [..., n] */
+  const velo_tensor* residual;   /* in, or NULL; float32 | bfloat16 | float16: shape of x;
+                                  * float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* gamma;      /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype
+                                  * of x if the residual has that, too */
+  const velo_tensor* rowscale;   /* in, or NULL; float32 | bfloat16 | float16: shape of x without
+                                  * n, dtype of x; NULL = 1 */
+  const velo_tensor* layerscale; /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of x;
+                                  * NULL = 1 */
+  const velo_tensor* y;          /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* pre_norm;   /* out, or NULL: z, shape of x, dtype of the residual; may be
+                                  * the residual itself */
+  const velo_tensor* mask;       /* out, or NULL: uint8, shape of x: 1 where an element is kept,
+                                  * else 0 */
+  const velo_tensor* rstd;       /* out, or NULL: float32, shape of x with 1 for n; what the
+                                  * gradient needs */
+  double p;                      /* default 0.0, in [0.0, 1.0]: probability of dropping an
+                                  * element, as `dropout` has it; 1 drops all */
+  int64_t seed;                  /* default 0: key of the generator, as `dropout` has it */
+  int64_t offset;                /* default 0: upper half of its counter, as `dropout` has it */
+  double epsilon;                /* default 1e-05, >= 0.0: added to the mean square; a finite
+                                  * number */
+  int64_t residual_in_fp32;      /* 0 or 1, default 0: 1 makes pre_norm float32; without a
+                                  * residual only */
+} velo_dropout_add_rms_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT \
+  { sizeof(velo_dropout_add_rms_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 1e-05, 0 }
+
+/* `z = dropout(x * rowscale * layerscale) + residual`; `y = z / sqrt(mean(z^2) + epsilon) * gamma`.
+ * Decisions of dropout are those of `dropout` for the element's index in x; the mean is over the
+ * last dimension; computed in float32, z unrounded.
+ *
+ * In place: y may be x; pre_norm may be residual.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: float32: 5 ulp of the value and 8
+ * of the largest term of a sum; bfloat16 and float16: half an ulp of the float32 result; denormal
+ * bfloat16 results are zero in kernel avx512_bf16; beyond those magnitudes it holds while products
+ * of x and its scales are normal float32 numbers.
+ * Cost: one read of x and residual, one write of y and pre_norm; one byte an element of mask.
+ * Source: Dao et al., flash-attn's dropout_add_layer_norm.
+ * Also called npu_dropout_add_rms_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout_add_rms_norm(velo_stream stream,
+                                               const velo_dropout_add_rms_norm_args* args);
+
+/* ---- dropout_add_rms_norm_backward ----------------------------------------------------------- */
+
+typedef struct velo_dropout_add_rms_norm_backward_args {
+  uint32_t struct_size;           /* sizeof(velo_dropout_add_rms_norm_backward_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* dy;          /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dpre_norm;   /* in, or NULL; float32 | bfloat16 | float16: gradient of
+                                   * pre_norm, like it; NULL = 0 */
+  const velo_tensor* x;           /* in, or NULL; float32 | bfloat16 | float16: the forward
+                                   * input; what drowscale and dlayerscale need */
+  const velo_tensor* pre_norm;    /* in; float32 | bfloat16 | float16: from the forward pass;
+                                   * float32, or the dtype of x */
+  const velo_tensor* gamma;       /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rowscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                   * forward call */
+  const velo_tensor* layerscale;  /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                   * forward call */
+  const velo_tensor* rstd;        /* in; float32: from the forward pass */
+  const velo_tensor* dx;          /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dresidual;   /* out, or NULL: shape and dtype of pre_norm; may be dpre_norm
+                                   * itself */
+  const velo_tensor* dgamma;      /* out, or NULL: float32, [n] */
+  const velo_tensor* drowscale;   /* out, or NULL: float32, shape of rowscale */
+  const velo_tensor* dlayerscale; /* out, or NULL: float32, [n] */
+  double p;                       /* default 0.0, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;                   /* default 0: that of the forward call */
+  int64_t offset;                 /* default 0: that of the forward call */
+  int64_t accumulate;             /* 0 or 1, default 0: 1 adds to the gradients of gains and
+                                   * scales instead of writing them */
+} velo_dropout_add_rms_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_ADD_RMS_NORM_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_dropout_add_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0.0, 0, 0, 0 \
+  }
+
+/* `dz = dpre_norm + rms_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
+ * `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
+ * = sum[columns](dz * m * layerscale * x)`.
+ * The mask is drawn again from seed and offset; dgamma as the norm's gradient has it.
+ *
+ * Gradient of velo_dropout_add_rms_norm.
+ * In place: dx may be dy; dresidual may be dpre_norm.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-05 to 1e+05: 16 ulp of the largest term of a
+ * row, in bfloat16 and float16 half an ulp more; 1e-6 where the terms of a row cancel; sums over
+ * rows: float32 in a fixed tree; beyond those magnitudes it holds, for the statistics of the
+ * forward call, while the products and their sums over a row are normal float32 numbers.
+ * Cost: one read of dy, pre_norm, dpre_norm and x, one write of dx and dresidual.
+ * Source: gradient of dropout_add_rms_norm.
+ * Also called npu_dropout_add_rms_norm_backward.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout_add_rms_norm_backward(
+    velo_stream stream, const velo_dropout_add_rms_norm_backward_args* args);
+
+/* ---- dropout_add_layer_norm ------------------------------------------------------------------ */
+
+typedef struct velo_dropout_add_layer_norm_args {
+  uint32_t struct_size;          /* sizeof(velo_dropout_add_layer_norm_args) */
+  uint32_t reserved;             /* 0 */
+  const velo_tensor* x;          /* in; float32 | bfloat16 | float16: [..., n] */
+  const velo_tensor* residual;   /* in, or NULL; float32 | bfloat16 | float16: shape of x;
+                                  * float32, or the dtype of x; NULL = 0 */
+  const velo_tensor* gamma;      /* in; float32 | bfloat16 | float16: [n]; float32, or the dtype
+                                  * of x if the residual has that, too */
+  const velo_tensor* beta;       /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
+                                  * gamma; NULL = 0 */
+  const velo_tensor* rowscale;   /* in, or NULL; float32 | bfloat16 | float16: shape of x without
+                                  * n, dtype of x; NULL = 1 */
+  const velo_tensor* layerscale; /* in, or NULL; float32 | bfloat16 | float16: [n], dtype of x;
+                                  * NULL = 1 */
+  const velo_tensor* y;          /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* pre_norm;   /* out, or NULL: z, shape of x, dtype of the residual; may be
+                                  * the residual itself */
+  const velo_tensor* mask;       /* out, or NULL: uint8, shape of x: 1 where an element is kept,
+                                  * else 0 */
+  const velo_tensor* mean;       /* out, or NULL: float32, shape of x with 1 for n; what the
+                                  * gradient needs */
+  const velo_tensor* rstd;       /* out, or NULL: float32, shape of x with 1 for n; what the
+                                  * gradient needs */
+  double p;                      /* default 0.0, in [0.0, 1.0]: probability of dropping an
+                                  * element, as `dropout` has it; 1 drops all */
+  int64_t seed;                  /* default 0: key of the generator, as `dropout` has it */
+  int64_t offset;                /* default 0: upper half of its counter, as `dropout` has it */
+  double epsilon;                /* default 1e-05, >= 0.0: added to the mean square; a finite
+                                  * number */
+  int64_t residual_in_fp32;      /* 0 or 1, default 0: 1 makes pre_norm float32; without a
+                                  * residual only */
+} velo_dropout_add_layer_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_ADD_LAYER_NORM_ARGS_INIT \
+  { \
+    sizeof(velo_dropout_add_layer_norm_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, \
+    1e-05, 0 \
+  }
+
+/* `z = dropout(x * rowscale * layerscale) + residual`; `mu = mean(z)`; `y = (z - mu) / sqrt(mean((z
+ * - mu)^2) + epsilon) * gamma + beta`.
+ * Decisions of dropout are those of `dropout` for the element's index in x; the mean is over the
+ * last dimension; computed in float32, z unrounded.
+ *
+ * In place: y may be x; pre_norm may be residual.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: float32: 5 ulp of the value and 8
+ * of the largest term of a sum; bfloat16 and float16: half an ulp of the float32 result; denormal
+ * bfloat16 results are zero in kernel avx512_bf16; beyond those magnitudes it holds while products
+ * of x and its scales are normal float32 numbers.
+ * Cost: one read of x and residual, one write of y and pre_norm; one byte an element of mask.
+ * Source: Dao et al., flash-attn's dropout_add_layer_norm.
+ * Also called npu_dropout_add_layer_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout_add_layer_norm(velo_stream stream,
+                                                 const velo_dropout_add_layer_norm_args* args);
+
+/* ---- dropout_add_layer_norm_backward --------------------------------------------------------- */
+
+typedef struct velo_dropout_add_layer_norm_backward_args {
+  uint32_t struct_size;           /* sizeof(velo_dropout_add_layer_norm_backward_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* dy;          /* in; float32 | bfloat16 | float16: shape and dtype of x */
+  const velo_tensor* dpre_norm;   /* in, or NULL; float32 | bfloat16 | float16: gradient of
+                                   * pre_norm, like it; NULL = 0 */
+  const velo_tensor* x;           /* in, or NULL; float32 | bfloat16 | float16: the forward
+                                   * input; what drowscale and dlayerscale need */
+  const velo_tensor* pre_norm;    /* in; float32 | bfloat16 | float16: from the forward pass;
+                                   * float32, or the dtype of x */
+  const velo_tensor* gamma;       /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rowscale;    /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                   * forward call */
+  const velo_tensor* layerscale;  /* in, or NULL; float32 | bfloat16 | float16: that of the
+                                   * forward call */
+  const velo_tensor* mean;        /* in; float32: from the forward pass */
+  const velo_tensor* rstd;        /* in; float32: from the forward pass */
+  const velo_tensor* dx;          /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dresidual;   /* out, or NULL: shape and dtype of pre_norm; may be dpre_norm
+                                   * itself */
+  const velo_tensor* dgamma;      /* out, or NULL: float32, [n] */
+  const velo_tensor* dbeta;       /* out, or NULL: float32, [n] */
+  const velo_tensor* drowscale;   /* out, or NULL: float32, shape of rowscale */
+  const velo_tensor* dlayerscale; /* out, or NULL: float32, [n] */
+  double p;                       /* default 0.0, in [0.0, 1.0]: that of the forward call */
+  int64_t seed;                   /* default 0: that of the forward call */
+  int64_t offset;                 /* default 0: that of the forward call */
+  int64_t accumulate;             /* 0 or 1, default 0: 1 adds to the gradients of gains and
+                                   * scales instead of writing them */
+} velo_dropout_add_layer_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_DROPOUT_ADD_LAYER_NORM_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_dropout_add_layer_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0, 0.0, 0, 0, 0 \
+  }
+
+/* `dz = dpre_norm + layer_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
+ * `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
+ * = sum[columns](dz * m * layerscale * x)`.
+ * The mask is drawn again from seed and offset; dgamma and dbeta as the norm's gradient has them.
+ *
+ * Gradient of velo_dropout_add_layer_norm.
+ * In place: dx may be dy; dresidual may be dpre_norm.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-05 to 1e+05: 16 ulp of the largest term of a
+ * row, in bfloat16 and float16 half an ulp more; 1e-6 where the terms of a row cancel; sums over
+ * rows: float32 in a fixed tree; beyond those magnitudes it holds, for the statistics of the
+ * forward call, while the products and their sums over a row are normal float32 numbers.
+ * Cost: one read of dy, pre_norm, dpre_norm and x, one write of dx and dresidual.
+ * Source: gradient of dropout_add_layer_norm.
+ * Also called npu_dropout_add_layer_norm_backward.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_dropout_add_layer_norm_backward(
+    velo_stream stream, const velo_dropout_add_layer_norm_backward_args* args);
+
 VELO_END_C
 
 #endif

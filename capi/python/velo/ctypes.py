@@ -1795,6 +1795,110 @@ class velo_layer_norm_backward_args(Sized):
     ]
 
 
+class velo_dropout_add_rms_norm_args(Sized):
+    """`z = dropout(x * rowscale * layerscale) + residual`; `y = z / sqrt(mean(z^2) + epsilon) * gamma`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [..., n]
+        ("residual", POINTER(velo_tensor)),  # shape of x; float32, or the dtype of x; NULL = 0
+        ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of x if the residual has that, too
+        ("rowscale", POINTER(velo_tensor)),  # shape of x without n, dtype of x; NULL = 1
+        ("layerscale", POINTER(velo_tensor)),  # [n], dtype of x; NULL = 1
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("pre_norm", POINTER(velo_tensor)),  # z, shape of x, dtype of the residual; may be the residual itself
+        ("mask", POINTER(velo_tensor)),  # uint8, shape of x: 1 where an element is kept, else 0
+        ("rstd", POINTER(velo_tensor)),  # float32, shape of x with 1 for n; what the gradient needs
+        ("p", c_double),  # probability of dropping an element, as `dropout` has it; 1 drops all
+        ("seed", c_int64),  # key of the generator, as `dropout` has it
+        ("offset", c_int64),  # upper half of its counter, as `dropout` has it
+        ("epsilon", c_double),  # added to the mean square; a finite number
+        ("residual_in_fp32", c_int64),  # 1 makes pre_norm float32; without a residual only
+    ]
+    _defaults_ = {"epsilon": 1e-05}
+    _numbers_ = ("p", "seed", "offset", "epsilon")
+
+
+class velo_dropout_add_rms_norm_backward_args(Sized):
+    """`dz = dpre_norm + rms_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`; `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale = sum[columns](dz * m * layerscale * x)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("dpre_norm", POINTER(velo_tensor)),  # gradient of pre_norm, like it; NULL = 0
+        ("x", POINTER(velo_tensor)),  # the forward input; what drowscale and dlayerscale need
+        ("pre_norm", POINTER(velo_tensor)),  # from the forward pass; float32, or the dtype of x
+        ("gamma", POINTER(velo_tensor)),  # the forward gain
+        ("rowscale", POINTER(velo_tensor)),  # that of the forward call
+        ("layerscale", POINTER(velo_tensor)),  # that of the forward call
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dresidual", POINTER(velo_tensor)),  # shape and dtype of pre_norm; may be dpre_norm itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, [n]
+        ("drowscale", POINTER(velo_tensor)),  # float32, shape of rowscale
+        ("dlayerscale", POINTER(velo_tensor)),  # float32, [n]
+        ("p", c_double),  # that of the forward call
+        ("seed", c_int64),  # that of the forward call
+        ("offset", c_int64),  # that of the forward call
+        ("accumulate", c_int64),  # 1 adds to the gradients of gains and scales instead of writing them
+    ]
+    _numbers_ = ("p", "seed", "offset")
+
+
+class velo_dropout_add_layer_norm_args(Sized):
+    """`z = dropout(x * rowscale * layerscale) + residual`; `mu = mean(z)`; `y = (z - mu) / sqrt(mean((z - mu)^2) + epsilon) * gamma + beta`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [..., n]
+        ("residual", POINTER(velo_tensor)),  # shape of x; float32, or the dtype of x; NULL = 0
+        ("gamma", POINTER(velo_tensor)),  # [n]; float32, or the dtype of x if the residual has that, too
+        ("beta", POINTER(velo_tensor)),  # shape and dtype of gamma; NULL = 0
+        ("rowscale", POINTER(velo_tensor)),  # shape of x without n, dtype of x; NULL = 1
+        ("layerscale", POINTER(velo_tensor)),  # [n], dtype of x; NULL = 1
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("pre_norm", POINTER(velo_tensor)),  # z, shape of x, dtype of the residual; may be the residual itself
+        ("mask", POINTER(velo_tensor)),  # uint8, shape of x: 1 where an element is kept, else 0
+        ("mean", POINTER(velo_tensor)),  # float32, shape of x with 1 for n; what the gradient needs
+        ("rstd", POINTER(velo_tensor)),  # float32, shape of x with 1 for n; what the gradient needs
+        ("p", c_double),  # probability of dropping an element, as `dropout` has it; 1 drops all
+        ("seed", c_int64),  # key of the generator, as `dropout` has it
+        ("offset", c_int64),  # upper half of its counter, as `dropout` has it
+        ("epsilon", c_double),  # added to the mean square; a finite number
+        ("residual_in_fp32", c_int64),  # 1 makes pre_norm float32; without a residual only
+    ]
+    _defaults_ = {"epsilon": 1e-05}
+    _numbers_ = ("p", "seed", "offset", "epsilon")
+
+
+class velo_dropout_add_layer_norm_backward_args(Sized):
+    """`dz = dpre_norm + layer_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`; `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale = sum[columns](dz * m * layerscale * x)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("dpre_norm", POINTER(velo_tensor)),  # gradient of pre_norm, like it; NULL = 0
+        ("x", POINTER(velo_tensor)),  # the forward input; what drowscale and dlayerscale need
+        ("pre_norm", POINTER(velo_tensor)),  # from the forward pass; float32, or the dtype of x
+        ("gamma", POINTER(velo_tensor)),  # the forward gain
+        ("rowscale", POINTER(velo_tensor)),  # that of the forward call
+        ("layerscale", POINTER(velo_tensor)),  # that of the forward call
+        ("mean", POINTER(velo_tensor)),  # from the forward pass
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dresidual", POINTER(velo_tensor)),  # shape and dtype of pre_norm; may be dpre_norm itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, [n]
+        ("dbeta", POINTER(velo_tensor)),  # float32, [n]
+        ("drowscale", POINTER(velo_tensor)),  # float32, shape of rowscale
+        ("dlayerscale", POINTER(velo_tensor)),  # float32, [n]
+        ("p", c_double),  # that of the forward call
+        ("seed", c_int64),  # that of the forward call
+        ("offset", c_int64),  # that of the forward call
+        ("accumulate", c_int64),  # 1 adds to the gradients of gains and scales instead of writing them
+    ]
+    _numbers_ = ("p", "seed", "offset")
+
+
 class velo_swiglu_args(Sized):
     """`silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`."""
     _fields_ = [
@@ -2657,6 +2761,10 @@ FUNCTIONS = {
     "velo_silu_backward": (c_int32, velo_stream, POINTER(velo_silu_backward_args)),
     "velo_relu": (c_int32, velo_stream, POINTER(velo_relu_args)),
     "velo_relu_backward": (c_int32, velo_stream, POINTER(velo_relu_backward_args)),
+    "velo_dropout_add_rms_norm": (c_int32, velo_stream, POINTER(velo_dropout_add_rms_norm_args)),
+    "velo_dropout_add_rms_norm_backward": (c_int32, velo_stream, POINTER(velo_dropout_add_rms_norm_backward_args)),
+    "velo_dropout_add_layer_norm": (c_int32, velo_stream, POINTER(velo_dropout_add_layer_norm_args)),
+    "velo_dropout_add_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_dropout_add_layer_norm_backward_args)),
 }
 
 

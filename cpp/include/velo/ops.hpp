@@ -141,6 +141,229 @@ inline outcome<> layer_norm_backward(stream_ref stream, const layer_norm_backwar
   return detail::check(VELO_FN(layer_norm_backward)(stream.get(), &args));
 }
 
+// `z = dropout(x * rowscale * layerscale) + residual`; `y = z / sqrt(mean(z^2) + epsilon) * gamma`.
+struct dropout_add_rms_norm_args : velo_dropout_add_rms_norm_args {
+  using self = dropout_add_rms_norm_args;
+  using base = velo_dropout_add_rms_norm_args;
+  dropout_add_rms_norm_args() noexcept
+      : velo_dropout_add_rms_norm_args VELO_DROPOUT_ADD_RMS_NORM_ARGS_INIT {}
+
+  // [..., n]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape of x; float32, or the dtype of x; NULL = 0
+  self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
+  self& residual(std::nullptr_t) { return base::residual = nullptr, *this; }
+  // [n]; float32, or the dtype of x if the residual has that, too
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // shape of x without n, dtype of x; NULL = 1
+  self& rowscale(const velo_tensor& value) { return base::rowscale = &value, *this; }
+  self& rowscale(std::nullptr_t) { return base::rowscale = nullptr, *this; }
+  // [n], dtype of x; NULL = 1
+  self& layerscale(const velo_tensor& value) { return base::layerscale = &value, *this; }
+  self& layerscale(std::nullptr_t) { return base::layerscale = nullptr, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // z, shape of x, dtype of the residual; may be the residual itself
+  self& pre_norm(const velo_tensor& value) { return base::pre_norm = &value, *this; }
+  self& pre_norm(std::nullptr_t) { return base::pre_norm = nullptr, *this; }
+  // uint8, shape of x: 1 where an element is kept, else 0
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  self& mask(std::nullptr_t) { return base::mask = nullptr, *this; }
+  // float32, shape of x with 1 for n; what the gradient needs
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // probability of dropping an element, as `dropout` has it; 1 drops all
+  self& p(double value) { return base::p = value, *this; }
+  // key of the generator, as `dropout` has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // upper half of its counter, as `dropout` has it
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // added to the mean square; a finite number
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // 1 makes pre_norm float32; without a residual only
+  self& residual_in_fp32(bool value) { return base::residual_in_fp32 = value, *this; }
+};
+
+inline outcome<> dropout_add_rms_norm(stream_ref stream, const dropout_add_rms_norm_args& args) {
+  return detail::check(VELO_FN(dropout_add_rms_norm)(stream.get(), &args));
+}
+
+// `dz = dpre_norm + rms_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
+// `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
+// = sum[columns](dz * m * layerscale * x)`.
+struct dropout_add_rms_norm_backward_args : velo_dropout_add_rms_norm_backward_args {
+  using self = dropout_add_rms_norm_backward_args;
+  using base = velo_dropout_add_rms_norm_backward_args;
+  dropout_add_rms_norm_backward_args() noexcept
+      : velo_dropout_add_rms_norm_backward_args VELO_DROPOUT_ADD_RMS_NORM_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // gradient of pre_norm, like it; NULL = 0
+  self& dpre_norm(const velo_tensor& value) { return base::dpre_norm = &value, *this; }
+  self& dpre_norm(std::nullptr_t) { return base::dpre_norm = nullptr, *this; }
+  // the forward input; what drowscale and dlayerscale need
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // from the forward pass; float32, or the dtype of x
+  self& pre_norm(const velo_tensor& value) { return base::pre_norm = &value, *this; }
+  // the forward gain
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // that of the forward call
+  self& rowscale(const velo_tensor& value) { return base::rowscale = &value, *this; }
+  self& rowscale(std::nullptr_t) { return base::rowscale = nullptr, *this; }
+  // that of the forward call
+  self& layerscale(const velo_tensor& value) { return base::layerscale = &value, *this; }
+  self& layerscale(std::nullptr_t) { return base::layerscale = nullptr, *this; }
+  // from the forward pass
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  // shape and dtype of x; may be dy itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // shape and dtype of pre_norm; may be dpre_norm itself
+  self& dresidual(const velo_tensor& value) { return base::dresidual = &value, *this; }
+  self& dresidual(std::nullptr_t) { return base::dresidual = nullptr, *this; }
+  // float32, [n]
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
+  // float32, shape of rowscale
+  self& drowscale(const velo_tensor& value) { return base::drowscale = &value, *this; }
+  self& drowscale(std::nullptr_t) { return base::drowscale = nullptr, *this; }
+  // float32, [n]
+  self& dlayerscale(const velo_tensor& value) { return base::dlayerscale = &value, *this; }
+  self& dlayerscale(std::nullptr_t) { return base::dlayerscale = nullptr, *this; }
+  // that of the forward call
+  self& p(double value) { return base::p = value, *this; }
+  // that of the forward call
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // that of the forward call
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 1 adds to the gradients of gains and scales instead of writing them
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+};
+
+inline outcome<> dropout_add_rms_norm_backward(stream_ref stream,
+                                               const dropout_add_rms_norm_backward_args& args) {
+  return detail::check(VELO_FN(dropout_add_rms_norm_backward)(stream.get(), &args));
+}
+
+// `z = dropout(x * rowscale * layerscale) + residual`; `mu = mean(z)`; `y = (z - mu) / sqrt(mean((z
+// - mu)^2) + epsilon) * gamma + beta`.
+struct dropout_add_layer_norm_args : velo_dropout_add_layer_norm_args {
+  using self = dropout_add_layer_norm_args;
+  using base = velo_dropout_add_layer_norm_args;
+  dropout_add_layer_norm_args() noexcept
+      : velo_dropout_add_layer_norm_args VELO_DROPOUT_ADD_LAYER_NORM_ARGS_INIT {}
+
+  // [..., n]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape of x; float32, or the dtype of x; NULL = 0
+  self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
+  self& residual(std::nullptr_t) { return base::residual = nullptr, *this; }
+  // [n]; float32, or the dtype of x if the residual has that, too
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // shape and dtype of gamma; NULL = 0
+  self& beta(const velo_tensor& value) { return base::beta = &value, *this; }
+  self& beta(std::nullptr_t) { return base::beta = nullptr, *this; }
+  // shape of x without n, dtype of x; NULL = 1
+  self& rowscale(const velo_tensor& value) { return base::rowscale = &value, *this; }
+  self& rowscale(std::nullptr_t) { return base::rowscale = nullptr, *this; }
+  // [n], dtype of x; NULL = 1
+  self& layerscale(const velo_tensor& value) { return base::layerscale = &value, *this; }
+  self& layerscale(std::nullptr_t) { return base::layerscale = nullptr, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // z, shape of x, dtype of the residual; may be the residual itself
+  self& pre_norm(const velo_tensor& value) { return base::pre_norm = &value, *this; }
+  self& pre_norm(std::nullptr_t) { return base::pre_norm = nullptr, *this; }
+  // uint8, shape of x: 1 where an element is kept, else 0
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  self& mask(std::nullptr_t) { return base::mask = nullptr, *this; }
+  // float32, shape of x with 1 for n; what the gradient needs
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
+  self& mean(std::nullptr_t) { return base::mean = nullptr, *this; }
+  // float32, shape of x with 1 for n; what the gradient needs
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // probability of dropping an element, as `dropout` has it; 1 drops all
+  self& p(double value) { return base::p = value, *this; }
+  // key of the generator, as `dropout` has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // upper half of its counter, as `dropout` has it
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // added to the mean square; a finite number
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // 1 makes pre_norm float32; without a residual only
+  self& residual_in_fp32(bool value) { return base::residual_in_fp32 = value, *this; }
+};
+
+inline outcome<> dropout_add_layer_norm(stream_ref stream,
+                                        const dropout_add_layer_norm_args& args) {
+  return detail::check(VELO_FN(dropout_add_layer_norm)(stream.get(), &args));
+}
+
+// `dz = dpre_norm + layer_norm_backward(dy)`; `s = rowscale * layerscale`; `m = mask / (1 - p)`;
+// `dresidual = dz`; `dx = dz * m * s`; `dlayerscale = sum[rows](dz * m * rowscale * x)`; `drowscale
+// = sum[columns](dz * m * layerscale * x)`.
+struct dropout_add_layer_norm_backward_args : velo_dropout_add_layer_norm_backward_args {
+  using self = dropout_add_layer_norm_backward_args;
+  using base = velo_dropout_add_layer_norm_backward_args;
+  dropout_add_layer_norm_backward_args() noexcept
+      : velo_dropout_add_layer_norm_backward_args VELO_DROPOUT_ADD_LAYER_NORM_BACKWARD_ARGS_INIT {}
+
+  // shape and dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // gradient of pre_norm, like it; NULL = 0
+  self& dpre_norm(const velo_tensor& value) { return base::dpre_norm = &value, *this; }
+  self& dpre_norm(std::nullptr_t) { return base::dpre_norm = nullptr, *this; }
+  // the forward input; what drowscale and dlayerscale need
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // from the forward pass; float32, or the dtype of x
+  self& pre_norm(const velo_tensor& value) { return base::pre_norm = &value, *this; }
+  // the forward gain
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // that of the forward call
+  self& rowscale(const velo_tensor& value) { return base::rowscale = &value, *this; }
+  self& rowscale(std::nullptr_t) { return base::rowscale = nullptr, *this; }
+  // that of the forward call
+  self& layerscale(const velo_tensor& value) { return base::layerscale = &value, *this; }
+  self& layerscale(std::nullptr_t) { return base::layerscale = nullptr, *this; }
+  // from the forward pass
+  self& mean(const velo_tensor& value) { return base::mean = &value, *this; }
+  // from the forward pass
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  // shape and dtype of x; may be dy itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // shape and dtype of pre_norm; may be dpre_norm itself
+  self& dresidual(const velo_tensor& value) { return base::dresidual = &value, *this; }
+  self& dresidual(std::nullptr_t) { return base::dresidual = nullptr, *this; }
+  // float32, [n]
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
+  // float32, [n]
+  self& dbeta(const velo_tensor& value) { return base::dbeta = &value, *this; }
+  self& dbeta(std::nullptr_t) { return base::dbeta = nullptr, *this; }
+  // float32, shape of rowscale
+  self& drowscale(const velo_tensor& value) { return base::drowscale = &value, *this; }
+  self& drowscale(std::nullptr_t) { return base::drowscale = nullptr, *this; }
+  // float32, [n]
+  self& dlayerscale(const velo_tensor& value) { return base::dlayerscale = &value, *this; }
+  self& dlayerscale(std::nullptr_t) { return base::dlayerscale = nullptr, *this; }
+  // that of the forward call
+  self& p(double value) { return base::p = value, *this; }
+  // that of the forward call
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // that of the forward call
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+  // 1 adds to the gradients of gains and scales instead of writing them
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+};
+
+inline outcome<> dropout_add_layer_norm_backward(stream_ref stream,
+                                                 const dropout_add_layer_norm_backward_args& args) {
+  return detail::check(VELO_FN(dropout_add_layer_norm_backward)(stream.get(), &args));
+}
+
 // ---- activation
 
 // Forms of gelu.
