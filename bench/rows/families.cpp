@@ -16,6 +16,7 @@ std::vector<row> list_rows(const machine& m) {
   list_loss(rows);
   list_optimizer(rows);
   list_elementwise(rows);
+  list_experts(rows);
   return rows;
 }
 

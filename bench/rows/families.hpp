@@ -17,6 +17,7 @@ void list_embedding(std::vector<row>& rows);
 void list_loss(std::vector<row>& rows);
 void list_optimizer(std::vector<row>& rows);
 void list_elementwise(std::vector<row>& rows);
+void list_experts(std::vector<row>& rows);
 
 std::vector<row> list_rows(const machine& m);
 

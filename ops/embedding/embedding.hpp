@@ -13,16 +13,9 @@
 #include <stdint.h>
 
 #include "ops/operator/kernels.hpp"
+#include "ops/operator/row_copy.hpp"
 
 namespace velo::ops {
-
-// One row copied around the cache: whole multiples of 64 bytes, `to` aligned to them.
-struct embedding_copy {
-  const void* from;
-  const void* next;  // the row that will be copied after it
-  void* to;
-  int64_t bytes;
-};
 
 // One token's part of a row of dtable.
 template <class T>
@@ -37,7 +30,7 @@ struct embedding_row {
 };
 
 struct embedding_kernels {
-  void (*copy_row)(const embedding_copy&);
+  void (*copy_row)(const row_copy&);
   of_each_dtype<embedding_row> add_row;
 };
 extern const kernel_list embedding_kernel_list;

@@ -7,7 +7,7 @@
 namespace velo::ops::reference {
 namespace {
 
-void copy_row(const embedding_copy& s) {
+void copy_row(const row_copy& s) {
   std::memcpy(s.to, s.from, static_cast<std::size_t>(s.bytes));
 }
 

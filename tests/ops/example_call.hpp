@@ -128,9 +128,13 @@ class example_call {
   std::vector<int> fields_;
 };
 
-// An element of a floating tensor.
+// An element of a tensor.
 inline double element(const hosts::array& a, std::size_t i) {
   const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
+  if (a.dtype.code == VELO_DTYPE_INT) {
+    if (a.dtype.bits == 64) return static_cast<double>(*reinterpret_cast<const std::int64_t*>(at));
+    return *reinterpret_cast<const std::int32_t*>(at);
+  }
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
   if (a.dtype.bits == 32) return value_of(*reinterpret_cast<const float*>(at));
   if (a.dtype.bits == 8) return *at;

@@ -268,6 +268,37 @@ class Operators(unittest.TestCase):
                 self.velo.grouped_matmul_add_fp32(x=x, dy=dy, grad=grad, group_list_tensor=ends)
                 self.close("grad", grad, b.grad + 1)
 
+    def test_moe_token_permute(self):
+        tokens, k, experts, n = 40, 3, 7, 48
+        for dtype in TYPES:
+            x, dy = values(tokens, n, dtype=dtype), values(tokens, n, dtype=dtype)
+            probs = values(tokens, k)
+            indices = torch.randint(experts, (tokens, k))
+            order = indices.flatten().argsort(stable=True)
+            a, w = leaf(x), leaf(probs)
+            by_expert = a[order // k]
+            truth = (by_expert[order.argsort()].view(tokens, k, n) * w[..., None]).sum(1)
+            truth.backward(dy.float())
+            permuted, dpermuted = torch.empty(2, tokens * k, n, dtype=dtype)
+            y, dx, dprobs = torch.empty_like(x), torch.empty_like(x), torch.empty_like(probs)
+            rows = torch.empty(tokens * k, dtype=torch.int32)
+            counts = torch.empty(experts, dtype=torch.int64)
+            self.velo.moe_token_permute(tokens=x, indices=indices, permuted=permuted,
+                                        sorted_indices=rows, counts=counts, num_experts=experts)
+            self.assertTrue(torch.equal(rows.long(), order.argsort()))
+            histogram = torch.bincount(indices.flatten(), minlength=experts)
+            self.assertTrue(torch.equal(counts, histogram))
+            self.assertTrue(torch.equal(permuted, x[order // k]))
+            self.velo.moe_token_unpermute(permuted=permuted, sorted_indices=rows, probs=probs,
+                                          tokens=y)
+            self.velo.moe_token_unpermute_backward(dy=dy, permuted=permuted, sorted_indices=rows,
+                                                   probs=probs, dpermuted=dpermuted, dprobs=dprobs)
+            self.velo.moe_token_permute_backward(dpermuted=dpermuted, sorted_indices=rows,
+                                                 dtokens=dx, tokens=tokens)
+            self.close("y", y, truth)
+            self.close("dprobs", dprobs, w.grad)
+            self.close("dx", dx, a.grad)
+
     def test_products_next_to_collectives_of_one_rank(self):
         for dtype in TYPES:
             for transposed in (False, True):

@@ -54,6 +54,10 @@ struct number {
     matmul_reduce_scatter,
     all_gather_matmul,
     all_gather_matmul_reduce_scatter,
+    moe_token_permute,
+    moe_token_permute_backward,
+    moe_token_unpermute,
+    moe_token_unpermute_backward,
   };
 };
 
@@ -566,6 +570,50 @@ void* velo_xla_all_gather_matmul_reduce_scatter(void* call_frame) {
 }
 int __tvm_ffi_velo_all_gather_matmul_reduce_scatter(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::all_gather_matmul_reduce_scatter, args, count);
+}
+
+int velo_ms_moe_token_permute(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(number::moe_token_permute, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_moe_token_permute(void* call_frame) {
+  return enter_xla(number::moe_token_permute, call_frame);
+}
+int __tvm_ffi_velo_moe_token_permute(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::moe_token_permute, args, count);
+}
+
+int velo_ms_moe_token_permute_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                       void* stream, void*) {
+  return enter_mindspore(number::moe_token_permute_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_moe_token_permute_backward(void* call_frame) {
+  return enter_xla(number::moe_token_permute_backward, call_frame);
+}
+int __tvm_ffi_velo_moe_token_permute_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::moe_token_permute_backward, args, count);
+}
+
+int velo_ms_moe_token_unpermute(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::moe_token_unpermute, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_moe_token_unpermute(void* call_frame) {
+  return enter_xla(number::moe_token_unpermute, call_frame);
+}
+int __tvm_ffi_velo_moe_token_unpermute(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::moe_token_unpermute, args, count);
+}
+
+int velo_ms_moe_token_unpermute_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::moe_token_unpermute_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_moe_token_unpermute_backward(void* call_frame) {
+  return enter_xla(number::moe_token_unpermute_backward, call_frame);
+}
+int __tvm_ffi_velo_moe_token_unpermute_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::moe_token_unpermute_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1642,4 +1690,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::matmul_reduce_scatter>,
     torch_kernels_of<number::all_gather_matmul>,
     torch_kernels_of<number::all_gather_matmul_reduce_scatter>,
+    torch_kernels_of<number::moe_token_permute>,
+    torch_kernels_of<number::moe_token_permute_backward>,
+    torch_kernels_of<number::moe_token_unpermute>,
+    torch_kernels_of<number::moe_token_unpermute_backward>,
 };

@@ -23,6 +23,7 @@
 #include "velo/ops_attention.h"
 #include "velo/ops_elementwise.h"
 #include "velo/ops_embedding.h"
+#include "velo/ops_experts.h"
 #include "velo/ops_loss.h"
 #include "velo/ops_matmul.h"
 #include "velo/ops_norm.h"
@@ -521,6 +522,14 @@ struct velo_api {
                                         const velo_dropout_add_layer_norm_args* args);
   velo_status (*dropout_add_layer_norm_backward)(
       velo_stream stream, const velo_dropout_add_layer_norm_backward_args* args);
+
+  /* velo/ops_experts.h */
+  velo_status (*moe_token_permute)(velo_stream stream, const velo_moe_token_permute_args* args);
+  velo_status (*moe_token_permute_backward)(velo_stream stream,
+                                            const velo_moe_token_permute_backward_args* args);
+  velo_status (*moe_token_unpermute)(velo_stream stream, const velo_moe_token_unpermute_args* args);
+  velo_status (*moe_token_unpermute_backward)(velo_stream stream,
+                                              const velo_moe_token_unpermute_backward_args* args);
 };
 
 VELO_END_C

@@ -2502,6 +2502,68 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
     _numbers_ = ("parallel_num",)
 
 
+class velo_moe_token_permute_args(Sized):
+    """`permuted[sorted_indices[t * k + j]] = tokens[t]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("tokens", POINTER(velo_tensor)),  # [T, n]
+        ("indices", POINTER(velo_tensor)),  # [T, k] or [T], the experts of each token, -1 - expert for a dropped choice, which comes after all; padded: [experts, capacity], the tokens of each expert
+        ("permuted", POINTER(velo_tensor)),  # [rows, n], dtype of tokens
+        ("sorted_indices", POINTER(velo_tensor)),  # int32, [T k]; padded: as indices
+        ("counts", POINTER(velo_tensor)),  # int64, [num_experts], the rows of each expert in permuted: a group_list_tensor
+        ("num_out_tokens", c_int64),  # rows kept; 0 all, negative: all but so many
+        ("num_experts", c_int64),  # indices are below it; counts need it; 0: 65536 at most
+        ("padded_mode", c_int64),  # 1: each expert has as many rows, whose tokens indices lists
+    ]
+    _numbers_ = ("num_out_tokens", "num_experts")
+
+
+class velo_moe_token_permute_backward_args(Sized):
+    """`dtokens[t] = sum[j](dpermuted[sorted_indices[t * k + j]])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dpermuted", POINTER(velo_tensor)),  # [rows, n]
+        ("sorted_indices", POINTER(velo_tensor)),  # of the forward call, each row once; padded: indices
+        ("dtokens", POINTER(velo_tensor)),  # [T, n], dtype of dpermuted
+        ("tokens", c_int64),  # T
+        ("padded_mode", c_int64),  # 1: each expert has as many rows, whose tokens sorted_indices lists
+    ]
+    _numbers_ = ("tokens",)
+
+
+class velo_moe_token_unpermute_args(Sized):
+    """`tokens[t] = sum[j](probs[t, j] * permuted[sorted_indices[t * k + j]])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("permuted", POINTER(velo_tensor)),  # [rows, n]
+        ("sorted_indices", POINTER(velo_tensor)),  # [T k], each row once; padded: [experts, capacity], the token of each row
+        ("probs", POINTER(velo_tensor)),  # [T, k], padded [T, experts]; float32 or dtype of permuted; NULL: 1, and k is 1
+        ("tokens", POINTER(velo_tensor)),  # [T, n], dtype of permuted
+        ("restore_shape", POINTER(velo_ints)),  # padded: [T, n]
+        ("padded_mode", c_int64),  # 1: each expert has as many rows, whose tokens sorted_indices lists
+    ]
+
+
+class velo_moe_token_unpermute_backward_args(Sized):
+    """`dpermuted[sorted_indices[t * k + j]] = probs[t, j] * dy[t]`; `dprobs[t, j] = sum(permuted[sorted_indices[t * k + j]] * dy[t])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [T, n]
+        ("permuted", POINTER(velo_tensor)),  # of the forward call; dprobs needs it
+        ("sorted_indices", POINTER(velo_tensor)),  # of the forward call
+        ("probs", POINTER(velo_tensor)),  # of the forward call
+        ("dpermuted", POINTER(velo_tensor)),  # [rows, n], dtype of dy
+        ("dprobs", POINTER(velo_tensor)),  # shape and dtype of probs
+        ("num_out_tokens", c_int64),  # as in moe_token_permute: how many rows there are
+        ("padded_mode", c_int64),  # 1: each expert has as many rows, whose tokens sorted_indices lists
+    ]
+    _numbers_ = ("num_out_tokens",)
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -2765,6 +2827,10 @@ FUNCTIONS = {
     "velo_dropout_add_rms_norm_backward": (c_int32, velo_stream, POINTER(velo_dropout_add_rms_norm_backward_args)),
     "velo_dropout_add_layer_norm": (c_int32, velo_stream, POINTER(velo_dropout_add_layer_norm_args)),
     "velo_dropout_add_layer_norm_backward": (c_int32, velo_stream, POINTER(velo_dropout_add_layer_norm_backward_args)),
+    "velo_moe_token_permute": (c_int32, velo_stream, POINTER(velo_moe_token_permute_args)),
+    "velo_moe_token_permute_backward": (c_int32, velo_stream, POINTER(velo_moe_token_permute_backward_args)),
+    "velo_moe_token_unpermute": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_args)),
+    "velo_moe_token_unpermute_backward": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_backward_args)),
 }
 
 

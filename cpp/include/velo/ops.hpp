@@ -1598,4 +1598,124 @@ inline outcome<> all_gather_matmul_reduce_scatter(
   return detail::check(VELO_FN(all_gather_matmul_reduce_scatter)(stream.get(), &args));
 }
 
+// ---- experts
+
+// `permuted[sorted_indices[t * k + j]] = tokens[t]`.
+struct moe_token_permute_args : velo_moe_token_permute_args {
+  using self = moe_token_permute_args;
+  using base = velo_moe_token_permute_args;
+  moe_token_permute_args() noexcept
+      : velo_moe_token_permute_args VELO_MOE_TOKEN_PERMUTE_ARGS_INIT {}
+
+  // [T, n]
+  self& tokens(const velo_tensor& value) { return base::tokens = &value, *this; }
+  // [T, k] or [T], the experts of each token, -1 - expert for a dropped choice, which comes after
+  // all; padded: [experts, capacity], the tokens of each expert
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // [rows, n], dtype of tokens
+  self& permuted(const velo_tensor& value) { return base::permuted = &value, *this; }
+  // int32, [T k]; padded: as indices
+  self& sorted_indices(const velo_tensor& value) { return base::sorted_indices = &value, *this; }
+  self& sorted_indices(std::nullptr_t) { return base::sorted_indices = nullptr, *this; }
+  // int64, [num_experts], the rows of each expert in permuted: a group_list_tensor
+  self& counts(const velo_tensor& value) { return base::counts = &value, *this; }
+  self& counts(std::nullptr_t) { return base::counts = nullptr, *this; }
+  // rows kept; 0 all, negative: all but so many
+  self& num_out_tokens(std::int64_t value) { return base::num_out_tokens = value, *this; }
+  // indices are below it; counts need it; 0: 65536 at most
+  self& num_experts(std::int64_t value) { return base::num_experts = value, *this; }
+  // 1: each expert has as many rows, whose tokens indices lists
+  self& padded_mode(bool value) { return base::padded_mode = value, *this; }
+};
+
+inline outcome<> moe_token_permute(stream_ref stream, const moe_token_permute_args& args) {
+  return detail::check(VELO_FN(moe_token_permute)(stream.get(), &args));
+}
+
+// `dtokens[t] = sum[j](dpermuted[sorted_indices[t * k + j]])`.
+struct moe_token_permute_backward_args : velo_moe_token_permute_backward_args {
+  using self = moe_token_permute_backward_args;
+  using base = velo_moe_token_permute_backward_args;
+  moe_token_permute_backward_args() noexcept
+      : velo_moe_token_permute_backward_args VELO_MOE_TOKEN_PERMUTE_BACKWARD_ARGS_INIT {}
+
+  // [rows, n]
+  self& dpermuted(const velo_tensor& value) { return base::dpermuted = &value, *this; }
+  // of the forward call, each row once; padded: indices
+  self& sorted_indices(const velo_tensor& value) { return base::sorted_indices = &value, *this; }
+  // [T, n], dtype of dpermuted
+  self& dtokens(const velo_tensor& value) { return base::dtokens = &value, *this; }
+  // T
+  self& tokens(std::int64_t value) { return base::tokens = value, *this; }
+  // 1: each expert has as many rows, whose tokens sorted_indices lists
+  self& padded_mode(bool value) { return base::padded_mode = value, *this; }
+};
+
+inline outcome<> moe_token_permute_backward(stream_ref stream,
+                                            const moe_token_permute_backward_args& args) {
+  return detail::check(VELO_FN(moe_token_permute_backward)(stream.get(), &args));
+}
+
+// `tokens[t] = sum[j](probs[t, j] * permuted[sorted_indices[t * k + j]])`.
+struct moe_token_unpermute_args : velo_moe_token_unpermute_args {
+  using self = moe_token_unpermute_args;
+  using base = velo_moe_token_unpermute_args;
+  moe_token_unpermute_args() noexcept
+      : velo_moe_token_unpermute_args VELO_MOE_TOKEN_UNPERMUTE_ARGS_INIT {}
+
+  // [rows, n]
+  self& permuted(const velo_tensor& value) { return base::permuted = &value, *this; }
+  // [T k], each row once; padded: [experts, capacity], the token of each row
+  self& sorted_indices(const velo_tensor& value) { return base::sorted_indices = &value, *this; }
+  // [T, k], padded [T, experts]; float32 or dtype of permuted; NULL: 1, and k is 1
+  self& probs(const velo_tensor& value) { return base::probs = &value, *this; }
+  self& probs(std::nullptr_t) { return base::probs = nullptr, *this; }
+  // [T, n], dtype of permuted
+  self& tokens(const velo_tensor& value) { return base::tokens = &value, *this; }
+  // padded: [T, n]
+  self& restore_shape(const velo_ints& value) { return base::restore_shape = &value, *this; }
+  self& restore_shape(std::nullptr_t) { return base::restore_shape = nullptr, *this; }
+  // 1: each expert has as many rows, whose tokens sorted_indices lists
+  self& padded_mode(bool value) { return base::padded_mode = value, *this; }
+};
+
+inline outcome<> moe_token_unpermute(stream_ref stream, const moe_token_unpermute_args& args) {
+  return detail::check(VELO_FN(moe_token_unpermute)(stream.get(), &args));
+}
+
+// `dpermuted[sorted_indices[t * k + j]] = probs[t, j] * dy[t]`; `dprobs[t, j] =
+// sum(permuted[sorted_indices[t * k + j]] * dy[t])`.
+struct moe_token_unpermute_backward_args : velo_moe_token_unpermute_backward_args {
+  using self = moe_token_unpermute_backward_args;
+  using base = velo_moe_token_unpermute_backward_args;
+  moe_token_unpermute_backward_args() noexcept
+      : velo_moe_token_unpermute_backward_args VELO_MOE_TOKEN_UNPERMUTE_BACKWARD_ARGS_INIT {}
+
+  // [T, n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // of the forward call; dprobs needs it
+  self& permuted(const velo_tensor& value) { return base::permuted = &value, *this; }
+  self& permuted(std::nullptr_t) { return base::permuted = nullptr, *this; }
+  // of the forward call
+  self& sorted_indices(const velo_tensor& value) { return base::sorted_indices = &value, *this; }
+  // of the forward call
+  self& probs(const velo_tensor& value) { return base::probs = &value, *this; }
+  self& probs(std::nullptr_t) { return base::probs = nullptr, *this; }
+  // [rows, n], dtype of dy
+  self& dpermuted(const velo_tensor& value) { return base::dpermuted = &value, *this; }
+  self& dpermuted(std::nullptr_t) { return base::dpermuted = nullptr, *this; }
+  // shape and dtype of probs
+  self& dprobs(const velo_tensor& value) { return base::dprobs = &value, *this; }
+  self& dprobs(std::nullptr_t) { return base::dprobs = nullptr, *this; }
+  // as in moe_token_permute: how many rows there are
+  self& num_out_tokens(std::int64_t value) { return base::num_out_tokens = value, *this; }
+  // 1: each expert has as many rows, whose tokens sorted_indices lists
+  self& padded_mode(bool value) { return base::padded_mode = value, *this; }
+};
+
+inline outcome<> moe_token_unpermute_backward(stream_ref stream,
+                                              const moe_token_unpermute_backward_args& args) {
+  return detail::check(VELO_FN(moe_token_unpermute_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END

@@ -103,15 +103,17 @@ void follow_forward(hosts::sample& gradient, const session& s) {
   const ops::op_spec& spec = ops::spec_of(id);
   hosts::sample call;
   call.op = forward;
-  bool follows = false;
+  bool follows = false, lacks = false;
   for (int i = 0; i < spec.field_count; ++i) {
     const ops::field& f = spec.fields[i];
     for (const hosts::named_array& in : gradient.inputs)
       if (in.field == f.name) f.output ? void(follows = true) : call.inputs.push_back(in);
+    const bool needed = f.kind == ops::field_kind::tensor && !f.output && !f.optional;
+    lacks = lacks || (needed && call.input(f.name) == nullptr);
     for (const hosts::attribute& a : gradient.attributes)
       if (a.name == f.name) call.attributes.push_back(a);
   }
-  if (!follows) return;
+  if (!follows || lacks) return;
   hosts::sample whole;
   REQUIRE(with_sizes(
       call, s, [](std::int64_t size) { return size; }, whole));

@@ -1,0 +1,173 @@
+/* Mixtures of experts: rows of tokens by expert.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions. Where an output
+ * may be strided, each of its strides is larger than all that the smaller ones reach. Of a double,
+ * float32's range is taken.
+ *
+ * Generated from abi/spec/ops/experts.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_EXPERTS_H
+#define VELO_OPS_EXPERTS_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* ---- moe_token_permute ----------------------------------------------------------------------- */
+
+typedef struct velo_moe_token_permute_args {
+  uint32_t struct_size;              /* sizeof(velo_moe_token_permute_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* tokens;         /* in; float32 | bfloat16 | float16: [T, n] */
+  const velo_tensor* indices;        /* in; int32 | int64: [T, k] or [T], the experts of each
+                                      * token, -1 - expert for a dropped choice, which comes
+                                      * after all; padded: [experts, capacity], the tokens of
+                                      * each expert */
+  const velo_tensor* permuted;       /* out: [rows, n], dtype of tokens */
+  const velo_tensor* sorted_indices; /* out, or NULL: int32, [T k]; padded: as indices */
+  const velo_tensor* counts;         /* out, or NULL: int64, [num_experts], the rows of each
+                                      * expert in permuted: a group_list_tensor */
+  int64_t num_out_tokens;            /* default 0, in [-2147483648, 2147483648]: rows kept; 0
+                                      * all, negative: all but so many */
+  int64_t num_experts;               /* default 0, in [0, 1048576]: indices are below it; counts
+                                      * need it; 0: 65536 at most */
+  int64_t padded_mode;               /* 0 or 1, default 0: 1: each expert has as many rows, whose
+                                      * tokens indices lists */
+} velo_moe_token_permute_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MOE_TOKEN_PERMUTE_ARGS_INIT \
+  { sizeof(velo_moe_token_permute_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `permuted[sorted_indices[t * k + j]] = tokens[t]`.
+ * The rows of tokens by expert, those of an expert by token and choice (a stable sort).
+ * sorted_indices has the row of each choice, not, as Megatron-LM's, the choice of each row; rows
+ * beyond those kept are not written.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of tokens, one write of permuted.
+ * Source: MindSpeed npu_moe_token_permute.
+ * Also called npu_moe_token_permute.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_moe_token_permute(velo_stream stream,
+                                            const velo_moe_token_permute_args* args);
+
+/* ---- moe_token_permute_backward -------------------------------------------------------------- */
+
+typedef struct velo_moe_token_permute_backward_args {
+  uint32_t struct_size;              /* sizeof(velo_moe_token_permute_backward_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* dpermuted;      /* in; float32 | bfloat16 | float16: [rows, n] */
+  const velo_tensor* sorted_indices; /* in; int32 | int64: of the forward call, each row once;
+                                      * padded: indices */
+  const velo_tensor* dtokens;        /* out: [T, n], dtype of dpermuted */
+  int64_t tokens;                    /* default 0, in [0, 2147483648]: T */
+  int64_t padded_mode;               /* 0 or 1, default 0: 1: each expert has as many rows, whose
+                                      * tokens sorted_indices lists */
+} velo_moe_token_permute_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MOE_TOKEN_PERMUTE_BACKWARD_ARGS_INIT \
+  { sizeof(velo_moe_token_permute_backward_args), 0, 0, 0, 0, 0, 0 }
+
+/* `dtokens[t] = sum[j](dpermuted[sorted_indices[t * k + j]])`.
+ * In the order of the choices, rounded once; choices without a row count nothing.
+ *
+ * Gradient of velo_moe_token_permute.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 sums, rounded once.
+ * Cost: one read of dpermuted, one write of dtokens.
+ * Source: gradient of moe_token_permute.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_moe_token_permute_backward(
+    velo_stream stream, const velo_moe_token_permute_backward_args* args);
+
+/* ---- moe_token_unpermute --------------------------------------------------------------------- */
+
+typedef struct velo_moe_token_unpermute_args {
+  uint32_t struct_size;              /* sizeof(velo_moe_token_unpermute_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* permuted;       /* in; float32 | bfloat16 | float16: [rows, n] */
+  const velo_tensor* sorted_indices; /* in; int32 | int64: [T k], each row once; padded:
+                                      * [experts, capacity], the token of each row */
+  const velo_tensor* probs;          /* in, or NULL; float32 | bfloat16 | float16: [T, k], padded
+                                      * [T, experts]; float32 or dtype of permuted; NULL: 1, and
+                                      * k is 1 */
+  const velo_tensor* tokens;         /* out: [T, n], dtype of permuted */
+  const velo_ints* restore_shape;    /* in, or NULL: padded: [T, n] */
+  int64_t padded_mode;               /* 0 or 1, default 0: 1: each expert has as many rows, whose
+                                      * tokens sorted_indices lists */
+} velo_moe_token_unpermute_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MOE_TOKEN_UNPERMUTE_ARGS_INIT \
+  { sizeof(velo_moe_token_unpermute_args), 0, 0, 0, 0, 0, 0, 0 }
+
+/* `tokens[t] = sum[j](probs[t, j] * permuted[sorted_indices[t * k + j]])`.
+ * In float32 and in the order of the choices, rounded once; choices without a row count nothing.
+ * Padded: over the rows of t, with the probability of their expert.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 sums, rounded once.
+ * Cost: one read of permuted, one write of tokens.
+ * Source: MindSpeed npu_moe_token_unpermute.
+ * Also called npu_moe_token_unpermute.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_moe_token_unpermute(velo_stream stream,
+                                              const velo_moe_token_unpermute_args* args);
+
+/* ---- moe_token_unpermute_backward ------------------------------------------------------------ */
+
+typedef struct velo_moe_token_unpermute_backward_args {
+  uint32_t struct_size;              /* sizeof(velo_moe_token_unpermute_backward_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* dy;             /* in; float32 | bfloat16 | float16: [T, n] */
+  const velo_tensor* permuted;       /* in, or NULL; float32 | bfloat16 | float16: of the forward
+                                      * call; dprobs needs it */
+  const velo_tensor* sorted_indices; /* in; int32 | int64: of the forward call */
+  const velo_tensor* probs;          /* in, or NULL; float32 | bfloat16 | float16: of the forward
+                                      * call */
+  const velo_tensor* dpermuted;      /* out, or NULL: [rows, n], dtype of dy */
+  const velo_tensor* dprobs;         /* out, or NULL: shape and dtype of probs */
+  int64_t num_out_tokens;            /* default 0, in [-2147483648, 2147483648]: as in
+                                      * moe_token_permute: how many rows there are */
+  int64_t padded_mode;               /* 0 or 1, default 0: 1: each expert has as many rows, whose
+                                      * tokens sorted_indices lists */
+} velo_moe_token_unpermute_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MOE_TOKEN_UNPERMUTE_BACKWARD_ARGS_INIT \
+  { sizeof(velo_moe_token_unpermute_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dpermuted[sorted_indices[t * k + j]] = probs[t, j] * dy[t]`; `dprobs[t, j] =
+ * sum(permuted[sorted_indices[t * k + j]] * dy[t])`.
+ * Probabilities of choices without a row have gradient zero.
+ *
+ * Gradient of velo_moe_token_unpermute.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 sums, rounded once.
+ * Cost: one read of dy and permuted, one write of dpermuted.
+ * Source: gradient of moe_token_unpermute.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_moe_token_unpermute_backward(
+    velo_stream stream, const velo_moe_token_unpermute_backward_args* args);
+
+VELO_END_C
+
+#endif
