@@ -1,6 +1,6 @@
 // fusion_attention forward (4 B N D flop a score that is seen) and backward (10), in BNSD; checked
 // against a double sum over one query row. The rows of long sequences have the same call without a
-// mask as their peer: attention costs what is visible.
+// mask as their peer: attention costs what is visible. ring_attention_update streams three tensors.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -201,9 +201,52 @@ void fill_backward(experiment& e, dtype type, const heads& h) {
       type == dtype::f32 ? 1e-3 : 5e-2);
 }
 
+constexpr std::int64_t head_size = 128;
+
+// Layout sbh with a batch of 1: a row of the plane is a token.
+void fill_ring(experiment& e, dtype type, const plane& p) {
+  const std::vector<std::int64_t> shape{p.rows, 1, p.columns},
+      lines{1, p.columns / head_size, p.rows};
+  tensor& prev = e.random(type, shape);
+  tensor& cur = e.random(type, shape);
+  tensor& out = e.zeros(type, shape);
+  tensor* statistics[4];  // maxima and sums of both parts
+  for (tensor*& each : statistics) each = &e.random(dtype::f32, lines);
+  for (int part = 0; part < 2; ++part) {
+    tensor& sums = *statistics[2 * part + 1];
+    for (std::int64_t i = 0; i < sums.count(); ++i) sums.set(i, 2 + sums.at(i));
+  }
+  tensor& max = e.zeros(dtype::f32, lines);
+  tensor& sum = e.zeros(dtype::f32, lines);
+  e.velo("ring_attention_update", {{"prev_out", prev.view()},
+                                   {"prev_max", statistics[0]->view()},
+                                   {"prev_sum", statistics[1]->view()},
+                                   {"cur_out", cur.view()},
+                                   {"cur_max", statistics[2]->view()},
+                                   {"cur_sum", statistics[3]->view()},
+                                   {"out", out.view()},
+                                   {"max", max.view()},
+                                   {"sum", sum.view()}});
+  e.check([&prev, &cur, &out, p, before = statistics[0], before_sum = statistics[1],
+           now = statistics[2], now_sum = statistics[3]] {
+    return sampled_error(
+        out.count(), [&](std::int64_t i) { return out.at(i); },
+        [&](std::int64_t i) {
+          const std::int64_t line = i % p.columns / head_size * p.rows + i / p.columns;
+          const double a = before_sum->at(line) * std::exp(before->at(line));
+          const double b = now_sum->at(line) * std::exp(now->at(line));
+          return (prev.at(i) * a + cur.at(i) * b) / (a + b);
+        });
+  });
+}
+
 }  // namespace
 
 void list_attention(const machine& m, std::vector<row>& rows) {
+  for (const plane& p : {dram_plane, cache_plane})
+    for (dtype type : operator_types)
+      rows.push_back(streaming_row("ring_attention_update", type, p, 3,
+                                   [type, p](experiment& e) { fill_ring(e, type, p); }));
   constexpr heads shapes[] = {{1, 16, 1024, 128, "full"},  {1, 16, 1024, 128, "causal"},
                               {1, 16, 1024, 64, "causal"}, {1, 4, 4096, 128, "full"},
                               {1, 4, 4096, 128, "causal"}, {1, 8, 4096, 64, "causal"},

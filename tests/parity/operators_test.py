@@ -504,6 +504,33 @@ class Operators(unittest.TestCase):
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
 
+    def test_attention_terms(self):
+        for dtype in TYPES:
+            q, k, v = (values(2, 3, n, 16, dtype=dtype) for n in (5, 7, 7))
+            mask = values(2, 1, 5, 7) > 0.5
+            pse, out = values(1, 3, 5, 7, dtype=dtype), torch.empty_like(q)
+            self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out, layout="bnsd",
+                                       scale=0.25, atten_mask=mask.to(torch.uint8), pse=pse,
+                                       pse_type="added_after_scale")
+            score = (q.float() @ k.float().transpose(-1, -2) * 0.25 + pse.float())
+            score = score.masked_fill(mask, float("-inf"))
+            self.close("out", out, score.softmax(-1).nan_to_num(0) @ v.float())
+
+    def test_ring_attention_update(self):
+        for dtype in TYPES:
+            parts = [values(4, 2, 3, 16, dtype=dtype) for _ in range(2)]
+            tops = [values(4, 3, 2) for _ in range(2)]
+            sums = [values(4, 3, 2).abs() + 1 for _ in range(2)]
+            out, top, total = torch.empty_like(parts[0]), torch.empty(4, 3, 2), torch.empty(4, 3, 2)
+            self.velo.ring_attention_update(prev_out=parts[0], prev_max=tops[0], prev_sum=sums[0],
+                                            cur_out=parts[1], cur_max=tops[1], cur_sum=sums[1],
+                                            out=out, max=top, sum=total, layout="bsnd")
+            logs = [t + s.log() for t, s in zip(tops, sums)]
+            whole = torch.logaddexp(*logs)
+            shares = [(one - whole).exp().transpose(1, 2).unsqueeze(-1) for one in logs]
+            self.close("out", out, sum(s * p.float() for s, p in zip(shares, parts)))
+            self.close("log-sum-exp", top + total.log(), whole)
+
     def test_every_operator_is_compared(self):
         source = inspect.getsource(Operators)
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],

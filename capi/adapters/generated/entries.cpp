@@ -40,6 +40,7 @@ struct number {
     grouped_matmul_add_fp32,
     fusion_attention,
     fusion_attention_backward,
+    ring_attention_update,
     embedding,
     embedding_backward,
     cross_entropy,
@@ -416,6 +417,17 @@ void* velo_xla_fusion_attention_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_fusion_attention_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::fusion_attention_backward, args, count);
+}
+
+int velo_ms_ring_attention_update(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                  void* stream, void*) {
+  return enter_mindspore(number::ring_attention_update, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_ring_attention_update(void* call_frame) {
+  return enter_xla(number::ring_attention_update, call_frame);
+}
+int __tvm_ffi_velo_ring_attention_update(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::ring_attention_update, args, count);
 }
 
 int velo_ms_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1676,6 +1688,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::grouped_matmul_add_fp32>,
     torch_kernels_of<number::fusion_attention>,
     torch_kernels_of<number::fusion_attention_backward>,
+    torch_kernels_of<number::ring_attention_update>,
     torch_kernels_of<number::embedding>,
     torch_kernels_of<number::embedding_backward>,
     torch_kernels_of<number::cross_entropy>,

@@ -530,6 +530,10 @@ struct velo_api {
   velo_status (*moe_token_unpermute)(velo_stream stream, const velo_moe_token_unpermute_args* args);
   velo_status (*moe_token_unpermute_backward)(velo_stream stream,
                                               const velo_moe_token_unpermute_backward_args* args);
+
+  /* velo/ops_attention.h */
+  velo_status (*ring_attention_update)(velo_stream stream,
+                                       const velo_ring_attention_update_args* args);
 };
 
 VELO_END_C

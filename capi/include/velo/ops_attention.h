@@ -263,6 +263,54 @@ typedef struct velo_fusion_attention_backward_args {
 VELO_API velo_status velo_fusion_attention_backward(
     velo_stream stream, const velo_fusion_attention_backward_args* args);
 
+/* ---- ring_attention_update ------------------------------------------------------------------- */
+
+typedef struct velo_ring_attention_update_args {
+  uint32_t struct_size;             /* sizeof(velo_ring_attention_update_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* prev_out;      /* in; float32 | bfloat16 | float16: [.., N, D] in the order
+                                     * of layout */
+  const velo_tensor* prev_max;      /* in: float32 [B, N, S] or [B, N, S, 8], tnd [T, N] or [T,
+                                     * N, 8], as fusion_attention's statistics */
+  const velo_tensor* prev_sum;      /* in; float32: shape of prev_max; from 0 */
+  const velo_tensor* cur_out;       /* in; float32 | bfloat16 | float16: shape and dtype of
+                                     * prev_out */
+  const velo_tensor* cur_max;       /* in; float32: shape of prev_max */
+  const velo_tensor* cur_sum;       /* in; float32: shape of prev_max; from 0 */
+  const velo_tensor* out;           /* out: shape and dtype of prev_out; may be it */
+  const velo_tensor* max;           /* out: shape of prev_max; may be it */
+  const velo_tensor* sum;           /* out: shape of prev_max; may be prev_sum */
+  int64_t layout;                   /* VELO_ATTENTION_LAYOUT_*, default sbh: order of dimensions
+                                     * of prev_out */
+  const velo_ints* actual_seq_qlen; /* in, or NULL: tnd with statistics [T, N, 8]: ends of the
+                                     * sequences, cumulative, with or without a leading zero */
+} velo_ring_attention_update_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_RING_ATTENTION_UPDATE_ARGS_INIT \
+  { \
+    sizeof(velo_ring_attention_update_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_ATTENTION_LAYOUT_SBH, 0 \
+  }
+
+/* `max = max(prev_max, cur_max)`; `p = prev_sum * exp(prev_max - max)`; `c = cur_sum * exp(cur_max
+ * - max)`; `sum = p + c`; `out = prev_out * p / sum + cur_out * c / sum`.
+ * Merges the attention of the same queries over two parts of the keys, a step of ring attention.
+ * Where both sums are 0 the result is 0; equal infinite maxima count as equal.
+ *
+ * In place: out may be prev_out; max may be prev_max; sum may be prev_sum.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 8e+01: float32 3e-6 of the largest
+ * output, 16 bits half an ulp more; sums 3e-6 relative.
+ * Cost: one read of prev_out and cur_out, one write of out.
+ * Source: Liu et al. 2023, arXiv:2310.01889; MindSpeed's npu_ring_attention_update.
+ * Also called npu_ring_attention_update.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_ring_attention_update(velo_stream stream,
+                                                const velo_ring_attention_update_args* args);
+
 VELO_END_C
 
 #endif

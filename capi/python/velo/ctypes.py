@@ -2284,6 +2284,27 @@ class velo_fusion_attention_backward_args(Sized):
     _numbers_ = ("layout", "head_num", "scale", "sparse_mode", "pre_tokens", "next_tokens", "statistics", "pse_type", "q_start_idx", "kv_start_idx", "keep_prob", "seed", "offset")
 
 
+class velo_ring_attention_update_args(Sized):
+    """`max = max(prev_max, cur_max)`; `p = prev_sum * exp(prev_max - max)`; `c = cur_sum * exp(cur_max - max)`; `sum = p + c`; `out = prev_out * p / sum + cur_out * c / sum`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("prev_out", POINTER(velo_tensor)),  # [.., N, D] in the order of layout
+        ("prev_max", POINTER(velo_tensor)),  # float32 [B, N, S] or [B, N, S, 8], tnd [T, N] or [T, N, 8], as fusion_attention's statistics
+        ("prev_sum", POINTER(velo_tensor)),  # shape of prev_max; from 0
+        ("cur_out", POINTER(velo_tensor)),  # shape and dtype of prev_out
+        ("cur_max", POINTER(velo_tensor)),  # shape of prev_max
+        ("cur_sum", POINTER(velo_tensor)),  # shape of prev_max; from 0
+        ("out", POINTER(velo_tensor)),  # shape and dtype of prev_out; may be it
+        ("max", POINTER(velo_tensor)),  # shape of prev_max; may be it
+        ("sum", POINTER(velo_tensor)),  # shape of prev_max; may be prev_sum
+        ("layout", c_int64),  # order of dimensions of prev_out
+        ("actual_seq_qlen", POINTER(velo_ints)),  # tnd with statistics [T, N, 8]: ends of the sequences, cumulative, with or without a leading zero
+    ]
+    _defaults_ = {"layout": VELO_ATTENTION_LAYOUT_SBH}
+    _numbers_ = ("layout",)
+
+
 class velo_embedding_args(Sized):
     """`y[t] = table[ids[t]]`."""
     _fields_ = [
@@ -2831,6 +2852,7 @@ FUNCTIONS = {
     "velo_moe_token_permute_backward": (c_int32, velo_stream, POINTER(velo_moe_token_permute_backward_args)),
     "velo_moe_token_unpermute": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_args)),
     "velo_moe_token_unpermute_backward": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_backward_args)),
+    "velo_ring_attention_update": (c_int32, velo_stream, POINTER(velo_ring_attention_update_args)),
 }
 
 

@@ -1198,6 +1198,46 @@ inline outcome<> fusion_attention_backward(stream_ref stream,
   return detail::check(VELO_FN(fusion_attention_backward)(stream.get(), &args));
 }
 
+// `max = max(prev_max, cur_max)`; `p = prev_sum * exp(prev_max - max)`; `c = cur_sum * exp(cur_max
+// - max)`; `sum = p + c`; `out = prev_out * p / sum + cur_out * c / sum`.
+struct ring_attention_update_args : velo_ring_attention_update_args {
+  using self = ring_attention_update_args;
+  using base = velo_ring_attention_update_args;
+  ring_attention_update_args() noexcept
+      : velo_ring_attention_update_args VELO_RING_ATTENTION_UPDATE_ARGS_INIT {}
+
+  // [.., N, D] in the order of layout
+  self& prev_out(const velo_tensor& value) { return base::prev_out = &value, *this; }
+  // float32 [B, N, S] or [B, N, S, 8], tnd [T, N] or [T, N, 8], as fusion_attention's statistics
+  self& prev_max(const velo_tensor& value) { return base::prev_max = &value, *this; }
+  // shape of prev_max; from 0
+  self& prev_sum(const velo_tensor& value) { return base::prev_sum = &value, *this; }
+  // shape and dtype of prev_out
+  self& cur_out(const velo_tensor& value) { return base::cur_out = &value, *this; }
+  // shape of prev_max
+  self& cur_max(const velo_tensor& value) { return base::cur_max = &value, *this; }
+  // shape of prev_max; from 0
+  self& cur_sum(const velo_tensor& value) { return base::cur_sum = &value, *this; }
+  // shape and dtype of prev_out; may be it
+  self& out(const velo_tensor& value) { return base::out = &value, *this; }
+  // shape of prev_max; may be it
+  self& max(const velo_tensor& value) { return base::max = &value, *this; }
+  // shape of prev_max; may be prev_sum
+  self& sum(const velo_tensor& value) { return base::sum = &value, *this; }
+  // order of dimensions of prev_out
+  self& layout(velo::attention_layout value) {
+    return base::layout = static_cast<std::int64_t>(value), *this;
+  }
+  // tnd with statistics [T, N, 8]: ends of the sequences, cumulative, with or without a leading
+  // zero
+  self& actual_seq_qlen(const velo_ints& value) { return base::actual_seq_qlen = &value, *this; }
+  self& actual_seq_qlen(std::nullptr_t) { return base::actual_seq_qlen = nullptr, *this; }
+};
+
+inline outcome<> ring_attention_update(stream_ref stream, const ring_attention_update_args& args) {
+  return detail::check(VELO_FN(ring_attention_update)(stream.get(), &args));
+}
+
 // ---- embedding
 
 // `y[t] = table[ids[t]]`.
