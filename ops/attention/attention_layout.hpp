@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "ops/attention/attention.hpp"
+#include "ops/attention/engine/attention.hpp"
 #include "ops/operator/tensor.hpp"
 #include "velo/ops_attention.h"
 

@@ -6,10 +6,10 @@
 #include <cfloat>
 #include <cmath>
 
-#include "ops/attention/attention.hpp"
-#include "ops/attention/attention_kernels.hpp"
 #include "ops/attention/attention_options.hpp"
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/engine/attention.hpp"
+#include "ops/attention/engine/attention_kernels.hpp"
+#include "ops/attention/engine/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"

@@ -2,7 +2,7 @@
 #include "ops/attention/ring_attention_update.hpp"
 
 #include "ops/attention/attention_layout.hpp"
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/engine/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/rows.hpp"

@@ -1,7 +1,8 @@
-// The merge of two partial attentions of the same queries over different keys, as ring attention has
-// them step by step.
+// The merge of two partial attentions of the same queries over different keys, a step of ring
+// attention.
 //
-//   m = max(pm, cm)   p = ps e^(pm - m)   c = cs e^(cm - m)   s = p + c   out = prev p / s + cur c / s
+//   m = max(pm, cm)   p = ps e^(pm - m)   c = cs e^(cm - m)   s = p + c
+//   out = prev p / s + cur c / s
 //
 // with pm, ps and cm, cs the softmax_max and softmax_sum of the parts. float32, bfloat16 or float16
 // outputs, float32 statistics; rounded once. Where both sums are 0 the result is 0. A slice is rows

@@ -1,6 +1,6 @@
 // Both passes of attention on every isa, tiles in software among them (tests/amx), against the
 // plain loops: the operator's tests cannot force an isa.
-#include "ops/attention/attention.hpp"
+#include "ops/attention/engine/attention.hpp"
 
 #include <catch2/catch.hpp>
 

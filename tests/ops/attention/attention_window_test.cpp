@@ -1,6 +1,6 @@
 // The windows of fusion_attention: which keys each row sees under every sparse_mode, against a
 // dense mask in double, forward and gradient; the ranges alone against the conditions; refusals.
-#include "ops/attention/attention_window.hpp"
+#include "ops/attention/engine/attention_window.hpp"
 
 #include "tests/ops/attention/attention_truth.hpp"
 #include "tests/ops/operator_testing.hpp"

@@ -5,7 +5,7 @@
 // sequence and the unit finishes dQ; with few, each chunk has a dQ^T of its own and the chunks are
 // added in order afterwards. The number of chunks depends on the problem alone, so the bits do not
 // depend on threads.
-#include "ops/attention/attention_gradient.hpp"
+#include "ops/attention/engine/attention_gradient.hpp"
 
 namespace velo::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Shapes and sequences of both passes.
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/engine/attention_plan.hpp"
 
 namespace velo::ops {
 

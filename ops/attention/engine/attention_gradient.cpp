@@ -1,5 +1,5 @@
 // Gradients of a chunk of keys, block by block.
-#include "ops/attention/attention_gradient.hpp"
+#include "ops/attention/engine/attention_gradient.hpp"
 
 #include <cstring>
 

@@ -7,7 +7,7 @@
 // there is one parallel region; with few, all of them are packed first.
 #include <cstring>
 
-#include "ops/attention/attention_tile.hpp"
+#include "ops/attention/engine/attention_tile.hpp"
 
 namespace velo::ops {
 namespace {

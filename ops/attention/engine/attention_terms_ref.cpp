@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/simd/scalar.hpp"
-#include "ops/attention/attention_tile.hpp"
+#include "ops/attention/engine/attention_tile.hpp"
 
 namespace velo::ops {
 

@@ -5,7 +5,7 @@
 // all queries and whose keys are those of the longest sequence.
 #pragma once
 
-#include "ops/attention/attention_plan.hpp"
+#include "ops/attention/engine/attention_plan.hpp"
 
 namespace velo::ops {
 

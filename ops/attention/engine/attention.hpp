@@ -20,8 +20,8 @@
 
 #include "core/host/cpu.hpp"
 #include "core/stream/parallel.hpp"
-#include "ops/attention/attention_terms.hpp"
-#include "ops/attention/attention_window.hpp"
+#include "ops/attention/engine/attention_terms.hpp"
+#include "ops/attention/engine/attention_window.hpp"
 #include "ops/gemm/kernel/element_type.hpp"
 
 namespace velo::ops {

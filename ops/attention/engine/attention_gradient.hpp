@@ -7,7 +7,7 @@
 // of 32 keys by strip. Which chunk meets which queries, and in which order, is the caller's.
 #pragma once
 
-#include "ops/attention/attention_tile.hpp"
+#include "ops/attention/engine/attention_tile.hpp"
 
 namespace velo::ops {
 

@@ -1,5 +1,5 @@
 // Rows of score terms by their place.
-#include "ops/attention/attention_tile.hpp"
+#include "ops/attention/engine/attention_tile.hpp"
 
 namespace velo::ops {
 // A row before the kept ones of a compressed pse is the first of those, shifted along the diagonal.

@@ -11,8 +11,8 @@
 
 #include "core/round_up.hpp"
 #include "core/simd/types.hpp"
-#include "ops/attention/attention.hpp"
-#include "ops/attention/attention_kernels.hpp"
+#include "ops/attention/engine/attention.hpp"
+#include "ops/attention/engine/attention_kernels.hpp"
 #include "ops/gemm/panel_product.hpp"
 
 namespace velo::ops {

@@ -7,7 +7,7 @@
 // those of the backward pass, which makes dS of an element in several places at once.
 #include <cstring>
 
-#include "ops/attention/attention_gradient.hpp"
+#include "ops/attention/engine/attention_gradient.hpp"
 
 namespace velo::ops {
 namespace {

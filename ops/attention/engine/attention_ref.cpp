@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/simd/scalar.hpp"
-#include "ops/attention/attention_tile.hpp"
+#include "ops/attention/engine/attention_tile.hpp"
 
 namespace velo::ops {
 namespace {
