@@ -22,7 +22,8 @@ struct token_rows {
   const int32_t* rows;
   const float* weights;  // or null: each is 1
   int64_t count;
-  const int32_t* next;  // a row that will be read after them
+  const int32_t* next;  // rows that will be read after them
+  int64_t next_count;   // 0: none, and `next` has one that may be prefetched
   int64_t n;
 };
 

@@ -1,43 +1,87 @@
 // Rows of tokens over the vector type `v` of the including namespace.
 #include "ops/operator/row_copy.inl"
 
-template <class T>
-VELO_INLINE v::vec sum_at(const token_sum<T>& s, int64_t i, int m) {
-  const token_rows& at = s.at;
-  const auto load = [&](int64_t j) {
-    const T* x = s.permuted + at.rows[j] * at.n + i;
-    return m == v::width ? v::load(x) : v::load(x, m);
-  };
-  if (at.count == 0) return v::zero();
-  v::vec sum = load(0);
-  if (at.weights == nullptr) {
-    for (int64_t j = 1; j < at.count; ++j) sum = sum + load(j);
+// `Count` rows side by side, known when compiled, or any number where it is 0. Those of the next
+// token are prefetched meanwhile: rows lie anywhere, so the hardware does not.
+template <int Count, class T>
+struct sum_of_rows {
+  static constexpr int most = Count == 0 ? 1 : Count;
+  const token_sum<T>& s;
+  const int64_t count;
+  const T* x[most];
+  const T* next[most];
+  v::vec weight[most];
+
+  __attribute__((always_inline)) explicit sum_of_rows(const token_sum<T>& sum) : s(sum), count(sum.at.count) {
+    for (int j = 0; j < Count; ++j) {
+      x[j] = s.permuted + s.at.rows[j] * s.at.n;
+      next[j] = s.permuted + s.at.next[j < s.at.next_count ? j : 0] * s.at.n;
+      weight[j] = v::set(s.at.weights == nullptr ? 1.0f : s.at.weights[j]);
+    }
+  }
+
+  __attribute__((always_inline)) v::vec load(int64_t j, int64_t i, int m) const {
+    const T* from = (Count == 0 ? s.permuted + s.at.rows[j] * s.at.n : x[Count == 0 ? 0 : j]) + i;
+    return m == v::width ? v::load(from) : v::load(from, m);
+  }
+  __attribute__((always_inline)) v::vec weight_of(int64_t j) const {
+    if (Count != 0) return weight[Count == 0 ? 0 : j];
+    return v::set(s.at.weights == nullptr ? 1.0f : s.at.weights[j]);
+  }
+  __attribute__((always_inline)) v::vec at(int64_t i, int m) const {
+    if (Count == 0 && count == 0) return v::zero();
+    v::vec sum = load(0, i, m) * weight_of(0);
+    const int64_t rows = Count == 0 ? count : Count;
+#pragma GCC unroll 8
+    for (int64_t j = 1; j < rows; ++j) sum = v::fma(load(j, i, m), weight_of(j), sum);
     return sum;
   }
-  sum = sum * v::set(at.weights[0]);
-  for (int64_t j = 1; j < at.count; ++j) sum = v::fma(load(j), v::set(at.weights[j]), sum);
-  return sum;
-}
+  __attribute__((always_inline)) void prefetch(int64_t i) const {
+#pragma GCC unroll 8
+    for (int j = 0; j < Count; ++j) {
+      v::prefetch(next[j] + i);
+      if (sizeof(T) == sizeof(float)) v::prefetch(next[j] + i + v::width);
+    }
+  }
+};
 
-template <bool Bypass, class T>
+template <int Count, bool Bypass, class T>
 VELO_INLINE void sum_row(const token_sum<T>& s) {
+  const sum_of_rows<Count, T> rows(s);
   const int64_t n = s.at.n;
-  const T* next = s.permuted + *s.at.next * n;
   int64_t i = 0;
   for (; i + 2 * v::width <= n; i += 2 * v::width) {
-    v::prefetch(next + i);
-    v::put2<Bypass>(s.y + i, sum_at(s, i, v::width), sum_at(s, i + v::width, v::width));
+    rows.prefetch(i);
+    v::put2<Bypass>(s.y + i, rows.at(i, v::width), rows.at(i + v::width, v::width));
   }
   for (; i < n; i += v::width) {  // tail
     const int m = simd::lanes_left<v::width>(n, i);
-    v::store(s.y + i, sum_at(s, i, m), m);
+    v::store(s.y + i, rows.at(i, m), m);
   }
   if (Bypass) v::fence();
 }
 
+template <int Count, class T>
+VELO_INLINE void sum_rows(const token_sum<T>& s) {
+  s.bypass ? sum_row<Count, true>(s) : sum_row<Count, false>(s);
+}
+
 template <class T>
 void sum(const token_sum<T>& s) {
-  s.bypass ? sum_row<true>(s) : sum_row<false>(s);
+  switch (s.at.count) {
+    case 1:
+      return sum_rows<1>(s);
+    case 2:
+      return sum_rows<2>(s);
+    case 4:
+      return sum_rows<4>(s);
+    case 6:
+      return sum_rows<6>(s);
+    case 8:
+      return sum_rows<8>(s);
+    default:
+      return sum_rows<0>(s);
+  }
 }
 
 template <bool Bypass, class T>

@@ -27,14 +27,13 @@ struct token_slots {
   std::int64_t count(std::int64_t t) const { return start[t + 1] - start[t]; }
   std::int64_t entries() const { return start[tokens]; }
 
-  // The rows of token `t`, each of n elements.
+  // The rows of token `t`, each of n elements; the lists follow each other.
   token_rows of(std::int64_t t, const float* weights, std::int64_t n) const {
-    const std::int64_t first = start[t];
-    const std::int64_t last = entries() - 1;
-    const std::int64_t next = start[t + 1] <= last ? start[t + 1] : last;
     static constexpr std::int32_t none = 0;
-    return {rows + first, weights == nullptr ? nullptr : weights + first, count(t),
-            next < 0 ? &none : rows + next, n};
+    const std::int64_t first = start[t], left = entries() - start[t + 1];
+    return {rows + first, weights == nullptr ? nullptr : weights + first,
+            count(t),     left == 0 ? &none : rows + start[t + 1],
+            left,         n};
   }
 };
 
