@@ -50,6 +50,30 @@ void fill_unpermute(experiment& e, dtype type) {
   });
 }
 
+// 8 of 256 experts for 8192 tokens, as DeepSeek-V3 chooses them.
+constexpr std::int64_t routed = 8192, all_experts = 256, chosen = 8;
+
+void fill_router(experiment& e, dtype type) {
+  tensor& logits = e.random(type, {routed, all_experts});
+  tensor& weights = e.zeros(dtype::f32, {routed, chosen});
+  tensor& indices = e.zeros(dtype::i64, {routed, chosen});  // room for int32
+  auto* first = static_cast<std::int32_t*>(indices.data());
+  const tensor_view places(first, {routed, chosen});
+  e.velo(
+      "topk_router",
+      {{"logits", logits.view()}, {"weights", weights.view()}, {"indices", places}, {"k", chosen}});
+  e.check([&weights] {
+    return sampled_error(
+        routed,
+        [&](std::int64_t t) {
+          double sum = 0;
+          for (std::int64_t j = 0; j < chosen; ++j) sum += weights.at(t * chosen + j);
+          return sum;
+        },
+        [](std::int64_t) { return 1.0; });
+  });
+}
+
 }  // namespace
 
 void list_experts(std::vector<row>& rows) {
@@ -64,6 +88,11 @@ void list_experts(std::vector<row>& rows) {
       made.work = static_cast<double>((tokens + slots) * width * bytes_of(type));
       rows.push_back(std::move(made));
     }
+    constexpr plane logits{routed, all_experts, "cache"};
+    row router = streaming_row("topk_router", type, logits, 1,
+                               [type](experiment& e) { fill_router(e, type); });
+    router.torch.clear();
+    rows.push_back(std::move(router));
   }
 }
 

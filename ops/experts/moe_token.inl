@@ -12,7 +12,8 @@ struct sum_of_rows {
   const T* next[most];
   v::vec weight[most];
 
-  __attribute__((always_inline)) explicit sum_of_rows(const token_sum<T>& sum) : s(sum), count(sum.at.count) {
+  __attribute__((always_inline)) explicit sum_of_rows(const token_sum<T>& sum)
+      : s(sum), count(sum.at.count) {
     for (int j = 0; j < Count; ++j) {
       x[j] = s.permuted + s.at.rows[j] * s.at.n;
       next[j] = s.permuted + s.at.next[j < s.at.next_count ? j : 0] * s.at.n;

@@ -299,6 +299,36 @@ class Operators(unittest.TestCase):
             self.close("dprobs", dprobs, w.grad)
             self.close("dx", dx, a.grad)
 
+    def test_topk_router(self):
+        tokens, experts, k = 50, 16, 4
+        for dtype in TYPES:
+            for sigmoid in (False, True):
+                logits, bias = values(tokens, experts, dtype=dtype), values(experts, scale=0.1)
+                x = leaf(logits)
+                s = x.sigmoid() if sigmoid else x.softmax(-1)
+                chosen = (s + bias).topk(k).indices
+                w = s.gather(1, chosen)
+                w = w / w.sum(-1, keepdim=True) * 2.5
+                f = torch.bincount(chosen.flatten(), minlength=experts).float() / (tokens * k)
+                aux = experts * (f * (s / s.sum(-1, keepdim=True)).mean(0)).sum()
+                z = x.logsumexp(-1).square().mean()
+                dw = values(tokens, k)
+                ((w * dw).sum() + 0.5 * aux + 0.25 * z).backward()
+                weights, indices = torch.empty(tokens, k), torch.empty(tokens, k, dtype=torch.int32)
+                counts, dx = torch.empty(experts, dtype=torch.int64), torch.empty_like(logits)
+                aux_loss, z_loss = torch.empty(()), torch.empty(())
+                rule = dict(score_function="sigmoid" if sigmoid else "softmax", scale=2.5)
+                self.velo.topk_router(logits=logits, expert_bias=bias, weights=weights,
+                                      indices=indices, counts=counts, aux_loss=aux_loss,
+                                      z_loss=z_loss, k=k, **rule)
+                self.velo.topk_router_backward(logits=logits, indices=indices, counts=counts,
+                                               dweights=dw, daux_loss=torch.tensor(0.5),
+                                               dz_loss=torch.tensor(0.25), dlogits=dx, **rule)
+                self.assertTrue(torch.equal(indices.long(), chosen))
+                for name, got, want in (("weights", weights, w), ("aux", aux_loss, aux),
+                                        ("z", z_loss, z), ("dlogits", dx, x.grad)):
+                    self.close(f"{name} {sigmoid}", got, want.detach())
+
     def test_products_next_to_collectives_of_one_rank(self):
         for dtype in TYPES:
             for transposed in (False, True):

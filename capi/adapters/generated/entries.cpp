@@ -59,6 +59,8 @@ struct number {
     moe_token_permute_backward,
     moe_token_unpermute,
     moe_token_unpermute_backward,
+    topk_router,
+    topk_router_backward,
   };
 };
 
@@ -626,6 +628,28 @@ void* velo_xla_moe_token_unpermute_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_moe_token_unpermute_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::moe_token_unpermute_backward, args, count);
+}
+
+int velo_ms_topk_router(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                        void* stream, void*) {
+  return enter_mindspore(number::topk_router, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_topk_router(void* call_frame) {
+  return enter_xla(number::topk_router, call_frame);
+}
+int __tvm_ffi_velo_topk_router(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::topk_router, args, count);
+}
+
+int velo_ms_topk_router_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                 void* stream, void*) {
+  return enter_mindspore(number::topk_router_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_topk_router_backward(void* call_frame) {
+  return enter_xla(number::topk_router_backward, call_frame);
+}
+int __tvm_ffi_velo_topk_router_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::topk_router_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1707,4 +1731,6 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::moe_token_permute_backward>,
     torch_kernels_of<number::moe_token_unpermute>,
     torch_kernels_of<number::moe_token_unpermute_backward>,
+    torch_kernels_of<number::topk_router>,
+    torch_kernels_of<number::topk_router_backward>,
 };

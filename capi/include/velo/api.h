@@ -534,6 +534,11 @@ struct velo_api {
   /* velo/ops_attention.h */
   velo_status (*ring_attention_update)(velo_stream stream,
                                        const velo_ring_attention_update_args* args);
+
+  /* velo/ops_experts.h */
+  velo_status (*topk_router)(velo_stream stream, const velo_topk_router_args* args);
+  velo_status (*topk_router_backward)(velo_stream stream,
+                                      const velo_topk_router_backward_args* args);
 };
 
 VELO_END_C

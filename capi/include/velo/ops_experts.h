@@ -16,6 +16,24 @@
 
 VELO_BEGIN_C
 
+/* The score of an expert. */
+enum {
+  VELO_ROUTER_SCORE_SOFTMAX = 0, /* over all experts */
+  VELO_ROUTER_SCORE_SIGMOID = 1  /* of each logit */
+};
+
+/* The score of a group of experts. */
+enum {
+  VELO_GROUP_SCORE_MAXIMUM = 0, /* its largest s + bias (DeepSeek-V2) */
+  VELO_GROUP_SCORE_TOP2_SUM = 1 /* the sum of its two largest (DeepSeek-V3) */
+};
+
+/* The choices that an expert keeps within its capacity. */
+enum {
+  VELO_DROP_POLICY_PROBABILITY = 0, /* those of the largest weights, of equal ones the first */
+  VELO_DROP_POLICY_POSITION = 1     /* the first */
+};
+
 /* ---- moe_token_permute ----------------------------------------------------------------------- */
 
 typedef struct velo_moe_token_permute_args {
@@ -167,6 +185,105 @@ typedef struct velo_moe_token_unpermute_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_moe_token_unpermute_backward(
     velo_stream stream, const velo_moe_token_unpermute_backward_args* args);
+
+/* ---- topk_router ----------------------------------------------------------------------------- */
+
+typedef struct velo_topk_router_args {
+  uint32_t struct_size;           /* sizeof(velo_topk_router_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* logits;      /* in; float32 | bfloat16 | float16: [T, E] */
+  const velo_tensor* expert_bias; /* in, or NULL: float32, [E], for the choice alone */
+  const velo_tensor* weights;     /* out: float32, [T, k] */
+  const velo_tensor* indices;     /* out: int32, [T, k] */
+  const velo_tensor* counts;      /* out, or NULL: int64, [E], choices before any is dropped */
+  const velo_tensor* aux_loss;    /* out, or NULL: float32, a number */
+  const velo_tensor* z_loss;      /* out, or NULL: float32, a number */
+  int64_t k;                      /* default 2, in [1, 1048576]: experts of a token */
+  int64_t score_function;         /* VELO_ROUTER_SCORE_*, default softmax: s of the logits */
+  int64_t normalize;              /* 0 or 1, default 1: 1 divides the weights of a token by the
+                                   * sum of its chosen s */
+  double scale;                   /* default 1.0, in [0.0, 1e+18]: of the weights */
+  int64_t num_groups;             /* default 1, in [1, 1048576]: groups of as many experts */
+  int64_t kept_groups;            /* default 0, in [0, 1048576]: groups that are chosen from; 0
+                                   * all */
+  int64_t group_score;            /* VELO_GROUP_SCORE_*, default maximum: by which groups are
+                                   * compared */
+  int64_t capacity;               /* default 0, in [0, 1099511627776]: tokens of an expert at
+                                   * most; 0 all */
+  int64_t drop_policy;            /* VELO_DROP_POLICY_*, default probability: which choices
+                                   * capacity keeps */
+} velo_topk_router_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_TOPK_ROUTER_ARGS_INIT \
+  { \
+    sizeof(velo_topk_router_args), 0, 0, 0, 0, 0, 0, 0, 0, 2, VELO_ROUTER_SCORE_SOFTMAX, 1, 1.0, \
+    1, 0, VELO_GROUP_SCORE_MAXIMUM, 0, VELO_DROP_POLICY_PROBABILITY \
+  }
+
+/* `w = scale * s / sum[chosen](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss =
+ * mean(logsumexp(logits)^2)`.
+ * Chosen are the k largest s + expert_bias, the best first, of equal ones the lower index; with
+ * groups those of the best kept_groups groups. f is an expert's share of all choices before any is
+ * dropped, p the mean of s / sum(s).
+ * Beyond capacity an expert drops choices: weight 0, index -1 - expert, which moe_token_permute
+ * takes.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: scores in float32, sums of tokens
+ * in double; the choice is exact and the same for every kernel.
+ * Cost: one read of logits.
+ * Source: Megatron-LM; DeepSeek-V2 and V3 (arXiv:2405.04434, 2412.19437).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_topk_router(velo_stream stream, const velo_topk_router_args* args);
+
+/* ---- topk_router_backward -------------------------------------------------------------------- */
+
+typedef struct velo_topk_router_backward_args {
+  uint32_t struct_size;         /* sizeof(velo_topk_router_backward_args) */
+  uint32_t reserved;            /* 0 */
+  const velo_tensor* logits;    /* in; float32 | bfloat16 | float16: of the forward call */
+  const velo_tensor* indices;   /* in; int32: of the forward call */
+  const velo_tensor* counts;    /* in, or NULL; int64: [E]; daux_loss needs it */
+  const velo_tensor* dweights;  /* in, or NULL; float32: [T, k] */
+  const velo_tensor* daux_loss; /* in, or NULL; float32: a number */
+  const velo_tensor* dz_loss;   /* in, or NULL; float32: a number */
+  const velo_tensor* dlogits;   /* out: as logits */
+  int64_t score_function;       /* VELO_ROUTER_SCORE_*, default softmax: s of the logits */
+  int64_t normalize;            /* 0 or 1, default 1: 1 divides the weights of a token by the sum
+                                 * of its chosen s */
+  double scale;                 /* default 1.0, in [0.0, 1e+18]: of the weights */
+  int64_t total_tokens;         /* default 0, in [0, 1099511627776]: tokens that the losses are
+                                 * means over; 0: T */
+} velo_topk_router_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_TOPK_ROUTER_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_topk_router_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, VELO_ROUTER_SCORE_SOFTMAX, 1, \
+    1.0, 0 \
+  }
+
+/* `dlogits = ds * dweights + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`.
+ * ds: from the weights to the logits, dp: from s / sum(s) to the logits, lse: logsumexp(logits).
+ * The choice is constant; dropped choices take no gradient. Over ranks counts and total_tokens are
+ * those of all.
+ *
+ * Gradient of velo_topk_router.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: scores in float32, sums of tokens
+ * in double; the choice is exact and the same for every kernel.
+ * Cost: one read of logits, one write of dlogits.
+ * Source: gradient of topk_router.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_topk_router_backward(velo_stream stream,
+                                               const velo_topk_router_backward_args* args);
 
 VELO_END_C
 

@@ -343,6 +343,12 @@ VELO_REDUCTION_SUM = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
 VELO_ELEMENT_FLOAT16 = 2
+VELO_ROUTER_SCORE_SOFTMAX = 0
+VELO_ROUTER_SCORE_SIGMOID = 1
+VELO_GROUP_SCORE_MAXIMUM = 0
+VELO_GROUP_SCORE_TOP2_SUM = 1
+VELO_DROP_POLICY_PROBABILITY = 0
+VELO_DROP_POLICY_POSITION = 1
 
 
 class velo_context(c_void_p):
@@ -2585,6 +2591,53 @@ class velo_moe_token_unpermute_backward_args(Sized):
     _numbers_ = ("num_out_tokens",)
 
 
+class velo_topk_router_args(Sized):
+    """`w = scale * s / sum[chosen](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss = mean(logsumexp(logits)^2)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # [T, E]
+        ("expert_bias", POINTER(velo_tensor)),  # float32, [E], for the choice alone
+        ("weights", POINTER(velo_tensor)),  # float32, [T, k]
+        ("indices", POINTER(velo_tensor)),  # int32, [T, k]
+        ("counts", POINTER(velo_tensor)),  # int64, [E], choices before any is dropped
+        ("aux_loss", POINTER(velo_tensor)),  # float32, a number
+        ("z_loss", POINTER(velo_tensor)),  # float32, a number
+        ("k", c_int64),  # experts of a token
+        ("score_function", c_int64),  # s of the logits
+        ("normalize", c_int64),  # 1 divides the weights of a token by the sum of its chosen s
+        ("scale", c_double),  # of the weights
+        ("num_groups", c_int64),  # groups of as many experts
+        ("kept_groups", c_int64),  # groups that are chosen from; 0 all
+        ("group_score", c_int64),  # by which groups are compared
+        ("capacity", c_int64),  # tokens of an expert at most; 0 all
+        ("drop_policy", c_int64),  # which choices capacity keeps
+    ]
+    _defaults_ = {"k": 2, "normalize": 1, "scale": 1.0, "num_groups": 1}
+    _numbers_ = ("k", "score_function", "scale", "num_groups", "kept_groups", "group_score", "capacity", "drop_policy")
+
+
+class velo_topk_router_backward_args(Sized):
+    """`dlogits = ds * dweights + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # of the forward call
+        ("indices", POINTER(velo_tensor)),  # of the forward call
+        ("counts", POINTER(velo_tensor)),  # [E]; daux_loss needs it
+        ("dweights", POINTER(velo_tensor)),  # [T, k]
+        ("daux_loss", POINTER(velo_tensor)),  # a number
+        ("dz_loss", POINTER(velo_tensor)),  # a number
+        ("dlogits", POINTER(velo_tensor)),  # as logits
+        ("score_function", c_int64),  # s of the logits
+        ("normalize", c_int64),  # 1 divides the weights of a token by the sum of its chosen s
+        ("scale", c_double),  # of the weights
+        ("total_tokens", c_int64),  # tokens that the losses are means over; 0: T
+    ]
+    _defaults_ = {"normalize": 1, "scale": 1.0}
+    _numbers_ = ("score_function", "scale", "total_tokens")
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -2853,6 +2906,8 @@ FUNCTIONS = {
     "velo_moe_token_unpermute": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_args)),
     "velo_moe_token_unpermute_backward": (c_int32, velo_stream, POINTER(velo_moe_token_unpermute_backward_args)),
     "velo_ring_attention_update": (c_int32, velo_stream, POINTER(velo_ring_attention_update_args)),
+    "velo_topk_router": (c_int32, velo_stream, POINTER(velo_topk_router_args)),
+    "velo_topk_router_backward": (c_int32, velo_stream, POINTER(velo_topk_router_backward_args)),
 }
 
 

@@ -1640,6 +1640,25 @@ inline outcome<> all_gather_matmul_reduce_scatter(
 
 // ---- experts
 
+// The score of an expert.
+enum class router_score : std::int64_t {
+  softmax = VELO_ROUTER_SCORE_SOFTMAX,  // over all experts
+  sigmoid = VELO_ROUTER_SCORE_SIGMOID,  // of each logit
+};
+
+// The score of a group of experts.
+enum class group_score : std::int64_t {
+  maximum = VELO_GROUP_SCORE_MAXIMUM,    // its largest s + bias (DeepSeek-V2)
+  top2_sum = VELO_GROUP_SCORE_TOP2_SUM,  // the sum of its two largest (DeepSeek-V3)
+};
+
+// The choices that an expert keeps within its capacity.
+enum class drop_policy : std::int64_t {
+  probability = VELO_DROP_POLICY_PROBABILITY,  // those of the largest weights, of equal ones the
+                                               // first
+  position = VELO_DROP_POLICY_POSITION,        // the first
+};
+
 // `permuted[sorted_indices[t * k + j]] = tokens[t]`.
 struct moe_token_permute_args : velo_moe_token_permute_args {
   using self = moe_token_permute_args;
@@ -1756,6 +1775,102 @@ struct moe_token_unpermute_backward_args : velo_moe_token_unpermute_backward_arg
 inline outcome<> moe_token_unpermute_backward(stream_ref stream,
                                               const moe_token_unpermute_backward_args& args) {
   return detail::check(VELO_FN(moe_token_unpermute_backward)(stream.get(), &args));
+}
+
+// `w = scale * s / sum[chosen](s)`; `aux_loss = E * sum[e](f * p)`; `z_loss =
+// mean(logsumexp(logits)^2)`.
+struct topk_router_args : velo_topk_router_args {
+  using self = topk_router_args;
+  using base = velo_topk_router_args;
+  topk_router_args() noexcept : velo_topk_router_args VELO_TOPK_ROUTER_ARGS_INIT {}
+
+  // [T, E]
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // float32, [E], for the choice alone
+  self& expert_bias(const velo_tensor& value) { return base::expert_bias = &value, *this; }
+  self& expert_bias(std::nullptr_t) { return base::expert_bias = nullptr, *this; }
+  // float32, [T, k]
+  self& weights(const velo_tensor& value) { return base::weights = &value, *this; }
+  // int32, [T, k]
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // int64, [E], choices before any is dropped
+  self& counts(const velo_tensor& value) { return base::counts = &value, *this; }
+  self& counts(std::nullptr_t) { return base::counts = nullptr, *this; }
+  // float32, a number
+  self& aux_loss(const velo_tensor& value) { return base::aux_loss = &value, *this; }
+  self& aux_loss(std::nullptr_t) { return base::aux_loss = nullptr, *this; }
+  // float32, a number
+  self& z_loss(const velo_tensor& value) { return base::z_loss = &value, *this; }
+  self& z_loss(std::nullptr_t) { return base::z_loss = nullptr, *this; }
+  // experts of a token
+  self& k(std::int64_t value) { return base::k = value, *this; }
+  // s of the logits
+  self& score_function(velo::router_score value) {
+    return base::score_function = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 divides the weights of a token by the sum of its chosen s
+  self& normalize(bool value) { return base::normalize = value, *this; }
+  // of the weights
+  self& scale(double value) { return base::scale = value, *this; }
+  // groups of as many experts
+  self& num_groups(std::int64_t value) { return base::num_groups = value, *this; }
+  // groups that are chosen from; 0 all
+  self& kept_groups(std::int64_t value) { return base::kept_groups = value, *this; }
+  // by which groups are compared
+  self& group_score(velo::group_score value) {
+    return base::group_score = static_cast<std::int64_t>(value), *this;
+  }
+  // tokens of an expert at most; 0 all
+  self& capacity(std::int64_t value) { return base::capacity = value, *this; }
+  // which choices capacity keeps
+  self& drop_policy(velo::drop_policy value) {
+    return base::drop_policy = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> topk_router(stream_ref stream, const topk_router_args& args) {
+  return detail::check(VELO_FN(topk_router)(stream.get(), &args));
+}
+
+// `dlogits = ds * dweights + E * f * dp * daux_loss / T + 2 * lse * softmax(logits) * dz_loss / T`.
+struct topk_router_backward_args : velo_topk_router_backward_args {
+  using self = topk_router_backward_args;
+  using base = velo_topk_router_backward_args;
+  topk_router_backward_args() noexcept
+      : velo_topk_router_backward_args VELO_TOPK_ROUTER_BACKWARD_ARGS_INIT {}
+
+  // of the forward call
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // of the forward call
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // [E]; daux_loss needs it
+  self& counts(const velo_tensor& value) { return base::counts = &value, *this; }
+  self& counts(std::nullptr_t) { return base::counts = nullptr, *this; }
+  // [T, k]
+  self& dweights(const velo_tensor& value) { return base::dweights = &value, *this; }
+  self& dweights(std::nullptr_t) { return base::dweights = nullptr, *this; }
+  // a number
+  self& daux_loss(const velo_tensor& value) { return base::daux_loss = &value, *this; }
+  self& daux_loss(std::nullptr_t) { return base::daux_loss = nullptr, *this; }
+  // a number
+  self& dz_loss(const velo_tensor& value) { return base::dz_loss = &value, *this; }
+  self& dz_loss(std::nullptr_t) { return base::dz_loss = nullptr, *this; }
+  // as logits
+  self& dlogits(const velo_tensor& value) { return base::dlogits = &value, *this; }
+  // s of the logits
+  self& score_function(velo::router_score value) {
+    return base::score_function = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 divides the weights of a token by the sum of its chosen s
+  self& normalize(bool value) { return base::normalize = value, *this; }
+  // of the weights
+  self& scale(double value) { return base::scale = value, *this; }
+  // tokens that the losses are means over; 0: T
+  self& total_tokens(std::int64_t value) { return base::total_tokens = value, *this; }
+};
+
+inline outcome<> topk_router_backward(stream_ref stream, const topk_router_backward_args& args) {
+  return detail::check(VELO_FN(topk_router_backward)(stream.get(), &args));
 }
 
 VELO_CPP_END

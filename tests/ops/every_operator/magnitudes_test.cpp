@@ -121,7 +121,8 @@ void follow_forward(hosts::sample& gradient, const session& s) {
   VELO_RUN(ran.run(s.stream()));
   for (std::size_t t = 0; t < ran.tensors(); ++t) {
     for (hosts::named_array& in : gradient.inputs)
-      if (in.field == spec.fields[ran.field(t)].name) in.data = ran.memory(t);
+      if (in.field == spec.fields[ran.field(t)].name && in.data.shape == ran.memory(t).shape)
+        in.data = ran.memory(t);
   }
 }
 
