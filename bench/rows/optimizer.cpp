@@ -63,6 +63,25 @@ double step_error(const state& s, const bound_call& call, double scale) {
       });
 }
 
+// One pass over five tensors, four of them written.
+void fill_ema(experiment& e) {
+  const state s = make_state(e, dtype::f32);
+  tensor& average = e.random(dtype::f32, {parameters});
+  e.velo("apply_fused_ema_adamw", {{"grad", s.grad.view()},
+                                   {"param", s.param.view()},
+                                   {"m", s.m.view()},
+                                   {"v", s.v.view()},
+                                   {"ema", average.view()},
+                                   {"step", step},
+                                   {"ema_decay", 0.0},
+                                   {"lr", rate}});
+  e.check([&s = s.param, &average] {  // without decay the average is the parameter
+    return sampled_error(
+        parameters, [&](std::int64_t i) { return average.at(i); },
+        [&](std::int64_t i) { return s.at(i); });
+  });
+}
+
 void fill_step(experiment& e, dtype type) {
   const state s = make_state(e, type);
   const bound_call call = bind_step(e, s, nullptr);
@@ -122,6 +141,8 @@ void list_optimizer(std::vector<row>& rows) {
     rows.push_back(parameter_row("global_norm_clip_step", "apply_fused_adamw", type, 28 + wide,
                                  limit::adam, [type](experiment& e) { fill_clipped(e, type); }));
   }
+  rows.push_back(parameter_row("apply_fused_ema_adamw", "apply_fused_ema_adamw", dtype::f32, 36,
+                               limit::adam, fill_ema));
 }
 
 }  // namespace velo::bench

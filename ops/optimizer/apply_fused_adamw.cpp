@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "ops/operator/definition.hpp"
-#include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
+#include "ops/optimizer/step_number.hpp"
 #include "velo/ops_optimizer.h"
 
 namespace velo::ops {
@@ -24,7 +24,7 @@ void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& out
   const velo_tensor& p = *a.param;
   require_shape(*a.grad, "grad", p.ndim, p.shape);
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
-  if (a.step_tensor != nullptr) require_rank(*a.step_tensor, "step_tensor", 0, 0);
+  require_step(a);
   if (a.lr_tensor != nullptr) require_rank(*a.lr_tensor, "lr_tensor", 0, 0);
   if (a.master != nullptr) require_shape(*a.master, "master", p.ndim, p.shape);
   require_shape(*a.m, "m", p.ndim, p.shape);
@@ -32,30 +32,13 @@ void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& out
   if (a.amsgrad != 0 && a.v_max == nullptr) {
     core::fail(VELO_ERR_NULL, "args.v_max", "a tensor, because amsgrad is set", "NULL");
   }
-  if (a.v_max != nullptr) require_like(*a.v_max, "v_max", *a.m, "m");
-  if (a.beta1 >= 1 || a.beta2 >= 1) {
-    core::fail(VELO_ERR_ARGUMENT, a.beta1 >= 1 ? "args.beta1" : "args.beta2", "less than 1", "1");
-  }
+  if (a.v_max != nullptr) require_shape(*a.v_max, "v_max", p.ndim, p.shape);
   outputs.like(a.param, p);
   outputs.like(a.m, *a.m);
   outputs.like(a.v, *a.v);
   if (a.master != nullptr) outputs.like(a.master, *a.master);
   if (a.v_max != nullptr) outputs.like(a.v_max, *a.v_max);
   problem.count = numel(p);
-}
-
-// The largest `step` as an integer, too: beyond it a double skips numbers.
-constexpr std::int64_t last_step = std::int64_t{1} << 52;
-
-// A number in a tensor is data: it is read when the update runs, before anything is written.
-double step_of(const args& a) {
-  if (a.step_tensor == nullptr) return static_cast<double>(a.step);
-  const std::int64_t step = index_reader(*a.step_tensor)[0];
-  if (step < 1 || step > last_step) {
-    core::fail(VELO_ERR_ARGUMENT, "args.step_tensor",
-               core::concat("an integer in [1, ", last_step, "]"), core::number(step));
-  }
-  return static_cast<double>(step);
 }
 
 adamw_factors factors(const args& a) {
@@ -70,14 +53,23 @@ adamw_factors factors(const args& a) {
           static_cast<float>(1 - lr * a.weight_decay),
           static_cast<float>(lr / (1 - std::pow(a.beta1, step))),
           static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, step))),
-          static_cast<float>(a.epsilon)};
+          static_cast<float>(a.epsilon),
+          0,
+          0,
+          0};
+}
+
+// The place of a dtype in a combination.
+int index_of(velo_dtype dtype) {
+  return dtype == f32 ? 0 : dtype == bf16 ? 1 : 2;
 }
 
 template <class Param, class Grad, class Moment>
 void update(const args& a, std::int64_t count, core::execution& on, void (*kernel)(const void*)) {
   const adamw_factors by = factors(a);
   const row_slices blocks = slice_elements(count);
-  const bool amsgrad = a.amsgrad != 0;
+  char* v_max = a.amsgrad != 0 ? data<char>(a.v_max) : nullptr;
+  const velo_dtype v_max_type = v_max == nullptr ? f32 : a.v_max->dtype;
   on.threads(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task);
     const adamw_slice<Param, Grad, Moment> slice{
@@ -86,7 +78,9 @@ void update(const args& a, std::int64_t count, core::execution& on, void (*kerne
         data<const Grad>(a.grad) + first,
         data<Moment>(a.m) + first,
         data<Moment>(a.v) + first,
-        amsgrad ? data<Moment>(a.v_max) + first : nullptr,
+        v_max == nullptr ? nullptr : v_max + first * element_bytes(v_max_type),
+        static_cast<adamw_element>(index_of(v_max_type)),
+        nullptr,
         blocks.count(task),
         by};
     kernel(&slice);
@@ -99,11 +93,6 @@ struct updates {
   static constexpr auto function = update<Param, Grad, Moment>;
 };
 constexpr auto by_types = of_each_combination<update_fn>::made<updates>();
-
-// The place of a dtype in a combination.
-int index_of(velo_dtype dtype) {
-  return dtype == f32 ? 0 : dtype == bf16 ? 1 : 2;
-}
 
 void run(const args& a, const apply_fused_adamw_problem& p,
          const apply_fused_adamw_kernels& kernels, core::execution& on) {

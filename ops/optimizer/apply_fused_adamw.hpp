@@ -12,8 +12,9 @@
 //
 // p is the float32 master when there is one, else the parameter. Parameters, gradients and moments
 // float32, bfloat16 or float16, each on its own; arithmetic in float32. A slice is a run of
-// elements. Bytes: 28 a parameter in float32; 26 with bfloat16 parameters, bfloat16 gradients and
-// float32 master. Bound: memory.
+// elements. apply_fused_ema_adamw uses the same kernels: it may add l2 * p to g, and keeps the
+// running average ema = average * ema + (1 - average) * p. Bytes: 28 a parameter in float32; 26
+// with bfloat16 parameters, bfloat16 gradients and float32 master. Bound: memory.
 #pragma once
 
 #include <stdint.h>
@@ -26,7 +27,12 @@ struct adamw_factors {
   float scale;  // on the gradient; negative to ascend
   float beta1, one_minus_beta1, beta2, one_minus_beta2;
   float decay, rate, root, epsilon;
+  float l2;                          // times p, added to the gradient
+  float average, one_minus_average;  // of ema
 };
+
+// The type of a tensor that is not worth a kernel for each combination.
+enum class adamw_element { f32, bf16, f16 };
 
 template <class Param, class Grad, class Moment>
 struct adamw_slice {
@@ -35,7 +41,9 @@ struct adamw_slice {
   const Grad* grad;
   Moment* m;
   Moment* v;
-  Moment* v_max;  // or nullptr
+  void* v_max;  // or nullptr
+  adamw_element v_max_type;
+  float* ema;  // or nullptr
   int64_t n;
   adamw_factors by;
 };

@@ -9,23 +9,43 @@ namespace {
 
 using simd::to_float;
 
+// The element of v_max, of one of three types.
+double largest_at(const void* v_max, adamw_element type, std::int64_t i) {
+  return type == adamw_element::f32    ? static_cast<const float*>(v_max)[i]
+         : type == adamw_element::bf16 ? to_float(static_cast<const simd::bf16*>(v_max)[i])
+                                       : to_float(static_cast<const simd::f16*>(v_max)[i]);
+}
+void set_largest(void* v_max, adamw_element type, std::int64_t i, double h) {
+  if (type == adamw_element::f32) {
+    simd::assign(static_cast<float*>(v_max)[i], h);
+  } else if (type == adamw_element::bf16) {
+    simd::assign(static_cast<simd::bf16*>(v_max)[i], h);
+  } else {
+    simd::assign(static_cast<simd::f16*>(v_max)[i], h);
+  }
+}
+
 template <class Param, class Grad, class Moment>
 void update(const void* slice) {
   const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
   for (std::int64_t i = 0; i < s.n; ++i) {
-    const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale;
+    const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];
+    const double decay = s.by.l2 == 0 ? 0 : s.by.l2 * p;
+    const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale + decay;
     const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
     const double v = static_cast<float>(  // rounded as the tensor holds it
         s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g);
-    const double largest = s.v_max == nullptr ? v : to_float(s.v_max[i]);
+    const double largest = s.v_max == nullptr ? v : largest_at(s.v_max, s.v_max_type, i);
     const double h = std::isnan(largest) || largest > v ? largest : v;  // a NaN of either stays
-    const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];
     const double next = s.by.decay * p - s.by.rate * m / (std::sqrt(h) * s.by.root + s.by.epsilon);
     simd::assign(s.m[i], m);
     simd::assign(s.v[i], v);
-    if (s.v_max != nullptr) simd::assign(s.v_max[i], h);
+    if (s.v_max != nullptr) set_largest(s.v_max, s.v_max_type, i, h);
     if (s.master != nullptr) simd::assign(s.master[i], next);
     simd::assign(s.param[i], s.master != nullptr ? s.master[i] : next);
+    if (s.ema != nullptr)
+      simd::assign(s.ema[i],
+                   s.by.average * static_cast<double>(s.ema[i]) + s.by.one_minus_average * next);
   }
 }
 

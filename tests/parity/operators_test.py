@@ -492,6 +492,30 @@ class Operators(unittest.TestCase):
         self.close("master", master, shadow.detach())
         self.assertTrue(torch.equal(half, master.bfloat16()))
 
+    def test_apply_fused_ema_adamw(self):
+        for mode in (0, 1):
+            param, m, v, average = values(1000), torch.zeros(1000), torch.zeros(1000), values(1000)
+            reference, truth = param.clone().requires_grad_(), average.clone()
+            kind = torch.optim.AdamW if mode else torch.optim.Adam
+            adam = kind([reference], lr=0.01, weight_decay=0.1)
+            for step in range(1, 4):
+                grad = values(1000)
+                self.velo.apply_fused_ema_adamw(grad=grad,
+                                                param=param,
+                                                m=m,
+                                                v=v,
+                                                ema=average,
+                                                step=step,
+                                                lr=0.01,
+                                                ema_decay=0.9,
+                                                mode=mode,
+                                                weight_decay=0.1)
+                reference.grad = grad
+                adam.step()
+                truth = 0.9 * truth + 0.1 * reference.detach()
+            self.close("param", param, reference.detach())
+            self.close("ema", average, truth)
+
     def test_global_norm(self):
         grads = [values(1000), values(7, 33), values(4096, dtype=torch.bfloat16)]
         total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.empty(())

@@ -46,6 +46,7 @@ struct number {
     cross_entropy,
     cross_entropy_backward,
     apply_fused_adamw,
+    apply_fused_ema_adamw,
     global_norm,
     add,
     cast,
@@ -485,6 +486,17 @@ void* velo_xla_apply_fused_adamw(void* call_frame) {
 }
 int __tvm_ffi_velo_apply_fused_adamw(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::apply_fused_adamw, args, count);
+}
+
+int velo_ms_apply_fused_ema_adamw(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                  void* stream, void*) {
+  return enter_mindspore(number::apply_fused_ema_adamw, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_apply_fused_ema_adamw(void* call_frame) {
+  return enter_xla(number::apply_fused_ema_adamw, call_frame);
+}
+int __tvm_ffi_velo_apply_fused_ema_adamw(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::apply_fused_ema_adamw, args, count);
 }
 
 int velo_ms_global_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1718,6 +1730,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::cross_entropy>,
     torch_kernels_of<number::cross_entropy_backward>,
     torch_kernels_of<number::apply_fused_adamw>,
+    torch_kernels_of<number::apply_fused_ema_adamw>,
     torch_kernels_of<number::global_norm>,
     torch_kernels_of<number::add>,
     torch_kernels_of<number::cast>,

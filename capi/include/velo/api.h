@@ -539,6 +539,10 @@ struct velo_api {
   velo_status (*topk_router)(velo_stream stream, const velo_topk_router_args* args);
   velo_status (*topk_router_backward)(velo_stream stream,
                                       const velo_topk_router_backward_args* args);
+
+  /* velo/ops_optimizer.h */
+  velo_status (*apply_fused_ema_adamw)(velo_stream stream,
+                                       const velo_apply_fused_ema_adamw_args* args);
 };
 
 VELO_END_C

@@ -32,7 +32,7 @@ typedef struct velo_apply_fused_adamw_args {
   const velo_tensor* v;           /* in and out; float32 | bfloat16 | float16: second moment,
                                    * shape and dtype of m */
   const velo_tensor* v_max;       /* in and out, or NULL; float32 | bfloat16 | float16: largest
-                                   * second moment, shape and dtype of m; required by amsgrad */
+                                   * second moment, shape of param; required by amsgrad */
   int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
                                    * from 1 */
   double lr;                      /* default 0.001: learning rate */
@@ -79,6 +79,57 @@ typedef struct velo_apply_fused_adamw_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_apply_fused_adamw(velo_stream stream,
                                             const velo_apply_fused_adamw_args* args);
+
+/* ---- apply_fused_ema_adamw ------------------------------------------------------------------- */
+
+typedef struct velo_apply_fused_ema_adamw_args {
+  uint32_t struct_size;           /* sizeof(velo_apply_fused_ema_adamw_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* grad;        /* in; float32: shape of param */
+  const velo_tensor* param;       /* in and out; float32: any shape */
+  const velo_tensor* m;           /* in and out; float32: first moment, shape of param */
+  const velo_tensor* v;           /* in and out; float32: second moment, shape of param */
+  const velo_tensor* ema;         /* in and out; float32: running average of param, its shape */
+  int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
+                                   * from 1 */
+  double lr;                      /* default 0.001: learning rate */
+  double ema_decay;               /* default 0.9999, in [0.0, 1.0]: decay of the average */
+  double beta1;                   /* default 0.9, in [0.0, 1.0]: decay of the first moment */
+  double beta2;                   /* default 0.999, in [0.0, 1.0]: decay of the second moment */
+  double epsilon;                 /* default 1e-08, >= 0.0: added to the root */
+  int64_t mode;                   /* default 1, in [0, 1]: 1: decoupled weight decay (AdamW); 0:
+                                   * it is added to the gradient (Adam) */
+  int64_t bias_correction;        /* 0 or 1, default 1: 0 leaves the moments as they are */
+  double weight_decay;            /* default 0.0: weight decay */
+  const velo_tensor* step_tensor; /* in, or NULL; int32 | int64: []: the number of this update in
+                                   * place of step, as in apply_fused_adamw */
+} velo_apply_fused_ema_adamw_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_APPLY_FUSED_EMA_ADAMW_ARGS_INIT \
+  { \
+    sizeof(velo_apply_fused_ema_adamw_args), 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9999, 0.9, 0.999, \
+    1e-08, 1, 1, 0.0, 0 \
+  }
+
+/* `m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1
+ * - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema =
+ * ema_decay * ema + (1 - ema_decay) * p`.
+ * In mode 0 weight_decay * p is added to grad instead. One pass, in place, in float32; bias
+ * corrections in double.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 1e+18: 4 ulp of the update and of the
+ * largest element.
+ * Cost: 36 bytes a parameter.
+ * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; MindSpeed's npu_apply_fused_ema_adamw.
+ * Also called npu_apply_fused_ema_adamw.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_apply_fused_ema_adamw(velo_stream stream,
+                                                const velo_apply_fused_ema_adamw_args* args);
 
 /* ---- global_norm ----------------------------------------------------------------------------- */
 

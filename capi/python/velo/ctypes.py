@@ -2380,7 +2380,7 @@ class velo_apply_fused_adamw_args(Sized):
         ("master", POINTER(velo_tensor)),  # float32, shape of param: the exact parameters when param has 16 bits
         ("m", POINTER(velo_tensor)),  # first moment, shape of param
         ("v", POINTER(velo_tensor)),  # second moment, shape and dtype of m
-        ("v_max", POINTER(velo_tensor)),  # largest second moment, shape and dtype of m; required by amsgrad
+        ("v_max", POINTER(velo_tensor)),  # largest second moment, shape of param; required by amsgrad
         ("step", c_int64),  # number of this update, from 1
         ("lr", c_double),  # learning rate
         ("beta1", c_double),  # decay of the first moment
@@ -2394,6 +2394,31 @@ class velo_apply_fused_adamw_args(Sized):
     ]
     _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
     _numbers_ = ("step", "lr", "beta1", "beta2", "epsilon", "weight_decay")
+
+
+class velo_apply_fused_ema_adamw_args(Sized):
+    """`m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema = ema_decay * ema + (1 - ema_decay) * p`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("grad", POINTER(velo_tensor)),  # shape of param
+        ("param", POINTER(velo_tensor)),  # any shape
+        ("m", POINTER(velo_tensor)),  # first moment, shape of param
+        ("v", POINTER(velo_tensor)),  # second moment, shape of param
+        ("ema", POINTER(velo_tensor)),  # running average of param, its shape
+        ("step", c_int64),  # number of this update, from 1
+        ("lr", c_double),  # learning rate
+        ("ema_decay", c_double),  # decay of the average
+        ("beta1", c_double),  # decay of the first moment
+        ("beta2", c_double),  # decay of the second moment
+        ("epsilon", c_double),  # added to the root
+        ("mode", c_int64),  # 1: decoupled weight decay (AdamW); 0: it is added to the gradient (Adam)
+        ("bias_correction", c_int64),  # 0 leaves the moments as they are
+        ("weight_decay", c_double),  # weight decay
+        ("step_tensor", POINTER(velo_tensor)),  # []: the number of this update in place of step, as in apply_fused_adamw
+    ]
+    _defaults_ = {"step": 1, "lr": 0.001, "ema_decay": 0.9999, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08, "mode": 1, "bias_correction": 1}
+    _numbers_ = ("step", "lr", "ema_decay", "beta1", "beta2", "epsilon", "mode", "weight_decay")
 
 
 class velo_global_norm_args(Sized):
@@ -2908,6 +2933,7 @@ FUNCTIONS = {
     "velo_ring_attention_update": (c_int32, velo_stream, POINTER(velo_ring_attention_update_args)),
     "velo_topk_router": (c_int32, velo_stream, POINTER(velo_topk_router_args)),
     "velo_topk_router_backward": (c_int32, velo_stream, POINTER(velo_topk_router_backward_args)),
+    "velo_apply_fused_ema_adamw": (c_int32, velo_stream, POINTER(velo_apply_fused_ema_adamw_args)),
 }
 
 

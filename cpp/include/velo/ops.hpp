@@ -1372,7 +1372,7 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
   self& m(const velo_tensor& value) { return base::m = &value, *this; }
   // second moment, shape and dtype of m
   self& v(const velo_tensor& value) { return base::v = &value, *this; }
-  // largest second moment, shape and dtype of m; required by amsgrad
+  // largest second moment, shape of param; required by amsgrad
   self& v_max(const velo_tensor& value) { return base::v_max = &value, *this; }
   self& v_max(std::nullptr_t) { return base::v_max = nullptr, *this; }
   // number of this update, from 1
@@ -1402,6 +1402,52 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
 
 inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_args& args) {
   return detail::check(VELO_FN(apply_fused_adamw)(stream.get(), &args));
+}
+
+// `m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1
+// - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema =
+// ema_decay * ema + (1 - ema_decay) * p`.
+struct apply_fused_ema_adamw_args : velo_apply_fused_ema_adamw_args {
+  using self = apply_fused_ema_adamw_args;
+  using base = velo_apply_fused_ema_adamw_args;
+  apply_fused_ema_adamw_args() noexcept
+      : velo_apply_fused_ema_adamw_args VELO_APPLY_FUSED_EMA_ADAMW_ARGS_INIT {}
+
+  // shape of param
+  self& grad(const velo_tensor& value) { return base::grad = &value, *this; }
+  // any shape
+  self& param(const velo_tensor& value) { return base::param = &value, *this; }
+  // first moment, shape of param
+  self& m(const velo_tensor& value) { return base::m = &value, *this; }
+  // second moment, shape of param
+  self& v(const velo_tensor& value) { return base::v = &value, *this; }
+  // running average of param, its shape
+  self& ema(const velo_tensor& value) { return base::ema = &value, *this; }
+  // number of this update, from 1
+  self& step(std::int64_t value) { return base::step = value, *this; }
+  // learning rate
+  self& lr(double value) { return base::lr = value, *this; }
+  // decay of the average
+  self& ema_decay(double value) { return base::ema_decay = value, *this; }
+  // decay of the first moment
+  self& beta1(double value) { return base::beta1 = value, *this; }
+  // decay of the second moment
+  self& beta2(double value) { return base::beta2 = value, *this; }
+  // added to the root
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // 1: decoupled weight decay (AdamW); 0: it is added to the gradient (Adam)
+  self& mode(std::int64_t value) { return base::mode = value, *this; }
+  // 0 leaves the moments as they are
+  self& bias_correction(bool value) { return base::bias_correction = value, *this; }
+  // weight decay
+  self& weight_decay(double value) { return base::weight_decay = value, *this; }
+  // []: the number of this update in place of step, as in apply_fused_adamw
+  self& step_tensor(const velo_tensor& value) { return base::step_tensor = &value, *this; }
+  self& step_tensor(std::nullptr_t) { return base::step_tensor = nullptr, *this; }
+};
+
+inline outcome<> apply_fused_ema_adamw(stream_ref stream, const apply_fused_ema_adamw_args& args) {
+  return detail::check(VELO_FN(apply_fused_ema_adamw)(stream.get(), &args));
 }
 
 // `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +

@@ -63,6 +63,32 @@ void check(session& s, std::int64_t n, options o) {
   }
 }
 
+// v_max has an element type of its own: the same steps with it in float32 and in T, from values
+// that both hold.
+template <class Param, class Largest>
+void check_largest(session& s) {
+  array<Param> grad({35}), param({35}), other({35}), m({35}), v({35}), n({35}), w({35});
+  array<float> wide({35});
+  array<Largest> v_max({35});
+  grad.fill(1), param.fill(2), other.fill(2);
+  for (std::size_t i = 0; i < wide.size(); ++i) {
+    velo::simd::assign(v_max[i], i % 2 == 0 ? 2.0 : 0.0);
+    wide[i] = static_cast<float>(v_max.at(i));
+    for (Param* p : {&m[i], &v[i], &n[i], &w[i]}) velo::simd::assign(*p, 0.0);
+  }
+  velo_apply_fused_adamw_args a = args_of(grad, param, m, v), b = args_of(grad, other, n, w);
+  a.amsgrad = b.amsgrad = 1, a.v_max = v_max.tensor(), b.v_max = wide.tensor();
+  VELO_RUN(velo_apply_fused_adamw(s.stream(), &a));
+  VELO_RUN(velo_apply_fused_adamw(s.stream(), &b));
+  CHECK((param.bytes() == other.bytes()));
+  for (std::size_t i = 0; i < wide.size(); ++i)
+    CHECK(v_max.at(i) == Approx(wide.at(i)).epsilon(rounding<Largest>()).margin(1e-7));
+}
+template <class Param>
+void check_every_largest(session& s) {
+  check_largest<Param, float>(s), check_largest<Param, bf16>(s), check_largest<Param, f16>(s);
+}
+
 // Every element type of gradients and moments.
 template <class Param, class Grad>
 void check_moments(session& s) {
@@ -110,6 +136,12 @@ TEST_CASE("apply_fused_adamw takes the step that a second moment in float32 leav
     CHECK(p.at(1) == Approx(0.875));
     CHECK(v.at(2) == 0);
     CHECK(p.at(2) == -HUGE_VAL);
+  });
+}
+
+TEST_CASE("apply_fused_adamw's largest moments have any element type for every kernel") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    check_every_largest<float>(s), check_every_largest<bf16>(s), check_every_largest<f16>(s);
   });
 }
 
