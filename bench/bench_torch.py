@@ -72,6 +72,8 @@ ROWS = [
         ("embedding", "32768x4096 8192"),
         ("embedding_backward", "32768x4096 8192"),
         ("cross_entropy", "8192x4096"),
+        ("softmax", "8192x4096"),
+        ("softmax_backward", "8192x4096"),
         ("apply_fused_adamw", "33554432"),
         ("global_norm", "33554432"),
         ("global_norm_clip_step", "33554432"),
@@ -198,6 +200,12 @@ class Operators:
         if differentiable is None:
             return self.forward(function, inputs), True
         return self.backward(function, inputs, differentiable), True
+
+    def softmax(self, dtype, d, words):
+        return self.applied(lambda x: self.F.softmax(x, -1), dtype, d)
+
+    def softmax_backward(self, dtype, d, words):
+        return self.applied(lambda x: self.F.softmax(x, -1), dtype, d, (0,))
 
     def quick_gelu(self, x):
         return x * self.torch.sigmoid(1.702 * x)

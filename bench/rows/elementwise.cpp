@@ -1,5 +1,7 @@
 // add (two reads, one write), cast (a row is named by its source type: f32 to bf16 or back, 6 bytes
-// an element), dropout and its gradient (one read, one write).
+// an element), dropout and its gradient (one read, one write), accumulate into float32 (two reads,
+// one write), reduce_max_abs of rows (one read).
+#include <algorithm>
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -18,6 +20,31 @@ void fill_add(experiment& e, dtype type, const plane& p) {
     return sampled_error(
         y.count(), [&](std::int64_t i) { return y.at(i); },
         [&](std::int64_t i) { return a.at(i) + b.at(i); });
+  });
+}
+
+void fill_accumulate(experiment& e, dtype type, const plane& p) {
+  tensor& x = e.random(type, {p.rows, p.columns});
+  tensor& y = e.zeros(dtype::f32, {p.rows, p.columns});
+  e.velo("accumulate", {{"x", x.view()}, {"y", y.view()}, {"alpha", 0.0}});
+  e.check([&y] {
+    return sampled_error(
+        y.count(), [&](std::int64_t i) { return y.at(i); }, [](std::int64_t) { return 0.0; });
+  });
+}
+
+void fill_max_abs(experiment& e, dtype type, const plane& p) {
+  tensor& x = e.random(type, {p.rows, p.columns});
+  tensor& y = e.zeros(dtype::f32, {p.rows});
+  e.velo("reduce_max_abs", {{"x", x.view()}, {"y", y.view()}, {"over", "rows"}});
+  e.check([&x, &y, n = p.columns] {
+    return sampled_error(
+        4, [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t i) {
+          double most = 0;
+          for (std::int64_t k = 0; k < n; ++k) most = std::max(most, std::abs(x.at(i * n + k)));
+          return most;
+        });
   });
 }
 
@@ -67,6 +94,14 @@ void list_elementwise(std::vector<row>& rows) {
     for (dtype type : operator_types) {
       rows.push_back(
           streaming_row("add", type, p, 3, [type, p](experiment& e) { fill_add(e, type, p); }));
+      row sum = streaming_row("accumulate", type, p, 3,
+                              [type, p](experiment& e) { fill_accumulate(e, type, p); });
+      sum.work = static_cast<double>(p.count() * (8 + bytes_of(type)));
+      rows.push_back(std::move(sum));
+      row most = streaming_row("reduce_max_abs", type, p, 1,
+                               [type, p](experiment& e) { fill_max_abs(e, type, p); });
+      most.bound = limit::read;
+      rows.push_back(std::move(most));
       row cast =
           streaming_row("cast", type, p, 2, [type, p](experiment& e) { fill_cast(e, type, p); });
       cast.work = 6.0 * static_cast<double>(p.count());

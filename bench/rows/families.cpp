@@ -17,6 +17,8 @@ std::vector<row> list_rows(const machine& m) {
   list_optimizer(rows);
   list_elementwise(rows);
   list_experts(rows);
+  list_softmax(rows);
+  list_unpad(rows);
   return rows;
 }
 

@@ -18,6 +18,8 @@ void list_loss(std::vector<row>& rows);
 void list_optimizer(std::vector<row>& rows);
 void list_elementwise(std::vector<row>& rows);
 void list_experts(std::vector<row>& rows);
+void list_softmax(std::vector<row>& rows);
+void list_unpad(std::vector<row>& rows);
 
 std::vector<row> list_rows(const machine& m);
 

@@ -285,6 +285,14 @@ VELO_INLINE bool all_within(vec a, vec b, vec most) {
   const __m256 larger = _mm256_max_ps(_mm256_andnot_ps(sign, a.v), _mm256_andnot_ps(sign, b.v));
   return _mm256_movemask_ps(_mm256_cmp_ps(larger, most.v, _CMP_GT_OQ)) == 0;
 }
+VELO_INLINE vec if_zero_bytes(const uint8_t* p, int n, vec yes, vec no) {
+  uint8_t copy[width] = {};
+  for (int i = 0; i < n; ++i) copy[i] = p[i];
+  const __m256i bytes =
+      _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(copy)));
+  const __m256i zero = _mm256_cmpeq_epi32(bytes, _mm256_setzero_si256());
+  return {_mm256_blendv_ps(no.v, yes.v, _mm256_castsi256_ps(zero))};
+}
 VELO_INLINE vec keep_first(int n, vec a, vec b) {
   return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(first(n)))};
 }

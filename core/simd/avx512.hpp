@@ -284,6 +284,12 @@ VELO_INLINE bool all_within(vec a, vec b, vec most) {
   return _mm512_cmp_ps_mask(larger, most.v, _CMP_GT_OQ) == 0;
 }
 
+// Lanes whose byte of n is 0 from yes, the others from no.
+VELO_INLINE vec if_zero_bytes(const uint8_t* p, int n, vec yes, vec no) {
+  const __m128i bytes = _mm_maskz_loadu_epi8(first(n), p);
+  return {_mm512_mask_blend_ps(_mm_test_epi8_mask(bytes, bytes), yes.v, no.v)};
+}
+
 // Lanes below n from a, the others from b.
 VELO_INLINE vec keep_first(int n, vec a, vec b) {
   const __mmask16 lanes = n >= width ? 0xffff : n <= 0 ? 0 : first(n);

@@ -585,6 +585,102 @@ class Operators(unittest.TestCase):
             self.close("out", out, sum(s * p.float() for s, p in zip(shares, parts)))
             self.close("log-sum-exp", top + total.log(), whole)
 
+    def test_softmax(self):
+        for dtype in TYPES:
+            x, dy = values(2, 3, 40, 200, dtype=dtype), values(2, 3, 40, 200, dtype=dtype)
+            mask = torch.arange(200)[None, :] > torch.arange(40)[:, None] * 5
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            self.velo.softmax(x=x, mask=mask.to(torch.uint8), y=y, scale=0.3)
+            a = leaf(x)
+            truth = F.softmax((a * 0.3).masked_fill(mask, -torch.inf), -1)
+            truth.backward(dy.float())
+            self.velo.softmax_backward(dy=dy, y=y, dx=dx, scale=0.3)
+            self.close("y", y, truth)
+            self.close("dx", dx, a.grad)
+
+    def test_padding(self):
+        lengths = [100, 0, 37]
+        for dtype in TYPES:
+            rows = [values(length, 64, dtype=dtype) for length in lengths]
+            flat = torch.cat(rows)
+            truth = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+            y, dx = torch.empty_like(truth), torch.empty_like(truth)
+            back, dback = torch.empty_like(flat), torch.empty_like(flat)
+            self.velo.pad_seqlen(x=flat, y=y, seq_len=lengths, max_seq_len=100)
+            self.velo.unpad_seqlen_backward(dy=flat, dx=dx, seq_len=lengths, max_seq_len=100)
+            self.velo.unpad_seqlen(x=truth, y=back, seq_len=lengths)
+            self.velo.pad_seqlen_backward(dy=truth, dx=dback, seq_len=lengths)
+            for got, want in ((y, truth), (dx, truth), (back, flat), (dback, flat)):
+                self.assertTrue(torch.equal(got, want))
+            mask = values(3, 1, 100, 100, dtype=dtype)
+            cut = [mask[i, :, :n, :n].expand(4, n, n).flatten() for i, n in enumerate(lengths)]
+            flat_mask = torch.empty(sum(part.numel() for part in cut), dtype=dtype)
+            self.velo.unpad_gen_attention_mask(mask=mask,
+                                               y=flat_mask,
+                                               seq_len=lengths,
+                                               head_num=4)
+            self.assertTrue(torch.equal(flat_mask, torch.cat(cut)))
+
+    def test_unpad_rope(self):
+        lengths = torch.tensor([30, 0, 17])
+        positions = torch.cat([torch.arange(n) for n in lengths.tolist()])
+        angle = torch.rand(40, 64) * 6
+        cos, sin = angle.cos(), angle.sin()
+
+        def turned(x):
+            heads = x.view(len(positions), -1, 64)
+            a, b = heads.chunk(2, -1)
+            rotated = torch.cat((-b, a), -1)
+            return (heads * cos[positions][:, None] + rotated * sin[positions][:, None]).flatten(1)
+
+        for dtype in TYPES:
+            q, k = values(47, 256, dtype=dtype), values(47, 128, dtype=dtype)
+            dq_out, dk_out = values(47, 256, dtype=dtype), values(47, 128, dtype=dtype)
+            out = [torch.empty_like(t) for t in (q, k, q, k)]
+            table = {"cos": cos, "sin": sin, "seq_len": lengths}
+            self.velo.unpad_rope(q=q, k=k, q_out=out[0], k_out=out[1], **table)
+            self.velo.unpad_rope_backward(dq_out=dq_out,
+                                          dk_out=dk_out,
+                                          dq=out[2],
+                                          dk=out[3],
+                                          **table)
+            a, b = leaf(q), leaf(k)
+            truth = turned(a), turned(b)
+            truth[0].backward(dq_out.float())
+            truth[1].backward(dk_out.float())
+            for got, want in zip(out, (*truth, a.grad, b.grad)):
+                self.close("unpad_rope", got, want)
+
+    def test_unpad_softmax(self):
+        lengths = [30, 0, 17]
+        count = 4 * sum(n * n for n in lengths)
+        for dtype in TYPES:
+            x, dy = values(count, dtype=dtype), values(count, dtype=dtype)
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            a = leaf(x)
+            parts = a.split([4 * n * n for n in lengths])
+            truth = torch.cat([F.softmax(part.view(-1, max(n, 1)), -1).flatten()
+                               for part, n in zip(parts, lengths)])
+            truth.backward(dy.float())
+            self.velo.unpad_softmax(x=x, y=y, seq_len=lengths, head_num=4)
+            self.velo.unpad_softmax_backward(dy=dy, y=y, dx=dx, seq_len=lengths, head_num=4)
+            self.close("y", y, truth)
+            self.close("dx", dx, a.grad)
+
+    def test_accumulate_and_reduce_max_abs(self):
+        for dtype in TYPES:
+            for other in TYPES:
+                x, y = values(3, 777, dtype=dtype), values(3, 777, dtype=other)
+                truth = y.float() + 0.25 * x.float()
+                self.velo.accumulate(x=x, y=y, alpha=0.25)
+                self.close("y", y, truth)
+            x = values(20, 777, dtype=dtype)
+            for over, truth in (("tensor", x.abs().max()), ("rows", x.abs().amax(1)),
+                                ("columns", x.abs().amax(0))):
+                y = torch.empty(truth.shape)
+                self.velo.reduce_max_abs(x=x, y=y, over=over)
+                self.assertTrue(torch.equal(y, truth.float()))
+
     def test_every_operator_is_compared(self):
         source = inspect.getsource(Operators)
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],

@@ -52,6 +52,8 @@ struct number {
     cast,
     dropout,
     dropout_backward,
+    accumulate,
+    reduce_max_abs,
     matmul_all_reduce,
     matmul_reduce_scatter,
     all_gather_matmul,
@@ -62,6 +64,17 @@ struct number {
     moe_token_unpermute_backward,
     topk_router,
     topk_router_backward,
+    softmax,
+    softmax_backward,
+    pad_seqlen,
+    pad_seqlen_backward,
+    unpad_seqlen,
+    unpad_seqlen_backward,
+    unpad_gen_attention_mask,
+    unpad_rope,
+    unpad_rope_backward,
+    unpad_softmax,
+    unpad_softmax_backward,
   };
 };
 
@@ -554,6 +567,28 @@ int __tvm_ffi_velo_dropout_backward(void*, const void* args, int32_t count, void
   return enter_tvm(number::dropout_backward, args, count);
 }
 
+int velo_ms_accumulate(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void*) {
+  return enter_mindspore(number::accumulate, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_accumulate(void* call_frame) {
+  return enter_xla(number::accumulate, call_frame);
+}
+int __tvm_ffi_velo_accumulate(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::accumulate, args, count);
+}
+
+int velo_ms_reduce_max_abs(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                           void* stream, void*) {
+  return enter_mindspore(number::reduce_max_abs, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_reduce_max_abs(void* call_frame) {
+  return enter_xla(number::reduce_max_abs, call_frame);
+}
+int __tvm_ffi_velo_reduce_max_abs(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::reduce_max_abs, args, count);
+}
+
 int velo_ms_matmul_all_reduce(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                               void* stream, void*) {
   return enter_mindspore(number::matmul_all_reduce, {count, params, ndims, shapes, dtypes, stream});
@@ -662,6 +697,127 @@ void* velo_xla_topk_router_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_topk_router_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::topk_router_backward, args, count);
+}
+
+int velo_ms_softmax(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                    void* stream, void*) {
+  return enter_mindspore(number::softmax, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_softmax(void* call_frame) {
+  return enter_xla(number::softmax, call_frame);
+}
+int __tvm_ffi_velo_softmax(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::softmax, args, count);
+}
+
+int velo_ms_softmax_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::softmax_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_softmax_backward(void* call_frame) {
+  return enter_xla(number::softmax_backward, call_frame);
+}
+int __tvm_ffi_velo_softmax_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::softmax_backward, args, count);
+}
+
+int velo_ms_pad_seqlen(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void*) {
+  return enter_mindspore(number::pad_seqlen, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_pad_seqlen(void* call_frame) {
+  return enter_xla(number::pad_seqlen, call_frame);
+}
+int __tvm_ffi_velo_pad_seqlen(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::pad_seqlen, args, count);
+}
+
+int velo_ms_pad_seqlen_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::pad_seqlen_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_pad_seqlen_backward(void* call_frame) {
+  return enter_xla(number::pad_seqlen_backward, call_frame);
+}
+int __tvm_ffi_velo_pad_seqlen_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::pad_seqlen_backward, args, count);
+}
+
+int velo_ms_unpad_seqlen(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                         void* stream, void*) {
+  return enter_mindspore(number::unpad_seqlen, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_seqlen(void* call_frame) {
+  return enter_xla(number::unpad_seqlen, call_frame);
+}
+int __tvm_ffi_velo_unpad_seqlen(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_seqlen, args, count);
+}
+
+int velo_ms_unpad_seqlen_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                  void* stream, void*) {
+  return enter_mindspore(number::unpad_seqlen_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_seqlen_backward(void* call_frame) {
+  return enter_xla(number::unpad_seqlen_backward, call_frame);
+}
+int __tvm_ffi_velo_unpad_seqlen_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_seqlen_backward, args, count);
+}
+
+int velo_ms_unpad_gen_attention_mask(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                     void* stream, void*) {
+  return enter_mindspore(number::unpad_gen_attention_mask, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_gen_attention_mask(void* call_frame) {
+  return enter_xla(number::unpad_gen_attention_mask, call_frame);
+}
+int __tvm_ffi_velo_unpad_gen_attention_mask(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_gen_attention_mask, args, count);
+}
+
+int velo_ms_unpad_rope(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void*) {
+  return enter_mindspore(number::unpad_rope, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_rope(void* call_frame) {
+  return enter_xla(number::unpad_rope, call_frame);
+}
+int __tvm_ffi_velo_unpad_rope(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_rope, args, count);
+}
+
+int velo_ms_unpad_rope_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::unpad_rope_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_rope_backward(void* call_frame) {
+  return enter_xla(number::unpad_rope_backward, call_frame);
+}
+int __tvm_ffi_velo_unpad_rope_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_rope_backward, args, count);
+}
+
+int velo_ms_unpad_softmax(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::unpad_softmax, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_softmax(void* call_frame) {
+  return enter_xla(number::unpad_softmax, call_frame);
+}
+int __tvm_ffi_velo_unpad_softmax(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_softmax, args, count);
+}
+
+int velo_ms_unpad_softmax_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::unpad_softmax_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_softmax_backward(void* call_frame) {
+  return enter_xla(number::unpad_softmax_backward, call_frame);
+}
+int __tvm_ffi_velo_unpad_softmax_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_softmax_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1736,6 +1892,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::cast>,
     torch_kernels_of<number::dropout>,
     torch_kernels_of<number::dropout_backward>,
+    torch_kernels_of<number::accumulate>,
+    torch_kernels_of<number::reduce_max_abs>,
     torch_kernels_of<number::matmul_all_reduce>,
     torch_kernels_of<number::matmul_reduce_scatter>,
     torch_kernels_of<number::all_gather_matmul>,
@@ -1746,4 +1904,15 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::moe_token_unpermute_backward>,
     torch_kernels_of<number::topk_router>,
     torch_kernels_of<number::topk_router_backward>,
+    torch_kernels_of<number::softmax>,
+    torch_kernels_of<number::softmax_backward>,
+    torch_kernels_of<number::pad_seqlen>,
+    torch_kernels_of<number::pad_seqlen_backward>,
+    torch_kernels_of<number::unpad_seqlen>,
+    torch_kernels_of<number::unpad_seqlen_backward>,
+    torch_kernels_of<number::unpad_gen_attention_mask>,
+    torch_kernels_of<number::unpad_rope>,
+    torch_kernels_of<number::unpad_rope_backward>,
+    torch_kernels_of<number::unpad_softmax>,
+    torch_kernels_of<number::unpad_softmax_backward>,
 };

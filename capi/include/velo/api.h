@@ -30,6 +30,8 @@
 #include "velo/ops_optimizer.h"
 #include "velo/ops_overlap.h"
 #include "velo/ops_rope.h"
+#include "velo/ops_softmax.h"
+#include "velo/ops_unpad.h"
 #include "velo/pack.h"
 #include "velo/plan.h"
 #include "velo/plugin.h"
@@ -543,6 +545,28 @@ struct velo_api {
   /* velo/ops_optimizer.h */
   velo_status (*apply_fused_ema_adamw)(velo_stream stream,
                                        const velo_apply_fused_ema_adamw_args* args);
+
+  /* velo/ops_elementwise.h */
+  velo_status (*accumulate)(velo_stream stream, const velo_accumulate_args* args);
+  velo_status (*reduce_max_abs)(velo_stream stream, const velo_reduce_max_abs_args* args);
+
+  /* velo/ops_softmax.h */
+  velo_status (*softmax)(velo_stream stream, const velo_softmax_args* args);
+  velo_status (*softmax_backward)(velo_stream stream, const velo_softmax_backward_args* args);
+
+  /* velo/ops_unpad.h */
+  velo_status (*pad_seqlen)(velo_stream stream, const velo_pad_seqlen_args* args);
+  velo_status (*pad_seqlen_backward)(velo_stream stream, const velo_pad_seqlen_backward_args* args);
+  velo_status (*unpad_seqlen)(velo_stream stream, const velo_unpad_seqlen_args* args);
+  velo_status (*unpad_seqlen_backward)(velo_stream stream,
+                                       const velo_unpad_seqlen_backward_args* args);
+  velo_status (*unpad_gen_attention_mask)(velo_stream stream,
+                                          const velo_unpad_gen_attention_mask_args* args);
+  velo_status (*unpad_rope)(velo_stream stream, const velo_unpad_rope_args* args);
+  velo_status (*unpad_rope_backward)(velo_stream stream, const velo_unpad_rope_backward_args* args);
+  velo_status (*unpad_softmax)(velo_stream stream, const velo_unpad_softmax_args* args);
+  velo_status (*unpad_softmax_backward)(velo_stream stream,
+                                        const velo_unpad_softmax_backward_args* args);
 };
 
 VELO_END_C

@@ -16,6 +16,13 @@
 
 VELO_BEGIN_C
 
+/* Parts of a tensor that become one number. */
+enum {
+  VELO_REDUCED_TENSOR = 0, /* all elements */
+  VELO_REDUCED_ROWS = 1,   /* those along the last dimension */
+  VELO_REDUCED_COLUMNS = 2 /* those over all other dimensions */
+};
+
 /* Element types a conversion can produce. */
 enum {
   VELO_ELEMENT_FLOAT32 = 0,  /* IEEE binary32 */
@@ -141,6 +148,63 @@ typedef struct velo_dropout_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_dropout_backward(velo_stream stream,
                                            const velo_dropout_backward_args* args);
+
+/* ---- accumulate ------------------------------------------------------------------------------ */
+
+typedef struct velo_accumulate_args {
+  uint32_t struct_size; /* sizeof(velo_accumulate_args) */
+  uint32_t reserved;    /* 0 */
+  const velo_tensor* x; /* in; float32 | bfloat16 | float16: any shape */
+  const velo_tensor* y; /* in and out; float32 | bfloat16 | float16: shape of x */
+  double alpha;         /* default 1.0, in [-1e+18, 1e+18]: the factor of x */
+} velo_accumulate_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ACCUMULATE_ARGS_INIT \
+  { sizeof(velo_accumulate_args), 0, 0, 0, 1.0 }
+
+/* `y += alpha * x`.
+ * Element by element, in float32, rounded once; alpha counts as float32.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 exact rounding; bfloat16
+ * and float16 half an ulp.
+ * Cost: one read of x, one read and one write of y.
+ * Source: definition.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_accumulate(velo_stream stream, const velo_accumulate_args* args);
+
+/* ---- reduce_max_abs -------------------------------------------------------------------------- */
+
+typedef struct velo_reduce_max_abs_args {
+  uint32_t struct_size; /* sizeof(velo_reduce_max_abs_args) */
+  uint32_t reserved;    /* 0 */
+  const velo_tensor* x; /* in; float32 | bfloat16 | float16: any shape; [.., n] for rows and
+                         * columns */
+  const velo_tensor* y; /* out: float32: [], [..] for rows, [n] for columns */
+  int64_t over;         /* VELO_REDUCED_*, default tensor: what one number stands for */
+} velo_reduce_max_abs_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_REDUCE_MAX_ABS_ARGS_INIT \
+  { sizeof(velo_reduce_max_abs_args), 0, 0, 0, VELO_REDUCED_TENSOR }
+
+/* `y = max(abs(x))`.
+ * Of the whole tensor, of each row along its last dimension, or of each column over all others; 0
+ * of no elements, NaN where one is NaN. Quantizers divide by it.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of x.
+ * Source: definition.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_reduce_max_abs(velo_stream stream, const velo_reduce_max_abs_args* args);
 
 VELO_END_C
 

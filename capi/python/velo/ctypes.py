@@ -340,6 +340,9 @@ VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL = 8
 VELO_REDUCTION_NONE = 0
 VELO_REDUCTION_MEAN = 1
 VELO_REDUCTION_SUM = 2
+VELO_REDUCED_TENSOR = 0
+VELO_REDUCED_ROWS = 1
+VELO_REDUCED_COLUMNS = 2
 VELO_ELEMENT_FLOAT32 = 0
 VELO_ELEMENT_BFLOAT16 = 1
 VELO_ELEMENT_FLOAT16 = 2
@@ -2491,6 +2494,31 @@ class velo_dropout_backward_args(Sized):
     _numbers_ = ("p", "seed", "offset")
 
 
+class velo_accumulate_args(Sized):
+    """`y += alpha * x`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape of x
+        ("alpha", c_double),  # the factor of x
+    ]
+    _defaults_ = {"alpha": 1.0}
+    _numbers_ = ("alpha",)
+
+
+class velo_reduce_max_abs_args(Sized):
+    """`y = max(abs(x))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape; [.., n] for rows and columns
+        ("y", POINTER(velo_tensor)),  # float32: [], [..] for rows, [n] for columns
+        ("over", c_int64),  # what one number stands for
+    ]
+    _numbers_ = ("over",)
+
+
 class velo_matmul_all_reduce_args(Sized):
     """`y = sum_ranks(x @ op(weight))`."""
     _fields_ = [
@@ -2661,6 +2689,158 @@ class velo_topk_router_backward_args(Sized):
     ]
     _defaults_ = {"normalize": 1, "scale": 1.0}
     _numbers_ = ("score_function", "scale", "total_tokens")
+
+
+class velo_softmax_args(Sized):
+    """`y[i] = exp(scale * x[i]) / sum[j](exp(scale * x[j]))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., n]
+        ("mask", POINTER(velo_tensor)),  # nonzero hides; sizes those of x's last dimensions, or 1 in all but the last
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("scale", c_double),  # x is multiplied by it
+    ]
+    _defaults_ = {"scale": 1.0}
+    _numbers_ = ("scale",)
+
+
+class velo_softmax_backward_args(Sized):
+    """`dx[i] = scale * y[i] * (dy[i] - sum[j](dy[j] * y[j]))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [.., n]
+        ("y", POINTER(velo_tensor)),  # the forward output: shape and dtype of dy
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of dy; may be dy or y itself
+        ("scale", c_double),  # as in the forward call
+    ]
+    _defaults_ = {"scale": 1.0}
+    _numbers_ = ("scale",)
+
+
+class velo_pad_seqlen_args(Sized):
+    """`y[i, j] = x[start[i] + j]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [T, H], T the sum of seq_len
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence, each at most max_seq_len
+        ("y", POINTER(velo_tensor)),  # [sequences, max_seq_len, H], dtype of x
+        ("max_seq_len", c_int64),  # the length of the rows
+    ]
+    _defaults_ = {"max_seq_len": 1}
+    _numbers_ = ("max_seq_len",)
+
+
+class velo_pad_seqlen_backward_args(Sized):
+    """`dx[start[i] + j] = dy[i, j]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [sequences, max_seq_len, H]
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence
+        ("dx", POINTER(velo_tensor)),  # [T, H], T the sum of seq_len; dtype of dy
+    ]
+
+
+class velo_unpad_seqlen_args(Sized):
+    """`y[start[i] + j] = x[i, j]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [sequences, S, H]
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence, each at most S
+        ("y", POINTER(velo_tensor)),  # [T, H], T the sum of seq_len; dtype of x
+    ]
+
+
+class velo_unpad_seqlen_backward_args(Sized):
+    """`dx[i, j] = dy[start[i] + j]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [T, H], T the sum of seq_len
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence, each at most max_seq_len
+        ("dx", POINTER(velo_tensor)),  # [sequences, max_seq_len, H], dtype of dy
+        ("max_seq_len", c_int64),  # S of the forward input
+    ]
+    _defaults_ = {"max_seq_len": 1}
+    _numbers_ = ("max_seq_len",)
+
+
+class velo_unpad_gen_attention_mask_args(Sized):
+    """For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j, k]` for j and k below s."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("mask", POINTER(velo_tensor)),  # [sequences, m, S, S], m mostly 1
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence, each at most S
+        ("y", POINTER(velo_tensor)),  # flat, head_num * m times the sum of the squared lengths; dtype of mask
+        ("head_num", c_int64),  # copies of each
+    ]
+    _defaults_ = {"head_num": 1}
+    _numbers_ = ("head_num",)
+
+
+class velo_unpad_rope_args(Sized):
+    """`q_out = q * cos + rotate(q) * sin`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("q", POINTER(velo_tensor)),  # [T, Hq], T the sum of seq_len; Hq a multiple of D and of Hk
+        ("k", POINTER(velo_tensor)),  # [T, Hk], Hk a multiple of D; dtype of q
+        ("cos", POINTER(velo_tensor)),  # [positions, D], float32 or dtype of q; D even
+        ("sin", POINTER(velo_tensor)),  # shape and dtype of cos
+        ("seq_len", POINTER(velo_tensor)),  # [sequences], each at most positions, checked when the call runs
+        ("q_out", POINTER(velo_tensor)),  # shape and dtype of q; may be q itself
+        ("k_out", POINTER(velo_tensor)),  # shape and dtype of k; may be k itself
+    ]
+
+
+class velo_unpad_rope_backward_args(Sized):
+    """`dq = dq_out * cos + rotate^T(dq_out * sin)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dq_out", POINTER(velo_tensor)),  # [T, Hq]
+        ("dk_out", POINTER(velo_tensor)),  # [T, Hk], dtype of dq_out
+        ("cos", POINTER(velo_tensor)),  # the forward table
+        ("sin", POINTER(velo_tensor)),  # the forward table
+        ("seq_len", POINTER(velo_tensor)),  # as in the forward call
+        ("dq", POINTER(velo_tensor)),  # shape and dtype of dq_out; may be dq_out itself
+        ("dk", POINTER(velo_tensor)),  # shape and dtype of dk_out; may be dk_out itself
+        ("upstream", c_int64),  # the formula of AscendSpeed, not the gradient
+    ]
+
+
+class velo_unpad_softmax_args(Sized):
+    """`y[r, i] = exp(x[r, i]) / sum[j](exp(x[r, j]))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # flat, head_num times the sum of the squared lengths; or [n, flat], n of these
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("head_num", c_int64),  # heads
+    ]
+    _defaults_ = {"head_num": 1}
+    _numbers_ = ("head_num",)
+
+
+class velo_unpad_softmax_backward_args(Sized):
+    """`dx[r, i] = y[r, i] * (dy[r, i] - sum[j](dy[r, j] * y[r, j]))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # as y
+        ("y", POINTER(velo_tensor)),  # the forward output: shape and dtype of dy
+        ("seq_len", POINTER(velo_ints)),  # the length of each sequence
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of dy; may be dy or y itself
+        ("head_num", c_int64),  # heads
+    ]
+    _defaults_ = {"head_num": 1}
+    _numbers_ = ("head_num",)
 
 
 # Result and parameters of every function, in the order of the function table.
@@ -2934,6 +3114,19 @@ FUNCTIONS = {
     "velo_topk_router": (c_int32, velo_stream, POINTER(velo_topk_router_args)),
     "velo_topk_router_backward": (c_int32, velo_stream, POINTER(velo_topk_router_backward_args)),
     "velo_apply_fused_ema_adamw": (c_int32, velo_stream, POINTER(velo_apply_fused_ema_adamw_args)),
+    "velo_accumulate": (c_int32, velo_stream, POINTER(velo_accumulate_args)),
+    "velo_reduce_max_abs": (c_int32, velo_stream, POINTER(velo_reduce_max_abs_args)),
+    "velo_softmax": (c_int32, velo_stream, POINTER(velo_softmax_args)),
+    "velo_softmax_backward": (c_int32, velo_stream, POINTER(velo_softmax_backward_args)),
+    "velo_pad_seqlen": (c_int32, velo_stream, POINTER(velo_pad_seqlen_args)),
+    "velo_pad_seqlen_backward": (c_int32, velo_stream, POINTER(velo_pad_seqlen_backward_args)),
+    "velo_unpad_seqlen": (c_int32, velo_stream, POINTER(velo_unpad_seqlen_args)),
+    "velo_unpad_seqlen_backward": (c_int32, velo_stream, POINTER(velo_unpad_seqlen_backward_args)),
+    "velo_unpad_gen_attention_mask": (c_int32, velo_stream, POINTER(velo_unpad_gen_attention_mask_args)),
+    "velo_unpad_rope": (c_int32, velo_stream, POINTER(velo_unpad_rope_args)),
+    "velo_unpad_rope_backward": (c_int32, velo_stream, POINTER(velo_unpad_rope_backward_args)),
+    "velo_unpad_softmax": (c_int32, velo_stream, POINTER(velo_unpad_softmax_args)),
+    "velo_unpad_softmax_backward": (c_int32, velo_stream, POINTER(velo_unpad_softmax_backward_args)),
 }
 
 

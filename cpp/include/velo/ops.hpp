@@ -1479,6 +1479,13 @@ inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
 
 // ---- elementwise
 
+// Parts of a tensor that become one number.
+enum class reduced : std::int64_t {
+  tensor = VELO_REDUCED_TENSOR,    // all elements
+  rows = VELO_REDUCED_ROWS,        // those along the last dimension
+  columns = VELO_REDUCED_COLUMNS,  // those over all other dimensions
+};
+
 // Element types a conversion can produce.
 enum class element : std::int64_t {
   float32 = VELO_ELEMENT_FLOAT32,    // IEEE binary32
@@ -1567,6 +1574,42 @@ struct dropout_backward_args : velo_dropout_backward_args {
 
 inline outcome<> dropout_backward(stream_ref stream, const dropout_backward_args& args) {
   return detail::check(VELO_FN(dropout_backward)(stream.get(), &args));
+}
+
+// `y += alpha * x`.
+struct accumulate_args : velo_accumulate_args {
+  using self = accumulate_args;
+  using base = velo_accumulate_args;
+  accumulate_args() noexcept : velo_accumulate_args VELO_ACCUMULATE_ARGS_INIT {}
+
+  // any shape
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // shape of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the factor of x
+  self& alpha(double value) { return base::alpha = value, *this; }
+};
+
+inline outcome<> accumulate(stream_ref stream, const accumulate_args& args) {
+  return detail::check(VELO_FN(accumulate)(stream.get(), &args));
+}
+
+// `y = max(abs(x))`.
+struct reduce_max_abs_args : velo_reduce_max_abs_args {
+  using self = reduce_max_abs_args;
+  using base = velo_reduce_max_abs_args;
+  reduce_max_abs_args() noexcept : velo_reduce_max_abs_args VELO_REDUCE_MAX_ABS_ARGS_INIT {}
+
+  // any shape; [.., n] for rows and columns
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // float32: [], [..] for rows, [n] for columns
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // what one number stands for
+  self& over(velo::reduced value) { return base::over = static_cast<std::int64_t>(value), *this; }
+};
+
+inline outcome<> reduce_max_abs(stream_ref stream, const reduce_max_abs_args& args) {
+  return detail::check(VELO_FN(reduce_max_abs)(stream.get(), &args));
 }
 
 // ---- overlap
@@ -1917,6 +1960,251 @@ struct topk_router_backward_args : velo_topk_router_backward_args {
 
 inline outcome<> topk_router_backward(stream_ref stream, const topk_router_backward_args& args) {
   return detail::check(VELO_FN(topk_router_backward)(stream.get(), &args));
+}
+
+// ---- softmax
+
+// `y[i] = exp(scale * x[i]) / sum[j](exp(scale * x[j]))`.
+struct softmax_args : velo_softmax_args {
+  using self = softmax_args;
+  using base = velo_softmax_args;
+  softmax_args() noexcept : velo_softmax_args VELO_SOFTMAX_ARGS_INIT {}
+
+  // [.., n]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // nonzero hides; sizes those of x's last dimensions, or 1 in all but the last
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  self& mask(std::nullptr_t) { return base::mask = nullptr, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // x is multiplied by it
+  self& scale(double value) { return base::scale = value, *this; }
+};
+
+inline outcome<> softmax(stream_ref stream, const softmax_args& args) {
+  return detail::check(VELO_FN(softmax)(stream.get(), &args));
+}
+
+// `dx[i] = scale * y[i] * (dy[i] - sum[j](dy[j] * y[j]))`.
+struct softmax_backward_args : velo_softmax_backward_args {
+  using self = softmax_backward_args;
+  using base = velo_softmax_backward_args;
+  softmax_backward_args() noexcept : velo_softmax_backward_args VELO_SOFTMAX_BACKWARD_ARGS_INIT {}
+
+  // [.., n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward output: shape and dtype of dy
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // shape and dtype of dy; may be dy or y itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // as in the forward call
+  self& scale(double value) { return base::scale = value, *this; }
+};
+
+inline outcome<> softmax_backward(stream_ref stream, const softmax_backward_args& args) {
+  return detail::check(VELO_FN(softmax_backward)(stream.get(), &args));
+}
+
+// ---- unpad
+
+// `y[i, j] = x[start[i] + j]`.
+struct pad_seqlen_args : velo_pad_seqlen_args {
+  using self = pad_seqlen_args;
+  using base = velo_pad_seqlen_args;
+  pad_seqlen_args() noexcept : velo_pad_seqlen_args VELO_PAD_SEQLEN_ARGS_INIT {}
+
+  // [T, H], T the sum of seq_len
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the length of each sequence, each at most max_seq_len
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // [sequences, max_seq_len, H], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the length of the rows
+  self& max_seq_len(std::int64_t value) { return base::max_seq_len = value, *this; }
+};
+
+inline outcome<> pad_seqlen(stream_ref stream, const pad_seqlen_args& args) {
+  return detail::check(VELO_FN(pad_seqlen)(stream.get(), &args));
+}
+
+// `dx[start[i] + j] = dy[i, j]`.
+struct pad_seqlen_backward_args : velo_pad_seqlen_backward_args {
+  using self = pad_seqlen_backward_args;
+  using base = velo_pad_seqlen_backward_args;
+  pad_seqlen_backward_args() noexcept
+      : velo_pad_seqlen_backward_args VELO_PAD_SEQLEN_BACKWARD_ARGS_INIT {}
+
+  // [sequences, max_seq_len, H]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the length of each sequence
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // [T, H], T the sum of seq_len; dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+};
+
+inline outcome<> pad_seqlen_backward(stream_ref stream, const pad_seqlen_backward_args& args) {
+  return detail::check(VELO_FN(pad_seqlen_backward)(stream.get(), &args));
+}
+
+// `y[start[i] + j] = x[i, j]`.
+struct unpad_seqlen_args : velo_unpad_seqlen_args {
+  using self = unpad_seqlen_args;
+  using base = velo_unpad_seqlen_args;
+  unpad_seqlen_args() noexcept : velo_unpad_seqlen_args VELO_UNPAD_SEQLEN_ARGS_INIT {}
+
+  // [sequences, S, H]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the length of each sequence, each at most S
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // [T, H], T the sum of seq_len; dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+};
+
+inline outcome<> unpad_seqlen(stream_ref stream, const unpad_seqlen_args& args) {
+  return detail::check(VELO_FN(unpad_seqlen)(stream.get(), &args));
+}
+
+// `dx[i, j] = dy[start[i] + j]`.
+struct unpad_seqlen_backward_args : velo_unpad_seqlen_backward_args {
+  using self = unpad_seqlen_backward_args;
+  using base = velo_unpad_seqlen_backward_args;
+  unpad_seqlen_backward_args() noexcept
+      : velo_unpad_seqlen_backward_args VELO_UNPAD_SEQLEN_BACKWARD_ARGS_INIT {}
+
+  // [T, H], T the sum of seq_len
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the length of each sequence, each at most max_seq_len
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // [sequences, max_seq_len, H], dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // S of the forward input
+  self& max_seq_len(std::int64_t value) { return base::max_seq_len = value, *this; }
+};
+
+inline outcome<> unpad_seqlen_backward(stream_ref stream, const unpad_seqlen_backward_args& args) {
+  return detail::check(VELO_FN(unpad_seqlen_backward)(stream.get(), &args));
+}
+
+// For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j,
+// k]` for j and k below s.
+struct unpad_gen_attention_mask_args : velo_unpad_gen_attention_mask_args {
+  using self = unpad_gen_attention_mask_args;
+  using base = velo_unpad_gen_attention_mask_args;
+  unpad_gen_attention_mask_args() noexcept
+      : velo_unpad_gen_attention_mask_args VELO_UNPAD_GEN_ATTENTION_MASK_ARGS_INIT {}
+
+  // [sequences, m, S, S], m mostly 1
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  // the length of each sequence, each at most S
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // flat, head_num * m times the sum of the squared lengths; dtype of mask
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // copies of each
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+};
+
+inline outcome<> unpad_gen_attention_mask(stream_ref stream,
+                                          const unpad_gen_attention_mask_args& args) {
+  return detail::check(VELO_FN(unpad_gen_attention_mask)(stream.get(), &args));
+}
+
+// `q_out = q * cos + rotate(q) * sin`.
+struct unpad_rope_args : velo_unpad_rope_args {
+  using self = unpad_rope_args;
+  using base = velo_unpad_rope_args;
+  unpad_rope_args() noexcept : velo_unpad_rope_args VELO_UNPAD_ROPE_ARGS_INIT {}
+
+  // [T, Hq], T the sum of seq_len; Hq a multiple of D and of Hk
+  self& q(const velo_tensor& value) { return base::q = &value, *this; }
+  // [T, Hk], Hk a multiple of D; dtype of q
+  self& k(const velo_tensor& value) { return base::k = &value, *this; }
+  // [positions, D], float32 or dtype of q; D even
+  self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
+  // shape and dtype of cos
+  self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
+  // [sequences], each at most positions, checked when the call runs
+  self& seq_len(const velo_tensor& value) { return base::seq_len = &value, *this; }
+  // shape and dtype of q; may be q itself
+  self& q_out(const velo_tensor& value) { return base::q_out = &value, *this; }
+  // shape and dtype of k; may be k itself
+  self& k_out(const velo_tensor& value) { return base::k_out = &value, *this; }
+};
+
+inline outcome<> unpad_rope(stream_ref stream, const unpad_rope_args& args) {
+  return detail::check(VELO_FN(unpad_rope)(stream.get(), &args));
+}
+
+// `dq = dq_out * cos + rotate^T(dq_out * sin)`.
+struct unpad_rope_backward_args : velo_unpad_rope_backward_args {
+  using self = unpad_rope_backward_args;
+  using base = velo_unpad_rope_backward_args;
+  unpad_rope_backward_args() noexcept
+      : velo_unpad_rope_backward_args VELO_UNPAD_ROPE_BACKWARD_ARGS_INIT {}
+
+  // [T, Hq]
+  self& dq_out(const velo_tensor& value) { return base::dq_out = &value, *this; }
+  // [T, Hk], dtype of dq_out
+  self& dk_out(const velo_tensor& value) { return base::dk_out = &value, *this; }
+  // the forward table
+  self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
+  // the forward table
+  self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
+  // as in the forward call
+  self& seq_len(const velo_tensor& value) { return base::seq_len = &value, *this; }
+  // shape and dtype of dq_out; may be dq_out itself
+  self& dq(const velo_tensor& value) { return base::dq = &value, *this; }
+  // shape and dtype of dk_out; may be dk_out itself
+  self& dk(const velo_tensor& value) { return base::dk = &value, *this; }
+  // the formula of AscendSpeed, not the gradient
+  self& upstream(bool value) { return base::upstream = value, *this; }
+};
+
+inline outcome<> unpad_rope_backward(stream_ref stream, const unpad_rope_backward_args& args) {
+  return detail::check(VELO_FN(unpad_rope_backward)(stream.get(), &args));
+}
+
+// `y[r, i] = exp(x[r, i]) / sum[j](exp(x[r, j]))`.
+struct unpad_softmax_args : velo_unpad_softmax_args {
+  using self = unpad_softmax_args;
+  using base = velo_unpad_softmax_args;
+  unpad_softmax_args() noexcept : velo_unpad_softmax_args VELO_UNPAD_SOFTMAX_ARGS_INIT {}
+
+  // flat, head_num times the sum of the squared lengths; or [n, flat], n of these
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the length of each sequence
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // shape and dtype of x; may be x itself
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // heads
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+};
+
+inline outcome<> unpad_softmax(stream_ref stream, const unpad_softmax_args& args) {
+  return detail::check(VELO_FN(unpad_softmax)(stream.get(), &args));
+}
+
+// `dx[r, i] = y[r, i] * (dy[r, i] - sum[j](dy[r, j] * y[r, j]))`.
+struct unpad_softmax_backward_args : velo_unpad_softmax_backward_args {
+  using self = unpad_softmax_backward_args;
+  using base = velo_unpad_softmax_backward_args;
+  unpad_softmax_backward_args() noexcept
+      : velo_unpad_softmax_backward_args VELO_UNPAD_SOFTMAX_BACKWARD_ARGS_INIT {}
+
+  // as y
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // the forward output: shape and dtype of dy
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the length of each sequence
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  // shape and dtype of dy; may be dy or y itself
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // heads
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+};
+
+inline outcome<> unpad_softmax_backward(stream_ref stream,
+                                        const unpad_softmax_backward_args& args) {
+  return detail::check(VELO_FN(unpad_softmax_backward)(stream.get(), &args));
 }
 
 VELO_CPP_END

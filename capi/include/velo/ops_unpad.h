@@ -1,0 +1,300 @@
+/* Sequences of several lengths one after the other, without padding.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions. Where an output
+ * may be strided, each of its strides is larger than all that the smaller ones reach. Of a double,
+ * float32's range is taken.
+ *
+ * Generated from abi/spec/ops/unpad.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_UNPAD_H
+#define VELO_OPS_UNPAD_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* ---- pad_seqlen ------------------------------------------------------------------------------ */
+
+typedef struct velo_pad_seqlen_args {
+  uint32_t struct_size;     /* sizeof(velo_pad_seqlen_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [T, H], T the sum of seq_len */
+  const velo_ints* seq_len; /* in: the length of each sequence, each at most max_seq_len */
+  const velo_tensor* y;     /* out: [sequences, max_seq_len, H], dtype of x */
+  int64_t max_seq_len;      /* default 1, in [0, 2147483647]: the length of the rows */
+} velo_pad_seqlen_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PAD_SEQLEN_ARGS_INIT \
+  { sizeof(velo_pad_seqlen_args), 0, 0, 0, 0, 1 }
+
+/* `y[i, j] = x[start[i] + j]`.
+ * Sequences that lie one after the other become rows of a batch, filled with zeros from their
+ * lengths on; start[i] is the sum of the lengths before.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of x and one write of y.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_pad_seqlen(velo_stream stream, const velo_pad_seqlen_args* args);
+
+/* ---- pad_seqlen_backward --------------------------------------------------------------------- */
+
+typedef struct velo_pad_seqlen_backward_args {
+  uint32_t struct_size;     /* sizeof(velo_pad_seqlen_backward_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* dy;    /* in; float32 | bfloat16 | float16: [sequences, max_seq_len, H] */
+  const velo_ints* seq_len; /* in: the length of each sequence */
+  const velo_tensor* dx;    /* out: [T, H], T the sum of seq_len; dtype of dy */
+} velo_pad_seqlen_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_PAD_SEQLEN_BACKWARD_ARGS_INIT \
+  { sizeof(velo_pad_seqlen_backward_args), 0, 0, 0, 0 }
+
+/* `dx[start[i] + j] = dy[i, j]`.
+ * For j below the length of sequence i; what was padding has no gradient.
+ *
+ * Gradient of velo_pad_seqlen.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read and one write of dx.
+ * Source: gradient of pad_seqlen.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_pad_seqlen_backward(velo_stream stream,
+                                              const velo_pad_seqlen_backward_args* args);
+
+/* ---- unpad_seqlen ---------------------------------------------------------------------------- */
+
+typedef struct velo_unpad_seqlen_args {
+  uint32_t struct_size;     /* sizeof(velo_unpad_seqlen_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: [sequences, S, H] */
+  const velo_ints* seq_len; /* in: the length of each sequence, each at most S */
+  const velo_tensor* y;     /* out: [T, H], T the sum of seq_len; dtype of x */
+} velo_unpad_seqlen_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_SEQLEN_ARGS_INIT \
+  { sizeof(velo_unpad_seqlen_args), 0, 0, 0, 0 }
+
+/* `y[start[i] + j] = x[i, j]`.
+ * For j below the length of sequence i: the rows of a batch, without their padding, one after the
+ * other.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read and one write of y.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_seqlen(velo_stream stream, const velo_unpad_seqlen_args* args);
+
+/* ---- unpad_seqlen_backward ------------------------------------------------------------------- */
+
+typedef struct velo_unpad_seqlen_backward_args {
+  uint32_t struct_size;     /* sizeof(velo_unpad_seqlen_backward_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* dy;    /* in; float32 | bfloat16 | float16: [T, H], T the sum of seq_len */
+  const velo_ints* seq_len; /* in: the length of each sequence, each at most max_seq_len */
+  const velo_tensor* dx;    /* out: [sequences, max_seq_len, H], dtype of dy */
+  int64_t max_seq_len;      /* default 1, in [0, 2147483647]: S of the forward input */
+} velo_unpad_seqlen_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_SEQLEN_BACKWARD_ARGS_INIT \
+  { sizeof(velo_unpad_seqlen_backward_args), 0, 0, 0, 0, 1 }
+
+/* `dx[i, j] = dy[start[i] + j]`.
+ * Zeros from the length of sequence i on.
+ *
+ * Gradient of velo_unpad_seqlen.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of dy and one write of dx.
+ * Source: gradient of unpad_seqlen.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_seqlen_backward(velo_stream stream,
+                                                const velo_unpad_seqlen_backward_args* args);
+
+/* ---- unpad_gen_attention_mask ---------------------------------------------------------------- */
+
+typedef struct velo_unpad_gen_attention_mask_args {
+  uint32_t struct_size;     /* sizeof(velo_unpad_gen_attention_mask_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* mask;  /* in; float32 | bfloat16 | float16: [sequences, m, S, S], m mostly 1 */
+  const velo_ints* seq_len; /* in: the length of each sequence, each at most S */
+  const velo_tensor* y;     /* out: flat, head_num * m times the sum of the squared lengths;
+                             * dtype of mask */
+  int64_t head_num;         /* default 1, in [1, 2147483647]: copies of each */
+} velo_unpad_gen_attention_mask_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_GEN_ATTENTION_MASK_ARGS_INIT \
+  { sizeof(velo_unpad_gen_attention_mask_args), 0, 0, 0, 0, 1 }
+
+/* For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j,
+ * k]` for j and k below s.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of mask and one write of y.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_gen_attention_mask(velo_stream stream,
+                                                   const velo_unpad_gen_attention_mask_args* args);
+
+/* ---- unpad_rope ------------------------------------------------------------------------------ */
+
+typedef struct velo_unpad_rope_args {
+  uint32_t struct_size;       /* sizeof(velo_unpad_rope_args) */
+  uint32_t reserved;          /* 0 */
+  const velo_tensor* q;       /* in; float32 | bfloat16 | float16: [T, Hq], T the sum of seq_len;
+                               * Hq a multiple of D and of Hk */
+  const velo_tensor* k;       /* in; float32 | bfloat16 | float16: [T, Hk], Hk a multiple of D;
+                               * dtype of q */
+  const velo_tensor* cos;     /* in; float32 | bfloat16 | float16: [positions, D], float32 or
+                               * dtype of q; D even */
+  const velo_tensor* sin;     /* in; float32 | bfloat16 | float16: shape and dtype of cos */
+  const velo_tensor* seq_len; /* in; int32 | int64: [sequences], each at most positions, checked
+                               * when the call runs */
+  const velo_tensor* q_out;   /* out: shape and dtype of q; may be q itself */
+  const velo_tensor* k_out;   /* out: shape and dtype of k; may be k itself */
+} velo_unpad_rope_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_ROPE_ARGS_INIT \
+  { sizeof(velo_unpad_rope_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `q_out = q * cos + rotate(q) * sin`.
+ * Likewise k; by heads, where rotate exchanges the halves of a head and negates the first, as
+ * rotary_position_embedding does by halves. Sequences lie one after the other, and the positions of
+ * each, rows of cos and sin, begin at 0.
+ *
+ * In place: q_out may be q; k_out may be k.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as rotary_position_embedding.
+ * Cost: one read and one write of q and k.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_rope(velo_stream stream, const velo_unpad_rope_args* args);
+
+/* ---- unpad_rope_backward --------------------------------------------------------------------- */
+
+typedef struct velo_unpad_rope_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_unpad_rope_backward_args) */
+  uint32_t reserved;          /* 0 */
+  const velo_tensor* dq_out;  /* in; float32 | bfloat16 | float16: [T, Hq] */
+  const velo_tensor* dk_out;  /* in; float32 | bfloat16 | float16: [T, Hk], dtype of dq_out */
+  const velo_tensor* cos;     /* in; float32 | bfloat16 | float16: the forward table */
+  const velo_tensor* sin;     /* in; float32 | bfloat16 | float16: the forward table */
+  const velo_tensor* seq_len; /* in; int32 | int64: as in the forward call */
+  const velo_tensor* dq;      /* out: shape and dtype of dq_out; may be dq_out itself */
+  const velo_tensor* dk;      /* out: shape and dtype of dk_out; may be dk_out itself */
+  int64_t upstream;           /* 0 or 1, default 0: the formula of AscendSpeed, not the gradient */
+} velo_unpad_rope_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_ROPE_BACKWARD_ARGS_INIT \
+  { sizeof(velo_unpad_rope_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dq = dq_out * cos + rotate^T(dq_out * sin)`.
+ * Likewise dk. With upstream the formula that AscendSpeed has in its place, `dq = dq_out * (cos +
+ * [sin2, -sin1])`, sin1 and sin2 the halves of sin: it is the gradient only where both halves of
+ * dq_out are equal.
+ *
+ * Gradient of velo_unpad_rope.
+ * In place: dq may be dq_out; dk may be dk_out.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as rotary_position_embedding.
+ * Cost: one read and one write of dq and dk.
+ * Source: gradient of unpad_rope.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_rope_backward(velo_stream stream,
+                                              const velo_unpad_rope_backward_args* args);
+
+/* ---- unpad_softmax --------------------------------------------------------------------------- */
+
+typedef struct velo_unpad_softmax_args {
+  uint32_t struct_size;     /* sizeof(velo_unpad_softmax_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* x;     /* in; float32 | bfloat16 | float16: flat, head_num times the sum of
+                             * the squared lengths; or [n, flat], n of these */
+  const velo_ints* seq_len; /* in: the length of each sequence */
+  const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
+  int64_t head_num;         /* default 1, in [1, 2147483647]: heads */
+} velo_unpad_softmax_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_SOFTMAX_ARGS_INIT \
+  { sizeof(velo_unpad_softmax_args), 0, 0, 0, 0, 1 }
+
+/* `y[r, i] = exp(x[r, i]) / sum[j](exp(x[r, j]))`.
+ * For each sequence of length s, head_num * s rows of s elements, one after the other.
+ *
+ * In place: y may be x.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as softmax.
+ * Cost: one read of x and one write of y.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_softmax(velo_stream stream, const velo_unpad_softmax_args* args);
+
+/* ---- unpad_softmax_backward ------------------------------------------------------------------ */
+
+typedef struct velo_unpad_softmax_backward_args {
+  uint32_t struct_size;     /* sizeof(velo_unpad_softmax_backward_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* dy;    /* in; float32 | bfloat16 | float16: as y */
+  const velo_tensor* y;     /* in; float32 | bfloat16 | float16: the forward output: shape and
+                             * dtype of dy */
+  const velo_ints* seq_len; /* in: the length of each sequence */
+  const velo_tensor* dx;    /* out: shape and dtype of dy; may be dy or y itself */
+  int64_t head_num;         /* default 1, in [1, 2147483647]: heads */
+} velo_unpad_softmax_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_SOFTMAX_BACKWARD_ARGS_INIT \
+  { sizeof(velo_unpad_softmax_backward_args), 0, 0, 0, 0, 0, 1 }
+
+/* `dx[r, i] = y[r, i] * (dy[r, i] - sum[j](dy[r, j] * y[r, j]))`.
+ *
+ * Gradient of velo_unpad_softmax.
+ * In place: dx may be dy or y.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-15 to 1e+15: as softmax_backward.
+ * Cost: two reads and one write of dx.
+ * Source: gradient of unpad_softmax.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_softmax_backward(velo_stream stream,
+                                                 const velo_unpad_softmax_backward_args* args);
+
+VELO_END_C
+
+#endif
