@@ -158,9 +158,11 @@ bool is_counted(const entry& e) {
   for (const field& f : fields_of(e.op)) {
     if (!holds_tensors(f) || !f.optional) continue;
     has_output = has_output || !f.read;
-    lacks_input = lacks_input || (f.read && !f.written &&
-                                  std::none_of(e.inputs.begin(), e.inputs.end(),
-                                               [&](const auto& in) { return in.field == f.name; }));
+    if (!f.read || f.written) continue;
+    const bool given = std::any_of(e.inputs.begin(), e.inputs.end(),
+                                   [&](const auto& in) { return in.field == f.name; });
+    if (given && lacks_input) return false;  // the one before it stands for it
+    lacks_input = lacks_input || !given;
   }
   return !lacks_input || !has_output;
 }
