@@ -201,6 +201,26 @@ void fill_backward(experiment& e, dtype type, const heads& h) {
       type == dtype::f32 ? 1e-3 : 5e-2);
 }
 
+// flash_attention beside fusion_attention, over the same engine.
+void fill_flash(experiment& e, dtype type, const heads& h) {
+  const attention_tensors t = make_tensors(e, type, h);
+  e.velo("flash_attention", {{"query", t.q.view()},
+                             {"key", t.k.view()},
+                             {"value", t.v.view()},
+                             {"attention_out", t.out.view()},
+                             {"softmax_log_max_sum", t.sum.view()},
+                             {"head_num", h.n},
+                             {"scale_value", h.scale()}});
+  e.call("fusion_attention", bind_forward(e, make_tensors(e, type, h), h));
+  e.check([t, h] {
+    const std::int64_t i = h.s / 2;
+    const std::vector<double> p = weights(t.q, t.k, h, i);
+    return sampled_error(
+        h.d, [&](std::int64_t l) { return t.out.at(i * h.d + l); },
+        [&](std::int64_t l) { return exact_output(p, t.v, h, l); });
+  });
+}
+
 constexpr std::int64_t head_size = 128;
 
 // Layout sbh with a batch of 1: a row of the plane is a token.
@@ -271,6 +291,11 @@ void list_attention(const machine& m, std::vector<row>& rows) {
         };
         rows.push_back(std::move(made));
       }
+  constexpr heads flash{1, 16, 1024, 128, "full"};
+  for (dtype type : operator_types)
+    rows.push_back({"flash_attention", type, flash.text(), "cache", "GF/s", flash.products() * 4,
+                    product_limit(m, type), "flash_attention", "",
+                    [type, flash](experiment& e) { fill_flash(e, type, flash); }});
 }
 
 }  // namespace velo::bench

@@ -2,16 +2,15 @@
 //
 // Each candidate is the same algorithm with the products and vector code of one instruction set;
 // the reference is another algorithm.
+#include "ops/attention/fusion_attention.hpp"
+
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
 
-#include "ops/attention/attention_options.hpp"
 #include "ops/attention/engine/attention.hpp"
-#include "ops/attention/engine/attention_kernels.hpp"
 #include "ops/attention/engine/attention_plan.hpp"
 #include "ops/gemm/element_dtype.hpp"
-#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 
 namespace velo::ops {
@@ -220,8 +219,7 @@ void run_backward(const velo_fusion_attention_backward_args& a, const attention_
 
 template <class Args>
 const char* reject(const Args&, const attention_problem& p, const kernel_entry& kernel) {
-  const auto& kernels = *static_cast<const attention_kernels*>(kernel.kernels);
-  return kernels.repeats(p.type) ? "serves bfloat16 alone" : nullptr;
+  return attention_refusal(p, kernel);
 }
 
 // ---- cost ----
@@ -274,6 +272,25 @@ void cost_of_backward(const velo_fusion_attention_backward_args& a, const attent
 }
 
 }  // namespace
+
+attention_problem describe_attention(const velo_fusion_attention_args& a) {
+  return describe(a);
+}
+
+attention_problem placed_attention(const velo_fusion_attention_args& a,
+                                   const attention_problem& problem, attention_terms& terms) {
+  return placed(a, problem, terms);
+}
+
+void add_attention_products(const velo_fusion_attention_args& a, const attention_problem& problem,
+                            double products, op_cost& cost) {
+  add_products(a, problem, products, cost);
+}
+
+const char* attention_refusal(const attention_problem& p, const kernel_entry& kernel) {
+  const auto& kernels = *static_cast<const attention_kernels*>(kernel.kernels);
+  return kernels.repeats(p.type) ? "serves bfloat16 alone" : nullptr;
+}
 
 extern const operator_def fusion_attention_operator = with_cost<cost_of>(
     define<infer, run, reject<velo_fusion_attention_args>>(attention_kernel_list));

@@ -23,7 +23,7 @@ VELO_INLINE void merge_statistics(const ring_statistics& x, int64_t row, int n, 
     for (int i = 0; i < n; ++i) of[k][i] = from[k][(row + i) * x.step];
   }
   const v::vec prev_max = v::load(of[0]), cur_max = v::load(of[2]);
-  const v::vec max = v::max(prev_max, cur_max);
+  const v::vec max = v::if_nan(prev_max, prev_max, v::max(prev_max, cur_max));
   const v::vec prev = v::load(of[1]) * weight(prev_max, max);
   const v::vec cur = v::load(of[3]) * weight(cur_max, max);
   const v::vec sum = prev + cur, none = v::zero();

@@ -570,6 +570,26 @@ class Operators(unittest.TestCase):
             score = score.masked_fill(mask, float("-inf"))
             self.close("out", out, score.softmax(-1).nan_to_num(0) @ v.float())
 
+    def test_flash_attention(self):
+        for dtype in TYPES:
+            q, k, v, dy = (values(2, 3, 8, 16, dtype=dtype) for _ in range(4))
+            mask, out, lse = values(8, 8) > 0.5, torch.empty_like(q), torch.empty(2, 3, 8)
+            mask.fill_diagonal_(False)
+            given = {"query": q, "key": k, "value": v, "head_num": 3, "scale_value": 0.25,
+                     "atten_mask": mask.to(torch.uint8)}
+            self.velo.flash_attention(attention_out=out, softmax_log_max_sum=lse, **given)
+            a, b, c = leaf(q), leaf(k), leaf(v)
+            score = (a @ b.transpose(-1, -2) * 0.25).masked_fill(mask, float("-inf"))
+            truth = score.softmax(-1) @ c
+            truth.backward(dy.float())
+            self.close("out", out, truth)
+            self.close("log-sum-exp", lse, score.logsumexp(-1))
+            got = [torch.empty_like(q) for _ in range(3)]
+            self.velo.flash_attention_backward(dy=dy, attention_out=out, softmax_log_max_sum=lse,
+                                               dquery=got[0], dkey=got[1], dvalue=got[2], **given)
+            for name, one, want in zip(("dq", "dk", "dv"), got, (a.grad, b.grad, c.grad)):
+                self.close(name, one, want)
+
     def test_ring_attention_update(self):
         for dtype in TYPES:
             parts = [values(4, 2, 3, 16, dtype=dtype) for _ in range(2)]

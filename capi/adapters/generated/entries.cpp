@@ -41,6 +41,8 @@ struct number {
     fusion_attention,
     fusion_attention_backward,
     ring_attention_update,
+    flash_attention,
+    flash_attention_backward,
     embedding,
     embedding_backward,
     cross_entropy,
@@ -444,6 +446,28 @@ void* velo_xla_ring_attention_update(void* call_frame) {
 }
 int __tvm_ffi_velo_ring_attention_update(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::ring_attention_update, args, count);
+}
+
+int velo_ms_flash_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                            void* stream, void*) {
+  return enter_mindspore(number::flash_attention, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_flash_attention(void* call_frame) {
+  return enter_xla(number::flash_attention, call_frame);
+}
+int __tvm_ffi_velo_flash_attention(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::flash_attention, args, count);
+}
+
+int velo_ms_flash_attention_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                     void* stream, void*) {
+  return enter_mindspore(number::flash_attention_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_flash_attention_backward(void* call_frame) {
+  return enter_xla(number::flash_attention_backward, call_frame);
+}
+int __tvm_ffi_velo_flash_attention_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::flash_attention_backward, args, count);
 }
 
 int velo_ms_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1881,6 +1905,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::fusion_attention>,
     torch_kernels_of<number::fusion_attention_backward>,
     torch_kernels_of<number::ring_attention_update>,
+    torch_kernels_of<number::flash_attention>,
+    torch_kernels_of<number::flash_attention_backward>,
     torch_kernels_of<number::embedding>,
     torch_kernels_of<number::embedding_backward>,
     torch_kernels_of<number::cross_entropy>,

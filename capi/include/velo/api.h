@@ -567,6 +567,11 @@ struct velo_api {
   velo_status (*unpad_softmax)(velo_stream stream, const velo_unpad_softmax_args* args);
   velo_status (*unpad_softmax_backward)(velo_stream stream,
                                         const velo_unpad_softmax_backward_args* args);
+
+  /* velo/ops_attention.h */
+  velo_status (*flash_attention)(velo_stream stream, const velo_flash_attention_args* args);
+  velo_status (*flash_attention_backward)(velo_stream stream,
+                                          const velo_flash_attention_backward_args* args);
 };
 
 VELO_END_C

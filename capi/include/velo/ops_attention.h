@@ -311,6 +311,127 @@ typedef struct velo_ring_attention_update_args {
 VELO_API velo_status velo_ring_attention_update(velo_stream stream,
                                                 const velo_ring_attention_update_args* args);
 
+/* ---- flash_attention ------------------------------------------------------------------------- */
+
+typedef struct velo_flash_attention_args {
+  uint32_t struct_size;                   /* sizeof(velo_flash_attention_args) */
+  uint32_t reserved;                      /* 0 */
+  const velo_tensor* query;               /* in; float32 | bfloat16 | float16; strided: [B, N, S,
+                                           * D] in the order of io_layout */
+  const velo_tensor* key;                 /* in; float32 | bfloat16 | float16; strided: shape and
+                                           * dtype of query */
+  const velo_tensor* value;               /* in; float32 | bfloat16 | float16; strided: shape and
+                                           * dtype of query */
+  const velo_tensor* atten_mask;          /* in, or NULL; uint8 | bool; strided: [S, S], 1 hides */
+  const velo_tensor* alibi_mask;          /* in, or NULL; float32 | bfloat16 | float16; strided:
+                                           * dtype of query, [B or 1, N or 1, S or 1, S]: added
+                                           * to scores */
+  const velo_tensor* attention_out;       /* out; strided: shape and dtype of query */
+  const velo_tensor* softmax_log_max_sum; /* out, or NULL: float32 [B, N, S]: log of the sum of
+                                           * exp(score) */
+  int64_t head_num;                       /* default 1, in [1, 1048576]: heads */
+  int64_t io_layout;                      /* VELO_ATTENTION_LAYOUT_*, default bnsd: bnsd, bsh or
+                                           * sbh */
+  double scale_value;                     /* default 1.0: factor of the products */
+  double q_scale;                         /* default 1.0: 1 */
+  double keep_prob;                       /* default 1.0, in [0.0, 1.0]: as fusion_attention has
+                                           * it */
+  int64_t pre_tokens;                     /* default 2147483647: a hint: keys that the first
+                                           * column shows; atten_mask alone decides */
+  int64_t next_tokens;                    /* default 1: a hint: keys that the first row shows;
+                                           * atten_mask alone decides */
+  int64_t precise_mode;                   /* default 0: 0 */
+  int64_t seed;                           /* default 0: of dropout */
+  int64_t offset;                         /* default 0: of dropout */
+} velo_flash_attention_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_FLASH_ATTENTION_ARGS_INIT \
+  { \
+    sizeof(velo_flash_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, VELO_ATTENTION_LAYOUT_BNSD, 1.0, \
+    1.0, 1.0, 2147483647, 1, 0, 0, 0 \
+  }
+
+/* `attention_out = softmax(scale_value * query @ key^T + alibi_mask) @ value`.
+ * AscendSpeed's interface to attention: equal shapes, one statistic a row; fusion_attention does
+ * the same and more. Dropout multiplies probabilities.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
+ * a row sees, float16 half an ulp more; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32, float16)
+ * and 2e-4 (bfloat16) relative; a score of more than 100 adds its own rounding to float32.
+ * Cost: one read of query, key and value, one write of attention_out; compute-bound.
+ * Source: Dao et al. 2022, arXiv:2205.14135; AscendSpeed's flash_attention.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_flash_attention(velo_stream stream,
+                                          const velo_flash_attention_args* args);
+
+/* ---- flash_attention_backward ---------------------------------------------------------------- */
+
+typedef struct velo_flash_attention_backward_args {
+  uint32_t struct_size;                   /* sizeof(velo_flash_attention_backward_args) */
+  uint32_t reserved;                      /* 0 */
+  const velo_tensor* query;               /* in; float32 | bfloat16 | float16; strided: [B, N, S,
+                                           * D] in the order of io_layout */
+  const velo_tensor* key;                 /* in; float32 | bfloat16 | float16; strided: shape and
+                                           * dtype of query */
+  const velo_tensor* value;               /* in; float32 | bfloat16 | float16; strided: shape and
+                                           * dtype of query */
+  const velo_tensor* dy;                  /* in; float32 | bfloat16 | float16; strided: gradient
+                                           * of attention_out */
+  const velo_tensor* softmax_log_max_sum; /* in; float32: from the forward pass */
+  const velo_tensor* attention_out;       /* in; float32 | bfloat16 | float16; strided: from the
+                                           * forward pass */
+  const velo_tensor* atten_mask;          /* in, or NULL; uint8 | bool; strided: [S, S], 1 hides */
+  const velo_tensor* alibi_mask;          /* in, or NULL; float32 | bfloat16 | float16; strided:
+                                           * dtype of query, [B or 1, N or 1, S or 1, S]: added
+                                           * to scores */
+  const velo_tensor* dquery;              /* out; strided: shape and dtype of query */
+  const velo_tensor* dkey;                /* out; strided: shape and dtype of query */
+  const velo_tensor* dvalue;              /* out; strided: shape and dtype of query */
+  int64_t head_num;                       /* default 1, in [1, 1048576]: heads */
+  int64_t io_layout;                      /* VELO_ATTENTION_LAYOUT_*, default bnsd: bnsd, bsh or
+                                           * sbh */
+  double scale_value;                     /* default 1.0: factor of the products */
+  double q_scale;                         /* default 1.0: 1 */
+  double keep_prob;                       /* default 1.0, in [0.0, 1.0]: as fusion_attention has
+                                           * it */
+  int64_t pre_tokens;                     /* default 2147483647: a hint: keys that the first
+                                           * column shows; atten_mask alone decides */
+  int64_t next_tokens;                    /* default 1: a hint: keys that the first row shows;
+                                           * atten_mask alone decides */
+  int64_t precise_mode;                   /* default 0: 0 */
+  int64_t seed;                           /* default 0: of dropout */
+  int64_t offset;                         /* default 0: of dropout */
+} velo_flash_attention_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_FLASH_ATTENTION_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_flash_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, \
+    VELO_ATTENTION_LAYOUT_BNSD, 1.0, 1.0, 1.0, 2147483647, 1, 0, 0, 0 \
+  }
+
+/* `P = exp(score - softmax_log_max_sum)`; `dS = P * (dy @ value^T - sum[D](dy * attention_out))`;
+ * `dquery = scale_value * dS @ key`; `dkey = scale_value * dS^T @ query`; `dvalue = P^T @ dy`.
+ * alibi_mask has no gradient.
+ *
+ * Gradient of velo_flash_attention.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, half an
+ * ulp more in float16, 2^-7 in bfloat16; a score of more than 100 adds its own rounding to float32.
+ * Cost: a few reads of each input and one write of each gradient; compute-bound.
+ * Source: gradient of flash_attention.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_flash_attention_backward(velo_stream stream,
+                                                   const velo_flash_attention_backward_args* args);
+
 VELO_END_C
 
 #endif

@@ -2314,6 +2314,64 @@ class velo_ring_attention_update_args(Sized):
     _numbers_ = ("layout",)
 
 
+class velo_flash_attention_args(Sized):
+    """`attention_out = softmax(scale_value * query @ key^T + alibi_mask) @ value`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("query", POINTER(velo_tensor)),  # [B, N, S, D] in the order of io_layout
+        ("key", POINTER(velo_tensor)),  # shape and dtype of query
+        ("value", POINTER(velo_tensor)),  # shape and dtype of query
+        ("atten_mask", POINTER(velo_tensor)),  # [S, S], 1 hides
+        ("alibi_mask", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, S or 1, S]: added to scores
+        ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query
+        ("softmax_log_max_sum", POINTER(velo_tensor)),  # float32 [B, N, S]: log of the sum of exp(score)
+        ("head_num", c_int64),  # heads
+        ("io_layout", c_int64),  # bnsd, bsh or sbh
+        ("scale_value", c_double),  # factor of the products
+        ("q_scale", c_double),  # 1
+        ("keep_prob", c_double),  # as fusion_attention has it
+        ("pre_tokens", c_int64),  # a hint: keys that the first column shows; atten_mask alone decides
+        ("next_tokens", c_int64),  # a hint: keys that the first row shows; atten_mask alone decides
+        ("precise_mode", c_int64),  # 0
+        ("seed", c_int64),  # of dropout
+        ("offset", c_int64),  # of dropout
+    ]
+    _defaults_ = {"head_num": 1, "io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
+    _numbers_ = ("head_num", "io_layout", "scale_value", "q_scale", "keep_prob", "pre_tokens", "next_tokens", "precise_mode", "seed", "offset")
+
+
+class velo_flash_attention_backward_args(Sized):
+    """`P = exp(score - softmax_log_max_sum)`; `dS = P * (dy @ value^T - sum[D](dy * attention_out))`; `dquery = scale_value * dS @ key`; `dkey = scale_value * dS^T @ query`; `dvalue = P^T @ dy`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("query", POINTER(velo_tensor)),  # [B, N, S, D] in the order of io_layout
+        ("key", POINTER(velo_tensor)),  # shape and dtype of query
+        ("value", POINTER(velo_tensor)),  # shape and dtype of query
+        ("dy", POINTER(velo_tensor)),  # gradient of attention_out
+        ("softmax_log_max_sum", POINTER(velo_tensor)),  # from the forward pass
+        ("attention_out", POINTER(velo_tensor)),  # from the forward pass
+        ("atten_mask", POINTER(velo_tensor)),  # [S, S], 1 hides
+        ("alibi_mask", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, S or 1, S]: added to scores
+        ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
+        ("dkey", POINTER(velo_tensor)),  # shape and dtype of query
+        ("dvalue", POINTER(velo_tensor)),  # shape and dtype of query
+        ("head_num", c_int64),  # heads
+        ("io_layout", c_int64),  # bnsd, bsh or sbh
+        ("scale_value", c_double),  # factor of the products
+        ("q_scale", c_double),  # 1
+        ("keep_prob", c_double),  # as fusion_attention has it
+        ("pre_tokens", c_int64),  # a hint: keys that the first column shows; atten_mask alone decides
+        ("next_tokens", c_int64),  # a hint: keys that the first row shows; atten_mask alone decides
+        ("precise_mode", c_int64),  # 0
+        ("seed", c_int64),  # of dropout
+        ("offset", c_int64),  # of dropout
+    ]
+    _defaults_ = {"head_num": 1, "io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
+    _numbers_ = ("head_num", "io_layout", "scale_value", "q_scale", "keep_prob", "pre_tokens", "next_tokens", "precise_mode", "seed", "offset")
+
+
 class velo_embedding_args(Sized):
     """`y[t] = table[ids[t]]`."""
     _fields_ = [
@@ -3127,6 +3185,8 @@ FUNCTIONS = {
     "velo_unpad_rope_backward": (c_int32, velo_stream, POINTER(velo_unpad_rope_backward_args)),
     "velo_unpad_softmax": (c_int32, velo_stream, POINTER(velo_unpad_softmax_args)),
     "velo_unpad_softmax_backward": (c_int32, velo_stream, POINTER(velo_unpad_softmax_backward_args)),
+    "velo_flash_attention": (c_int32, velo_stream, POINTER(velo_flash_attention_args)),
+    "velo_flash_attention_backward": (c_int32, velo_stream, POINTER(velo_flash_attention_backward_args)),
 }
 
 

@@ -1238,6 +1238,122 @@ inline outcome<> ring_attention_update(stream_ref stream, const ring_attention_u
   return detail::check(VELO_FN(ring_attention_update)(stream.get(), &args));
 }
 
+// `attention_out = softmax(scale_value * query @ key^T + alibi_mask) @ value`.
+struct flash_attention_args : velo_flash_attention_args {
+  using self = flash_attention_args;
+  using base = velo_flash_attention_args;
+  flash_attention_args() noexcept : velo_flash_attention_args VELO_FLASH_ATTENTION_ARGS_INIT {}
+
+  // [B, N, S, D] in the order of io_layout
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
+  // shape and dtype of query
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
+  // shape and dtype of query
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
+  // [S, S], 1 hides
+  self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }
+  self& atten_mask(std::nullptr_t) { return base::atten_mask = nullptr, *this; }
+  // dtype of query, [B or 1, N or 1, S or 1, S]: added to scores
+  self& alibi_mask(const velo_tensor& value) { return base::alibi_mask = &value, *this; }
+  self& alibi_mask(std::nullptr_t) { return base::alibi_mask = nullptr, *this; }
+  // shape and dtype of query
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
+  // float32 [B, N, S]: log of the sum of exp(score)
+  self& softmax_log_max_sum(const velo_tensor& value) {
+    return base::softmax_log_max_sum = &value, *this;
+  }
+  self& softmax_log_max_sum(std::nullptr_t) { return base::softmax_log_max_sum = nullptr, *this; }
+  // heads
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+  // bnsd, bsh or sbh
+  self& io_layout(velo::attention_layout value) {
+    return base::io_layout = static_cast<std::int64_t>(value), *this;
+  }
+  // factor of the products
+  self& scale_value(double value) { return base::scale_value = value, *this; }
+  // 1
+  self& q_scale(double value) { return base::q_scale = value, *this; }
+  // as fusion_attention has it
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // a hint: keys that the first column shows; atten_mask alone decides
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
+  // a hint: keys that the first row shows; atten_mask alone decides
+  self& next_tokens(std::int64_t value) { return base::next_tokens = value, *this; }
+  // 0
+  self& precise_mode(std::int64_t value) { return base::precise_mode = value, *this; }
+  // of dropout
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+};
+
+inline outcome<> flash_attention(stream_ref stream, const flash_attention_args& args) {
+  return detail::check(VELO_FN(flash_attention)(stream.get(), &args));
+}
+
+// `P = exp(score - softmax_log_max_sum)`; `dS = P * (dy @ value^T - sum[D](dy * attention_out))`;
+// `dquery = scale_value * dS @ key`; `dkey = scale_value * dS^T @ query`; `dvalue = P^T @ dy`.
+struct flash_attention_backward_args : velo_flash_attention_backward_args {
+  using self = flash_attention_backward_args;
+  using base = velo_flash_attention_backward_args;
+  flash_attention_backward_args() noexcept
+      : velo_flash_attention_backward_args VELO_FLASH_ATTENTION_BACKWARD_ARGS_INIT {}
+
+  // [B, N, S, D] in the order of io_layout
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
+  // shape and dtype of query
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
+  // shape and dtype of query
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
+  // gradient of attention_out
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // from the forward pass
+  self& softmax_log_max_sum(const velo_tensor& value) {
+    return base::softmax_log_max_sum = &value, *this;
+  }
+  // from the forward pass
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
+  // [S, S], 1 hides
+  self& atten_mask(const velo_tensor& value) { return base::atten_mask = &value, *this; }
+  self& atten_mask(std::nullptr_t) { return base::atten_mask = nullptr, *this; }
+  // dtype of query, [B or 1, N or 1, S or 1, S]: added to scores
+  self& alibi_mask(const velo_tensor& value) { return base::alibi_mask = &value, *this; }
+  self& alibi_mask(std::nullptr_t) { return base::alibi_mask = nullptr, *this; }
+  // shape and dtype of query
+  self& dquery(const velo_tensor& value) { return base::dquery = &value, *this; }
+  // shape and dtype of query
+  self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
+  // shape and dtype of query
+  self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
+  // heads
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+  // bnsd, bsh or sbh
+  self& io_layout(velo::attention_layout value) {
+    return base::io_layout = static_cast<std::int64_t>(value), *this;
+  }
+  // factor of the products
+  self& scale_value(double value) { return base::scale_value = value, *this; }
+  // 1
+  self& q_scale(double value) { return base::q_scale = value, *this; }
+  // as fusion_attention has it
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // a hint: keys that the first column shows; atten_mask alone decides
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
+  // a hint: keys that the first row shows; atten_mask alone decides
+  self& next_tokens(std::int64_t value) { return base::next_tokens = value, *this; }
+  // 0
+  self& precise_mode(std::int64_t value) { return base::precise_mode = value, *this; }
+  // of dropout
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+};
+
+inline outcome<> flash_attention_backward(stream_ref stream,
+                                          const flash_attention_backward_args& args) {
+  return detail::check(VELO_FN(flash_attention_backward)(stream.get(), &args));
+}
+
 // ---- embedding
 
 // `y[t] = table[ids[t]]`.
