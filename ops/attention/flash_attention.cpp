@@ -1,8 +1,8 @@
 // flash_attention: AscendSpeed's older interface to attention, over the same engine.
 //
 // Its arguments become those of fusion_attention: atten_mask a dense mask, alibi_mask a pse that is
-// added after the scale. One statistic a row is kept, lse = max + log(sum), under which the gradient
-// has sum 1. pre_tokens and next_tokens are hints: the mask alone decides.
+// added after the scale. One statistic a row is kept, lse = max + log(sum), under which the
+// gradient has sum 1. pre_tokens and next_tokens are hints: the mask alone decides.
 #include <cfloat>
 #include <cmath>
 
@@ -85,7 +85,10 @@ attention_problem describe(const Args& a) {
   require_like(*a.key, "key", *a.query, "query");
   require_like(*a.value, "value", *a.query, "query");
   require_rank(*a.query, "query", rank_of(a.io_layout), rank_of(a.io_layout));
-  if (heads_in_rows(a.io_layout)) heads_of_row(*a.query, "query", a.head_num);
+  if (heads_in_rows(a.io_layout)) {
+    if (a.head_num == 0) fail(VELO_ERR_ARGUMENT, "args.head_num", "1 or more for bsh and sbh", "0");
+    heads_of_row(*a.query, "query", a.head_num);
+  }
   check_masks(a, dimensions_of(*a.query, a.io_layout, a.head_num));
   return describe_attention(fusion_of(a));
 }

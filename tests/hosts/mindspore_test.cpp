@@ -31,13 +31,24 @@ struct slot_library : library {
       function<decltype(velo_ms_slot_release)>("velo_ms_slot_release");
 };
 
-std::string slot_for(const slot_library& adapters, const sample& s) {
-  std::int32_t slot = -1;
-  REQUIRE(adapters.bind(-1, s.op.c_str(), s.attributes_json().c_str(), &slot) == VELO_OK);
-  char name[32];
-  std::snprintf(name, sizeof name, "velo_ms_slot_%03d", slot);
-  return name;
-}
+// A slot that is bound to a sample's operator and attributes while this lives.
+struct slot_for {
+  slot_for(const slot_library& adapters, const sample& s) : adapters_(adapters) {
+    REQUIRE(adapters.bind(-1, s.op.c_str(), s.attributes_json().c_str(), &number_) == VELO_OK);
+    char text[32];
+    std::snprintf(text, sizeof text, "velo_ms_slot_%03d", number_);
+    name = text;
+  }
+  ~slot_for() { adapters_.release(number_); }
+  slot_for(const slot_for&) = delete;
+  slot_for& operator=(const slot_for&) = delete;
+
+  std::string name;
+
+ private:
+  const slot_library& adapters_;
+  std::int32_t number_ = -1;
+};
 
 // Lines the adapters log while this lives.
 struct log_sink {
@@ -91,7 +102,8 @@ TEST_CASE("slots carry attributes and name the tensors") {
   const slot_library adapters;
   for (const sample& s : samples(true)) {
     INFO(s.op << " " << s.attributes_json());
-    mindspore_kernel kernel(path, slot_for(adapters, s));
+    const slot_for slot(adapters, s);
+    mindspore_kernel kernel(path, slot.name);
     auto outputs = s.blank_outputs();
     REQUIRE_NOTHROW(kernel.launch(s.inputs, outputs));
     CHECK(same_bits(outputs, s.outputs));
@@ -113,7 +125,8 @@ std::vector<std::vector<std::int64_t>> inferred_by(const slot_library& adapters,
     std::replace(sizes.back().begin(), sizes.back().end(), hidden, std::int64_t{-1});
   }
   for (auto& shape : sizes) shapes.push_back(shape.data());
-  const std::string symbol = slot_for(adapters, s) + "InferShape";
+  const slot_for slot(adapters, s);
+  const std::string symbol = slot.name + "InferShape";
   using one = std::vector<std::int64_t>(int*, std::int64_t**, void*);
   using several = std::vector<std::vector<std::int64_t>>(int*, std::int64_t**, void*);
   void* const extra = reinterpret_cast<void*>(16);
@@ -124,9 +137,15 @@ std::vector<std::vector<std::int64_t>> inferred_by(const slot_library& adapters,
 
 }  // namespace
 
+// A list bounds sizes, which are then not always found.
+bool has_list(const sample& s) {
+  return std::any_of(s.attributes.begin(), s.attributes.end(),
+                     [](const attribute& a) { return a.kind == VELO_VALUE_INTS; });
+}
+
 TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") {
   const slot_library adapters;
-  std::size_t unknown = 0;
+  std::size_t unknown = 0, asked = 0, refused = 0;
   for (const sample& s : samples(true)) {
     INFO(s.op << " " << s.attributes_json());
     const auto known = inferred_by(adapters, s);
@@ -134,6 +153,11 @@ TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") 
     for (std::size_t o = 0; o < known.size(); ++o) CHECK(known[o] == s.outputs[o].data.shape);
     for (const std::int64_t hidden : s.inputs[0].data.shape) {
       const auto some = inferred_by(adapters, s, hidden);
+      ++asked;
+      if (has_list(s) && some.front() == std::vector<std::int64_t>{0}) {
+        ++refused;
+        continue;
+      }
       for (std::size_t o = 0; o < some.size(); ++o) {
         REQUIRE(some[o].size() == known[o].size());
         for (std::size_t i = 0; i < some[o].size(); ++i) {
@@ -144,6 +168,7 @@ TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") 
     }
   }
   CHECK(unknown > 50);
+  CHECK(refused < asked / 20);
 }
 
 TEST_CASE("sizes that are not known are tried until the operator takes them") {
@@ -325,7 +350,8 @@ TEST_CASE("tensors without elements do nothing") {
 TEST_CASE("10000 MindSpore calls, each from a freshly opened library, leak nothing") {
   const sample s = sample_of("rms_norm");
   const slot_library adapters;
-  const std::string slot = slot_for(adapters, s);
+  const slot_for bound(adapters, s);
+  const std::string& slot = bound.name;
   auto outputs = s.blank_outputs();
   check_no_leak([&](int) { mindspore_kernel(path, slot).launch(s.inputs, outputs); });
 }

@@ -44,6 +44,14 @@ std::string bound_of(const op& o, const example& e, const example_value& output)
          real(found.largest) + ")";
 }
 
+std::string declare_list(const example_value& list) {
+  std::vector<std::string> items;
+  for (const std::int64_t item : list.list) items.push_back(std::to_string(item));
+  const std::string count = std::to_string(items.size());
+  return "  const velo_ints " + list.field + "_list = {(const int64_t[]){" + join(items, ", ") +
+         "}, " + count + "};\n";
+}
+
 std::string call(const op& o, const example& e, const std::string& name) {
   std::string tensors, sets, checks;
   for (const op_field& f : o.fields) {
@@ -54,11 +62,7 @@ std::string call(const op& o, const example& e, const std::string& name) {
     if (!value->literal.empty()) {
       sets += value->literal + ";\n";
     } else if (f.type == kind::ints) {
-      std::vector<std::string> items;
-      for (const std::int64_t item : value->list) items.push_back(std::to_string(item));
-      const std::string count = std::to_string(items.size());
-      tensors += "  const velo_ints " + f.name + "_list = {(const int64_t[]){" + join(items, ", ") +
-                 "}, " + count + "};\n";
+      tensors += declare_list(*value);
       sets += "&" + f.name + "_list;\n";
     } else {
       tensors += declare_tensor(*value, in);
@@ -103,7 +107,7 @@ std::string refused_attribute(const op& o, const op_field& f, const std::string&
   };
   if (f.type == kind::boolean) return out_of_range(2);
   if (f.type == kind::enumeration) return out_of_range(99);
-  return (f.has_minimum ? out_of_range(f.minimum - 1) : "") +
+  return (f.has_minimum && f.minimum > -1e15 ? out_of_range(f.minimum - 1) : "") +
          (f.has_maximum && f.maximum < 1e15 ? out_of_range(f.maximum + 1) : "");
 }
 
@@ -118,6 +122,9 @@ std::string refusals(const op& o, const example& e) {
       sets += "  args." + f.name + " = &" + f.name + "_tensor;\n";
       calls += refused_tensor(o, f);
       if (f.output) sets += "  KEEP(" + f.name + ");\n", checks += "  KEPT(" + f.name + ");\n";
+    } else if (f.type == kind::ints && value != nullptr) {
+      tensors += declare_list(*value);
+      sets += "  args." + f.name + " = &" + f.name + "_list;\n";
     } else if (!is_pointer(f)) {
       const std::string right = "args_right." + f.name;
       if (value != nullptr) sets += "  args." + f.name + " = " + value->literal + ";\n";

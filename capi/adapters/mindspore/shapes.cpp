@@ -11,11 +11,13 @@
 // with others. Each of them becomes one number with many divisors; where velo refuses that, one,
 // two, all or three of them become something else: twice the number, 1, a size that is known, its
 // double or its half, or the value of an attribute. The choice that velo takes is inferred a second
-// time with the number doubled; sizes of outputs that then differ are not known either. Cost: one
+// time with the number doubled; sizes of outputs that then differ are not known either. Sizes that
+// a list bounds in many inputs at once may not be found; the call is refused then. Cost: one
 // inference where all sizes are known, two or a few more otherwise, at most 4096.
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "capi/adapters/entries.hpp"
@@ -96,7 +98,9 @@ class guess {
     }
     for (const attribute& a : slot.attributes.values) {
       if (a.type == attribute::kind::integer) know(a.integer);  // rows of a table
-      if (!a.list.empty()) know(a.list.back());                 // the end of the last sequence
+      if (a.list.empty()) continue;
+      know(a.list.back());  // the end of the last sequence, or the sum of lengths
+      know(std::accumulate(a.list.begin(), a.list.end(), std::int64_t{0}));
     }
   }
 
@@ -136,7 +140,8 @@ class guess {
   }
 
   bool fits() {
-    for (const std::int64_t number : {960, 64}) {  // 64 where a size is at most 512
+    // 192 where a size is at most 512, 1 where an attribute bounds it.
+    for (const std::int64_t number : {960, 192, 1}) {
       if (tries_ == most) return false;
       try {
         found_ = merged(infer_known(slot_, where_, filled(number)),
@@ -189,10 +194,9 @@ int input_of_refused_dtype(const op_info& op, const placement& where) {
   return -1;
 }
 
-constexpr velo_dtype usual[] = {{VELO_DTYPE_FLOAT, 32, 1},
-                                {VELO_DTYPE_INT, 32, 1},
-                                {VELO_DTYPE_FLOAT, 64, 1},
-                                {VELO_DTYPE_INT, 8, 1}};
+constexpr velo_dtype usual[] = {{VELO_DTYPE_FLOAT, 32, 1}, {VELO_DTYPE_INT, 32, 1},
+                                {VELO_DTYPE_INT, 64, 1},   {VELO_DTYPE_UINT, 8, 1},
+                                {VELO_DTYPE_FLOAT, 64, 1}, {VELO_DTYPE_INT, 8, 1}};
 constexpr int usual_count = sizeof usual / sizeof usual[0];
 
 outputs infer_shapes(const slot_binding& slot, const int* ndims, std::int64_t** shapes) {

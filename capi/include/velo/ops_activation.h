@@ -223,8 +223,9 @@ typedef struct velo_gelu_args {
 #define VELO_GELU_ARGS_INIT \
   { sizeof(velo_gelu_args), 0, 0, 0, VELO_APPROXIMATION_NONE }
 
-/* `y = x * Phi(x)`, Phi the normal distribution.
- * By tanh `y = x / 2 * (1 + tanh(0.7978845608 * (x + 0.044715 * x^3)))`.
+/* `y = x * Phi(x)`.
+ * Phi is the normal distribution. By tanh `y = x / 2 * (1 + tanh(0.7978845608 * (x + 0.044715 *
+ * x^3)))`.
  *
  * In place: y may be x.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 1e-6 relative to |y|;
@@ -252,8 +253,8 @@ typedef struct velo_gelu_backward_args {
 #define VELO_GELU_BACKWARD_ARGS_INIT \
   { sizeof(velo_gelu_backward_args), 0, 0, 0, 0, VELO_APPROXIMATION_NONE }
 
-/* `dx = dy * (Phi(x) + x * phi(x))`, phi the density of the normal distribution.
- * By tanh the derivative of that form.
+/* `dx = dy * (Phi(x) + x * phi(x))`.
+ * phi is the density of the normal distribution. By tanh the derivative of that form.
  *
  * Gradient of velo_gelu.
  * In place: dx may be dy or x.

@@ -329,7 +329,8 @@ typedef struct velo_flash_attention_args {
   const velo_tensor* attention_out;       /* out; strided: shape and dtype of query */
   const velo_tensor* softmax_log_max_sum; /* out, or NULL: float32 [B, N, S]: log of the sum of
                                            * exp(score) */
-  int64_t head_num;                       /* default 1, in [1, 1048576]: heads */
+  int64_t head_num;                       /* default 0, in [0, 1048576]: heads; needed by bsh and
+                                           * sbh, elsewhere 0 or what the shape says */
   int64_t io_layout;                      /* VELO_ATTENTION_LAYOUT_*, default bnsd: bnsd, bsh or
                                            * sbh */
   double scale_value;                     /* default 1.0: factor of the products */
@@ -348,7 +349,7 @@ typedef struct velo_flash_attention_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FLASH_ATTENTION_ARGS_INIT \
   { \
-    sizeof(velo_flash_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, VELO_ATTENTION_LAYOUT_BNSD, 1.0, \
+    sizeof(velo_flash_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BNSD, 1.0, \
     1.0, 1.0, 2147483647, 1, 0, 0, 0 \
   }
 
@@ -392,7 +393,8 @@ typedef struct velo_flash_attention_backward_args {
   const velo_tensor* dquery;              /* out; strided: shape and dtype of query */
   const velo_tensor* dkey;                /* out; strided: shape and dtype of query */
   const velo_tensor* dvalue;              /* out; strided: shape and dtype of query */
-  int64_t head_num;                       /* default 1, in [1, 1048576]: heads */
+  int64_t head_num;                       /* default 0, in [0, 1048576]: heads; needed by bsh and
+                                           * sbh, elsewhere 0 or what the shape says */
   int64_t io_layout;                      /* VELO_ATTENTION_LAYOUT_*, default bnsd: bnsd, bsh or
                                            * sbh */
   double scale_value;                     /* default 1.0: factor of the products */
@@ -411,7 +413,7 @@ typedef struct velo_flash_attention_backward_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FLASH_ATTENTION_BACKWARD_ARGS_INIT \
   { \
-    sizeof(velo_flash_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, \
+    sizeof(velo_flash_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     VELO_ATTENTION_LAYOUT_BNSD, 1.0, 1.0, 1.0, 2147483647, 1, 0, 0, 0 \
   }
 

@@ -148,8 +148,9 @@ typedef struct velo_unpad_gen_attention_mask_args {
 #define VELO_UNPAD_GEN_ATTENTION_MASK_ARGS_INIT \
   { sizeof(velo_unpad_gen_attention_mask_args), 0, 0, 0, 0, 1 }
 
-/* For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j,
- * k]` for j and k below s.
+/* `y[h] = mask[i]`.
+ * For each sequence of length s and each of its masks head_num copies of the first s rows and
+ * columns.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: exact.

@@ -1992,7 +1992,7 @@ class velo_reglu_backward_args(Sized):
 
 
 class velo_gelu_args(Sized):
-    """`y = x * Phi(x)`, Phi the normal distribution."""
+    """`y = x * Phi(x)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -2004,7 +2004,7 @@ class velo_gelu_args(Sized):
 
 
 class velo_gelu_backward_args(Sized):
-    """`dx = dy * (Phi(x) + x * phi(x))`, phi the density of the normal distribution."""
+    """`dx = dy * (Phi(x) + x * phi(x))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -2326,7 +2326,7 @@ class velo_flash_attention_args(Sized):
         ("alibi_mask", POINTER(velo_tensor)),  # dtype of query, [B or 1, N or 1, S or 1, S]: added to scores
         ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query
         ("softmax_log_max_sum", POINTER(velo_tensor)),  # float32 [B, N, S]: log of the sum of exp(score)
-        ("head_num", c_int64),  # heads
+        ("head_num", c_int64),  # heads; needed by bsh and sbh, elsewhere 0 or what the shape says
         ("io_layout", c_int64),  # bnsd, bsh or sbh
         ("scale_value", c_double),  # factor of the products
         ("q_scale", c_double),  # 1
@@ -2337,7 +2337,7 @@ class velo_flash_attention_args(Sized):
         ("seed", c_int64),  # of dropout
         ("offset", c_int64),  # of dropout
     ]
-    _defaults_ = {"head_num": 1, "io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
+    _defaults_ = {"io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
     _numbers_ = ("head_num", "io_layout", "scale_value", "q_scale", "keep_prob", "pre_tokens", "next_tokens", "precise_mode", "seed", "offset")
 
 
@@ -2357,7 +2357,7 @@ class velo_flash_attention_backward_args(Sized):
         ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
         ("dkey", POINTER(velo_tensor)),  # shape and dtype of query
         ("dvalue", POINTER(velo_tensor)),  # shape and dtype of query
-        ("head_num", c_int64),  # heads
+        ("head_num", c_int64),  # heads; needed by bsh and sbh, elsewhere 0 or what the shape says
         ("io_layout", c_int64),  # bnsd, bsh or sbh
         ("scale_value", c_double),  # factor of the products
         ("q_scale", c_double),  # 1
@@ -2368,7 +2368,7 @@ class velo_flash_attention_backward_args(Sized):
         ("seed", c_int64),  # of dropout
         ("offset", c_int64),  # of dropout
     ]
-    _defaults_ = {"head_num": 1, "io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
+    _defaults_ = {"io_layout": VELO_ATTENTION_LAYOUT_BNSD, "scale_value": 1.0, "q_scale": 1.0, "keep_prob": 1.0, "pre_tokens": 2147483647, "next_tokens": 1}
     _numbers_ = ("head_num", "io_layout", "scale_value", "q_scale", "keep_prob", "pre_tokens", "next_tokens", "precise_mode", "seed", "offset")
 
 
@@ -2828,7 +2828,7 @@ class velo_unpad_seqlen_backward_args(Sized):
 
 
 class velo_unpad_gen_attention_mask_args(Sized):
-    """For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j, k]` for j and k below s."""
+    """`y[h] = mask[i]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),

@@ -494,7 +494,7 @@ inline outcome<> reglu_backward(stream_ref stream, const reglu_backward_args& ar
   return detail::check(VELO_FN(reglu_backward)(stream.get(), &args));
 }
 
-// `y = x * Phi(x)`, Phi the normal distribution.
+// `y = x * Phi(x)`.
 struct gelu_args : velo_gelu_args {
   using self = gelu_args;
   using base = velo_gelu_args;
@@ -514,7 +514,7 @@ inline outcome<> gelu(stream_ref stream, const gelu_args& args) {
   return detail::check(VELO_FN(gelu)(stream.get(), &args));
 }
 
-// `dx = dy * (Phi(x) + x * phi(x))`, phi the density of the normal distribution.
+// `dx = dy * (Phi(x) + x * phi(x))`.
 struct gelu_backward_args : velo_gelu_backward_args {
   using self = gelu_backward_args;
   using base = velo_gelu_backward_args;
@@ -1263,7 +1263,7 @@ struct flash_attention_args : velo_flash_attention_args {
     return base::softmax_log_max_sum = &value, *this;
   }
   self& softmax_log_max_sum(std::nullptr_t) { return base::softmax_log_max_sum = nullptr, *this; }
-  // heads
+  // heads; needed by bsh and sbh, elsewhere 0 or what the shape says
   self& head_num(std::int64_t value) { return base::head_num = value, *this; }
   // bnsd, bsh or sbh
   self& io_layout(velo::attention_layout value) {
@@ -1325,7 +1325,7 @@ struct flash_attention_backward_args : velo_flash_attention_backward_args {
   self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
   // shape and dtype of query
   self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
-  // heads
+  // heads; needed by bsh and sbh, elsewhere 0 or what the shape says
   self& head_num(std::int64_t value) { return base::head_num = value, *this; }
   // bnsd, bsh or sbh
   self& io_layout(velo::attention_layout value) {
@@ -2201,8 +2201,7 @@ inline outcome<> unpad_seqlen_backward(stream_ref stream, const unpad_seqlen_bac
   return detail::check(VELO_FN(unpad_seqlen_backward)(stream.get(), &args));
 }
 
-// For each sequence of length s and each of its masks head_num copies, `y[h, j, k] = mask[i, 0, j,
-// k]` for j and k below s.
+// `y[h] = mask[i]`.
 struct unpad_gen_attention_mask_args : velo_unpad_gen_attention_mask_args {
   using self = unpad_gen_attention_mask_args;
   using base = velo_unpad_gen_attention_mask_args;

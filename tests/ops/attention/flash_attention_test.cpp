@@ -121,7 +121,7 @@ TEST_CASE("flash_attention refuses what does not fit, by name") {
        {[&](args& a) { a.io_layout = VELO_ATTENTION_LAYOUT_TND; }, VELO_ERR_ARGUMENT,
         "args.io_layout"},
        {[&](args& a) { a.head_num = 3; }, VELO_ERR_ARGUMENT, "args.head_num"},
-       {[&](args& a) { a.head_num = 0; }, VELO_ERR_ARGUMENT, "args.head_num"},
+       {[&](args& a) { a.head_num = -1; }, VELO_ERR_ARGUMENT, "args.head_num"},
        {[&](args& a) { a.scale_value = 1e39; }, VELO_ERR_ARGUMENT, "args.scale_value"},
        {[&](args& a) { a.q_scale = 2; }, VELO_ERR_UNSUPPORTED, "args.q_scale"},
        {[&](args& a) { a.precise_mode = 1; }, VELO_ERR_UNSUPPORTED, "args.precise_mode"},

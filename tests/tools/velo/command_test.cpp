@@ -137,7 +137,8 @@ TEST_CASE("ops shows every enumeration's names with their values") {
       for (std::size_t v = 0; v < json_array_size(values); ++v, ++seen) {
         const json_t* value = json_array_get(values, v);
         std::string words = json_string_value(json_object_get(value, "name"));
-        const std::size_t at = one.out.find("\n" + words + " ");
+        // The enumerations come after the fields, which may have the same names.
+        const std::size_t at = one.out.rfind("\n" + words + " ");
         INFO(one.out << words);
         REQUIRE(at != std::string::npos);
         CHECK(std::atoll(&one.out[one.out.find_first_of("0123456789", at + 1 + words.size())]) ==
