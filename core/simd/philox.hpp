@@ -70,7 +70,9 @@ struct dropout_rule {
 // p in [0, 1].
 __attribute__((always_inline)) static inline dropout_rule dropout_of(double p, uint64_t seed,
                                                                      uint64_t offset) {
-  const auto threshold = static_cast<uint64_t>(p * 0x1p32 + 0.5);
+  const double scaled = p * 0x1p32;
+  auto threshold = static_cast<uint64_t>(scaled);  // exact below 2^53, and so is the rest
+  if (scaled - static_cast<double>(threshold) >= 0.5) ++threshold;
   if (threshold >> 32 != 0) return {philox_schedule(seed), offset, 0xffffffffu, 0.0f};
   return {philox_schedule(seed), offset, static_cast<uint32_t>(threshold),
           static_cast<float>(1 / (1 - p))};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <new>
 
 #include "ops/gemm/tiled_product.hpp"
@@ -120,7 +121,7 @@ std::int64_t sequence::first_tile(std::int64_t share) const {
       std::min(std::upper_bound(costs_, costs_ + count_ + 1, from) - costs_ - 1, count_ - 1);
   const std::int64_t tiles = tiles_[i + 1] - tiles_[i];
   const double a_tile = (costs_[i + 1] - costs_[i]) / size(tiles);
-  const auto before = static_cast<std::int64_t>((from - costs_[i]) / a_tile + 0.5);
+  const std::int64_t before = std::llround((from - costs_[i]) / a_tile);
   return tiles_[i] + std::clamp<std::int64_t>(before, 0, tiles);
 }
 
