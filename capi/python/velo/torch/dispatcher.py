@@ -36,7 +36,7 @@ def _schema(fields, mutable):
     """Arguments in torch's language. One that need not be given has a default where nothing
     required follows it."""
     parts, letters = [], iter("abcdefghijkl")
-    required = [f.kind == "tensor" and not f.optional for f in fields]
+    required = [f.kind in ("tensor", "ints") and not f.optional for f in fields]
     for index, field in enumerate(fields):
         listed = field.kind in ("ints", "text") and field.optional
         if field.kind == "tensor":

@@ -74,13 +74,36 @@ class _Plan(typing.NamedTuple):
     more: list            # of those that are not always computed
 
 
+def _incoming(forward, backward):
+    names = {f.name for f in (*forward.arguments, *forward.all_results)}
+    return [f for f in backward.reads if f.name not in names]
+
+
+def _is_regular(forward, backward):
+    """Whether the gradient follows from the names: it reads one gradient and the forward's tensors,
+    and gives those of its inputs."""
+    inputs = {f.name for f in forward.arguments}
+    return (len(_incoming(forward, backward)) == 1 and
+            all(f.name[1:] in inputs for f in backward.all_results) and
+            all(f.name in inputs for f in backward.reads if f.optional) and
+            all(f.name in inputs or (backward.name, f.name) in irregular.ATTRIBUTES
+                for f in backward.attributes))
+
+
 def _plan_of(forward, backward):
     inputs, results = [f.name for f in forward.arguments], [f.name for f in forward.all_results]
-    incoming, = (f for f in backward.reads if f.name not in inputs + results)
-    saved = [f.name for f in backward.reads if f is not incoming and not f.optional]
+    incoming, = _incoming(forward, backward)
+    # What the forward may lack, its gradient needs where it is there: a mask.
+    absent = {f.name for f in forward.reads if f.optional}
+    saved = [
+        f.name for f in backward.reads
+        if f is not incoming and (not f.optional or f.name in absent)
+    ]
     saved_inputs, saved_results = (
         [names.index(name) for name in saved if name in names] for names in (inputs, results))
-    optional = [inputs.index(f.name) for f in backward.reads if f.optional]
+    optional = [
+        inputs.index(f.name) for f in backward.reads if f.optional and f.name not in absent
+    ]
     places = [inputs[i] for i in saved_inputs] + [results[i] for i in saved_results]
     places += [incoming.name] + [f.name for f in backward.attributes]
     sources = [places.index(f.name) if f.name in places else None for f in backward.arguments]
@@ -127,7 +150,8 @@ def _derived(operator):
                 arguments[at] if type(at) is int else at(*arguments) for at in plan.attributes
             ]
             ctx.dtypes = [
-                arguments[at].dtype if at in plan.tensors else None for at in plan.all_gradients
+                arguments[at].dtype if at in plan.tensors and arguments[at] is not None else None
+                for at in plan.all_gradients
             ]
             return results[plan.result]
 
@@ -153,6 +177,25 @@ def _derived(operator):
     Derived.__name__ = Derived.__qualname__ = "".join(
         part.title() for part in operator.name.split("_"))
     return Derived
+
+
+class _Refused:
+    """Stands for the autograd.Function of an operator whose gradient has a form of its own."""
+
+    def __init__(self, operator):
+        self.operator = operator
+
+    def apply(self, *_arguments):
+        raise VeloError(
+            f"velo_{self.operator.name}: torch cannot follow it to its gradient; call it under "
+            f"torch.no_grad(), and torch.ops.velo.{self.operator.gradient.name} for the gradient")
+
+
+def _gradient_of(operator):
+    if operator.name in irregular.GRADIENTS or not operator.gradient:
+        return irregular.GRADIENTS.get(operator.name)
+    return (_derived(operator) if _is_regular(operator, operator.gradient)
+            else _Refused(operator))
 
 
 # ---- functions of the operators' names
@@ -195,8 +238,7 @@ def {name}({parameters}):
 def _function(operator):
     """The function of an operator, written out so that Python binds its arguments: a tenth of what
     a generic one would cost."""
-    function = irregular.GRADIENTS.get(
-        operator.name) or (_derived(operator) if operator.gradient else None)
+    function = _gradient_of(operator)
     run = overload(operator.name)
     ready = [
         f"{f.name} = ready_{f.name}({f.name}) if isinstance({f.name}, Tensor) else " +
