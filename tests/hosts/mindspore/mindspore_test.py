@@ -433,7 +433,8 @@ class MindSpore(unittest.TestCase):
         for op in spec.operators.values():
             name = "".join(part.capitalize() for part in op.name.split("_"))
             for tensors, attributes, results in calls(
-                    op, self.numbers, {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8"}):
+                    op, self.numbers,
+                {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "u1"}):
                 made = op.infer(
                     {n: (t.shape, velo._NAMES[ms.Tensor(t).dtype]) for n, t in tensors.items()},
                     op.attributes(attributes))
