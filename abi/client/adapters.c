@@ -73,7 +73,7 @@ static void slots(void) {
     WORKS(velo_ms_slot_infer(7, inputs, 2, &shape, 1));
     EXPECT(shape.ndim == 2 && shape.sizes[0] == -1 && shape.sizes[1] == 2);
   }
-  EXPECT(velo_ms_slot_bind(128, "rms_norm", NULL, NULL) == VELO_ERR_ARGUMENT);
+  EXPECT(velo_ms_slot_bind(512, "rms_norm", NULL, NULL) == VELO_ERR_ARGUMENT);
   EXPECT(velo_ms_slot_bind(8, "no_such_operator", NULL, NULL) == VELO_ERR_NOT_FOUND);
   EXPECT(velo_ms_slot_bind(8, "rms_norm", "{", NULL) == VELO_ERR_PARSE);
   WORKS(velo_ms_slot_release(7));

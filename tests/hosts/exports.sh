@@ -21,5 +21,5 @@ for op in $operators; do
     exit 1
   }
 done
-[ "$(echo "$names" | grep -c '^velo_ms_slot_[0-9]*$')" = 128 ] || { echo "not 128 slots"; exit 1; }
+[ "$(echo "$names" | grep -c '^velo_ms_slot_[0-9]*$')" = 512 ] || { echo "not 512 slots"; exit 1; }
 readelf -d "$library" | grep -q 'NODELETE' || { echo "can be unmapped under its threads"; exit 1; }

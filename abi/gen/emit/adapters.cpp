@@ -6,7 +6,7 @@
 namespace velo::gen {
 namespace {
 
-constexpr int slots = 128;
+constexpr int slots = 512;
 
 const char* const note =
     "// Generated from abi/spec: change that and build the target `generate`.\n";

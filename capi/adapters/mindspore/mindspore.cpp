@@ -63,7 +63,7 @@ velo_dtype dtype_of(int index, const char* name) {
          name);
 }
 
-constexpr int slot_count = 128;
+constexpr int slot_count = 512;
 
 // Slots change by whole bindings; a call reads one pointer. Binding and releasing take turns, since
 // a search for a binding looks into those of others.

@@ -14,7 +14,7 @@ none of (rstd, lse) is refused, and so is a second derivative. A cell can be cop
 
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's
 AOT convention knows no attributes, so each operator binds its own to a slot (velo_ms_slot_bind)
-when it is made and launches velo_ms_slot_NNN; equal ones share a slot, and there are 128. None is
+when it is made and launches velo_ms_slot_NNN; equal ones share a slot, and there are 512. None is
 freed, since a graph that MindSpore keeps may launch it still; the 129th is refused. Whatever velo
 would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with
 velo's sentence. velo/_libraries.py says where the library is found.

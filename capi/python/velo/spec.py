@@ -269,7 +269,10 @@ def _group_lengths(patterns, ranks):
 
 
 # Attributes that a gradient has and its operator has not, from the shapes of the operator's inputs.
-_OWN_ATTRIBUTES = {"embedding_backward": lambda shapes: {"rows": shapes["table"][0]}}
+_OWN_ATTRIBUTES = {
+    "embedding_backward": lambda shapes: {"rows": shapes["table"][0]},
+    "moe_token_unpermute_backward": lambda shapes: {"num_out_tokens": shapes["permuted"][0]}
+}
 
 
 class Gradient:
