@@ -271,7 +271,10 @@ def _group_lengths(patterns, ranks):
 # Attributes that a gradient has and its operator has not, from the shapes of the operator's inputs.
 _OWN_ATTRIBUTES = {
     "embedding_backward": lambda shapes: {"rows": shapes["table"][0]},
-    "moe_token_unpermute_backward": lambda shapes: {"num_out_tokens": shapes["permuted"][0]}
+    "moe_token_unpermute_backward": lambda shapes: {"num_out_tokens": shapes["permuted"][0]},
+    "topk_router_backward": lambda shapes: {"total_tokens": shapes["logits"][0]},
+    "unpad_rope_backward": lambda shapes: {"upstream": 0},
+    "unpad_seqlen_backward": lambda shapes: {"max_seq_len": shapes["x"][1]}
 }
 
 
