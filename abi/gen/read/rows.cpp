@@ -55,6 +55,10 @@ void check_axes(const node& at, const op& o) {
 }
 
 void check_value(const node& at, const family& home, const op_field& f) {
+  if (f.type == kind::f64) {
+    at.number();
+    return;
+  }
   if (f.type != kind::enumeration) {
     if (f.type == kind::boolean) check_word(at, std::to_string(at.integer()), {"0", "1"});
     at.integer();
@@ -76,9 +80,9 @@ void check_rule(const node& rule, const family& home, const op& o) {
   for (const std::string& name : where.keys()) {
     const op_field* f = find(o, name);
     const node values = where[name.c_str()];
-    if (f == nullptr ||
-        (f->type != kind::i64 && f->type != kind::boolean && f->type != kind::enumeration))
-      values.fail("\"" + name + "\" is no integer or enumeration of this operator");
+    if (f == nullptr || (f->type != kind::i64 && f->type != kind::f64 && f->type != kind::boolean &&
+                         f->type != kind::enumeration))
+      values.fail("\"" + name + "\" is no number or enumeration of this operator");
     for (const node& value : values.items()) check_value(value, home, *f);
   }
 }

@@ -312,7 +312,7 @@ _IRREGULAR = {"add": _add_gradient, "cast": _cast_gradient, "matmul": _matmul_gr
 def _derived_gradient(tensors, dy, attributes, wanted, gradient):
     """By the operator whose `gradient_of` names this one; `tensors` has the forward inputs and
     outputs that it reads."""
-    reads, writes = gradient.choose(wanted)
+    reads, writes = gradient.choose(wanted, tensors)
     given = {}
     for name in reads:
         kind, of = gradient.sources[name]
@@ -349,6 +349,8 @@ class _Function:
 
     def __init__(self, op, inputs, outputs, attributes):
         self.op, self.inputs, self.outputs, self.attributes = op, inputs, outputs, dict(attributes)
+        # A gradient of several calls has second derivatives, and takes any dtypes.
+        self.gradient = None if op.name in _IRREGULAR else op.gradient
         self.__name__ = "velo_" + op.name
         # The jit is inside: its cache of traces does not tell which inputs are perturbed, as
         # symbolic zeros do.
@@ -367,7 +369,7 @@ class _Function:
         return tuple(made[name] for name in asked)
 
     def _forward(self, *given):
-        op, gradient = self.op, self.op.gradient
+        op, gradient = self.op, self.gradient
         if gradient is None and op.name not in _IRREGULAR:
             of = "velo has none of it"
             if op.gradient_of:
@@ -385,7 +387,7 @@ class _Function:
 
     def _backward(self, saved, cotangents):
         tensors, shown = saved
-        gradient = self.op.gradient
+        gradient = self.gradient
         through = {of for kind, of in gradient.sources.values() if kind == "cotangent"
                   } if gradient else set(self.outputs)
         dy = {}

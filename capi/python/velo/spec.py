@@ -282,11 +282,11 @@ class Gradient:
     """How the gradient of `forward` is called: by the operator `op`, whose inputs come from
     `sources`: {field: ("input" or "output" or "cotangent", the forward operator's field)};
     `results` names the forward input that each output is the gradient of, and `needs` the
-    forward outputs among the sources. A source whose field is optional serves the optional
-    results alone."""
+    forward outputs among the sources. An optional source is read wherever the forward call had it,
+    a mask, or serves the optional results alone, where the forward call always has it."""
 
     def __init__(self, forward, op):
-        self.op, self.sources = op, {}
+        self.forward, self.op, self.sources = forward, op, {}
         for name in op.inputs:
             if name in forward.inputs:
                 self.sources[name] = ("input", name)
@@ -318,14 +318,23 @@ class Gradient:
             **self.own_attributes(shapes)
         })
 
-    def choose(self, wanted):
-        """The tensors to read and to write for the gradients of the forward inputs `wanted`."""
-        def chosen(names):
-            return [name for name in names if more or not self.op.fields[name].optional]
+    def choose(self, wanted, given):
+        """The tensors to read and to write for the gradients of the forward inputs `wanted`, of a
+        call that had the inputs `given`."""
+        def optional(name):
+            return self.op.fields[name].optional
 
-        more = any(self.op.fields[name].optional and result in wanted
-                   for name, result in self.results.items())
-        return chosen(self.sources), chosen(self.results)
+        def is_read(name):
+            kind, of = self.sources[name]
+            if kind == "input" and self.forward.fields[of].optional:
+                return of in given
+            return more or not optional(name)
+
+        more = any(optional(name) and result in wanted for name, result in self.results.items())
+        return ([name for name in self.sources if is_read(name)], [
+            name for name, result in self.results.items()
+            if not optional(name) or more and result in given
+        ])
 
 
 def _read():

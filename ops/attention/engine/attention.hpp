@@ -38,8 +38,8 @@ struct attention_problem {
   std::int64_t sq = 0, skv = 0;          // without lists: every sequence; with lists: the longest
   const std::int64_t* q_ends = nullptr;  // cumulative, no leading zero, batch of them; or null
   const std::int64_t* kv_ends = nullptr;
-  attention_window window;   // of every sequence but
-  std::int64_t banded = -1;  // this one, if any, whose window is
+  attention_window window;   // of every sequence but the banded one
+  std::int64_t banded = -1;  // the sequence whose window is `band`; -1: none
   attention_window band;
   const std::int64_t* prefixes = nullptr;  // a sequence: its rows see the keys below; or null
   const attention_terms* terms = &no_terms;

@@ -42,6 +42,13 @@ def distance(got, truth):
     return np.linalg.norm(got - truth) / np.linalg.norm(truth)
 
 
+def gated(function):
+    def run(x):
+        gate, up = jnp.split(x, 2, -1)
+        return function(gate) * up
+    return run
+
+
 class Stock:
     """velo.jax's functions as jax.numpy composes them. In bfloat16 sums are float32, as they are in
     velo and in every trainer."""
@@ -51,6 +58,12 @@ class Stock:
         single = x.astype(jnp.float32)
         return (single * jax.lax.rsqrt(jnp.mean(single * single, -1, keepdims=True) + epsilon)
                ).astype(x.dtype) * gamma
+
+    @staticmethod
+    def layer_norm(x):
+        single = x.astype(jnp.float32)
+        single -= jnp.mean(single, -1, keepdims=True)
+        return single * jax.lax.rsqrt(jnp.mean(single * single, -1, keepdims=True) + 1e-5)
 
     @staticmethod
     def swiglu(x, dim=-1):
@@ -221,6 +234,24 @@ class Jax(unittest.TestCase):
         truth = jax.grad(lambda a: jax.grad(lambda a: ((a @ a) ** 2).sum())(a).sum())
         self.assertLessEqual(distance(product(square), truth(square)), 1e-5)
 
+    def test_gradients_know_of_the_mask(self):
+        q, k, v = (self.values(2, 3, n, 16) for n in (5, 7, 7))
+        mask, pse = self.values(5, 7) > 0.5, self.values(1, 3, 5, 7)
+        given = {"layout": "bnsd", "scale": 0.25, "pse_type": "added_after_scale"}
+
+        def stock(q, k, v, pse):
+            score = 0.25 * jnp.einsum("bnsd,bntd->bnst", q, k) + pse
+            shown = jnp.where(mask, -1e30, score)
+            return jnp.where(mask, 0, jax.nn.softmax(shown)) @ v
+
+        self.compare(
+            "mask", lambda q, k, v: velo.fusion_attention(
+                q, k, v, atten_mask=mask.astype(jnp.uint8), **given),
+            lambda q, k, v: stock(q, k, v, 0), q, k, v)
+        self.compare(
+            "mask and pse", lambda q, k, v, pse: velo.fusion_attention(
+                q, k, v, atten_mask=mask.astype(jnp.uint8), pse=pse, **given), stock, q, k, v, pse)
+
     def test_tables_of_rotary_embedding_learn(self):
         x, angle = self.values(2, 9, 4, 16), self.values(1, 9, 1, 16)
         self.compare("rotary tables", lambda x, c, s: velo.rotary_position_embedding(x, c, s),
@@ -311,7 +342,7 @@ class Jax(unittest.TestCase):
         q = self.values(1, 4, 2, 8)
         with self.assertRaisesRegex(
                 ValueError, r"velo_fusion_attention: args\.layout: expected one of .*, got True"):
-            velo.fusion_attention(q, q, q, True)
+            velo.fusion_attention(q, q, q, layout=True)
 
     def test_a_count_of_steps_in_python_is_warned_of_once(self):
         """Each is a program; an array is one for all. Two steps are a trial, and rates of a few
