@@ -63,7 +63,7 @@ breaks rows-tensor $norm '0,/"gamma": "N..."/s//"gain": "N..."/' \
   '"gain" is no tensor of this operator'
 breaks rows-where ops/loss.json '0,/"reduction": \["none"\]/s//"reduction": ["no"]/' 'has no "no"'
 breaks rows-attribute ops/loss.json '0,/"reduction": \["none"\]/s//"logits": ["none"]/' \
-  'is no integer or enumeration'
+  'is no number or enumeration'
 breaks family-name $norm '2s/norm/gnome/' 'listed as "norm"'
 breaks enumerator ops/loss.json '0,/"default": "mean"/s//"default": "median"/' 'has no "median"'
 breaks direction core.json '0,/"type": "uint64_t"\}/s//"type": "uint64_t", "dir": "out"}/' \
