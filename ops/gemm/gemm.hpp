@@ -4,11 +4,12 @@
 // columns in panels, and hands micro-panels of eight rows of A to the micro-kernel
 // (kernel/micro_kernel.hpp), or strips of 32 to the kernel on tile registers
 // (kernel/tile_panel.hpp). B is packed beforehand by the caller (pack/packed_matrix.hpp), once for
-// all tasks, or inside each task while it multiplies the panel before (pack/next_panel.hpp). Sums
-// wait in scratch between passes, and the last pass applies the epilogue from registers
-// (epilogue.hpp). Invariant: passes and panels depend on problem and target only, an element's sum
-// not on the tile it lies in, so the bits are the same for any number of threads. Nothing is
-// allocated. Cost: 2 m n k FLOP.
+// all tasks, or inside each task while it multiplies the panel before (pack/next_panel.hpp);
+// products of few rows read it in place (strip_product.cpp). Sums wait in scratch between passes,
+// and the last pass applies the epilogue from registers (epilogue.hpp). Invariant: an element's sum
+// is one chain of additions in ascending depth that depends on problem and target only, so the bits
+// are the same in any tile, for any number of threads and, of a row, for any number of rows.
+// Nothing is allocated. Cost: 2 m n k FLOP.
 #pragma once
 
 #include <cstddef>

@@ -16,10 +16,10 @@ double size(std::int64_t x) {
 }
 
 // Multiplications of a product, rows filled up to micro-panels; packing a row of B costs about as
-// much as multiplying sixteen.
-double cost_of(const gemm_problem& p) {
-  constexpr std::int64_t packing = 16;
-  return size(round_up(p.m, micro_rows) + packing) * size(p.n) * size(p.k + 1);
+// much as multiplying sixteen, reading it in place as two.
+double cost_of(const gemm_problem& p, bool reads_b) {
+  const std::int64_t rows = reads_b ? p.m + 2 : round_up(p.m, micro_rows) + 16;
+  return size(rows) * size(p.n) * size(p.k + 1);
 }
 
 bool is_empty(const gemm_problem& p) {
@@ -46,6 +46,7 @@ class sequence {
     return std::upper_bound(firsts, firsts + count, task) - firsts - 1;
   }
 
+  gemm_plan* plans_;
   tiled_product* products_;
   std::int64_t count_ = 0, shares_;
   std::int64_t *packing_, *tiles_;  // the first task of each product, and the number of all
@@ -67,7 +68,7 @@ sequence::sequence(const gemm_problem* problems, std::int64_t count, int threads
     if (is_empty(problems[i])) continue;
     packing_[at + 1] = packing_[at] + products_[at].packing_tasks();
     tiles_[at + 1] = tiles_[at] + products_[at].tiles();
-    costs_[at + 1] = costs_[at] + cost_of(problems[i]);
+    costs_[at + 1] = costs_[at] + cost_of(problems[i], plans_[at].reads_b);
     ++at;
   }
   // Less work, some 5 us, is not worth waking a thread.
@@ -80,13 +81,13 @@ void sequence::plan(const gemm_problem* problems, std::int64_t count, int thread
                     core::arena& scratch, const gemm_target& target) {
   constexpr double tiles_a_thread = 4;
   double work = 0;
-  for (std::int64_t i = 0; i < count; ++i) work += cost_of(problems[i]);
-  auto* plans = scratch.take<gemm_plan>(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) work += cost_of(problems[i], false);
+  plans_ = scratch.take<gemm_plan>(static_cast<std::size_t>(count));
   std::size_t shared = 0, own = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     if (is_empty(problems[i])) continue;
     const std::int64_t left = shared_a_bytes - static_cast<std::int64_t>(shared);
-    const auto* made = new (plans + count_++)
+    const auto* made = new (plans_ + count_++)
         gemm_plan(problems[i], work / (tiles_a_thread * threads), left, target);
     shared += made->shared_a;
     own = std::max(own, made->own);
@@ -97,8 +98,8 @@ void sequence::plan(const gemm_problem* problems, std::int64_t count, int thread
   for (std::int64_t i = 0; i < count; ++i) {
     if (is_empty(problems[i])) continue;
     new (products_ + at)
-        tiled_product(problems[i], plans[at], nullptr, {memory, own_memory, own}, target);
-    memory += plans[at++].shared_a;
+        tiled_product(problems[i], plans_[at], nullptr, {memory, own_memory, own}, target);
+    memory += plans_[at++].shared_a;
   }
 }
 

@@ -18,6 +18,7 @@ struct gemm_plan {
   tile_grid grid;
 
   bool on_tile_registers;      // panels are multiplied on tile registers, sums lie in squares
+  bool reads_b;                // B is read in place, a strip of its depth after another
   bool reads_a;                // A is read in place; otherwise
   bool packs_a_once;           // it is packed before all tasks, or by each task
   bool pack_inside;            // each task packs the B it needs:
@@ -33,6 +34,11 @@ struct gemm_plan {
   gemm_plan(const gemm_problem& problem, double most_work, std::int64_t most_a,
             const gemm_target& target);
 
+  // B in place is read in strips of so many words of the depth: rows of two panels and the strip
+  // after them stay in L2, one packed panel of it in L1.
+  int strip_words() const { return strip_; }
+  static constexpr int strip_panels = 2;
+
   // The row stride of sums between passes. It is no power of two, so that rows spread over the sets
   // of a cache.
   int sums_stride() const { return grid.tile_panels() * form.panel + 16; }
@@ -41,6 +47,8 @@ struct gemm_plan {
   }
 
  private:
+  int strip_ = 0;
+
   void place(const gemm_problem& problem, bool packed, std::int64_t most_a);
 };
 

@@ -150,6 +150,10 @@ void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
   t.copies = copies ? &*copies : nullptr;
   for (std::int64_t p = 0; p < passes; ++p) {
     const char* a = a_.rows(t.row, t.rows, p, t.own_a);
+    if (plan_.reads_b) {
+      multiply_strips(t, p, reinterpret_cast<const std::uint32_t*>(a));
+      continue;
+    }
     for (std::int64_t q = t.first; q < t.end; ++q) {
       const bool next_group = (q - t.first) % plan_.inside_panels == 0;
       if (plan_.pack_inside && !plan_.packs_ahead && next_group) pack_inside(t, p, q);

@@ -64,6 +64,13 @@ class tiled_product {
   next_panel next_after(const tile& t, std::int64_t p, std::int64_t q) const;
   void multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
                              const std::uint32_t* a) const;
+  struct strip;
+  void multiply_strips(const tile& t, std::int64_t p, const std::uint32_t* a) const;
+  void multiply_strip(const tile& t, const strip& s, const std::uint32_t* a) const;
+  void multiply_first_rows(const tile& t, const strip& s, const std::uint32_t* a,
+                           const line_run& fetch) const;
+  micro_args strip_args(const tile& t, const strip& s, const std::uint32_t* a) const;
+  line_run lines_after(const tile& t, const strip& s, int call, int calls) const;
   void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
   void multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                 int thread) const;

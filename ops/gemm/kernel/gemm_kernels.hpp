@@ -9,6 +9,7 @@
 #include "ops/gemm/kernel/micro_kernel.hpp"
 #include "ops/gemm/kernel/panel_rows.hpp"
 #include "ops/gemm/kernel/reorder.hpp"
+#include "ops/gemm/kernel/source_panel.hpp"
 #include "ops/gemm/kernel/tile_panel.hpp"
 #include "ops/operator/kernels.hpp"
 
@@ -28,6 +29,7 @@ struct gemm_kernels {
   micro_kernel multiply_pairs;   // null where there is no dot product
   const tile_kernels* tiles;     // null where there are none
   reorder_kernels floats, wide_bf16, wide_f16, pairs;
+  source_kernels sources;  // of products that read B in place
   // Packs a left side for tile registers in strips of 32 rows, ld_to words apart: t[i][j] =
   // s[i][j], two to a word; 16 words of every row after each other, then the next 16.
   void (*strips)(const reorder&);
@@ -46,6 +48,12 @@ struct gemm_kernels {
            : from == element_type::f16 ? wide_f16
            : to == element_type::f32   ? wide_bf16
                                        : pairs;
+  }
+  source_kernels::kernel multiply_source(element_type from, element_type to) const {
+    return from == element_type::f32   ? sources.floats
+           : from == element_type::f16 ? sources.wide_f16
+           : to == element_type::f32   ? sources.wide_bf16
+                                       : sources.pairs;
   }
   micro_kernel multiply(element_type words) const {
     return words == element_type::f32 ? multiply_floats : multiply_pairs;

@@ -3,6 +3,7 @@
 #include "ops/gemm/kernel/micro_kernel.inl"
 #include "ops/gemm/kernel/panel_rows.inl"
 #include "ops/gemm/kernel/reorder.inl"
+#include "ops/gemm/kernel/source_panel.inl"
 
 template <class Operand>
 constexpr micro_kernel micro_kernel_of() {
@@ -29,6 +30,7 @@ constexpr gemm_kernels kernels = {this_isa,
                                   wide_reorders<simd::bf16>,
                                   wide_reorders<simd::f16>,
                                   pair_reorders,
+                                  sources,
                                   strips16,
                                   v::fence,
                                   copy_panel_rows};

@@ -347,7 +347,8 @@ VELO_INLINE bool copy_within_block(const micro_args& x, int rows) {
   return false;
 }
 
-// A in place ends with its last row. Packed A is padded, and the number of rows may be rounded up.
+// A in place ends with its last row. Packed A is padded, and the number of rows may be rounded up
+// where two blocks would take as long.
 template <class Operand>
 void multiply_micro_panel(const micro_args& x) {
   if (x.in_cache) return multiply_in_cache<Operand>(x);
@@ -356,7 +357,7 @@ void multiply_micro_panel(const micro_args& x) {
   int row = 0;
   int column =
       x.copies.lines > 0 && copy_within_block<Operand>(x, rows) ? most_vectors * v::width : 0;
-  for (; rows - row > (exact ? most_rows - 1 : most_rows / 2); row += most_rows, column = 0) {
+  for (; rows - row > (exact ? most_rows - 1 : most_rows * 3 / 4); row += most_rows, column = 0) {
     multiply_rows<Operand, most_rows>(x, row, column);
   }
   for (; rows - row > (exact ? 3 : 2); row += 4) multiply_rows<Operand, 4>(x, row);

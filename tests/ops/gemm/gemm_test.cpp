@@ -312,6 +312,33 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
   }
 }
 
+// Up to 48 rows read a B of enough columns in place. Rows 8 KiB apart make strips short, rows
+// 32 KiB apart do without them; gaps of three put rows at any place in a line.
+TEST_CASE("products of few rows have the bits of those from a pack, for any number of threads") {
+  for_each_type(1, [](isa on, element_type type) {
+    int number = 0;
+    for (const std::int64_t m : {1, 2, 3, 5, 6, 7, 8, 9, 13, 16, 47, 48, 49}) {
+      for (const auto& [n, k, gap] : {std::array<std::int64_t, 3>{48, 64, 0},
+                                      {100, 200, 3},
+                                      {256, 66, 2048 - 256},
+                                      {96, 70, 8192 - 96},
+                                      {176, 1100, 16}}) {
+        variant v;
+        v.type = type, v.c_type = number % 2 == 0 ? type : element_type::f32;
+        v.bias = number & 2, v.accumulate = number & 4, v.gap = gap;
+        v.dot = number++ & 8 && on >= isa::avx512_bf16;
+        variant from_pack = v;
+        from_pack.packed = true;
+        const matrix one = product(from_pack, m, n, k).run(on);
+        const product p(v, m, n, k);
+        CHECK((p.run(on).bytes == one.bytes));
+        dealer threads{3};
+        CHECK((p.run(on, threads.as_parallel()).bytes == one.bytes));
+      }
+    }
+  });
+}
+
 TEST_CASE("the bits of a product do not depend on where A begins") {
   for_each_type(1, [](isa on, element_type type) {
     variant v;
@@ -401,8 +428,11 @@ class cliff {
 TEST_CASE("no operand is read past its end") {
   for (const isa on : tested_isas()) {
     for (int number = 0; number < 3 * 8; ++number) {
-      for (const auto& [m, n, k] :
-           {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
+      for (const auto& [m, n, k] : {std::array<std::int64_t, 3>{33, 65, 47},
+                                    {64, 96, 64},
+                                    {5, 17, 3},
+                                    {13, 48, 7},
+                                    {3, 144, 66}}) {
         variant v;
         const int bits = number / 3;
         v.type = v.c_type = element_types[number % 3];
