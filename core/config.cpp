@@ -52,14 +52,28 @@ counting read_counting(const char* value, const char* argument) {
   bad_value(argument, "off, on or recompute", value);
 }
 
-// Reads a number in C's syntax, without blanks.
-double read_rate(const char* value, const char* argument) {
+constexpr const char* checking_names[] = {"off", "sample", "all"};
+
+checking read_checking(const char* value, const char* argument) {
+  for (const checking mode : {checking::off, checking::sample, checking::all})
+    if (std::strcmp(value, checking_names[static_cast<std::size_t>(mode)]) == 0) return mode;
+  bad_value(argument, "off, sample or all", value);
+}
+
+// Reads a number in C's syntax, without blanks, of those that `accepts` allows.
+template <class Accepts>
+double read_real(const char* value, const char* argument, const char* expected, Accepts accepts) {
   const char* last = value + std::strlen(value);
   double number = 0;
   const auto [end, error] = std::from_chars(value, last, number);
-  if (end == value || end != last || error != std::errc() || !(number >= 0 && number < 1e30))
-    bad_value(argument, "a number in [0, 1e30)", value);
+  if (end == value || end != last || error != std::errc() || !accepts(number))
+    bad_value(argument, expected, value);
   return number;
+}
+
+double read_rate(const char* value, const char* argument) {
+  return read_real(value, argument, "a number in [0, 1e30)",
+                   [](double rate) { return rate >= 0 && rate < 1e30; });
 }
 
 std::string rate_text(double number) {
@@ -133,6 +147,33 @@ constexpr row table[] = {
      [](const settings& s) {
        return std::string(counting_names[static_cast<std::size_t>(s.counting)]);
      }},
+    {"check.mode",
+     "Which calls of operators run again by the reference, which takes long: off; sample = the "
+     "share check.share of them; all. A call whose results differ by more than the operator's "
+     "bound "
+     "fails with INTERNAL.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.check.mode = read_checking(value, argument);
+     },
+     [](const settings& s) {
+       return std::string(checking_names[static_cast<std::size_t>(s.check.mode)]);
+     }},
+    {"check.share", "Share of the calls, from 0 to 1, that check.mode = sample checks.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.check.share = read_real(value, argument, "a number in [0, 1]",
+                                 [](double share) { return share >= 0 && share <= 1; });
+     },
+     [](const settings& s) { return rate_text(s.check.share); }},
+    {"check.capsules",
+     "Folder for a file with the first call that diverged, which `velo replay-capsule` runs again; "
+     "empty = none.",
+     [](settings& s, const char* value, isa, const char*) { s.check.capsules = value; },
+     [](const settings& s) { return s.check.capsules; }},
+    {"check.data", "on = capsules hold the elements of all tensors; off = their checksums alone.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.check.data = read_switch(value, argument);
+     },
+     [](const settings& s) { return std::string(s.check.data ? "on" : "off"); }},
     {"limits.f32_gflops",
      "Gflop/s that products of float32 and float16 can reach with the context's threads, for "
      "velo_op_cost; 0 = not known. `velo info` measures it.",

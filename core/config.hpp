@@ -36,6 +36,21 @@ struct machine_limits {
 // How calls of operators are counted (ops/call/counters.hpp).
 enum class counting { off, on, recompute };
 
+// Which calls of operators run again by the reference (ops/replay/checked_run.hpp).
+enum class checking { off, sample, all };
+
+struct check_settings {
+  checking mode = checking::off;
+  double share = 0.01;   // of the calls, in mode sample
+  std::string capsules;  // folder of the capsules; empty: none are written
+  bool data = true;      // whether capsules hold the elements of tensors
+
+  bool operator==(const check_settings& other) const {
+    return mode == other.mode && share == other.share && capsules == other.capsules &&
+           data == other.data;
+  }
+};
+
 struct settings {
   int threads = 0;  // 0: chosen automatically
   core::isa isa = core::isa::scalar;
@@ -46,6 +61,7 @@ struct settings {
   std::string plugin_path;  // folders of velo's own plugins, separated by ':'
   machine_limits limits;
   core::counting counting = core::counting::off;
+  check_settings check;
 
   struct forced {
     std::string op, kernel;
@@ -61,7 +77,7 @@ struct settings {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&
            plugin_path == other.plugin_path && limits == other.limits &&
-           counting == other.counting && kernels == other.kernels;
+           counting == other.counting && check == other.check && kernels == other.kernels;
   }
 };
 

@@ -7,6 +7,7 @@
 #include "core/handle/handle.hpp"
 #include "ops/call/counters.hpp"
 #include "ops/call/queued_call.hpp"
+#include "ops/replay/checked_run.hpp"
 
 namespace velo::ops {
 namespace {
@@ -54,8 +55,8 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
       });
 }
 
-// Checks, chooses, runs or queues.
-void execute_uncounted(op_id op, const void* args, core::stream& stream) {
+// Checks, chooses, runs or queues. checked: run again by the reference, if it can be.
+void execute_plainly(op_id op, const void* args, core::stream& stream, bool checked = false) {
   const core::context& context = stream.owner();
   problem_storage problem;
   check(op, args, context, purpose::run, problem, nullptr);
@@ -67,25 +68,48 @@ void execute_uncounted(op_id op, const void* args, core::stream& stream) {
   stream.call(
       {core::demand::computes},
       [&](core::execution& on) {
+        if (__builtin_expect(checked, false)) return run_checked(op, kernel, args, problem, on);
         if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
       },
-      [&] { return queued_call::make(stream, op, kernel, args, problem); });
+      [&] {
+        auto queued = queued_call::make(stream, op, kernel, args, problem);
+        if (checked) queued->check();
+        return queued;
+      });
 }
 
 // The arguments are checked twice, since the cost needs the problem of a checked call. A call that
 // is refused does not count.
-__attribute__((noinline)) void execute_counted(op_id op, const void* args, core::stream& stream,
-                                               core::counting how) {
+void execute_counted(op_id op, const void* args, core::stream& stream, core::counting how,
+                     bool checked) {
   const core::context& context = stream.owner();
   op_counters& counters = context.attached<op_counters>();
   problem_storage problem;
   check(op, args, context, purpose::run, problem, nullptr);
   const op_cost cost = cost_of_checked(op, args, problem, nullptr);
-  execute_uncounted(op, args, stream);
+  execute_plainly(op, args, stream, checked);
   counters.count(op, cost, how);
 }
 
+// A call of a context that counts or checks.
+__attribute__((noinline)) void execute_observed(op_id op, const void* args, core::stream& stream,
+                                                const core::settings& now) {
+  const bool checked = now.check.mode != core::checking::off &&
+                       stream.owner().attached<call_checks>().picks_next(now.check);
+  if (now.counting == core::counting::off) return execute_plainly(op, args, stream, checked);
+  execute_counted(op, args, stream, now.counting, checked);
+}
+
 }  // namespace
+
+void run_checked(op_id op, const kernel_entry& kernel, const void* args,
+                 const problem_storage& problem, core::execution& on) {
+  if (!problem.writes) return;
+  if (!can_be_checked(op, kernel))
+    return definition_of(op).run(args, problem.bytes, kernel.kernels, on);
+  const verdict found = checked_run(op, kernel, args, problem, on);
+  on.context.attached<op_counters>().count_check(op, found == verdict::agrees);
+}
 
 void set_defaults(const op_spec& spec, args_block& block) {
   block.struct_size = spec.struct_size;
@@ -124,10 +148,11 @@ const void* complete(const op_spec& spec, const void* args, args_block& block) {
 }
 
 void execute(op_id op, const void* args, core::stream& stream) {
-  const core::counting how = stream.owner().counting();
-  if (__builtin_expect(how != core::counting::off, false))
-    return execute_counted(op, args, stream, how);
-  execute_uncounted(op, args, stream);
+  const core::settings& now = stream.owner().configuration().now();
+  const bool observed =
+      now.counting != core::counting::off || now.check.mode != core::checking::off;
+  if (__builtin_expect(observed, false)) return execute_observed(op, args, stream, now);
+  execute_plainly(op, args, stream);
 }
 
 velo_status call(op_id op, velo_stream handle, const void* args) noexcept {

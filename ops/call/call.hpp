@@ -9,6 +9,7 @@
 #pragma once
 
 #include "core/context.hpp"
+#include "ops/operator/args_block.hpp"
 #include "ops/operator/registry.hpp"
 #include "velo/introspect.h"
 #include "velo/types.h"
@@ -19,36 +20,9 @@ class stream;
 
 namespace velo::ops {
 
-// An args struct of any operator, completed with defaults: value i is that of field i.
-struct args_block {
-  union field_value {
-    std::int64_t i;
-    double f;
-    const velo_tensor* tensor;
-    const velo_tensors* tensors;
-    const velo_ints* ints;
-    const char* text;
-    const void* pointer;  // any of these, or a handle
-  };
-  std::uint32_t struct_size;
-  std::uint32_t reserved;
-  field_value values[max_fields];
-};
-
-inline const args_block::field_value* values_of(const void* args) {
-  return static_cast<const args_block*>(args)->values;
-}
-
 // Fields that were given a value: bit i for field i.
 using field_set = std::uint64_t;
 static_assert(max_fields <= 64);
-
-// The problem that `infer` derives (definition.hpp), and whether there is anything to do: a call
-// whose outputs have no elements is not run.
-struct problem_storage {
-  alignas(8) unsigned char bytes[max_problem_bytes];
-  bool writes;
-};
 
 // The C entry of every operator: velo_<op>(stream, args).
 velo_status call(op_id op, velo_stream stream, const void* args) noexcept;
@@ -70,6 +44,9 @@ void check_fields(const op_spec& spec, const void* args, const core::context& co
 bool check_overlap(const op_spec& spec, const void* args);
 
 void execute(op_id op, const void* args, core::stream& stream);  // checks, chooses, runs or queues
+// Runs a call that check.mode picked: by its kernel, and by the reference where it can be.
+void run_checked(op_id op, const kernel_entry& kernel, const void* args,
+                 const problem_storage& problem, core::execution& on);
 
 // The reason why kernel `index` of the operator does not serve, or nullptr when it does.
 const char* refusal(op_id op, int index, const void* args, const problem_storage& problem,

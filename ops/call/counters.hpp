@@ -18,6 +18,9 @@ struct op_counts {
   std::int64_t calls = 0;
   double flops_recorded = 0, flops_traversed = 0, flops_visible = 0;
   double bytes_read = 0, bytes_written = 0;
+  // Of the calls that check.mode picked: those that agreed with the reference, and those that could
+  // not be judged.
+  std::int64_t checked = 0, not_judged = 0;
 
   void add(const op_counts& other);
 };
@@ -26,6 +29,7 @@ class op_counters {
  public:
   op_counters();
   void count(op_id op, const op_cost& cost, core::counting how) noexcept;
+  void count_check(op_id op, bool judged) noexcept;
   op_counts of(op_id op) const;
   op_counts all() const;
   void reset();

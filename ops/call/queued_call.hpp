@@ -19,6 +19,7 @@ class queued_call final : public core::work {
               const problem_storage& problem);
   void run(core::execution& on) override;
   void skip() noexcept override;
+  void check() noexcept { checked_ = true; }  // run() runs the reference, too
 
   const void* args() const { return &block_; }
   void* problem() { return problem_.bytes; }
@@ -28,6 +29,7 @@ class queued_call final : public core::work {
   const kernel_entry& kernel_;
   args_block block_;
   problem_storage problem_;
+  bool checked_ = false;
 };
 
 }  // namespace velo::ops

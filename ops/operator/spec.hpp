@@ -59,6 +59,11 @@ struct error_bound {
   double absolute, relative, largest;
 };
 
+// How far from the exact value an output may be whose largest magnitude is this.
+inline double allowed_error(const error_bound& bound, double exact, double largest) {
+  return bound.absolute + bound.relative * (exact < 0 ? -exact : exact) + bound.largest * largest;
+}
+
 struct op_spec {
   const char* name;         // "rms_norm"
   const char* function;     // "velo_rms_norm"

@@ -156,9 +156,4 @@ inline void set_element(hosts::array& a, std::size_t i, double value) {
     simd::assign(*reinterpret_cast<simd::f16*>(at), value);
 }
 
-// How far from the exact value an output may be whose largest magnitude is this.
-inline double allowed(const ops::error_bound& bound, double exact, double largest) {
-  return bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest;
-}
-
 }  // namespace velo::testing

@@ -13,16 +13,16 @@ namespace command {
 namespace {
 
 struct dtype_row {
-  const char* name;
+  const char *name, *full_name;
   velo_dtype type;
 };
 constexpr dtype_row dtypes[] = {
-    {"f32", {VELO_DTYPE_FLOAT, 32, 1}}, {"bf16", {VELO_DTYPE_BFLOAT, 16, 1}},
-    {"f16", {VELO_DTYPE_FLOAT, 16, 1}}, {"f64", {VELO_DTYPE_FLOAT, 64, 1}},
-    {"i32", {VELO_DTYPE_INT, 32, 1}},   {"i64", {VELO_DTYPE_INT, 64, 1}},
-    {"i8", {VELO_DTYPE_INT, 8, 1}},     {"i4", {VELO_DTYPE_INT, 4, 1}},
-    {"u8", {VELO_DTYPE_UINT, 8, 1}},    {"u64", {VELO_DTYPE_UINT, 64, 1}},
-    {"bool", {VELO_DTYPE_BOOL, 8, 1}}};
+    {"f32", "float32", {VELO_DTYPE_FLOAT, 32, 1}}, {"bf16", "bfloat16", {VELO_DTYPE_BFLOAT, 16, 1}},
+    {"f16", "float16", {VELO_DTYPE_FLOAT, 16, 1}}, {"f64", "float64", {VELO_DTYPE_FLOAT, 64, 1}},
+    {"i32", "int32", {VELO_DTYPE_INT, 32, 1}},     {"i64", "int64", {VELO_DTYPE_INT, 64, 1}},
+    {"i8", "int8", {VELO_DTYPE_INT, 8, 1}},        {"i4", "int4", {VELO_DTYPE_INT, 4, 1}},
+    {"u8", "uint8", {VELO_DTYPE_UINT, 8, 1}},      {"u64", "uint64", {VELO_DTYPE_UINT, 64, 1}},
+    {"bool", "bool", {VELO_DTYPE_BOOL, 8, 1}}};
 
 [[noreturn]] void refuse(const std::string& name, const std::string& text,
                          const std::string& expected) {
@@ -78,6 +78,15 @@ std::string dtype_name(velo_dtype type) {
   for (const dtype_row& row : dtypes)
     if (std::memcmp(&row.type, &type, sizeof type) == 0) return row.name;
   return "unknown";
+}
+
+bool dtype_called(const std::string& full_name, velo_dtype& type) {
+  for (const dtype_row& row : dtypes) {
+    if (row.full_name != full_name) continue;
+    type = row.type;
+    return true;
+  }
+  return false;
 }
 
 std::string shape_name(velo_dtype type, int rank, const int64_t* sizes) {

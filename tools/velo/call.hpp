@@ -40,6 +40,7 @@ class call {
 };
 
 std::string dtype_name(velo_dtype type);                                  // "f32"
+bool dtype_called(const std::string& full_name, velo_dtype& type);        // "float32"
 std::string shape_name(velo_dtype type, int rank, const int64_t* sizes);  // "f32[8,4096]"
 
 }  // namespace command

@@ -33,6 +33,7 @@ constexpr command_row commands[] = {
     {"explain", &with_arguments<command::explain>, &command::explain_help},
     {"place", &with_arguments<command::place>, &command::place_help},
     {"replay", &with_arguments<command::replay>, &command::replay_help},
+    {"replay-capsule", &with_arguments<command::replay_capsule>, &command::replay_capsule_help},
     {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
     {"collective", &with_arguments<command::collective>, &command::collective_help},
     {"schedule", &command::schedule, &command::schedule_help, &command::schedule_kinds},
@@ -46,6 +47,7 @@ constexpr const char* overview =
     "  explain    which kernel would run for given shapes, and why\n"
     "  place      addresses for buffers of known lifetimes, as low as a capacity\n"
     "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
+    "  replay-capsule  a call that diverged from the reference (check.capsules), once more\n"
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  topology   which ranks of a job form which groups\n"
     "  collective which way a collective takes among ranks of this machine, and its time\n"

@@ -964,6 +964,8 @@ velo_op_counts._fields_ = [
     ("flops_visible", c_double),
     ("bytes_read", c_double),
     ("bytes_written", c_double),
+    ("calls_checked", c_int64),
+    ("calls_not_judged", c_int64),
 ]
 velo_kernel_desc._fields_ = [
     ("struct_size", c_uint32),

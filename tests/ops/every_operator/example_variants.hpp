@@ -96,7 +96,7 @@ inline void require_agreement(const hosts::array& got, const hosts::array& refer
     largest = std::max(largest, std::abs(element(reference, i)));
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = element(reference, i), value = element(got, i);
-    const double limit = 2 * allowed(bound, exact, largest);
+    const double limit = 2 * ops::allowed_error(bound, exact, largest);
     if (value == exact || (std::isnan(value) && std::isnan(exact)) ||
         std::abs(value - exact) <= limit)
       continue;

@@ -26,7 +26,7 @@ void compare(example_call& call, const Check& check) {
       for (std::size_t i = 0; i < wanted.values.size(); ++i) {
         const double exact = wanted.values[i], value = element(got, i);
         check(wanted.field + "[" + std::to_string(i) + "]: " + std::to_string(value),
-              std::abs(value - exact) <= allowed(bound, exact, largest));
+              std::abs(value - exact) <= ops::allowed_error(bound, exact, largest));
       }
     }
   }

@@ -175,7 +175,7 @@ void require_bound(const hosts::array& got, const hosts::array& reference,
   const double denormal = least_of(got.dtype);
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = element(reference, i), value = element(got, i);
-    const double limit = 2 * (allowed(bound, exact, largest) + denormal);
+    const double limit = 2 * (ops::allowed_error(bound, exact, largest) + denormal);
     if (value == exact || (std::isnan(value) && std::isnan(exact)) ||
         (std::isfinite(exact) && std::abs(value - exact) <= limit))
       continue;

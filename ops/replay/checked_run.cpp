@@ -1,0 +1,94 @@
+// The run, the reference's run, and the report of a divergence.
+#include "ops/replay/checked_run.hpp"
+
+#include <string>
+
+#include "core/tensor/check.hpp"
+#include "ops/replay/call_copy.hpp"
+#include "ops/replay/capsule.hpp"
+#include "ops/replay/divergence.hpp"
+
+namespace velo::ops {
+namespace {
+
+using core::text;
+
+const kernel_entry& reference_of(const operator_def& def) {
+  return def.kernels->entries[def.kernels->count - 1];
+}
+
+// Runs the reference; false if it does not serve these arguments.
+bool run_reference(op_id op, const void* args, core::execution& on) {
+  const operator_def& def = definition_of(op);
+  const kernel_entry& reference = reference_of(def);
+  problem_storage problem;
+  output_shapes outputs(spec_of(op), args, nullptr);
+  def.infer(args, problem.bytes, outputs);
+  if (def.reject(args, problem.bytes, reference) != nullptr) return false;
+  core::execution plain{on.context,           on.stream, on.threads, on.scratch, reference.isa,
+                        0 /* optimization */, on.caches};
+  def.run(args, problem.bytes, reference.kernels, plain);
+  return true;
+}
+
+// The sentence about the capsule of a context's first divergence.
+std::string kept_capsule(const recorded_call& call, const core::context& context) {
+  const core::check_settings& how = context.configuration().now().check;
+  if (how.capsules.empty()) return "no capsule: the key check.capsules names no folder";
+  if (!context.attached<call_checks>().is_first_divergence())
+    return "no capsule: the first divergence of this context has left one";
+  try {
+    return "capsule " + write_capsule(how.capsules, call, how.data);
+  } catch (...) {
+    const core::failure why = core::current_failure();
+    return std::string("no capsule: ") + why.got + " " + why.cause;
+  }
+}
+
+[[noreturn]] void report(const recorded_call& call, const divergence& found,
+                         const core::context& context) {
+  const core::tensor_path path("args.", call.spec.fields[found.field].name, found.index);
+  core::fail(VELO_ERR_INTERNAL, path.member(""),
+             text("%.9g within %.3g at %s, by the reference", found.reference, found.allowed,
+                  found.place.buffer),
+             text("%.9g by the kernel \"%s\" of %s; %lld of %lld elements diverge", found.value,
+                  call.kernel.name, call.spec.name, static_cast<long long>(found.beyond),
+                  static_cast<long long>(found.elements)),
+             kept_capsule(call, context).c_str());
+}
+
+// The high bits of these are as good as random (splitmix64, Steele et al. 2014).
+std::uint64_t mixed(std::uint64_t n) {
+  n += 0x9e3779b97f4a7c15u;
+  n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9u;
+  n = (n ^ (n >> 27)) * 0x94d049bb133111ebu;
+  return n ^ (n >> 31);
+}
+
+}  // namespace
+
+bool call_checks::picks_next(const core::check_settings& how) noexcept {
+  if (how.mode == core::checking::all) return true;
+  const std::uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed);
+  return static_cast<double>(mixed(number) >> 11) * 0x1p-53 < how.share;
+}
+
+bool can_be_checked(op_id op, const kernel_entry& kernel) {
+  const operator_def& def = definition_of(op);
+  return def.waits == nullptr && &kernel != &reference_of(def);
+}
+
+verdict checked_run(op_id op, const kernel_entry& kernel, const void* args,
+                    const problem_storage& problem, core::execution& on) {
+  const op_spec& spec = spec_of(op);
+  const call_copy before(spec, args, on.scratch);
+  const call_copy reference(spec, before.args(), on.scratch);
+  definition_of(op).run(args, problem.bytes, kernel.kernels, on);
+  if (!is_judged(spec, before.args()) || !run_reference(op, reference.args(), on))
+    return verdict::not_judged;
+  const divergence found = first_divergence(spec, args, reference.args());
+  if (found) report({spec, kernel, before.args(), args, reference.args()}, found, on.context);
+  return verdict::agrees;
+}
+
+}  // namespace velo::ops

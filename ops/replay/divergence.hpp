@@ -1,0 +1,32 @@
+// Whether two kernels' outputs of one call agree.
+//
+// Each kernel promises the error bound of the operator's spec against the exact value, so two of
+// them differ by at most twice the bound. The bound holds for finite inputs of the magnitudes that
+// the spec names; a call with others is not judged. Not hot: elements one by one, in order.
+#pragma once
+
+#include <cstdint>
+
+#include "core/text/text.hpp"
+#include "ops/operator/args_block.hpp"
+
+namespace velo::ops {
+
+// The first element beyond twice the bound; `beyond` of `elements` of its tensor are.
+struct divergence {
+  int field = -1;           // -1: there is none
+  std::int64_t index = -1;  // in a list
+  core::text place;         // "[3, 17]"
+  double value = 0, reference = 0, allowed = 0;
+  std::int64_t beyond = 0, elements = 0;
+
+  explicit operator bool() const { return field >= 0; }
+};
+
+// Two calls of one operator that differ in the memory of their outputs alone.
+divergence first_divergence(const op_spec& spec, const void* args, const void* reference);
+
+// Whether every floating input is finite and of a magnitude for which the spec's bounds hold.
+bool is_judged(const op_spec& spec, const void* args);
+
+}  // namespace velo::ops

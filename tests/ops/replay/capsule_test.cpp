@@ -1,0 +1,194 @@
+// Capsules: what a divergence leaves, `velo replay-capsule` on it, and on damaged and hostile ones.
+#include <sys/wait.h>
+#include <zlib.h>
+
+#include <filesystem>
+
+#include "tests/ops/replay/wrong_kernel.hpp"
+#include "tests/temporary_folder.hpp"
+
+using namespace velo;
+using namespace velo::testing;
+
+namespace {
+
+struct outcome {
+  int code;
+  std::string out;
+};
+
+outcome replay(const std::string& words) {
+  const std::string line = std::string(VELO_PROGRAM) + " replay-capsule " + words + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  outcome o{0, ""};
+  char buffer[4096];
+  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) o.out.append(buffer, n);
+  const int status = pclose(pipe);
+  REQUIRE(WIFEXITED(status));
+  o.code = WEXITSTATUS(status);
+  return o;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+void check_refused(const std::string& words, const std::string& reason) {
+  const outcome o = replay(words);
+  INFO(words << "\n" << o.out);
+  CHECK(o.code == 1);
+  CHECK(has(o.out, reason));
+}
+
+std::string only_file(const temporary_folder& in) {
+  REQUIRE(in.files() == 1);
+  return std::filesystem::directory_iterator(in.path())->path();
+}
+
+std::string unpacked(const std::string& file) {
+  const gzFile in = gzopen(file.c_str(), "rb");
+  REQUIRE(in != nullptr);
+  std::string all;
+  char part[4096];
+  for (int n = 0; (n = gzread(in, part, sizeof part)) > 0;)
+    all.append(part, static_cast<std::size_t>(n));
+  REQUIRE(gzclose(in) == Z_OK);
+  return all;
+}
+
+std::string packed(const temporary_folder& in, const std::string& text) {
+  const std::string file = in.at("made.gz");
+  const gzFile out = gzopen(file.c_str(), "wb");
+  REQUIRE(gzwrite(out, text.data(), static_cast<unsigned>(text.size())) ==
+          static_cast<int>(text.size()));
+  REQUIRE(gzclose(out) == Z_OK);
+  return file;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  INFO(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+// The capsule of a wrong sum: its file in `folder`, and the call's record in `cause`.
+std::string leave_capsule(const temporary_folder& folder, const std::string& more_config = "") {
+  session s(
+      1, R"({"check.mode": "all", "check.capsules": ")" + folder.path() + "\"" + more_config + "}");
+  small_add call;
+  call.args.y = call.args.b;  // in place
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  const std::string file = only_file(folder);
+  CHECK(last_record().cause == "capsule " + file);
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);  // the second leaves none
+  CHECK(has(last_record().cause, "no capsule: the first divergence"));
+  CHECK(folder.files() == 1);
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("a capsule holds the call as it was found, and runs again") {
+  const temporary_folder folder;
+  const std::string file = leave_capsule(folder);
+  const std::string all = unpacked(file);
+  const std::string line = all.substr(0, all.find('\n'));
+  CHECK(has(line, R"("op":"add","kernel":"wrong")"));
+  CHECK(has(line, R"("name":"y","dtype":"float32","shape":[3,5],"shares":"b")"));
+  small_add before;
+  CHECK(all.size() == line.size() + 1 + 2 * 60);
+  CHECK(all.substr(line.size() + 1) ==
+        std::string(reinterpret_cast<const char*>(before.a.data()), 60) +
+            std::string(reinterpret_cast<const char*>(before.b.data()), 60));
+
+  check_refused(file, "one of add's kernels");  // no library has the planted kernel
+  const temporary_folder made;
+  const std::string honest = packed(made, replaced(all, R"("kernel":"wrong")", R"("kernel":"")"));
+  const outcome o = replay(honest);
+  INFO(o.out);
+  CHECK(o.code == 0);
+  CHECK(has(o.out, "agrees with the reference"));
+  CHECK(has(o.out, "y has other than the recorded bytes"));
+  CHECK(has(replay(honest + " --json").out, "\"diverges\": false"));
+  CHECK(replay(honest + " --set level=0").code == 0);
+}
+
+TEST_CASE("a capsule without data keeps the checksums and says so") {
+  const temporary_folder folder, made;
+  const std::string all = unpacked(leave_capsule(folder, R"(, "check.data": "off")"));
+  CHECK(all.back() == '\n');
+  CHECK(has(all, "\"crc32\":"));
+  const outcome o = replay(packed(made, replaced(all, R"("kernel":"wrong")", R"("kernel":"")")));
+  INFO(o.out);
+  CHECK(o.code == 0);
+  CHECK(has(o.out, "no elements"));
+}
+
+TEST_CASE("a folder that takes no capsule leaves the report") {
+  session s(1, R"({"check.mode": "all", "check.capsules": "/no such folder"})");
+  small_add call;
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  const call_record record = last_record();
+  INFO(record);
+  CHECK(has(record.cause, "no capsule: "));
+  CHECK(has(record.cause, "No such file"));
+  CHECK(has(record.got, "wrong"));
+}
+
+TEST_CASE("damaged capsules are refused") {
+  const temporary_folder folder, made;
+  const std::string file = leave_capsule(folder);
+  std::ifstream in(file, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(in)), {});
+  for (std::size_t size = 0; size < whole.size(); size += 1 + whole.size() / 7)
+    check_refused(made.put("cut.gz", whole.substr(0, size)), "cut.gz: ");
+  check_refused(made.put("cut.gz", whole.substr(0, whole.size() - 1)), "cut.gz: ");
+  for (std::size_t at = 10; at < whole.size(); at += 1 + whole.size() / 9) {
+    std::string flipped = whole;
+    flipped[at] = static_cast<char>(flipped[at] ^ 4);
+    check_refused(made.put("flipped.gz", flipped), "flipped.gz: ");
+  }
+  check_refused(made.at("absent.gz"), "cannot be read: No such file");
+  check_refused(made.put("text.gz", unpacked(file)), "no gzip file");
+  check_refused("", "wants one file");
+}
+
+TEST_CASE("hostile capsules are refused, whatever they claim") {
+  const temporary_folder folder, made;
+  const std::string all = replaced(unpacked(leave_capsule(folder)), "\"wrong\"", "\"\"");
+  struct change {
+    const char *from, *to, *reason;
+  };
+  const change changes[] = {
+      {"\"capsule\":1", "\"capsule\":2", "has format 2"},
+      {"\"capsule\":1", "\"capsula\":1", "is no capsule"},
+      {"\"op\":\"add\"", "\"op\":\"adds\"", "adds"},
+      {"\"kernel\":\"\"", "\"kernel\":\"amx_of_elsewhere\"", "one of add's kernels"},
+      {"float32", "float33", "unknown dtype"},
+      {"[3,5]", "[3,6]", "but its sizes 72"},
+      {"[3,5]", "[3,-5]", "invalid sizes"},
+      {"[3,5]", "[3,4611686018427387904,4611686018427387904]", "overflow"},
+      {"[3,5]", "[1,1,1,1,1,1,1,3,5]", "invalid sizes"},
+      {"[3,5],\"bytes\":60", "[274877906944],\"bytes\":1099511627776", "is not whole"},
+      {"[3,5],\"bytes\"", "[3,5],\"strides\":[5],\"bytes\"", "invalid sizes or strides"},
+      {"[3,5],\"bytes\"", "[3,5],\"strides\":[-5,1],\"bytes\"", "invalid sizes or strides"},
+      {"[3,5],\"bytes\":60", "[3,5],\"strides\":[4611686018427387904,1],\"bytes\":60", "overflow"},
+      {"\"modulo64\":", "\"modulo64\":64,\"m\":", "has 60 bytes"},
+      {"\"crc32\":", "\"crc32\":1,\"c\":", "other bytes than its checksum"},
+      {"\"shares\":\"b\"", "\"shares\":\"z\"", "no tensor is called \"z\""},
+      {"[3,5],\"shares\"", "[30,50],\"shares\"", "shares memory that does not hold it"},
+      {"\"name\":\"a\"", "\"name\":\"aa\"", "aa"},
+      {"\"name\":\"a\",\"dtype\"", "\"name\":\"a\",\"handle\":\"a pack\",\"d\"", "does not hold"},
+      {"\"name\":\"a\",\"dtype\"", "\"name\":\"a\",\"d\"", "has no value"},
+      {"\"outputs\":[{\"name\":\"y\"", "\"outputs\":[{\"name\":\"q\"", "no tensor is called"},
+  };
+  for (const change& c : changes) {
+    INFO(c.from << " -> " << c.to);
+    check_refused(packed(made, replaced(all, c.from, c.to)), c.reason);
+  }
+  check_refused(packed(made, all + "x"), "bytes after its last tensor");
+  check_refused(packed(made, std::string(1 << 20, '[') + "\n"), "is no capsule");
+  check_refused(packed(made, std::string((1 << 24) + 9, ' ')), "first line has no end");
+}

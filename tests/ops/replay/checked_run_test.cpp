@@ -1,0 +1,135 @@
+// Check mode: a planted wrong kernel is named, right kernels pass, and the keys choose the calls.
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+
+#include "core/round_up.hpp"
+#include "tests/ops/example_call.hpp"
+#include "tests/ops/replay/wrong_kernel.hpp"
+
+using namespace velo;
+using namespace velo::testing;
+
+namespace {
+
+velo_op_counts counts_of(const session& s, const char* op = nullptr) {
+  velo_op_counts counts = VELO_OP_COUNTS_INIT;
+  REQUIRE(velo_op_get_counts(s.context(), op, &counts) == VELO_OK);
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("a wrong kernel is named with the element, its value and the reference's") {
+  session s(1, R"({"check.mode": "all"})");
+  small_add call;
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  const call_record record = last_record();
+  INFO(record);
+  CHECK(record.function == "velo_add");
+  CHECK(record.argument == "args.y");
+  CHECK(record.expected.find("at [0, 4], by the reference") != std::string::npos);
+  CHECK(record.got.find("by the kernel \"wrong\" of add; 1 of 15 elements") != std::string::npos);
+  CHECK(record.cause.find("check.capsules names no folder") != std::string::npos);
+  // the kernel's results are kept
+  CHECK(call.y.at(4) == Approx(call.a.at(4) + call.b.at(4) + 0.25));
+  CHECK(counts_of(s).calls_checked == 0);
+}
+
+TEST_CASE("a wrong kernel is found in place, where it overwrites its input") {
+  session s(1, R"({"check.mode": "all"})");
+  small_add call;
+  call.args.y = call.args.b;
+  CHECK(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  call.args.y = call.args.a;
+  CHECK(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+}
+
+TEST_CASE("every operator's examples agree with the reference in check mode") {
+  session s(2, R"({"check.mode": "all"})");
+  const velo_stream queue = s.new_stream();
+  std::int64_t checked = 0;
+  for (const hosts::sample& sample : hosts::samples(true)) {
+    if (sample.status != VELO_OK) continue;
+    INFO(sample.op << " " << sample.attributes_json());
+    example_call call(sample);
+    VELO_RUN(call.run(s.stream()));
+    const auto direct = call.result();
+    call.reset();
+    VELO_RUN(call.run(queue));
+    VELO_RUN(velo_stream_synchronize(queue));
+    CHECK(call.result() == direct);
+    example_call plain(sample);
+    session unchecked(2);
+    VELO_RUN(plain.run(unchecked.stream()));
+    CHECK(plain.result() == direct);
+    ++checked;
+  }
+  const velo_op_counts all = counts_of(s);
+  if (s.isa() > core::isa::scalar) CHECK(all.calls_checked > checked);
+  CHECK(all.calls == 0);  // the key `counters` is off
+  CHECK(counts_of(s, "add").calls_not_judged == 0);
+}
+
+TEST_CASE("inputs beyond the operator's bound are not judged") {
+  session s(1, R"({"check.mode": "all"})");
+  small_add call;
+  call.a[3] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(run_wrong_add(s, call.args) == VELO_OK);
+  call.a[3] = std::numeric_limits<float>::infinity();
+  CHECK(run_wrong_add(s, call.args) == VELO_OK);
+  CHECK(counts_of(s, "add").calls_not_judged == 2);
+  REQUIRE(velo_op_reset_counts(s.context()) == VELO_OK);
+  CHECK(counts_of(s, "add").calls_not_judged == 0);
+}
+
+TEST_CASE("a sample has its share of the calls, the same ones in every run") {
+  const auto checked = [](const char* share) {
+    session s(1, std::string(R"({"check.mode": "sample", "check.share": )") + share + "}");
+    small_add call;
+    for (int i = 0; i < 2000; ++i) VELO_RUN(velo_add(s.stream(), &call.args));
+    return counts_of(s, "add").calls_checked;
+  };
+  if (session().isa() == core::isa::scalar) return;
+  CHECK(checked("0") == 0);
+  CHECK(checked("1") == 2000);
+  const std::int64_t quarter = checked("0.25");
+  CHECK(std::abs(static_cast<double>(quarter) - 500) < 60);
+  CHECK(checked("0.25") == quarter);
+}
+
+TEST_CASE("the reference itself is not checked") {
+  session s(1, R"({"check.mode": "all", "level": 0})");
+  small_add call;
+  VELO_RUN(velo_add(s.stream(), &call.args));
+  CHECK(counts_of(s).calls_checked == 0);
+  CHECK(counts_of(s).calls_not_judged == 0);
+}
+
+TEST_CASE("a checked call without memory for its copies is refused before it writes") {
+  struct limited {
+    bool refuses = false;
+    static void* allocate(void* user, std::uint64_t bytes, std::uint64_t alignment,
+                          const velo_device*, void*) {
+      const bool refuses = static_cast<limited*>(user)->refuses;
+      return refuses ? nullptr : std::aligned_alloc(alignment, core::round_up(bytes, alignment));
+    }
+    static void deallocate(void*, void* memory, std::uint64_t, const velo_device*, void*) {
+      std::free(memory);
+    }
+  } memory;
+  velo_allocator allocator = VELO_ALLOCATOR_INIT;
+  allocator.user = &memory;
+  allocator.allocate = &limited::allocate;
+  allocator.deallocate = &limited::deallocate;
+  velo_context_desc desc = context_desc(1, &allocator);
+  desc.config_json = R"({"check.mode": "all"})";
+  live_context context(desc);
+  small_add call;
+  const auto before = call.y.bytes();
+  memory.refuses = true;
+  CHECK(velo_add(context.inline_stream(), &call.args) == VELO_ERR_MEMORY);
+  CHECK(call.y.bytes() == before);
+  memory.refuses = false;
+  VELO_RUN(velo_add(context.inline_stream(), &call.args));
+}
