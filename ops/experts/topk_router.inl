@@ -39,26 +39,56 @@ void scores(const router_row<T>& s) {
   }
 }
 
+// The gradient of the largest score. The mean of the gradients is taken relative to it: where one
+// score is almost 1, what the others leave of their difference would be lost in rounding.
 template <class T>
-void gradient(const router_gradient_row<T>& s) {
-  v::vec dot = v::zero();
-  for (int64_t i = 0; !s.sigmoid && i < s.n; i += v::width) {
+VELO_INLINE float gradient_of_largest(const router_gradient_row<T>& s) {
+  v::vec best = v::set(-1.0f), at = v::zero();
+  for (int64_t i = 0; i < s.n; i += v::width) {
     const int m = simd::lanes_left<v::width>(s.n, i);
-    dot = v::fma(v::load(s.scores + i, m), v::load(s.dscores + i, m), dot);
+    const v::vec score = v::load(s.scores + i, m);  // of missing lanes 0, with gradient 0
+    at = v::if_greater(score, best, v::load(s.dscores + i, m), at);
+    best = v::max(best, score);
   }
-  const v::vec mean = v::set(s.sigmoid ? 0.0f : v::sum(dot));
+  float scores[v::width], d[v::width];
+  v::store(scores, best);
+  v::store(d, at);
+  int most = 0;
+  for (int i = 1; i < v::width; ++i) most = scores[i] > scores[most] ? i : most;
+  return d[most];
+}
+
+template <class T>
+VELO_INLINE void gradient_of_softmax(const router_gradient_row<T>& s) {
+  const v::vec pivot = v::set(gradient_of_largest(s)), dlse = v::set(s.dlse);
+  v::vec dot = v::zero();
+  for (int64_t i = 0; i < s.n; i += v::width) {
+    const int m = simd::lanes_left<v::width>(s.n, i);
+    dot = v::fma(v::load(s.scores + i, m), v::load(s.dscores + i, m) - pivot, dot);
+  }
+  const v::vec mean = v::set(v::sum(dot));
+  for (int64_t i = 0; i < s.n; i += v::width) {
+    const int m = simd::lanes_left<v::width>(s.n, i);
+    const v::vec d = v::load(s.dscores + i, m) - pivot - mean;
+    v::store(s.dlogits + i, v::load(s.scores + i, m) * (d + dlse), m);
+  }
+}
+
+template <class T>
+VELO_INLINE void gradient_of_sigmoid(const router_gradient_row<T>& s) {
   const v::vec one = v::set(1.0f), lse = v::set(s.lse), dlse = v::set(s.dlse);
   for (int64_t i = 0; i < s.n; i += v::width) {
     const int m = simd::lanes_left<v::width>(s.n, i);
-    const v::vec score = v::load(s.scores + i, m), d = v::load(s.dscores + i, m);
-    if (s.sigmoid) {
-      v::vec x = d * score * (one - score);
-      if (s.dlse != 0) x = v::fma(dlse, exp<float>(v::load(s.logits + i, m) - lse), x);
-      v::store(s.dlogits + i, x, m);
-    } else {
-      v::store(s.dlogits + i, score * (d - mean + dlse), m);
-    }
+    const v::vec score = v::load(s.scores + i, m);
+    v::vec x = v::load(s.dscores + i, m) * score * (one - score);
+    if (s.dlse != 0) x = v::fma(dlse, exp<float>(v::load(s.logits + i, m) - lse), x);
+    v::store(s.dlogits + i, x, m);
   }
+}
+
+template <class T>
+void gradient(const router_gradient_row<T>& s) {
+  s.sigmoid ? gradient_of_sigmoid(s) : gradient_of_softmax(s);
 }
 
 constexpr topk_router_kernels kernels = {

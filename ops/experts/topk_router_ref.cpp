@@ -30,14 +30,19 @@ void scores(const router_row<T>& s) {
   *s.sum = static_cast<float>(sum);
 }
 
+// Relative to the gradient of the largest score: scores are rounded, so that their sum is not 1.
 template <class T>
 void gradient(const router_gradient_row<T>& s) {
+  std::int64_t most = 0;
+  for (std::int64_t i = 1; i < s.n; ++i)
+    if (s.scores[i] > s.scores[most]) most = i;
+  const double pivot = s.n == 0 ? 0 : wide(s.dscores[most]);
   double mean = 0;
   for (std::int64_t i = 0; !s.sigmoid && i < s.n; ++i)
-    mean += wide(s.scores[i]) * wide(s.dscores[i]);
+    mean += wide(s.scores[i]) * (wide(s.dscores[i]) - pivot);
   for (std::int64_t i = 0; i < s.n; ++i) {
     const double score = wide(s.scores[i]), d = wide(s.dscores[i]);
-    double x = score * (d - mean + wide(s.dlse));
+    double x = score * (d - pivot - mean + wide(s.dlse));
     if (s.sigmoid) {
       x = d * score * (1 - score);
       if (s.dlse != 0)
