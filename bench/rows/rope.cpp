@@ -1,5 +1,5 @@
 // rotary_position_embedding and its gradient over x [B, S, N, D] with one table row a position: one
-// read, one write of x.
+// read, one write of x. The tables themselves: one write of both.
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -48,6 +48,23 @@ void fill(experiment& e, dtype type, const heads& h, bool backward) {
   });
 }
 
+void fill_tables(experiment& e, std::int64_t n, std::int64_t d) {
+  tensor& positions = e.zeros(dtype::i64, {n});
+  for (std::int64_t i = 0; i < n; ++i) positions.set(i, static_cast<double>(i));
+  tensor& cos = e.zeros(dtype::f32, {n, d});
+  tensor& sin = e.zeros(dtype::f32, {n, d});
+  e.velo("rope_frequencies",
+         {{"positions", positions.view()}, {"cos", cos.view()}, {"sin", sin.view()}, {"dim", d}});
+  e.check([&cos, n, d] {
+    return sampled_error(
+        n * d, [&](std::int64_t i) { return cos.at(i); },
+        [&](std::int64_t i) {
+          const double power = -2 * static_cast<double>(i % (d / 2)) / static_cast<double>(d);
+          return std::cos(static_cast<double>(i / d) * std::pow(1e4, power));
+        });
+  });
+}
+
 }  // namespace
 
 void list_rope(std::vector<row>& rows) {
@@ -62,6 +79,10 @@ void list_rope(std::vector<row>& rows) {
         made.shape = h.text();
         rows.push_back(std::move(made));
       }
+  const plane table{8192, 128, "dram"};
+  row made = streaming_row("rope_frequencies", dtype::f32, table, 2,
+                           [](experiment& e) { fill_tables(e, 8192, 128); });
+  rows.push_back(std::move(made));
 }
 
 }  // namespace velo::bench

@@ -206,6 +206,29 @@ class Operators(unittest.TestCase):
                                         ("dsin", dsin, s.grad)):
                     self.close(f"{name} {mode}", got, want)
 
+    def test_rotary_position_embedding_by_position(self):
+        positions = torch.tensor([0, 1, 2, 0, 1, 0, 3, 6])
+        cos, sin = torch.empty(8, 64), torch.empty(8, 64)
+        self.velo.rope_frequencies(positions=torch.arange(8), cos=cos, sin=sin, dim=64)
+        angle = torch.arange(8)[:, None] * 1e4**(-torch.arange(32) / 32)
+        self.close("cos", cos, torch.cat((angle, angle), -1).cos())
+        self.close("sin", sin, torch.cat((angle, angle), -1).sin())
+        for dtype in TYPES:
+            x, dy = values(1, 8, 3, 64, dtype=dtype), values(1, 8, 3, 64, dtype=dtype)
+            y, dx = torch.empty_like(x), torch.empty_like(x)
+            dcos, dsin = torch.empty_like(cos), torch.empty_like(sin)
+            a, c, s = leaf(x), leaf(cos), leaf(sin)
+            rotated = torch.cat((-a[..., 32:], a[..., :32]), -1)
+            truth = a * c[positions][None, :, None] + rotated * s[positions][None, :, None]
+            truth.backward(dy.float())
+            where = {"cos": cos, "sin": sin, "positions": positions.view(1, 8, 1)}
+            self.velo.rotary_position_embedding(x=x, y=y, **where)
+            self.velo.rotary_position_embedding_backward(dy=dy, x=x, dx=dx, dcos=dcos, dsin=dsin,
+                                                         **where)
+            for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dcos", dcos, c.grad),
+                                    ("dsin", dsin, s.grad)):
+                self.close(name, got, want)
+
     def test_matmul(self):
         for dtype in TYPES:
             for ta in (False, True):
@@ -450,6 +473,29 @@ class Operators(unittest.TestCase):
                                                  reduction=reduction)
                 self.close("loss", loss, truth)
                 self.close("dlogits in place", logits, a.grad)
+
+    def test_cross_entropy_weighted_and_smoothed(self):
+        weights = torch.rand(260) + 0.5
+        for dtype in TYPES:
+            for reduction in ("mean", "sum", "none"):
+                for more in ({"class_weights": weights}, {"label_smoothing": 0.1},
+                             {"class_weights": weights, "label_smoothing": 0.25}):
+                    logits = values(90, 260, dtype=dtype, scale=3)
+                    targets = torch.randint(0, 260, (90,))
+                    targets[::7] = -100
+                    loss = torch.empty(90) if reduction == "none" else torch.empty(())
+                    dloss, lse = torch.rand_like(loss), torch.empty(90)
+                    a = leaf(logits)
+                    truth = F.cross_entropy(a, targets, more.get("class_weights"),
+                                            reduction=reduction,
+                                            label_smoothing=more.get("label_smoothing", 0.0))
+                    truth.backward(dloss)
+                    both = dict(logits=logits, targets=targets, lse=lse, reduction=reduction,
+                                **more)
+                    self.velo.cross_entropy(loss=loss, **both)
+                    self.velo.cross_entropy_backward(dloss=dloss, dlogits=logits, **both)
+                    self.close("loss", loss, truth)
+                    self.close("dlogits in place", logits, a.grad)
 
     def test_apply_fused_adamw(self):
         p = values(1000)

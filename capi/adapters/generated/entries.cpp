@@ -32,6 +32,7 @@ struct number {
     relu_backward,
     rotary_position_embedding,
     rotary_position_embedding_backward,
+    rope_frequencies,
     matmul,
     matmul_backward,
     matmul_add_fp32,
@@ -347,6 +348,17 @@ void* velo_xla_rotary_position_embedding_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_rotary_position_embedding_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::rotary_position_embedding_backward, args, count);
+}
+
+int velo_ms_rope_frequencies(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::rope_frequencies, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rope_frequencies(void* call_frame) {
+  return enter_xla(number::rope_frequencies, call_frame);
+}
+int __tvm_ffi_velo_rope_frequencies(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::rope_frequencies, args, count);
 }
 
 int velo_ms_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -4968,6 +4980,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::relu_backward>,
     torch_kernels_of<number::rotary_position_embedding>,
     torch_kernels_of<number::rotary_position_embedding_backward>,
+    torch_kernels_of<number::rope_frequencies>,
     torch_kernels_of<number::matmul>,
     torch_kernels_of<number::matmul_backward>,
     torch_kernels_of<number::matmul_add_fp32>,

@@ -572,6 +572,9 @@ struct velo_api {
   velo_status (*flash_attention)(velo_stream stream, const velo_flash_attention_args* args);
   velo_status (*flash_attention_backward)(velo_stream stream,
                                           const velo_flash_attention_backward_args* args);
+
+  /* velo/ops_rope.h */
+  velo_status (*rope_frequencies)(velo_stream stream, const velo_rope_frequencies_args* args);
 };
 
 VELO_END_C

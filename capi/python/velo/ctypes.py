@@ -309,6 +309,11 @@ VELO_TUNING_REJECTED = 2
 VELO_TUNING_ASSUMPTIONS = 3
 VELO_APPROXIMATION_NONE = 0
 VELO_APPROXIMATION_TANH = 1
+VELO_ROPE_SCALING_NONE = 0
+VELO_ROPE_SCALING_LINEAR = 1
+VELO_ROPE_SCALING_DYNAMIC = 2
+VELO_ROPE_SCALING_YARN = 3
+VELO_ROPE_SCALING_LLAMA3 = 4
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_GROUP_LIST_KIND_CUMULATIVE = 0
@@ -2087,10 +2092,11 @@ class velo_rotary_position_embedding_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("x", POINTER(velo_tensor)),  # [.., .., .., D]
-        ("cos", POINTER(velo_tensor)),  # 4-D, broadcast against x: each size equals that of x or is 1; the last is the rotated width R, even, at most D; float32 or the dtype of x
+        ("cos", POINTER(velo_tensor)),  # 4-D, broadcast against x (with positions [P, R]): each size equals that of x or is 1; the last is the rotated width R, even, at most D; float32 or the dtype of x
         ("sin", POINTER(velo_tensor)),  # shape and dtype of cos
         ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
         ("mode", c_int64),  # which features form a pair
+        ("positions", POINTER(velo_tensor)),  # 3-D, broadcast against the rows of x: cos and sin are then [P, R], and a row of x takes the row of the tables that it names, in [0, P), else VELO_ERR_ARGUMENT before anything is written
     ]
     _numbers_ = ("mode",)
 
@@ -2108,8 +2114,37 @@ class velo_rotary_position_embedding_backward_args(Sized):
         ("dcos", POINTER(velo_tensor)),  # float32, shape of cos; together with dsin
         ("dsin", POINTER(velo_tensor)),  # float32, shape of sin; together with dcos
         ("mode", c_int64),  # as in the forward call
+        ("positions", POINTER(velo_tensor)),  # as in the forward call; dcos and dsin are then [P, R], 0 in rows that no position names
     ]
     _numbers_ = ("mode",)
+
+
+class velo_rope_frequencies_args(Sized):
+    """`cos[p, i] = m * cos(positions[p] * f[i])`; `sin[p, i] = m * sin(positions[p] * f[i])`; `f[i] = theta^(-2 * i / D)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("positions", POINTER(velo_tensor)),  # any shape; each in [0, 2^24)
+        ("cos", POINTER(velo_tensor)),  # float32, shape of positions with D appended
+        ("sin", POINTER(velo_tensor)),  # float32, shape of cos
+        ("frequencies", POINTER(velo_tensor)),  # float32, [D / 2]: f
+        ("dim", c_int64),  # D, even: features that turn
+        ("theta", c_double),  # the slowest pair turns by theta^(2 / D - 1)
+        ("scaling", c_int64),  # how positions beyond the trained ones are reached
+        ("factor", c_double),  # context length over original_length
+        ("original_length", c_int64),  # M: positions that the model was trained on
+        ("beta_fast", c_double),  # yarn
+        ("beta_slow", c_double),  # yarn
+        ("mscale", c_double),  # yarn
+        ("mscale_all_dim", c_double),  # yarn; not 0: the caller multiplies its softmax scale by c(mscale_all_dim)^2
+        ("attention_factor", c_double),  # yarn: m, unless it is 0
+        ("truncate", c_int64),  # yarn: 1 rounds the ends of the ramp to whole features
+        ("low_freq_factor", c_double),  # llama3
+        ("high_freq_factor", c_double),  # llama3: more than low_freq_factor
+        ("mode", c_int64),  # which features form a pair
+    ]
+    _defaults_ = {"dim": 128, "theta": 1e+04, "factor": 1.0, "original_length": 4096, "beta_fast": 32.0, "beta_slow": 1.0, "mscale": 1.0, "truncate": 1, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    _numbers_ = ("dim", "theta", "scaling", "factor", "original_length", "beta_fast", "beta_slow", "mscale", "mscale_all_dim", "attention_factor", "low_freq_factor", "high_freq_factor", "mode")
 
 
 class velo_matmul_args(Sized):
@@ -3189,6 +3224,7 @@ FUNCTIONS = {
     "velo_unpad_softmax_backward": (c_int32, velo_stream, POINTER(velo_unpad_softmax_backward_args)),
     "velo_flash_attention": (c_int32, velo_stream, POINTER(velo_flash_attention_args)),
     "velo_flash_attention_backward": (c_int32, velo_stream, POINTER(velo_flash_attention_backward_args)),
+    "velo_rope_frequencies": (c_int32, velo_stream, POINTER(velo_rope_frequencies_args)),
 }
 
 

@@ -641,6 +641,15 @@ inline outcome<> relu_backward(stream_ref stream, const relu_backward_args& args
 
 // ---- rope
 
+// How a rotary embedding reaches positions beyond the trained ones.
+enum class rope_scaling : std::int64_t {
+  none = VELO_ROPE_SCALING_NONE,        // it does not
+  linear = VELO_ROPE_SCALING_LINEAR,    // positions / factor
+  dynamic = VELO_ROPE_SCALING_DYNAMIC,  // a base that grows with the length (dynamic NTK)
+  yarn = VELO_ROPE_SCALING_YARN,        // low frequencies / factor, by turns in the trained length
+  llama3 = VELO_ROPE_SCALING_LLAMA3,    // low frequencies / factor, by wavelength
+};
+
 // Which features are rotated together.
 enum class rotary_mode : std::int64_t {
   half = VELO_ROTARY_MODE_HALF,                // feature i with feature i + R/2 (GPT-NeoX, Llama in
@@ -657,8 +666,8 @@ struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
 
   // [.., .., .., D]
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // 4-D, broadcast against x: each size equals that of x or is 1; the last is the rotated width R,
-  // even, at most D; float32 or the dtype of x
+  // 4-D, broadcast against x (with positions [P, R]): each size equals that of x or is 1; the last
+  // is the rotated width R, even, at most D; float32 or the dtype of x
   self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
   // shape and dtype of cos
   self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
@@ -668,6 +677,10 @@ struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
   self& mode(velo::rotary_mode value) {
     return base::mode = static_cast<std::int64_t>(value), *this;
   }
+  // 3-D, broadcast against the rows of x: cos and sin are then [P, R], and a row of x takes the row
+  // of the tables that it names, in [0, P), else VELO_ERR_ARGUMENT before anything is written
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  self& positions(std::nullptr_t) { return base::positions = nullptr, *this; }
 };
 
 inline outcome<> rotary_position_embedding(stream_ref stream,
@@ -704,11 +717,68 @@ struct rotary_position_embedding_backward_args : velo_rotary_position_embedding_
   self& mode(velo::rotary_mode value) {
     return base::mode = static_cast<std::int64_t>(value), *this;
   }
+  // as in the forward call; dcos and dsin are then [P, R], 0 in rows that no position names
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  self& positions(std::nullptr_t) { return base::positions = nullptr, *this; }
 };
 
 inline outcome<> rotary_position_embedding_backward(
     stream_ref stream, const rotary_position_embedding_backward_args& args) {
   return detail::check(VELO_FN(rotary_position_embedding_backward)(stream.get(), &args));
+}
+
+// `cos[p, i] = m * cos(positions[p] * f[i])`; `sin[p, i] = m * sin(positions[p] * f[i])`; `f[i] =
+// theta^(-2 * i / D)`.
+struct rope_frequencies_args : velo_rope_frequencies_args {
+  using self = rope_frequencies_args;
+  using base = velo_rope_frequencies_args;
+  rope_frequencies_args() noexcept : velo_rope_frequencies_args VELO_ROPE_FREQUENCIES_ARGS_INIT {}
+
+  // any shape; each in [0, 2^24)
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  // float32, shape of positions with D appended
+  self& cos(const velo_tensor& value) { return base::cos = &value, *this; }
+  // float32, shape of cos
+  self& sin(const velo_tensor& value) { return base::sin = &value, *this; }
+  // float32, [D / 2]: f
+  self& frequencies(const velo_tensor& value) { return base::frequencies = &value, *this; }
+  self& frequencies(std::nullptr_t) { return base::frequencies = nullptr, *this; }
+  // D, even: features that turn
+  self& dim(std::int64_t value) { return base::dim = value, *this; }
+  // the slowest pair turns by theta^(2 / D - 1)
+  self& theta(double value) { return base::theta = value, *this; }
+  // how positions beyond the trained ones are reached
+  self& scaling(velo::rope_scaling value) {
+    return base::scaling = static_cast<std::int64_t>(value), *this;
+  }
+  // context length over original_length
+  self& factor(double value) { return base::factor = value, *this; }
+  // M: positions that the model was trained on
+  self& original_length(std::int64_t value) { return base::original_length = value, *this; }
+  // yarn
+  self& beta_fast(double value) { return base::beta_fast = value, *this; }
+  // yarn
+  self& beta_slow(double value) { return base::beta_slow = value, *this; }
+  // yarn
+  self& mscale(double value) { return base::mscale = value, *this; }
+  // yarn; not 0: the caller multiplies its softmax scale by c(mscale_all_dim)^2
+  self& mscale_all_dim(double value) { return base::mscale_all_dim = value, *this; }
+  // yarn: m, unless it is 0
+  self& attention_factor(double value) { return base::attention_factor = value, *this; }
+  // yarn: 1 rounds the ends of the ramp to whole features
+  self& truncate(bool value) { return base::truncate = value, *this; }
+  // llama3
+  self& low_freq_factor(double value) { return base::low_freq_factor = value, *this; }
+  // llama3: more than low_freq_factor
+  self& high_freq_factor(double value) { return base::high_freq_factor = value, *this; }
+  // which features form a pair
+  self& mode(velo::rotary_mode value) {
+    return base::mode = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> rope_frequencies(stream_ref stream, const rope_frequencies_args& args) {
+  return detail::check(VELO_FN(rope_frequencies)(stream.get(), &args));
 }
 
 // ---- matmul

@@ -163,6 +163,13 @@ std::vector<spoiled_call> spoiled_calls_of(const std::string& op) {
   return out;
 }
 
+bool reads_numbers(const std::string& op) {
+  for (const hosts::sample& example : examples_of(op))
+    for (const hosts::named_array& input : example.inputs)
+      if (is_floating(input.data)) return true;
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("every kernel of every operator agrees with the reference, wherever tensors begin") {
@@ -214,7 +221,7 @@ TEST_CASE("every kernel of every operator gives the same bits for any number of 
 TEST_CASE("every kernel of every operator has NaN and infinities where the reference has them") {
   for_each_operator([&](const std::string& op) {
     const std::vector<spoiled_call> calls = spoiled_calls_of(op);
-    CHECK(!calls.empty());
+    CHECK(calls.empty() != reads_numbers(op));
     for_each_kernel(op.c_str(), [&](session& s) {
       for (const spoiled_call& c : calls) {
         INFO(text_of(c.sample) << ", " << c.what);

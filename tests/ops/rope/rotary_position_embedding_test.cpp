@@ -1,5 +1,7 @@
 // rotary_position_embedding against its formula in double: modes, broadcasts, strides, gradients of
 // x and of the tables.
+#include <functional>
+
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
@@ -146,6 +148,100 @@ TEST_CASE("rotary_position_embedding turns queries where they lie inside a fused
       }
     }
   });
+}
+
+namespace {
+
+// Rows of a table by position against the same table expanded row by row.
+template <class T>
+void check_positions(session& s, const sizes& shape, const sizes& positions_shape,
+                     const std::function<std::int64_t(std::size_t)>& position) {
+  constexpr std::int64_t rows = 9;
+  const std::int64_t rotated = 12;
+  const sizes expanded_shape{positions_shape[0], positions_shape[1], positions_shape[2], rotated};
+  array<T> x(shape), dy(shape), y(shape), dx(shape), want_y(shape), want_dx(shape);
+  array<float> cos({rows, rotated}), sin({rows, rotated}), dcos({rows, rotated}),
+      dsin({rows, rotated});
+  array<float> cos4(expanded_shape), sin4(expanded_shape), dcos4(expanded_shape),
+      dsin4(expanded_shape);
+  array<std::int32_t> positions(positions_shape);
+  x.fill(1), dy.fill(2), cos.fill(3), sin.fill(4), dcos.fill(5), dsin.fill(6);
+  const auto width = static_cast<std::size_t>(rotated);
+  for (std::size_t p = 0; p < positions.size(); ++p) {
+    positions[p] = static_cast<std::int32_t>(position(p));
+    for (std::size_t f = 0; f < width; ++f) {
+      const std::size_t from = static_cast<std::size_t>(positions[p]) * width + f;
+      cos4[p * width + f] = cos[from], sin4[p * width + f] = sin[from];
+    }
+  }
+  for (const std::int64_t mode : {VELO_ROTARY_MODE_HALF, VELO_ROTARY_MODE_INTERLEAVED}) {
+    velo_rotary_position_embedding_args f = VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT;
+    f.x = x.tensor(), f.cos = cos4.tensor(), f.sin = sin4.tensor(), f.y = want_y.tensor();
+    f.mode = mode;
+    VELO_RUN(velo_rotary_position_embedding(s.stream(), &f));
+    f.cos = cos.tensor(), f.sin = sin.tensor(), f.y = y.tensor();
+    f.positions = positions.tensor();
+    VELO_RUN(velo_rotary_position_embedding(s.stream(), &f));
+    CHECK(y.bytes() == want_y.bytes());
+    velo_rotary_position_embedding_backward_args b =
+        VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT;
+    b.dy = dy.tensor(), b.cos = cos4.tensor(), b.sin = sin4.tensor(), b.x = x.tensor();
+    b.dx = want_dx.tensor(), b.dcos = dcos4.tensor(), b.dsin = dsin4.tensor(), b.mode = mode;
+    VELO_RUN(velo_rotary_position_embedding_backward(s.stream(), &b));
+    b.cos = cos.tensor(), b.sin = sin.tensor(), b.dx = dx.tensor();
+    b.dcos = dcos.tensor(), b.dsin = dsin.tensor(), b.positions = positions.tensor();
+    VELO_RUN(velo_rotary_position_embedding_backward(s.stream(), &b));
+    CHECK(dx.bytes() == want_dx.bytes());
+    std::vector<double> want_dcos(dcos.size()), want_dsin(dsin.size());
+    for (std::size_t i = 0; i < dcos4.size(); ++i) {
+      const std::size_t to = static_cast<std::size_t>(positions[i / width]) * width + i % width;
+      want_dcos[to] += dcos4.at(i), want_dsin[to] += dsin4.at(i);
+    }
+    require_close(dcos, want_dcos, 1e-5, 1e-5);
+    require_close(dsin, want_dsin, 1e-5, 1e-5);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rotary_position_embedding takes the rows of its tables that positions name") {
+  for (const char* op : {"rotary_position_embedding", "rotary_position_embedding_backward"}) {
+    for_each_kernel(op, [](session& s) {
+      const auto packed = [](std::size_t p) { return static_cast<std::int64_t>(p % 5); };
+      const auto scattered = [](std::size_t p) { return static_cast<std::int64_t>(p * p % 7); };
+      const auto same = [](std::size_t p) { return static_cast<std::int64_t>(p / 40); };
+      for (const auto& position : {std::function<std::int64_t(std::size_t)>(packed),
+                                   std::function<std::int64_t(std::size_t)>(scattered),
+                                   std::function<std::int64_t(std::size_t)>(same)}) {
+        check_positions<float>(s, {2, 9, 3, 16}, {2, 9, 1}, position);    // BSND, packed rows
+        check_positions<float>(s, {2, 3, 70, 12}, {2, 1, 70}, position);  // BNSD
+        check_positions<bf16>(s, {7, 2, 3, 16}, {7, 1, 1}, position);     // SBND
+        check_positions<float>(s, {2, 3, 4, 12}, {1, 1, 1}, position);
+      }
+      check_positions<float>(s, {0, 3, 4, 12}, {1, 3, 1}, packed);
+    });
+  }
+}
+
+TEST_CASE("rotary_position_embedding refuses positions that name no row, before it writes") {
+  session s;
+  array<float> x({1, 3, 4, 8}), y({1, 3, 4, 8}), cos({5, 8}), wide({1, 5, 1, 8});
+  array<std::int64_t> positions({1, 3, 1}), flat({3}), other({1, 2, 1});
+  y.fill(1);
+  using args = velo_rotary_position_embedding_args;
+  args valid = VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT;
+  valid.x = x.tensor(), valid.cos = cos.tensor(), valid.sin = cos.tensor(), valid.y = y.tensor();
+  valid.positions = positions.tensor();
+  check_refusals(
+      s, velo_rotary_position_embedding, valid, y,
+      {{[&](args& f) { f.cos = f.sin = wide.tensor(); }, VELO_ERR_RANK, "args.cos.ndim"},
+       {[&](args& f) { f.positions = flat.tensor(); }, VELO_ERR_RANK, "args.positions.ndim"},
+       {[&](args& f) { f.positions = other.tensor(); }, VELO_ERR_SHAPE, "args.positions.shape"}});
+  for (const std::int64_t bad : {std::int64_t{5}, std::int64_t{-1}}) {
+    positions[1] = bad;
+    check_refusals(s, velo_rotary_position_embedding, valid, y,
+                   {{[](args&) {}, VELO_ERR_ARGUMENT, "args.positions"}});
+  }
 }
 
 TEST_CASE("rotary_position_embedding refuses what does not fit, by name") {
