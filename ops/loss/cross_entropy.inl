@@ -112,11 +112,60 @@ VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
   if (Bypass) v::fence();
 }
 
+// The same with b[v] = spread[v], and more at the target. dloss comes last: it may be infinite.
+template <class T>
+VELO_INLINE v::vec smoothed(v::vec logit, v::vec b, const cross_entropy_backward_row<T>& s) {
+  const v::vec p = exp<T>(logit - v::set(s.lse));
+  return (p * v::set(s.total) - b) * v::set(s.dloss);
+}
+
+template <bool Bypass, class T>
+VELO_INLINE void backward_smoothed(const cross_entropy_backward_row<T>& s) {
+  const v::vec logit = v::load(s.logits + s.target, 1);
+  const int64_t n = s.n;
+  int64_t i = 0;
+  for (; i + 2 * v::width <= n; i += 2 * v::width) {
+    v::look_ahead(s.logits + i);
+    const int64_t j = i + v::width;
+    v::put2<Bypass>(s.dlogits + i, smoothed(v::load(s.logits + i), v::load(s.spread + i), s),
+                    smoothed(v::load(s.logits + j), v::load(s.spread + j), s));
+  }
+  for (; i < n; i += v::width) {  // tail
+    const int m = simd::lanes_left<v::width>(n, i);
+    v::store(s.dlogits + i, smoothed(v::load(s.logits + i, m), v::load(s.spread + i, m), s), m);
+  }
+  const v::vec b = v::set(s.spread[s.target] + s.hit);
+  v::store(s.dlogits + s.target, smoothed(logit, b, s), 1);
+  if (Bypass) v::fence();
+}
+
 template <class T>
 void backward_row(const cross_entropy_backward_row<T>& s) {
-  s.bypass ? backward<true>(s) : backward<false>(s);
+  if (s.spread != nullptr) {
+    s.bypass ? backward_smoothed<true>(s) : backward_smoothed<false>(s);
+  } else {
+    s.bypass ? backward<true>(s) : backward<false>(s);
+  }
+}
+
+// In double, where neither large logits nor many overflow or lose anything.
+template <class T>
+double weighted_sum(const cross_entropy_weighted_row<T>& s) {
+  double sums[v::width] = {};
+  float x[v::width], w[v::width];
+  for (int64_t i = 0; i < s.n; i += v::width) {
+    const int m = simd::lanes_left<v::width>(s.n, i);
+    v::store(x, v::load(s.logits + i, m));
+    v::store(w, v::load(s.weights + i, m));
+    for (int lane = 0; lane < v::width; ++lane)
+      sums[lane] += static_cast<double>(x[lane]) * static_cast<double>(w[lane]);
+  }
+  double all = 0;
+  for (const double sum : sums) all += sum;
+  return all;
 }
 
 constexpr cross_entropy_kernels kernels = {
     {log_sum<float>, log_sum<simd::bf16>, log_sum<simd::f16>},
-    {backward_row<float>, backward_row<simd::bf16>, backward_row<simd::f16>}};
+    {backward_row<float>, backward_row<simd::bf16>, backward_row<simd::f16>},
+    {weighted_sum<float>, weighted_sum<simd::bf16>, weighted_sum<simd::f16>}};

@@ -26,31 +26,36 @@ enum {
 /* ---- cross_entropy --------------------------------------------------------------------------- */
 
 typedef struct velo_cross_entropy_args {
-  uint32_t struct_size;       /* sizeof(velo_cross_entropy_args) */
-  uint32_t reserved;          /* 0 */
-  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: [T, V] */
-  const velo_tensor* targets; /* in; int32 | int64: [T]; each in [0, V) or ignore_index, else
-                               * VELO_ERR_ARGUMENT before anything is written */
-  const velo_tensor* loss;    /* out: float32, [T] or [] */
-  const velo_tensor* lse;     /* out, or NULL: float32, [T]: log-sum-exp of each row, what the
-                               * gradient needs */
-  int64_t ignore_index;       /* default -100: the target that does not count */
-  int64_t reduction;          /* VELO_REDUCTION_*, default mean: how tokens become one number */
+  uint32_t struct_size;             /* sizeof(velo_cross_entropy_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* logits;        /* in; float32 | bfloat16 | float16: [T, V] */
+  const velo_tensor* targets;       /* in; int32 | int64: [T]; each in [0, V) or ignore_index,
+                                     * else VELO_ERR_ARGUMENT before anything is written */
+  const velo_tensor* loss;          /* out: float32, [T] or [] */
+  const velo_tensor* lse;           /* out, or NULL: float32, [T]: log-sum-exp of each row, what
+                                     * the gradient needs */
+  int64_t ignore_index;             /* default -100: the target that does not count */
+  int64_t reduction;                /* VELO_REDUCTION_*, default mean: how tokens become one
+                                     * number */
+  const velo_tensor* class_weights; /* in, or NULL: float32, [V]: w; NULL: each is 1 */
+  double label_smoothing;           /* default 0.0, in [0.0, 1.0]: e */
 } velo_cross_entropy_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CROSS_ENTROPY_ARGS_INIT \
-  { sizeof(velo_cross_entropy_args), 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
+  { sizeof(velo_cross_entropy_args), 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN, 0, 0.0 }
 
-/* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
- * loss[t] is 0 where targets[t] is ignore_index.
+/* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * w[targets[t]] * (lse[t] -
+ * logits[t, targets[t]]) + e / V * sum[v](w[v] * (lse[t] - logits[t, v]))`.
+ * w is class_weights, 1 where there are none, and e label_smoothing. loss[t] is 0 where targets[t]
+ * is ignore_index.
  * A logit of +Inf makes lse[t] and loss[t] +Inf, as the formula says, and loss[t] NaN where it is
  * the target's; torch's loss[t] is NaN in either case.
- * reduction none gives [T]; mean divides the sum by the number of counted tokens (0 when there are
- * none); sum adds.
+ * reduction none gives [T]; mean divides the sum by the sum of w[targets[t]] over the tokens that
+ * count (0 when none does); sum adds.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 1e-6 relative to the largest logit.
+ * Accuracy: float32 1e-6 relative to the largest logit, times the largest weight.
  * Cost: one read of logits.
  * Source: definition (log-softmax and negative log-likelihood).
  *
@@ -62,25 +67,28 @@ VELO_API velo_status velo_cross_entropy(velo_stream stream, const velo_cross_ent
 /* ---- cross_entropy_backward ------------------------------------------------------------------ */
 
 typedef struct velo_cross_entropy_backward_args {
-  uint32_t struct_size;       /* sizeof(velo_cross_entropy_backward_args) */
-  uint32_t reserved;          /* 0 */
-  const velo_tensor* dloss;   /* in: float32, shape of loss */
-  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: the forward input */
-  const velo_tensor* targets; /* in; int32 | int64: the forward targets */
-  const velo_tensor* lse;     /* in: float32, [T], from the forward pass */
-  const velo_tensor* dlogits; /* out: shape and dtype of logits; may be logits itself */
-  int64_t ignore_index;       /* default -100: as in the forward call */
-  int64_t reduction;          /* VELO_REDUCTION_*, default mean: as in the forward call */
+  uint32_t struct_size;             /* sizeof(velo_cross_entropy_backward_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* dloss;         /* in: float32, shape of loss */
+  const velo_tensor* logits;        /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* targets;       /* in; int32 | int64: the forward targets */
+  const velo_tensor* lse;           /* in: float32, [T], from the forward pass */
+  const velo_tensor* dlogits;       /* out: shape and dtype of logits; may be logits itself */
+  int64_t ignore_index;             /* default -100: as in the forward call */
+  int64_t reduction;                /* VELO_REDUCTION_*, default mean: as in the forward call */
+  const velo_tensor* class_weights; /* in, or NULL; float32: as in the forward call */
+  double label_smoothing;           /* default 0.0, in [0.0, 1.0]: as in the forward call */
 } velo_cross_entropy_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT \
-  { sizeof(velo_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
+  { sizeof(velo_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN, 0, 0.0 }
 
-/* `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`.
- * [v = targets[t]] is 1 where that holds, else 0; dlogits is 0 in ignored rows, and dloss[t] the
- * share of dloss that the reduction gives token t. In place over the logits, no second logits
- * tensor is needed.
+/* `b[t, v] = (1 - e) * w[v] * [v = targets[t]] + e / V * w[v]`; `dlogits[t, v] = (exp(logits[t, v]
+ * - lse[t]) * sum[u](b[t, u]) - b[t, v]) * dloss[t]`.
+ * [v = targets[t]] is 1 where that holds, else 0: without weights and smoothing dlogits is (softmax
+ * - one-hot) * dloss[t]. It is 0 in ignored rows, and dloss[t] the share of dloss that the
+ * reduction gives token t. In place over the logits, no second logits tensor is needed.
  *
  * Gradient of velo_cross_entropy.
  * In place: dlogits may be logits.

@@ -2435,7 +2435,7 @@ class velo_embedding_backward_args(Sized):
 
 
 class velo_cross_entropy_args(Sized):
-    """`lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`."""
+    """`lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * w[targets[t]] * (lse[t] - logits[t, targets[t]]) + e / V * sum[v](w[v] * (lse[t] - logits[t, v]))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -2445,13 +2445,15 @@ class velo_cross_entropy_args(Sized):
         ("lse", POINTER(velo_tensor)),  # float32, [T]: log-sum-exp of each row, what the gradient needs
         ("ignore_index", c_int64),  # the target that does not count
         ("reduction", c_int64),  # how tokens become one number
+        ("class_weights", POINTER(velo_tensor)),  # float32, [V]: w; NULL: each is 1
+        ("label_smoothing", c_double),  # e
     ]
     _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
-    _numbers_ = ("ignore_index", "reduction")
+    _numbers_ = ("ignore_index", "reduction", "label_smoothing")
 
 
 class velo_cross_entropy_backward_args(Sized):
-    """`dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`."""
+    """`b[t, v] = (1 - e) * w[v] * [v = targets[t]] + e / V * w[v]`; `dlogits[t, v] = (exp(logits[t, v] - lse[t]) * sum[u](b[t, u]) - b[t, v]) * dloss[t]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -2462,9 +2464,11 @@ class velo_cross_entropy_backward_args(Sized):
         ("dlogits", POINTER(velo_tensor)),  # shape and dtype of logits; may be logits itself
         ("ignore_index", c_int64),  # as in the forward call
         ("reduction", c_int64),  # as in the forward call
+        ("class_weights", POINTER(velo_tensor)),  # as in the forward call
+        ("label_smoothing", c_double),  # as in the forward call
     ]
     _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
-    _numbers_ = ("ignore_index", "reduction")
+    _numbers_ = ("ignore_index", "reduction", "label_smoothing")
 
 
 class velo_apply_fused_adamw_args(Sized):

@@ -560,10 +560,12 @@ def _tokens_apart(cross_entropy):
     """Mean and sum are taken by jax over the losses of tokens, which lie where their logits do;
     mean is 0 where no target counts."""
     @functools.wraps(cross_entropy)
-    def function(logits, targets, ignore_index=-100, reduction="mean", **options):
-        if reduction not in ("mean", "sum") or options:
-            return cross_entropy(logits, targets, ignore_index, reduction, **options)
-        total = cross_entropy(logits, targets, ignore_index, "none").sum()
+    def function(logits, targets, class_weights=None, ignore_index=-100, reduction="mean",
+                 label_smoothing=0.0, **options):
+        if reduction not in ("mean", "sum") or options or class_weights is not None:
+            return cross_entropy(logits, targets, class_weights, ignore_index, reduction,
+                                 label_smoothing, **options)
+        total = cross_entropy(logits, targets, None, ignore_index, "none", label_smoothing).sum()
         if reduction == "sum":
             return total
         return total / jnp.maximum((jnp.asarray(targets) != ignore_index).sum(), 1)

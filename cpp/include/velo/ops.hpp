@@ -1476,7 +1476,8 @@ enum class reduction : std::int64_t {
   sum = VELO_REDUCTION_SUM,    // sum over tokens that count
 };
 
-// `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
+// `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * w[targets[t]] * (lse[t] -
+// logits[t, targets[t]]) + e / V * sum[v](w[v] * (lse[t] - logits[t, v]))`.
 struct cross_entropy_args : velo_cross_entropy_args {
   using self = cross_entropy_args;
   using base = velo_cross_entropy_args;
@@ -1497,13 +1498,19 @@ struct cross_entropy_args : velo_cross_entropy_args {
   self& reduction(velo::reduction value) {
     return base::reduction = static_cast<std::int64_t>(value), *this;
   }
+  // float32, [V]: w; NULL: each is 1
+  self& class_weights(const velo_tensor& value) { return base::class_weights = &value, *this; }
+  self& class_weights(std::nullptr_t) { return base::class_weights = nullptr, *this; }
+  // e
+  self& label_smoothing(double value) { return base::label_smoothing = value, *this; }
 };
 
 inline outcome<> cross_entropy(stream_ref stream, const cross_entropy_args& args) {
   return detail::check(VELO_FN(cross_entropy)(stream.get(), &args));
 }
 
-// `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`.
+// `b[t, v] = (1 - e) * w[v] * [v = targets[t]] + e / V * w[v]`; `dlogits[t, v] = (exp(logits[t, v]
+// - lse[t]) * sum[u](b[t, u]) - b[t, v]) * dloss[t]`.
 struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
   using self = cross_entropy_backward_args;
   using base = velo_cross_entropy_backward_args;
@@ -1526,6 +1533,11 @@ struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
   self& reduction(velo::reduction value) {
     return base::reduction = static_cast<std::int64_t>(value), *this;
   }
+  // as in the forward call
+  self& class_weights(const velo_tensor& value) { return base::class_weights = &value, *this; }
+  self& class_weights(std::nullptr_t) { return base::class_weights = nullptr, *this; }
+  // as in the forward call
+  self& label_smoothing(double value) { return base::label_smoothing = value, *this; }
 };
 
 inline outcome<> cross_entropy_backward(stream_ref stream,

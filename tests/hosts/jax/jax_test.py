@@ -179,7 +179,7 @@ class Jax(unittest.TestCase):
                          lambda t: Stock.embedding(ids, t), self.values(12, 20, dtype=dtype))
             for reduction in ("mean", "sum", "none"):
                 self.compare("cross_entropy " + reduction,
-                             lambda x: velo.cross_entropy(x, targets, -100, reduction),
+                             lambda x: velo.cross_entropy(x, targets, reduction=reduction),
                              lambda x: Stock.cross_entropy(x, targets, -100, reduction),
                              self.values(30, 40, dtype=dtype))
             self.compare("add", velo.add, lambda a, b: a + b, x, self.values(6, 40, dtype=dtype))

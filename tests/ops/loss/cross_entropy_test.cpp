@@ -97,6 +97,113 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+// Weights of classes and smoothing, by the formula in double; targets of -7 are ignored.
+template <class T>
+void check_smoothed(session& s, std::int64_t n, bool weighted, double smoothing,
+                    std::int64_t reduction) {
+  INFO("n " << n << ", weighted " << weighted << ", smoothing " << smoothing << ", reduction "
+            << reduction << ", bytes " << sizeof(T));
+  constexpr std::int64_t tokens = 5;
+  const bool none = reduction == VELO_REDUCTION_NONE;
+  const std::vector<std::int64_t> loss_shape =
+      none ? std::vector<std::int64_t>{tokens} : std::vector<std::int64_t>{};
+  array<T> logits({tokens, n}), dlogits({tokens, n});
+  array<std::int64_t> targets({tokens});
+  array<float> loss(loss_shape), dloss(loss_shape), lse({tokens}), weights({n});
+  logits.fill(1, 5), dloss.fill(2);
+  const auto width = static_cast<std::size_t>(n);
+  for (std::size_t v = 0; v < width; ++v)
+    weights[v] = weighted ? static_cast<float>(v * 7 % 5) * 0.5f : 1.0f;
+  std::vector<double> losses(tokens), want_d(logits.size());
+  double total = 0, divisor = 0;
+  for (std::size_t t = 0; t < tokens; ++t) {
+    targets[t] = t == 2 ? -7 : static_cast<std::int64_t>(t * 3 % width);
+    if (t == 2) continue;
+    const auto target = static_cast<std::size_t>(targets[t]);
+    double sum = 0, all = 0;
+    for (std::size_t v = 0; v < width; ++v) sum += std::exp(logits.at(t * width + v));
+    for (std::size_t v = 0; v < width; ++v) {
+      const double part =
+          weights.at(v) * (smoothing / static_cast<double>(n) + (v == target ? 1 - smoothing : 0));
+      all += part;
+      losses[t] += part * (std::log(sum) - logits.at(t * width + v));
+      want_d[t * width + v] = -part;
+    }
+    for (std::size_t v = 0; v < width; ++v)
+      want_d[t * width + v] += std::exp(logits.at(t * width + v)) / sum * all;
+    total += losses[t], divisor += weights.at(target);
+  }
+  const double by = reduction == VELO_REDUCTION_MEAN ? divisor : 1;
+  for (std::size_t i = 0; i < want_d.size(); ++i)
+    want_d[i] *= none ? dloss.at(i / width) : dloss.at(0) / by;
+  velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
+  f.ignore_index = -7, f.reduction = reduction, f.label_smoothing = smoothing;
+  velo_cross_entropy_backward_args b = backward_of(dloss, logits, targets, lse, dlogits);
+  b.ignore_index = -7, b.reduction = reduction, b.label_smoothing = smoothing;
+  if (weighted) f.class_weights = b.class_weights = weights.tensor();
+  VELO_RUN(velo_cross_entropy(s.stream(), &f));
+  require_close(loss, none ? losses : std::vector<double>{total / by}, 2e-6, 2e-5);
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  require_close(dlogits, want_d, rounding<T>() + 4e-6, 4e-6);
+  b.dlogits = b.logits;
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  require_close(logits, want_d, rounding<T>() + 4e-6, 4e-6);
+}
+
+}  // namespace
+
+TEST_CASE("cross_entropy weighs classes and smooths labels by its formula, for every kernel") {
+  for (const char* op : {"cross_entropy", "cross_entropy_backward"}) {
+    for_each_kernel(op, [](session& s) {
+      for (const std::int64_t reduction :
+           {VELO_REDUCTION_NONE, VELO_REDUCTION_MEAN, VELO_REDUCTION_SUM}) {
+        for (const std::int64_t n : {7, 33, 5000}) {
+          check_smoothed<float>(s, n, true, 0, reduction);
+          check_smoothed<float>(s, n, false, 0.1, reduction);
+          check_smoothed<float>(s, n, true, 0.25, reduction);
+          check_smoothed<bf16>(s, n, true, 0.25, reduction);
+          check_smoothed<f16>(s, n, true, 1, reduction);
+        }
+      }
+    });
+  }
+}
+
+TEST_CASE("cross_entropy's weighted and smoothed gradient is the slope of its loss") {
+  session s;
+  array<float> logits({3, 9}), loss({}), dloss({}), lse({3}), d({3, 9}), weights({9});
+  array<std::int32_t> targets({3});
+  logits.fill(1, 2), weights.fill(2), targets[0] = 4, targets[1] = 0, targets[2] = -100;
+  dloss[0] = 1, weights[4] = 0.75f, weights[0] = 1.5f;
+  velo_cross_entropy_args f = forward_of(logits, targets, loss, lse);
+  f.class_weights = weights.tensor(), f.label_smoothing = 0.3;
+  VELO_RUN(velo_cross_entropy(s.stream(), &f));
+  velo_cross_entropy_backward_args b = backward_of(dloss, logits, targets, lse, d);
+  b.class_weights = weights.tensor(), b.label_smoothing = 0.3;
+  VELO_RUN(velo_cross_entropy_backward(s.stream(), &b));
+  const auto objective = [&] {
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    return loss.at(0);
+  };
+  check_slope(logits, d, objective, 1e-3);
+}
+
+TEST_CASE("cross_entropy refuses weights of another number of classes and smoothing beyond 1") {
+  session s;
+  array<float> logits({2, 4}), loss({}), lse({2}), three({3});
+  array<std::int64_t> targets({2});
+  loss.fill(1);
+  using args = velo_cross_entropy_args;
+  check_refusals(
+      s, velo_cross_entropy, forward_of(logits, targets, loss, lse), loss,
+      {{[&](args& f) { f.class_weights = three.tensor(); }, VELO_ERR_SHAPE,
+        "args.class_weights.shape"},
+       {[](args& f) { f.label_smoothing = 1.5; }, VELO_ERR_ARGUMENT, "args.label_smoothing"},
+       {[](args& f) { f.label_smoothing = -0.5; }, VELO_ERR_ARGUMENT, "args.label_smoothing"}});
+}
+
 TEST_CASE("cross_entropy's gradient is the slope of its loss") {
   session s;
   array<float> logits({2, 9}), loss({}), dloss({}), lse({2}), d({2, 9});
