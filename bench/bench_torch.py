@@ -62,6 +62,7 @@ ROWS = [
         ("matmul", "4096x4096x4096"),
         ("matmul", "16x2048x2048"),
         ("grouped_matmul", "2048x2048x2048 8"),
+        ("weight_quant_matmul", "1x4096x4096 int8 nt"),
         ("grouped_matmul", "1024x1408x2048 64"),
         ("fusion_attention", "1x16x1024x128 causal"),
         ("fusion_attention", "1x4x4096x128 full"),
@@ -200,6 +201,15 @@ class Operators:
         if differentiable is None:
             return self.forward(function, inputs), True
         return self.backward(function, inputs, differentiable), True
+
+    def weight_quant_matmul(self, dtype, d, words):
+        m, n, k = d
+        inputs = lambda: [
+            self.tensor(dtype, m, k),
+            self.torch.randint(-128, 128, (n, k), dtype=self.torch.int8),
+            self.tensor(dtype, n)
+        ]
+        return self.forward(self.torch._weight_int8pack_mm, inputs), True
 
     def softmax(self, dtype, d, words):
         return self.applied(lambda x: self.F.softmax(x, -1), dtype, d)

@@ -16,7 +16,7 @@ const element& element_of(const std::string& dtype) {
       {"f32", "float", "FLOAT", 32},      {"f64", "double", "FLOAT", 64},
       {"bf16", "uint16_t", "BFLOAT", 16}, {"f16", "uint16_t", "FLOAT", 16},
       {"i32", "int32_t", "INT", 32},      {"i64", "int64_t", "INT", 64},
-      {"u8", "uint8_t", "UINT", 8}};
+      {"i8", "int8_t", "INT", 8},         {"u8", "uint8_t", "UINT", 8}};
   const element* at = all;
   while (dtype != at->dtype) ++at;
   return *at;

@@ -19,6 +19,7 @@ std::vector<row> list_rows(const machine& m) {
   list_experts(rows);
   list_softmax(rows);
   list_unpad(rows);
+  list_quant(rows);
   return rows;
 }
 

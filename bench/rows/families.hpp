@@ -20,6 +20,7 @@ void list_elementwise(std::vector<row>& rows);
 void list_experts(std::vector<row>& rows);
 void list_softmax(std::vector<row>& rows);
 void list_unpad(std::vector<row>& rows);
+void list_quant(std::vector<row>& rows);
 
 std::vector<row> list_rows(const machine& m);
 

@@ -17,6 +17,7 @@ machine this_machine() {
   return {one.c,
           seven.a,
           seven.b,
+          seven.c,
           seven.d,
           seven.a < 1 ? 0 : seven_one.a,
           (static_cast<std::uint64_t>(high) << 32) | low};
@@ -41,9 +42,14 @@ constexpr detection detections[] = {
        return m.saves(0xe6) && bit(m.seven_b, 16) && bit(m.seven_b, 17) && bit(m.seven_b, 30) &&
               bit(m.seven_b, 31);
      }},
-    {isa::avx512_bf16, [](const machine& m) { return bit(m.seven_one_a, 5); }},
+    {isa::avx512_bf16,
+     [](const machine& m) {  // BF16, and VNNI, which all processors with it have
+       return bit(m.seven_one_a, 5) && bit(m.seven_c, 11);
+     }},
     {isa::amx,
-     [](const machine& m) { return m.saves(0x60000) && bit(m.seven_d, 22) && bit(m.seven_d, 24); }},
+     [](const machine& m) {  // BF16, TILE, INT8
+       return m.saves(0x60000) && bit(m.seven_d, 22) && bit(m.seven_d, 24) && bit(m.seven_d, 25);
+     }},
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace velo::core {
 
 struct machine {
-  unsigned one_c, seven_a, seven_b, seven_d, seven_one_a;
+  unsigned one_c, seven_a, seven_b, seven_c, seven_d, seven_one_a;
   std::uint64_t saved;  // XCR0: the register files the system saves on a switch
 
   bool saves(std::uint64_t files) const { return (saved & files) == files; }

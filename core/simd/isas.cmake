@@ -19,8 +19,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LES
   # gcc 12's own intrinsics begin with "__m512i y = y" (PR 105593)
   list(APPEND avx512 -Wno-maybe-uninitialized)
 endif()
-set(avx512_bf16 ${avx512} -mavx512bf16)
-set(amx ${avx512_bf16} -mamx-tile -mamx-bf16)
+set(avx512_bf16 ${avx512} -mavx512bf16 -mavx512vnni)
+set(amx ${avx512_bf16} -mamx-tile -mamx-bf16 -mamx-int8)
 
 velo_isa(scalar FOR no_vectors)
 velo_isa(avx2 FLAGS ${avx2})

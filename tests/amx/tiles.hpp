@@ -95,6 +95,21 @@ inline void multiply(int c, int a, int b) {
   }
 }
 
+// c[r][j] += the sum of a[r][4k + i] * b[k][4j + i] over four i, of signed bytes.
+inline void multiply_bytes(int c, int a, int b) {
+  soft_tile &sums = tiles.at(c), &left = tiles.at(a), &right = tiles.at(b);
+  for (int r = 0; r < sums.rows; ++r) {
+    std::int32_t row[16];
+    std::memcpy(row, sums.data[r], sizeof row);
+    for (int k = 0; k < left.bytes; ++k) {
+      const int x = static_cast<std::int8_t>(left.data[r][k]);
+      for (int j = 0; j < 16; ++j)
+        row[j] += x * static_cast<std::int8_t>(right.data[k / 4][4 * j + k % 4]);
+    }
+    std::memcpy(sums.data[r], row, static_cast<std::size_t>(sums.bytes));
+  }
+}
+
 }  // namespace velo::testing
 
 #define _tile_loadconfig(from) velo::testing::configure(from)
@@ -104,3 +119,4 @@ inline void multiply(int c, int a, int b) {
 #define _tile_stored(i, to, stride) velo::testing::store(i, to, stride)
 #define _tile_zero(i) velo::testing::clear(i)
 #define _tile_dpbf16ps(c, a, b) velo::testing::multiply(c, a, b)
+#define _tile_dpbssd(c, a, b) velo::testing::multiply_bytes(c, a, b)

@@ -40,7 +40,7 @@ TEST_CASE("every ISA has a name that parses back") {
 
 TEST_CASE("AMX is found without asking Linux for it, and asked for once, by who uses it") {
   constexpr unsigned all = ~0u;
-  const machine everything = {all, all, all, all, all, ~std::uint64_t{0}};
+  const machine everything = {all, all, all, all, all, all, ~std::uint64_t{0}};
   CHECK(highest_isa(everything) == isa::amx);
   machine no_tiles = everything;
   no_tiles.saved = 0xe7;  // a system that does not save their registers

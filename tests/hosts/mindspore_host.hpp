@@ -46,7 +46,7 @@ class mindspore_kernel {
     if (dtype.code == VELO_DTYPE_FLOAT) {
       return dtype.bits == 16 ? "float16" : dtype.bits == 32 ? "float32" : "float64";
     }
-    if (dtype.bits == 8) return "uint8";
+    if (dtype.bits == 8) return dtype.code == VELO_DTYPE_INT ? "int8" : "uint8";
     return dtype.bits == 32 ? "int32" : "int64";
   }
 

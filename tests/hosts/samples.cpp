@@ -174,6 +174,7 @@ velo_dtype dtype_of(const std::string& name) {
   if (name == "f16") return dtypes::f16;
   if (name == "bf16") return dtypes::bf16;
   if (name == "u8") return dtypes::u8;
+  if (name == "i8") return dtypes::i8;
   return name == "i64" ? dtypes::i64 : dtypes::i32;
 }
 
@@ -185,6 +186,8 @@ void put(array& out, std::int64_t index, T value) {
 void put_number(array& out, std::int64_t i, double number) {
   if (out.dtype.code == VELO_DTYPE_UINT) {
     put<std::uint8_t>(out, i, static_cast<std::uint8_t>(number));
+  } else if (out.dtype.code == VELO_DTYPE_INT && out.dtype.bits == 8) {
+    put<std::int8_t>(out, i, static_cast<std::int8_t>(number));
   } else if (out.dtype.code == VELO_DTYPE_INT && out.dtype.bits == 64) {
     put<std::int64_t>(out, i, static_cast<std::int64_t>(number));
   } else if (out.dtype.code == VELO_DTYPE_INT) {

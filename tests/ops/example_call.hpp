@@ -133,6 +133,7 @@ inline double element(const hosts::array& a, std::size_t i) {
   const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
   if (a.dtype.code == VELO_DTYPE_INT) {
     if (a.dtype.bits == 64) return static_cast<double>(*reinterpret_cast<const std::int64_t*>(at));
+    if (a.dtype.bits == 8) return *reinterpret_cast<const std::int8_t*>(at);
     return *reinterpret_cast<const std::int32_t*>(at);
   }
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);

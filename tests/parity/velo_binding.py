@@ -19,7 +19,7 @@ DTYPES = {
     torch.float32: (v.VELO_DTYPE_FLOAT, 32), torch.bfloat16: (v.VELO_DTYPE_BFLOAT, 16),
     torch.float64: (v.VELO_DTYPE_FLOAT, 64), torch.float16: (v.VELO_DTYPE_FLOAT, 16),
     torch.int32: (v.VELO_DTYPE_INT, 32), torch.int64: (v.VELO_DTYPE_INT, 64),
-    torch.uint8: (v.VELO_DTYPE_UINT, 8)
+    torch.int8: (v.VELO_DTYPE_INT, 8), torch.uint8: (v.VELO_DTYPE_UINT, 8)
 }
 
 

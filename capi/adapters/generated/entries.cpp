@@ -39,6 +39,9 @@ struct number {
     grouped_matmul,
     grouped_matmul_backward,
     grouped_matmul_add_fp32,
+    weight_quant_grouped_matmul,
+    quant_grouped_matmul,
+    ffn,
     fusion_attention,
     fusion_attention_backward,
     ring_attention_update,
@@ -78,6 +81,9 @@ struct number {
     unpad_rope_backward,
     unpad_softmax,
     unpad_softmax_backward,
+    quantize,
+    weight_quant_matmul,
+    weight_quant_matmul_backward,
   };
 };
 
@@ -425,6 +431,39 @@ void* velo_xla_grouped_matmul_add_fp32(void* call_frame) {
 }
 int __tvm_ffi_velo_grouped_matmul_add_fp32(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::grouped_matmul_add_fp32, args, count);
+}
+
+int velo_ms_weight_quant_grouped_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                        void* stream, void*) {
+  return enter_mindspore(number::weight_quant_grouped_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_weight_quant_grouped_matmul(void* call_frame) {
+  return enter_xla(number::weight_quant_grouped_matmul, call_frame);
+}
+int __tvm_ffi_velo_weight_quant_grouped_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::weight_quant_grouped_matmul, args, count);
+}
+
+int velo_ms_quant_grouped_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                 void* stream, void*) {
+  return enter_mindspore(number::quant_grouped_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_quant_grouped_matmul(void* call_frame) {
+  return enter_xla(number::quant_grouped_matmul, call_frame);
+}
+int __tvm_ffi_velo_quant_grouped_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::quant_grouped_matmul, args, count);
+}
+
+int velo_ms_ffn(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                void* stream, void*) {
+  return enter_mindspore(number::ffn, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_ffn(void* call_frame) {
+  return enter_xla(number::ffn, call_frame);
+}
+int __tvm_ffi_velo_ffn(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::ffn, args, count);
 }
 
 int velo_ms_fusion_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -854,6 +893,39 @@ void* velo_xla_unpad_softmax_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_unpad_softmax_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::unpad_softmax_backward, args, count);
+}
+
+int velo_ms_quantize(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore(number::quantize, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_quantize(void* call_frame) {
+  return enter_xla(number::quantize, call_frame);
+}
+int __tvm_ffi_velo_quantize(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::quantize, args, count);
+}
+
+int velo_ms_weight_quant_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::weight_quant_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_weight_quant_matmul(void* call_frame) {
+  return enter_xla(number::weight_quant_matmul, call_frame);
+}
+int __tvm_ffi_velo_weight_quant_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::weight_quant_matmul, args, count);
+}
+
+int velo_ms_weight_quant_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::weight_quant_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_weight_quant_matmul_backward(void* call_frame) {
+  return enter_xla(number::weight_quant_matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_weight_quant_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::weight_quant_matmul_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -4987,6 +5059,9 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,
     torch_kernels_of<number::grouped_matmul_add_fp32>,
+    torch_kernels_of<number::weight_quant_grouped_matmul>,
+    torch_kernels_of<number::quant_grouped_matmul>,
+    torch_kernels_of<number::ffn>,
     torch_kernels_of<number::fusion_attention>,
     torch_kernels_of<number::fusion_attention_backward>,
     torch_kernels_of<number::ring_attention_update>,
@@ -5026,4 +5101,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::unpad_rope_backward>,
     torch_kernels_of<number::unpad_softmax>,
     torch_kernels_of<number::unpad_softmax_backward>,
+    torch_kernels_of<number::quantize>,
+    torch_kernels_of<number::weight_quant_matmul>,
+    torch_kernels_of<number::weight_quant_matmul_backward>,
 };

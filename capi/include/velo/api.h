@@ -29,6 +29,7 @@
 #include "velo/ops_norm.h"
 #include "velo/ops_optimizer.h"
 #include "velo/ops_overlap.h"
+#include "velo/ops_quant.h"
 #include "velo/ops_rope.h"
 #include "velo/ops_softmax.h"
 #include "velo/ops_unpad.h"
@@ -575,6 +576,19 @@ struct velo_api {
 
   /* velo/ops_rope.h */
   velo_status (*rope_frequencies)(velo_stream stream, const velo_rope_frequencies_args* args);
+
+  /* velo/ops_matmul.h */
+  velo_status (*weight_quant_grouped_matmul)(velo_stream stream,
+                                             const velo_weight_quant_grouped_matmul_args* args);
+  velo_status (*quant_grouped_matmul)(velo_stream stream,
+                                      const velo_quant_grouped_matmul_args* args);
+  velo_status (*ffn)(velo_stream stream, const velo_ffn_args* args);
+
+  /* velo/ops_quant.h */
+  velo_status (*quantize)(velo_stream stream, const velo_quantize_args* args);
+  velo_status (*weight_quant_matmul)(velo_stream stream, const velo_weight_quant_matmul_args* args);
+  velo_status (*weight_quant_matmul_backward)(velo_stream stream,
+                                              const velo_weight_quant_matmul_backward_args* args);
 };
 
 VELO_END_C

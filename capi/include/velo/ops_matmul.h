@@ -16,6 +16,35 @@
 
 VELO_BEGIN_C
 
+/* Activation within a feed-forward network; gated ones come last. */
+enum {
+  VELO_FFN_ACTIVATION_FASTGELU = 0, /* x * sigmoid(1.702 * x) */
+  VELO_FFN_ACTIVATION_GELU = 1,     /* by the error function */
+  VELO_FFN_ACTIVATION_RELU = 2,     /* max(x, 0) */
+  VELO_FFN_ACTIVATION_SILU = 3,     /* x * sigmoid(x) */
+  VELO_FFN_ACTIVATION_GEGLU = 4,    /* gelu of the gate times its factor */
+  VELO_FFN_ACTIVATION_SWIGLU = 5,   /* silu of the gate times its factor */
+  VELO_FFN_ACTIVATION_REGLU = 6     /* relu of the gate times its factor */
+};
+
+/* Element type of a quantized product. */
+enum {
+  VELO_QUANT_OUTPUT_FLOAT16 = 0,  /* float16 */
+  VELO_QUANT_OUTPUT_BFLOAT16 = 1, /* bfloat16 */
+  VELO_QUANT_OUTPUT_FLOAT32 = 2,  /* float32 */
+  VELO_QUANT_OUTPUT_INT8 = 3      /* int8 */
+};
+
+/* Activation behind a quantized product, by MindSpeed's numbers. */
+enum {
+  VELO_QUANT_ACTIVATION_NONE = 0,      /* none */
+  VELO_QUANT_ACTIVATION_RELU = 1,      /* relu */
+  VELO_QUANT_ACTIVATION_GELU_TANH = 2, /* gelu by tanh */
+  VELO_QUANT_ACTIVATION_GELU = 3,      /* gelu by the error function */
+  VELO_QUANT_ACTIVATION_FAST_GELU = 4, /* x * sigmoid(1.702 * x) */
+  VELO_QUANT_ACTIVATION_SILU = 5       /* x * sigmoid(x) */
+};
+
 /* What a list of groups holds. */
 enum {
   VELO_GROUP_LIST_KIND_CUMULATIVE = 0, /* ends: never decreasing, the last the size of the axis */
@@ -287,6 +316,184 @@ typedef struct velo_grouped_matmul_add_fp32_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_grouped_matmul_add_fp32(velo_stream stream,
                                                   const velo_grouped_matmul_add_fp32_args* args);
+
+/* ---- weight_quant_grouped_matmul ------------------------------------------------------------- */
+
+typedef struct velo_weight_quant_grouped_matmul_args {
+  uint32_t struct_size;                 /* sizeof(velo_weight_quant_grouped_matmul_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* x;                 /* in; float32 | bfloat16 | float16: [m, k] */
+  const velo_tensor* weight;            /* in; int8 | uint8 | int4: int8 [groups, k, n]; int4 as
+                                         * uint8 [groups, k, n / 2] or int4 [groups, k, n] */
+  const velo_tensor* scale;             /* in; float32 | bfloat16 | float16: [groups, n], or
+                                         * [groups, g, n] for each k / g, a multiple of 32;
+                                         * float32 or dtype of x */
+  const velo_tensor* offset;            /* in, or NULL; float32 | bfloat16 | float16: shape and
+                                         * dtype of scale; NULL = 0 */
+  const velo_tensor* bias;              /* in, or NULL; float32 | bfloat16 | float16: [groups,
+                                         * n], float32 or dtype of x */
+  const velo_tensor* y;                 /* out: [m, n], dtype of x */
+  const velo_ints* group_list;          /* in, or NULL: a number for each group, which may be
+                                         * empty; or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [groups], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+  int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
+                                         * k], int4 in pairs along k */
+} velo_weight_quant_grouped_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_WEIGHT_QUANT_GROUPED_MATMUL_ARGS_INIT \
+  { \
+    sizeof(velo_weight_quant_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, 0 \
+  }
+
+/* `y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`.
+ * x[e]: rows of x, one group after another. Each product is that of weight_quant_matmul; a wrong
+ * list is VELO_ERR_ARGUMENT before anything is written.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as weight_quant_matmul.
+ * Cost: 2 m n k operations.
+ * Source: MindSpeed npu_weight_quant_gmm, npu_weight_quant_gmm_v2.
+ * Also called npu_weight_quant_gmm, npu_weight_quant_gmm_v2.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_weight_quant_grouped_matmul(
+    velo_stream stream, const velo_weight_quant_grouped_matmul_args* args);
+
+/* ---- quant_grouped_matmul -------------------------------------------------------------------- */
+
+typedef struct velo_quant_grouped_matmul_args {
+  uint32_t struct_size;                 /* sizeof(velo_quant_grouped_matmul_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* x;                 /* in; int8: [m, k], k at most 131071 */
+  const velo_tensor* weight;            /* in; int8: [groups, k, n] */
+  const velo_tensor* scale;             /* in; float32 | bfloat16 | int64: [groups, n]: float32;
+                                         * bfloat16 for such a y; int64 for int8, a float32 in
+                                         * the low half */
+  const velo_tensor* per_token_scale;   /* in, or NULL; float32: [m]; NULL = 1, and for int8 */
+  const velo_tensor* bias;              /* in, or NULL; int32: [groups, n], added to the sums;
+                                         * NULL = 0 */
+  const velo_tensor* y;                 /* out: [m, n] */
+  const velo_ints* group_list;          /* in, or NULL: a number for each group, which may be
+                                         * empty; or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [groups], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+  int64_t output_dtype;                 /* VELO_QUANT_OUTPUT_*, default float16: dtype of y; int8
+                                         * rounds to even, without an activation */
+  int64_t act_type;                     /* VELO_QUANT_ACTIVATION_*, default none: the activation */
+  int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
+                                         * k] */
+} velo_quant_grouped_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_QUANT_GROUPED_MATMUL_ARGS_INIT \
+  { \
+    sizeof(velo_quant_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_QUANT_OUTPUT_FLOAT16, VELO_QUANT_ACTIVATION_NONE, 0 \
+  }
+
+/* `y[e] = act((x[e] @ weight[e] + bias[e]) * scale[e] * per_token_scale[e])`.
+ * x[e]: rows of x, one group after another. Sums are int32, exact but for a bias that leaves its
+ * range; the rest is float32, rounded once. A wrong list is VELO_ERR_ARGUMENT before anything is
+ * written.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: as the activation of the exact sum; int8 outputs are exact.
+ * Cost: 2 m n k operations.
+ * Source: MindSpeed npu_quant_gmm, npu_quant_gmm_v2.
+ * Also called npu_quant_gmm, npu_quant_gmm_v2.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_quant_grouped_matmul(velo_stream stream,
+                                               const velo_quant_grouped_matmul_args* args);
+
+/* ---- ffn ------------------------------------------------------------------------------------- */
+
+typedef struct velo_ffn_args {
+  uint32_t struct_size;                 /* sizeof(velo_ffn_args) */
+  uint32_t reserved;                    /* 0 */
+  const velo_tensor* x;                 /* in; float32 | bfloat16 | float16 | int8: [.., k1] */
+  const velo_tensor* weight1;           /* in; float32 | bfloat16 | float16 | int8 | uint8 |
+                                         * int4: [experts, k1, n1], or [k1, n1]; dtype of x,
+                                         * int8, or int4 as uint8 [.., n1 / 2] or int4 */
+  const velo_tensor* weight2;           /* in; float32 | bfloat16 | float16 | int8 | uint8 |
+                                         * int4: [experts, k2, n2], or [k2, n2], as weight1; k2
+                                         * is n1, half of it where gated */
+  const velo_tensor* bias1;             /* in, or NULL; float32 | bfloat16 | float16 | int32:
+                                         * [experts, n1], or [n1]; float32 or dtype of x, int32
+                                         * for int8 */
+  const velo_tensor* bias2;             /* in, or NULL; float32 | bfloat16 | float16 | int32:
+                                         * [experts, n2], or [n2], as bias1 */
+  const velo_tensor* scale;             /* in, or NULL; float32: of x int8: [1], [experts], or
+                                         * [experts, n1], [n1] */
+  const velo_tensor* offset;            /* in, or NULL; float32: of x int8: [1] or [experts];
+                                         * NULL = 0 */
+  const velo_tensor* deq_scale1;        /* in, or NULL; float32 | bfloat16 | int64: of x int8:
+                                         * [experts, n1], or [n1]; float32, bfloat16 for such a
+                                         * y, int64 with a float32 in the low half */
+  const velo_tensor* deq_scale2;        /* in, or NULL; float32 | bfloat16 | int64: of x int8:
+                                         * [experts, n2], or [n2], dtype of deq_scale1 */
+  const velo_tensor* antiquant_scale1;  /* in, or NULL; float32 | bfloat16 | float16: of
+                                         * quantized weights: [experts, n1] or [experts, groups,
+                                         * n1], without experts if there are none */
+  const velo_tensor* antiquant_scale2;  /* in, or NULL; float32 | bfloat16 | float16: as
+                                         * antiquant_scale1, of weight2 */
+  const velo_tensor* antiquant_offset1; /* in, or NULL; float32 | bfloat16 | float16: as
+                                         * antiquant_scale1; NULL = 0 */
+  const velo_tensor* antiquant_offset2; /* in, or NULL; float32 | bfloat16 | float16: as
+                                         * antiquant_scale2; NULL = 0 */
+  const velo_tensor* y;                 /* out: [.., n2], dtype of x; of int8 output_dtype */
+  const velo_ints* group_list;          /* in, or NULL: rows of each expert, which may have none
+                                         * (expert_tokens_index, of kind counts expert_tokens);
+                                         * or */
+  const velo_tensor* group_list_tensor; /* in, or NULL; int64: [experts], in its place, checked
+                                         * when the call runs */
+  int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
+                                         * list says */
+  int64_t activation;                   /* VELO_FFN_ACTIVATION_*, default relu: act; gated ones
+                                         * without quantized weights */
+  int64_t inner_precise;                /* default 0, in [0, 1]: MindSpeed's choice of precision,
+                                         * which changes nothing here; 0 for bfloat16 */
+  int64_t output_dtype;                 /* VELO_QUANT_OUTPUT_*, default float16: dtype of y for x
+                                         * of int8; not int8 */
+} velo_ffn_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_FFN_ARGS_INIT \
+  { \
+    sizeof(velo_ffn_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_FFN_ACTIVATION_RELU, 0, VELO_QUANT_OUTPUT_FLOAT16 \
+  }
+
+/* `y = act(x @ weight1 + bias1) @ weight2 + bias2`.
+ * For rows in groups of an expert each, or all of one. A gated activation takes the first half of
+ * its columns for the gate. What lies between is rounded to x's dtype.
+ * Weights of int8 or int4 alone: as weight_quant_matmul, what lies between in float32.
+ * x and weights of int8: `h = act((x @ weight1 + bias1) * deq_scale1)`, `y = (round(h * scale +
+ * offset) @ weight2 + bias2) * deq_scale2`, rounded within int8.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 0.0001 to 1e+04: float32: k * 2^-24 relative to
+ * the sum of magnitudes, in both products; 16-bit: and half an ulp of what lies between, in int8
+ * half a step of its scale.
+ * Cost: 2 m (k1 n1 + k2 n2) operations.
+ * Source: MindSpeed npu_ffn.
+ * Also called npu_ffn.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_ffn(velo_stream stream, const velo_ffn_args* args);
 
 VELO_END_C
 

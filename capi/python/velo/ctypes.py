@@ -316,6 +316,23 @@ VELO_ROPE_SCALING_YARN = 3
 VELO_ROPE_SCALING_LLAMA3 = 4
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
+VELO_FFN_ACTIVATION_FASTGELU = 0
+VELO_FFN_ACTIVATION_GELU = 1
+VELO_FFN_ACTIVATION_RELU = 2
+VELO_FFN_ACTIVATION_SILU = 3
+VELO_FFN_ACTIVATION_GEGLU = 4
+VELO_FFN_ACTIVATION_SWIGLU = 5
+VELO_FFN_ACTIVATION_REGLU = 6
+VELO_QUANT_OUTPUT_FLOAT16 = 0
+VELO_QUANT_OUTPUT_BFLOAT16 = 1
+VELO_QUANT_OUTPUT_FLOAT32 = 2
+VELO_QUANT_OUTPUT_INT8 = 3
+VELO_QUANT_ACTIVATION_NONE = 0
+VELO_QUANT_ACTIVATION_RELU = 1
+VELO_QUANT_ACTIVATION_GELU_TANH = 2
+VELO_QUANT_ACTIVATION_GELU = 3
+VELO_QUANT_ACTIVATION_FAST_GELU = 4
+VELO_QUANT_ACTIVATION_SILU = 5
 VELO_GROUP_LIST_KIND_CUMULATIVE = 0
 VELO_GROUP_LIST_KIND_COUNTS = 1
 VELO_GROUP_TYPE_ROWS = 0
@@ -357,6 +374,12 @@ VELO_GROUP_SCORE_MAXIMUM = 0
 VELO_GROUP_SCORE_TOP2_SUM = 1
 VELO_DROP_POLICY_PROBABILITY = 0
 VELO_DROP_POLICY_POSITION = 1
+VELO_QUANTIZED_OVER_TENSOR = 0
+VELO_QUANTIZED_OVER_TOKEN = 1
+VELO_QUANTIZED_OVER_CHANNEL = 2
+VELO_QUANTIZED_OVER_GROUP = 3
+VELO_QUANTIZED_FORMAT_INT8 = 0
+VELO_QUANTIZED_FORMAT_INT4 = 1
 
 
 class velo_context(c_void_p):
@@ -2252,6 +2275,76 @@ class velo_grouped_matmul_add_fp32_args(Sized):
     _numbers_ = ("group_list_kind",)
 
 
+class velo_weight_quant_grouped_matmul_args(Sized):
+    """`y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [m, k]
+        ("weight", POINTER(velo_tensor)),  # int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]
+        ("scale", POINTER(velo_tensor)),  # [groups, n], or [groups, g, n] for each k / g, a multiple of 32; float32 or dtype of x
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [groups, n], float32 or dtype of x
+        ("y", POINTER(velo_tensor)),  # [m, n], dtype of x
+        ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+        ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k], int4 in pairs along k
+    ]
+    _numbers_ = ("group_list_kind",)
+
+
+class velo_quant_grouped_matmul_args(Sized):
+    """`y[e] = act((x[e] @ weight[e] + bias[e]) * scale[e] * per_token_scale[e])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [m, k], k at most 131071
+        ("weight", POINTER(velo_tensor)),  # [groups, k, n]
+        ("scale", POINTER(velo_tensor)),  # [groups, n]: float32; bfloat16 for such a y; int64 for int8, a float32 in the low half
+        ("per_token_scale", POINTER(velo_tensor)),  # [m]; NULL = 1, and for int8
+        ("bias", POINTER(velo_tensor)),  # [groups, n], added to the sums; NULL = 0
+        ("y", POINTER(velo_tensor)),  # [m, n]
+        ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+        ("output_dtype", c_int64),  # dtype of y; int8 rounds to even, without an activation
+        ("act_type", c_int64),  # the activation
+        ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k]
+    ]
+    _numbers_ = ("group_list_kind", "output_dtype", "act_type")
+
+
+class velo_ffn_args(Sized):
+    """`y = act(x @ weight1 + bias1) @ weight2 + bias2`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k1]
+        ("weight1", POINTER(velo_tensor)),  # [experts, k1, n1], or [k1, n1]; dtype of x, int8, or int4 as uint8 [.., n1 / 2] or int4
+        ("weight2", POINTER(velo_tensor)),  # [experts, k2, n2], or [k2, n2], as weight1; k2 is n1, half of it where gated
+        ("bias1", POINTER(velo_tensor)),  # [experts, n1], or [n1]; float32 or dtype of x, int32 for int8
+        ("bias2", POINTER(velo_tensor)),  # [experts, n2], or [n2], as bias1
+        ("scale", POINTER(velo_tensor)),  # of x int8: [1], [experts], or [experts, n1], [n1]
+        ("offset", POINTER(velo_tensor)),  # of x int8: [1] or [experts]; NULL = 0
+        ("deq_scale1", POINTER(velo_tensor)),  # of x int8: [experts, n1], or [n1]; float32, bfloat16 for such a y, int64 with a float32 in the low half
+        ("deq_scale2", POINTER(velo_tensor)),  # of x int8: [experts, n2], or [n2], dtype of deq_scale1
+        ("antiquant_scale1", POINTER(velo_tensor)),  # of quantized weights: [experts, n1] or [experts, groups, n1], without experts if there are none
+        ("antiquant_scale2", POINTER(velo_tensor)),  # as antiquant_scale1, of weight2
+        ("antiquant_offset1", POINTER(velo_tensor)),  # as antiquant_scale1; NULL = 0
+        ("antiquant_offset2", POINTER(velo_tensor)),  # as antiquant_scale2; NULL = 0
+        ("y", POINTER(velo_tensor)),  # [.., n2], dtype of x; of int8 output_dtype
+        ("group_list", POINTER(velo_ints)),  # rows of each expert, which may have none (expert_tokens_index, of kind counts expert_tokens); or
+        ("group_list_tensor", POINTER(velo_tensor)),  # [experts], in its place, checked when the call runs
+        ("group_list_kind", c_int64),  # what the list says
+        ("activation", c_int64),  # act; gated ones without quantized weights
+        ("inner_precise", c_int64),  # MindSpeed's choice of precision, which changes nothing here; 0 for bfloat16
+        ("output_dtype", c_int64),  # dtype of y for x of int8; not int8
+    ]
+    _defaults_ = {"activation": VELO_FFN_ACTIVATION_RELU}
+    _numbers_ = ("group_list_kind", "activation", "inner_precise", "output_dtype")
+
+
 class velo_fusion_attention_args(Sized):
     """`attention_out = softmax(scale * query @ key^T) @ value`."""
     _fields_ = [
@@ -2942,6 +3035,50 @@ class velo_unpad_softmax_backward_args(Sized):
     _numbers_ = ("head_num",)
 
 
+class velo_quantize_args(Sized):
+    """`scale = max(abs(x)) / limit`; `y = round(x / scale)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k, n]
+        ("y", POINTER(velo_tensor)),  # int8 [.., k, n]; of int4 uint8 [.., k, n / 2], or int4 [.., k, n]
+        ("scale", POINTER(velo_tensor)),  # float32: [], [.., k] of tokens, [.., n] of channels, [.., k / group_size, n] of groups
+        ("over", c_int64),  # what has a scale of its own
+        ("format", c_int64),  # of y
+        ("group_size", c_int64),  # of groups: a divisor of k, 32, 64, 128 or another multiple of 32
+    ]
+    _numbers_ = ("over", "format", "group_size")
+
+
+class velo_weight_quant_matmul_args(Sized):
+    """`y = x @ ((weight + offset) * scale) + bias`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k]
+        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+        ("scale", POINTER(velo_tensor)),  # [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k], int4 in pairs along k
+    ]
+
+
+class velo_weight_quant_matmul_backward_args(Sized):
+    """`dx = dy @ ((weight + offset) * scale)^T`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [.., n]
+        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+        ("scale", POINTER(velo_tensor)),  # [n] or [groups, n]; float32 or dtype of dy
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("dx", POINTER(velo_tensor)),  # [.., k], dtype of dy
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -3229,6 +3366,12 @@ FUNCTIONS = {
     "velo_flash_attention": (c_int32, velo_stream, POINTER(velo_flash_attention_args)),
     "velo_flash_attention_backward": (c_int32, velo_stream, POINTER(velo_flash_attention_backward_args)),
     "velo_rope_frequencies": (c_int32, velo_stream, POINTER(velo_rope_frequencies_args)),
+    "velo_weight_quant_grouped_matmul": (c_int32, velo_stream, POINTER(velo_weight_quant_grouped_matmul_args)),
+    "velo_quant_grouped_matmul": (c_int32, velo_stream, POINTER(velo_quant_grouped_matmul_args)),
+    "velo_ffn": (c_int32, velo_stream, POINTER(velo_ffn_args)),
+    "velo_quantize": (c_int32, velo_stream, POINTER(velo_quantize_args)),
+    "velo_weight_quant_matmul": (c_int32, velo_stream, POINTER(velo_weight_quant_matmul_args)),
+    "velo_weight_quant_matmul_backward": (c_int32, velo_stream, POINTER(velo_weight_quant_matmul_backward_args)),
 }
 
 

@@ -783,6 +783,35 @@ inline outcome<> rope_frequencies(stream_ref stream, const rope_frequencies_args
 
 // ---- matmul
 
+// Activation within a feed-forward network; gated ones come last.
+enum class ffn_activation : std::int64_t {
+  fastgelu = VELO_FFN_ACTIVATION_FASTGELU,  // x * sigmoid(1.702 * x)
+  gelu = VELO_FFN_ACTIVATION_GELU,          // by the error function
+  relu = VELO_FFN_ACTIVATION_RELU,          // max(x, 0)
+  silu = VELO_FFN_ACTIVATION_SILU,          // x * sigmoid(x)
+  geglu = VELO_FFN_ACTIVATION_GEGLU,        // gelu of the gate times its factor
+  swiglu = VELO_FFN_ACTIVATION_SWIGLU,      // silu of the gate times its factor
+  reglu = VELO_FFN_ACTIVATION_REGLU,        // relu of the gate times its factor
+};
+
+// Element type of a quantized product.
+enum class quant_output : std::int64_t {
+  float16 = VELO_QUANT_OUTPUT_FLOAT16,    // float16
+  bfloat16 = VELO_QUANT_OUTPUT_BFLOAT16,  // bfloat16
+  float32 = VELO_QUANT_OUTPUT_FLOAT32,    // float32
+  int8 = VELO_QUANT_OUTPUT_INT8,          // int8
+};
+
+// Activation behind a quantized product, by MindSpeed's numbers.
+enum class quant_activation : std::int64_t {
+  none = VELO_QUANT_ACTIVATION_NONE,            // none
+  relu = VELO_QUANT_ACTIVATION_RELU,            // relu
+  gelu_tanh = VELO_QUANT_ACTIVATION_GELU_TANH,  // gelu by tanh
+  gelu = VELO_QUANT_ACTIVATION_GELU,            // gelu by the error function
+  fast_gelu = VELO_QUANT_ACTIVATION_FAST_GELU,  // x * sigmoid(1.702 * x)
+  silu = VELO_QUANT_ACTIVATION_SILU,            // x * sigmoid(x)
+};
+
 // What a list of groups holds.
 enum class group_list_kind : std::int64_t {
   cumulative = VELO_GROUP_LIST_KIND_CUMULATIVE,  // ends: never decreasing, the last the size of the
@@ -1022,6 +1051,179 @@ struct grouped_matmul_add_fp32_args : velo_grouped_matmul_add_fp32_args {
 inline outcome<> grouped_matmul_add_fp32(stream_ref stream,
                                          const grouped_matmul_add_fp32_args& args) {
   return detail::check(VELO_FN(grouped_matmul_add_fp32)(stream.get(), &args));
+}
+
+// `y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`.
+struct weight_quant_grouped_matmul_args : velo_weight_quant_grouped_matmul_args {
+  using self = weight_quant_grouped_matmul_args;
+  using base = velo_weight_quant_grouped_matmul_args;
+  weight_quant_grouped_matmul_args() noexcept
+      : velo_weight_quant_grouped_matmul_args VELO_WEIGHT_QUANT_GROUPED_MATMUL_ARGS_INIT {}
+
+  // [m, k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [groups, n], or [groups, g, n] for each k / g, a multiple of 32; float32 or dtype of x
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // [groups, n], float32 or dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [m, n], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // a number for each group, which may be empty; or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [groups], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when weight is stored [groups, n, k], int4 in pairs along k
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> weight_quant_grouped_matmul(stream_ref stream,
+                                             const weight_quant_grouped_matmul_args& args) {
+  return detail::check(VELO_FN(weight_quant_grouped_matmul)(stream.get(), &args));
+}
+
+// `y[e] = act((x[e] @ weight[e] + bias[e]) * scale[e] * per_token_scale[e])`.
+struct quant_grouped_matmul_args : velo_quant_grouped_matmul_args {
+  using self = quant_grouped_matmul_args;
+  using base = velo_quant_grouped_matmul_args;
+  quant_grouped_matmul_args() noexcept
+      : velo_quant_grouped_matmul_args VELO_QUANT_GROUPED_MATMUL_ARGS_INIT {}
+
+  // [m, k], k at most 131071
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [groups, k, n]
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [groups, n]: float32; bfloat16 for such a y; int64 for int8, a float32 in the low half
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // [m]; NULL = 1, and for int8
+  self& per_token_scale(const velo_tensor& value) { return base::per_token_scale = &value, *this; }
+  self& per_token_scale(std::nullptr_t) { return base::per_token_scale = nullptr, *this; }
+  // [groups, n], added to the sums; NULL = 0
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [m, n]
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // a number for each group, which may be empty; or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [groups], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+  // dtype of y; int8 rounds to even, without an activation
+  self& output_dtype(velo::quant_output value) {
+    return base::output_dtype = static_cast<std::int64_t>(value), *this;
+  }
+  // the activation
+  self& act_type(velo::quant_activation value) {
+    return base::act_type = static_cast<std::int64_t>(value), *this;
+  }
+  // 1 when weight is stored [groups, n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> quant_grouped_matmul(stream_ref stream, const quant_grouped_matmul_args& args) {
+  return detail::check(VELO_FN(quant_grouped_matmul)(stream.get(), &args));
+}
+
+// `y = act(x @ weight1 + bias1) @ weight2 + bias2`.
+struct ffn_args : velo_ffn_args {
+  using self = ffn_args;
+  using base = velo_ffn_args;
+  ffn_args() noexcept : velo_ffn_args VELO_FFN_ARGS_INIT {}
+
+  // [.., k1]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [experts, k1, n1], or [k1, n1]; dtype of x, int8, or int4 as uint8 [.., n1 / 2] or int4
+  self& weight1(const velo_tensor& value) { return base::weight1 = &value, *this; }
+  // [experts, k2, n2], or [k2, n2], as weight1; k2 is n1, half of it where gated
+  self& weight2(const velo_tensor& value) { return base::weight2 = &value, *this; }
+  // [experts, n1], or [n1]; float32 or dtype of x, int32 for int8
+  self& bias1(const velo_tensor& value) { return base::bias1 = &value, *this; }
+  self& bias1(std::nullptr_t) { return base::bias1 = nullptr, *this; }
+  // [experts, n2], or [n2], as bias1
+  self& bias2(const velo_tensor& value) { return base::bias2 = &value, *this; }
+  self& bias2(std::nullptr_t) { return base::bias2 = nullptr, *this; }
+  // of x int8: [1], [experts], or [experts, n1], [n1]
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
+  // of x int8: [1] or [experts]; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // of x int8: [experts, n1], or [n1]; float32, bfloat16 for such a y, int64 with a float32 in the
+  // low half
+  self& deq_scale1(const velo_tensor& value) { return base::deq_scale1 = &value, *this; }
+  self& deq_scale1(std::nullptr_t) { return base::deq_scale1 = nullptr, *this; }
+  // of x int8: [experts, n2], or [n2], dtype of deq_scale1
+  self& deq_scale2(const velo_tensor& value) { return base::deq_scale2 = &value, *this; }
+  self& deq_scale2(std::nullptr_t) { return base::deq_scale2 = nullptr, *this; }
+  // of quantized weights: [experts, n1] or [experts, groups, n1], without experts if there are none
+  self& antiquant_scale1(const velo_tensor& value) {
+    return base::antiquant_scale1 = &value, *this;
+  }
+  self& antiquant_scale1(std::nullptr_t) { return base::antiquant_scale1 = nullptr, *this; }
+  // as antiquant_scale1, of weight2
+  self& antiquant_scale2(const velo_tensor& value) {
+    return base::antiquant_scale2 = &value, *this;
+  }
+  self& antiquant_scale2(std::nullptr_t) { return base::antiquant_scale2 = nullptr, *this; }
+  // as antiquant_scale1; NULL = 0
+  self& antiquant_offset1(const velo_tensor& value) {
+    return base::antiquant_offset1 = &value, *this;
+  }
+  self& antiquant_offset1(std::nullptr_t) { return base::antiquant_offset1 = nullptr, *this; }
+  // as antiquant_scale2; NULL = 0
+  self& antiquant_offset2(const velo_tensor& value) {
+    return base::antiquant_offset2 = &value, *this;
+  }
+  self& antiquant_offset2(std::nullptr_t) { return base::antiquant_offset2 = nullptr, *this; }
+  // [.., n2], dtype of x; of int8 output_dtype
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // rows of each expert, which may have none (expert_tokens_index, of kind counts expert_tokens);
+  // or
+  self& group_list(const velo_ints& value) { return base::group_list = &value, *this; }
+  self& group_list(std::nullptr_t) { return base::group_list = nullptr, *this; }
+  // [experts], in its place, checked when the call runs
+  self& group_list_tensor(const velo_tensor& value) {
+    return base::group_list_tensor = &value, *this;
+  }
+  self& group_list_tensor(std::nullptr_t) { return base::group_list_tensor = nullptr, *this; }
+  // what the list says
+  self& group_list_kind(velo::group_list_kind value) {
+    return base::group_list_kind = static_cast<std::int64_t>(value), *this;
+  }
+  // act; gated ones without quantized weights
+  self& activation(velo::ffn_activation value) {
+    return base::activation = static_cast<std::int64_t>(value), *this;
+  }
+  // MindSpeed's choice of precision, which changes nothing here; 0 for bfloat16
+  self& inner_precise(std::int64_t value) { return base::inner_precise = value, *this; }
+  // dtype of y for x of int8; not int8
+  self& output_dtype(velo::quant_output value) {
+    return base::output_dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> ffn(stream_ref stream, const ffn_args& args) {
+  return detail::check(VELO_FN(ffn)(stream.get(), &args));
 }
 
 // ---- attention
@@ -2402,6 +2604,106 @@ struct unpad_softmax_backward_args : velo_unpad_softmax_backward_args {
 inline outcome<> unpad_softmax_backward(stream_ref stream,
                                         const unpad_softmax_backward_args& args) {
   return detail::check(VELO_FN(unpad_softmax_backward)(stream.get(), &args));
+}
+
+// ---- quant
+
+// The elements that share a scale.
+enum class quantized_over : std::int64_t {
+  tensor = VELO_QUANTIZED_OVER_TENSOR,    // all
+  token = VELO_QUANTIZED_OVER_TOKEN,      // those of a row along the last dimension
+  channel = VELO_QUANTIZED_OVER_CHANNEL,  // those along the last dimension but one
+  group = VELO_QUANTIZED_OVER_GROUP,      // group_size neighbors along the last dimension but one
+};
+
+// Integers of a quantized tensor.
+enum class quantized_format : std::int64_t {
+  int8 = VELO_QUANTIZED_FORMAT_INT8,  // 8 bits
+  int4 = VELO_QUANTIZED_FORMAT_INT4,  // 4 bits, two to a byte
+};
+
+// `scale = max(abs(x)) / limit`; `y = round(x / scale)`.
+struct quantize_args : velo_quantize_args {
+  using self = quantize_args;
+  using base = velo_quantize_args;
+  quantize_args() noexcept : velo_quantize_args VELO_QUANTIZE_ARGS_INIT {}
+
+  // [.., k, n]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // int8 [.., k, n]; of int4 uint8 [.., k, n / 2], or int4 [.., k, n]
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // float32: [], [.., k] of tokens, [.., n] of channels, [.., k / group_size, n] of groups
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // what has a scale of its own
+  self& over(velo::quantized_over value) {
+    return base::over = static_cast<std::int64_t>(value), *this;
+  }
+  // of y
+  self& format(velo::quantized_format value) {
+    return base::format = static_cast<std::int64_t>(value), *this;
+  }
+  // of groups: a divisor of k, 32, 64, 128 or another multiple of 32
+  self& group_size(std::int64_t value) { return base::group_size = value, *this; }
+};
+
+inline outcome<> quantize(stream_ref stream, const quantize_args& args) {
+  return detail::check(VELO_FN(quantize)(stream.get(), &args));
+}
+
+// `y = x @ ((weight + offset) * scale) + bias`.
+struct weight_quant_matmul_args : velo_weight_quant_matmul_args {
+  using self = weight_quant_matmul_args;
+  using base = velo_weight_quant_matmul_args;
+  weight_quant_matmul_args() noexcept
+      : velo_weight_quant_matmul_args VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT {}
+
+  // [.., k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // [n], float32 or dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [.., n], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // 1 when weight is stored [n, k], int4 in pairs along k
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> weight_quant_matmul(stream_ref stream, const weight_quant_matmul_args& args) {
+  return detail::check(VELO_FN(weight_quant_matmul)(stream.get(), &args));
+}
+
+// `dx = dy @ ((weight + offset) * scale)^T`.
+struct weight_quant_matmul_backward_args : velo_weight_quant_matmul_backward_args {
+  using self = weight_quant_matmul_backward_args;
+  using base = velo_weight_quant_matmul_backward_args;
+  weight_quant_matmul_backward_args() noexcept
+      : velo_weight_quant_matmul_backward_args VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // [.., n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n] or [groups, n]; float32 or dtype of dy
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // [.., k], dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // 1 when weight is stored [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> weight_quant_matmul_backward(stream_ref stream,
+                                              const weight_quant_matmul_backward_args& args) {
+  return detail::check(VELO_FN(weight_quant_matmul_backward)(stream.get(), &args));
 }
 
 VELO_CPP_END

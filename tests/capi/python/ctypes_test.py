@@ -37,6 +37,7 @@ ELEMENTS = {
     "bf16": (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16),
     "f16": (ctypes.c_uint16, v.VELO_DTYPE_FLOAT, 16),
     "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32), "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64),
+    "i8": (ctypes.c_int8, v.VELO_DTYPE_INT, 8),
     "u8": (ctypes.c_uint8, v.VELO_DTYPE_UINT, 8)
 }
 

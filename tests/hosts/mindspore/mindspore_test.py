@@ -434,7 +434,7 @@ class MindSpore(unittest.TestCase):
             name = "".join(part.capitalize() for part in op.name.split("_"))
             for tensors, attributes, results in calls(
                     op, self.numbers,
-                {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "u1"}):
+                {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "i8": "i1", "u8": "u1"}):
                 made = op.infer(
                     {n: (t.shape, velo._NAMES[ms.Tensor(t).dtype]) for n, t in tensors.items()},
                     op.attributes(attributes))

@@ -32,7 +32,7 @@ STATE = 15
 LISTS = torch.__version__ >= "2.10"
 DTYPES = {
     "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64,
-    "i32": torch.int32, "i64": torch.int64, "u8": torch.uint8
+    "i32": torch.int32, "i64": torch.int64, "i8": torch.int8, "u8": torch.uint8
 }
 ops = torch.ops.velo
 

@@ -1,0 +1,170 @@
+// Products with weights of int8 and int4: one row, which is held to the bandwidth that its weight
+// is read at, and many, held to float32's peak; products of int8 by int8, whose peak is four
+// times that of float32 where there is VNNI; the quantizer of rows.
+//
+// The shape reads MxNxK, followed by int8 or int4, and nt where the weight is stored [n, k].
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "bench/rows/families.hpp"
+
+namespace velo::bench {
+namespace {
+
+struct quantized_product {
+  std::int64_t m, n, k;
+  bool int4, transposed;
+  std::int64_t bytes() const { return n * k / (int4 ? 2 : 1); }
+  std::string text() const {
+    return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
+           (int4 ? " int4" : " int8") + (transposed ? " nt" : "");
+  }
+};
+
+constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1}, u8{VELO_DTYPE_UINT, 8, 1};
+
+// Bytes that look random, in the memory of a tensor of floats.
+void* bytes_of_noise(experiment& e, std::int64_t count) {
+  tensor& memory = e.zeros(dtype::f32, {(count + 3) / 4});
+  auto* bytes = static_cast<std::uint8_t*>(memory.data());
+  std::uint32_t state = 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    bytes[i] = static_cast<std::uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+double integer_at(const void* data, bool int4, std::int64_t i) {
+  if (!int4) return static_cast<const std::int8_t*>(data)[i];
+  const int four = static_cast<const std::uint8_t*>(data)[i / 2] >> (i % 2 * 4) & 0xf;
+  return four < 8 ? four : four - 16;
+}
+
+void fill_weight_only(experiment& e, dtype type, const quantized_product& p) {
+  constexpr std::int64_t group = 128;  // of int4; int8 has scales by channel
+  tensor& x = e.random(type, {p.m, p.k});
+  tensor& y = e.zeros(type, {p.m, p.n});
+  tensor& scale = p.int4 ? e.random(dtype::f32, {p.k / group, p.n}) : e.random(dtype::f32, {p.n});
+  const void* w = bytes_of_noise(e, p.bytes());
+  const std::int64_t pairs = p.int4 ? 2 : 1;
+  const tensor_view weight(w, p.int4 ? u8 : i8,
+                           {p.transposed ? p.n : p.k, (p.transposed ? p.k : p.n) / pairs});
+  e.velo("weight_quant_matmul", {{"x", x.view()},
+                                 {"weight", weight},
+                                 {"scale", scale.view()},
+                                 {"y", y.view()},
+                                 {"transpose_weight", p.transposed}});
+  e.check([&x, &y, &scale, w, p] {
+    return sampled_error(
+        y.count(), [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t index) {
+          const std::int64_t i = index / p.n, j = index % p.n;
+          double sum = 0;
+          for (std::int64_t l = 0; l < p.k; ++l)
+            sum += x.at(i * p.k + l) *
+                   integer_at(w, p.int4, p.transposed ? j * p.k + l : l * p.n + j) *
+                   scale.at(p.int4 ? l / group * p.n + j : j);
+          return sum;
+        });
+  });
+}
+
+void fill_integers(experiment& e, dtype type, const quantized_product& p) {
+  tensor& y = e.zeros(type, {p.m, p.n});
+  tensor& scale = e.random(dtype::f32, {1, p.n}, 1e-6);
+  const void *x = bytes_of_noise(e, p.m * p.k), *w = bytes_of_noise(e, p.bytes());
+  auto ends = std::make_shared<std::int64_t>(p.m);
+  auto list = std::make_shared<velo_ints>(velo_ints{ends.get(), 1});
+  e.keep(ends);
+  e.keep(list);
+  e.velo("quant_grouped_matmul", {{"x", tensor_view(x, i8, {p.m, p.k})},
+                                  {"weight", tensor_view(w, i8, {1, p.k, p.n})},
+                                  {"scale", scale.view()},
+                                  {"y", y.view()},
+                                  {"group_list", *list},
+                                  {"output_dtype", type == dtype::f16    ? "float16"
+                                                   : type == dtype::bf16 ? "bfloat16"
+                                                                         : "float32"}});
+  e.check([&y, &scale, x, w, p] {
+    return sampled_error(
+        y.count(), [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t index) {
+          const std::int64_t i = index / p.n, j = index % p.n;
+          double sum = 0;
+          for (std::int64_t l = 0; l < p.k; ++l)
+            sum += integer_at(x, false, i * p.k + l) * integer_at(w, false, l * p.n + j);
+          return sum * scale.at(j);
+        });
+  });
+}
+
+void fill_quantize(experiment& e, dtype type, const plane& p) {
+  tensor& x = e.random(type, {p.rows, p.columns});
+  tensor& scale = e.zeros(dtype::f32, {p.rows});
+  auto* y = static_cast<std::int8_t*>(bytes_of_noise(e, p.count()));
+  e.velo("quantize", {{"x", x.view()},
+                      {"y", tensor_view(y, i8, {p.rows, p.columns})},
+                      {"scale", scale.view()},
+                      {"over", "token"}});
+  e.check(
+      [&x, y, p] {
+        double largest = 0;
+        for (std::int64_t i = 0; i < p.columns; ++i) largest = std::max(largest, std::abs(x.at(i)));
+        return sampled_error(
+            p.columns, [&](std::int64_t i) { return static_cast<double>(y[i]); },
+            [&](std::int64_t i) { return std::nearbyint(x.at(i) / (largest / 127)); });
+      },
+      0.01);
+}
+
+void list_weight_only(dtype type, const quantized_product& p, std::vector<row>& rows) {
+  const double flop =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const bool one = p.m == 1;
+  row made{"weight_quant_matmul",
+           type,
+           p.text(),
+           one ? "dram" : "cache",
+           one ? "GB/s" : "GF/s",
+           one ? static_cast<double>(p.bytes()) : flop,
+           one ? limit::read : limit::fma_f32,
+           "weight_quant_matmul",
+           type == dtype::bf16 && p.transposed && !p.int4 ? "weight_quant_matmul" : "",
+           [type, p](experiment& e) { fill_weight_only(e, type, p); }};
+  made.footprint = one ? p.bytes() : 0;
+  rows.push_back(std::move(made));
+}
+
+}  // namespace
+
+void list_quant(std::vector<row>& rows) {
+  for (dtype type : operator_types) {
+    for (const bool int4 : {false, true}) {
+      for (const bool transposed : {false, true}) {
+        list_weight_only(type, {1, 4096, 4096, int4, transposed}, rows);
+        list_weight_only(type, {8, 4096, 4096, int4, transposed}, rows);
+        list_weight_only(type, {512, 2048, 2048, int4, transposed}, rows);
+      }
+    }
+    for (const std::int64_t m : {8, 512}) {
+      const quantized_product p{m, 2048, 2048, false, false};
+      const double flop =
+          2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+      rows.push_back({"quant_grouped_matmul", type, p.text(), "cache", "GF/s", flop, limit::fma_f32,
+                      "quant_grouped_matmul", "",
+                      [type, p](experiment& e) { fill_integers(e, type, p); }});
+    }
+    for (const plane& p : {dram_plane, cache_plane}) {
+      row quantizer = streaming_row("quantize", type, p, 1,
+                                    [type, p](experiment& e) { fill_quantize(e, type, p); });
+      quantizer.bound = p.dram() ? limit::read : limit::cache_read;
+      quantizer.torch = "";
+      rows.push_back(std::move(quantizer));
+    }
+  }
+}
+
+}  // namespace velo::bench

@@ -1,0 +1,22 @@
+// Scales of int8 products as float32: int64 has one in its low half, as Ascend's processors read
+// it.
+#pragma once
+
+#include <cstring>
+
+#include "ops/operator/widened.hpp"
+
+namespace velo::ops {
+
+inline const float* scales_of(const velo_tensor& t, core::execution& on) {
+  if (t.dtype != i64) return widened(t, on);
+  const std::int64_t n = numel(t);
+  auto* scales = on.scratch.take<float>(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    const auto low = static_cast<std::uint32_t>(data<const std::int64_t>(&t)[i]);
+    std::memcpy(scales + i, &low, sizeof low);
+  }
+  return scales;
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,64 @@
+// The checks of quantized weights.
+#include "ops/quant/weight_matrix.hpp"
+
+#include <algorithm>
+
+#include "ops/gemm/element_dtype.hpp"
+#include "ops/operator/output_shapes.hpp"
+
+namespace velo::ops {
+
+using core::fail;
+using core::text;
+
+void require_f32_or(const velo_tensor& t, const char* field, velo_dtype x) {
+  if (t.dtype != f32) require_dtype(t, field, x);
+}
+
+weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
+  const int lead = f.experts ? 1 : 0;
+  const velo_tensor& w = *f.weight;
+  const velo_tensor& scale = *f.scale;
+  require_rank(w, f.weight_name, lead + 2, lead + 2);
+  require_rank(scale, f.scale_name, lead + 1, lead + 2);
+  require_f32_or(scale, f.scale_name, x);
+  const bool pairs = w.dtype.bits == 8 && w.dtype.code == VELO_DTYPE_UINT;
+  const std::int64_t rows = w.shape[lead], columns = w.shape[lead + 1] * (pairs ? 2 : 1);
+  weight_sizes s;
+  s.int4 = w.dtype.bits == 4 || pairs;
+  s.experts = f.experts ? w.shape[0] : 1;
+  s.k = f.transposed ? columns : rows;
+  s.n = f.transposed ? rows : columns;
+  if (std::max(s.k, s.n) >= std::int64_t{1} << 31)
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.weight_name), "sizes below 2^31",
+         core::number(std::max(s.k, s.n)));
+  if (s.int4 && columns % 2 != 0)
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.weight_name), "an even last dimension of int4",
+         core::number(columns));
+  s.groups = scale.ndim == lead + 2 ? scale.shape[lead] : 1;
+  std::int64_t wanted[3] = {s.experts, s.groups, s.n};
+  if (scale.ndim == lead + 1) wanted[1] = s.n;
+  require_shape(scale, f.scale_name, scale.ndim, wanted + 1 - lead);
+  if (scale.ndim == lead + 2 && (s.groups == 0 || s.k % s.groups != 0 || s.k / s.groups % 32 != 0))
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
+         core::concat("groups of a multiple of 32 that divide ", s.k), core::number(s.groups));
+  if (f.offset != nullptr) require_like(*f.offset, f.offset_name, scale, f.scale_name);
+  return s;
+}
+
+weight_matrix matrix_of(const weight_fields& f, const weight_sizes& s, std::int64_t expert) {
+  weight_matrix m;
+  m.int4 = s.int4;
+  m.transposed = f.transposed;
+  m.k = s.k, m.n = s.n;
+  m.data = data<const std::uint8_t>(f.weight) + expert * m.bytes();
+  const std::int64_t first = bytes_of(f.scale->dtype, expert * s.groups * s.n);
+  m.scales.scale = data<const char>(f.scale) + first;
+  m.scales.offset = f.offset == nullptr ? nullptr : data<const char>(f.offset) + first;
+  m.scales.type = type_of(f.scale->dtype);
+  m.scales.ld = s.n;
+  m.scales.group = s.k == 0 ? 1 : s.k / s.groups;
+  return m;
+}
+
+}  // namespace velo::ops

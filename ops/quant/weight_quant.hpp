@@ -1,0 +1,87 @@
+// The kernels of products with weights of int8 or int4 (weight_product.hpp has the loops):
+//
+//   y = x ((weight + offset) * scale) + bias
+//
+// One row of x is as fast as the weight is read, so it has kernels of its own, which turn integers
+// into floats in registers. For more rows a block of the weight is dequantized into a panel of the
+// product engine, whose micro-kernel multiplies it. Invariant: an element is one chain in ascending
+// depth, begun anew in each group of the depth by a kernel of one row, wherever the columns are
+// cut. Bound: one row reads the weight, several multiply in float32.
+#pragma once
+
+#include "core/simd/bytes.hpp"
+#include "ops/gemm/kernel/element_type.hpp"
+#include "ops/operator/kernels.hpp"
+#include "ops/quant/finished_rows.hpp"
+
+namespace velo::ops {
+
+// Scales and offsets of a weight: one for each column n, or for each group of k and each n.
+struct weight_scales {
+  const void* scale;
+  const void* offset;  // or null
+  element_type type;   // of both
+  int64_t ld;          // n: elements between groups
+  int64_t group;       // of k; all of it where only columns have scales
+};
+
+struct widened_integers {
+  const uint8_t* from;
+  bool int4;
+  float* to;
+  int64_t n;
+};
+
+// A panel of floats [rows][width] becomes (w + offset) * scale, w the integers of the weight where
+// its rows are stored so, otherwise what the panel holds. Rows run along k, columns along n, or the
+// other way.
+struct dequantized_panel {
+  const uint8_t* from;  // the panel's first integer, or null
+  int64_t ld;           // bytes between rows of the weight
+  bool int4;
+  float* panel;
+  int rows, width, columns;  // those beyond `columns` are zero, or have no scale
+  weight_scales scales;
+  bool rows_along_k;
+  int64_t first_row, first_column;  // within the weight; the column a multiple of 16
+};
+
+// A row of x by some columns of a weight that is stored [k][n].
+struct row_by_columns {
+  const float* x;
+  int64_t k;
+  const uint8_t* weight;  // the byte of the first column, which is a multiple of 64
+  int64_t ld;             // bytes between rows
+  bool int4;
+  int64_t first, columns;
+  weight_scales scales;
+  float* sums;  // [columns], scratch
+  float* y;     // [columns]
+};
+
+// A row of x by some rows of a weight that is stored [n][k].
+struct row_by_rows {
+  const float* x;
+  int64_t k;
+  const uint8_t* weight;  // the byte of the first row
+  int64_t ld;
+  bool int4;
+  int64_t first, rows;
+  weight_scales scales;
+  float* y;  // [rows]
+};
+
+struct weight_quant_kernels {
+  core::isa isa;  // scalar in the reference, which has no kernels
+  void (*widen)(const widened_integers&);
+  void (*dequantize)(const dequantized_panel&);
+  void (*order_row)(float* x, int64_t n);  // for by_rows of int4
+  void (*by_columns)(const row_by_columns&);
+  void (*by_rows)(const row_by_rows&);
+  of_each_dtype<finished_rows> finish;
+
+  bool plain() const { return widen == nullptr; }
+};
+extern const kernel_list weight_quant_kernel_list;
+
+}  // namespace velo::ops
