@@ -21,7 +21,7 @@ void insert(const double* values, std::int32_t i, std::int32_t* list, std::int64
 void compare_scores(const choice_rule& rule, double* values) {
   const std::int64_t n = rule.experts;
   const double lowest = -INFINITY;
-  if (rule.bias != nullptr || (rule.groups > 1 && rule.sums_two)) {
+  if (compares_scores(rule)) {
     double largest = lowest, sum = 0;
     for (std::int64_t e = 0; e < n; ++e) largest = std::max(largest, values[e]);
     for (std::int64_t e = 0; e < n; ++e) {

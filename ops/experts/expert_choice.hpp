@@ -17,6 +17,11 @@ struct choice_rule {
   const float* bias;  // one an expert, or null
 };
 
+// Whether scores are compared; else the logits are, in whose order scores lie.
+inline bool compares_scores(const choice_rule& rule) {
+  return rule.bias != nullptr || (rule.groups > 1 && rule.sums_two);
+}
+
 // `values`: the logits; becomes what is compared. `chosen`: k experts, the best first.
 void choose_experts(const choice_rule& rule, double* values, std::int32_t* chosen);
 

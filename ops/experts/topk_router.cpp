@@ -10,6 +10,7 @@
 
 #include "core/simd/scalar.hpp"
 #include "ops/experts/expert_choice.hpp"
+#include "ops/experts/quick_choice.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
@@ -113,6 +114,8 @@ class router {
     const auto threads = static_cast<std::size_t>(on.threads.threads());
     values_ = on.scratch.take<double>(threads * step_);
     scores_ = on.scratch.take<float>(threads * n);
+    quick_step_ = quick_choice::floats(rule_);
+    quick_ = on.scratch.take<float>(threads * quick_step_);
     const auto tasks = static_cast<std::size_t>(slices_.tasks());
     sums_ = on.scratch.take<slice_sums>(tasks);
     auto* shares = on.scratch.take<double>(tasks * n);
@@ -144,16 +147,23 @@ class router {
     double* values = values_ + thread * step_;
     float largest = 0, sum = 0;
     score(kernels_, router_row<T>{logits, n, rule_.sigmoid, scores, &largest, &sum});
-    for (std::int64_t e = 0; e < n; ++e) values[e] = static_cast<double>(simd::to_float(logits[e]));
     std::int32_t* chosen = indices_ + t * p_.k;
-    choose_experts(rule_, values, chosen);
+    if (!quick_choice(kernels_, rule_, quick_ + thread * quick_step_)
+             .choose(logits, scores, chosen)) {
+      for (std::int64_t e = 0; e < n; ++e)
+        values[e] = static_cast<double>(simd::to_float(logits[e]));
+      choose_experts(rule_, values, chosen);
+    }
     const double factor = weight_over_score(a_, scores, chosen, p_.k);
     for (std::int64_t j = 0; j < p_.k; ++j) {
       weights_[t * p_.k + j] = static_cast<float>(factor * static_cast<double>(scores[chosen[j]]));
       ++sums.counts[chosen[j]];
     }
-    const double lse = static_cast<double>(largest) + std::log(static_cast<double>(sum));
-    sums.z += lse * lse;
+    if (a_.z_loss != nullptr) {
+      const double lse = static_cast<double>(largest) + std::log(static_cast<double>(sum));
+      sums.z += lse * lse;
+    }
+    if (a_.aux_loss == nullptr) return;
     const double share = rule_.sigmoid ? 1 / (sum_of(scores, n) + least_sum) : 1;
     for (std::int64_t e = 0; e < n; ++e) sums.shares[e] += share * static_cast<double>(scores[e]);
   }
@@ -187,6 +197,8 @@ class router {
   std::size_t step_;  // values of a thread
   double* values_;
   float* scores_;
+  std::size_t quick_step_;
+  float* quick_;
   slice_sums* sums_;
 };
 

@@ -91,6 +91,86 @@ void gradient(const router_gradient_row<T>& s) {
   s.sigmoid ? gradient_of_sigmoid(s) : gradient_of_softmax(s);
 }
 
+template <class T>
+void values(const router_values<T>& s) {
+  const v::vec lowest = v::set(-__builtin_inff());
+  for (int64_t i = 0; i < s.n; i += v::width) {
+    const int m = simd::lanes_left<v::width>(s.n, i);
+    v::vec x = s.scores == nullptr ? v::load(s.logits + i, m) : v::load(s.scores + i, m);
+    if (s.scores != nullptr && s.bias != nullptr) x = x + v::load(s.bias + i, m);
+    v::store(s.values + i, v::if_nan(x, lowest, x), m);
+  }
+}
+
+// The first place of -Inf among values of which none is larger; -1 where all are NaN.
+__attribute__((noinline)) int32_t place_of_lowest(const float* values, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    if (!__builtin_isnan(values[i])) return static_cast<int32_t>(i);
+  return -1;
+}
+
+// Each lane of four vectors keeps its largest value and the first place of it. Places below 2^24
+// are floats. NaN is never greater, and max gives its second operand for it.
+void largest(const router_largest& s) {
+  constexpr int chains = 4;  // hide the latency of compare and blend
+  alignas(64) float lanes[v::width];
+  for (int i = 0; i < v::width; ++i) lanes[i] = static_cast<float>(i);
+  const v::vec first = v::load(lanes), step = v::set(static_cast<float>(v::width));
+  const v::vec lowest = v::set(-__builtin_inff()), beyond = v::set(0x1p24f);
+  for (int64_t j = 0; j < s.count; ++j) {
+    v::vec best[chains] = {lowest, lowest, lowest, lowest};
+    v::vec place[chains] = {beyond, beyond, beyond, beyond};
+    v::vec now = first;
+    int64_t i = 0;
+    for (; i + chains * v::width <= s.n; i += chains * v::width) {
+#pragma GCC unroll 4
+      for (int c = 0; c < chains; ++c, now = now + step) {
+        const v::vec x = v::load(s.values + i + c * v::width);
+        place[c] = v::if_greater(x, best[c], now, place[c]);
+        best[c] = v::max(x, best[c]);
+      }
+    }
+    for (; i < s.n; i += v::width, now = now + step) {  // tail
+      const v::vec x = logits_at(s.values, s.n, i, -__builtin_inff());
+      place[0] = v::if_greater(x, best[0], now, place[0]);
+      best[0] = v::max(x, best[0]);
+    }
+    const float found = v::largest(v::max(v::max(best[0], best[1]), v::max(best[2], best[3])));
+    v::vec places = beyond;
+#pragma GCC unroll 4
+    for (int c = 0; c < chains; ++c)
+      places = v::min(places, v::if_equal(best[c], v::set(found), place[c], beyond));
+    auto at = static_cast<int32_t>(-v::largest(v::zero() - places));
+    if (at == 1 << 24) at = place_of_lowest(s.values, s.n);
+    s.found[j] = found;
+    s.places[j] = at;
+    if (at >= 0) s.values[at] = __builtin_nanf("");
+  }
+}
+
+// A lane's second value stays behind where its largest is raised.
+void group_scores(const router_groups& s) {
+  const v::vec one = v::set(1.0f), lowest = v::set(-__builtin_inff());
+  for (int64_t g = 0; g < s.groups; ++g) {
+    const float* x = s.values + g * s.size;
+    v::vec best = lowest, second = lowest;
+    for (int64_t i = 0; i < s.size; i += v::width) {
+      const v::vec next = logits_at(x, s.size, i, -__builtin_inff());
+      second = v::max(second, v::min(best, next));
+      best = v::max(best, next);
+    }
+    const float found = v::largest(best);
+    s.scores[g] = found;
+    if (!s.sums_two || s.size < 2) continue;
+    const v::vec same = v::set(found);
+    const bool twice = v::sum(v::if_equal(best, same, one, v::zero())) > 1;
+    s.scores[g] += twice ? found : v::largest(v::if_equal(best, same, second, best));
+  }
+}
+
 constexpr topk_router_kernels kernels = {
     {scores<float>, scores<simd::bf16>, scores<simd::f16>},
-    {gradient<float>, gradient<simd::bf16>, gradient<simd::f16>}};
+    {gradient<float>, gradient<simd::bf16>, gradient<simd::f16>},
+    {values<float>, values<simd::bf16>, values<simd::f16>},
+    largest,
+    group_scores};

@@ -52,10 +52,48 @@ void gradient(const router_gradient_row<T>& s) {
   }
 }
 
+template <class T>
+void values(const router_values<T>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const float value = s.scores == nullptr ? simd::to_float(s.logits[i])
+                                            : s.scores[i] + (s.bias == nullptr ? 0 : s.bias[i]);
+    s.values[i] = std::isnan(value) ? -INFINITY : value;
+  }
+}
+
+void largest(const router_largest& s) {
+  for (std::int64_t j = 0; j < s.count; ++j) {
+    s.found[j] = -INFINITY, s.places[j] = -1;
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      if (std::isnan(s.values[i])) continue;
+      if (s.places[j] >= 0 && !(s.values[i] > s.found[j])) continue;
+      s.found[j] = s.values[i], s.places[j] = static_cast<std::int32_t>(i);
+    }
+    if (s.places[j] >= 0) s.values[s.places[j]] = NAN;
+  }
+}
+
+void group_scores(const router_groups& s) {
+  for (std::int64_t g = 0; g < s.groups; ++g) {
+    float first = -INFINITY, second = -INFINITY;
+    for (std::int64_t i = g * s.size; i < (g + 1) * s.size; ++i) {
+      if (s.values[i] > first) {
+        second = first, first = s.values[i];
+      } else if (s.values[i] > second) {
+        second = s.values[i];
+      }
+    }
+    s.scores[g] = s.sums_two && s.size > 1 ? first + second : first;
+  }
+}
+
 }  // namespace
 
 extern const topk_router_kernels topk_router = {
     {scores<float>, scores<simd::bf16>, scores<simd::f16>},
-    {gradient<float>, gradient<simd::bf16>, gradient<simd::f16>}};
+    {gradient<float>, gradient<simd::bf16>, gradient<simd::f16>},
+    {values<float>, values<simd::bf16>, values<simd::f16>},
+    largest,
+    group_scores};
 
 }  // namespace velo::ops::reference

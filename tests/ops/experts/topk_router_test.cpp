@@ -70,6 +70,7 @@ struct token_truth {
 struct router_case {
   std::int64_t tokens, experts, k, groups, kept;
   bool sigmoid, normalize, sums_two, bias;
+  bool near = false;  // pairs of experts whose logits and scores differ by an ulp
 };
 
 template <class T>
@@ -79,6 +80,12 @@ void check(session& s, const router_case& c) {
   array<T> logits({c.tokens, c.experts});
   array<float> bias({c.experts});
   logits.fill(1, 4), bias.fill(2, 0.2);
+  for (std::size_t i = 0; c.near && i + 1 < logits.size(); i += 2) {
+    velo::simd::assign(
+        logits[i], std::nextafter(static_cast<float>(logits.at(i + 1)), i % 4 == 0 ? 9.0f : -9.0f));
+    bias[i % static_cast<std::size_t>(c.experts)] =
+        bias[(i + 1) % static_cast<std::size_t>(c.experts)];
+  }
   routed r(c.tokens, c.experts, c.k);
   velo_topk_router_args a = r.args(logits.tensor(), c.k);
   a.num_groups = c.groups, a.kept_groups = c.kept, a.scale = 2.5, a.normalize = c.normalize;
@@ -145,6 +152,10 @@ void check_all(session& s) {
   check<T>(s, {40, 20, 5, 4, 2, false, true, true, true});
   check<T>(s, {3000, 16, 1, 1, 0, true, false, false, true});
   check<T>(s, {0, 8, 2, 1, 0, false, true, false, false});
+  check<T>(s, {40, 96, 7, 1, 0, true, true, false, true, true});
+  check<T>(s, {40, 96, 7, 1, 0, false, true, false, true, true});
+  check<T>(s, {40, 96, 7, 24, 9, true, true, true, false, true});
+  check<T>(s, {20, 200, 70, 1, 0, false, true, false, false});
 }
 
 // The objective whose gradient is checked: sum(weights dweights) + 0.7 aux + 0.3 z.
