@@ -1,4 +1,7 @@
 // Rows of tokens by expert and back: 4096 tokens of 4096 numbers, two choices of 64 experts.
+#include <algorithm>
+#include <cmath>
+
 #include "bench/rows/families.hpp"
 
 namespace velo::bench {
@@ -50,6 +53,49 @@ void fill_unpermute(experiment& e, dtype type) {
   });
 }
 
+void fill_permute_backward(experiment& e, dtype type) {
+  tensor& dpermuted = e.random(type, {slots, width});
+  tensor& indices = e.zeros(dtype::i64, {slots});
+  tensor& dtokens = e.zeros(type, {tokens, width});
+  for (std::int64_t f = 0; f < slots; ++f) indices.set(f, static_cast<double>(row_of(f)));
+  e.velo("moe_token_permute_backward", {{"dpermuted", dpermuted.view()},
+                                        {"sorted_indices", indices.view()},
+                                        {"dtokens", dtokens.view()},
+                                        {"tokens", tokens}});
+  e.check([&dpermuted, &dtokens] {
+    return sampled_error(
+        tokens, [&](std::int64_t t) { return dtokens.at(t * width); },
+        [&](std::int64_t t) {
+          double sum = 0;
+          for (std::int64_t f = t * choices; f < (t + 1) * choices; ++f)
+            sum += dpermuted.at(row_of(f) * width);
+          return sum;
+        });
+  });
+}
+
+// Reads the rows for the gradient of the probabilities, and writes their own.
+void fill_unpermute_backward(experiment& e, dtype type) {
+  tensor& dy = e.random(type, {tokens, width});
+  tensor& permuted = e.random(type, {slots, width});
+  tensor& indices = e.zeros(dtype::i64, {slots});
+  tensor& probs = e.random(dtype::f32, {tokens, choices});
+  tensor& dpermuted = e.zeros(type, {slots, width});
+  tensor& dprobs = e.zeros(dtype::f32, {tokens, choices});
+  for (std::int64_t f = 0; f < slots; ++f) indices.set(f, static_cast<double>(row_of(f)));
+  e.velo("moe_token_unpermute_backward", {{"dy", dy.view()},
+                                          {"permuted", permuted.view()},
+                                          {"sorted_indices", indices.view()},
+                                          {"probs", probs.view()},
+                                          {"dpermuted", dpermuted.view()},
+                                          {"dprobs", dprobs.view()}});
+  e.check([&dy, &probs, &dpermuted] {
+    return sampled_error(
+        slots, [&](std::int64_t f) { return dpermuted.at(row_of(f) * width); },
+        [&](std::int64_t f) { return probs.at(f) * dy.at(f / choices * width); });
+  });
+}
+
 // 8 of 256 experts for 8192 tokens, as DeepSeek-V3 chooses them.
 constexpr std::int64_t routed = 8192, all_experts = 256, chosen = 8;
 
@@ -74,25 +120,65 @@ void fill_router(experiment& e, dtype type) {
   });
 }
 
+void fill_router_backward(experiment& e, dtype type) {
+  tensor& logits = e.random(type, {routed, all_experts});
+  tensor& dweights = e.random(dtype::f32, {routed, chosen});
+  tensor& dlogits = e.zeros(type, {routed, all_experts});
+  tensor& indices = e.zeros(dtype::i64, {routed, chosen});  // room for int32
+  auto* first = static_cast<std::int32_t*>(indices.data());
+  for (std::int64_t i = 0; i < routed * chosen; ++i)
+    first[i] = static_cast<std::int32_t>(i % chosen * (all_experts / chosen) + i / chosen % 32);
+  const tensor_view places(first, {routed, chosen});
+  e.velo("topk_router_backward", {{"logits", logits.view()},
+                                  {"indices", places},
+                                  {"dweights", dweights.view()},
+                                  {"dlogits", dlogits.view()}});
+  // The weights of a token sum to 1, so that its gradients sum to 0.
+  e.check([&dlogits] {
+    double worst = 0;
+    for (std::int64_t t = 0; t < routed; t += 64) {
+      double sum = 0, all = 0;
+      for (std::int64_t i = t * all_experts; i < (t + 1) * all_experts; ++i)
+        sum += dlogits.at(i), all += std::abs(dlogits.at(i));
+      worst = std::max(worst, std::abs(sum) / all);
+    }
+    return worst;
+  });
+}
+
+// A row that reads and writes rows of the width: `streams` of them a token.
+row moved_row(const char* name, dtype type, std::int64_t streams,
+              std::function<void(experiment&)> fill) {
+  constexpr plane moved{slots, width, "dram"};
+  row made = streaming_row(name, type, moved, 2, std::move(fill));
+  made.shape = "4096x4096 2 64";
+  made.torch.clear();
+  made.work = static_cast<double>(streams * tokens * width * bytes_of(type));
+  return made;
+}
+
 }  // namespace
 
 void list_experts(std::vector<row>& rows) {
-  constexpr plane moved{slots, width, "dram"};
+  constexpr std::int64_t one_way = 1 + choices;
   for (dtype type : operator_types) {
-    for (const bool back : {false, true}) {
-      row made = streaming_row(
-          back ? "moe_token_unpermute" : "moe_token_permute", type, moved, 2,
-          [type, back](experiment& e) { back ? fill_unpermute(e, type) : fill_permute(e, type); });
-      made.shape = "4096x4096 2 64";
-      made.torch.clear();
-      made.work = static_cast<double>((tokens + slots) * width * bytes_of(type));
-      rows.push_back(std::move(made));
-    }
+    rows.push_back(moved_row("moe_token_permute", type, one_way,
+                             [type](experiment& e) { fill_permute(e, type); }));
+    rows.push_back(moved_row("moe_token_unpermute", type, one_way,
+                             [type](experiment& e) { fill_unpermute(e, type); }));
+    rows.push_back(moved_row("moe_token_permute_backward", type, one_way,
+                             [type](experiment& e) { fill_permute_backward(e, type); }));
+    rows.push_back(moved_row("moe_token_unpermute_backward", type, one_way + choices,
+                             [type](experiment& e) { fill_unpermute_backward(e, type); }));
     constexpr plane logits{routed, all_experts, "cache"};
     row router = streaming_row("topk_router", type, logits, 1,
                                [type](experiment& e) { fill_router(e, type); });
     router.torch.clear();
     rows.push_back(std::move(router));
+    row gradient = streaming_row("topk_router_backward", type, logits, 2,
+                                 [type](experiment& e) { fill_router_backward(e, type); });
+    gradient.torch.clear();
+    rows.push_back(std::move(gradient));
   }
 }
 

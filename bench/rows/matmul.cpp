@@ -127,20 +127,30 @@ void list_type(const machine& m, dtype type, const std::int64_t (&shapes)[Count]
   list(m, gradient, rows);
 }
 
-// Products of experts: `groups` weights for m rows in groups, the later ones longer, up to twice.
+// m rows in groups, the later ones longer, up to twice.
+struct row_groups {
+  std::shared_ptr<std::vector<std::int64_t>> ends;
+  std::shared_ptr<velo_ints> list;
+
+  row_groups(experiment& e, std::int64_t m, std::int64_t groups)
+      : ends(std::make_shared<std::vector<std::int64_t>>()) {
+    for (std::int64_t i = 1; i <= groups; ++i)
+      ends->push_back(m * i * (i + groups) / (2 * groups * groups));
+    list = std::make_shared<velo_ints>(velo_ints{ends->data(), groups});
+    e.keep(ends);
+    e.keep(list);
+  }
+};
+
+// Products of experts: `groups` weights for m rows.
 void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
   tensor& x = e.random(p.type, {p.m, p.k});
   tensor& weight = e.random(p.type, {groups, p.k, p.n});
   tensor& y = e.zeros(p.type, {p.m, p.n});
-  auto ends = std::make_shared<std::vector<std::int64_t>>();
-  for (std::int64_t i = 1; i <= groups; ++i)
-    ends->push_back(p.m * i * (i + groups) / (2 * groups * groups));
-  auto list = std::make_shared<velo_ints>(velo_ints{ends->data(), groups});
-  e.keep(ends);
-  e.keep(list);
+  const auto [ends, list] = row_groups(e, p.m, groups);
   e.velo("grouped_matmul",
          {{"x", x.view()}, {"weight", weight.view()}, {"y", y.view()}, {"group_list", *list}});
-  e.check([&x, &weight, &y, p, ends] {
+  e.check([&x, &weight, &y, p, ends = ends] {
     return sampled_error(
         y.count(), [&](std::int64_t i) { return y.at(i); },
         [&](std::int64_t index) {
@@ -149,6 +159,34 @@ void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
           double sum = 0;
           for (std::int64_t l = 0; l < p.k; ++l)
             sum += x.at(i * p.k + l) * weight.at((group * p.k + l) * p.n + j);
+          return sum;
+        });
+  });
+}
+
+// The gradients of both factors of these.
+void fill_grouped_backward(experiment& e, const product& p, std::int64_t groups) {
+  tensor& dy = e.random(p.type, {p.m, p.n});
+  tensor& x = e.random(p.type, {p.m, p.k});
+  tensor& weight = e.random(p.type, {groups, p.k, p.n});
+  tensor& dx = e.zeros(p.type, {p.m, p.k});
+  tensor& dweight = e.zeros(p.type, {groups, p.k, p.n});
+  const auto [ends, list] = row_groups(e, p.m, groups);
+  e.velo("grouped_matmul_backward", {{"dy", dy.view()},
+                                     {"x", x.view()},
+                                     {"weight", weight.view()},
+                                     {"dx", dx.view()},
+                                     {"dweight", dweight.view()},
+                                     {"group_list", *list}});
+  e.check([&dy, &x, &dweight, p, ends = ends] {
+    return sampled_error(
+        dweight.count(), [&](std::int64_t i) { return dweight.at(i); },
+        [&](std::int64_t index) {
+          const std::int64_t group = index / (p.k * p.n), l = index / p.n % p.k, j = index % p.n;
+          const auto at = static_cast<std::size_t>(group);
+          double sum = 0;
+          for (std::int64_t i = group == 0 ? 0 : (*ends)[at - 1]; i < (*ends)[at]; ++i)
+            sum += x.at(i * p.k + l) * dy.at(i * p.n + j);
           return sum;
         });
   });
@@ -186,9 +224,10 @@ void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
     product p{m_all, n, 2048};
     p.type = type;
     const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
+    const std::string shape = text(p) + " " + std::to_string(groups);
     row made{"grouped_matmul",
              type,
-             text(p) + " " + std::to_string(groups),
+             shape,
              "dram",
              "GF/s",
              flop,
@@ -197,6 +236,18 @@ void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
              type == dtype::f16 ? "" : "grouped_matmul",
              [p, groups = groups](experiment& e) { fill_grouped(e, p, groups); }};
     rows.push_back(std::move(made));
+    const std::string gradient = "grouped_matmul_backward";
+    row back{gradient,
+             type,
+             shape,
+             "dram",
+             "GF/s",
+             2 * flop,
+             product_limit(m, type),
+             gradient,
+             "",
+             [p, groups = groups](experiment& e) { fill_grouped_backward(e, p, groups); }};
+    rows.push_back(std::move(back));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/simd/scalar.hpp"
 #include "ops/experts/token_slots.hpp"
+#include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_experts.h"
 
@@ -188,14 +189,20 @@ void backward(const velo_moe_token_unpermute_backward_args& a, const unpermute_p
   if (dots != nullptr) store_dprobs(*a.dprobs, slots, dots);
 }
 
+// Rows are read for the gradient of the probabilities alone.
+void cost_of(const velo_moe_token_unpermute_backward_args& a, const unpermute_problem&,
+             op_cost& cost) {
+  if (a.dprobs == nullptr) cost.bytes_read -= bytes_of(a.permuted);
+}
+
 }  // namespace
 
 extern const operator_def moe_token_unpermute_operator =
     define<infer, by_dtype<&velo_moe_token_unpermute_args::permuted, run<float>, run<simd::bf16>,
                            run<simd::f16>>>(moe_token_kernel_list);
-extern const operator_def moe_token_unpermute_backward_operator =
+extern const operator_def moe_token_unpermute_backward_operator = with_cost<cost_of>(
     define<infer_backward, by_dtype<&velo_moe_token_unpermute_backward_args::dy, backward<float>,
                                     backward<simd::bf16>, backward<simd::f16>>>(
-        moe_token_kernel_list);
+        moe_token_kernel_list));
 
 }  // namespace velo::ops

@@ -81,6 +81,27 @@ TEST_CASE("a pack counts as the weight that it holds") {
   velo_pack_destroy(pack);
 }
 
+TEST_CASE("rows of experts cost what is read and written of them, once") {
+  const live_context c;
+  const std::vector<std::int64_t> rows{6, 40}, tokens{3, 40}, indices{6}, probs{3, 2}, logits{3, 8};
+  const velo_tensor permuted = shaped(bf16, rows), dy = shaped(bf16, tokens),
+                    sorted = shaped(i32, indices), weights = shaped(f32, probs),
+                    scores = shaped(f32, logits);
+  const double row = 2.0 * 40, sums = 4.0 * 6;
+  const named rows_back = {
+      {"permuted", of(permuted)}, {"sorted_indices", of(sorted)}, {"probs", of(weights)}};
+  check_bytes(cost_of(c, "moe_token_unpermute", rows_back), 6 * row + 2 * sums, 3 * row);
+  named gradient = rows_back;
+  gradient.push_back({"dy", of(dy)});
+  gradient.push_back({"dpermuted", of(permuted)});
+  check_bytes(cost_of(c, "moe_token_unpermute_backward", gradient), 3 * row + 2 * sums, 6 * row);
+  gradient.push_back({"dprobs", of(weights)});
+  check_bytes(cost_of(c, "moe_token_unpermute_backward", gradient), 9 * row + 2 * sums,
+              6 * row + sums);
+  check_bytes(cost_of(c, "topk_router", {{"logits", of(scores)}, {"k", integer(2)}}), 4.0 * 3 * 8,
+              2 * sums);
+}
+
 TEST_CASE("attention counts every score, and as visible those that the mask leaves") {
   const live_context c;
   for (const auto& [sq, skv] : {std::pair{5, 5}, {3, 8}, {8, 3}, {1, 1}, {0, 4}}) {
