@@ -1,6 +1,7 @@
 // apply_fused_adamw over 32 Mi parameters: f32 (28 bytes a parameter) and bf16 with f32 master and
 // moments (2 read for the gradient, 12 read and 12 written in f32, 2 written: 28 bytes);
-// global_norm; and the whole update with clipping, which reads the gradient once more.
+// global_norm; and the whole update with clipping, which reads the gradient once more. Parameters
+// split into bfloat16 and residuals, and merged.
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -121,6 +122,23 @@ void fill_clipped(experiment& e, dtype type) {
   e.check([s, both, &clip] { return step_error(s, both, clip.at(0)); }, 1e-2);
 }
 
+// The 4 bytes of a parameter as bfloat16 and residual, or those as a parameter.
+void fill_parts(experiment& e, bool merges) {
+  tensor& master = e.random(dtype::f32, {parameters});
+  tensor& param = e.random(dtype::bf16, {parameters});
+  tensor& memory = e.zeros(dtype::bf16, {parameters});  // room for two bytes each
+  const tensor_view residual(static_cast<std::uint8_t*>(memory.data()), {parameters, 2});
+  e.velo(merges ? "bf16_param_merge" : "bf16_param_split",
+         {{"master", master.view()}, {"param", param.view()}, {"residual", residual}});
+  e.check(
+      [&master, &param] {
+        return sampled_error(
+            parameters, [&](std::int64_t i) { return master.at(i); },
+            [&](std::int64_t i) { return param.at(i); });
+      },
+      1e-2);
+}
+
 row parameter_row(const std::string& name, const std::string& op, dtype type, double bytes_each,
                   limit bound, std::function<void(experiment&)> fill) {
   return {name,           type,   std::to_string(parameters),
@@ -143,6 +161,13 @@ void list_optimizer(std::vector<row>& rows) {
   }
   rows.push_back(parameter_row("apply_fused_ema_adamw", "apply_fused_ema_adamw", dtype::f32, 36,
                                limit::adam, fill_ema));
+  for (const bool merges : {false, true}) {
+    const std::string name = merges ? "bf16_param_merge" : "bf16_param_split";
+    row parts = parameter_row(name, name, dtype::f32, 8, limit::copy,
+                              [merges](experiment& e) { fill_parts(e, merges); });
+    parts.torch.clear();
+    rows.push_back(std::move(parts));
+  }
 }
 
 }  // namespace velo::bench

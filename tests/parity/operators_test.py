@@ -562,6 +562,22 @@ class Operators(unittest.TestCase):
             self.close("param", param, reference.detach())
             self.close("ema", average, truth)
 
+    def test_bf16_param_split_and_merge(self):
+        master = values(1000)
+        for rounding in ("half_up", "half_even"):
+            param, residual = torch.empty(1000, dtype=torch.bfloat16), torch.empty(
+                1000, 2, dtype=torch.uint8)
+            v, back = torch.rand(1000), torch.empty(1000)
+            kept = v.clone()
+            self.velo.bf16_param_split(master=master, v=v, param=param, residual=residual,
+                                       rounding=rounding)
+            self.velo.bf16_param_merge(param=param, residual=residual, v=v, master=back,
+                                       rounding=rounding)
+            self.assertTrue(torch.equal(back, master) and torch.equal(v, kept))
+            if rounding == "half_even":
+                self.assertTrue(torch.equal(param, master.bfloat16()))
+            self.close("param", param, master)
+
     def test_global_norm(self):
         grads = [values(1000), values(7, 33), values(4096, dtype=torch.bfloat16)]
         total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.empty(())

@@ -54,6 +54,8 @@ struct number {
     apply_fused_adamw,
     apply_fused_ema_adamw,
     global_norm,
+    bf16_param_split,
+    bf16_param_merge,
     add,
     cast,
     dropout,
@@ -596,6 +598,28 @@ void* velo_xla_global_norm(void* call_frame) {
 }
 int __tvm_ffi_velo_global_norm(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::global_norm, args, count);
+}
+
+int velo_ms_bf16_param_split(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::bf16_param_split, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_bf16_param_split(void* call_frame) {
+  return enter_xla(number::bf16_param_split, call_frame);
+}
+int __tvm_ffi_velo_bf16_param_split(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::bf16_param_split, args, count);
+}
+
+int velo_ms_bf16_param_merge(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::bf16_param_merge, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_bf16_param_merge(void* call_frame) {
+  return enter_xla(number::bf16_param_merge, call_frame);
+}
+int __tvm_ffi_velo_bf16_param_merge(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::bf16_param_merge, args, count);
 }
 
 int velo_ms_add(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5074,6 +5098,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::apply_fused_adamw>,
     torch_kernels_of<number::apply_fused_ema_adamw>,
     torch_kernels_of<number::global_norm>,
+    torch_kernels_of<number::bf16_param_split>,
+    torch_kernels_of<number::bf16_param_merge>,
     torch_kernels_of<number::add>,
     torch_kernels_of<number::cast>,
     torch_kernels_of<number::dropout>,

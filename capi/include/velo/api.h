@@ -589,6 +589,10 @@ struct velo_api {
   velo_status (*weight_quant_matmul)(velo_stream stream, const velo_weight_quant_matmul_args* args);
   velo_status (*weight_quant_matmul_backward)(velo_stream stream,
                                               const velo_weight_quant_matmul_backward_args* args);
+
+  /* velo/ops_optimizer.h */
+  velo_status (*bf16_param_split)(velo_stream stream, const velo_bf16_param_split_args* args);
+  velo_status (*bf16_param_merge)(velo_stream stream, const velo_bf16_param_merge_args* args);
 };
 
 VELO_END_C

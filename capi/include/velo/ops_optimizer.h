@@ -16,6 +16,12 @@
 
 VELO_BEGIN_C
 
+/* The rounding of a parameter halfway between two of bfloat16. */
+enum {
+  VELO_BF16_ROUNDING_HALF_UP = 0,  /* to the larger magnitude */
+  VELO_BF16_ROUNDING_HALF_EVEN = 1 /* to the even one */
+};
+
 /* ---- apply_fused_adamw ----------------------------------------------------------------------- */
 
 typedef struct velo_apply_fused_adamw_args {
@@ -167,6 +173,77 @@ typedef struct velo_global_norm_args {
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_global_norm(velo_stream stream, const velo_global_norm_args* args);
+
+/* ---- bf16_param_split ------------------------------------------------------------------------ */
+
+typedef struct velo_bf16_param_split_args {
+  uint32_t struct_size;        /* sizeof(velo_bf16_param_split_args) */
+  uint32_t reserved;           /* 0 */
+  const velo_tensor* master;   /* in; float32: any shape */
+  const velo_tensor* v;        /* in and out, or NULL; float32 | bfloat16 | float16: second
+                                * moment, shape of master: half_even sets its sign, plain for a
+                                * tie and negative for none; unread by half_up */
+  const velo_tensor* param;    /* out: bfloat16, shape of master */
+  const velo_tensor* residual; /* out: uint8, shape of master with 2 appended */
+  int64_t rounding;            /* VELO_BF16_ROUNDING_*, default half_up: where master lies
+                                * halfway between two of bfloat16 */
+} velo_bf16_param_split_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_BF16_PARAM_SPLIT_ARGS_INIT \
+  { sizeof(velo_bf16_param_split_args), 0, 0, 0, 0, 0, VELO_BF16_ROUNDING_HALF_UP }
+
+/* `param = bfloat16(master)`; `residual = master - param`.
+ * On bits: of bits(master) + 0x8000, less 1 for a tie, param is the upper half and residual the
+ * lower, its low byte first. So the 4 bytes of a master parameter hold param, too, and
+ * bf16_param_merge gives it back bit for bit; a caller that keeps the two merges a part at a time,
+ * updates it and splits it again.
+ * half_up rounds magnitudes of a half up and knows no ties. half_even rounds them to even; the sign
+ * of v, which is never negative by itself, keeps which were ties.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: param half an ulp; residual and v exact; a NaN whose bits from 0x7fff8000 on overflow
+ * becomes a zero in param alone.
+ * Cost: 8 bytes a parameter, with v 4 to 8 more.
+ * Source: MindSpeed --reuse-fp32-param.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_bf16_param_split(velo_stream stream,
+                                           const velo_bf16_param_split_args* args);
+
+/* ---- bf16_param_merge ------------------------------------------------------------------------ */
+
+typedef struct velo_bf16_param_merge_args {
+  uint32_t struct_size;        /* sizeof(velo_bf16_param_merge_args) */
+  uint32_t reserved;           /* 0 */
+  const velo_tensor* param;    /* in; bfloat16: any shape */
+  const velo_tensor* residual; /* in; uint8: shape of param with 2 appended */
+  const velo_tensor* v;        /* in and out, or NULL; float32 | bfloat16 | float16: as
+                                * bf16_param_split left it */
+  const velo_tensor* master;   /* out: float32, shape of param */
+  int64_t rounding;            /* VELO_BF16_ROUNDING_*, default half_up: as in bf16_param_split */
+} velo_bf16_param_merge_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_BF16_PARAM_MERGE_ARGS_INIT \
+  { sizeof(velo_bf16_param_merge_args), 0, 0, 0, 0, 0, VELO_BF16_ROUNDING_HALF_UP }
+
+/* `master = param + residual`.
+ * The inverse of bf16_param_split, bit for bit: the bits of param and residual together, less
+ * 0x8000, plus 1 for a tie. half_even takes ties from the sign of v and makes v plain again.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: 8 bytes a parameter, with v 4 to 8 more.
+ * Source: MindSpeed --reuse-fp32-param.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_bf16_param_merge(velo_stream stream,
+                                           const velo_bf16_param_merge_args* args);
 
 VELO_END_C
 

@@ -362,6 +362,8 @@ VELO_ATTENTION_SPARSE_MODE_BAND_LEFT_UP_CAUSAL = 8
 VELO_REDUCTION_NONE = 0
 VELO_REDUCTION_MEAN = 1
 VELO_REDUCTION_SUM = 2
+VELO_BF16_ROUNDING_HALF_UP = 0
+VELO_BF16_ROUNDING_HALF_EVEN = 1
 VELO_REDUCED_TENSOR = 0
 VELO_REDUCED_ROWS = 1
 VELO_REDUCED_COLUMNS = 2
@@ -2632,6 +2634,34 @@ class velo_global_norm_args(Sized):
     _numbers_ = ("max_norm",)
 
 
+class velo_bf16_param_split_args(Sized):
+    """`param = bfloat16(master)`; `residual = master - param`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("master", POINTER(velo_tensor)),  # any shape
+        ("v", POINTER(velo_tensor)),  # second moment, shape of master: half_even sets its sign, plain for a tie and negative for none; unread by half_up
+        ("param", POINTER(velo_tensor)),  # bfloat16, shape of master
+        ("residual", POINTER(velo_tensor)),  # uint8, shape of master with 2 appended
+        ("rounding", c_int64),  # where master lies halfway between two of bfloat16
+    ]
+    _numbers_ = ("rounding",)
+
+
+class velo_bf16_param_merge_args(Sized):
+    """`master = param + residual`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("param", POINTER(velo_tensor)),  # any shape
+        ("residual", POINTER(velo_tensor)),  # shape of param with 2 appended
+        ("v", POINTER(velo_tensor)),  # as bf16_param_split left it
+        ("master", POINTER(velo_tensor)),  # float32, shape of param
+        ("rounding", c_int64),  # as in bf16_param_split
+    ]
+    _numbers_ = ("rounding",)
+
+
 class velo_add_args(Sized):
     """`y = a + b`."""
     _fields_ = [
@@ -3372,6 +3402,8 @@ FUNCTIONS = {
     "velo_quantize": (c_int32, velo_stream, POINTER(velo_quantize_args)),
     "velo_weight_quant_matmul": (c_int32, velo_stream, POINTER(velo_weight_quant_matmul_args)),
     "velo_weight_quant_matmul_backward": (c_int32, velo_stream, POINTER(velo_weight_quant_matmul_backward_args)),
+    "velo_bf16_param_split": (c_int32, velo_stream, POINTER(velo_bf16_param_split_args)),
+    "velo_bf16_param_merge": (c_int32, velo_stream, POINTER(velo_bf16_param_merge_args)),
 }
 
 

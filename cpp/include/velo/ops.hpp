@@ -1749,6 +1749,12 @@ inline outcome<> cross_entropy_backward(stream_ref stream,
 
 // ---- optimizer
 
+// The rounding of a parameter halfway between two of bfloat16.
+enum class bf16_rounding : std::int64_t {
+  half_up = VELO_BF16_ROUNDING_HALF_UP,      // to the larger magnitude
+  half_even = VELO_BF16_ROUNDING_HALF_EVEN,  // to the even one
+};
+
 // `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
 // v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
 // epsilon)`.
@@ -1875,6 +1881,57 @@ struct global_norm_args : velo_global_norm_args {
 
 inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
   return detail::check(VELO_FN(global_norm)(stream.get(), &args));
+}
+
+// `param = bfloat16(master)`; `residual = master - param`.
+struct bf16_param_split_args : velo_bf16_param_split_args {
+  using self = bf16_param_split_args;
+  using base = velo_bf16_param_split_args;
+  bf16_param_split_args() noexcept : velo_bf16_param_split_args VELO_BF16_PARAM_SPLIT_ARGS_INIT {}
+
+  // any shape
+  self& master(const velo_tensor& value) { return base::master = &value, *this; }
+  // second moment, shape of master: half_even sets its sign, plain for a tie and negative for none;
+  // unread by half_up
+  self& v(const velo_tensor& value) { return base::v = &value, *this; }
+  self& v(std::nullptr_t) { return base::v = nullptr, *this; }
+  // bfloat16, shape of master
+  self& param(const velo_tensor& value) { return base::param = &value, *this; }
+  // uint8, shape of master with 2 appended
+  self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
+  // where master lies halfway between two of bfloat16
+  self& rounding(velo::bf16_rounding value) {
+    return base::rounding = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> bf16_param_split(stream_ref stream, const bf16_param_split_args& args) {
+  return detail::check(VELO_FN(bf16_param_split)(stream.get(), &args));
+}
+
+// `master = param + residual`.
+struct bf16_param_merge_args : velo_bf16_param_merge_args {
+  using self = bf16_param_merge_args;
+  using base = velo_bf16_param_merge_args;
+  bf16_param_merge_args() noexcept : velo_bf16_param_merge_args VELO_BF16_PARAM_MERGE_ARGS_INIT {}
+
+  // any shape
+  self& param(const velo_tensor& value) { return base::param = &value, *this; }
+  // shape of param with 2 appended
+  self& residual(const velo_tensor& value) { return base::residual = &value, *this; }
+  // as bf16_param_split left it
+  self& v(const velo_tensor& value) { return base::v = &value, *this; }
+  self& v(std::nullptr_t) { return base::v = nullptr, *this; }
+  // float32, shape of param
+  self& master(const velo_tensor& value) { return base::master = &value, *this; }
+  // as in bf16_param_split
+  self& rounding(velo::bf16_rounding value) {
+    return base::rounding = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> bf16_param_merge(stream_ref stream, const bf16_param_merge_args& args) {
+  return detail::check(VELO_FN(bf16_param_merge)(stream.get(), &args));
 }
 
 // ---- elementwise
