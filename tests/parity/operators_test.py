@@ -6,49 +6,14 @@ own autograd; velo must agree norm-wise within the bound of the element type. Us
 operators_test.py LIBVELO
 """
 import inspect
-import sys
 import unittest
 
-from frameworks import torch
-from velo_binding import Velo, VeloError
-
-F = torch.nn.functional
-
-LIBRARY = sys.argv.pop(1)
-TYPES = (torch.float32, torch.bfloat16, torch.float16)
-BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
+from comparison import TYPES, Comparison, F, leaf, torch, values
+from training_cases import TrainingCases
+from velo_binding import VeloError
 
 
-def distance(got, truth):
-    """Relative distance in the 2-norm."""
-    got, truth = got.double(), truth.double()
-    scale = truth.norm()
-    return float((got - truth).norm() / (scale if scale > 0 else 1))
-
-
-def values(*shape, dtype=torch.float32, scale=1.0):
-    return (torch.randn(*shape) * scale).to(dtype)
-
-
-def leaf(tensor):
-    """The same values as a float32 leaf whose gradient autograd computes."""
-    return tensor.detach().float().clone().requires_grad_()
-
-
-class Operators(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(7)
-        self.velo = Velo(LIBRARY)
-
-    def tearDown(self):
-        self.velo.close()
-
-    def close(self, name, got, truth, dtype=None):
-        """dtype: what `got` was computed from, where that is narrower."""
-        self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
-        bound = BOUND[dtype or (got.dtype if got.dtype in TYPES else torch.float32)]
-        self.assertLessEqual(distance(got, truth), bound, name)
-
+class Operators(TrainingCases, Comparison):
     def test_rms_norm(self):
         for dtype in TYPES:
             x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6,
@@ -448,150 +413,6 @@ class Operators(unittest.TestCase):
             self.assertTrue(torch.equal(y, table[ids]))
             self.close("dtable", dtable, t.grad)
 
-    def test_cross_entropy(self):
-        for dtype in TYPES:
-            for reduction in ("mean", "sum", "none"):
-                logits, targets = values(90, 260, dtype=dtype,
-                                         scale=3), torch.randint(0, 260, (90,))
-                targets[::7] = -100
-                loss = torch.empty(90) if reduction == "none" else torch.empty(())
-                dloss = torch.rand_like(loss)
-                lse = torch.empty(90)
-                a = leaf(logits)
-                truth = F.cross_entropy(a, targets, reduction=reduction)
-                truth.backward(dloss)
-                self.velo.cross_entropy(logits=logits,
-                                        targets=targets,
-                                        loss=loss,
-                                        lse=lse,
-                                        reduction=reduction)
-                self.velo.cross_entropy_backward(dloss=dloss,
-                                                 logits=logits,
-                                                 targets=targets,
-                                                 lse=lse,
-                                                 dlogits=logits,
-                                                 reduction=reduction)
-                self.close("loss", loss, truth)
-                self.close("dlogits in place", logits, a.grad)
-
-    def test_cross_entropy_weighted_and_smoothed(self):
-        weights = torch.rand(260) + 0.5
-        for dtype in TYPES:
-            for reduction in ("mean", "sum", "none"):
-                for more in ({"class_weights": weights}, {"label_smoothing": 0.1},
-                             {"class_weights": weights, "label_smoothing": 0.25}):
-                    logits = values(90, 260, dtype=dtype, scale=3)
-                    targets = torch.randint(0, 260, (90,))
-                    targets[::7] = -100
-                    loss = torch.empty(90) if reduction == "none" else torch.empty(())
-                    dloss, lse = torch.rand_like(loss), torch.empty(90)
-                    a = leaf(logits)
-                    truth = F.cross_entropy(a, targets, more.get("class_weights"),
-                                            reduction=reduction,
-                                            label_smoothing=more.get("label_smoothing", 0.0))
-                    truth.backward(dloss)
-                    both = dict(logits=logits, targets=targets, lse=lse, reduction=reduction,
-                                **more)
-                    self.velo.cross_entropy(loss=loss, **both)
-                    self.velo.cross_entropy_backward(dloss=dloss, dlogits=logits, **both)
-                    self.close("loss", loss, truth)
-                    self.close("dlogits in place", logits, a.grad)
-
-    def test_apply_fused_adamw(self):
-        p = values(1000)
-        reference = torch.nn.Parameter(p.clone())
-        adamw = torch.optim.AdamW([reference],
-                                  lr=1e-2,
-                                  betas=(0.9, 0.95),
-                                  eps=1e-8,
-                                  weight_decay=0.1)
-        half, master = p.bfloat16(), p.bfloat16().float()
-        m, v, m2, v2 = (torch.zeros(1000) for _ in range(4))
-        count, rate = torch.zeros((), dtype=torch.int64), torch.tensor(1e-2)
-        shadow = torch.nn.Parameter(master.clone())
-        shadow_adamw = torch.optim.AdamW([shadow],
-                                         lr=1e-2,
-                                         betas=(0.9, 0.95),
-                                         eps=1e-8,
-                                         weight_decay=0.1)
-        for step in range(1, 6):
-            grad = values(1000)
-            options = {
-                "step": step, "lr": 1e-2, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8,
-                "weight_decay": 0.1
-            }
-            self.velo.apply_fused_adamw(grad=grad, param=p, m=m, v=v, **options)
-            reference.grad = grad.clone()
-            adamw.step()
-            coarse = grad.bfloat16()
-            count += 1
-            options.update(step=1, lr=1.0, step_tensor=count, lr_tensor=rate)
-            self.velo.apply_fused_adamw(grad=coarse,
-                                        param=half,
-                                        master=master,
-                                        m=m2,
-                                        v=v2,
-                                        **options)
-            shadow.grad = coarse.float()
-            shadow_adamw.step()
-        self.close("param", p, reference.detach())
-        self.close("master", master, shadow.detach())
-        self.assertTrue(torch.equal(half, master.bfloat16()))
-
-    def test_apply_fused_ema_adamw(self):
-        for mode in (0, 1):
-            param, m, v, average = values(1000), torch.zeros(1000), torch.zeros(1000), values(1000)
-            reference, truth = param.clone().requires_grad_(), average.clone()
-            kind = torch.optim.AdamW if mode else torch.optim.Adam
-            adam = kind([reference], lr=0.01, weight_decay=0.1)
-            for step in range(1, 4):
-                grad = values(1000)
-                self.velo.apply_fused_ema_adamw(grad=grad,
-                                                param=param,
-                                                m=m,
-                                                v=v,
-                                                ema=average,
-                                                step=step,
-                                                lr=0.01,
-                                                ema_decay=0.9,
-                                                mode=mode,
-                                                weight_decay=0.1)
-                reference.grad = grad
-                adam.step()
-                truth = 0.9 * truth + 0.1 * reference.detach()
-            self.close("param", param, reference.detach())
-            self.close("ema", average, truth)
-
-    def test_bf16_param_split_and_merge(self):
-        master = values(1000)
-        for rounding in ("half_up", "half_even"):
-            param, residual = torch.empty(1000, dtype=torch.bfloat16), torch.empty(
-                1000, 2, dtype=torch.uint8)
-            v, back = torch.rand(1000), torch.empty(1000)
-            kept = v.clone()
-            self.velo.bf16_param_split(master=master, v=v, param=param, residual=residual,
-                                       rounding=rounding)
-            self.velo.bf16_param_merge(param=param, residual=residual, v=v, master=back,
-                                       rounding=rounding)
-            self.assertTrue(torch.equal(back, master) and torch.equal(v, kept))
-            if rounding == "half_even":
-                self.assertTrue(torch.equal(param, master.bfloat16()))
-            self.close("param", param, master)
-
-    def test_global_norm(self):
-        grads = [values(1000), values(7, 33), values(4096, dtype=torch.bfloat16)]
-        total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.empty(())
-        for index, grad in enumerate(grads):
-            self.velo.global_norm(x=grad,
-                                  sum_of_squares=total,
-                                  norm=norm,
-                                  clip=clip,
-                                  max_norm=1.0,
-                                  accumulate=index > 0)
-        truth = torch.cat([grad.float().flatten() for grad in grads]).double().norm()
-        self.close("norm", norm, truth)
-        self.close("clip", clip, 1.0 / (truth + 1e-6))
-
     def test_add_and_cast(self):
         for dtype in TYPES:
             a, b = values(3, 777, dtype=dtype), values(3, 777, dtype=dtype)
@@ -815,7 +636,7 @@ class Operators(unittest.TestCase):
             self.close("y", y, truth)
 
     def test_every_operator_is_compared(self):
-        source = inspect.getsource(Operators)
+        source = inspect.getsource(Operators) + inspect.getsource(TrainingCases)
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],
                          [])
 
