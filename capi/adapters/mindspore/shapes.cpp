@@ -196,7 +196,8 @@ int input_of_refused_dtype(const op_info& op, const placement& where) {
 
 constexpr velo_dtype usual[] = {{VELO_DTYPE_FLOAT, 32, 1}, {VELO_DTYPE_INT, 32, 1},
                                 {VELO_DTYPE_INT, 64, 1},   {VELO_DTYPE_UINT, 8, 1},
-                                {VELO_DTYPE_FLOAT, 64, 1}, {VELO_DTYPE_INT, 8, 1}};
+                                {VELO_DTYPE_FLOAT, 64, 1}, {VELO_DTYPE_INT, 8, 1},
+                                {VELO_DTYPE_BFLOAT, 16, 1}};
 constexpr int usual_count = sizeof usual / sizeof usual[0];
 
 outputs infer_shapes(const slot_binding& slot, const int* ndims, std::int64_t** shapes) {
