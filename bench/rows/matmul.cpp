@@ -218,6 +218,28 @@ void list_backward(const machine& m, dtype type, std::vector<row>& rows) {
                   "matmul_backward", "", [p](experiment& e) { fill_backward(e, p); }});
 }
 
+// The product of 2048 rows and a residual of its size.
+void list_residual(const machine& m, dtype type, std::vector<row>& rows) {
+  product p{2048, 2048, 2048};
+  p.type = type;
+  const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
+  rows.push_back({"matmul_add", type, text(p), "dram", "GF/s", flop, product_limit(m, type),
+                  "matmul_add", "", [p](experiment& e) {
+                    tensor& a = e.random(p.type, {p.m, p.k});
+                    tensor& b = e.random(p.type, {p.k, p.n});
+                    tensor& add = e.random(p.type, {p.m, p.n});
+                    tensor& c = e.zeros(p.type, {p.m, p.n});
+                    e.velo(
+                        "matmul_add",
+                        {{"a", a.view()}, {"b", b.view()}, {"add", add.view()}, {"c", c.view()}});
+                    e.check([&a, &b, &add, &c, p] {
+                      return sampled_error(
+                          c.count(), [&](std::int64_t i) { return c.at(i); },
+                          [&](std::int64_t i) { return exact(p, a, b, i) + add.at(i); });
+                    });
+                  }});
+}
+
 void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
   for (const auto& [groups, m_all, n] :
        {std::array<std::int64_t, 3>{8, 2048, 2048}, {64, 1024, 1408}}) {
@@ -265,6 +287,7 @@ void list_matmul(const machine& m, std::vector<row>& rows) {
   list_type(m, dtype::f16, few, rows);
   for (dtype type : operator_types) {
     list_backward(m, type, rows);
+    list_residual(m, type, rows);
     list_grouped(m, type, rows);
   }
 }

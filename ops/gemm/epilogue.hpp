@@ -2,13 +2,14 @@
 // post-operations of oneDNN do.
 //
 // An element x of the sums passes these steps in registers, in this order:
-//   1. bias          x += bias[column]
-//   2. accumulate    x += what C holds
-//   3. rounding      x  = x in C's type
-//   4. addends       x  = the sum of several matrices, one of which is this product, rounded again
-//   5. stores        C = x, and the second output = x
-// A product with addends or with C in panels has neither bias nor accumulation and needs a packed
-// weight. Copies need one, too.
+//   1. residual      x += residual[row][column]
+//   2. bias          x += bias[column]
+//   3. accumulate    x += what C holds
+//   4. rounding      x  = x in C's type
+//   5. addends       x  = the sum of several matrices, one of which is this product, rounded again
+//   6. stores        C = x, and the second output = x
+// A product with addends or with C in panels has none of the first three and needs a packed weight.
+// Copies need one, too.
 //
 // A new step is a field here and in kernel/output_block.hpp, and a line in `output_of`
 // (output.hpp), in kernel/epilogue.inl (which names the other kernels that apply it) and in
@@ -43,7 +44,17 @@ struct panel_extent {
   std::int64_t first = 0;  // the one that is the product's first
 };
 
+// A matrix of C's type that is added: rows `ld` elements apart, or where a list says, so that one
+// row may serve many; whole rows, or one element for all columns.
+struct residual_matrix {
+  const void* data = nullptr;  // null: there is none
+  std::int64_t ld = 0;
+  const std::int64_t* rows = nullptr;  // the element at which each row of C finds its own, or null
+  bool one_column = false;
+};
+
 struct gemm_epilogue {
+  residual_matrix residual;
   const float* bias = nullptr;  // one a column, or null
   bool accumulate = false;
   addend_list addends;

@@ -26,7 +26,7 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
   assert(problem.c_type != element_type::f16 || problem.type != element_type::bf16);
   assert(e.copies == nullptr || b != nullptr);
   assert((problem.c_layout == matrix_layout::rows && e.addends.matrices == nullptr) ||
-         (b != nullptr && e.bias == nullptr && !e.accumulate));
+         (b != nullptr && e.bias == nullptr && !e.accumulate && e.residual.data == nullptr));
   if (is_small(problem, b != nullptr)) {
     multiply_small(problem, gemm_kernels_for(target.isa));
   } else {

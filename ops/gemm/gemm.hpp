@@ -47,7 +47,7 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, const gemm_target& target);
 
-// The same product in plain loops, every sum in double, with bias and accumulation: the reference
+// The same product in plain loops, every sum in double, with all steps on C in rows: the reference
 // for the engine's tests, and optimization level 0.
 void gemm_reference(const gemm_problem& problem, const packed_matrix* b,
                     const core::parallel& threads);

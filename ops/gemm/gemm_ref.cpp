@@ -38,10 +38,15 @@ double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std
 void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
   assert(p.c_layout == matrix_layout::rows && p.epilogue.addends.matrices == nullptr &&
          p.epilogue.second.data == nullptr && p.epilogue.copies == nullptr);
+  const residual_matrix& residual = p.epilogue.residual;
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       const std::int64_t index = i * p.ldc + j;
       double sum = sum_of(p, b, i, j);
+      if (residual.data != nullptr) {
+        const std::int64_t row = residual.rows != nullptr ? residual.rows[i] : i * residual.ld;
+        sum += element(residual.data, p.c_type, row + (residual.one_column ? 0 : j));
+      }
       if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[j];
       if (p.epilogue.accumulate) sum += element(p.c, p.c_type, index);
       set_element(p.c, p.c_type, index, sum);

@@ -27,6 +27,15 @@ output_block output_of(const gemm_problem& problem, const output_range& range) {
   to.type = problem.c_type;
   to.accumulate = e.accumulate;
   to.nontemporal = problem.c_layout == matrix_layout::panels && has_lines;
+  if (e.residual.data != nullptr) {
+    const residual_matrix& r = e.residual;
+    const std::int64_t first =
+        (r.rows != nullptr ? 0 : range.row * r.ld) + (r.one_column ? 0 : range.column);
+    to.residual = static_cast<const char*>(r.data) + first * element;
+    to.ld_residual = r.ld;
+    to.residual_rows = r.rows == nullptr ? nullptr : r.rows + range.row;
+    to.one_column = r.one_column;
+  }
   to.addends = e.addends.matrices;
   to.terms = e.addends.terms;
   to.position = e.addends.position;

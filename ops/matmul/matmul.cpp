@@ -1,12 +1,15 @@
-// matmul and matmul_add_fp32 as operators: shapes, strides, and which form of the engine serves.
+// matmul, matmul_add and matmul_add_fp32 as operators: shapes, strides, and which form of the
+// engine serves.
 //
-// Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
-// engine's product with a transposed A that adds to a float32 C.
+// Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add is matmul
+// with a residual in the epilogue. matmul_add_fp32 is the engine's product with a transposed A that
+// adds to a float32 C.
 #include <algorithm>
 #include <optional>
 
 #include "core/handle/inside.hpp"
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/matmul/broadcast.hpp"
 #include "ops/matmul/operands.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/operator/cost.hpp"
@@ -29,7 +32,29 @@ struct weight_shape {
   std::int64_t n, ld;  // columns; elements between stored rows, 0 for a pack
 };
 
-weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
+// What matmul has and matmul_add has not.
+bool accumulates(const velo_matmul_args& a) {
+  return a.accumulate != 0;
+}
+bool accumulates(const velo_matmul_add_args&) {
+  return false;
+}
+// Whether c is a field that may be read.
+constexpr bool has_old_c(const velo_matmul_args&) {
+  return true;
+}
+constexpr bool has_old_c(const velo_matmul_add_args&) {
+  return false;
+}
+velo_dtype dtype_of_c(const velo_matmul_args& a) {
+  return a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype;
+}
+velo_dtype dtype_of_c(const velo_matmul_add_args& a) {
+  return a.a->dtype;
+}
+
+template <class Args>
+weight_shape check_weight(const Args& a, std::int64_t k) {
   if (a.packed != nullptr) {
     const packed_matrix& pack = matrix_of(a.packed);
     if (a.b != nullptr) fail(VELO_ERR_ARGUMENT, "args.b", "NULL beside packed", "a tensor");
@@ -55,12 +80,21 @@ weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
   return {n, fold(*a.b, "b").ld};
 }
 
-// The product without its pointers and its bias.
+// The product without its pointers and its bias, and how its residual is read.
 struct matmul_problem {
   gemm_problem product;
+  broadcast residual;
 };
 
-void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& outputs) {
+void infer_residual(const velo_matmul_args&, matmul_problem&, const std::int64_t*) {}
+void infer_residual(const velo_matmul_add_args& a, matmul_problem& problem,
+                    const std::int64_t* shape) {
+  require_dtype(*a.add, "add", a.a->dtype);
+  problem.residual = require_broadcast(*a.add, "add", a.a->ndim, shape);
+}
+
+template <class Args>
+void infer(const Args& a, matmul_problem& problem, output_shapes& outputs) {
   require_rank(*a.a, "a", 2, a.transpose_a != 0 ? 2 : max_rank);
   gemm_problem& p = problem.product;
   const bool transposed = a.transpose_a != 0;
@@ -83,8 +117,9 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   p.type = type_of(a.a->dtype);
   p.transpose_a = transposed;
   p.transpose_b = a.transpose_b != 0;
-  p.epilogue.accumulate = a.accumulate != 0;
-  outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
+  p.epilogue.accumulate = accumulates(a);
+  infer_residual(a, problem, shape);
+  outputs.set(a.c, dtype_of_c(a), a.a->ndim, shape);
   if (a.c != nullptr) {
     const folded c = fold(*a.c, "c");
     p.ldc = c.ld;
@@ -118,8 +153,19 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   p.epilogue.accumulate = true;
 }
 
-gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, core::execution& on) {
+void place_residual(const velo_matmul_args&, const matmul_problem&, gemm_problem&,
+                    core::execution&) {}
+void place_residual(const velo_matmul_add_args& a, const matmul_problem& problem, gemm_problem& p,
+                    core::execution& on) {
+  const broadcast& b = problem.residual;
+  p.epilogue.residual = {data<const void>(a.add), b.ld,
+                         b.at_one_distance ? nullptr : b.rows(p.m, on.scratch), b.one_column};
+}
+
+template <class Args>
+gemm_problem placed(const Args& a, const matmul_problem& problem, core::execution& on) {
   gemm_problem p = problem.product;
+  place_residual(a, problem, p, on);
   p.a = data<const void>(a.a);
   p.b = data<const void>(a.b);
   p.c = data<void>(a.c);
@@ -136,7 +182,8 @@ gemm_problem placed(const velo_matmul_add_fp32_args& a, const matmul_problem& pr
   return p;
 }
 
-const packed_matrix* pack_of(const velo_matmul_args& a) {
+template <class Args>
+const packed_matrix* pack_of(const Args& a) {
   return a.packed == nullptr ? nullptr : &matrix_of(a.packed);
 }
 const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
@@ -144,7 +191,8 @@ const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
 }
 
 // Resolves the pack again when the call runs: it may have been destroyed since it was queued.
-const packed_matrix* live_pack_of(const velo_matmul_args& a) {
+template <class Args>
+const packed_matrix* live_pack_of(const Args& a) {
   if (a.packed == nullptr) return nullptr;
   return &core::resolve<weight_pack>(a.packed, "args.packed").matrix();
 }
@@ -155,7 +203,8 @@ const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
 // Refuses the destruction of the pack by functions of the host that the call runs.
 class use_of_pack {
  public:
-  explicit use_of_pack(const velo_matmul_args& a) {
+  template <class Args>
+  explicit use_of_pack(const Args& a) {
     if (a.packed != nullptr) here_.emplace(a.packed, core::part::given);
   }
   explicit use_of_pack(const velo_matmul_add_fp32_args&) {}
@@ -183,12 +232,14 @@ const char* reject(const Args& a, const matmul_problem& problem, const kernel_en
   return nullptr;
 }
 
-void cost_of(const velo_matmul_args& a, const matmul_problem& problem, op_cost& cost) {
+template <class Args>
+void cost_of(const Args& a, const matmul_problem& problem, op_cost& cost) {
   const gemm_problem& p = problem.product;
   cost.multiply(flops_of(p), flops_of(p), a.a->dtype);
   if (a.packed != nullptr)
     cost.bytes_read += static_cast<double>(p.k) * static_cast<double>(bytes_of(a.a->dtype, p.n));
-  if (a.accumulate == 0) cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
+  if (has_old_c(a) && !accumulates(a))
+    cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
 }
 
 void cost_of_add(const velo_matmul_add_fp32_args& a, const matmul_problem& problem, op_cost& cost) {
@@ -198,8 +249,12 @@ void cost_of_add(const velo_matmul_add_fp32_args& a, const matmul_problem& probl
 
 }  // namespace
 
-extern const operator_def matmul_operator = with_cost<cost_of>(
-    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(gemm_kernel_list));
+extern const operator_def matmul_operator = with_cost<cost_of<velo_matmul_args>>(
+    define<infer<velo_matmul_args>, run<velo_matmul_args>, reject<velo_matmul_args>>(
+        gemm_kernel_list));
+extern const operator_def matmul_add_operator = with_cost<cost_of<velo_matmul_add_args>>(
+    define<infer<velo_matmul_add_args>, run<velo_matmul_add_args>, reject<velo_matmul_add_args>>(
+        gemm_kernel_list));
 extern const operator_def matmul_add_fp32_operator = with_cost<cost_of_add>(
     define<infer_add, run<velo_matmul_add_fp32_args>, reject<velo_matmul_add_fp32_args>>(
         gemm_kernel_list));

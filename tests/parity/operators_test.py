@@ -230,6 +230,22 @@ class Operators(TrainingCases, Comparison):
             self.close("db", db, b.grad)
             self.close("dbias", dbias, dy.float().sum(0))
 
+    def test_matmul_add(self):
+        for dtype in TYPES:
+            for shape in ((3, 40, 70), (3, 1, 70), (40, 1), (70,)):
+                x, w, add = values(3, 40, 96, dtype=dtype), values(96, 70, dtype=dtype), values(
+                    *shape, dtype=dtype)
+                a, b, c = leaf(x), leaf(w), leaf(add)
+                truth = a @ b + c
+                dy = values(3, 40, 70, dtype=dtype)
+                truth.backward(dy.float())
+                y, da, db, dadd = [torch.empty_like(t) for t in (dy, x, w, add)]
+                self.velo.matmul_add(a=x, b=w, add=add, c=y)
+                self.velo.matmul_add_backward(dc=dy, a=x, b=w, add=add, da=da, db=db, dadd=dadd)
+                for name, got, want in (("c", y, truth), ("da", da, a.grad), ("db", db, b.grad),
+                                        ("dadd", dadd, c.grad)):
+                    self.close(f"{name} {shape}", got, want)
+
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96
         m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)

@@ -35,6 +35,8 @@ struct number {
     rope_frequencies,
     matmul,
     matmul_backward,
+    matmul_add,
+    matmul_add_backward,
     matmul_add_fp32,
     grouped_matmul,
     grouped_matmul_backward,
@@ -389,6 +391,28 @@ void* velo_xla_matmul_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul_backward, args, count);
+}
+
+int velo_ms_matmul_add(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                       void* stream, void*) {
+  return enter_mindspore(number::matmul_add, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_add(void* call_frame) {
+  return enter_xla(number::matmul_add, call_frame);
+}
+int __tvm_ffi_velo_matmul_add(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_add, args, count);
+}
+
+int velo_ms_matmul_add_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::matmul_add_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_add_backward(void* call_frame) {
+  return enter_xla(number::matmul_add_backward, call_frame);
+}
+int __tvm_ffi_velo_matmul_add_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_add_backward, args, count);
 }
 
 int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5079,6 +5103,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::rope_frequencies>,
     torch_kernels_of<number::matmul>,
     torch_kernels_of<number::matmul_backward>,
+    torch_kernels_of<number::matmul_add>,
+    torch_kernels_of<number::matmul_add_backward>,
     torch_kernels_of<number::matmul_add_fp32>,
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,

@@ -593,6 +593,10 @@ struct velo_api {
   /* velo/ops_optimizer.h */
   velo_status (*bf16_param_split)(velo_stream stream, const velo_bf16_param_split_args* args);
   velo_status (*bf16_param_merge)(velo_stream stream, const velo_bf16_param_merge_args* args);
+
+  /* velo/ops_matmul.h */
+  velo_status (*matmul_add)(velo_stream stream, const velo_matmul_add_args* args);
+  velo_status (*matmul_add_backward)(velo_stream stream, const velo_matmul_add_backward_args* args);
 };
 
 VELO_END_C

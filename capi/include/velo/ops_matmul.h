@@ -149,6 +149,82 @@ typedef struct velo_matmul_backward_args {
 VELO_API velo_status velo_matmul_backward(velo_stream stream,
                                           const velo_matmul_backward_args* args);
 
+/* ---- matmul_add ------------------------------------------------------------------------------ */
+
+typedef struct velo_matmul_add_args {
+  uint32_t struct_size;    /* sizeof(velo_matmul_add_args) */
+  uint32_t reserved;       /* 0 */
+  const velo_tensor* a;    /* in; float32 | bfloat16 | float16; strided: as of matmul */
+  const velo_tensor* b;    /* in, or NULL; float32 | bfloat16 | float16; strided: as of matmul */
+  velo_pack packed;        /* in, or NULL: as of matmul */
+  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                            * dtype of a */
+  const velo_tensor* add;  /* in; float32 | bfloat16 | float16: dtype of a; broadcast to c: each
+                            * dimension, counted from the last, is c's, 1 or missing */
+  const velo_tensor* c;    /* out; float32 | bfloat16 | float16; strided: [.., m, n], dtype of a;
+                            * unit stride in the last dimension */
+  int64_t transpose_a;     /* 0 or 1, default 0: 1 when a is stored [k, m] */
+  int64_t transpose_b;     /* 0 or 1, default 0: 1 when b is stored [n, k] */
+} velo_matmul_add_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_ADD_ARGS_INIT \
+  { sizeof(velo_matmul_add_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `c = op(a) @ op(b) + bias + add`.
+ * matmul with a residual that is added in float32 before the one rounding, while the sums are in
+ * registers.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations.
+ * Source: definition.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_add(velo_stream stream, const velo_matmul_add_args* args);
+
+/* ---- matmul_add_backward --------------------------------------------------------------------- */
+
+typedef struct velo_matmul_add_backward_args {
+  uint32_t struct_size;     /* sizeof(velo_matmul_add_backward_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* dc;    /* in; float32 | bfloat16 | float16; strided: [.., m, n], strided as
+                             * a of matmul */
+  const velo_tensor* a;     /* in, or NULL; float32 | bfloat16 | float16; strided: [.., m, k],
+                             * dtype of dc; db needs it */
+  const velo_tensor* b;     /* in, or NULL; float32 | bfloat16 | float16; strided: [k, n], dtype
+                             * of dc; da needs it */
+  const velo_tensor* add;   /* in, or NULL; float32 | bfloat16 | float16: for its shape; dadd
+                             * needs it */
+  const velo_tensor* da;    /* out, or NULL; strided: shape of a, dtype of dc */
+  const velo_tensor* db;    /* out, or NULL; strided: shape of b, dtype of dc */
+  const velo_tensor* dbias; /* out, or NULL: float32, [n] */
+  const velo_tensor* dadd;  /* out, or NULL: shape of add, dtype of dc */
+  int64_t transpose_a;      /* 0 or 1, default 0: 1 when a is stored [k, m] */
+  int64_t transpose_b;      /* 0 or 1, default 0: 1 when b is stored [n, k] */
+} velo_matmul_add_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_ADD_BACKWARD_ARGS_INIT \
+  { sizeof(velo_matmul_add_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`; `dadd = sum[broadcast](dc)`.
+ * Any result left out; da and db are laid out as a and b are, transposed where those are.
+ *
+ * Gradient of velo_matmul_add.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each of da and db.
+ * Source: gradient of matmul_add.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_add_backward(velo_stream stream,
+                                              const velo_matmul_add_backward_args* args);
+
 /* ---- matmul_add_fp32 ------------------------------------------------------------------------- */
 
 typedef struct velo_matmul_add_fp32_args {

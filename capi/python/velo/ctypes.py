@@ -2209,6 +2209,40 @@ class velo_matmul_backward_args(Sized):
     _numbers_ = ("dtype",)
 
 
+class velo_matmul_add_args(Sized):
+    """`c = op(a) @ op(b) + bias + add`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("a", POINTER(velo_tensor)),  # as of matmul
+        ("b", POINTER(velo_tensor)),  # as of matmul
+        ("packed", velo_pack),  # as of matmul
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of a
+        ("add", POINTER(velo_tensor)),  # dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or missing
+        ("c", POINTER(velo_tensor)),  # [.., m, n], dtype of a; unit stride in the last dimension
+        ("transpose_a", c_int64),  # 1 when a is stored [k, m]
+        ("transpose_b", c_int64),  # 1 when b is stored [n, k]
+    ]
+
+
+class velo_matmul_add_backward_args(Sized):
+    """`da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`; `dadd = sum[broadcast](dc)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dc", POINTER(velo_tensor)),  # [.., m, n], strided as a of matmul
+        ("a", POINTER(velo_tensor)),  # [.., m, k], dtype of dc; db needs it
+        ("b", POINTER(velo_tensor)),  # [k, n], dtype of dc; da needs it
+        ("add", POINTER(velo_tensor)),  # for its shape; dadd needs it
+        ("da", POINTER(velo_tensor)),  # shape of a, dtype of dc
+        ("db", POINTER(velo_tensor)),  # shape of b, dtype of dc
+        ("dbias", POINTER(velo_tensor)),  # float32, [n]
+        ("dadd", POINTER(velo_tensor)),  # shape of add, dtype of dc
+        ("transpose_a", c_int64),  # 1 when a is stored [k, m]
+        ("transpose_b", c_int64),  # 1 when b is stored [n, k]
+    ]
+
+
 class velo_matmul_add_fp32_args(Sized):
     """`grad += grad_output^T @ total_input`."""
     _fields_ = [
@@ -3404,6 +3438,8 @@ FUNCTIONS = {
     "velo_weight_quant_matmul_backward": (c_int32, velo_stream, POINTER(velo_weight_quant_matmul_backward_args)),
     "velo_bf16_param_split": (c_int32, velo_stream, POINTER(velo_bf16_param_split_args)),
     "velo_bf16_param_merge": (c_int32, velo_stream, POINTER(velo_bf16_param_merge_args)),
+    "velo_matmul_add": (c_int32, velo_stream, POINTER(velo_matmul_add_args)),
+    "velo_matmul_add_backward": (c_int32, velo_stream, POINTER(velo_matmul_add_backward_args)),
 }
 
 

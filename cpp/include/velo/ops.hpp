@@ -905,6 +905,76 @@ inline outcome<> matmul_backward(stream_ref stream, const matmul_backward_args& 
   return detail::check(VELO_FN(matmul_backward)(stream.get(), &args));
 }
 
+// `c = op(a) @ op(b) + bias + add`.
+struct matmul_add_args : velo_matmul_add_args {
+  using self = matmul_add_args;
+  using base = velo_matmul_add_args;
+  matmul_add_args() noexcept : velo_matmul_add_args VELO_MATMUL_ADD_ARGS_INIT {}
+
+  // as of matmul
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
+  // as of matmul
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  self& b(std::nullptr_t) { return base::b = nullptr, *this; }
+  // as of matmul
+  self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [n], float32 or the dtype of a
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or missing
+  self& add(const velo_tensor& value) { return base::add = &value, *this; }
+  // [.., m, n], dtype of a; unit stride in the last dimension
+  self& c(const velo_tensor& value) { return base::c = &value, *this; }
+  // 1 when a is stored [k, m]
+  self& transpose_a(bool value) { return base::transpose_a = value, *this; }
+  // 1 when b is stored [n, k]
+  self& transpose_b(bool value) { return base::transpose_b = value, *this; }
+};
+
+inline outcome<> matmul_add(stream_ref stream, const matmul_add_args& args) {
+  return detail::check(VELO_FN(matmul_add)(stream.get(), &args));
+}
+
+// `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`; `dadd = sum[broadcast](dc)`.
+struct matmul_add_backward_args : velo_matmul_add_backward_args {
+  using self = matmul_add_backward_args;
+  using base = velo_matmul_add_backward_args;
+  matmul_add_backward_args() noexcept
+      : velo_matmul_add_backward_args VELO_MATMUL_ADD_BACKWARD_ARGS_INIT {}
+
+  // [.., m, n], strided as a of matmul
+  self& dc(const velo_tensor& value) { return base::dc = &value, *this; }
+  // [.., m, k], dtype of dc; db needs it
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
+  self& a(std::nullptr_t) { return base::a = nullptr, *this; }
+  // [k, n], dtype of dc; da needs it
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  self& b(std::nullptr_t) { return base::b = nullptr, *this; }
+  // for its shape; dadd needs it
+  self& add(const velo_tensor& value) { return base::add = &value, *this; }
+  self& add(std::nullptr_t) { return base::add = nullptr, *this; }
+  // shape of a, dtype of dc
+  self& da(const velo_tensor& value) { return base::da = &value, *this; }
+  self& da(std::nullptr_t) { return base::da = nullptr, *this; }
+  // shape of b, dtype of dc
+  self& db(const velo_tensor& value) { return base::db = &value, *this; }
+  self& db(std::nullptr_t) { return base::db = nullptr, *this; }
+  // float32, [n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // shape of add, dtype of dc
+  self& dadd(const velo_tensor& value) { return base::dadd = &value, *this; }
+  self& dadd(std::nullptr_t) { return base::dadd = nullptr, *this; }
+  // 1 when a is stored [k, m]
+  self& transpose_a(bool value) { return base::transpose_a = value, *this; }
+  // 1 when b is stored [n, k]
+  self& transpose_b(bool value) { return base::transpose_b = value, *this; }
+};
+
+inline outcome<> matmul_add_backward(stream_ref stream, const matmul_add_backward_args& args) {
+  return detail::check(VELO_FN(matmul_add_backward)(stream.get(), &args));
+}
+
 // `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
   using self = matmul_add_fp32_args;

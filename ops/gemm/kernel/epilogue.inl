@@ -5,7 +5,7 @@
 // `finish_vector` applies the steps before the rounding. A new one (a scale, a gate, a residual)
 // stands there, in `finish_square` of tile_kernels.inl, and in `is_stored_whole` of
 // micro_kernel.inl, which says that there are no steps. `fetch_ends` there prefetches the lines
-// that a step reads. `finish_row` serves results with addends or in panels.
+// that a step reads. `finish_row` serves results with a residual, with addends or in panels.
 
 // The value that a result has once it is stored.
 template <class T>
@@ -38,6 +38,34 @@ VELO_INLINE v::vec sum_of_terms(const output_block& to, int i, int j, int n, v::
   return sum;
 }
 
+// Finishes one vector of sums: the columns from `j` on of the row at `c`.
+template <class T>
+VELO_INLINE void finish_vector(const output_block& to, T* c, int j, v::vec x) {
+  const int n = to.columns - j;
+  if (n <= 0) return;
+  const bool whole = n >= v::width;
+  if (to.bias != nullptr) x = x + (whole ? v::load(to.bias + j) : v::load(to.bias + j, n));
+  if (to.accumulate) x = x + (whole ? v::load(c + j) : v::load(c + j, n));
+  if (whole) {
+    v::store(c + j, x);
+  } else {
+    v::store(c + j, x, n);
+  }
+}
+
+// The residual's elements of row `i` from column `j` on.
+template <class T>
+VELO_INLINE v::vec residual_at(const output_block& to, int i, int j, int n) {
+  const int64_t row = to.residual_rows != nullptr ? to.residual_rows[i] : i * to.ld_residual;
+  const T* from = static_cast<const T*>(to.residual) + row;
+  if (to.one_column) {
+    alignas(64) float all[v::width];
+    v::store(all, v::load(from, 1));
+    return v::set(all[0]);
+  }
+  return n >= v::width ? v::load(from + j) : v::load(from + j, n);
+}
+
 // Finishes so many vectors of row `i` of the result, from column `j` on.
 template <class T>
 void finish_row(const output_block& to, int i, int j, const float* sums, int vectors) {
@@ -45,8 +73,11 @@ void finish_row(const output_block& to, int i, int j, const float* sums, int vec
     const int n = to.columns - j < v::width ? to.columns - j : v::width;
     const v::vec x = v::load(sums);
     sums += v::width;
-    T* c = static_cast<T*>(to.c) + i * to.ldc + j;
-    if (to.nontemporal) {
+    T* row = static_cast<T*>(to.c) + i * to.ldc;
+    T* c = row + j;
+    if (to.residual != nullptr) {
+      finish_vector(to, row, j, x + residual_at<T>(to, i, j, n));
+    } else if (to.nontemporal) {
       v::stream(c, x);
     } else {
       alignas(64) T rounded_sum[v::width];
@@ -61,20 +92,5 @@ void finish_row(const output_block& to, int i, int j, const float* sums, int vec
         __builtin_memcpy(second_at<T>(to, i, j), rounded_sum, bytes);
       }
     }
-  }
-}
-
-// Finishes one vector of sums: the columns from `j` on of the row at `c`.
-template <class T>
-VELO_INLINE void finish_vector(const output_block& to, T* c, int j, v::vec x) {
-  const int n = to.columns - j;
-  if (n <= 0) return;
-  const bool whole = n >= v::width;
-  if (to.bias != nullptr) x = x + (whole ? v::load(to.bias + j) : v::load(to.bias + j, n));
-  if (to.accumulate) x = x + (whole ? v::load(c + j) : v::load(c + j, n));
-  if (whole) {
-    v::store(c + j, x);
-  } else {
-    v::store(c + j, x, n);
   }
 }

@@ -133,13 +133,14 @@ VELO_INLINE void store_sum(const register_block<Rows, Vectors>& sums, const outp
   }
 }
 
-// Finishes results with addends or in panels: from registers where the block is full or has two
-// vectors, as nearly all have, and there is one addend at most; otherwise row by row.
+// Finishes results with a residual, with addends or in panels. The last two are finished from
+// registers where the block is full or has two vectors, as nearly all have, and there is one addend
+// at most; the others row by row.
 template <class T, int Rows, int Vectors>
 VELO_INLINE void finish_sum_or_panel(const register_block<Rows, Vectors>& sums,
                                      const output_block& to, int row, int column) {
   constexpr bool usual = Rows == most_rows && Vectors >= 2;
-  if (usual && to.terms <= 2 && row + Rows <= to.rows &&
+  if (usual && to.residual == nullptr && to.terms <= 2 && row + Rows <= to.rows &&
       column + Vectors * v::width <= to.columns &&
       (to.second == nullptr || to.second_nontemporal)) {
     if (to.nontemporal) {
@@ -165,7 +166,8 @@ VELO_INLINE void finish_sum_or_panel(const register_block<Rows, Vectors>& sums,
 template <int Rows, int Vectors>
 VELO_INLINE bool is_stored_whole(const output_block& to, int row, int column) {
   return to.addends == nullptr && !to.nontemporal && to.bias == nullptr && !to.accumulate &&
-         row + Rows <= to.rows && column + Vectors * v::width <= to.columns;
+         to.residual == nullptr && row + Rows <= to.rows &&
+         column + Vectors * v::width <= to.columns;
 }
 
 template <class T, int Rows, int Vectors>
@@ -185,7 +187,8 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const o
                               int row, int column) {
   if (Stored || is_stored_whole<Rows, Vectors>(to, row, column))
     return store_block<T>(sums, to, row, column);
-  if (to.addends != nullptr || to.nontemporal) return finish_sum_or_panel<T>(sums, to, row, column);
+  if (to.addends != nullptr || to.nontemporal || to.residual != nullptr)
+    return finish_sum_or_panel<T>(sums, to, row, column);
   T* c = static_cast<T*>(to.c) + row * to.ldc;
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
@@ -208,6 +211,11 @@ VELO_INLINE void fetch_ends(const micro_args& x, int i, int column) {
       const char* c = static_cast<const char*>(to.c) + (i * to.ldc + column) * element;
       for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(c + j, 1);
       __builtin_prefetch(c + bytes - 1, 1);
+    }
+    if (to.residual != nullptr && to.residual_rows == nullptr && !to.one_column) {
+      const char* residual =
+          static_cast<const char*>(to.residual) + (i * to.ld_residual + column) * element;
+      for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(residual + j);
     }
     for (int term = 0; term < to.terms; ++term) {
       if (term == to.position) continue;

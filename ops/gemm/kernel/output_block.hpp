@@ -21,6 +21,13 @@ struct output_block {
   bool accumulate;    // whether C's old value is added
   bool nontemporal;   // stores bypass the cache: all columns, c at a whole vector
 
+  // The first element of the matrix of C's type that is added, or null. With a list, its row i
+  // begins at element residual_rows[i].
+  const void* residual;
+  int64_t ld_residual;
+  const int64_t* residual_rows;
+  bool one_column;  // one element serves all columns of a row
+
   // The result is the sum of `terms` matrices in the order of the list. Number `position` is this
   // product and is not read. Null: there are no addends.
   const void* const* addends;
@@ -38,6 +45,11 @@ struct output_block {
     rows -= count;
     c = static_cast<char*>(c) + count * ldc * element;
     addend_first += count * ld_addends;
+    if (residual_rows != nullptr) {
+      residual_rows += count;
+    } else if (residual != nullptr) {
+      residual = static_cast<const char*>(residual) + count * ld_residual * element;
+    }
     if (second != nullptr) second = static_cast<char*>(second) + count * ld_second * element;
   }
 };

@@ -127,7 +127,7 @@ template <class T>
 void finish_rows(const float* sums, int rows, const output_block& to) {
   T* c = static_cast<T*>(to.c);
   for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
-    if (to.addends != nullptr || to.nontemporal) {
+    if (to.addends != nullptr || to.nontemporal || to.residual != nullptr) {
       finish_row<T>(to, i, 0, sums, tile_side / v::width);
     } else {
       finish_vector(to, c, 0, v::load(sums));
@@ -166,7 +166,8 @@ void multiply_tile_panel(const tile_panel& p) {
   const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   output_block to = p.output;
-  const bool plain = to.columns == tile_side && !to.nontemporal && to.addends == nullptr;
+  const bool plain =
+      to.columns == tile_side && !to.nontemporal && to.addends == nullptr && to.residual == nullptr;
   const auto finish = to.type == element_type::f32 ? finish_rows<float>
                       : plain                      ? finish_square
                                                    : finish_rows<simd::bf16>;
