@@ -1,0 +1,128 @@
+// A row's result does not depend on how many rows a call has: products and norms of a whole
+// prefill, of its chunks and of single tokens give the same bits, on every kernel.
+#include "tests/ops/operator_testing.hpp"
+
+using namespace velo::testing;
+using velo::simd::bf16;
+using velo::simd::f16;
+
+namespace {
+
+constexpr std::int64_t all_rows = 131;
+const std::int64_t counts[] = {1, 2, 3, 5, 7, 8, 9, 16, 31, 33, 47, 48, 49, 64, 65, 100, 130};
+
+// Runs call(first, rows) for all rows at once, and then for chunks of each size, the first of them
+// from a row on that changes from size to size; `result` has `columns` elements a row.
+template <class T, class Call>
+void check_chunks(array<T>& result, std::int64_t columns, const Call& call) {
+  if (!call(0, all_rows)) return;
+  const std::vector<unsigned char> whole = result.bytes();
+  const auto row = static_cast<std::size_t>(columns) * sizeof(T);
+  for (const std::int64_t count : counts) {
+    const std::int64_t begin = count * 37 % (all_rows - count + 1);
+    const std::int64_t chunks = std::min<std::int64_t>(3, (all_rows - begin) / count);
+    for (std::int64_t first = begin; first < begin + chunks * count; first += count) {
+      std::memset(result.data() + first * columns, 0, static_cast<std::size_t>(count) * row);
+      REQUIRE(call(first, count));
+      INFO("rows " << count << " from " << first);
+      const std::size_t at = static_cast<std::size_t>(first) * row;
+      CHECK(std::memcmp(whole.data() + at, result.data() + first * columns,
+                        static_cast<std::size_t>(count) * row) == 0);
+    }
+  }
+}
+
+// Rows [first, first + rows) of a matrix.
+struct row_range {
+  std::int64_t shape[2];
+  velo_tensor view;
+
+  template <class T>
+  row_range(array<T>& of, std::int64_t columns, std::int64_t first, std::int64_t rows)
+      : shape{rows, columns}, view(*of.tensor()) {
+    view.data = of.data() + first * columns;
+    view.ndim = 2, view.shape = shape;
+  }
+};
+
+bool is_run(velo_status status) {
+  if (status == VELO_ERR_UNSUPPORTED) return false;
+  VELO_RUN(status);
+  return true;
+}
+
+template <class T>
+void check_product(session& s, std::int64_t n, std::int64_t k, bool turned, bool packed) {
+  INFO("n " << n << " k " << k << " turned " << turned << " packed " << packed);
+  array<T> a({all_rows, k}), b({turned ? n : k, turned ? k : n}), c({all_rows, n});
+  array<float> bias({n});
+  a.fill(1), b.fill(2), bias.fill(3);
+  velo_pack pack = nullptr;
+  if (packed) {
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.dtype = dtype_of<T>(), desc.k = k, desc.n = n, desc.transpose = turned;
+    VELO_RUN(velo_pack_create(s.context(), &desc, &pack));
+    VELO_RUN(velo_pack_update(s.stream(), pack, b.tensor()));
+  }
+  check_chunks(c, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(a, k, first, rows), out(c, n, first, rows);
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = &in.view, args.c = &out.view, args.bias = bias.tensor();
+    args.b = packed ? nullptr : b.tensor(), args.packed = pack;
+    args.transpose_b = turned && !packed;
+    return is_run(velo_matmul(s.stream(), &args));
+  });
+  velo_pack_destroy(pack);
+}
+
+template <class T>
+void check_norms(session& s, std::int64_t columns, bool layer) {
+  INFO("columns " << columns);
+  array<T> x({all_rows, columns}), y({all_rows, columns}), gamma({columns}), beta({columns});
+  x.fill(1), gamma.fill(2), beta.fill(3);
+  check_chunks(y, columns, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, columns, first, rows), out(y, columns, first, rows);
+    if (!layer) {
+      velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
+      args.x = &in.view, args.gamma = gamma.tensor(), args.y = &out.view;
+      return is_run(velo_rms_norm(s.stream(), &args));
+    }
+    velo_layer_norm_args args = VELO_LAYER_NORM_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view;
+    args.gamma = gamma.tensor(), args.beta = beta.tensor();
+    return is_run(velo_layer_norm(s.stream(), &args));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a row of a product has the same bits among any number of rows") {
+  for_each_kernel(
+      "matmul",
+      [](session& s) {
+        int form = 0;
+        for (const auto& [n, k] : {std::pair<std::int64_t, std::int64_t>{50, 64}, {200, 130}}) {
+          for (const bool turned : {false, true}) {
+            check_product<float>(s, n, k, turned, form++ % 2 == 1);
+            check_product<bf16>(s, n, k, turned, form % 2 == 1);
+            check_product<f16>(s, n, k, turned, form % 4 == 1);
+          }
+        }
+      },
+      2);
+}
+
+TEST_CASE("a row of a norm has the same bits among any number of rows") {
+  for (const bool layer : {false, true}) {
+    for_each_kernel(
+        layer ? "layer_norm" : "rms_norm",
+        [layer](session& s) {
+          for (const std::int64_t columns : {7, 64, 1000}) {
+            check_norms<float>(s, columns, layer);
+            check_norms<bf16>(s, columns, layer);
+            check_norms<f16>(s, columns, layer);
+          }
+        },
+        2);
+  }
+}
