@@ -49,6 +49,8 @@ static double element(const velo_tensor* tensor, int64_t index) {
   const void* data = tensor->data;
   if (tensor->dtype.code == VELO_DTYPE_INT && tensor->dtype.bits == 64)
     return (double)((const int64_t*)data)[index];
+  if (tensor->dtype.code == VELO_DTYPE_INT && tensor->dtype.bits == 8)
+    return ((const int8_t*)data)[index];
   if (tensor->dtype.code == VELO_DTYPE_INT) return ((const int32_t*)data)[index];
   if (tensor->dtype.code == VELO_DTYPE_UINT) return ((const uint8_t*)data)[index];
   if (tensor->dtype.bits == 64) return ((const double*)data)[index];

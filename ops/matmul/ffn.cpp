@@ -79,14 +79,12 @@ void require_columns(const velo_tensor& t, const char* field, const ffn_problem&
   require_shape(t, field, p.experts ? 2 : 1, wanted + (p.experts ? 0 : 1));
 }
 
-void require_bias(const velo_tensor* bias, const char* field, const ffn_problem& p, velo_dtype x,
-                  std::int64_t n) {
+void require_bias_dtype(const velo_tensor* bias, const char* field, form kind, velo_dtype x) {
   if (bias == nullptr) return;
-  if (p.kind == form::integers)
+  if (kind == form::integers)
     require_dtype(*bias, field, i32);
   else
     require_f32_or(*bias, field, x);
-  require_columns(*bias, field, p, n);
 }
 
 void require_matrix(const velo_tensor& w, const char* field, const ffn_problem& p, std::int64_t k,
@@ -118,11 +116,9 @@ weight_fields second_weight(const args& a, const ffn_problem& p) {
 }
 
 // float32 or packed for float16, bfloat16 for bfloat16, as MindSpeed has it; float32 for both.
-void require_scale(const velo_tensor& t, const char* field, const ffn_problem& p, std::int64_t n,
-                   std::int64_t output) {
+void require_scale_dtype(const velo_tensor& t, const char* field, std::int64_t output) {
   if (t.dtype != f32 && t.dtype != i64)
     require_dtype(t, field, output == VELO_QUANT_OUTPUT_BFLOAT16 ? bf16 : f32);
-  require_columns(t, field, p, n);
 }
 
 // Whether a scale has a number for each column, rather than one for all, or one for each expert.
@@ -131,12 +127,8 @@ bool has_columns(const velo_tensor& scale, const ffn_problem& p) {
 }
 
 void check_integers(const args& a, const ffn_problem& p) {
-  require_given(a.scale, "scale");
-  require_given(a.deq_scale1, "deq_scale1");
-  require_given(a.deq_scale2, "deq_scale2");
-  require_scale(*a.deq_scale1, "deq_scale1", p, p.n1, a.output_dtype);
-  require_scale(*a.deq_scale2, "deq_scale2", p, p.n2, a.output_dtype);
-  require_dtype(*a.deq_scale2, "deq_scale2", a.deq_scale1->dtype);
+  require_columns(*a.deq_scale1, "deq_scale1", p, p.n1);
+  require_columns(*a.deq_scale2, "deq_scale2", p, p.n2);
   const auto require_few = [&](const velo_tensor& t, const char* field) {
     if (t.ndim != 1 || t.shape[0] != 1) require_shape(t, field, 1, &p.groups);
   };
@@ -149,8 +141,6 @@ void check_integers(const args& a, const ffn_problem& p) {
     if (k > most_integer_depth)
       fail(VELO_ERR_SHAPE, "args.x.shape", core::concat("depths of at most ", most_integer_depth),
            core::number(k));
-  if (a.output_dtype == VELO_QUANT_OUTPUT_INT8)
-    fail(VELO_ERR_ARGUMENT, "args.output_dtype", "float16, bfloat16 or float32", "int8");
 }
 
 void check_weights(const args& a, ffn_problem& p) {
@@ -181,6 +171,20 @@ void check_form(const args& a, const ffn_problem& p) {
     fail(VELO_ERR_ARGUMENT, "args.inner_precise", "0 for bfloat16", core::number(a.inner_precise));
 }
 
+// Dtypes before shapes, so that what infers dtypes hears of them.
+void check_dtypes(const args& a, form kind) {
+  require_bias_dtype(a.bias1, "bias1", kind, a.x->dtype);
+  require_bias_dtype(a.bias2, "bias2", kind, a.x->dtype);
+  if (kind != form::integers) return;
+  require_given(a.scale, "scale");
+  require_given(a.deq_scale1, "deq_scale1");
+  require_given(a.deq_scale2, "deq_scale2");
+  require_scale_dtype(*a.deq_scale1, "deq_scale1", a.output_dtype);
+  require_dtype(*a.deq_scale2, "deq_scale2", a.deq_scale1->dtype);
+  if (a.output_dtype == VELO_QUANT_OUTPUT_INT8)
+    fail(VELO_ERR_ARGUMENT, "args.output_dtype", "float16, bfloat16 or float32", "int8");
+}
+
 velo_dtype output_type(const args& a, const ffn_problem& p) {
   if (p.kind != form::integers) return a.x->dtype;
   return a.output_dtype == VELO_QUANT_OUTPUT_BFLOAT16  ? bf16
@@ -203,6 +207,7 @@ void infer(const args& a, ffn_problem& p, output_shapes& outputs) {
     fail(VELO_ERR_ARGUMENT, "args.group_list", "NULL unless weights have experts", "a list");
   }
   check_form(a, p);
+  check_dtypes(a, p.kind);
   p.n1 = w.shape[w.ndim - 1], p.n2 = a.weight2->shape[w.ndim - 1];
   if (p.kind == form::weights_only) check_weights(a, p);
   if (is_gated(a.activation) && p.n1 % 2 != 0)
@@ -214,8 +219,8 @@ void infer(const args& a, ffn_problem& p, output_shapes& outputs) {
   require_matrix(w, "weight1", p, p.k1, pairs ? p.n1 / 2 : p.n1);
   require_matrix(*a.weight2, "weight2", p, p.k2, pairs ? p.n2 / 2 : p.n2);
   if (p.kind == form::integers) check_integers(a, p);
-  require_bias(a.bias1, "bias1", p, x.dtype, p.n1);
-  require_bias(a.bias2, "bias2", p, x.dtype, p.n2);
+  if (a.bias1 != nullptr) require_columns(*a.bias1, "bias1", p, p.n1);
+  if (a.bias2 != nullptr) require_columns(*a.bias2, "bias2", p, p.n2);
   std::int64_t sizes[max_rank];
   std::copy_n(x.shape, x.ndim, sizes);
   sizes[x.ndim - 1] = p.n2;

@@ -143,6 +143,13 @@ bool has_list(const sample& s) {
                      [](const attribute& a) { return a.kind == VELO_VALUE_INTS; });
 }
 
+// MindSpore does not say whether a weight's bytes are int8 or pairs of int4; known sizes do.
+bool has_weight_of_bytes(const sample& s) {
+  return std::any_of(s.inputs.begin(), s.inputs.end(), [](const named_array& in) {
+    return in.field.rfind("weight", 0) == 0 && in.data.dtype.bits == 8;
+  });
+}
+
 TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") {
   const slot_library adapters;
   std::size_t unknown = 0, asked = 0, refused = 0;
@@ -151,6 +158,7 @@ TEST_CASE("a slot infers the shapes of its outputs as MindSpore asks for them") 
     const auto known = inferred_by(adapters, s);
     REQUIRE(known.size() == s.outputs.size());
     for (std::size_t o = 0; o < known.size(); ++o) CHECK(known[o] == s.outputs[o].data.shape);
+    if (has_weight_of_bytes(s)) continue;
     for (const std::int64_t hidden : s.inputs[0].data.shape) {
       const auto some = inferred_by(adapters, s, hidden);
       ++asked;

@@ -145,7 +145,7 @@ const table api = {sizeof(table),
 int dtype_number(const velo_dtype& dtype) {
   if (dtype.code == VELO_DTYPE_BFLOAT) return 16;
   if (dtype.code == VELO_DTYPE_FLOAT) return dtype.bits == 16 ? 10 : dtype.bits == 32 ? 11 : 12;
-  if (dtype.bits == 8) return 6;
+  if (dtype.bits == 8) return dtype.code == VELO_DTYPE_INT ? 2 : 6;
   return dtype.bits == 32 ? 4 : 5;
 }
 

@@ -9,11 +9,12 @@ import inspect
 import unittest
 
 from comparison import TYPES, Comparison, F, leaf, torch, values
+from quant_cases import QuantCases
 from training_cases import TrainingCases
 from velo_binding import VeloError
 
 
-class Operators(TrainingCases, Comparison):
+class Operators(TrainingCases, QuantCases, Comparison):
     def test_rms_norm(self):
         for dtype in TYPES:
             x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6,
@@ -600,59 +601,8 @@ class Operators(TrainingCases, Comparison):
                 self.velo.reduce_max_abs(x=x, y=y, over=over)
                 self.assertTrue(torch.equal(y, truth.float()))
 
-    def test_quantize(self):
-        for dtype in TYPES:
-            x = values(3, 64, 40, dtype=dtype)
-            for over, dims in (("tensor", None), ("token", 2), ("channel", 1)):
-                largest = x.float().abs().amax(dims) if dims else x.float().abs().max()
-                q, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(largest.shape)
-                self.velo.quantize(x=x, y=q, scale=scale, over=over)
-                self.assertTrue(torch.equal(scale, largest / 127))
-                wide = scale.unsqueeze(dims) if dims else scale
-                self.assertTrue(torch.equal(q, (x.float() / wide).round().to(torch.int8)))
-
-    def test_weight_quant_products(self):
-        for dtype in TYPES:
-            x = values(10, 64, dtype=dtype)
-            weight = torch.randint(-128, 128, (3, 64, 40), dtype=torch.int8)
-            scale, offset = values(3, 2, 40) / 50, values(3, 2, 40) * 9
-            wide = lambda t: t.repeat_interleave(32, 1)
-            w = (weight + wide(offset)) * wide(scale)
-            y, dx = torch.empty(10, 40, dtype=dtype), torch.empty_like(x)
-            given = {"weight": weight[1], "scale": scale[1], "offset": offset[1]}
-            self.velo.weight_quant_matmul(x=x, y=y, **given)
-            a = leaf(x)
-            truth = a @ w[1]
-            dy = values(10, 40, dtype=dtype)
-            truth.backward(dy.float())
-            self.velo.weight_quant_matmul_backward(dy=dy, dx=dx, **given)
-            self.close("y", y, truth)
-            self.close("dx", dx, a.grad)
-            self.velo.weight_quant_grouped_matmul(x=x, weight=weight, scale=scale, offset=offset,
-                                                  y=y, group_list=[4, 4, 10])
-            self.close("y", y, torch.cat([x[:4].float() @ w[0], x[4:].float() @ w[2]]))
-
-    def test_quant_grouped_matmul(self):
-        x = torch.randint(-128, 128, (10, 64), dtype=torch.int8)
-        weight = torch.randint(-128, 128, (2, 64, 40), dtype=torch.int8)
-        scale, tokens, y = values(2, 40) / 1e4, values(10), torch.empty(10, 40)
-        self.velo.quant_grouped_matmul(x=x, weight=weight, scale=scale, per_token_scale=tokens, y=y,
-                                       group_list=[4, 10], output_dtype="float32", act_type="silu")
-        parts = [x[:4].double() @ weight[0].double(), x[4:].double() @ weight[1].double()]
-        truth = torch.cat([p * s for p, s in zip(parts, scale)]) * tokens[:, None]
-        self.close("y", y, F.silu(truth).float())
-
-    def test_ffn(self):
-        for dtype in TYPES:
-            shapes = (10, 32), (32, 48), (48, 20)
-            x, w1, w2 = (values(*shape, dtype=dtype) / 4 for shape in shapes)
-            b1, b2, y = values(48), values(20), torch.empty(10, 20, dtype=dtype)
-            self.velo.ffn(x=x, weight1=w1, weight2=w2, bias1=b1, bias2=b2, y=y, activation="gelu")
-            truth = F.gelu(x.float() @ w1.float() + b1) @ w2.float() + b2
-            self.close("y", y, truth)
-
     def test_every_operator_is_compared(self):
-        source = inspect.getsource(Operators) + inspect.getsource(TrainingCases)
+        source = "".join(map(inspect.getsource, (Operators, TrainingCases, QuantCases)))
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],
                          [])
 

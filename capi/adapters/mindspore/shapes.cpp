@@ -195,17 +195,20 @@ int input_of_refused_dtype(const op_info& op, const placement& where) {
 }
 
 constexpr velo_dtype usual[] = {{VELO_DTYPE_FLOAT, 32, 1}, {VELO_DTYPE_INT, 32, 1},
-                                {VELO_DTYPE_INT, 64, 1},   {VELO_DTYPE_UINT, 8, 1},
-                                {VELO_DTYPE_FLOAT, 64, 1}, {VELO_DTYPE_INT, 8, 1},
+                                {VELO_DTYPE_INT, 64, 1},   {VELO_DTYPE_INT, 8, 1},
+                                {VELO_DTYPE_UINT, 8, 1},   {VELO_DTYPE_FLOAT, 64, 1},
                                 {VELO_DTYPE_BFLOAT, 16, 1}};
 constexpr int usual_count = sizeof usual / sizeof usual[0];
 
-outputs infer_shapes(const slot_binding& slot, const int* ndims, std::int64_t** shapes) {
-  const placement where = placement_of(slot);
-  std::vector<described> inputs;
-  std::vector<int> tried(static_cast<std::size_t>(where.input_count), 0);
-  for (int i = 0; i < where.input_count; ++i)
-    inputs.push_back({usual[0], sizes(shapes[i], shapes[i] + ndims[i])});
+// Infers with dtypes that begin with these for the first input and the others; a refused one goes
+// on to the next.
+outputs infer_from(const slot_binding& slot, const placement& where, std::vector<described> inputs,
+                   int first, int others) {
+  std::vector<int> tried(inputs.size(), 0);
+  const auto set = [&](std::size_t i) {
+    inputs[i].dtype = usual[((i == 0 ? first : others) + tried[i]) % usual_count];
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) set(i);
   for (;;) {
     try {
       return infer(slot, where, inputs);
@@ -213,9 +216,34 @@ outputs infer_shapes(const slot_binding& slot, const int* ndims, std::int64_t** 
       const int refused = input_of_refused_dtype(*slot.op, where);
       const auto at = static_cast<std::size_t>(std::max(refused, 0));
       if (refused < 0 || ++tried[at] == usual_count) throw;
-      inputs[at].dtype = usual[tried[at]];
+      set(at);
     }
   }
+}
+
+// Bytes are a weight of int8, or of int4 with twice the columns, beside a first input of float32 or
+// of int8: what the shapes fit decides, where all sizes are known.
+outputs infer_shapes(const slot_binding& slot, const int* ndims, std::int64_t** shapes) {
+  constexpr int f32 = 0, i8 = 3, u8 = 4;
+  constexpr int begins[][2] = {{f32, f32}, {f32, i8}, {f32, u8}, {i8, i8}};
+  const placement where = placement_of(slot);
+  std::vector<described> inputs;
+  for (int i = 0; i < where.input_count; ++i)
+    inputs.push_back({usual[f32], sizes(shapes[i], shapes[i] + ndims[i])});
+  const bool known = std::all_of(inputs.begin(), inputs.end(), [](const described& input) {
+    return std::all_of(input.shape.begin(), input.shape.end(),
+                       [](std::int64_t size) { return size >= 0; });
+  });
+  refusal first;
+  for (const auto& [of_first, of_others] : begins) {
+    try {
+      return infer_from(slot, where, inputs, of_first, of_others);
+    } catch (const refusal& failed) {
+      if (of_others == f32) first = failed;
+      if (!known) break;
+    }
+  }
+  throw first;
 }
 
 }  // namespace
