@@ -12,6 +12,7 @@ std::vector<row> list_rows(const machine& m) {
   list_rope(rows);
   list_matmul(m, rows);
   list_attention(m, rows);
+  list_cached_attention(m, rows);
   list_embedding(rows);
   list_loss(rows);
   list_optimizer(rows);

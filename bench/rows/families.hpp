@@ -13,6 +13,7 @@ void list_activation(std::vector<row>& rows);
 void list_rope(std::vector<row>& rows);
 void list_matmul(const machine& m, std::vector<row>& rows);
 void list_attention(const machine& m, std::vector<row>& rows);
+void list_cached_attention(const machine& m, std::vector<row>& rows);
 void list_embedding(std::vector<row>& rows);
 void list_loss(std::vector<row>& rows);
 void list_optimizer(std::vector<row>& rows);

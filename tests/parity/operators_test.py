@@ -505,6 +505,35 @@ class Operators(TrainingCases, QuantCases, Comparison):
             self.close("out", out, sum(s * p.float() for s, p in zip(shares, parts)))
             self.close("log-sum-exp", top + total.log(), whole)
 
+    def test_cached_attention(self):
+        lengths = torch.tensor([300, 77], dtype=torch.int32)
+        for dtype in TYPES:
+            q, k, v = (values(2, n, h, 64, dtype=dtype) for n, h in ((3, 8), (300, 2), (300, 2)))
+            out = torch.empty_like(q)
+            self.velo.cached_attention(query=q, key=k, value=v, cache_seqlens=lengths,
+                                       attention_out=out, scale=0.125)
+            own = lengths[:, None] - 3 + torch.arange(3)
+            seen = torch.arange(300) <= own[..., None]
+            truth = F.scaled_dot_product_attention(*(x.float().transpose(1, 2) for x in (q, k, v)),
+                                                   attn_mask=seen[:, None], enable_gqa=True)
+            self.close("out", out, truth.transpose(1, 2))
+
+    def test_generate_mask(self):
+        rows = torch.arange(60).reshape(3, 20)
+        mask = torch.empty(3, 20, 70, dtype=torch.uint8)
+        self.velo.generate_mask(positions=rows, mask=mask, keys=70, pre_tokens=9, next_tokens=4)
+        far = torch.arange(70) - rows[..., None]
+        self.assertTrue(torch.equal(mask.bool(), (far > 4) | (far < -9)))
+        square = torch.empty(2048, 2048, dtype=torch.uint8)
+        self.velo.generate_mask(positions=torch.arange(2048), mask=square, sparse_mode="band")
+        self.assertTrue(torch.equal(square.bool(), torch.ones(2048, 2048).triu(1).bool()))
+
+    def test_alibi_slopes(self):
+        slopes = torch.empty(12)
+        self.velo.alibi_slopes(heads=torch.arange(12), slopes=slopes, head_num=12)
+        eight, sixteen = ((-torch.arange(1, n + 1) * 8 / n).exp2() for n in (8, 16))
+        self.close("slopes", slopes, torch.cat((eight, sixteen[::2][:4])))
+
     def test_softmax(self):
         for dtype in TYPES:
             x, dy = values(2, 3, 40, 200, dtype=dtype), values(2, 3, 40, 200, dtype=dtype)

@@ -49,6 +49,9 @@ struct number {
     ring_attention_update,
     flash_attention,
     flash_attention_backward,
+    cached_attention,
+    generate_mask,
+    alibi_slopes,
     embedding,
     embedding_backward,
     cross_entropy,
@@ -545,6 +548,39 @@ void* velo_xla_flash_attention_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_flash_attention_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::flash_attention_backward, args, count);
+}
+
+int velo_ms_cached_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(number::cached_attention, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_cached_attention(void* call_frame) {
+  return enter_xla(number::cached_attention, call_frame);
+}
+int __tvm_ffi_velo_cached_attention(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::cached_attention, args, count);
+}
+
+int velo_ms_generate_mask(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::generate_mask, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_generate_mask(void* call_frame) {
+  return enter_xla(number::generate_mask, call_frame);
+}
+int __tvm_ffi_velo_generate_mask(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::generate_mask, args, count);
+}
+
+int velo_ms_alibi_slopes(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                         void* stream, void*) {
+  return enter_mindspore(number::alibi_slopes, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_alibi_slopes(void* call_frame) {
+  return enter_xla(number::alibi_slopes, call_frame);
+}
+int __tvm_ffi_velo_alibi_slopes(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::alibi_slopes, args, count);
 }
 
 int velo_ms_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5117,6 +5153,9 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::ring_attention_update>,
     torch_kernels_of<number::flash_attention>,
     torch_kernels_of<number::flash_attention_backward>,
+    torch_kernels_of<number::cached_attention>,
+    torch_kernels_of<number::generate_mask>,
+    torch_kernels_of<number::alibi_slopes>,
     torch_kernels_of<number::embedding>,
     torch_kernels_of<number::embedding_backward>,
     torch_kernels_of<number::cross_entropy>,

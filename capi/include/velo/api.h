@@ -597,6 +597,11 @@ struct velo_api {
   /* velo/ops_matmul.h */
   velo_status (*matmul_add)(velo_stream stream, const velo_matmul_add_args* args);
   velo_status (*matmul_add_backward)(velo_stream stream, const velo_matmul_add_backward_args* args);
+
+  /* velo/ops_attention.h */
+  velo_status (*cached_attention)(velo_stream stream, const velo_cached_attention_args* args);
+  velo_status (*generate_mask)(velo_stream stream, const velo_generate_mask_args* args);
+  velo_status (*alibi_slopes)(velo_stream stream, const velo_alibi_slopes_args* args);
 };
 
 VELO_END_C

@@ -143,12 +143,14 @@ typedef struct velo_fusion_attention_args {
  * they are, as long as they stay finite in float32.
  * NaN or Inf spoils the rows that see it; in value, and in key for the gradient, it may spoil rows
  * from which the mask hides it, too, as 0 * NaN does in a plain product.
- * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
+ * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads; a row's
+ * depend on its query and the keys it sees, not on how many rows there are.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
  * a row sees, float16 half an ulp more; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32, float16)
- * and 2e-4 (bfloat16) relative; a score of more than 100 adds its own rounding to float32.
+ * and 2e-4 (bfloat16) relative; for inputs of any finite magnitude 1e-6 S of them more, S the sum
+ * of |query||key| times |scale| of the largest score, if it is finite.
  * Cost: one read of query and attention_out, one read of key and value a key head; compute-bound.
  * Source: Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018, arXiv:1805.02867.
  * Also called npu_fusion_attention.
@@ -252,7 +254,8 @@ typedef struct velo_fusion_attention_backward_args {
  * Gradient of velo_fusion_attention.
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, half an
- * ulp more in float16, 2^-7 in bfloat16; a score of more than 100 adds its own rounding to float32.
+ * ulp more in float16, 2^-7 in bfloat16; for inputs of any finite magnitude 1e-6 S more, S as in
+ * fusion_attention.
  * Cost: a few reads of each input and one write of each gradient; compute-bound.
  * Source: gradient of fusion_attention.
  * Also called npu_fusion_attention_grad.
@@ -360,7 +363,8 @@ typedef struct velo_flash_attention_args {
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
  * a row sees, float16 half an ulp more; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32, float16)
- * and 2e-4 (bfloat16) relative; a score of more than 100 adds its own rounding to float32.
+ * and 2e-4 (bfloat16) relative; for inputs of any finite magnitude 1e-6 S of them more, S the sum
+ * of |query||key| times |scale| of the largest score, if it is finite.
  * Cost: one read of query, key and value, one write of attention_out; compute-bound.
  * Source: Dao et al. 2022, arXiv:2205.14135; AscendSpeed's flash_attention.
  *
@@ -424,7 +428,8 @@ typedef struct velo_flash_attention_backward_args {
  * Gradient of velo_flash_attention.
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, half an
- * ulp more in float16, 2^-7 in bfloat16; a score of more than 100 adds its own rounding to float32.
+ * ulp more in float16, 2^-7 in bfloat16; for inputs of any finite magnitude 1e-6 S more, S as in
+ * fusion_attention.
  * Cost: a few reads of each input and one write of each gradient; compute-bound.
  * Source: gradient of flash_attention.
  *
@@ -433,6 +438,122 @@ typedef struct velo_flash_attention_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_flash_attention_backward(velo_stream stream,
                                                    const velo_flash_attention_backward_args* args);
+
+/* ---- cached_attention ------------------------------------------------------------------------ */
+
+typedef struct velo_cached_attention_args {
+  uint32_t struct_size;             /* sizeof(velo_cached_attention_args) */
+  uint32_t reserved;                /* 0 */
+  const velo_tensor* query;         /* in; float32 | bfloat16 | float16; strided: [B, Sq, N, D];
+                                     * D up to 576 */
+  const velo_tensor* key;           /* in; float32 | bfloat16 | float16 | int8; strided: Nkv
+                                     * heads, N % Nkv = 0; dtype of query or int8 */
+  const velo_tensor* value;         /* in; float32 | bfloat16 | float16 | int8; strided: shape of
+                                     * key with Dv for D, up to 512; dtype of key */
+  const velo_tensor* key_scale;     /* in, or NULL; float32; strided: int8: factors, shape of key
+                                     * without D */
+  const velo_tensor* value_scale;   /* in, or NULL; float32; strided: int8: factors, shape of
+                                     * value without Dv */
+  const velo_tensor* block_table;   /* in, or NULL; int32: [B, P]: pages of each sequence in
+                                     * order; read as far as its length goes */
+  const velo_tensor* cache_seqlens; /* in, or NULL; int32: [B]: keys of each sequence, those of
+                                     * the new rows among them; by default Skv */
+  const velo_tensor* attention_out; /* out; strided: [B, Sq, N, Dv], dtype of query */
+  double scale;                     /* default 1.0: factor of the products, usually 1 / sqrt(D);
+                                     * finite in float32 */
+  int64_t pre_tokens;               /* default 2147483647, in [0, 2147483647]: keys before its
+                                     * own that a row sees; 2147483647: all */
+} velo_cached_attention_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CACHED_ATTENTION_ARGS_INIT \
+  { sizeof(velo_cached_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 2147483647 }
+
+/* `attention_out = softmax(scale * query @ key^T) @ value`.
+ * Attention of the last Sq tokens of each sequence over a cache that holds all of them, made for Sq
+ * of 1 to 16: row i of Sq sees the keys up to length - Sq + i.
+ * key and value are [B, Skv, Nkv, D], or with block_table [pages, page size, Nkv, D], any order of
+ * dimensions in memory; value may lie in key's first columns. An int8 cache counts times a float of
+ * its head and token.
+ * A row's bits depend on its query and the keys it sees alone: prefill whole, in chunks or token by
+ * token gives the same. A row without keys gives 0.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
+ * a row sees, float16 half an ulp more; bfloat16 2^-7 of it; for inputs of any finite magnitude
+ * 1e-6 S more, S as in fusion_attention.
+ * Cost: one read of the cache up to each length; one write of attention_out.
+ * Source: Dao et al. 2023, flash-decoding; Kwon et al. 2023, arXiv:2309.06180.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_cached_attention(velo_stream stream,
+                                           const velo_cached_attention_args* args);
+
+/* ---- generate_mask --------------------------------------------------------------------------- */
+
+typedef struct velo_generate_mask_args {
+  uint32_t struct_size;         /* sizeof(velo_generate_mask_args) */
+  uint32_t reserved;            /* 0 */
+  const velo_tensor* positions; /* in; int32 | int64: any shape; a row of the mask each, from 0 */
+  const velo_tensor* mask;      /* out: uint8, shape of positions with keys appended */
+  int64_t sparse_mode;          /* VELO_ATTENTION_SPARSE_MODE_*, default full: full: the window;
+                                 * or a mode with a constant, all but all_mask and prefix */
+  int64_t keys;                 /* default 2048, in [0, 2147483647]: columns; of a constant the
+                                 * first, up to 2048 */
+  int64_t pre_tokens;           /* default 2147483647, in [-2147483648, 2147483647]: columns left
+                                 * of its position that a row shows; 2147483647: all */
+  int64_t next_tokens;          /* default 0, in [-2147483648, 2147483647]: the same to the right */
+} velo_generate_mask_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GENERATE_MASK_ARGS_INIT \
+  { sizeof(velo_generate_mask_args), 0, 0, 0, VELO_ATTENTION_SPARSE_MODE_FULL, 2048, 2147483647, 0 }
+
+/* `mask[i, j] = step(positions[i] - pre_tokens - j) + step(j - positions[i] - next_tokens)`.
+ * step is 1 above 0: 1 hides what a row of queries at a position does not see, a mask for softmax.
+ * In the other modes the rows of the constant that attention's atten_mask takes there, whatever the
+ * tokens: positions 0 to 2047 of the strict upper triangle, in prefix_compressed then 1024 rows
+ * whose right half is 1.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one write of mask.
+ * Source: MindSpeed's generate_mask; fusion_attention's sparse modes.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_generate_mask(velo_stream stream, const velo_generate_mask_args* args);
+
+/* ---- alibi_slopes ---------------------------------------------------------------------------- */
+
+typedef struct velo_alibi_slopes_args {
+  uint32_t struct_size;      /* sizeof(velo_alibi_slopes_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* heads;  /* in; int32 | int64: any shape; heads, from 0 */
+  const velo_tensor* slopes; /* out: float32, shape of heads */
+  int64_t head_num;          /* default 8, in [1, 1048576]: heads of all ranks */
+} velo_alibi_slopes_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ALIBI_SLOPES_ARGS_INIT \
+  { sizeof(velo_alibi_slopes_args), 0, 0, 0, 8 }
+
+/* `slopes[i] = 2^(-8 * (heads[i] + 1) / p)`.
+ * p is the largest power of two up to head_num; heads from p on have 2^(-4 (2 (h - p) + 1) / p). A
+ * rank gives the heads that it has; the result is a pse of fusion_attention's alibi.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: computed in double, rounded once.
+ * Cost: one write of slopes.
+ * Source: Press et al. 2022, arXiv:2108.12409; MindSpeed's alibi.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_alibi_slopes(velo_stream stream, const velo_alibi_slopes_args* args);
 
 VELO_END_C
 

@@ -2538,6 +2538,55 @@ class velo_flash_attention_backward_args(Sized):
     _numbers_ = ("head_num", "io_layout", "scale_value", "q_scale", "keep_prob", "pre_tokens", "next_tokens", "precise_mode", "seed", "offset")
 
 
+class velo_cached_attention_args(Sized):
+    """`attention_out = softmax(scale * query @ key^T) @ value`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("query", POINTER(velo_tensor)),  # [B, Sq, N, D]; D up to 576
+        ("key", POINTER(velo_tensor)),  # Nkv heads, N % Nkv = 0; dtype of query or int8
+        ("value", POINTER(velo_tensor)),  # shape of key with Dv for D, up to 512; dtype of key
+        ("key_scale", POINTER(velo_tensor)),  # int8: factors, shape of key without D
+        ("value_scale", POINTER(velo_tensor)),  # int8: factors, shape of value without Dv
+        ("block_table", POINTER(velo_tensor)),  # [B, P]: pages of each sequence in order; read as far as its length goes
+        ("cache_seqlens", POINTER(velo_tensor)),  # [B]: keys of each sequence, those of the new rows among them; by default Skv
+        ("attention_out", POINTER(velo_tensor)),  # [B, Sq, N, Dv], dtype of query
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
+        ("pre_tokens", c_int64),  # keys before its own that a row sees; 2147483647: all
+    ]
+    _defaults_ = {"scale": 1.0, "pre_tokens": 2147483647}
+    _numbers_ = ("scale", "pre_tokens")
+
+
+class velo_generate_mask_args(Sized):
+    """`mask[i, j] = step(positions[i] - pre_tokens - j) + step(j - positions[i] - next_tokens)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("positions", POINTER(velo_tensor)),  # any shape; a row of the mask each, from 0
+        ("mask", POINTER(velo_tensor)),  # uint8, shape of positions with keys appended
+        ("sparse_mode", c_int64),  # full: the window; or a mode with a constant, all but all_mask and prefix
+        ("keys", c_int64),  # columns; of a constant the first, up to 2048
+        ("pre_tokens", c_int64),  # columns left of its position that a row shows; 2147483647: all
+        ("next_tokens", c_int64),  # the same to the right
+    ]
+    _defaults_ = {"keys": 2048, "pre_tokens": 2147483647}
+    _numbers_ = ("sparse_mode", "keys", "pre_tokens", "next_tokens")
+
+
+class velo_alibi_slopes_args(Sized):
+    """`slopes[i] = 2^(-8 * (heads[i] + 1) / p)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("heads", POINTER(velo_tensor)),  # any shape; heads, from 0
+        ("slopes", POINTER(velo_tensor)),  # float32, shape of heads
+        ("head_num", c_int64),  # heads of all ranks
+    ]
+    _defaults_ = {"head_num": 8}
+    _numbers_ = ("head_num",)
+
+
 class velo_embedding_args(Sized):
     """`y[t] = table[ids[t]]`."""
     _fields_ = [
@@ -3440,6 +3489,9 @@ FUNCTIONS = {
     "velo_bf16_param_merge": (c_int32, velo_stream, POINTER(velo_bf16_param_merge_args)),
     "velo_matmul_add": (c_int32, velo_stream, POINTER(velo_matmul_add_args)),
     "velo_matmul_add_backward": (c_int32, velo_stream, POINTER(velo_matmul_add_backward_args)),
+    "velo_cached_attention": (c_int32, velo_stream, POINTER(velo_cached_attention_args)),
+    "velo_generate_mask": (c_int32, velo_stream, POINTER(velo_generate_mask_args)),
+    "velo_alibi_slopes": (c_int32, velo_stream, POINTER(velo_alibi_slopes_args)),
 }
 
 

@@ -1696,6 +1696,86 @@ inline outcome<> flash_attention_backward(stream_ref stream,
   return detail::check(VELO_FN(flash_attention_backward)(stream.get(), &args));
 }
 
+// `attention_out = softmax(scale * query @ key^T) @ value`.
+struct cached_attention_args : velo_cached_attention_args {
+  using self = cached_attention_args;
+  using base = velo_cached_attention_args;
+  cached_attention_args() noexcept : velo_cached_attention_args VELO_CACHED_ATTENTION_ARGS_INIT {}
+
+  // [B, Sq, N, D]; D up to 576
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
+  // Nkv heads, N % Nkv = 0; dtype of query or int8
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
+  // shape of key with Dv for D, up to 512; dtype of key
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
+  // int8: factors, shape of key without D
+  self& key_scale(const velo_tensor& value) { return base::key_scale = &value, *this; }
+  self& key_scale(std::nullptr_t) { return base::key_scale = nullptr, *this; }
+  // int8: factors, shape of value without Dv
+  self& value_scale(const velo_tensor& value) { return base::value_scale = &value, *this; }
+  self& value_scale(std::nullptr_t) { return base::value_scale = nullptr, *this; }
+  // [B, P]: pages of each sequence in order; read as far as its length goes
+  self& block_table(const velo_tensor& value) { return base::block_table = &value, *this; }
+  self& block_table(std::nullptr_t) { return base::block_table = nullptr, *this; }
+  // [B]: keys of each sequence, those of the new rows among them; by default Skv
+  self& cache_seqlens(const velo_tensor& value) { return base::cache_seqlens = &value, *this; }
+  self& cache_seqlens(std::nullptr_t) { return base::cache_seqlens = nullptr, *this; }
+  // [B, Sq, N, Dv], dtype of query
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
+  // factor of the products, usually 1 / sqrt(D); finite in float32
+  self& scale(double value) { return base::scale = value, *this; }
+  // keys before its own that a row sees; 2147483647: all
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
+};
+
+inline outcome<> cached_attention(stream_ref stream, const cached_attention_args& args) {
+  return detail::check(VELO_FN(cached_attention)(stream.get(), &args));
+}
+
+// `mask[i, j] = step(positions[i] - pre_tokens - j) + step(j - positions[i] - next_tokens)`.
+struct generate_mask_args : velo_generate_mask_args {
+  using self = generate_mask_args;
+  using base = velo_generate_mask_args;
+  generate_mask_args() noexcept : velo_generate_mask_args VELO_GENERATE_MASK_ARGS_INIT {}
+
+  // any shape; a row of the mask each, from 0
+  self& positions(const velo_tensor& value) { return base::positions = &value, *this; }
+  // uint8, shape of positions with keys appended
+  self& mask(const velo_tensor& value) { return base::mask = &value, *this; }
+  // full: the window; or a mode with a constant, all but all_mask and prefix
+  self& sparse_mode(velo::attention_sparse_mode value) {
+    return base::sparse_mode = static_cast<std::int64_t>(value), *this;
+  }
+  // columns; of a constant the first, up to 2048
+  self& keys(std::int64_t value) { return base::keys = value, *this; }
+  // columns left of its position that a row shows; 2147483647: all
+  self& pre_tokens(std::int64_t value) { return base::pre_tokens = value, *this; }
+  // the same to the right
+  self& next_tokens(std::int64_t value) { return base::next_tokens = value, *this; }
+};
+
+inline outcome<> generate_mask(stream_ref stream, const generate_mask_args& args) {
+  return detail::check(VELO_FN(generate_mask)(stream.get(), &args));
+}
+
+// `slopes[i] = 2^(-8 * (heads[i] + 1) / p)`.
+struct alibi_slopes_args : velo_alibi_slopes_args {
+  using self = alibi_slopes_args;
+  using base = velo_alibi_slopes_args;
+  alibi_slopes_args() noexcept : velo_alibi_slopes_args VELO_ALIBI_SLOPES_ARGS_INIT {}
+
+  // any shape; heads, from 0
+  self& heads(const velo_tensor& value) { return base::heads = &value, *this; }
+  // float32, shape of heads
+  self& slopes(const velo_tensor& value) { return base::slopes = &value, *this; }
+  // heads of all ranks
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+};
+
+inline outcome<> alibi_slopes(stream_ref stream, const alibi_slopes_args& args) {
+  return detail::check(VELO_FN(alibi_slopes)(stream.get(), &args));
+}
+
 // ---- embedding
 
 // `y[t] = table[ids[t]]`.

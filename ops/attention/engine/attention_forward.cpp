@@ -271,6 +271,7 @@ class forward_pass {
         b, head, s, strip_now.row, k0, strip_now.count, static_cast<int>(keys), width};
     if (p_.terms->adds()) add_terms(block, scale, work);
     softmax_rows rows{};
+    rows.rows = strip;
     rows.scores = work.scores;
     rows.ld = key_block;
     rows.probabilities = work.scores;

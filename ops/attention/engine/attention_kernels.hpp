@@ -19,22 +19,23 @@ struct row_block {
   int rows, columns;
 };
 
-// Online softmax of 32 rows of products with some keys; a score is a product times the scale,
+// Online softmax of up to 32 rows of products with some keys; a score is a product times the scale,
 // rounded. exp is relative to a reference, an earlier maximum of the row. The reference follows the
 // maximum only when that is 2^8 above it, so that earlier sums are seldom rescaled.
 struct softmax_rows {
-  const float* scores;  // [32][ld], before the scale
+  int rows;
+  const float* scores;  // [rows][ld], before the scale
   int64_t ld;
-  void* probabilities;  // [32][p_ld] as the product reads them; may be where the scores are
+  void* probabilities;  // [rows][p_ld] as the product reads them; may be where the scores are
   int64_t p_ld;
   int width;         // columns the next product reads, a multiple of 32
-  const int* first;  // [32]: a row sees columns from first to last, within [0, width];
-  const int* last;   // [32]: none where last <= first
+  const int* first;  // [rows]: a row sees columns from first to last, within [0, width];
+  const int* last;   // [rows]: none where last <= first
   float scale;       // not negative
-  float* max;        // per row, of scores so far
+  float* max;        // per row, of scores so far; this and the next padded to 32
   float* reference;
   float* sum;  // per row, 16 partial sums of exp so far
-  float* out;  // [32][out_ld], rescaled where the reference moves
+  float* out;  // [rows][out_ld], rescaled where the reference moves
   int64_t out_ld;
   int out_columns;  // a multiple of 16; 0 while `out` holds nothing
 };

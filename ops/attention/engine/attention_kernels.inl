@@ -89,15 +89,16 @@ VELO_INLINE v::vec lane_max(const float* s, int from, int n) {
 // Softmax of a strip in three passes, so that no row waits for its own maximum: the maxima of all
 // rows, then references and rescaling, a vector of rows at a time, then exp row by row.
 struct softmax_state {
-  alignas(64) float top[32];     // products of these keys
-  alignas(64) float shrink[32];  // factor of earlier sums under the new reference
+  alignas(64) float top[32] = {};  // products of these keys
+  alignas(64) float shrink[32];    // factor of earlier sums under the new reference
 };
 
 VELO_INLINE void softmax_tops(const softmax_rows& x, softmax_state& state) {
-  for (int i = 0; i < 32; i += 4) {
+  for (int i = 0; i < x.rows; i += 4) {
     v::vec top[4];
     for (int r = 0; r < 4; ++r) {
-      top[r] = lane_max(x.scores + (i + r) * x.ld, x.first[i + r], x.last[i + r]);
+      const int row = i + r < x.rows ? i + r : x.rows - 1;
+      top[r] = lane_max(x.scores + row * x.ld, x.first[row], x.last[row]);
     }
     v::largest4(top[0], top[1], top[2], top[3], state.top + i);
   }
@@ -109,7 +110,7 @@ VELO_INLINE bool softmax_raise(const softmax_rows& x, softmax_state& state) {
   const v::vec scale = v::set(x.scale), none = v::set(-__builtin_inff()), one = v::set(1.0f);
   const v::vec leeway = v::set(8.0f / log2_e);
   bool moved = false;
-  for (int i = 0; i < 32; i += W) {
+  for (int i = 0; i < x.rows; i += W) {
     const v::vec before = v::load(x.reference + i);
     const v::vec top = v::load(state.top + i);  // may be NaN; -Inf stays -Inf at scale 0
     const v::vec max = v::max(v::if_equal(top, none, none, top * scale), v::load(x.max + i));
@@ -149,7 +150,7 @@ VELO_INLINE v::vec reference_of(const softmax_rows& x, int row) {
 template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale);
-  for (int i = 0; i < 32; ++i) {
+  for (int i = 0; i < x.rows; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
     const v::vec reference = reference_of(x, i);
@@ -169,7 +170,7 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
 template <class E, class T>
 void softmax_partial(const softmax_rows& x, const softmax_state& state) {
   const v::vec scale = v::set(x.scale), none = v::zero();
-  for (int i = 0; i < 32; ++i) {
+  for (int i = 0; i < x.rows; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
     const int from = x.first[i], n = x.last[i];
@@ -196,7 +197,7 @@ void softmax_partial(const softmax_rows& x, const softmax_state& state) {
 }
 
 VELO_INLINE void softmax_shrink(const softmax_rows& x, const softmax_state& state) {
-  for (int i = 0; i < 32; ++i) {
+  for (int i = 0; i < x.rows; ++i) {
     if (state.shrink[i] == 1.0f) continue;
     const v::vec shrink = v::set(state.shrink[i]);
     float* out = x.out + i * x.out_ld;
@@ -210,7 +211,7 @@ void softmax(const softmax_rows& x) {
   softmax_tops(x, state);
   if (softmax_raise<E>(x, state)) softmax_shrink(x, state);
   // No end of a range decreases from row to row.
-  const bool full = x.first[31] == 0 && x.last[0] == x.width;
+  const bool full = x.first[x.rows - 1] == 0 && x.last[0] == x.width;
   full ? softmax_full<E, T>(x, state) : softmax_partial<E, T>(x, state);
 }
 

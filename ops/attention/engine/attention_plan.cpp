@@ -16,12 +16,16 @@ attention_sequence sequence_of(const attention_problem& problem, std::int64_t ba
   return {q_first, kv_first, sq, skv, visible_keys(window, sq, skv, prefix)};
 }
 
+const attention_kernels& attention_kernels_of(core::isa isa) {
+  const kernel_entry* entry = attention_kernel_list.entries;
+  while (entry->isa > isa) ++entry;
+  return *static_cast<const attention_kernels*>(entry->kernels);
+}
+
 namespace {
 
 const attention_steps& steps_for(const product_form& form, core::isa isa) {
-  const kernel_entry* entry = attention_kernel_list.entries;
-  while (entry->isa > isa) ++entry;
-  const auto& kernels = *static_cast<const attention_kernels*>(entry->kernels);
+  const attention_kernels& kernels = attention_kernels_of(isa);
   return form.type == element_type::f32      ? kernels.floats
          : form.type == element_type::f16    ? kernels.wide_f16
          : form.compute == element_type::f32 ? kernels.wide_bf16

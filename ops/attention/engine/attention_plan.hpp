@@ -61,6 +61,9 @@ inline statistics_place statistics_of(const attention_problem& problem, const at
   return {offset_of(problem, problem.stats, batch, s.q_first, head) + row * step, step};
 }
 
+// The kernels of an ISA, or of the highest below it that has some.
+const attention_kernels& attention_kernels_of(core::isa isa);
+
 struct attention_shape {
   attention_shape(const attention_problem& problem, core::isa isa);
 

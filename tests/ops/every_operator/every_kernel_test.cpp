@@ -113,7 +113,8 @@ std::vector<hosts::array> outputs(example_call& call, const session& s, std::siz
 // exception: it multiplies whole blocks, in which invisible keys have weight 0, and 0 * NaN is NaN
 // where the reference omits the product.
 bool may_differ(const std::string& op, double value) {
-  const bool attention = op.find("fusion_attention") == 0 || op.find("flash_attention") == 0;
+  const auto is = [&](const char* name) { return op.find(name) == 0; };
+  const bool attention = is("fusion_attention") || is("flash_attention") || is("cached_attention");
   return attention && std::isnan(value);
 }
 

@@ -94,6 +94,13 @@ std::vector<hosts::array> outputs(example_call& call, const session& s) {
   return out;
 }
 
+bool takes_numbers(const std::string& op) {
+  for (const hosts::sample& example : examples_of(op))
+    for (const hosts::named_array& in : example.inputs)
+      if (is_floating(in.data)) return true;
+  return false;
+}
+
 // Replaces a gradient's inputs by the outputs of the same name of its forward call.
 void follow_forward(hosts::sample& gradient, const session& s) {
   const char* forward = example_call(gradient).spec().gradient_of;
@@ -206,6 +213,6 @@ TEST_CASE("every kernel of every operator keeps its bound for every magnitude it
         ++changed;
       }
     }
-    CHECK(changed >= 20);
+    CHECK((changed >= 20 || !takes_numbers(op)));
   }
 }
