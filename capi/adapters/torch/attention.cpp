@@ -2,14 +2,16 @@
 // backward, in place of torch's own.
 //
 // Autograd, functorch, fakes, autocast and subclasses stand above that key, so what arrives is
-// plain tensors of the CPU. What velo does not take (a mask, dropout, unequal heads, other dtypes,
-// a forked child) or what is not worth it goes to torch's own kernel, by the functions that torch
-// has for compiled code: they call it directly, past the dispatcher. Results lie in memory as
+// plain tensors of the CPU; a mask is what is added to scores, since torch has made numbers of a
+// boolean one. What velo does not take (dropout, a mask of another dtype, other dtypes, a forked
+// child) or what is not worth it goes to torch's own kernel, by the functions that torch has for
+// compiled code: they call it directly, past the dispatcher. Results lie in memory as
 // torch's do, since compiled code counts on it; the log-sum-exp is torch's, so either side's
 // backward takes either side's forward. Such a call costs a microsecond more than without velo.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -127,9 +129,9 @@ struct view : velo_tensor {
 // Four dimensions of one batch, as many value features as key features, as torch's kernel has
 // them; heads of keys may be shared.
 bool fits(const view& q, const view& k, const view& v, const arguments& given) {
-  const bool alike = given.mask == nullptr && given.dropout == 0 && q.ok && k.ok && v.ok &&
-                     q.ndim == 4 && k.ndim == 4 && v.ndim == 4 && k.number == q.number &&
-                     v.number == q.number && (q.is_f32() || q.is_bf16());
+  const bool alike = given.dropout == 0 && q.ok && k.ok && v.ok && q.ndim == 4 && k.ndim == 4 &&
+                     v.ndim == 4 && k.number == q.number && v.number == q.number &&
+                     (q.is_f32() || q.is_bf16());
   if (!alike || !k.same_shape(v) || q.shape[0] != k.shape[0] || q.shape[3] != k.shape[3])
     return false;
   for (int d = 0; d < 4; ++d) {
@@ -138,6 +140,34 @@ bool fits(const view& q, const view& k, const view& v, const arguments& given) {
   return q.shape[3] <= largest_head && q.shape[1] % k.shape[1] == 0 && q.dense_rows() &&
          k.dense_rows() && v.dense_rows();
 }
+
+// torch's mask, [Sq, Skv] or [B or 1, N or 1, Sq or 1, Skv]: a pse that is added after the scale.
+struct added_mask : velo_tensor {
+  bool ok = true;
+
+  added_mask(const torch::binding& torch, const arguments& given, const view& q, const view& k)
+      : velo_tensor{} {
+    if (given.mask == nullptr) return;
+    const view mask(torch, given.mask);
+    ok = mask.ok && mask.number == q.number && (mask.ndim == 2 || mask.ndim == 4);
+    if (!ok) return;
+    static_cast<velo_tensor&>(*this) = mask;
+    const std::int64_t full[] = {q.shape[0], q.shape[1], q.shape[2], k.shape[2]};
+    for (int d = 0, missing = 4 - mask.ndim; d < 4; ++d) {
+      const bool spread = d < missing || mask.strides[d - missing] == 0;
+      sizes_[d] = spread && d < 3 ? 1 : mask.shape[d - missing];
+      steps_[d] = spread ? full[3] : mask.strides[d - missing];
+      ok = ok && (sizes_[d] == full[d] || (sizes_[d] == 1 && d < 3));
+    }
+    ok = ok && (steps_[3] == 1 || sizes_[3] == 1);
+    ndim = 4, shape = sizes_, strides = steps_;
+  }
+  added_mask(const added_mask&) = delete;
+  const velo_tensor* given() const { return ndim == 4 ? this : nullptr; }
+
+ private:
+  std::int64_t sizes_[4], steps_[4];
+};
 
 // Whether velo's kernel is the faster one, measured beside torch 2.15 on a Zen 4 that others used:
 // forward with one thread, the gradient with one and two. It takes float32 rows in strips of 32 and
@@ -239,8 +269,10 @@ class row_numbers {
   void from_torch(const view& lse) {
     const auto* in = static_cast<const float*>(lse.data);
     for_each([&](std::size_t row, std::int64_t b, std::int64_t n, std::int64_t s) {
-      largest[row] = in[b * lse.strides[0] + n * lse.strides[1] + s * lse.strides[2]];
-      sum[row] = 1;
+      const float one = in[b * lse.strides[0] + n * lse.strides[1] + s * lse.strides[2]];
+      const bool hidden = one == -std::numeric_limits<float>::infinity();  // a row without keys
+      largest[row] = hidden ? std::numeric_limits<float>::lowest() : one;
+      sum[row] = hidden ? 0.0f : 1.0f;
     });
   }
 
@@ -261,10 +293,13 @@ class row_numbers {
 };
 
 template <class Args>
-void describe(Args& args, const view& q, const view& k, const view& v, arguments& given) {
+void describe(Args& args, const view& q, const view& k, const view& v, const added_mask& mask,
+              arguments& given) {
   args.query = &q;
   args.key = &k;
   args.value = &v;
+  args.pse = mask.given();
+  args.pse_type = VELO_ATTENTION_PSE_TYPE_ADDED_AFTER_SCALE;
   args.layout = VELO_ATTENTION_LAYOUT_BNSD;
   args.head_num = q.shape[1];
   args.scale = given.has_scale ? given.given_scale : 1 / std::sqrt(static_cast<double>(q.shape[3]));
@@ -280,6 +315,8 @@ std::int32_t number_of_floats(const torch::binding& torch) {
 bool forward_by_velo(const torch::binding& torch, arguments& given, torch::value* stack) {
   const view q(torch, given.tensors[0]), k(torch, given.tensors[1]), v(torch, given.tensors[2]);
   if (!fits(q, k, v, given) || !worth(q, k)) return false;
+  const added_mask mask(torch, given, q, k);
+  if (!mask.ok) return false;
   made results(torch);
   const row_numbers rows(q);
   const strides_like like(q);
@@ -288,7 +325,7 @@ bool forward_by_velo(const torch::binding& torch, arguments& given, torch::value
                     lse = results.add(3, rows.sizes, rows.strides, number_of_floats(torch), f32),
                     largest = rows.tensor(rows.largest), sum = rows.tensor(rows.sum);
   velo_fusion_attention_args args = VELO_FUSION_ATTENTION_ARGS_INIT;
-  describe(args, q, k, v, given);
+  describe(args, q, k, v, mask, given);
   args.attention_out = &out;
   args.softmax_max = &largest;
   args.softmax_sum = &sum;
@@ -304,6 +341,8 @@ bool backward_by_velo(const torch::binding& torch, arguments& given, torch::valu
   const view dy(torch, given.tensors[0]), q(torch, given.tensors[1]), k(torch, given.tensors[2]),
       v(torch, given.tensors[3]), out(torch, given.tensors[4]), lse(torch, given.tensors[5]);
   if (!fits(q, k, v, given) || !worth_gradient(q)) return false;
+  const added_mask mask(torch, given, q, k);
+  if (!mask.ok) return false;
   for (const view* t : {&dy, &out}) {
     if (!t->ok || t->ndim != 4 || t->number != q.number || !t->same_shape(q) || !t->dense_rows())
       return false;
@@ -318,7 +357,7 @@ bool backward_by_velo(const torch::binding& torch, arguments& given, torch::valu
                     dv = results.add(4, v.shape, by_k.of, v.number, v.dtype),
                     largest = rows.tensor(rows.largest), sum = rows.tensor(rows.sum);
   velo_fusion_attention_backward_args args = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
-  describe(args, q, k, v, given);
+  describe(args, q, k, v, mask, given);
   args.dy = &dy;
   args.attention_out = &out;
   args.softmax_max = &largest;

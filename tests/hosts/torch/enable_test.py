@@ -309,7 +309,7 @@ class Enable(Torch):
             "one head of keys": {}, "three dimensions": {}, "causal": dict(is_causal=True),
             "value width": {}
         }
-        taken = ("causal", "one head of keys") + (
+        taken = ("mask", "causal", "one head of keys") + (
             ("three dimensions",) if torch.__version__ >= "2.10" else ())
         for name, options in cases.items():
             query = {"wide": torch.randn(1, 1, 64, 520), "three dimensions": q[0]}.get(name, q)
@@ -321,6 +321,32 @@ class Enable(Torch):
                 ran = next(e.called for e in done.entries if "attention" in e.what)
             self.assertLessEqual(distance(got, want), 1e-5, name)
             self.assertEqual(ran, name in taken, name)
+
+    @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
+    def test_attention_takes_masks(self):
+        """Boolean and added ones, a tensor for all heads or for some; a row that sees nothing."""
+        hidden = torch.rand(2, 1, 64, 70) < 0.3
+        hidden[1, :, 5] = True
+        masks = {"boolean": ~hidden, "added": torch.randn(2, 4, 64, 70),
+                 "two dimensions": torch.randn(64, 70), "spread": torch.randn(1, 4, 1, 70),
+                 "expanded": torch.randn(1, 1, 64, 70).expand(2, 4, 64, 70)}
+
+        def passes(mask, dtype):
+            torch.manual_seed(3)
+            leaves = [torch.randn(2, 4, n, 16).to(dtype).requires_grad_() for n in (64, 70, 70)]
+            mask = mask if mask.dtype == torch.bool else mask.to(dtype)
+            out = F.scaled_dot_product_attention(*leaves, attn_mask=mask)
+            return [out, *torch.autograd.grad(out.float().square().sum(), leaves)]
+
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+            for name, mask in masks.items():
+                want = passes(mask, dtype)
+                with velo.enable() as done:
+                    got = passes(mask, dtype)
+                    ran = next(e.called for e in done.entries if "attention" in e.what)
+                self.assertTrue(ran, name)
+                for a, b in zip(got, want):
+                    self.assertLessEqual(distance(a.float(), b.float()), bound, (name, dtype))
 
     @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
     def test_autocast_keeps_torchs_rules(self):

@@ -103,7 +103,7 @@ def _replace_in_process(done, optimizer):
                    f"every call goes by ctypes and costs 100 microseconds: {why_not}")
     try:
         done.share(kernels.attention, _ATTENTION,
-                   "fusion_attention; with a mask tensor, dropout or few rows torch's own")
+                   "fusion_attention; with dropout or few rows torch's own")
     except VeloError as why:
         done.leave(_ATTENTION, str(why))
     if kernels.available():
