@@ -113,7 +113,7 @@ class weight_loops {
 };
 
 void weight_loops::one_row() const {
-  constexpr std::int64_t most = 2048, unit = 64;
+  constexpr std::int64_t most = 4096, unit = 64;
   const auto k = static_cast<std::size_t>(core::round_up(depth_, std::int64_t{16}));
   auto* x = on_.scratch.take<float>(k);
   widen_x(0, 1, 0, depth_, x, static_cast<std::int64_t>(k));

@@ -246,7 +246,7 @@ VELO_INLINE void dot_group(const row_by_rows& s, const uint8_t* weight, int64_t 
 #pragma GCC unroll 4
     for (int r = 0; r < Rows; ++r) {
       const uint8_t* row = weight + r * s.ld;
-      v::prefetch(row + i / Weights::per_byte + 1024);
+      v::prefetch(row + Rows * s.ld + i / Weights::per_byte);  // what the next call reads
       v::even_odd w = Weights::load_two(row, i);
       if (Offset) w = {w.even + offset[r], w.odd + offset[r]};
       even[r] = v::fma(x0, w.even, even[r]);
