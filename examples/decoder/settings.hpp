@@ -82,7 +82,8 @@ struct run_settings {
   bool zero = false;  // each rank keeps its part of the optimizer's state
   std::string out = "runs/pretrain";
   std::string log;
-  bool measure = true;  // the machine's limits, before the first step
+  bool measure = true;     // the machine's limits, before the first step
+  bool operators = false;  // a table of the time by operator, after the last step
   std::string trace;
   std::int64_t log_every = 10;
   std::int64_t save_every = 0;

@@ -17,6 +17,7 @@
 #include "examples/decoder/train/validation.hpp"
 #include "examples/pretrain/commands.hpp"
 #include "examples/pretrain/memory_budget.hpp"
+#include "examples/pretrain/operator_table.hpp"
 #include "examples/pretrain/outputs.hpp"
 #include "examples/pretrain/report.hpp"
 
@@ -99,6 +100,8 @@ class run {
     machine_rates machine = {};
     if (rank_.leads() && values_.run.measure)
       machine = measure_machine(context_, trainer_.weights().type(), rank_.ranks());
+    if (rank_.leads() && values_.run.operators)
+      count_operators(rank_.context(), machine, trainer_.weights().type() == element::bf16);
     introduce(console_, values_, text_, trainer_, rank_, peak_, machine);
     if (interrupted_run()) return leave();
     if (first_ > 0 && first_ >= values_.schedule.steps)
@@ -246,6 +249,7 @@ class run {
     const std::string speed = report.speed();
     if (!speed.empty()) console_.say("speed  %s", speed.c_str());
     summarize_memory(console_, memory_, trainer_, peak_);
+    if (rank_.leads() && values_.run.operators) say_operators(console_, context_);
     if (!measure()) return false;
     if (!rank_.leads()) return true;
     const double zlib = zlib_bits_per_byte(text_.validation);

@@ -5,6 +5,7 @@
 
 #include "core/handle/guard.hpp"
 #include "core/handle/handle.hpp"
+#include "core/host/clock.hpp"
 #include "ops/call/counters.hpp"
 #include "ops/call/queued_call.hpp"
 #include "ops/replay/checked_run.hpp"
@@ -55,8 +56,9 @@ void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
       });
 }
 
-// Checks, chooses, runs or queues. checked: run again by the reference, if it can be.
-void execute_plainly(op_id op, const void* args, core::stream& stream, bool checked = false) {
+// Checks, chooses, runs or queues.
+void execute_plainly(op_id op, const void* args, core::stream& stream,
+                     observing how = observing::nothing) {
   const core::context& context = stream.owner();
   problem_storage problem;
   check(op, args, context, purpose::run, problem, nullptr);
@@ -68,27 +70,28 @@ void execute_plainly(op_id op, const void* args, core::stream& stream, bool chec
   stream.call(
       {core::demand::computes},
       [&](core::execution& on) {
-        if (__builtin_expect(checked, false)) return run_checked(op, kernel, args, problem, on);
+        if (__builtin_expect(how != observing::nothing, false))
+          return run_observed(op, kernel, args, problem, how, on);
         if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
       },
       [&] {
         auto queued = queued_call::make(stream, op, kernel, args, problem);
-        if (checked) queued->check();
+        queued->observe(how);
         return queued;
       });
 }
 
 // The arguments are checked twice, since the cost needs the problem of a checked call. A call that
 // is refused does not count.
-void execute_counted(op_id op, const void* args, core::stream& stream, core::counting how,
-                     bool checked) {
+void execute_counted(op_id op, const void* args, core::stream& stream, core::counting as,
+                     observing how) {
   const core::context& context = stream.owner();
   op_counters& counters = context.attached<op_counters>();
   problem_storage problem;
   check(op, args, context, purpose::run, problem, nullptr);
   const op_cost cost = cost_of_checked(op, args, problem, nullptr);
-  execute_plainly(op, args, stream, checked);
-  counters.count(op, cost, how);
+  execute_plainly(op, args, stream, how);
+  counters.count(op, cost, as);
 }
 
 // A call of a context that counts or checks.
@@ -96,15 +99,29 @@ __attribute__((noinline)) void execute_observed(op_id op, const void* args, core
                                                 const core::settings& now) {
   const bool checked = now.check.mode != core::checking::off &&
                        stream.owner().attached<call_checks>().picks_next(now.check);
-  if (now.counting == core::counting::off) return execute_plainly(op, args, stream, checked);
-  execute_counted(op, args, stream, now.counting, checked);
+  const bool counted = now.counting != core::counting::off;
+  const observing how = checked   ? observing::checks
+                        : counted ? observing::times
+                                  : observing::nothing;
+  if (!counted) return execute_plainly(op, args, stream, how);
+  execute_counted(op, args, stream, now.counting, how);
+}
+
+void run_timed(op_id op, const kernel_entry& kernel, const void* args,
+               const problem_storage& problem, core::execution& on) {
+  const std::int64_t start = core::now_ns();
+  definition_of(op).run(args, problem.bytes, kernel.kernels, on);
+  const double seconds = 1e-9 * static_cast<double>(core::now_ns() - start);
+  const op_cost cost = cost_of_checked(op, args, problem, nullptr);
+  on.context.attached<op_counters>().count_time(op, seconds, least_seconds(cost, on.context));
 }
 
 }  // namespace
 
-void run_checked(op_id op, const kernel_entry& kernel, const void* args,
-                 const problem_storage& problem, core::execution& on) {
+void run_observed(op_id op, const kernel_entry& kernel, const void* args,
+                  const problem_storage& problem, observing how, core::execution& on) {
   if (!problem.writes) return;
+  if (how == observing::times) return run_timed(op, kernel, args, problem, on);
   if (!can_be_checked(op, kernel))
     return definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   const verdict found = checked_run(op, kernel, args, problem, on);

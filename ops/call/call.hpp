@@ -44,9 +44,11 @@ void check_fields(const op_spec& spec, const void* args, const core::context& co
 bool check_overlap(const op_spec& spec, const void* args);
 
 void execute(op_id op, const void* args, core::stream& stream);  // checks, chooses, runs or queues
-// Runs a call that check.mode picked: by its kernel, and by the reference where it can be.
-void run_checked(op_id op, const kernel_entry& kernel, const void* args,
-                 const problem_storage& problem, core::execution& on);
+
+// What a run leaves besides its outputs: its time in the counters, or the verdict of check mode.
+enum class observing { nothing, times, checks };
+void run_observed(op_id op, const kernel_entry& kernel, const void* args,
+                  const problem_storage& problem, observing how, core::execution& on);
 
 // The reason why kernel `index` of the operator does not serve, or nullptr when it does.
 const char* refusal(op_id op, int index, const void* args, const problem_storage& problem,

@@ -10,6 +10,8 @@ void op_counts::add(const op_counts& other) {
   flops_visible += other.flops_visible;
   bytes_read += other.bytes_read;
   bytes_written += other.bytes_written;
+  seconds += other.seconds;
+  least_seconds += other.least_seconds;
   checked += other.checked;
   not_judged += other.not_judged;
 }
@@ -19,8 +21,15 @@ op_counters::op_counters() : counts_(static_cast<std::size_t>(op_count())) {}
 void op_counters::count(op_id op, const op_cost& cost, core::counting how) noexcept {
   const double recorded = how == core::counting::on ? cost.flops : 0;
   const std::lock_guard<std::mutex> lock(adding_);
-  counts_[static_cast<std::size_t>(op)].add(
-      {1, recorded, cost.flops, cost.flops_visible, cost.bytes_read, cost.bytes_written, 0, 0});
+  counts_[static_cast<std::size_t>(op)].add({1, recorded, cost.flops, cost.flops_visible,
+                                             cost.bytes_read, cost.bytes_written, 0, 0, 0, 0});
+}
+
+void op_counters::count_time(op_id op, double seconds, double least) noexcept {
+  const std::lock_guard<std::mutex> lock(adding_);
+  op_counts& counts = counts_[static_cast<std::size_t>(op)];
+  counts.seconds += seconds;
+  counts.least_seconds += least;
 }
 
 void op_counters::count_check(op_id op, bool judged) noexcept {

@@ -127,7 +127,7 @@ core::work_ptr<queued_call> queued_call::make(core::stream& on, op_id op,
 
 void queued_call::run(core::execution& on) {
   const operator_def& def = definition_of(op_);
-  if (checked_) return run_checked(op_, kernel_, &block_, problem_, on);
+  if (how_ != observing::nothing) return run_observed(op_, kernel_, &block_, problem_, how_, on);
   if (problem_.writes || def.waits != nullptr)
     def.run(&block_, problem_.bytes, kernel_.kernels, on);
 }

@@ -19,7 +19,7 @@ class queued_call final : public core::work {
               const problem_storage& problem);
   void run(core::execution& on) override;
   void skip() noexcept override;
-  void check() noexcept { checked_ = true; }  // run() runs the reference, too
+  void observe(observing how) noexcept { how_ = how; }
 
   const void* args() const { return &block_; }
   void* problem() { return problem_.bytes; }
@@ -29,7 +29,7 @@ class queued_call final : public core::work {
   const kernel_entry& kernel_;
   args_block block_;
   problem_storage problem_;
-  bool checked_ = false;
+  observing how_ = observing::nothing;
 };
 
 }  // namespace velo::ops

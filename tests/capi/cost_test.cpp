@@ -233,6 +233,9 @@ TEST_CASE("a context counts its calls by operator, recomputation apart") {
   CHECK(all.flops_traversed == 3 * flops);
   CHECK(all.flops_visible == 3 * flops);
   CHECK(all.bytes_written == 3 * 4 * 20 + 4 * 20);
+  CHECK(all.seconds > 0);
+  CHECK(all.seconds < 1);
+  CHECK(all.least_seconds == 0);  // no limits are set
   REQUIRE(velo_op_reset_counts(c) == VELO_OK);
   CHECK(counts_of(nullptr).calls == 0);
 }
@@ -252,9 +255,21 @@ TEST_CASE("queued calls count when they are accepted, from every thread") {
   velo_op_counts counts = VELO_OP_COUNTS_INIT;
   REQUIRE(velo_op_get_counts(c, "add", &counts) == VELO_OK);
   CHECK(counts.calls == 150);
+  CHECK(counts.seconds > 0);
   counts.struct_size = 4;
   CHECK_REFUSED(velo_op_get_counts(c, "add", &counts), VELO_ERR_STRUCT, "counts.struct_size");
   CHECK_REFUSED(velo_op_get_counts(c, "adds", &counts), VELO_ERR_NOT_FOUND, "op");
   CHECK_REFUSED(velo_op_get_counts(c, "add", nullptr), VELO_ERR_NULL, "counts");
   CHECK_REFUSED(velo_op_reset_counts(nullptr), VELO_ERR_NULL, "context");
+}
+
+TEST_CASE("a timed call adds the least time that the limits allow") {
+  live_context c(R"({"counters": "on", "limits.f32_gflops": 1e-3, "limits.copy_gbytes": 1e9})");
+  float_tensor a({4, 6}), b({6, 5}), y({4, 5});
+  for (int i = 0; i < 3; ++i)
+    REQUIRE(op_call(c, "matmul", {{"a", of(a)}, {"b", of(b)}, {"c", of(y)}}) == VELO_OK);
+  velo_op_counts counts = VELO_OP_COUNTS_INIT;
+  REQUIRE(velo_op_get_counts(c, "matmul", &counts) == VELO_OK);
+  CHECK(counts.least_seconds == Approx(3 * 2 * 4 * 6 * 5 / 1e6));
+  CHECK(counts.seconds < counts.least_seconds);
 }

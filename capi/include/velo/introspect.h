@@ -174,6 +174,8 @@ typedef struct velo_op_counts {
   double flops_visible;   /* of all, those that masks leave */
   double bytes_read;      /* of inputs */
   double bytes_written;   /* of outputs */
+  double seconds;         /* that the calls ran, those that wait for other ranks left out */
+  double least_seconds;   /* of the calls timed, by velo_cost.seconds; 0: limits.* are not set */
   /* That check.mode ran again and whose results agreed with the reference; without regard to
    * `counters`. */
   int64_t calls_checked;
@@ -183,14 +185,14 @@ typedef struct velo_op_counts {
 } velo_op_counts;
 
 #define VELO_OP_COUNTS_INIT \
-  { sizeof(velo_op_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_op_counts), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* The work of the calls of an operator, or of all operators, that the context has counted: those
  * accepted while the key `counters` is on or recompute, in the terms of velo_op_cost. What is
  * counted as recompute (activations computed again for a gradient) adds to flops_traversed alone:
  * flops_recorded over time and peak are a model's utilization (MFU), flops_traversed the hardware's
- * (HFU). A program of several ranks adds up its ranks. The last two count the verdicts of
- * check.mode. op: NULL for all operators together; aliases
+ * (HFU). A program of several ranks adds up its ranks. Calls that check.mode runs again are counted
+ * and not timed; the last two fields count its verdicts. op: NULL for all operators together; aliases
  * are accepted, foreign kernels have no counts. counts: struct_size is set by the caller.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator), STATE, MEMORY. */
 VELO_API velo_status velo_op_get_counts(velo_context context, const char* op,

@@ -994,6 +994,8 @@ velo_op_counts._fields_ = [
     ("flops_visible", c_double),
     ("bytes_read", c_double),
     ("bytes_written", c_double),
+    ("seconds", c_double),
+    ("least_seconds", c_double),
     ("calls_checked", c_int64),
     ("calls_not_judged", c_int64),
 ]

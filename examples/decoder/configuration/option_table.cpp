@@ -150,6 +150,9 @@ void configuration::add_run() {
   add("run", "measure", &r.measure,
       "false: the machine's limits are not measured first, which takes a second, and no shares of "
       "them are reported");
+  add("run", "operators", &r.operators,
+      "true: the run ends with a table of its operators: calls, time, least time at the machine's "
+      "limits; of the first rank");
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",

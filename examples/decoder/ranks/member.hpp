@@ -25,6 +25,7 @@ class member {
   void join(velo::group group);
 
   run_memory& memory() { return memory_; }
+  velo::context& context() { return context_; }
   const velo::context& context() const { return context_; }
   velo::stream_ref stream() const { return context_.inline_stream(); }
 

@@ -30,6 +30,16 @@ TEST_CASE("a short run learns, reports, saves and samples") {
   }
 }
 
+TEST_CASE("a run may end with the time of its operators, with and without limits") {
+  workplace w;
+  const outcome done = ended(0, w.run({"--operators", "true"}));
+  CHECK_THAT(done.text, Contains("\noperator  ") && Contains("\nmatmul  ") && Contains("\nall  "));
+  CHECK_THAT(done.text, Contains("100.0 %"));
+  const outcome plain = ended(0, w.run({"--operators", "true", "--measure", "false"}));
+  CHECK_THAT(plain.text, Contains("\nrms_norm  "));
+  CHECK_THAT(ended(0, w.run({})).text, !Contains("\noperator  "));
+}
+
 TEST_CASE("losses have the same bits with one, two and three threads") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;

@@ -27,8 +27,9 @@ inline velo_status run_wrong_add(const session& s, const velo_add_args& args) {
     ops::find_op("add", op);
     ops::problem_storage problem;
     ops::check(op, &args, stream.owner(), ops::purpose::run, problem, nullptr);
-    stream.run_inline(
-        [&](core::execution& on) { ops::run_checked(op, entry, &args, problem, on); });
+    stream.run_inline([&](core::execution& on) {
+      ops::run_observed(op, entry, &args, problem, ops::observing::checks, on);
+    });
   });
 }
 
