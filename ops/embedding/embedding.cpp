@@ -143,10 +143,6 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
   });
 }
 
-double bytes_of_rows(std::int64_t rows, std::int64_t n, velo_dtype dtype) {
-  return static_cast<double>(rows) * static_cast<double>(bytes_of(dtype, n));
-}
-
 // The table is read at the rows that tokens name.
 void cost_of(const velo_embedding_args& a, const embedding_problem& p, op_cost& cost) {
   cost.bytes_read = bytes_of(a.ids) + bytes_of_rows(p.tokens, p.n, a.table->dtype);

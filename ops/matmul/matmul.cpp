@@ -236,8 +236,7 @@ template <class Args>
 void cost_of(const Args& a, const matmul_problem& problem, op_cost& cost) {
   const gemm_problem& p = problem.product;
   cost.multiply(flops_of(p), flops_of(p), a.a->dtype);
-  if (a.packed != nullptr)
-    cost.bytes_read += static_cast<double>(p.k) * static_cast<double>(bytes_of(a.a->dtype, p.n));
+  if (a.packed != nullptr) cost.bytes_read += bytes_of_rows(p.k, p.n, a.a->dtype);
   if (has_old_c(a) && !accumulates(a))
     cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
 }

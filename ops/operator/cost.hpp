@@ -27,6 +27,12 @@ inline double bytes_of(const velo_tensor* t) {
   return t == nullptr ? 0 : static_cast<double>(bytes_of(t->dtype, numel(*t)));
 }
 
+// The bytes of rows of n elements, which need not be those of one tensor: n may be 2^62.
+inline double bytes_of_rows(std::int64_t rows, std::int64_t n, velo_dtype dtype) {
+  return static_cast<double>(rows) * static_cast<double>(n) *
+         static_cast<double>(element_bytes(dtype));
+}
+
 template <auto Cost>
 struct cost_types;
 template <class Args, class Problem, void (*Cost)(const Args&, const Problem&, op_cost&)>

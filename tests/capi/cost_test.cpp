@@ -273,3 +273,16 @@ TEST_CASE("a timed call adds the least time that the limits allow") {
   CHECK(counts.least_seconds == Approx(3 * 2 * 4 * 6 * 5 / 1e6));
   CHECK(counts.seconds < counts.least_seconds);
 }
+
+TEST_CASE("a table without rows may have any width") {
+  live_context c;
+  const std::int64_t table[] = {0, std::int64_t{1} << 62}, ids[] = {0};
+  const velo_tensor empty{
+      nullptr, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, table, nullptr, 0};
+  const velo_tensor none{nullptr, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_INT, 64, 1}, ids, nullptr,
+                         0};
+  const named values = {{"table", of(empty)}, {"ids", of(none)}};
+  velo_cost cost = VELO_COST_INIT;
+  REQUIRE(velo_op_cost(c, "embedding", values.data(), 2, &cost) == VELO_OK);
+  CHECK(cost.bytes_read == 0);
+}
