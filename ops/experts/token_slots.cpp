@@ -1,6 +1,7 @@
 // The lists of rows from sorted indices, and from padded ones by a counting sort.
 #include "ops/experts/token_slots.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ops/operator/indices.hpp"
@@ -18,7 +19,7 @@ void require_permutation(const velo_tensor& indices, const char* field, std::int
   require_indices(indices, field, count);
   const index_reader at(indices);
   auto* seen = scratch.take<char>(places(count));
-  std::memset(seen, 0, places(count));
+  std::fill_n(seen, count, char{0});
   for (std::int64_t i = 0; i < count; ++i) {
     if (seen[at[i]]++ == 0) continue;
     core::fail(VELO_ERR_ARGUMENT, core::text("args.%s", field), "each row once",
