@@ -78,7 +78,8 @@ class Enable(Torch):
     def setUp(self):
         super().setUp()
         for name, always in {
-                "gated_elements": 0, "cross_entropy": True, "norm": True, "rotary": True
+                "gated_elements": 0, "cross_entropy": True, "norm": True, "rotary": True,
+                "layer_norm_elements": 0
         }.items():
             self.addCleanup(setattr, costs, name, getattr(costs, name))
             setattr(costs, name, lambda *_, always=always: always)
@@ -138,7 +139,7 @@ class Enable(Torch):
     def test_what_only_looks_alike_is_left(self):
         model = torch.nn.Sequential(RMSNorm(gain=exponential_gain),
                                     RMSNorm(gain=plain_gain, floor="floor"), GatedMlp(factor=0.5),
-                                    GatedMlp(dropout=0.5), torch.nn.LayerNorm(16),
+                                    GatedMlp(dropout=0.5), torch.nn.LayerNorm((4, 16)),
                                     RMSNorm(gain=shifted_gain)).eval()
         x, tables, heads = torch.randn(4, 16), torch.rand(2, 1, 3, 8), torch.randn(2, 1, 2, 3, 8)
         want, rotated = model(x), apply_rotary_pos_emb(*heads, *tables)
@@ -360,6 +361,45 @@ class Enable(Torch):
                          F.cross_entropy(logits.bfloat16(), targets).dtype, model(x).dtype)
             self.assertEqual(types, types if not enabled else stock)
             stock = types
+
+    def test_layer_norms(self):
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 1e-2)):
+            for options in ({}, {"bias": False}, {"elementwise_affine": False}):
+                if "bias" in options and not MODERN:
+                    continue
+                model = torch.nn.Sequential(torch.nn.Linear(16, 24), torch.nn.LayerNorm(
+                    24, eps=1e-3, **options)).to(dtype)
+                with velo.enable(model) as done:
+                    self.assertIn(("1", "layer_norm"), done.replaced)
+                    self.agree(model, torch.randn(5, 3, 16, dtype=dtype), bound)
+        model, x = torch.nn.Sequential(torch.nn.LayerNorm(16)), torch.randn(4, 16)
+        want = model(x.bfloat16().float())
+        with velo.enable(model) as done:
+            with torch.autocast("cpu"):  # torch computes in float32 there
+                self.assertEqual(model(x).dtype, torch.float32)
+            self.assertLessEqual(distance(model(x.bfloat16().float()), want), 1e-6)
+            self.assertEqual([e.called for e in done.entries if e.where == "0"], [True])
+            with self.assertRaisesRegex(RuntimeError, "normalized_shape"):
+                model(torch.randn(4, 8))
+
+    @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
+    def test_cross_entropy_with_weights_and_smoothing(self):
+        logits, targets = values(12, 32), torch.randint(0, 32, (12,))
+        targets[3] = -100
+        for reduction in ("none", "sum", "mean"):
+            for weight in (None, torch.rand(32)):
+                for smoothing in (0.0, 0.2):
+                    def run():
+                        loss = F.cross_entropy(logits, targets, weight, reduction=reduction,
+                                               label_smoothing=smoothing)
+                        return loss.detach(), torch.autograd.grad(loss.sum(), logits)[0]
+
+                    with velo.enable() as done:
+                        got = run()
+                        called = [e.called for e in done.entries if "cross_entropy" in e.where]
+                    self.assertEqual(called, [True])
+                    for have, want in zip(got, run()):
+                        self.assertLessEqual(distance(have, want), 1e-5)
 
     def test_all_targets_ignored(self):
         logits, targets = torch.randn(8, 32), torch.full((8,), -100)

@@ -43,5 +43,10 @@ def norm(x):
     return by_adapter or x.numel() >= 1 << 15
 
 
+def layer_norm_elements():
+    """Forward and backward together; torch's are compiled for a small call."""
+    return _CALL << 16
+
+
 def rotary(query):
     return by_adapter or query.numel() >= 1 << 15

@@ -108,7 +108,7 @@ def _replace_in_process(done, optimizer):
         done.leave(_ATTENTION, str(why))
     if kernels.available():
         done.share(kernels.cross_entropy, "torch.nn.functional.cross_entropy",
-                   "cross_entropy; with class weights, label smoothing or few logits torch's own")
+                   "cross_entropy; with few logits torch's own")
     else:
         done.leave("torch.nn.functional.cross_entropy",
                    "this torch does not let a kernel be replaced and still be called (2.9 does)")

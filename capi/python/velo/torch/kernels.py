@@ -5,7 +5,7 @@ Autograd, functorch, torch.compile, autocast and DTensor see torch's own operato
 rules; only what computes is another. Attention is torch's flash attention for the CPU, forward and
 backward: libvelo_adapters.so has its kernels (see velo_torch_attention), which also say what stays
 torch's. Cross-entropy is composite, so velo takes its place above torch's differentiation; class
-weights, label smoothing and small sizes go to what was there. The kernels are there once in a
+weights that are to be differentiated and small sizes go to what was there. The kernels are there once in a
 process, while any enable() is in force.
 """
 import ctypes
@@ -63,6 +63,12 @@ def _attention_calls():
     return calls.value
 
 
+def _fits(weight, logits):
+    """Whether these class weights, if any, are velo's to read."""
+    return weight is None or (plain(weight) and weight.dtype == logits.dtype and
+                              not weight.requires_grad and weight.shape == logits.shape[-1:])
+
+
 def _cross_entropy(original, shared):
     operator, velo = torch.ops.aten.cross_entropy_loss.default, FUNCTIONS["cross_entropy"]
 
@@ -73,12 +79,13 @@ def _cross_entropy(original, shared):
                       reduction=1,
                       ignore_index=-100,
                       label_smoothing=0.0):
-        if (weight is None and label_smoothing == 0 and logits.dim() == 2 and target.dim() == 1 and
-                plain(logits) and type(target) is torch.Tensor and target.dtype == torch.int64 and
+        if (_fits(weight, logits) and logits.dim() == 2 and target.dim() == 1 and plain(logits) and type(target) is torch.Tensor and target.dtype == torch.int64 and
                 target.device.type == "cpu" and len(target) == len(logits) > 0 and
                 costs.cross_entropy(logits)):
             shared.called()
-            loss = velo(logits, target, ignore_index, reduction).to(logits.dtype)
+            weights = None if weight is None else weight.float()
+            loss = velo(logits, target, ignore_index, reduction, weights,
+                        label_smoothing).to(logits.dtype)
             if reduction == _MEAN and not loss and bool((target == ignore_index).all()):
                 loss = loss + math.nan  # the mean of no targets: 0 / 0 in torch, 0 in velo
             return loss

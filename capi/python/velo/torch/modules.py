@@ -1,4 +1,4 @@
-"""Modules of a model whose forward velo takes over: RMS norms, gated MLPs, linear layers.
+"""Modules of a model whose forward velo takes over: norms, gated MLPs, linear layers.
 
 Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other
 than they are, computes the same as velo's function of it, in training and in evaluation, for large
@@ -18,7 +18,7 @@ from .functions import FUNCTIONS
 from .plain import autocast, compiling, exporting, own_forward, plain, plain_linear, why_not_plain
 
 F = torch.nn.functional
-rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
+rms_norm, layer_norm, matmul = (FUNCTIONS[name] for name in ("rms_norm", "layer_norm", "matmul"))
 # elements of a module that are worth a copy to try; larger ones are tried as they are
 _LARGEST_TRIAL = 1 << 24
 
@@ -125,6 +125,33 @@ def norm(module):
             if agree(trial, compute, inputs):
                 return what, compute
     return "an RMS norm of a kind of its own"
+
+
+# ---- layer norms
+
+def _layer_norm(smallest):
+    def compute(self, x):
+        weight, bias = self.weight, self.bias
+        # A compiler fuses a norm with its neighbors; autocast has a rule for torch's own operator.
+        if compiling() or x.numel() < smallest or autocast():
+            return None
+        if (x.shape[-1:] != self.normalized_shape or x.numel() == 0 or
+                not plain(x, *(t for t in (weight, bias) if t is not None))):
+            return None
+        return layer_norm(x, weight, bias, self.eps)
+
+    return compute
+
+
+def centered_norm(module):
+    """(what, compute) of a torch.nn.LayerNorm over one dimension, or why there is none."""
+    if type(module) is not torch.nn.LayerNorm:
+        return f"a LayerNorm of a kind of its own, {type(module).__name__}"
+    if len(module.normalized_shape) != 1:
+        return "it normalizes more than one dimension"
+    why = next(filter(None, map(why_not_plain, module.parameters())), "")
+    return f"its gain or bias is {why}" if why else ("layer_norm",
+                                                     _layer_norm(costs.layer_norm_elements()))
 
 
 # ---- gated MLPs
@@ -240,8 +267,7 @@ KINDS = (  # (how it is recognized, what replaces it or why not); the first that
      norm), (is_gated, gated_mlp), (lambda m: type(m) is torch.nn.Linear, linear),
     (lambda m: isinstance(m, torch.nn.Linear),
      lambda m: f"a Linear of a kind of its own, {type(m).__name__}"),
-    (lambda m: isinstance(m, torch.nn.LayerNorm),
-     lambda m: "this release of velo has no layer_norm"),
+    (lambda m: isinstance(m, torch.nn.LayerNorm), centered_norm),
     (_named("Norm"), lambda m: f"velo has no {type(m).__name__}"),
     (lambda m: isinstance(m, torch.nn.Embedding), lambda m: "Embedding: a copy of rows either way"),
     (_named("MLP", "FeedForward"),
