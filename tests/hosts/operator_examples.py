@@ -3,12 +3,18 @@ any host."""
 import numpy as np
 
 
+def dtype_of(field, value):
+    """The dtype of a tensor of an example: its own, or the first that the field takes."""
+    own = value.get("dtype") if isinstance(value, dict) else None
+    return own or (field.dtypes or ["f32"])[0]
+
+
 def array(field, value, numbers, dtypes):
     """A tensor of an example: its numbers, or a shape whose numbers are drawn. dtypes: numpy's, by
     velo's names."""
     if not isinstance(value, dict):
         value = {"values": value}
-    dtype = np.dtype(dtypes[value.get("dtype", (field.dtypes or ["f32"])[0])])
+    dtype = np.dtype(dtypes[dtype_of(field, value)])
     if "values" in value:
         return np.asarray(value["values"]).astype(dtype)
     low, high = value.get("range", (-1, 1))
@@ -21,9 +27,8 @@ def calls(op, numbers, dtypes):
     another dtype are left out."""
     for example in op.examples:
         given = example["in"]
-        if any(
-                isinstance(value, dict) and value.get("dtype", "f32") not in dtypes
-                for value in given.values()):
+        if any(op.fields[name].holds_tensors and dtype_of(op.fields[name], value) not in dtypes
+               for name, value in given.items()):
             continue
         yield ({
             name: array(op.fields[name], value, numbers, dtypes)

@@ -22,8 +22,8 @@
  * - plugin_path: folders, separated by ':', in which velo looks for its own plugins
  *   (libvelo_mpi.so) before the folder of libvelo.so
  * - counters: off | on | recompute; whether calls of operators are counted (velo_op_get_counts)
- * - check.mode: off | sample | all; which calls of operators run again by the reference, which takes
- *   long; one whose results differ by more than the operator's bound fails with INTERNAL, and its
+ * - check.mode: off | sample | all; which calls of operators run again by the reference, which
+ *   takes long; one whose results differ by more than the operator's bound fails with INTERNAL, and its
  *   outputs hold the kernel's results. check.share: the share that sample checks, default 0.01.
  *   check.capsules: folder for the first call that diverged (velo replay-capsule), empty = none.
  *   check.data: on | off; whether that file holds the tensors' elements

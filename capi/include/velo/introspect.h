@@ -192,8 +192,8 @@ typedef struct velo_op_counts {
  * counted as recompute (activations computed again for a gradient) adds to flops_traversed alone:
  * flops_recorded over time and peak are a model's utilization (MFU), flops_traversed the hardware's
  * (HFU). A program of several ranks adds up its ranks. Calls that check.mode runs again are counted
- * and not timed; the last two fields count its verdicts. op: NULL for all operators together; aliases
- * are accepted, foreign kernels have no counts. counts: struct_size is set by the caller.
+ * and not timed; the last two fields count its verdicts. op: NULL for all operators together;
+ * aliases are accepted, foreign kernels have no counts. counts: struct_size is set by the caller.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator), STATE, MEMORY. */
 VELO_API velo_status velo_op_get_counts(velo_context context, const char* op,
                                         velo_op_counts* counts);

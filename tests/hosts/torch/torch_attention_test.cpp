@@ -196,19 +196,30 @@ TEST_CASE("attention of torch's has velo's numbers, forward and backward") {
   }
 }
 
+TEST_CASE("a mask that is added reaches velo's attention") {
+  const replaced now;
+  attention masked;
+  array mask = numbers(f32, {rows, keys}, 5);
+  masked.given["attn_mask"] = mask;
+  const std::uint64_t counted = calls();
+  const torch::books before = torch::count();
+  const auto results = masked.run();
+  CHECK_FALSE(by_torch(results));
+  CHECK(calls() == counted + 1);
+  CHECK(torch::count() == before);
+}
+
 TEST_CASE("what velo does not take or what is too small goes to torch's own attention") {
   const replaced now;
   const std::uint64_t counted = calls();
-  attention few(f32, 4), few_bf16(bf16, 4), masked, dropped, narrow, empty(f32, 0), mixed, turned;
-  array mask = numbers(f32, {rows, keys}, 5);
-  masked.given["attn_mask"] = mask;
+  attention few(f32, 4), few_bf16(bf16, 4), dropped, narrow, empty(f32, 0), mixed, turned;
   dropped.given["dropout_p"] = 0.5;
   narrow.v = numbers(f32, {batch, key_heads, keys, size / 2}, 6);
   narrow.given["value"] = narrow.v;
   mixed.k = numbers(bf16, mixed.k.shape, 2);
   mixed.given["key"] = mixed.k;
   turned.given["query"].strides = {heads * rows * size, rows * size, 1, rows};
-  for (attention* call : {&few, &few_bf16, &masked, &dropped, &narrow, &empty, &mixed, &turned}) {
+  for (attention* call : {&few, &few_bf16, &dropped, &narrow, &empty, &mixed, &turned}) {
     const torch::books before = torch::count();
     const long own = torch::own_attentions();
     const auto results = call->run();

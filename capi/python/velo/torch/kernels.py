@@ -5,8 +5,8 @@ Autograd, functorch, torch.compile, autocast and DTensor see torch's own operato
 rules; only what computes is another. Attention is torch's flash attention for the CPU, forward and
 backward: libvelo_adapters.so has its kernels (see velo_torch_attention), which also say what stays
 torch's. Cross-entropy is composite, so velo takes its place above torch's differentiation; class
-weights that are to be differentiated and small sizes go to what was there. The kernels are there once in a
-process, while any enable() is in force.
+weights that are to be differentiated and small sizes go to what was there. The kernels are there
+once in a process, while any enable() is in force.
 """
 import ctypes
 import math
@@ -79,7 +79,8 @@ def _cross_entropy(original, shared):
                       reduction=1,
                       ignore_index=-100,
                       label_smoothing=0.0):
-        if (_fits(weight, logits) and logits.dim() == 2 and target.dim() == 1 and plain(logits) and type(target) is torch.Tensor and target.dtype == torch.int64 and
+        if (_fits(weight, logits) and logits.dim() == 2 and target.dim() == 1 and
+                plain(logits) and type(target) is torch.Tensor and target.dtype == torch.int64 and
                 target.device.type == "cpu" and len(target) == len(logits) > 0 and
                 costs.cross_entropy(logits)):
             shared.called()
