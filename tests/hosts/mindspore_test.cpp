@@ -146,7 +146,8 @@ bool has_list(const sample& s) {
 // MindSpore does not say whether bytes are int8, uint8 or pairs of int4; known sizes do.
 bool has_small_integers(const sample& s) {
   return std::any_of(s.inputs.begin(), s.inputs.end(), [](const named_array& in) {
-    return in.data.dtype.code == VELO_DTYPE_INT && in.data.dtype.bits == 8;
+    const bool weight = in.field.rfind("weight", 0) == 0;
+    return in.data.dtype.bits == 8 && (weight || in.data.dtype.code == VELO_DTYPE_INT);
   });
 }
 

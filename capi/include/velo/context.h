@@ -23,8 +23,8 @@
  *   (libvelo_mpi.so) before the folder of libvelo.so
  * - counters: off | on | recompute; whether calls of operators are counted (velo_op_get_counts)
  * - check.mode: off | sample | all; which calls of operators run again by the reference, which
- *   takes long; one whose results differ by more than the operator's bound fails with INTERNAL, and its
- *   outputs hold the kernel's results. check.share: the share that sample checks, default 0.01.
+ *   takes long; one whose results differ by more than the operator's bound fails with INTERNAL, and
+ *   its outputs hold the kernel's results. check.share: the share that sample checks, default 0.01.
  *   check.capsules: folder for the first call that diverged (velo replay-capsule), empty = none.
  *   check.data: on | off; whether that file holds the tensors' elements
  * - limits.f32_gflops, limits.bf16_gflops, limits.read_gbytes, limits.copy_gbytes: the rates that
