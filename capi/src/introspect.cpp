@@ -197,8 +197,8 @@ velo_status velo_op_get_counts(velo_context context, const char* op, velo_op_cou
     const ops::op_counts of = op == nullptr ? counters.all() : counters.of(op_named(op));
     capi::write_struct(counts, counts_size, "counts",
                        velo_op_counts{0, 0, of.calls, of.flops_recorded, of.flops_traversed,
-                                      of.flops_visible, of.bytes_read, of.bytes_written,
-                                      of.seconds, of.least_seconds, of.checked, of.not_judged});
+                                      of.flops_visible, of.bytes_read, of.bytes_written, of.seconds,
+                                      of.least_seconds, of.checked, of.not_judged});
   });
 }
 

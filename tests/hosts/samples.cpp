@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "core/simd/scalar.hpp"
 #include "tests/json_tree.hpp"
@@ -54,6 +57,18 @@ json_tree parsed(const Describe& describe, const Arguments&... arguments) {
   if (root == nullptr)
     throw std::runtime_error("velo described itself in something else than JSON");
   return root;
+}
+
+// The document of an operator, or of the whole library for "". Each is read once: the library's has
+// a megabyte, and tests ask for it in every call.
+json_t* document_of(const std::string& op) {
+  static std::mutex reading;
+  static std::map<std::string, json_tree> documents;
+  const std::lock_guard<std::mutex> lock(reading);
+  const auto found = documents.find(op);
+  if (found != documents.end()) return found->second.get();
+  json_tree read = op.empty() ? parsed(velo_describe) : parsed(velo_op_describe, op.c_str());
+  return documents.emplace(op, std::move(read)).first->second.get();
 }
 
 // Sets the element type of an input whose example names none.
@@ -125,12 +140,12 @@ attribute attribute_of(const json_t* field, const json_t* value) {
 std::vector<entry> examples() {
   std::vector<entry> out;
   for (const std::string& op : operator_names()) {
-    const json_tree root = parsed(velo_op_describe, op.c_str());
+    json_t* const root = document_of(op);
     std::size_t i, f;
     json_t *example, *field;
-    json_array_foreach(json_object_get(root.get(), "examples"), i, example) {
+    json_array_foreach(json_object_get(root, "examples"), i, example) {
       out.push_back({op, {}, {}, {}});
-      json_array_foreach(json_object_get(root.get(), "fields"), f, field) {
+      json_array_foreach(json_object_get(root, "fields"), f, field) {
         const char* name = json_string_value(json_object_get(field, "name"));
         const bool is_tensor = text_in(field, "kind") == "tensor";
         if (const json_t* in = json_object_get(json_object_get(example, "in"), name)) {
@@ -407,11 +422,11 @@ sample sample_of(const std::string& op) {
 }
 
 std::vector<field> fields_of(const std::string& op) {
-  const json_tree root = parsed(velo_op_describe, op.c_str());
+  json_t* const root = document_of(op);
   std::vector<field> out;
   std::size_t i;
   json_t* item;
-  json_array_foreach(json_object_get(root.get(), "fields"), i, item) {
+  json_array_foreach(json_object_get(root, "fields"), i, item) {
     const std::string dir = text_in(item, "dir");
     out.push_back({text_in(item, "name"), text_in(item, "kind"), dir == "in" || dir == "inout",
                    dir == "out" || dir == "inout",
@@ -426,10 +441,10 @@ bool holds_tensors(const field& f) {
 
 std::int64_t enumerator(const std::string& op, const attribute& a) {
   if (a.kind != VELO_VALUE_STRING) return a.integer;
-  const json_tree root = parsed(velo_op_describe, op.c_str());
-  const json_tree all = parsed(velo_describe);
-  const json_t* field = item_named(json_object_get(root.get(), "fields"), a.name);
-  const json_t* type = item_named(json_object_get(all.get(), "enums"), text_in(field, "enum"));
+  json_t* const root = document_of(op);
+  json_t* const all = document_of("");
+  const json_t* field = item_named(json_object_get(root, "fields"), a.name);
+  const json_t* type = item_named(json_object_get(all, "enums"), text_in(field, "enum"));
   const json_t* value = item_named(json_object_get(type, "values"), a.text);
   if (value == nullptr) throw std::runtime_error("no enumerator " + a.text);
   return json_integer_value(json_object_get(value, "value"));
