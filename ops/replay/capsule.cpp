@@ -133,7 +133,7 @@ std::string write_capsule(const std::string& folder, const recorded_call& call, 
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto nanoseconds = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
   const text name = core::concat(call.spec.name, "-", ::getpid(), "-", nanoseconds, ".capsule.gz");
-  const std::string path = folder + "/" + name.buffer;
+  std::string path = folder + "/" + name.buffer;
   const capsule_line of(call, with_data);
   core::gzip_file file(path.c_str());
   file.write(of.line.data(), of.line.size());

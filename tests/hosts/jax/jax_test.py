@@ -168,7 +168,7 @@ class Jax(unittest.TestCase):
             k, v = (self.values(2, 9, 2, 16, dtype=dtype) for _ in range(2))
             for mode in ("half", "interleaved"):
                 self.compare("rotary " + mode,
-                             lambda x: velo.rotary_position_embedding(x, *tables, mode),
+                             lambda x: velo.rotary_position_embedding(x, *tables, mode=mode),
                              lambda x: Stock.rotary_position_embedding(x, *tables, mode), q)
             for mode in ("full", "left_up_causal"):
                 self.compare(
