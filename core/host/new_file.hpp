@@ -5,7 +5,6 @@
 // opened, another hard link of an older file keeps its content, and a failure before the rename
 // leaves the older file. Cost: system calls. tests/tree checks that no other source opens files to
 // write.
-// source opens files to write.
 #pragma once
 
 #include <cstddef>

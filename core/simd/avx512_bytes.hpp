@@ -64,26 +64,44 @@ VELO_INLINE void store_int4(uint8_t* p, vec a, int n = width) {
   _mm_mask_storeu_epi8(p, first((n + 1) / 2), _mm_cvtepi16_epi8(pairs));
 }
 
-// Sums in int32 of products of pairs of int16. vpmaddubsw, which takes bytes, would saturate.
-struct ints {
-  using words = short_pairs;
-  static constexpr uint8_t zero_byte = 0;  // what is added to every byte of the left side
+// Sums in int32. Products says which words are multiplied, and how.
+template <class Products>
+struct int_sums {
+  using words = typename Products::words;
+  // Added to every byte of the left side.
+  static constexpr uint8_t zero_byte = Products::zero_byte;
   __m512i v;
 
-  static __attribute__((always_inline)) ints zero() { return {_mm512_setzero_si512()}; }
-  static __attribute__((always_inline)) ints load(const void* p) { return {_mm512_loadu_si512(p)}; }
+  static __attribute__((always_inline)) int_sums zero() { return {_mm512_setzero_si512()}; }
+  static __attribute__((always_inline)) int_sums load(const void* p) {
+    return {_mm512_loadu_si512(p)};
+  }
   __attribute__((always_inline)) void store(void* p) const { _mm512_storeu_si512(p, v); }
-  static __attribute__((always_inline)) ints broadcast(const void* p) {
+  static __attribute__((always_inline)) int_sums broadcast(const void* p) {
     int word;
     __builtin_memcpy(&word, p, sizeof word);
     return {_mm512_set1_epi32(word)};
   }
-  static __attribute__((always_inline)) ints dot(ints sums, ints a, ints b) {
-    return {_mm512_add_epi32(sums.v, _mm512_madd_epi16(a.v, b.v))};
+  static __attribute__((always_inline)) int_sums dot(int_sums sums, int_sums a, int_sums b) {
+    return {Products::add(sums.v, a.v, b.v)};
   }
-  __attribute__((always_inline)) ints plus(ints b) const { return {_mm512_add_epi32(v, b.v)}; }
-  __attribute__((always_inline)) ints negative() const { return {_mm512_sub_epi32(zero().v, v)}; }
+  __attribute__((always_inline)) int_sums plus(int_sums b) const {
+    return {_mm512_add_epi32(v, b.v)};
+  }
+  __attribute__((always_inline)) int_sums negative() const {
+    return {_mm512_sub_epi32(zero().v, v)};
+  }
   __attribute__((always_inline)) vec to_floats() const { return {_mm512_cvtepi32_ps(v)}; }
 };
+
+// Pairs of int16. vpmaddubsw, which takes bytes, would saturate.
+struct pair_products {
+  using words = short_pairs;
+  static constexpr uint8_t zero_byte = 0;
+  static __attribute__((always_inline)) __m512i add(__m512i sums, __m512i a, __m512i b) {
+    return _mm512_add_epi32(sums, _mm512_madd_epi16(a, b));
+  }
+};
+using ints = int_sums<pair_products>;
 
 }  // namespace velo::simd::avx512

@@ -17,6 +17,9 @@ inline constexpr velo_dtype bf16{VELO_DTYPE_BFLOAT, 16, 1};
 inline constexpr velo_dtype f16{VELO_DTYPE_FLOAT, 16, 1};
 inline constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1};
 inline constexpr velo_dtype i64{VELO_DTYPE_INT, 64, 1};
+inline constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1};
+inline constexpr velo_dtype i4{VELO_DTYPE_INT, 4, 1};
+inline constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1};
 
 // Sets of the types that operators take.
 enum dtype_bit : std::uint32_t {

@@ -16,7 +16,6 @@ namespace {
 using core::fail;
 using core::text;
 
-constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1};
 constexpr std::int64_t widest_key = 576, widest_value = 512;
 
 void require_columns(const char* field, std::int64_t got, std::int64_t most) {

@@ -164,26 +164,39 @@ class pass {
       return unit_part(arena, sizes_.padded, sizes_.dv);
     };
     threads_(chunks, [&](std::int64_t task, int thread) {
-      std::int64_t before = 0, whole = 0;
-      for (std::int64_t count; before + (count = chunks_of(whole)) <= task; ++whole)
-        before += count;
-      const unit u(*this, whole);
+      const placed_chunk at = place_of(task);
+      const unit u(*this, at.unit);
       const pass_scratch& work = own(thread);
       load_queries(u, work);
-      add_chunk(u, chunk_range(u.sequence).first + task - before, part_at(task), work);
+      add_chunk(u, at.chunk, part_at(task), work);
     });
-    threads_(p_.batch * p_.kv_heads * sizes_.row_blocks, [&](std::int64_t task, int thread) {
+    threads_(p_.batch * units_of_sequence(), [&](std::int64_t task, int thread) {
       const unit u(*this, task);
       const pass_scratch& work = own(thread);
+      const std::int64_t count = chunk_range(u.sequence).count();
+      std::int64_t part = task % units_of_sequence() * count;
+      for (std::int64_t b = 0; b < u.b; ++b) part += units_of_sequence() * chunks_of(b);
       work.total.clear(u.rows, sizes_.dv);
-      std::int64_t first = 0;
-      for (std::int64_t whole = 0; whole < task; ++whole) first += chunks_of(whole);
-      for (std::int64_t c = 0; c < chunks_of(task); ++c) merge(u, work.total, part_at(first + c));
+      for (std::int64_t c = 0; c < count; ++c) merge(u, work.total, part_at(part + c));
       finish(u, work.total);
     });
   }
-  std::int64_t chunks_of(std::int64_t task) const {
-    return chunk_range(unit(*this, task).sequence).count();
+
+  std::int64_t units_of_sequence() const { return p_.kv_heads * sizes_.row_blocks; }
+  std::int64_t chunks_of(std::int64_t b) const {
+    return chunk_range(cached_sequence(p_, t_, b)).count();
+  }
+  // The unit and the chunk of a part: units in order, the chunks of each in order.
+  struct placed_chunk {
+    std::int64_t unit, chunk;
+  };
+  placed_chunk place_of(std::int64_t part) const {
+    std::int64_t b = 0;
+    for (; part >= units_of_sequence() * chunks_of(b); ++b)
+      part -= units_of_sequence() * chunks_of(b);
+    const std::int64_t count = chunks_of(b);
+    return {b * units_of_sequence() + part / count,
+            chunk_range(cached_sequence(p_, t_, b)).first + part % count};
   }
 
   const attention_steps& steps_of_engine() const {

@@ -16,7 +16,6 @@ namespace {
 
 using core::fail;
 
-constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1};
 constexpr std::int64_t open_side = 2147483647, constant = 2048, prefix_rows = 1024;
 
 struct mask_problem {

@@ -54,7 +54,9 @@ op_cost cost_of(op_id op, const args_block& block, const core::context& context)
 
 double least_seconds(const op_cost& cost, const core::context& context) {
   const core::machine_limits& limits = context.configuration().now().limits;
-  const double gflops = cost.products == bf16 ? limits.bf16_gflops : limits.f32_gflops;
+  const double gflops = cost.products == i8     ? 0  // no key says it
+                        : cost.products == bf16 ? limits.bf16_gflops
+                                                : limits.f32_gflops;
   const double gbytes = cost.bytes_written == 0 ? limits.read_gbytes : limits.copy_gbytes;
   if ((cost.flops_visible > 0 && gflops == 0) || gbytes == 0) return 0;
   const double moving = (cost.bytes_read + cost.bytes_written) / (gbytes * 1e9);

@@ -8,8 +8,6 @@
 namespace velo::ops {
 namespace {
 
-constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1};
-
 struct dropout_problem {
   std::int64_t count;
 };

@@ -29,8 +29,6 @@ using core::fail;
 using core::text;
 using args = velo_ffn_args;
 
-constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1};
-
 enum class form : int { plain, weights_only, integers };
 
 struct ffn_problem {
@@ -379,7 +377,7 @@ void cost_of(const args& a, const ffn_problem& p, op_cost& cost) {
   const double flops = 2 * static_cast<double>(p.m) *
                        (static_cast<double>(p.k1) * static_cast<double>(p.n1) +
                         static_cast<double>(p.k2) * static_cast<double>(p.n2));
-  cost.multiply(flops, flops, p.kind == form::plain ? a.x->dtype : f32);
+  cost.multiply(flops, flops, p.kind == form::weights_only ? f32 : a.x->dtype);
 }
 
 }  // namespace

@@ -17,8 +17,6 @@ namespace {
 
 using core::fail;
 
-constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1};
-
 void require_groups(std::int64_t groups, std::int64_t weights) {
   if (groups == weights) return;
   fail(VELO_ERR_SHAPE, "args.weight.shape",

@@ -54,7 +54,7 @@ void infer(const Args& a, norm_problem& p, output_shapes& outputs) {
   p = {row_count(x), row_size(x), 1};
   outputs.like(a.y, x);
   outputs.like(a.pre_norm, x, sum);
-  outputs.like(a.mask, x, velo_dtype{VELO_DTYPE_UINT, 8, 1});
+  outputs.like(a.mask, x, u8);
   const statistics_shape statistics(x, 1);
   outputs.set(a.rstd, f32, x.ndim, statistics.sizes);
   if constexpr (centered<Args>) {

@@ -29,7 +29,9 @@ using core::element_bytes;
 using core::f16;
 using core::f32;
 using core::i32;
+using core::i4;
 using core::i64;
+using core::i8;
 using core::is_compact;
 using core::max_rank;
 using core::numel;
@@ -39,6 +41,7 @@ using core::row_count;
 using core::row_size;
 using core::same_shape;
 using core::shape_name;
+using core::u8;
 using core::operator==;
 using core::operator!=;
 

@@ -10,8 +10,6 @@
 namespace velo::ops {
 namespace {
 
-constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1};
-
 struct bf16_param_problem {
   std::int64_t count;
 };

@@ -50,8 +50,6 @@ void set_scale(const velo_quantize_args& a, quantize_problem& p, output_shapes& 
   outputs.set(a.scale, f32, x.ndim, sizes);
 }
 
-constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1}, i4{VELO_DTYPE_INT, 4, 1}, u8{VELO_DTYPE_UINT, 8, 1};
-
 void infer(const velo_quantize_args& a, quantize_problem& p, output_shapes& outputs) {
   const velo_tensor& x = *a.x;
   require_rank(x, "x", 1);

@@ -286,3 +286,22 @@ TEST_CASE("a table without rows may have any width") {
   REQUIRE(velo_op_cost(c, "embedding", values.data(), 2, &cost) == VELO_OK);
   CHECK(cost.bytes_read == 0);
 }
+
+TEST_CASE("products of int8 have no least time, since no key has their rate") {
+  live_context c(R"({"limits.f32_gflops": 100, "limits.copy_gbytes": 10})");
+  const std::int64_t rows[] = {4, 32}, matrix[] = {1, 32, 8}, columns[] = {1, 8}, four[] = {4};
+  const auto bytes = [](int rank, const std::int64_t* sizes) {
+    return velo_tensor{nullptr, {VELO_DEVICE_CPU, 0}, rank, {VELO_DTYPE_INT, 8, 1}, sizes, nullptr,
+                       0};
+  };
+  const velo_tensor x = bytes(2, rows), weight = bytes(3, matrix);
+  velo_tensor scale = bytes(2, columns);
+  scale.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  const velo_ints list = {four, 1};
+  const named values = {
+      {"x", of(x)}, {"weight", of(weight)}, {"scale", of(scale)}, {"group_list", of(list)}};
+  velo_cost cost = VELO_COST_INIT;
+  REQUIRE(velo_op_cost(c, "quant_grouped_matmul", values.data(), 4, &cost) == VELO_OK);
+  CHECK(cost.flops == 2 * 4 * 32 * 8);
+  CHECK(cost.seconds == 0);
+}

@@ -157,7 +157,8 @@ typedef struct velo_cost {
  * without a product have none. Bytes assume that nothing is in a cache; of a collective's traffic
  * none are counted. seconds: flops_visible or the bytes, whichever takes longer, at the keys
  * limits.f32_gflops, limits.bf16_gflops, limits.read_gbytes (calls that write nothing) and
- * limits.copy_gbytes of the context; 0 where one that the call needs is not set.
+ * limits.copy_gbytes of the context; 0 where one that the call needs is not set, and for products
+ * of int8, whose rate no key has.
  * cost: struct_size is set by the caller.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator or field), ARGUMENT (kind or
  * value), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a foreign kernel), STATE. */
@@ -174,13 +175,11 @@ typedef struct velo_op_counts {
   double flops_visible;   /* of all, those that masks leave */
   double bytes_read;      /* of inputs */
   double bytes_written;   /* of outputs */
-  double seconds;         /* that the calls ran, those that wait for other ranks left out */
-  double least_seconds;   /* of the calls timed, by velo_cost.seconds; 0: limits.* are not set */
-  /* That check.mode ran again and whose results agreed with the reference; without regard to
-   * `counters`. */
+  double seconds;         /* run time of the calls that do not wait for other ranks */
+  double least_seconds;   /* sum of their velo_cost.seconds; 0: limits.* are not set */
+  /* calls of check.mode that agreed with the reference, whatever `counters` is */
   int64_t calls_checked;
-  /* That it picked without a verdict: inputs beyond the operator's bound, or no reference for
-   * them. */
+  /* calls of check.mode without a verdict: inputs beyond the bound, or no reference for them */
   int64_t calls_not_judged;
 } velo_op_counts;
 

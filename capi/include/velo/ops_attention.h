@@ -512,9 +512,9 @@ typedef struct velo_generate_mask_args {
   { sizeof(velo_generate_mask_args), 0, 0, 0, VELO_ATTENTION_SPARSE_MODE_FULL, 2048, 2147483647, 0 }
 
 /* `mask[i, j] = step(positions[i] - pre_tokens - j) + step(j - positions[i] - next_tokens)`.
- * step is 1 above 0: 1 hides what a row of queries at a position does not see, a mask for softmax.
- * In the other modes the rows of the constant that attention's atten_mask takes there, whatever the
- * tokens: positions 0 to 2047 of the strict upper triangle, in prefix_compressed then 1024 rows
+ * step is 1 above 0: 1 hides a key from the row of queries at a position, a mask for softmax. A
+ * mode other than full gives rows of the constant that attention's atten_mask has there, whatever
+ * the tokens: positions 0 to 2047 of the strict upper triangle, and in prefix_compressed 1024 more,
  * whose right half is 1.
  *
  * In place: no output may share memory with another tensor.

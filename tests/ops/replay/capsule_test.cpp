@@ -1,44 +1,27 @@
 // Capsules: what a divergence leaves, `velo replay-capsule` on it, and on damaged and hostile ones.
-#include <sys/wait.h>
 #include <zlib.h>
 
 #include <filesystem>
 
 #include "tests/ops/replay/wrong_kernel.hpp"
 #include "tests/temporary_folder.hpp"
+#include "tests/tools/velo/run.hpp"
 
 using namespace velo;
 using namespace velo::testing;
 
 namespace {
 
-struct outcome {
-  int code;
-  std::string out;
-};
-
 outcome replay(const std::string& words) {
-  const std::string line = std::string(VELO_PROGRAM) + " replay-capsule " + words + " 2>&1";
-  FILE* pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  outcome o{0, ""};
-  char buffer[4096];
-  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) o.out.append(buffer, n);
-  const int status = pclose(pipe);
-  REQUIRE(WIFEXITED(status));
-  o.code = WEXITSTATUS(status);
-  return o;
+  return run_velo("replay-capsule " + words);
 }
 
 bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-void check_refused(const std::string& words, const std::string& reason) {
-  const outcome o = replay(words);
-  INFO(words << "\n" << o.out);
-  CHECK(o.code == 1);
-  CHECK(has(o.out, reason));
+void check_capsule_refused(const std::string& words, const std::string& reason) {
+  check_refused("replay-capsule " + words, reason);
 }
 
 std::string only_file(const temporary_folder& in) {
@@ -103,7 +86,7 @@ TEST_CASE("a capsule holds the call as it was found, and runs again") {
         std::string(reinterpret_cast<const char*>(before.a.data()), 60) +
             std::string(reinterpret_cast<const char*>(before.b.data()), 60));
 
-  check_refused(file, "one of add's kernels");  // no library has the planted kernel
+  check_capsule_refused(file, "one of add's kernels");  // no library has the planted kernel
   const temporary_folder made;
   const std::string honest = packed(made, replaced(all, R"("kernel":"wrong")", R"("kernel":"")"));
   const outcome o = replay(honest);
@@ -143,16 +126,16 @@ TEST_CASE("damaged capsules are refused") {
   std::ifstream in(file, std::ios::binary);
   const std::string whole((std::istreambuf_iterator<char>(in)), {});
   for (std::size_t size = 0; size < whole.size(); size += 1 + whole.size() / 7)
-    check_refused(made.put("cut.gz", whole.substr(0, size)), "cut.gz: ");
-  check_refused(made.put("cut.gz", whole.substr(0, whole.size() - 1)), "cut.gz: ");
+    check_capsule_refused(made.put("cut.gz", whole.substr(0, size)), "cut.gz: ");
+  check_capsule_refused(made.put("cut.gz", whole.substr(0, whole.size() - 1)), "cut.gz: ");
   for (std::size_t at = 10; at < whole.size(); at += 1 + whole.size() / 9) {
     std::string flipped = whole;
     flipped[at] = static_cast<char>(flipped[at] ^ 4);
-    check_refused(made.put("flipped.gz", flipped), "flipped.gz: ");
+    check_capsule_refused(made.put("flipped.gz", flipped), "flipped.gz: ");
   }
-  check_refused(made.at("absent.gz"), "cannot be read: No such file");
-  check_refused(made.put("text.gz", unpacked(file)), "no gzip file");
-  check_refused("", "wants one file");
+  check_capsule_refused(made.at("absent.gz"), "cannot be read: No such file");
+  check_capsule_refused(made.put("text.gz", unpacked(file)), "no gzip file");
+  check_capsule_refused("", "wants one file");
 }
 
 TEST_CASE("hostile capsules are refused, whatever they claim") {
@@ -186,9 +169,9 @@ TEST_CASE("hostile capsules are refused, whatever they claim") {
   };
   for (const change& c : changes) {
     INFO(c.from << " -> " << c.to);
-    check_refused(packed(made, replaced(all, c.from, c.to)), c.reason);
+    check_capsule_refused(packed(made, replaced(all, c.from, c.to)), c.reason);
   }
-  check_refused(packed(made, all + "x"), "bytes after its last tensor");
-  check_refused(packed(made, std::string(1 << 20, '[') + "\n"), "is no capsule");
-  check_refused(packed(made, std::string((1 << 24) + 9, ' ')), "first line has no end");
+  check_capsule_refused(packed(made, all + "x"), "bytes after its last tensor");
+  check_capsule_refused(packed(made, std::string(1 << 20, '[') + "\n"), "is no capsule");
+  check_capsule_refused(packed(made, std::string((1 << 24) + 9, ' ')), "first line has no end");
 }
