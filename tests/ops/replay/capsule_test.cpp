@@ -41,7 +41,7 @@ std::string unpacked(const std::string& file) {
 }
 
 std::string packed(const temporary_folder& in, const std::string& text) {
-  const std::string file = in.at("made.gz");
+  std::string file = in.at("made.gz");
   const gzFile out = gzopen(file.c_str(), "wb");
   REQUIRE(gzwrite(out, text.data(), static_cast<unsigned>(text.size())) ==
           static_cast<int>(text.size()));
@@ -63,7 +63,7 @@ std::string leave_capsule(const temporary_folder& folder, const std::string& mor
   small_add call;
   call.args.y = call.args.b;  // in place
   REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
-  const std::string file = only_file(folder);
+  std::string file = only_file(folder);
   CHECK(last_record().cause == "capsule " + file);
   REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);  // the second leaves none
   CHECK(has(last_record().cause, "no capsule: the first divergence"));
