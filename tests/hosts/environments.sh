@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the two virtual environments of the host tests: .venv-hosts (torch, jax, transformers,
-# tvm-ffi) and .venv-mindspore, in DIR (default: the root of the tree, where CMake looks for them).
-# Needs python3-venv, 9 GB and about two minutes. An environment that already satisfies its
+# tvm-ffi, onnx) and .venv-mindspore, in DIR (default: the root of the tree, where CMake looks for
+# them). Needs python3-venv, 9 GB and about two minutes. An environment that already satisfies its
 # requirements is left as it is.
 #
 # Usage: environments.sh [DIR]
