@@ -346,6 +346,36 @@ class Operators(Torch):
                 torch.autograd.grad((x * cos + turned * sin).sin().sum(), (x, cos, sin))):
             self.assertLessEqual(distance(got, want), 1e-5)
 
+    def test_an_input_that_gets_no_gradient_is_refused_by_name(self):
+        x, weight = values(30, 64), torch.randint(-128, 128, (64, 40), dtype=torch.int8)
+        targets = torch.randint(0, 64, (30,))
+        calls = {
+            "cross_entropy: args.class_weights":
+                (lambda w: velo.cross_entropy(x, targets, class_weights=w), 64),
+            "weight_quant_matmul: args.scale":
+                (lambda s: velo.weight_quant_matmul(x, weight, s), 40)
+        }
+        for name, (compute, size) in calls.items():
+            wanted = torch.rand(size).requires_grad_()
+            with self.assertRaisesRegex(velo.VeloError,
+                                        f"{name}: expected a tensor that requires no gradient"):
+                compute(wanted)
+            with torch.no_grad():
+                expected = compute(wanted)
+            got = compute(wanted.detach())
+            self.assertTrue(torch.equal(got.detach(), expected), name)
+            self.assertGreater(float(torch.autograd.grad(got.sum(), x)[0].abs().sum()), 0, name)
+
+    def test_differentiating_an_operator_without_gradient_is_refused(self):
+        x = values(4, 8)
+        with torch.no_grad():
+            expected = velo.reduce_max_abs(x)
+            self.assertFalse(expected.requires_grad)
+        largest = velo.reduce_max_abs(x)
+        self.assertTrue(torch.equal(largest.detach(), expected))
+        with self.assertRaisesRegex(velo.VeloError, "velo_reduce_max_abs: velo has no gradient"):
+            (largest + x.sum()).backward()
+
     def test_refusals_carry_the_record(self):
         for device in ("cpu", "meta") if MODERN else (
                 "cpu",):  # on meta it is the inference of shapes that refuses

@@ -5,8 +5,10 @@ defaults, enumerators by name or number. What comes back is the required results
 the gradient reads stay inside. Where the table names a gradient (gradient_of), it is one
 autograd.Function: its tensors are forward inputs and results of the same name and one that is
 neither, the gradient of the first result; `d<input>` of its results is the gradient of that input.
-The gradient has no gradient of its own, and differentiating twice says so. The functions make a
-layout that the operator does not take contiguous first.
+The gradient has no gradient of its own, and differentiating twice says so. An input of which the
+gradient operator gives none is refused where it requires one; behind an operator that has no
+gradient at all, differentiating is refused, as torch does. The functions make a layout that the
+operator does not take contiguous first.
 """
 import functools
 import typing
@@ -16,6 +18,7 @@ import torch
 from . import irregular
 from .binding import VeloError, library, number_of, real_of
 from .dispatcher import fullest, overload
+from .plain import compiling
 
 forward_ad = torch.autograd.forward_ad
 
@@ -58,6 +61,7 @@ class _Plan(typing.NamedTuple):
     compiles nothing of a class of ours."""
     tensors: list         # of the tensors among the forward arguments
     arguments: int        # how many forward arguments there are
+    without: list         # (place, name) of the tensors that get no gradient
     several: bool         # whether the forward call gives a tuple
     result: int           # of the forward result that the function returns
     saved_inputs: list    # of the forward arguments that the gradient always reads
@@ -77,6 +81,10 @@ class _Plan(typing.NamedTuple):
 def _incoming(forward, backward):
     names = {f.name for f in (*forward.arguments, *forward.all_results)}
     return [f for f in backward.reads if f.name not in names]
+
+
+def _differentiable(field):
+    return not {"f32", "bf16"}.isdisjoint(field.dtypes)
 
 
 def _is_regular(forward, backward):
@@ -113,6 +121,9 @@ def _plan_of(forward, backward):
     return _Plan(
         tensors=[inputs.index(f.name) for f in forward.reads],
         arguments=len(inputs),
+        without=[(inputs.index(f.name), f.name)
+                 for f in forward.reads
+                 if _differentiable(f) and inputs.index(f.name) not in all_gradients],
         several=len(results) > 1,
         result=next(i for i, f in enumerate(forward.all_results) if not f.optional),
         saved_inputs=saved_inputs,
@@ -139,6 +150,12 @@ def _derived(operator):
     class Derived(torch.autograd.Function):
         @staticmethod
         def forward(ctx, *arguments):
+            for at, name in plan.without:
+                if ctx.needs_input_grad[at]:
+                    raise VeloError(
+                        f"velo_{operator.name}: args.{name}: expected a tensor that requires no "
+                        f"gradient, which velo has none of, got one that does: pass "
+                        f"{name}.detach()")
             results = run(*arguments)
             if not plan.several:
                 results = (results,)
@@ -191,9 +208,37 @@ class _Refused:
             f"torch.no_grad(), and torch.ops.velo.{self.operator.gradient.name} for the gradient")
 
 
+class _NoGradient:
+    """Stands for the autograd.Function of an operator that has no gradient: whoever differentiates
+    its results is refused, not given less than all gradients."""
+
+    def __init__(self, operator):
+        self.run = overload(operator.name)
+
+        class Undifferentiated(torch.autograd.Function):
+            @staticmethod
+            def forward(_ctx, *arguments):
+                return self.run(*arguments)
+
+            @staticmethod
+            def backward(_ctx, *_):
+                raise VeloError(
+                    f"velo_{operator.name}: velo has no gradient of it: call it under "
+                    f"torch.no_grad(), or detach what it reads")
+
+        self.function = Undifferentiated
+
+    def apply(self, *arguments):
+        """A compiler traces the backward of every function, whether it is asked for or not."""
+        return self.run(*arguments) if compiling() else self.function.apply(*arguments)
+
+
 def _gradient_of(operator):
-    if operator.name in irregular.GRADIENTS or not operator.gradient:
-        return irregular.GRADIENTS.get(operator.name)
+    if operator.name in irregular.GRADIENTS:
+        return irregular.GRADIENTS[operator.name]
+    if not operator.gradient:
+        writes = operator.mutable or not operator.results
+        return None if writes else _NoGradient(operator)
     return (_derived(operator) if _is_regular(operator, operator.gradient)
             else _Refused(operator))
 
@@ -250,7 +295,7 @@ def _function(operator):
     requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.
                            optional else f"{f.name}.requires_grad"
                            for f in operator.reads
-                           if {"f32", "bf16"} & set(f.dtypes)) if function else "False"
+                           if _differentiable(f)) if function else ""
     scope = {f"ready_{f.name}": _ready(f) for f in operator.reads}
     scope.update({f"ready_{f.name}": _attribute(operator, f) for f in operator.attributes})
     scope.update(grad_enabled=torch.is_grad_enabled,
