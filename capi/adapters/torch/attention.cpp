@@ -120,7 +120,7 @@ struct view : velo_tensor {
     }
   }
   bool is(std::uint8_t code, int bits) const { return dtype.code == code && dtype.bits == bits; }
-  bool is_bf16() const { return is(VELO_DTYPE_BFLOAT, 16); }
+  bool has_16_bits() const { return is(VELO_DTYPE_BFLOAT, 16) || is(VELO_DTYPE_FLOAT, 16); }
   bool is_f32() const { return is(VELO_DTYPE_FLOAT, 32); }
   bool same_shape(const view& other) const { return std::equal(shape, shape + ndim, other.shape); }
   bool dense_rows() const { return strides[3] == 1 || shape[3] == 1; }
@@ -131,7 +131,7 @@ struct view : velo_tensor {
 bool fits(const view& q, const view& k, const view& v, const arguments& given) {
   const bool alike = given.dropout == 0 && q.ok && k.ok && v.ok && q.ndim == 4 && k.ndim == 4 &&
                      v.ndim == 4 && k.number == q.number && v.number == q.number &&
-                     (q.is_f32() || q.is_bf16());
+                     (q.is_f32() || q.has_16_bits());
   if (!alike || !k.same_shape(v) || q.shape[0] != k.shape[0] || q.shape[3] != k.shape[3])
     return false;
   for (int d = 0; d < 4; ++d) {
@@ -171,8 +171,8 @@ struct added_mask : velo_tensor {
 
 // Whether velo's kernel is the faster one, measured beside torch 2.15 on a Zen 4 that others used:
 // forward with one thread, the gradient with one and two. It takes float32 rows in strips of 32 and
-// loses where more than a fifth of them is padding, and in the gradient below two strips. bfloat16
-// wins from half a strip on, in the gradient from a quarter; and for one row, where torch is slow,
+// loses where more than a fifth of them is padding, and in the gradient below two strips. 16 bits
+// win from half a strip on, in the gradient from a quarter; and for one row, where torch is slow,
 // once there is a cache of keys to read.
 bool worth_strips(std::int64_t rows, std::int64_t fewest) {
   const std::int64_t padded = (rows + 31) / 32 * 32;

@@ -78,7 +78,8 @@ class Enable(Torch):
     def setUp(self):
         super().setUp()
         for name, always in {
-                "gated_elements": 0, "cross_entropy": True, "norm": True, "rotary": True,
+                "gated_elements": 0, "activation_elements": 0,
+                "cross_entropy": True, "norm": True, "rotary": True,
                 "layer_norm_elements": 0
         }.items():
             self.addCleanup(setattr, costs, name, getattr(costs, name))
@@ -108,7 +109,7 @@ class Enable(Torch):
                              num_key_value_heads=2,
                              max_position_embeddings=64)
         symbols = torch.randint(0, 260, (2, 32))
-        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2), (torch.float16, 1e-2)):
             model = LlamaForCausalLM(config).to(dtype)
 
             def run():
@@ -339,7 +340,7 @@ class Enable(Torch):
             out = F.scaled_dot_product_attention(*leaves, attn_mask=mask)
             return [out, *torch.autograd.grad(out.float().square().sum(), leaves)]
 
-        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2)):
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 3e-2), (torch.float16, 4e-3)):
             for name, mask in masks.items():
                 want = passes(mask, dtype)
                 with velo.enable() as done:
@@ -363,7 +364,7 @@ class Enable(Torch):
             stock = types
 
     def test_layer_norms(self):
-        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2)):
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)):
             for options in ({}, {"bias": False}, {"elementwise_affine": False}):
                 if "bias" in options and not MODERN:
                     continue
@@ -381,6 +382,66 @@ class Enable(Torch):
             self.assertEqual([e.called for e in done.entries if e.where == "0"], [True])
             with self.assertRaisesRegex(RuntimeError, "normalized_shape"):
                 model(torch.randn(4, 8))
+
+    def test_activations(self):
+        class Quick(torch.nn.Module):
+            def forward(self, x):
+                return x * torch.sigmoid(1.702 * x)
+
+        class QuickGELU(Quick):
+            pass
+
+        class WideGELU(torch.nn.Module):
+            def forward(self, x):
+                return F.gelu(1.01 * x, approximate="tanh")
+
+        kinds = {
+            "silu": torch.nn.SiLU(), "gelu by tanh": torch.nn.GELU("tanh"),
+            "fast_gelu": QuickGELU()
+        }
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)):
+            for what, module in kinds.items():
+                model = torch.nn.Sequential(torch.nn.Linear(16, 24), module).to(dtype)
+                with velo.enable(model) as done:
+                    self.assertIn(("1", what), done.replaced)
+                    self.agree(model, torch.randn(5, 3, 16, dtype=dtype), bound)
+                    self.assertEqual([e.called for e in done.entries if e.where == "1"], [True])
+        with velo.enable(
+                torch.nn.Sequential(torch.nn.GELU(), WideGELU(), torch.nn.SiLU(True))) as done:
+            self.assertEqual(
+                dict(done.left)["0"], "torch's own gelu by the error function is as fast")
+            self.assertEqual(dict(done.left)["1"], "velo has no WideGELU")
+        x = torch.randn(4, 8)
+        with velo.enable(torch.nn.Sequential(torch.nn.SiLU(True))):
+            kept = x.clone()
+            self.assertEqual(torch.nn.SiLU(True)(kept).data_ptr(), kept.data_ptr())
+
+    def test_a_gradient_penalty_through_activations(self):
+        for module in (torch.nn.SiLU(), torch.nn.GELU("tanh")):
+            model = torch.nn.Sequential(torch.nn.Linear(8, 8), module)
+            x, weight = values(4, 8), model[0].weight
+
+            def penalty():
+                slope, = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+                return torch.autograd.grad(slope.square().sum(), weight)[0]
+
+            want = penalty()
+            with velo.enable(model) as done:
+                self.assertLessEqual(distance(penalty(), want), 1e-5)
+                self.assertEqual([e.called for e in done.entries if e.where == "1"], [True])
+
+    def test_gated_mlps_with_gelu(self):
+        for act in (torch.nn.GELU(), torch.nn.GELU("tanh")):
+            for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
+                mlp = GatedMlp()
+                mlp.act_fn = act
+                with velo.enable(mlp.to(dtype)) as done:
+                    self.assertIn(("GatedMlp", "gate and up into one buffer, geglu"),
+                                  done.replaced)
+                    self.assertNotIn("act_fn", [where for where, _ in done.replaced + done.left])
+                    self.agree(mlp, torch.randn(6, 16, dtype=dtype), bound)
+                    self.assertEqual([e.called for e in done.entries if e.where == "GatedMlp"],
+                                     [True])
 
     @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
     def test_cross_entropy_with_weights_and_smoothing(self):

@@ -138,7 +138,11 @@ class Optimizer(Torch):
 
     def test_moments_and_masters_stay_float32_through_a_checkpoint(self):
         """A resumed run takes the very steps of one that was not interrupted."""
-        start = torch.linspace(-1, 1, 64).bfloat16()
+        for dtype in (torch.bfloat16, torch.float16):
+            self.resumes(dtype)
+
+    def resumes(self, dtype):
+        start = torch.linspace(-1, 1, 64).to(dtype)
         one, two = (torch.nn.Parameter(start.clone()) for _ in range(2))
         whole, first = velo.AdamW([one], lr=1e-3), velo.AdamW([two], lr=1e-3)
         for step in range(6):
@@ -148,9 +152,15 @@ class Optimizer(Torch):
                 resumed.load_state_dict(saved)
                 two, first = three, resumed
                 self.assertTrue(all(t.dtype == torch.float32 for t in first.state[two].values()))
-            one.grad = two.grad = torch.sin(torch.arange(64.0) + step).bfloat16()
+            one.grad = two.grad = torch.sin(torch.arange(64.0) + step).to(dtype)
             whole.step(), first.step()
         self.assertTrue(torch.equal(one, two))
+        exact = torch.nn.Parameter(start.float())
+        stock = torch.optim.AdamW([exact], lr=1e-3)
+        for step in range(6):
+            exact.grad = torch.sin(torch.arange(64.0) + step).to(dtype).float()
+            stock.step()
+        self.assertLessEqual(distance(whole.state[one]["master"], exact), 1e-6)
 
     @unittest.skipUnless(MODERN, "torch 1.13 keeps other state")
     def test_state_goes_to_torchs_and_back(self):

@@ -13,8 +13,8 @@ _CALL = 1 if by_adapter else 16
 
 
 def linear(x, weight):
-    """float32 products of 2^24 multiplications and 16 rows; torch's bfloat16 products are as fast
-    as velo's."""
+    """float32 products of 2^24 multiplications and 16 rows; torch's products of 16 bits are as
+    fast as velo's."""
     return x.dtype == torch.float32 and x.numel() >= linear_elements(*weight.shape)
 
 
@@ -37,6 +37,12 @@ def gated_elements():
     """Elements of the products, rows by inner size: below, two operators that torch saves cost less
     than the Python here."""
     return 1 << 18
+
+
+def activation_elements(name):
+    """Where torch has gelu by tanh in many instructions and x sigmoid(1.702 x) in three operators,
+    velo is 2 to 5 times as fast from here on; silu 1.5 to 2 times."""
+    return _CALL << (16 if name == "silu" else 14)
 
 
 def norm(x):

@@ -76,10 +76,10 @@ def _attention_left(done, name, module):
 
 def enable(model=None, level=2, optimizer=True):
     """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere; norms, gated
-    MLPs, rotary embedding and float32 linear layers in `model`. level: 0 velo's reference kernels,
-    1 fused kernels, 2 everything. Returns a Replacement: print it to see what was replaced, what
-    has not run, what was left and why. Call it, and disable(), while no other thread computes:
-    torch's dispatcher gives its kernels no turn."""
+    MLPs, activations, rotary embedding and float32 linear layers in `model`. level: 0 velo's
+    reference kernels, 1 fused kernels, 2 everything. Returns a Replacement: print it to see what
+    was replaced, what has not run, what was left and why. Call it, and disable(), while no other
+    thread computes: torch's dispatcher gives its kernels no turn."""
     if isinstance(level, bool) or not isinstance(level, numbers.Integral) or level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}"[:200])
     if not (model is None or isinstance(model, torch.nn.Module)):

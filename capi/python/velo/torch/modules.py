@@ -1,4 +1,4 @@
-"""Modules of a model whose forward velo takes over: norms, gated MLPs, linear layers.
+"""Modules of a model whose forward velo takes over: norms, gated MLPs, activations, linear layers.
 
 Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other
 than they are, computes the same as velo's function of it, in training and in evaluation, for large
@@ -13,7 +13,7 @@ import math
 
 import torch
 
-from . import costs, gated
+from . import costs, gated, pointwise
 from .functions import FUNCTIONS
 from .plain import autocast, compiling, exporting, own_forward, plain, plain_linear, why_not_plain
 
@@ -160,29 +160,40 @@ def _activation(module):
     return getattr(module, "act_fn", getattr(module, "activation_fn", None))
 
 
-def _is_silu(activation):
-    return isinstance(
-        activation,
-        torch.nn.SiLU) or activation is F.silu or type(activation).__name__ == "SiLUActivation"
+_FORMS = {
+    "SiLU": "silu", "SiLUActivation": "silu", "GELUActivation": "gelu",
+    "GELUTanh": "gelu by tanh", "PytorchGELUTanh": "gelu by tanh",
+    "NewGELUActivation": "gelu by tanh", "FastGELUActivation": "gelu by tanh"
+}
+
+
+def _form_of(activation):
+    """Which of gated.FORMS an activation is by its class, None where it is none."""
+    if isinstance(activation, torch.nn.GELU):
+        return "gelu by tanh" if activation.approximate == "tanh" else "gelu"
+    if activation in (F.silu, F.gelu):
+        return activation.__name__
+    return _FORMS.get(type(activation).__name__)
 
 
 def _two_products(smallest):
     def compute(self, x):
         if compiling() or x.numel() < smallest:
             return None
-        gate, up = self.gate_proj, self.up_proj
+        gate, up, form = self.gate_proj, self.up_proj, _form_of(_activation(self))
         if autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and
-                              up.bias is None and _is_silu(_activation(self)) and gate.weight.shape
-                              == up.weight.shape and plain(x, gate.weight, up.weight)):
+                              up.bias is None and form and gate.weight.shape == up.weight.shape and
+                              plain(x, gate.weight, up.weight)):
             return None
-        return self.down_proj(gated.product(x, gate.weight, up.weight))
+        return self.down_proj(gated.product(x, gate.weight, up.weight, form))
 
     return compute
 
 
 def _one_product(smallest):
     def compute(self, x):
-        if compiling() or x.numel() < smallest or not (_is_silu(_activation(self)) and plain(x)):
+        if (compiling() or x.numel() < smallest or _form_of(_activation(self)) != "silu" or
+                not plain(x)):
             return None
         both = self.gate_up_proj(x)
         return self.down_proj(FUNCTIONS["swiglu"](both)) if plain(both) else None
@@ -197,9 +208,10 @@ def is_gated(module):
 
 
 def gated_mlp(module):
-    if not _is_silu(_activation(module)):
-        return f"its activation is {type(_activation(module)).__name__}, and velo has SiLU"
-    together = hasattr(module, "gate_up_proj")
+    form_name, together = _form_of(_activation(module)), hasattr(module, "gate_up_proj")
+    if form_name is None or together and form_name != "silu":
+        return (f"its activation is {type(_activation(module)).__name__}, and velo has SiLU" +
+                ("" if together else " and GELU"))
     layers = [
         getattr(module, name)
         for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))
@@ -209,8 +221,9 @@ def gated_mlp(module):
     why = next(filter(None, (why_not_plain(layer.weight) for layer in layers)), "")
     if why:
         return f"a weight of its layers is {why}"
-    form, what = (_one_product, "swiglu") if together else (_two_products,
-                                                            "gate and up into one buffer, swiglu")
+    operator = "swiglu" if form_name == "silu" else "geglu"
+    form, what = (_one_product, operator) if together else (
+        _two_products, f"gate and up into one buffer, {operator}")
     weight = layers[0].weight
     inner = weight.shape[0] // (2 if together else 1)
     if agree(trial_of(module), _always(form(0)),
@@ -228,6 +241,29 @@ def _always(compute):
         return result
 
     return must
+
+
+# ---- activations by themselves
+
+def _applied(function, smallest):
+    def compute(self, x):
+        if (compiling() or x.numel() < smallest or getattr(self, "inplace", False) or
+                not x.is_contiguous() or autocast() or not plain(x)):
+            return None
+        return function(x)
+
+    return compute
+
+
+def activation(module):
+    """(what, compute) of an activation without parameters, or why there is none."""
+    inputs = [numbers(4, 64, scale=scale) for scale in (1.0, 6.0, 40.0)]
+    for what, function in pointwise.FUNCTIONS.items():
+        if agree(trial_of(module), _always(_applied(function, 0)), inputs):
+            return what, _applied(function, costs.activation_elements(what))
+    if agree(trial_of(module), lambda _, x: F.gelu(x), inputs):
+        return "torch's own gelu by the error function is as fast"
+    return f"velo has no {type(module).__name__}"
 
 
 # ---- linear layers
@@ -248,8 +284,8 @@ def _product(smallest):
 def linear(module):
     if not plain(module.weight):
         return f"its weight is {why_not_plain(module.weight)}"
-    if module.weight.dtype == torch.bfloat16:
-        return "torch's own bfloat16 products are as fast"
+    if module.weight.dtype != torch.float32:
+        return "torch's own products of 16 bits are as fast"
     if not costs.could_pay_linear(module.weight):
         return "too small for velo's product to be worth a call"
     return "matmul for large float32 products", _product(
@@ -270,6 +306,7 @@ KINDS = (  # (how it is recognized, what replaces it or why not); the first that
     (lambda m: isinstance(m, torch.nn.LayerNorm), centered_norm),
     (_named("Norm"), lambda m: f"velo has no {type(m).__name__}"),
     (lambda m: isinstance(m, torch.nn.Embedding), lambda m: "Embedding: a copy of rows either way"),
+    (_named("GELU", "SiLU", "Swish"), activation),
     (_named("MLP", "FeedForward"),
      lambda m: "an MLP without a gate, or of a kind of its own: its linear layers are looked at"),
 )
@@ -285,7 +322,7 @@ def _decided(decide, module):
 
 def replace(done, name, module, tried):
     """Replaces the module's forward or says why not. tried: {kind: outcome}, so that a model's
-    layers are tried once."""
+    layers are tried once, and the ids of modules that need no trial."""
     decide = next((decide for fits, decide in KINDS if fits(module)), None)
     if decide is None:
         return
@@ -295,10 +332,12 @@ def replace(done, name, module, tried):
         done.leave(name, "replaced already, by an earlier enable()")
     elif decide is linear and done.level == 0:
         done.leave(name, "velo's product is a plain loop at level 0")
-    else:
+    elif id(module) not in tried:
         kind = kind_of(module)
         outcome = tried[kind] = tried[kind] if kind in tried else _decided(decide, module)
         if isinstance(outcome, str):
             done.leave(name, outcome)
         else:
             done.forward(module, name, *outcome)
+            if decide is gated_mlp:  # whose activation does not run for itself
+                tried[id(_activation(module))] = outcome

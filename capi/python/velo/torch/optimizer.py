@@ -1,6 +1,6 @@
 """AdamW in one pass a parameter, in place of torch.optim.AdamW and with its state.
 
-Moments are float32, and bfloat16 parameters keep a float32 master, through state_dict and
+Moments are float32, and parameters of 16 bits keep a float32 master, through state_dict and
 load_state_dict too. Parameters that velo does not take (another dtype or device, strides of another
 order, a tensor of another's class) go to torch's own step. A step looks at everything before it
 changes anything: refused, it changes nothing. A master follows a parameter that somebody else has
@@ -160,7 +160,7 @@ class AdamW(_Stock):
         for name in _FLOAT_STATE:
             if name in state and not state[name].is_contiguous():
                 state[name] = state[name].contiguous()
-        if parameter.dtype == torch.bfloat16:
+        if parameter.dtype != torch.float32:
             self._keep_master(parameter, state)
         state["step"] += 1
         (beta1, beta2), master = group["betas"], state.get("master")
@@ -182,14 +182,14 @@ class AdamW(_Stock):
                                           state["master"], parameter.float())
 
     def load_state_dict(self, state_dict):
-        """As torch's, which would round the moments and masters of bfloat16 parameters to
-        bfloat16."""
+        """As torch's, which would round the moments and masters of parameters of 16 bits to their
+        type."""
         super().load_state_dict(state_dict)
         saved = [index for group in state_dict["param_groups"] for index in group["params"]]
         held = [p for group in self.param_groups for p in group["params"]]
         for index, parameter in zip(saved, held):
             given, state = state_dict["state"].get(index, {}), self.state.get(parameter, {})
-            if not (parameter.dtype == torch.bfloat16 and plain(parameter)):
+            if parameter.dtype == torch.float32 or not plain(parameter):
                 continue
             for name in _FLOAT_STATE:
                 if name in given:

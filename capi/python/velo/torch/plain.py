@@ -1,16 +1,18 @@
 """What velo may take the place of torch for: plain tensors in a plain moment. Everything else is
 left to torch.
 
-Plain is a dense float32 or bfloat16 tensor on the CPU of torch's own class (or a fake of one, while
-torch traces); a plain moment is outside of torch.func's transforms, of forward-mode differentiation
-and of torch.jit.trace, in a process that has not been forked from one that used velo. Layers are
-plain when nothing but their forward would run: no hook, no forward of somebody else's.
+Plain is a dense tensor of float32, bfloat16 or float16 on the CPU, of torch's own class (or a fake
+of one, while torch traces); a plain moment is outside of torch.func's transforms, of forward-mode
+differentiation and of torch.jit.trace, in a process that has not been forked from one that used
+velo. Layers are plain when nothing but their forward would run: no hook, no forward of somebody
+else's.
 """
 import os
 
 import torch
 from torch.nn.modules import module as torch_module
 
+DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 _CLASSES = {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.Tensor)}
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 _GLOBAL_HOOKS = [
@@ -43,7 +45,7 @@ def plain(first, *others):
     same order."""
     dtype = first.dtype
     if (_forked or _transformed() or forward_ad._current_level >= 0 or _traced() is not None
-            or dtype not in (torch.float32, torch.bfloat16)):
+            or dtype not in DTYPES):
         return False
     for t in (first, *others):
         if not (type(t) in _CLASSES and t.dtype is dtype and
@@ -66,8 +68,8 @@ def why_not_plain(tensor):
         return f"on {tensor.device}, and velo computes on the CPU"
     if tensor.layout is not torch.strided or tensor.is_nested:
         return "nested or sparse, and velo computes on dense tensors"
-    if tensor.dtype not in (torch.float32, torch.bfloat16):
-        return f"in {tensor.dtype}, and velo takes a module's place in float32 and bfloat16"
+    if tensor.dtype not in DTYPES:
+        return f"in {tensor.dtype}, and velo takes a module's place in float32 and 16 bits"
     return ""
 
 
