@@ -347,7 +347,7 @@ class _Cell(nn.Cell):
             own.setdefault("accumulate", 1)
         wanted = _names(asked["gradients"], inputs)
         self.check("gradients", wanted, inputs)
-        self.names, self.alone = outputs, len(written) == 1
+        self.inputs, self.names, self.alone = inputs, outputs, len(written) == 1
         self.apart = self.without_gradient()
         fields = f"{','.join(inputs)}->{','.join(written)}"
         self.run = Operator(op.name, fields, _Gradient(op.name, inputs, written, wanted, given),
@@ -427,20 +427,28 @@ class CrossEntropy(CrossEntropy):  # noqa: F821
     def __init__(self, ignore_index=-100, reduction="mean", **options):
         self.reduction = self.op.attributes({"reduction": reduction}).get("reduction", "mean")
         super().__init__(ignore_index, "none", **options)
-        self.ignored = ignore_index
+        self.ignored, self.targets_at = ignore_index, self.inputs.index("targets")
+        weighted = "class_weights" in self.inputs
+        self.weights_at = self.inputs.index("class_weights") if weighted else -1
 
-    def construct(self, logits, targets):
+    def construct(self, *tensors):
         made = ()
-        for name, tensor in zip(self.names, self.results(logits, targets)):
-            made += (self.reduced(tensor, targets) if name == "loss" else tensor,)
+        for name, tensor in zip(self.names, self.results(*tensors)):
+            made += (self.reduced(tensor, tensors) if name == "loss" else tensor,)
         return made[0] if len(self.names) == 1 else made
 
-    def reduced(self, loss, targets):
+    def reduced(self, loss, tensors):
         if self.reduction == "none":
             return loss
         if self.reduction == "sum":
             return loss.sum()
-        return loss.sum() / ops.maximum((targets != self.ignored).astype(ms.float32).sum(), 1)
+        targets = tensors[self.targets_at]
+        counted = (targets != self.ignored).astype(ms.float32)
+        if self.weights_at >= 0:
+            chosen = ops.stop_gradient(tensors[self.weights_at])
+            counted = counted * ops.gather(chosen, targets * counted.astype(targets.dtype), 0)
+        total = counted.sum()
+        return loss.sum() / (total + (total == 0).astype(ms.float32))
 
 
 # ---- the optimizer

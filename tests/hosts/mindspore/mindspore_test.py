@@ -228,6 +228,48 @@ class MindSpore(unittest.TestCase):
                          self.values(6, 40, dtype=dtype),
                          output=dtype)
 
+    def test_gradients_know_of_the_mask(self):
+        """atten_mask hides keys from the gradient too, and pse gets one."""
+        given = {"layout": "bnsd", "scale": 0.25, "pse_type": "added_after_scale"}
+        hidden = ms.Tensor(self.numbers.random((5, 7)) > 0.5)
+        shown = 1 - hidden.astype(ms.float32)
+
+        def stock(q, k, v, mask=None, pse=None):
+            score = 0.25 * ops.matmul(q, ops.transpose(k, (0, 1, 3, 2)))
+            score = score if pse is None else score + pse
+            return ops.matmul(ops.softmax(score - 1e9 * (1 - shown), -1) * shown, v)
+
+        for dtype in BOUND:
+            q, k, v = (self.values(2, 3, n, 16, dtype=dtype) for n in (5, 7, 7))
+            pse, names = self.values(1, 3, 5, 7, dtype=dtype), "query,key,value,atten_mask"
+            for more, over in (((), (0, 1, 2)), ((pse,), (0, 1, 2, 4))):
+                cell = velo.FusionAttention(tensors=names + ",pse" * len(more), **given)
+                self.compare("masked attention",
+                             cell,
+                             Composed(stock),
+                             q,
+                             k,
+                             v,
+                             hidden.astype(ms.uint8),
+                             *more,
+                             over=over,
+                             output=dtype)
+
+    def test_class_weights_enter_the_mean(self):
+        targets = ms.Tensor(self.numbers.integers(0, 40, 30), ms.int32)
+        targets[7] = -100
+        weights = ms.Tensor(self.numbers.random(40), ms.float32)
+        for smoothing in (0.0, 0.2):
+            self.compare("class weights",
+                         velo.CrossEntropy(tensors="logits,targets,class_weights",
+                                           label_smoothing=smoothing),
+                         Composed(lambda x, t, w, s=smoothing: ops.cross_entropy(
+                             x, t, w, label_smoothing=s), rounds=False),
+                         self.values(30, 40),
+                         targets,
+                         weights,
+                         over=(0,))
+
     def losses(self, operators, optimizer_of, dtype, steps=20):
         model = train.Decoder(operators, dtype)
         weights = model.trainable_params()
