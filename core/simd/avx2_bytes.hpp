@@ -60,6 +60,20 @@ VELO_INLINE vec2 together(even_odd x) {
   return {{_mm256_permute2f128_ps(low, high, 0x20)}, {_mm256_permute2f128_ps(low, high, 0x31)}};
 }
 
+// See avx512_bytes.hpp.
+VELO_INLINE vec larger_magnitude(vec a, vec x) {
+  const __m256i bits = _mm256_and_si256(_mm256_castps_si256(x.v), _mm256_set1_epi32(0x7fffffff));
+  return {_mm256_castsi256_ps(_mm256_max_epu32(_mm256_castps_si256(a.v), bits))};
+}
+VELO_INLINE float largest_magnitude(vec a) {
+  uint32_t lanes[width], most = 0;
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(lanes), _mm256_castps_si256(a.v));
+  for (const uint32_t lane : lanes) most = lane > most ? lane : most;
+  float x;
+  __builtin_memcpy(&x, &most, sizeof x);
+  return x;
+}
+
 // Rounds to nearest even. Every lane lies within the integers.
 VELO_INLINE __m128i rounded_bytes(vec a) {
   const __m256i all = _mm256_cvtps_epi32(a.v);
@@ -75,6 +89,26 @@ VELO_INLINE void store(int8_t* p, vec a, int n = width) {
     return;
   }
   for (int i = 0; i < n; ++i) p[i] = copy[i];
+}
+// See avx512_bytes.hpp.
+VELO_INLINE __m256i rounded_bytes(vec a, vec b, vec c, vec d) {
+  const __m256i ab = _mm256_packs_epi32(_mm256_cvtps_epi32(a.v), _mm256_cvtps_epi32(b.v));
+  const __m256i cd = _mm256_packs_epi32(_mm256_cvtps_epi32(c.v), _mm256_cvtps_epi32(d.v));
+  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(ab, cd),
+                                     _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+}
+template <bool Bypass>
+VELO_INLINE void put4(int8_t* to, vec a, vec b, vec c, vec d) {
+  put_words<Bypass>(to, rounded_bytes(a, b, c, d));
+}
+VELO_INLINE void store4_int4(uint8_t* to, vec a, vec b, vec c, vec d) {
+  const __m256i four = rounded_bytes(a, b, c, d);
+  const __m256i low = _mm256_set1_epi16(0xf), high = _mm256_set1_epi16(0xf0);
+  const __m256i pairs = _mm256_or_si256(_mm256_and_si256(four, low),
+                                        _mm256_and_si256(_mm256_srli_epi16(four, 4), high));
+  _mm_storeu_si128(
+      reinterpret_cast<__m128i*>(to),
+      _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
 }
 VELO_INLINE void store_int4(uint8_t* p, vec a, int n = width) {
   uint8_t copy[16];

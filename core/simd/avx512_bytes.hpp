@@ -50,12 +50,43 @@ VELO_INLINE vec2 together(even_odd x) {
           {_mm512_permutex2var_ps(x.even.v, high, x.odd.v)}};
 }
 
+// Magnitudes by their bits, which order as the numbers do, NaN above all: those of x where they are
+// larger than those in a, and the largest lane.
+VELO_INLINE vec larger_magnitude(vec a, vec x) {
+  const __m512i bits = _mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff));
+  return {_mm512_castsi512_ps(_mm512_max_epu32(_mm512_castps_si512(a.v), bits))};
+}
+VELO_INLINE float largest_magnitude(vec a) {
+  const uint32_t bits = _mm512_reduce_max_epu32(_mm512_castps_si512(a.v));
+  float x;
+  __builtin_memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 // Rounds to nearest even. Every lane lies within the integers.
 VELO_INLINE __m128i rounded_bytes(vec a) {
   return _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(a.v));
 }
 VELO_INLINE void store(int8_t* p, vec a, int n = width) {
   _mm_mask_storeu_epi8(p, first(n), rounded_bytes(a));
+}
+// Four vectors side by side.
+VELO_INLINE __m512i rounded_bytes(vec a, vec b, vec c, vec d) {
+  const __m512i ab = _mm512_packs_epi32(_mm512_cvtps_epi32(a.v), _mm512_cvtps_epi32(b.v));
+  const __m512i cd = _mm512_packs_epi32(_mm512_cvtps_epi32(c.v), _mm512_cvtps_epi32(d.v));
+  const __m512i lanes = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+  return _mm512_permutexvar_epi32(lanes, _mm512_packs_epi16(ab, cd));
+}
+template <bool Bypass>
+VELO_INLINE void put4(int8_t* to, vec a, vec b, vec c, vec d) {
+  put_words<Bypass>(to, rounded_bytes(a, b, c, d));
+}
+VELO_INLINE void store4_int4(uint8_t* to, vec a, vec b, vec c, vec d) {
+  const __m512i four = rounded_bytes(a, b, c, d);
+  const __m512i low = _mm512_set1_epi16(0xf), high = _mm512_set1_epi16(0xf0);
+  const __m512i pairs = _mm512_or_si512(_mm512_and_si512(four, low),
+                                        _mm512_and_si512(_mm512_srli_epi16(four, 4), high));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi16_epi8(pairs));
 }
 VELO_INLINE void store_int4(uint8_t* p, vec a, int n = width) {
   const __m128i four = rounded_bytes(a), low = _mm_set1_epi16(0xf), high = _mm_set1_epi16(0xf0);

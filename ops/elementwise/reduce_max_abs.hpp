@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "core/simd/bytes.hpp"
 #include "ops/operator/kernels.hpp"
 
 namespace velo::ops {

@@ -77,7 +77,8 @@ class quantizer {
         x_(data<const T>(a.x)),
         y_(data<char>(a.y)),
         kept_(data<float>(a.scale)),
-        int4_(a.format == VELO_QUANTIZED_FORMAT_INT4) {}
+        int4_(a.format == VELO_QUANTIZED_FORMAT_INT4),
+        bypass_(!int4_ && p.n % 64 == 0 && bypass_cache(y_, p.rows, p.n * bytes_moved, on)) {}
 
   void whole() const {
     const std::int64_t count = p_.rows * p_.n;
@@ -115,6 +116,9 @@ class quantizer {
   }
 
  private:
+  // Of an element: what is read pushes out of the cache what was written.
+  static constexpr std::int64_t bytes_moved = sizeof(T) + sizeof(std::int8_t);
+
   float scale_of(float largest) const {
     const float scale = largest / (int4_ ? 7.0f : 127.0f);
     return scale == 0 ? 1 : scale;
@@ -123,8 +127,9 @@ class quantizer {
     return kernels_.max_abs->run(max_abs_run<T>{x_ + first, count});
   }
   void put(std::int64_t first, std::int64_t count, const float* scale, bool each) const {
-    kernels_.run(
-        quantized_run<T>{x_ + first, scale, each, int4_, y_ + (int4_ ? first / 2 : first), count});
+    const std::int64_t end = first + count;
+    kernels_.run(quantized_run<T>{x_ + first, x_ + (end < p_.rows * p_.n ? end : first), scale,
+                                  each, int4_, bypass_, y_ + (int4_ ? first / 2 : first), count});
   }
   void column_block(std::int64_t group, std::int64_t first, std::int64_t count) const {
     float* scale = kept_ + group * p_.n + first;
@@ -142,7 +147,7 @@ class quantizer {
   const T* x_;
   char* y_;
   float* kept_;
-  const bool int4_;
+  const bool int4_, bypass_;
 };
 
 template <class T>

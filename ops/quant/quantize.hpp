@@ -17,9 +17,11 @@ namespace velo::ops {
 template <class T>
 struct quantized_run {
   const T* x;
+  const T* next;       // elements that will be read after them
   const float* scale;  // one, or n
   bool each;           // scale has n
   bool int4;           // two to a byte, the first at an even element
+  bool bypass;         // write y, of int8, around the cache
   void* y;
   int64_t n;
 };

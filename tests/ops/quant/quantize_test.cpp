@@ -104,6 +104,26 @@ void check_forms(session& s) {
   });
 }
 
+// Rows of numbers beside the ties of their scale, whose magnitudes go from least to most.
+void check_ties(session& s, float least, float most) {
+  constexpr std::int64_t rows = 48, n = 128 * 5 + 6;
+  check<float>(s, 1, rows, n, {VELO_QUANTIZED_OVER_TOKEN, false, 0}, [&](array<float>& x) {
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const float share = static_cast<float>(r) / (rows - 1);
+      float* row = x.data() + r * n;
+      const float largest = least * std::pow(most / least, share) * (1 + std::abs(row[0]) / 8);
+      const float scale = largest / 127;
+      for (std::int64_t i = 0; i < n; ++i) {
+        float tie = (static_cast<float>(i % 127) + 0.5f) * scale;
+        for (std::int64_t k = 0; k < i / 127; ++k)
+          tie = std::nextafterf(tie, i % 2 == 0 ? 0 : largest);
+        row[i] = i % 3 == 0 ? -tie : tie;
+      }
+      row[1] = largest, row[126] = row[253] = row[380] = row[507] = row[634] = 0;
+    }
+  });
+}
+
 }  // namespace
 
 TEST_CASE("quantize agrees with plain loops for every kernel, form, size and dtype") {
@@ -111,6 +131,13 @@ TEST_CASE("quantize agrees with plain loops for every kernel, form, size and dty
     check_forms<float>(s);
     check_forms<bf16>(s);
     check_forms<f16>(s);
+  });
+}
+
+TEST_CASE("quantize rounds quotients beside ties as a division does, whatever the scale") {
+  for_each_kernel("quantize", [](session& s) {
+    check_ties(s, 1e-3f, 1e3f);
+    check_ties(s, 1e-36f, 1e36f);
   });
 }
 
