@@ -59,7 +59,7 @@ void infer(const velo_ring_attention_update_args& a, attention_problem& p, outpu
   outputs.set(a.sum, f32, rank, sizes);
 }
 
-// Rows that lie side by side: the heads of a token, or in layout bnsd the tokens of a head.
+// Rows that lie side by side: the heads of tokens, or in layout bnsd the tokens of a head.
 template <class T>
 class ring_rows {
  public:
@@ -71,11 +71,10 @@ class ring_rows {
         bypass_(bypass_cache(data<T>(a.out), numel(*a.out) / p.d,
                              p.d * static_cast<std::int64_t>(sizeof(T)), on)) {}
 
-  // The rows of one token, or of one head.
+  // Some tokens of some heads of a sequence.
   void operator()(const attention_sequence& s, std::int64_t batch, std::int64_t token,
-                  std::int64_t head, std::int64_t rows) const {
+                  std::int64_t tokens, std::int64_t head, std::int64_t heads) const {
     const statistics_place at = statistics_of(p_, s, batch, head, token);
-    const std::int64_t step = by_token() ? head_step(s) : at.step;
     const std::int64_t first = offset_of(p_, p_.out, batch, s.q_first, head) + token * p_.out.token;
     kernels_.merge(ring_slice<T>{
         data<const T>(a_.prev_out) + first,
@@ -83,9 +82,12 @@ class ring_rows {
         data<T>(a_.out) + first,
         {data<const float>(a_.prev_max) + at.first, data<const float>(a_.prev_sum) + at.first,
          data<const float>(a_.cur_max) + at.first, data<const float>(a_.cur_sum) + at.first,
-         data<float>(a_.max) + at.first, data<float>(a_.sum) + at.first, step, p_.copies},
-        rows,
+         data<float>(a_.max) + at.first, data<float>(a_.sum) + at.first, at.step, head_step(s),
+         p_.copies},
+        tokens,
+        heads,
         p_.d,
+        p_.out.token,
         bypass_});
   }
 
@@ -102,6 +104,13 @@ class ring_rows {
   bool bypass_;
 };
 
+// Tokens whose statistics share a line of the cache go into one slice.
+row_slices slice_whole_lines(std::int64_t tokens, std::int64_t token_bytes) {
+  row_slices slices = slice_rows(tokens, token_bytes);
+  slices.per_task = core::round_up(slices.per_task, std::int64_t{16});
+  return slices;
+}
+
 template <class T>
 void run(const velo_ring_attention_update_args& a, const attention_problem& problem,
          const ring_attention_update_kernels& kernels, core::execution& on) {
@@ -109,16 +118,15 @@ void run(const velo_ring_attention_update_args& a, const attention_problem& prob
   if (p.copies > 1 && a.layout == VELO_ATTENTION_LAYOUT_TND)
     p.q_ends = p.kv_ends = a.actual_seq_qlen->data;
   const ring_rows<T> rows(a, p, kernels, on);
+  const std::int64_t row_bytes = p.d * static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t b = 0; b < p.batch; ++b) {
     const attention_sequence s = sequence_of(p, b);
-    const std::int64_t count = rows.by_token() ? s.sq : p.heads;
-    const std::int64_t each = rows.by_token() ? p.heads : s.sq;
-    const row_slices slices = slice_rows(count, each * p.d * static_cast<std::int64_t>(sizeof(T)));
+    const row_slices slices = rows.by_token() ? slice_whole_lines(s.sq, p.heads * row_bytes)
+                                              : slice_rows(p.heads, s.sq * row_bytes);
     on.threads.slices(slices.tasks(), [&](std::int64_t task, int) {
-      for (std::int64_t i = 0; i < slices.count(task); ++i) {
-        const std::int64_t at = slices.begin(task) + i;
-        rows.by_token() ? rows(s, b, at, 0, each) : rows(s, b, 0, at, each);
-      }
+      const std::int64_t first = slices.begin(task), count = slices.count(task);
+      if (rows.by_token()) return rows(s, b, first, count, 0, p.heads);
+      for (std::int64_t head = first; head < first + count; ++head) rows(s, b, 0, s.sq, head, 1);
     });
   }
 }

@@ -5,9 +5,10 @@
 //   out = prev p / s + cur c / s
 //
 // with pm, ps and cm, cs the softmax_max and softmax_sum of the parts. float32, bfloat16 or float16
-// outputs, float32 statistics; rounded once. Where both sums are 0 the result is 0. A slice is rows
-// of one head size side by side, whose statistics have a stride. Bytes: a read of both outputs and
-// one write. Bound: memory.
+// outputs, float32 statistics; rounded once. Where both sums are 0 the result is 0. A slice is some
+// tokens of heads side by side. Statistics that lie head by head are merged for a block of tokens
+// before their rows: token by token each head would take a line of its own, from neighboring tokens
+// again. Bytes: a read of both outputs and one write. Bound: memory.
 #pragma once
 
 #include <stdint.h>
@@ -16,12 +17,12 @@
 
 namespace velo::ops {
 
-// Of the part before, of the current part, and of both; an element for each row.
+// Of the part before, of the current part, and of both; an element for each token and head.
 struct ring_statistics {
   const float *prev_max, *prev_sum, *cur_max, *cur_sum;
   float *max, *sum;
-  int64_t step;  // elements from row to row
-  int copies;    // of each statistic, side by side
+  int64_t token, head;  // elements from one to the next
+  int copies;           // of each statistic, side by side
 };
 
 template <class T>
@@ -30,8 +31,9 @@ struct ring_slice {
   const T* cur;
   T* out;
   ring_statistics statistics;
-  int64_t rows, d;
-  bool bypass;  // write out around the cache
+  int64_t tokens, heads;
+  int64_t d, token;  // elements of a head, and from token to token
+  bool bypass;       // write out around the cache
 };
 
 struct ring_attention_update_kernels {

@@ -1,11 +1,12 @@
 // ring_attention_update over the vector type `v` of the including namespace: the statistics of a
-// vector of rows at once, then their rows.
+// vector of tokens at once, for all heads of a block, then their rows in the order of memory.
 
 #include "core/simd/math.inl"
 
 constexpr int W = v::width;
+constexpr int most_heads = 64;  // of a block
 
-// The shares of both parts in a vector of rows.
+// The shares of both parts in a vector of tokens.
 struct ring_shares {
   alignas(64) float prev[W], cur[W];
 };
@@ -15,28 +16,35 @@ VELO_INLINE v::vec weight(v::vec x, v::vec m) {
   return v::if_equal(x, m, v::set(1.0f), exp<float>(x - m));
 }
 
-// Merges the statistics of `n` rows.
-VELO_INLINE void merge_statistics(const ring_statistics& x, int64_t row, int n, ring_shares& to) {
-  alignas(64) float of[4][W] = {};
-  const float* from[4] = {x.prev_max, x.prev_sum, x.cur_max, x.cur_sum};
-  for (int k = 0; k < 4; ++k) {
-    for (int i = 0; i < n; ++i) of[k][i] = from[k][(row + i) * x.step];
+// The statistics of `n` tokens from `at` on.
+VELO_INLINE v::vec load_tokens(const ring_statistics& x, const float* from, int64_t at, int n) {
+  if (x.token == 1) return v::load(from + at, n);
+  alignas(64) float tokens[W] = {};
+  for (int i = 0; i < n; ++i) tokens[i] = from[at + i * x.token];
+  return v::load(tokens);
+}
+
+VELO_INLINE void store_tokens(const ring_statistics& x, float* to, int64_t at, v::vec value,
+                              int n) {
+  if (x.token == 1) return v::store(to + at, value, n);
+  alignas(64) float tokens[W];
+  v::store(tokens, value);
+  for (int i = 0; i < n; ++i) {
+    for (int copy = 0; copy < x.copies; ++copy) to[at + i * x.token + copy] = tokens[i];
   }
-  const v::vec prev_max = v::load(of[0]), cur_max = v::load(of[2]);
+}
+
+VELO_INLINE void merge_statistics(const ring_statistics& x, int64_t at, int n, ring_shares& to) {
+  const v::vec prev_max = load_tokens(x, x.prev_max, at, n),
+               cur_max = load_tokens(x, x.cur_max, at, n);
   const v::vec max = v::if_nan(prev_max, prev_max, v::max(prev_max, cur_max));
-  const v::vec prev = v::load(of[1]) * weight(prev_max, max);
-  const v::vec cur = v::load(of[3]) * weight(cur_max, max);
+  const v::vec prev = load_tokens(x, x.prev_sum, at, n) * weight(prev_max, max);
+  const v::vec cur = load_tokens(x, x.cur_sum, at, n) * weight(cur_max, max);
   const v::vec sum = prev + cur, none = v::zero();
   v::store(to.prev, v::if_equal(sum, none, none, prev / sum));
   v::store(to.cur, v::if_equal(sum, none, none, cur / sum));
-  v::store(of[0], max);
-  v::store(of[1], sum);
-  for (int i = 0; i < n; ++i) {
-    for (int copy = 0; copy < x.copies; ++copy) {
-      x.max[(row + i) * x.step + copy] = of[0][i];
-      x.sum[(row + i) * x.step + copy] = of[1][i];
-    }
-  }
+  store_tokens(x, x.max, at, max, n);
+  store_tokens(x, x.sum, at, sum, n);
 }
 
 template <bool Bypass, class T>
@@ -56,22 +64,35 @@ VELO_INLINE void merge_row(const T* prev, const T* cur, T* out, int64_t d, float
 }
 
 template <bool Bypass, class T>
-VELO_INLINE void merge_rows(const ring_slice<T>& s) {
-  ring_shares shares;
-  for (int64_t row = 0; row < s.rows; row += W) {
-    const int n = simd::lanes_left<W>(s.rows, row);
-    merge_statistics(s.statistics, row, n, shares);
-    for (int i = 0; i < n; ++i) {
-      const int64_t at = (row + i) * s.d;
-      merge_row<Bypass>(s.prev + at, s.cur + at, s.out + at, s.d, shares.prev[i], shares.cur[i]);
+VELO_INLINE void merge_block(const ring_slice<T>& s, int64_t token, int tokens, int64_t head,
+                             int heads) {
+  ring_shares shares[most_heads];
+  for (int h = 0; h < heads; ++h) {
+    const int64_t at = token * s.statistics.token + (head + h) * s.statistics.head;
+    merge_statistics(s.statistics, at, tokens, shares[h]);
+  }
+  for (int i = 0; i < tokens; ++i) {
+    for (int h = 0; h < heads; ++h) {
+      const int64_t at = (token + i) * s.token + (head + h) * s.d;
+      merge_row<Bypass>(s.prev + at, s.cur + at, s.out + at, s.d, shares[h].prev[i],
+                        shares[h].cur[i]);
     }
+  }
+}
+
+template <bool Bypass, class T>
+VELO_INLINE void merge_blocks(const ring_slice<T>& s) {
+  for (int64_t token = 0; token < s.tokens; token += W) {
+    const int tokens = simd::lanes_left<W>(s.tokens, token);
+    for (int64_t head = 0; head < s.heads; head += most_heads)
+      merge_block<Bypass>(s, token, tokens, head, simd::lanes_left<most_heads>(s.heads, head));
   }
   if (Bypass) v::fence();
 }
 
 template <class T>
 void merge_any(const ring_slice<T>& s) {
-  s.bypass ? merge_rows<true>(s) : merge_rows<false>(s);
+  s.bypass ? merge_blocks<true>(s) : merge_blocks<false>(s);
 }
 
 constexpr ring_attention_update_kernels kernels = {

@@ -14,8 +14,9 @@ double weight(double x, double m) {
 template <class T>
 void merge(const ring_slice<T>& s) {
   const ring_statistics& x = s.statistics;
-  for (std::int64_t row = 0; row < s.rows; ++row) {
-    const std::int64_t at = row * x.step;
+  for (std::int64_t row = 0; row < s.tokens * s.heads; ++row) {
+    const std::int64_t token = row / s.heads, head = row % s.heads;
+    const std::int64_t at = token * x.token + head * x.head;
     const auto prev_max = static_cast<double>(x.prev_max[at]);
     const auto cur_max = static_cast<double>(x.cur_max[at]);
     const double max = prev_max > cur_max || std::isnan(prev_max) ? prev_max : cur_max;
@@ -26,7 +27,8 @@ void merge(const ring_slice<T>& s) {
       x.max[at + copy] = static_cast<float>(max);
       x.sum[at + copy] = static_cast<float>(sum);
     }
-    for (std::int64_t j = row * s.d; j < (row + 1) * s.d; ++j) {
+    const std::int64_t first = token * s.token + head * s.d;
+    for (std::int64_t j = first; j < first + s.d; ++j) {
       simd::assign(s.out[j], static_cast<double>(simd::to_float(s.prev[j])) * by +
                                  static_cast<double>(simd::to_float(s.cur[j])) * with);
     }

@@ -39,10 +39,11 @@ inline row_slices slice_elements(std::int64_t count) {
   return {count, std::int64_t{1} << 14};
 }
 
-// Streaming stores need whole vectors at aligned addresses in every row.
+// Streaming stores need whole vectors at aligned addresses in every row. An output as large as the
+// last level leaves no room there for what it is made of.
 inline bool bypass_cache(const void* output, std::int64_t rows, std::int64_t row_bytes,
                          const core::execution& on) {
-  return rows * row_bytes > on.caches.l3 && row_bytes % 64 == 0 &&
+  return rows * row_bytes >= on.caches.l3 && row_bytes % 64 == 0 &&
          reinterpret_cast<std::uintptr_t>(output) % 64 == 0;
 }
 
