@@ -85,6 +85,7 @@ void sum(const token_sum<T>& s) {
   }
 }
 
+// Prefetches dy of the next token, beside which stores leave room.
 template <bool Bypass, class T>
 VELO_INLINE void scale_rows(const token_scale<T>& s) {
   const int64_t n = s.at.n;
@@ -93,6 +94,10 @@ VELO_INLINE void scale_rows(const token_scale<T>& s) {
     T* to = s.dpermuted + s.at.rows[j] * n;
     int64_t i = 0;
     for (; i + 2 * v::width <= n; i += 2 * v::width) {
+      if (j == 0) {
+        v::prefetch(s.dy + n + i);
+        if (2 * v::width * sizeof(T) > 64) v::prefetch(s.dy + n + i + v::width);
+      }
       v::put2<Bypass>(to + i, v::load(s.dy + i) * weight, v::load(s.dy + i + v::width) * weight);
     }
     for (; i < n; i += v::width) {  // tail
@@ -109,10 +114,13 @@ void scale(const token_scale<T>& s) {
 }
 
 template <class T>
-VELO_INLINE float dot_of_block(const T* x, const T* y, int64_t n) {
+VELO_INLINE float dot_of_block(const T* x, const T* next, const T* y, int64_t n) {
+  constexpr int step = 2 * v::width;
   v::vec s0 = v::zero(), s1 = s0;
   int64_t i = 0;
-  for (; i + 2 * v::width <= n; i += 2 * v::width) {
+  for (; i + step <= n; i += step) {
+    v::prefetch(next + i);
+    if (step * sizeof(T) > 64) v::prefetch(next + i + v::width);
     s0 = v::fma(v::load(x + i), v::load(y + i), s0);
     s1 = v::fma(v::load(x + i + v::width), v::load(y + i + v::width), s1);
   }
@@ -130,9 +138,11 @@ void dots(const token_dots<T>& s) {
   const int64_t n = s.at.n;
   for (int64_t j = 0; j < s.at.count; ++j) {
     const T* x = s.permuted + s.at.rows[j] * n;
+    const T* next = s.permuted + (j + 1 < s.at.count ? s.at.rows[j + 1] : s.at.next[0]) * n;
     double all = 0;
     for (int64_t i = 0; i < n; i += block)
-      all += static_cast<double>(dot_of_block(x + i, s.dy + i, n - i < block ? n - i : block));
+      all += static_cast<double>(
+          dot_of_block(x + i, next + i, s.dy + i, n - i < block ? n - i : block));
     s.dots[j] = static_cast<float>(all);
   }
 }
