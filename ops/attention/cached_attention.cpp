@@ -7,6 +7,7 @@
 #include "ops/attention/attention_layout.hpp"
 #include "ops/attention/cache.hpp"
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/gemm/kernel/target.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 
@@ -136,8 +137,9 @@ void run(const velo_cached_attention_args& a, const cache_problem& p,
 const char* reject(const velo_cached_attention_args&, const cache_problem& p,
                    const kernel_entry& kernel) {
   const auto& kernels = *static_cast<const cached_attention_kernels*>(kernel.kernels);
-  const bool pairs = p.type == element_type::bf16 && !p.narrow;
-  return kernels.pairs.scores != nullptr && !pairs ? "serves a cache of bfloat16 alone" : nullptr;
+  if (kernels.pairs.scores == nullptr) return nullptr;
+  if (p.type != element_type::bf16 || p.narrow) return "serves a cache of bfloat16 alone";
+  return dot_product_pays() ? nullptr : "the dot product of bfloat16 is slower than widening here";
 }
 
 // Lengths are data: every sequence counts as full.

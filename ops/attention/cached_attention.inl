@@ -84,7 +84,7 @@ VELO_INLINE void score_block(const cache_scores& x, int row, const void* const* 
 #pragma GCC unroll 8
     for (int j = 0; j < block_keys; ++j) sums[i][j] = v::zero();
   int d = 0;
-  if (Rows == 1) {  // a key after the other, as they lie
+  if (Rows == 1 && sizeof(E) > 1) {  // a key after the other, as they lie; bytes take longer
 #pragma GCC unroll 8
     for (int j = 0; j < block_keys; ++j)
       for (d = 0; d + P::step <= x.keys.columns; d += P::step) {

@@ -250,8 +250,9 @@ class pass {
     to.clear(u.rows, sizes_.dv);
     const cached_sequence& s = u.sequence;
     const std::int64_t seen = s.first_key(u.first) / block_keys * block_keys;
+    const std::int64_t last = s.last_key(u.first + u.rows - 1);
     const std::int64_t begin = std::max(chunk * chunk_keys, seen);
-    const std::int64_t end = std::min((chunk + 1) * chunk_keys, s.last_key(u.first + u.rows - 1));
+    const std::int64_t end = std::min((chunk + 1) * chunk_keys, last);
     if (begin >= end) return;
     const void** rows = work.rows;
     for (std::int64_t k = begin; k < end; k += block_keys) {
@@ -259,7 +260,9 @@ class pass {
       rows = list_rows(u, t_.k, p_.k, k, n, rows);
       rows = list_rows(u, t_.v, p_.v, k, n, rows);
     }
-    std::fill_n(rows, 2 * most_ahead, work.zeros);
+    const std::int64_t later = std::min(last - end, most_ahead);  // keys of the next chunk
+    rows = list_rows(u, t_.k, p_.k, end, later, rows);
+    std::fill_n(rows, 2 * most_ahead - later, work.zeros);
     if (p_.narrow) {
       list_scales(u, t_.key_scale, p_.key_scale, begin, end - begin, work.key_scale);
       list_scales(u, t_.value_scale, p_.value_scale, begin, end - begin, work.value_scale);
