@@ -13,7 +13,9 @@ A file has machine, kind (as in goals.json) and runs. A run has bench, date, con
 row has the fields of the benches' JSON lines: name, dtype, shape, residency, threads, unit, velo,
 peer, peer_name, ratio (above 1: velo is better) and share (of the limit). A figure that varied
 from run to run is a pair, the least and the most. `goal` names a goal of a bench whose list
-cannot be matched by fields; every other row finds its goals in goals.json itself.
+cannot be matched by fields; every other row finds its goals in goals.json itself. `short` of a run
+says what limits rows below their goals and what was tried: a list of {"row": fields as in
+goals.json, "why": text}, kept when the run is recorded again.
 """
 import argparse
 import datetime
@@ -150,6 +152,12 @@ def row_text(row):
     return " ".join(word for word in words if word)
 
 
+def short_text(short):
+    """What rows fall short of, and why."""
+    words = " ".join(text.lstrip("~") for text in short["row"].values())
+    return f"`{words}`: {short['why']}"
+
+
 def area_tables(area, bench, goals, files):
     lines = [f"## {area}", ""]
     for results in files:
@@ -165,7 +173,7 @@ def area_tables(area, bench, goals, files):
                 mark = " *" if row.get("disturbed") else ""
                 lines.append(f"| {row_text(row)}{mark} | {figure(row['velo'])} {row['unit']} | "
                              f"{peer} | {figure(row.get('ratio'))} | {share} | {held} |")
-            lines.append("")
+            lines += ["", *(f"- {short_text(each)}" for each in run.get("short", [])), ""]
     return lines if len(lines) > 2 else []
 
 
@@ -231,6 +239,9 @@ def record(given):
         "bench": given.bench, "date": datetime.date.today().isoformat(),
         "conditions": given.conditions, "rows": rows
     }
+    for before in results["runs"]:
+        if before["bench"] == given.bench and "short" in before:
+            run["short"] = before["short"]
     results["runs"] = [r for r in results["runs"] if r["bench"] != given.bench] + [run]
     write(path, results)
     print(f"{len(rows)} rows of {given.bench} in {path}")

@@ -11,6 +11,8 @@ sys.path.insert(0, os.path.join(ROOT, "bench"))
 
 import render_results as results  # noqa: E402
 
+MACHINES = ("zen4", "granite_rapids", "emerald_rapids")
+
 
 class Results(unittest.TestCase):
     def setUp(self):
@@ -27,7 +29,7 @@ class Results(unittest.TestCase):
         self.assertEqual(len(list(results.check(before + table + after + "\nIt takes 3 ns.\n"))), 1)
 
     def test_results_files_are_as_the_recorder_writes_them(self):
-        for name in ("zen4", "granite_rapids"):
+        for name in MACHINES:
             path = os.path.join(ROOT, "bench", "results", name + ".json")
             with open(path, encoding="utf-8") as file:
                 self.assertEqual(file.read(), results.text_of(results.read(path)), name)
@@ -45,10 +47,20 @@ class Results(unittest.TestCase):
         call = {"name": "add", "shape": "64", "threads": 1, "unit": "ns", "velo": [100, 151]}
         self.assertEqual(results.goals_of(call, goals["calls"], "zen4"), ["call-inline, missed"])
 
+    def test_reasons_stand_below_rows_that_are_there(self):
+        for name in MACHINES:
+            for run in results.read(results.FOLDER / "results" / f"{name}.json")["runs"]:
+                for short in run.get("short", []):
+                    self.assertTrue(any(
+                        all(results.matches(want, row.get(key, ""))
+                            for key, want in short["row"].items()) for row in run["rows"]), short)
+                    self.assertIn(short["why"], results.render([{
+                        "machine": name, "kind": "zen4", "runs": [run]}]))
+
     def test_every_row_names_a_goal_that_is_there(self):
         goals = results.read(results.FOLDER / "goals.json")
         known = {goal["id"] for key, listed in goals.items() if key != "about" for goal in listed}
-        for name in ("zen4", "granite_rapids"):
+        for name in MACHINES:
             for run in results.read(results.FOLDER / "results" / f"{name}.json")["runs"]:
                 named = {row["goal"] for row in run["rows"] if "goal" in row}
                 self.assertLessEqual(named, known, run["bench"])
