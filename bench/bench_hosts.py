@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Microseconds a call of small operators from each host, beside the framework's own operators.
 
-    bench_hosts.py [--hosts torch,jax,mindspore,tvm_ffi] [--blocks 61] [--json]
+    bench_hosts.py [--hosts torch,torch_kernels,jax,mindspore,tvm_ffi] [--blocks 61] [--json]
 
 rms_norm 4x64, add 4x64, swiglu 4x128 (a composition in every framework) and cross_entropy 4x64,
 float32, one thread; forward, and where the host has gradients the forward call that records one and
 its backward pass together. The shapes are so small that the way to velo is what is measured.
 Contenders of a host: `velo`, the function its users call; `own`, what they would call without it;
-of torch `dispatcher` too, velo's operator alone, torch.ops.velo.<op>.default. Each host is a
+of torch `dispatcher` too, velo's operator alone, torch.ops.velo.<op>.default. torch_kernels are
+sizes at which the kernel counts, in three element types: what enable() replaces in torch, or leaves
+(capi/python/velo/torch/costs.py). Each host is a
 process of its own, with the Python that has it (VELO_HOSTS_PYTHON, VELO_MINDSPORE_PYTHON; by
 default the two environments of tests/hosts/environments.sh). In it all contenders of all rows take
 turns in blocks of about a millisecond, shorter than Linux's time slice; a figure is the lower
@@ -67,6 +69,53 @@ def torch_host():
             calls[name, "gradient", contender] = (lambda f=function, a=leaves, w=wanted, d=torch.
                                                   ones(shape): torch.autograd.grad(f(*a), w, d))
     return f"torch {torch.__version__}", calls
+
+
+def torch_kernels_host():
+    import torch
+    import velo.torch as velo
+
+    torch.set_num_threads(1)
+    functional, calls = torch.nn.functional, {}
+
+    def gated(activation, **options):
+        def function(t):
+            gate, up = t.chunk(2, -1)
+            return activation(gate, **options) * up
+        return function
+
+    cases = {
+        "silu": (velo.silu, functional.silu),
+        "gelu": (velo.gelu, functional.gelu),
+        "gelu_tanh": (lambda t: velo.gelu(t, "tanh"),
+                      lambda t: functional.gelu(t, approximate="tanh")),
+        "fast_gelu": (velo.fast_gelu, lambda t: t * torch.sigmoid(1.702 * t)),
+        "swiglu": (velo.swiglu, gated(functional.silu)),
+        "geglu": (velo.geglu, gated(functional.gelu)),
+        "rms_norm": (lambda t: velo.rms_norm(t, torch.ones(1024), EPSILON),
+                     lambda t: torch.rms_norm(t, (1024,), torch.ones(1024, dtype=t.dtype), EPSILON)
+                    )
+    }
+    for short, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16), ("f16", torch.float16)):
+        x, weight = (torch.randn(rows, 1024).to(dtype) for rows in (128, 1024))
+        cases["linear"] = (lambda t, w=weight: velo.matmul(t, w, transpose_b=True),
+                           lambda t, w=weight: functional.linear(t, w))
+        for name, functions in cases.items():
+            leaf, slope = x.clone().requires_grad_(), torch.ones_like(functions[0](x))
+            for contender, function in zip(("velo", "own"), functions):
+                calls[f"{name} {short}", "forward", contender] = lambda f=function, i=x: f(i)
+                calls[f"{name} {short}", "gradient",
+                      contender] = (lambda f=function, i=leaf, d=slope: torch.autograd.
+                                    grad(f(i), i, d))
+        for count, size in ((64, 4096), (1, 1 << 20)):
+            for contender, optimizer in (("velo", velo.AdamW), ("own", torch.optim.AdamW)):
+                parameters = [torch.nn.Parameter(torch.ones(size, dtype=dtype))
+                              for _ in range(count)]
+                for parameter in parameters:
+                    parameter.grad = torch.ones_like(parameter)
+                calls[f"AdamW {count}x{size} {short}", "fused",
+                      contender] = optimizer(parameters, fused=True).step
+    return f"torch {torch.__version__}, 128x1024", calls
 
 
 def jax_host():
@@ -177,7 +226,10 @@ def tvm_ffi_host():
     }
 
 
-HOSTS = {"torch": torch_host, "jax": jax_host, "mindspore": mindspore_host, "tvm_ffi": tvm_ffi_host}
+HOSTS = {
+    "torch": torch_host, "torch_kernels": torch_kernels_host, "jax": jax_host,
+    "mindspore": mindspore_host, "tvm_ffi": tvm_ffi_host
+}
 
 
 # ---- a host's process
@@ -251,7 +303,7 @@ def table(rows):
         parts = [f"{c} {t:7.2f}" for (o, m, c), t in times.items() if (o, m) == (operator, mode)]
         own, ours = times.get((operator, mode, "own")), times.get((operator, mode, "velo"))
         ratio = f"   velo / own {ours / own:5.2f}" if own and ours else ""
-        print(f"  {operator:14} {mode:9} {'  '.join(parts)}{ratio}")
+        print(f"  {operator:20} {mode:9} {'  '.join(parts)}{ratio}")
 
 
 def judge(rows):

@@ -2,8 +2,13 @@
 import copy
 import pickle
 import unittest
+import unittest.mock
 
 from torch_case import F, MODERN, Torch, distance, torch, velo
+
+from velo.torch import costs
+
+FUSED = hasattr(torch, "_fused_adamw_")  # torch 2.4 has it on the CPU
 
 
 class Decoder(torch.nn.Module):
@@ -124,6 +129,21 @@ class Optimizer(Torch):
         self.assertLessEqual(distance(ours.detach(), theirs.detach()), 1e-6)
         self.assertTrue(torch.equal(ours.grad, torch.ones(50)))
 
+    @unittest.skipUnless(FUSED, "this torch has no fused AdamW on the CPU")
+    def test_small_parameters_are_torchs_where_fused_is_asked_for(self):
+        sizes = (50, costs.fused_elements())
+        ours, theirs = ([torch.nn.Parameter(torch.linspace(-1, 1, n)) for n in sizes]
+                        for _ in range(2))
+        a, b = velo.AdamW(ours, fused=True), torch.optim.AdamW(theirs, fused=True)
+        with unittest.mock.patch.object(velo.AdamW, "_step_of_velo", autospec=True,
+                                        side_effect=velo.AdamW._step_of_velo) as by_velo:
+            for step in range(3):
+                for p in ours + theirs:
+                    p.grad = torch.sin(torch.arange(len(p)) + float(step))
+                a.step(), b.step()
+        self.assertEqual([call.args[1] is ours[1] for call in by_velo.call_args_list], [True] * 3)
+        self.assertTrue(torch.equal(ours[0], theirs[0]))
+        self.assertLessEqual(distance(ours[1], theirs[1]), 1e-6)
 
     def test_takes_what_torchs_takes(self):
         for options in ({"fused": True}, {"foreach": True}, {"foreach": False,

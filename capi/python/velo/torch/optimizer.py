@@ -9,6 +9,7 @@ where they go through .data.
 """
 import torch
 
+from . import costs
 from .dispatcher import overload
 from .plain import plain
 from .replacement import Shared, attribute
@@ -20,7 +21,8 @@ _update, _norm = overload("apply_fused_adamw", "out"), overload("global_norm", "
 
 
 class AdamW(_Stock):
-    """torch.optim.AdamW's arguments: fused, foreach and capturable ask for what this is already.
+    """torch.optim.AdamW's arguments: foreach and capturable ask for what this is already, fused for
+    torch's own kernel where that is faster.
 
     max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the
     gradients.
@@ -78,6 +80,10 @@ class AdamW(_Stock):
                                          if not self._takes(p, group)])
             for group, parameters in groups
         ]
+        # behind those that torch may refuse, so that a refused step changes nothing
+        theirs += [{**group, "params": [p for p in parameters if self._takes_small(p, group)]}
+                   for group, parameters in groups if group.get("fused")]
+        ours = [(p, group) for p, group in ours if not self._takes_small(p, group)]
         for parameter, group in ours:
             self._check(parameter, group)
         if self.max_norm > 0 and any(group["params"] for group in theirs):
@@ -98,6 +104,12 @@ class AdamW(_Stock):
     def _takes(parameter, group):
         return (plain(parameter) and parameter.is_contiguous() and plain(parameter.grad) and
                 not group.get("differentiable"))
+
+    def _takes_small(self, parameter, group):
+        """Whether torch's fused kernel was asked for and is the faster one: it takes many small
+        parameters in one call."""
+        return (group.get("fused") and parameter.dtype == torch.float32 and self.max_norm == 0 and
+                parameter.numel() < costs.fused_elements() and self._takes(parameter, group))
 
     @staticmethod
     def _group_of_torch(group, parameters):
