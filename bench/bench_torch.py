@@ -63,6 +63,7 @@ ROWS = [
         ("matmul", "16x2048x2048"),
         ("grouped_matmul", "2048x2048x2048 8"),
         ("weight_quant_matmul", "1x4096x4096 int8 nt"),
+        ("weight_quant_matmul", "1x4096x4096 int4 nt"),
         ("grouped_matmul", "1024x1408x2048 64"),
         ("fusion_attention", "1x16x1024x128 causal"),
         ("fusion_attention", "1x4x4096x128 full"),
@@ -203,13 +204,26 @@ class Operators:
         return self.backward(function, inputs, differentiable), True
 
     def weight_quant_matmul(self, dtype, d, words):
-        m, n, k = d
-        inputs = lambda: [
-            self.tensor(dtype, m, k),
-            self.torch.randint(-128, 128, (n, k), dtype=self.torch.int8),
-            self.tensor(dtype, n)
-        ]
-        return self.forward(self.torch._weight_int8pack_mm, inputs), True
+        """torch has its weights [n, k]: int8 as they are, int4 in a layout of its own, with a scale
+        and a zero for each 128 along k."""
+        torch, (m, n, k) = self.torch, d
+        if "int8" in words:
+            inputs = lambda: [
+                self.tensor(dtype, m, k),
+                torch.randint(-128, 128, (n, k), dtype=torch.int8),
+                self.tensor(dtype, n)
+            ]
+            return self.forward(torch._weight_int8pack_mm, inputs), True
+
+        def inputs():
+            weight = torch.randint(0, 16, (n, k), dtype=torch.int32)
+            return [
+                self.tensor(dtype, m, k),
+                torch._convert_weight_to_int4pack_for_cpu(weight, 1), 128,
+                self.tensor(dtype, k // 128, n, 2)
+            ]
+
+        return self.forward(torch._weight_int4pack_mm_for_cpu, inputs), False
 
     def softmax(self, dtype, d, words):
         return self.applied(lambda x: self.F.softmax(x, -1), dtype, d)
@@ -470,11 +484,14 @@ class Bench:
     def prepare(self, row):
         """Binds the row's calls, a list for each peer, with the seconds they took so far."""
         self.prepared = []
-        dtype = {"f32": self.torch.float32, "bf16": self.torch.bfloat16}[row["dtype"]]
+        torch = self.torch
+        dtype = {
+            "f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16
+        }[row["dtype"]]
         self.set_threads(row["threads"])
         make, compilable = getattr(self.operators, row["name"])(dtype, *parse_shape(row["shape"]))
         for peer in ("torch eager", "torch compiled") if compilable else ("torch eager",):
-            wrap = self.torch.compile if peer == "torch compiled" else lambda function: function
+            wrap = torch.compile if peer == "torch compiled" else lambda function: function
             try:
                 one_set = make(wrap)
                 calls = [one_set() for _ in range(row.get("sets", 1))]

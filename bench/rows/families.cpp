@@ -1,6 +1,7 @@
 // Gathers the families and makes the rows they have in common.
 #include "bench/rows/families.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace velo::bench {
@@ -21,6 +22,8 @@ std::vector<row> list_rows(const machine& m) {
   list_softmax(rows);
   list_unpad(rows);
   list_quant(rows);
+  list_feed_forward(m, rows);
+  list_masks(rows);
   return rows;
 }
 
@@ -43,6 +46,36 @@ row streaming_row(const std::string& op, dtype type, const plane& shape, int str
   made.fill = std::move(fill);
   made.footprint = shape.dram() ? bytes : 0;
   return made;
+}
+
+row_groups::row_groups(experiment& e, std::int64_t m, std::int64_t groups)
+    : ends(std::make_shared<std::vector<std::int64_t>>()) {
+  for (std::int64_t i = 1; i <= groups; ++i)
+    ends->push_back(m * i * (i + groups) / (2 * groups * groups));
+  list = std::make_shared<velo_ints>(velo_ints{ends->data(), groups});
+  e.keep(ends);
+  e.keep(list);
+}
+
+std::int64_t row_groups::group_of(std::int64_t row) const {
+  return std::upper_bound(ends->begin(), ends->end(), row) - ends->begin();
+}
+
+void* bytes_of_noise(experiment& e, std::int64_t count) {
+  tensor& memory = e.zeros(dtype::f32, {(count + 3) / 4});
+  auto* bytes = static_cast<std::uint8_t*>(memory.data());
+  std::uint32_t state = 1;
+  for (std::int64_t i = 0; i < count; ++i) {
+    state = state * 1664525u + 1013904223u;
+    bytes[i] = static_cast<std::uint8_t>(state >> 24);
+  }
+  return bytes;
+}
+
+double integer_at(const void* data, bool int4, std::int64_t i) {
+  if (!int4) return static_cast<const std::int8_t*>(data)[i];
+  const int four = static_cast<const std::uint8_t*>(data)[i / 2] >> (i % 2 * 4) & 0xf;
+  return four < 8 ? four : four - 16;
 }
 
 }  // namespace velo::bench

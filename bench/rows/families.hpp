@@ -2,6 +2,7 @@
 // its rows here.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "bench/harness/experiment.hpp"
@@ -22,6 +23,8 @@ void list_experts(std::vector<row>& rows);
 void list_softmax(std::vector<row>& rows);
 void list_unpad(std::vector<row>& rows);
 void list_quant(std::vector<row>& rows);
+void list_feed_forward(const machine& m, std::vector<row>& rows);
+void list_masks(std::vector<row>& rows);
 
 std::vector<row> list_rows(const machine& m);
 
@@ -42,5 +45,25 @@ constexpr plane cache_plane{256, 4096, "cache"};
 // A streaming row over a plane that moves `streams` times its elements.
 row streaming_row(const std::string& op, dtype type, const plane& shape, int streams,
                   std::function<void(experiment&)> fill);
+
+// m rows in groups, the later ones longer, up to twice, as an operator's group_list.
+struct row_groups {
+  row_groups(experiment& e, std::int64_t m, std::int64_t groups);
+
+  std::int64_t group_of(std::int64_t row) const;
+
+  std::shared_ptr<std::vector<std::int64_t>> ends;
+  std::shared_ptr<velo_ints> list;
+};
+
+// Bytes that look random, in the memory of a tensor of floats, and the int8 or int4 at a place.
+void* bytes_of_noise(experiment& e, std::int64_t count);
+double integer_at(const void* data, bool int4, std::int64_t i);
+
+inline sizes sizes_of(const std::vector<std::int64_t>& shape) {
+  return {shape.data(), static_cast<std::int32_t>(shape.size())};
+}
+
+inline constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1}, u8{VELO_DTYPE_UINT, 8, 1};
 
 }  // namespace velo::bench

@@ -127,35 +127,19 @@ void list_type(const machine& m, dtype type, const std::int64_t (&shapes)[Count]
   list(m, gradient, rows);
 }
 
-// m rows in groups, the later ones longer, up to twice.
-struct row_groups {
-  std::shared_ptr<std::vector<std::int64_t>> ends;
-  std::shared_ptr<velo_ints> list;
-
-  row_groups(experiment& e, std::int64_t m, std::int64_t groups)
-      : ends(std::make_shared<std::vector<std::int64_t>>()) {
-    for (std::int64_t i = 1; i <= groups; ++i)
-      ends->push_back(m * i * (i + groups) / (2 * groups * groups));
-    list = std::make_shared<velo_ints>(velo_ints{ends->data(), groups});
-    e.keep(ends);
-    e.keep(list);
-  }
-};
-
 // Products of experts: `groups` weights for m rows.
 void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
   tensor& x = e.random(p.type, {p.m, p.k});
   tensor& weight = e.random(p.type, {groups, p.k, p.n});
   tensor& y = e.zeros(p.type, {p.m, p.n});
-  const auto [ends, list] = row_groups(e, p.m, groups);
+  const row_groups rows(e, p.m, groups);
   e.velo("grouped_matmul",
-         {{"x", x.view()}, {"weight", weight.view()}, {"y", y.view()}, {"group_list", *list}});
-  e.check([&x, &weight, &y, p, ends = ends] {
+         {{"x", x.view()}, {"weight", weight.view()}, {"y", y.view()}, {"group_list", *rows.list}});
+  e.check([&x, &weight, &y, p, rows] {
     return sampled_error(
         y.count(), [&](std::int64_t i) { return y.at(i); },
         [&](std::int64_t index) {
-          const std::int64_t i = index / p.n, j = index % p.n;
-          const auto group = std::upper_bound(ends->begin(), ends->end(), i) - ends->begin();
+          const std::int64_t i = index / p.n, j = index % p.n, group = rows.group_of(i);
           double sum = 0;
           for (std::int64_t l = 0; l < p.k; ++l)
             sum += x.at(i * p.k + l) * weight.at((group * p.k + l) * p.n + j);

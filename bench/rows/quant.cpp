@@ -2,7 +2,8 @@
 // is read at, and many, held to float32's peak; products of int8 by int8, whose peak is four
 // times that of float32 where there is VNNI; the quantizer of rows.
 //
-// The shape reads MxNxK, followed by int8 or int4, and nt where the weight is stored [n, k].
+// The shape reads MxNxK, followed by int8 or int4, nt where the weight is stored [n, k], and the
+// number of weights where groups of rows have their own.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -16,57 +17,51 @@ namespace {
 struct quantized_product {
   std::int64_t m, n, k;
   bool int4, transposed;
-  std::int64_t bytes() const { return n * k / (int4 ? 2 : 1); }
+  std::int64_t groups = 0;  // of rows, each with a weight; 0: one weight, of two dimensions
+  std::int64_t weights() const { return std::max<std::int64_t>(groups, 1); }
+  std::int64_t bytes() const { return weights() * n * k / (int4 ? 2 : 1); }
   std::string text() const {
     return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
-           (int4 ? " int4" : " int8") + (transposed ? " nt" : "");
+           (int4 ? " int4" : " int8") + (transposed ? " nt" : "") +
+           (groups > 0 ? " " + std::to_string(groups) : "");
+  }
+  // A shape of something that each weight has.
+  std::vector<std::int64_t> of_each(std::vector<std::int64_t> shape) const {
+    if (groups > 0) shape.insert(shape.begin(), groups);
+    return shape;
   }
 };
 
-constexpr velo_dtype i8{VELO_DTYPE_INT, 8, 1}, u8{VELO_DTYPE_UINT, 8, 1};
-
-// Bytes that look random, in the memory of a tensor of floats.
-void* bytes_of_noise(experiment& e, std::int64_t count) {
-  tensor& memory = e.zeros(dtype::f32, {(count + 3) / 4});
-  auto* bytes = static_cast<std::uint8_t*>(memory.data());
-  std::uint32_t state = 1;
-  for (std::int64_t i = 0; i < count; ++i) {
-    state = state * 1664525u + 1013904223u;
-    bytes[i] = static_cast<std::uint8_t>(state >> 24);
-  }
-  return bytes;
-}
-
-double integer_at(const void* data, bool int4, std::int64_t i) {
-  if (!int4) return static_cast<const std::int8_t*>(data)[i];
-  const int four = static_cast<const std::uint8_t*>(data)[i / 2] >> (i % 2 * 4) & 0xf;
-  return four < 8 ? four : four - 16;
-}
-
 void fill_weight_only(experiment& e, dtype type, const quantized_product& p) {
   constexpr std::int64_t group = 128;  // of int4; int8 has scales by channel
+  const std::int64_t scales = p.int4 ? p.k / group : 1, pairs = p.int4 ? 2 : 1;
   tensor& x = e.random(type, {p.m, p.k});
   tensor& y = e.zeros(type, {p.m, p.n});
-  tensor& scale = p.int4 ? e.random(dtype::f32, {p.k / group, p.n}) : e.random(dtype::f32, {p.n});
+  tensor& scale =
+      e.random(dtype::f32, p.of_each(p.int4 ? std::vector{scales, p.n} : std::vector{p.n}));
   const void* w = bytes_of_noise(e, p.bytes());
-  const std::int64_t pairs = p.int4 ? 2 : 1;
-  const tensor_view weight(w, p.int4 ? u8 : i8,
-                           {p.transposed ? p.n : p.k, (p.transposed ? p.k : p.n) / pairs});
-  e.velo("weight_quant_matmul", {{"x", x.view()},
-                                 {"weight", weight},
-                                 {"scale", scale.view()},
-                                 {"y", y.view()},
-                                 {"transpose_weight", p.transposed}});
-  e.check([&x, &y, &scale, w, p] {
+  const row_groups rows(e, p.m, p.weights());
+  const std::vector<std::int64_t> stored{p.transposed ? p.n : p.k,
+                                         (p.transposed ? p.k : p.n) / pairs};
+  const tensor_view weight(w, p.int4 ? u8 : i8, sizes_of(p.of_each(stored)));
+  std::vector<named_value> values{{"x", x.view()},
+                                  {"weight", weight},
+                                  {"scale", scale.view()},
+                                  {"y", y.view()},
+                                  {"transpose_weight", p.transposed}};
+  if (p.groups > 0) values.push_back({"group_list", *rows.list});
+  e.velo(p.groups > 0 ? "weight_quant_grouped_matmul" : "weight_quant_matmul", values);
+  e.check([&x, &y, &scale, w, p, rows, scales] {
     return sampled_error(
         y.count(), [&](std::int64_t i) { return y.at(i); },
         [&](std::int64_t index) {
-          const std::int64_t i = index / p.n, j = index % p.n;
+          const std::int64_t i = index / p.n, j = index % p.n, of = rows.group_of(i);
           double sum = 0;
           for (std::int64_t l = 0; l < p.k; ++l)
-            sum += x.at(i * p.k + l) *
-                   integer_at(w, p.int4, p.transposed ? j * p.k + l : l * p.n + j) *
-                   scale.at(p.int4 ? l / group * p.n + j : j);
+            sum +=
+                x.at(i * p.k + l) *
+                integer_at(w, p.int4, of * p.k * p.n + (p.transposed ? j * p.k + l : l * p.n + j)) *
+                scale.at((of * scales + (p.int4 ? l / group : 0)) * p.n + j);
           return sum;
         });
   });
@@ -124,15 +119,18 @@ void list_weight_only(dtype type, const quantized_product& p, std::vector<row>& 
   const double flop =
       2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const bool one = p.m == 1;
-  row made{"weight_quant_matmul",
+  const std::string op = p.groups > 0 ? "weight_quant_grouped_matmul" : "weight_quant_matmul";
+  // torch has its weights [n, k]; 512 rows of float32 or float16 take it seconds
+  const bool has_peer = p.groups == 0 && p.transposed && (one || type == dtype::bf16);
+  row made{op,
            type,
            p.text(),
            one ? "dram" : "cache",
            one ? "GB/s" : "GF/s",
            one ? static_cast<double>(p.bytes()) : flop,
            one ? limit::read : limit::fma_f32,
-           "weight_quant_matmul",
-           type == dtype::bf16 && p.transposed && !p.int4 ? "weight_quant_matmul" : "",
+           op,
+           has_peer ? op : "",
            [type, p](experiment& e) { fill_weight_only(e, type, p); }};
   made.footprint = one ? p.bytes() : 0;
   rows.push_back(std::move(made));
@@ -148,6 +146,8 @@ void list_quant(std::vector<row>& rows) {
         list_weight_only(type, {8, 4096, 4096, int4, transposed}, rows);
         list_weight_only(type, {512, 2048, 2048, int4, transposed}, rows);
       }
+      for (const std::int64_t m : {64, 1024})
+        list_weight_only(type, {m, 2048, 2048, int4, false, 8}, rows);
     }
     for (const std::int64_t m : {8, 512}) {
       const quantized_product p{m, 2048, 2048, false, false};
