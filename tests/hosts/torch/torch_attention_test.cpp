@@ -15,6 +15,7 @@
 using namespace hosts;
 using Catch::Matchers::StartsWith;
 using velo::testing::bf16;
+using velo::testing::f16;
 using velo::testing::f32;
 using values = std::map<std::string, torch::value>;
 
@@ -170,7 +171,7 @@ TEST_CASE("kernels are put in once and taken out, and one that torch refuses lea
 
 TEST_CASE("attention of torch's has velo's numbers, forward and backward") {
   const replaced now;
-  for (const velo_dtype& dtype : {f32, bf16}) {
+  for (const velo_dtype& dtype : {f32, bf16, f16}) {
     for (const bool causal : {false, true}) {
       for (const double scale : {0.0, 0.5}) {
         attention call(dtype);
