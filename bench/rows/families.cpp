@@ -20,7 +20,7 @@ std::vector<row> list_rows(const machine& m) {
   list_elementwise(rows);
   list_experts(rows);
   list_softmax(rows);
-  list_unpad(rows);
+  list_unpad(m, rows);
   list_quant(rows);
   list_feed_forward(m, rows);
   list_masks(rows);

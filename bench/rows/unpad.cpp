@@ -56,9 +56,34 @@ row of(const char* op, dtype type, double elements, std::function<void(experimen
   return made;
 }
 
+// Scores of 8 heads of 128 columns.
+void fill_products(experiment& e, dtype type, std::int64_t count) {
+  constexpr std::int64_t dim = 128, columns = heads * dim;
+  tensor& q = e.random(type, {tokens * columns});
+  tensor& k = e.random(type, {tokens * columns});
+  tensor& y = e.zeros(type, {count});
+  e.velo("unpad_strided_batch_matmul", {{"a", q.view()},
+                                        {"b", k.view()},
+                                        {"c", y.view()},
+                                        {"seq_len", list},
+                                        {"head_num", heads},
+                                        {"head_dim", dim},
+                                        {"preset", VELO_STRIDED_MATMUL_PRESET_BMM1}});
+  e.check([&q, &k, &y] {
+    return sampled_error(
+        longest * longest, [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t i) {
+          double sum = 0;
+          for (std::int64_t d = 0; d < dim; ++d)
+            sum += q.at(i / longest * columns + d) * k.at(i % longest * columns + d);
+          return sum;
+        });
+  });
+}
+
 }  // namespace
 
-void list_unpad(std::vector<row>& rows) {
+void list_unpad(const machine& m, std::vector<row>& rows) {
   double scores = 0;
   for (const std::int64_t s : lengths) scores += static_cast<double>(heads * s * s);
   const auto count = static_cast<std::int64_t>(scores);
@@ -69,6 +94,10 @@ void list_unpad(std::vector<row>& rows) {
                       [type](experiment& e) { fill_unpad(e, type); }));
     rows.push_back(of("unpad_softmax", type, 2 * scores,
                       [type, count](experiment& e) { fill_softmax(e, type, count); }));
+    const std::string op = "unpad_strided_batch_matmul";
+    rows.push_back({op, type, "4096x1024 bmm1", "dram", "GF/s", 2 * 128 * scores,
+                    product_limit(m, type), op, "",
+                    [type, count](experiment& e) { fill_products(e, type, count); }});
   }
 }
 

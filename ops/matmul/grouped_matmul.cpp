@@ -5,7 +5,6 @@
 // gradient of such weights. The gradient's three results are more products, sums of columns those
 // with ones, so one region has them all.
 #include <algorithm>
-#include <new>
 
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/group_list.hpp"
@@ -138,21 +137,6 @@ const void* part_of(const velo_tensor* t, std::int64_t first) {
 void* part_of_output(const velo_tensor* t, std::int64_t first) {
   return data<char>(t) + bytes_of(t->dtype, first);
 }
-
-// The products of a call, written one after another.
-class product_list {
- public:
-  product_list(std::int64_t most, core::arena& scratch)
-      : all_(scratch.take<gemm_problem>(static_cast<std::size_t>(most))) {}
-  void add(const gemm_problem& p) { new (all_ + count_++) gemm_problem(p); }
-  void multiply(const gemm_kernels& kernels, core::execution& on) const {
-    multiply_groups(all_, count_, kernels, on);
-  }
-
- private:
-  gemm_problem* all_;
-  std::int64_t count_ = 0;
-};
 
 gemm_problem sized(const grouped_problem& p, std::int64_t m, std::int64_t n, std::int64_t k) {
   gemm_problem one;

@@ -2,6 +2,8 @@
 // instruction set of a candidate, column sums.
 #pragma once
 
+#include <new>
+
 #include "core/stream/execution.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
@@ -30,6 +32,21 @@ void multiply(const gemm_problem& p, const packed_matrix* pack, const gemm_kerne
               core::execution& on);
 void multiply_groups(const gemm_problem* problems, std::int64_t count, const gemm_kernels& kernels,
                      core::execution& on);
+
+// The products of a call, written one after another and multiplied at once.
+class product_list {
+ public:
+  product_list(std::int64_t most, core::arena& scratch)
+      : all_(scratch.take<gemm_problem>(static_cast<std::size_t>(most))) {}
+  void add(const gemm_problem& p) { new (all_ + count_++) gemm_problem(p); }
+  void multiply(const gemm_kernels& kernels, core::execution& on) const {
+    multiply_groups(all_, count_, kernels, on);
+  }
+
+ private:
+  gemm_problem* all_;
+  std::int64_t count_ = 0;
+};
 
 // The sums of the columns of x[rows][columns] as a product with ones, into float32. `ones`: at
 // least so many as there are rows.

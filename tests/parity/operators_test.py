@@ -618,6 +618,23 @@ class Operators(TrainingCases, QuantCases, Comparison):
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
 
+    def test_unpad_strided_batch_matmul(self):
+        lengths, heads, dim = [30, 0, 17], 4, 16
+        for dtype in TYPES:
+            q, k = (values(47 * heads * dim, dtype=dtype) for _ in range(2))
+            dy = values(heads * sum(n * n for n in lengths), dtype=dtype)
+            y, dq, dk = torch.empty_like(dy), torch.empty_like(q), torch.empty_like(k)
+            form = {"seq_len": lengths, "head_num": heads, "head_dim": dim, "preset": "bmm1"}
+            self.velo.unpad_strided_batch_matmul(a=q, b=k, c=y, **form)
+            self.velo.unpad_strided_batch_matmul_backward(dc=dy, a=q, b=k, da=dq, db=dk, **form)
+            a, b = leaf(q), leaf(k)
+            of_heads = [[x.transpose(0, 1) for x in t.view(47, heads, dim).split(lengths)]
+                        for t in (a, b)]
+            truth = torch.cat([(x @ z.mT).flatten() for x, z in zip(*of_heads)])
+            truth.backward(dy.float())
+            for got, want in ((y, truth), (dq, a.grad), (dk, b.grad)):
+                self.close("unpad_strided_batch_matmul", got, want)
+
     def test_accumulate_and_reduce_max_abs(self):
         for dtype in TYPES:
             for other in TYPES:

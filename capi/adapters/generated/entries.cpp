@@ -88,6 +88,8 @@ struct number {
     unpad_rope_backward,
     unpad_softmax,
     unpad_softmax_backward,
+    unpad_strided_batch_matmul,
+    unpad_strided_batch_matmul_backward,
     quantize,
     weight_quant_matmul,
     weight_quant_matmul_backward,
@@ -977,6 +979,28 @@ void* velo_xla_unpad_softmax_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_unpad_softmax_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::unpad_softmax_backward, args, count);
+}
+
+int velo_ms_unpad_strided_batch_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                       void* stream, void*) {
+  return enter_mindspore(number::unpad_strided_batch_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_strided_batch_matmul(void* call_frame) {
+  return enter_xla(number::unpad_strided_batch_matmul, call_frame);
+}
+int __tvm_ffi_velo_unpad_strided_batch_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_strided_batch_matmul, args, count);
+}
+
+int velo_ms_unpad_strided_batch_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                                void* stream, void*) {
+  return enter_mindspore(number::unpad_strided_batch_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_unpad_strided_batch_matmul_backward(void* call_frame) {
+  return enter_xla(number::unpad_strided_batch_matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_unpad_strided_batch_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::unpad_strided_batch_matmul_backward, args, count);
 }
 
 int velo_ms_quantize(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5192,6 +5216,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::unpad_rope_backward>,
     torch_kernels_of<number::unpad_softmax>,
     torch_kernels_of<number::unpad_softmax_backward>,
+    torch_kernels_of<number::unpad_strided_batch_matmul>,
+    torch_kernels_of<number::unpad_strided_batch_matmul_backward>,
     torch_kernels_of<number::quantize>,
     torch_kernels_of<number::weight_quant_matmul>,
     torch_kernels_of<number::weight_quant_matmul_backward>,

@@ -602,6 +602,12 @@ struct velo_api {
   velo_status (*cached_attention)(velo_stream stream, const velo_cached_attention_args* args);
   velo_status (*generate_mask)(velo_stream stream, const velo_generate_mask_args* args);
   velo_status (*alibi_slopes)(velo_stream stream, const velo_alibi_slopes_args* args);
+
+  /* velo/ops_unpad.h */
+  velo_status (*unpad_strided_batch_matmul)(velo_stream stream,
+                                            const velo_unpad_strided_batch_matmul_args* args);
+  velo_status (*unpad_strided_batch_matmul_backward)(
+      velo_stream stream, const velo_unpad_strided_batch_matmul_backward_args* args);
 };
 
 VELO_END_C

@@ -16,6 +16,22 @@
 
 VELO_BEGIN_C
 
+/* The products of attention, and of its gradients, over sequences without padding; s is a
+ * sequence's length, D the columns of a head, hidden = head_num * D. */
+enum {
+  VELO_STRIDED_MATMUL_PRESET_NONE = 0,       /* the lists state the products */
+  VELO_STRIDED_MATMUL_PRESET_BMM1 = 1,       /* scores = q k^T: a, b rows of hidden, c [head_num,
+                                              * s, s] */
+  VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD1 = 2, /* dq = dscores k: a [head_num, s, s], b, c rows of
+                                              * hidden */
+  VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD2 = 3, /* dk^T = q^T dscores: a rows of hidden, b
+                                              * [head_num, s, s], c [head_num, D, s] */
+  VELO_STRIDED_MATMUL_PRESET_BMM2 = 4,       /* out = p v, laid out as bmm1_grad1 */
+  VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD1 = 5, /* dp = dout v^T, laid out as bmm1 */
+  VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD2 = 6  /* dv = p^T dout: a [head_num, s, s], b, c rows of
+                                              * hidden */
+};
+
 /* ---- pad_seqlen ------------------------------------------------------------------------------ */
 
 typedef struct velo_pad_seqlen_args {
@@ -295,6 +311,130 @@ typedef struct velo_unpad_softmax_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_unpad_softmax_backward(velo_stream stream,
                                                  const velo_unpad_softmax_backward_args* args);
+
+/* ---- unpad_strided_batch_matmul -------------------------------------------------------------- */
+
+typedef struct velo_unpad_strided_batch_matmul_args {
+  uint32_t struct_size;         /* sizeof(velo_unpad_strided_batch_matmul_args) */
+  uint32_t reserved;            /* 0 */
+  const velo_tensor* a;         /* in; float32 | bfloat16 | float16: flat, as many elements as
+                                 * its matrices have; or [r, flat], r of these */
+  const velo_tensor* b;         /* in; float32 | bfloat16 | float16: likewise, as many of them;
+                                 * dtype of a */
+  const velo_tensor* c;         /* out: likewise; dtype of a */
+  const velo_ints* m;           /* in, or NULL: rows of op(a) and c of each sequence; needed
+                                 * without preset */
+  const velo_ints* n;           /* in, or NULL: columns of op(b) and c */
+  const velo_ints* k;           /* in, or NULL: columns of op(a), rows of op(b) */
+  const velo_ints* lda;         /* in, or NULL: elements between stored rows of a; NULL: their
+                                 * length */
+  const velo_ints* ldb;         /* in, or NULL: elements between stored rows of b; NULL: their
+                                 * length */
+  const velo_ints* ldc;         /* in, or NULL: elements between stored rows of c; NULL: their
+                                 * length */
+  const velo_ints* stride_a;    /* in, or NULL: elements between the matrices of two heads in a;
+                                 * NULL: their size */
+  const velo_ints* stride_b;    /* in, or NULL: elements between the matrices of two heads in b;
+                                 * NULL: their size */
+  const velo_ints* stride_c;    /* in, or NULL: elements between the matrices of two heads in c;
+                                 * NULL: their size */
+  const velo_ints* transpose_a; /* in, or NULL: 1 where a is stored [k, m]; NULL: nowhere */
+  const velo_ints* transpose_b; /* in, or NULL: 1 where b is stored [n, k]; NULL: nowhere */
+  const velo_ints* seq_len;     /* in, or NULL: with a preset the length s of each sequence, in
+                                 * place of all lists */
+  int64_t head_num;             /* default 1, in [1, 2147483647]: products of each sequence */
+  int64_t head_dim;             /* default 1, in [1, 2147483647]: with a preset the columns of a
+                                 * head */
+  int64_t preset;               /* VELO_STRIDED_MATMUL_PRESET_*, default none: the lists of a
+                                 * product of attention */
+} velo_unpad_strided_batch_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_STRIDED_BATCH_MATMUL_ARGS_INIT \
+  { \
+    sizeof(velo_unpad_strided_batch_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    1, 1, VELO_STRIDED_MATMUL_PRESET_NONE \
+  }
+
+/* `c[i, h] = op(a[i, h]) @ op(b[i, h])`.
+ * A product for each sequence i and head h, all in one parallel region; op(x) is x or its
+ * transpose, products and sums as in matmul. The matrices of sequence i begin in a behind head_num
+ * times the m k elements of each sequence before, likewise in b (k n) and c (m n); those of its
+ * heads lie a stride apart. A list whose matrices leave the tensor, or overlap in c, is
+ * VELO_ERR_ARGUMENT, which names the element, before anything is written.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each product.
+ * Source: AscendSpeed (unpad family).
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_strided_batch_matmul(
+    velo_stream stream, const velo_unpad_strided_batch_matmul_args* args);
+
+/* ---- unpad_strided_batch_matmul_backward ----------------------------------------------------- */
+
+typedef struct velo_unpad_strided_batch_matmul_backward_args {
+  uint32_t struct_size;         /* sizeof(velo_unpad_strided_batch_matmul_backward_args) */
+  uint32_t reserved;            /* 0 */
+  const velo_tensor* dc;        /* in; float32 | bfloat16 | float16: as c */
+  const velo_tensor* a;         /* in, or NULL; float32 | bfloat16 | float16: as in the forward
+                                 * call, dtype of dc; db needs it */
+  const velo_tensor* b;         /* in, or NULL; float32 | bfloat16 | float16: as in the forward
+                                 * call, dtype of dc; da needs it */
+  const velo_tensor* da;        /* out, or NULL: as a, dtype of dc */
+  const velo_tensor* db;        /* out, or NULL: as b, dtype of dc */
+  const velo_ints* m;           /* in, or NULL: rows of op(a) and c of each sequence; needed
+                                 * without preset */
+  const velo_ints* n;           /* in, or NULL: columns of op(b) and c */
+  const velo_ints* k;           /* in, or NULL: columns of op(a), rows of op(b) */
+  const velo_ints* lda;         /* in, or NULL: elements between stored rows of a; NULL: their
+                                 * length */
+  const velo_ints* ldb;         /* in, or NULL: elements between stored rows of b; NULL: their
+                                 * length */
+  const velo_ints* ldc;         /* in, or NULL: elements between stored rows of c; NULL: their
+                                 * length */
+  const velo_ints* stride_a;    /* in, or NULL: elements between the matrices of two heads in a;
+                                 * NULL: their size */
+  const velo_ints* stride_b;    /* in, or NULL: elements between the matrices of two heads in b;
+                                 * NULL: their size */
+  const velo_ints* stride_c;    /* in, or NULL: elements between the matrices of two heads in c;
+                                 * NULL: their size */
+  const velo_ints* transpose_a; /* in, or NULL: 1 where a is stored [k, m]; NULL: nowhere */
+  const velo_ints* transpose_b; /* in, or NULL: 1 where b is stored [n, k]; NULL: nowhere */
+  const velo_ints* seq_len;     /* in, or NULL: with a preset the length s of each sequence, in
+                                 * place of all lists */
+  int64_t head_num;             /* default 1, in [1, 2147483647]: products of each sequence */
+  int64_t head_dim;             /* default 1, in [1, 2147483647]: with a preset the columns of a
+                                 * head */
+  int64_t preset;               /* VELO_STRIDED_MATMUL_PRESET_*, default none: the lists of a
+                                 * product of attention */
+} velo_unpad_strided_batch_matmul_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_UNPAD_STRIDED_BATCH_MATMUL_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_unpad_strided_batch_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 0, 0, 0, 0, 1, 1, VELO_STRIDED_MATMUL_PRESET_NONE \
+  }
+
+/* `da[i, h] = dc[i, h] @ op(b[i, h])^T`; `db[i, h] = op(a[i, h])^T @ dc[i, h]`.
+ * Either left out; da and db are laid out as a and b are, transposed where those are, and their
+ * matrices must not overlap.
+ *
+ * Gradient of velo_unpad_strided_batch_matmul.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for each product of da and of db.
+ * Source: gradient of unpad_strided_batch_matmul.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_unpad_strided_batch_matmul_backward(
+    velo_stream stream, const velo_unpad_strided_batch_matmul_backward_args* args);
 
 VELO_END_C
 

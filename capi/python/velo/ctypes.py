@@ -376,6 +376,13 @@ VELO_GROUP_SCORE_MAXIMUM = 0
 VELO_GROUP_SCORE_TOP2_SUM = 1
 VELO_DROP_POLICY_PROBABILITY = 0
 VELO_DROP_POLICY_POSITION = 1
+VELO_STRIDED_MATMUL_PRESET_NONE = 0
+VELO_STRIDED_MATMUL_PRESET_BMM1 = 1
+VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD1 = 2
+VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD2 = 3
+VELO_STRIDED_MATMUL_PRESET_BMM2 = 4
+VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD1 = 5
+VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD2 = 6
 VELO_QUANTIZED_OVER_TENSOR = 0
 VELO_QUANTIZED_OVER_TOKEN = 1
 VELO_QUANTIZED_OVER_CHANNEL = 2
@@ -3150,6 +3157,64 @@ class velo_unpad_softmax_backward_args(Sized):
     _numbers_ = ("head_num",)
 
 
+class velo_unpad_strided_batch_matmul_args(Sized):
+    """`c[i, h] = op(a[i, h]) @ op(b[i, h])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("a", POINTER(velo_tensor)),  # flat, as many elements as its matrices have; or [r, flat], r of these
+        ("b", POINTER(velo_tensor)),  # likewise, as many of them; dtype of a
+        ("c", POINTER(velo_tensor)),  # likewise; dtype of a
+        ("m", POINTER(velo_ints)),  # rows of op(a) and c of each sequence; needed without preset
+        ("n", POINTER(velo_ints)),  # columns of op(b) and c
+        ("k", POINTER(velo_ints)),  # columns of op(a), rows of op(b)
+        ("lda", POINTER(velo_ints)),  # elements between stored rows of a; NULL: their length
+        ("ldb", POINTER(velo_ints)),  # elements between stored rows of b; NULL: their length
+        ("ldc", POINTER(velo_ints)),  # elements between stored rows of c; NULL: their length
+        ("stride_a", POINTER(velo_ints)),  # elements between the matrices of two heads in a; NULL: their size
+        ("stride_b", POINTER(velo_ints)),  # elements between the matrices of two heads in b; NULL: their size
+        ("stride_c", POINTER(velo_ints)),  # elements between the matrices of two heads in c; NULL: their size
+        ("transpose_a", POINTER(velo_ints)),  # 1 where a is stored [k, m]; NULL: nowhere
+        ("transpose_b", POINTER(velo_ints)),  # 1 where b is stored [n, k]; NULL: nowhere
+        ("seq_len", POINTER(velo_ints)),  # with a preset the length s of each sequence, in place of all lists
+        ("head_num", c_int64),  # products of each sequence
+        ("head_dim", c_int64),  # with a preset the columns of a head
+        ("preset", c_int64),  # the lists of a product of attention
+    ]
+    _defaults_ = {"head_num": 1, "head_dim": 1}
+    _numbers_ = ("head_num", "head_dim", "preset")
+
+
+class velo_unpad_strided_batch_matmul_backward_args(Sized):
+    """`da[i, h] = dc[i, h] @ op(b[i, h])^T`; `db[i, h] = op(a[i, h])^T @ dc[i, h]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dc", POINTER(velo_tensor)),  # as c
+        ("a", POINTER(velo_tensor)),  # as in the forward call, dtype of dc; db needs it
+        ("b", POINTER(velo_tensor)),  # as in the forward call, dtype of dc; da needs it
+        ("da", POINTER(velo_tensor)),  # as a, dtype of dc
+        ("db", POINTER(velo_tensor)),  # as b, dtype of dc
+        ("m", POINTER(velo_ints)),  # rows of op(a) and c of each sequence; needed without preset
+        ("n", POINTER(velo_ints)),  # columns of op(b) and c
+        ("k", POINTER(velo_ints)),  # columns of op(a), rows of op(b)
+        ("lda", POINTER(velo_ints)),  # elements between stored rows of a; NULL: their length
+        ("ldb", POINTER(velo_ints)),  # elements between stored rows of b; NULL: their length
+        ("ldc", POINTER(velo_ints)),  # elements between stored rows of c; NULL: their length
+        ("stride_a", POINTER(velo_ints)),  # elements between the matrices of two heads in a; NULL: their size
+        ("stride_b", POINTER(velo_ints)),  # elements between the matrices of two heads in b; NULL: their size
+        ("stride_c", POINTER(velo_ints)),  # elements between the matrices of two heads in c; NULL: their size
+        ("transpose_a", POINTER(velo_ints)),  # 1 where a is stored [k, m]; NULL: nowhere
+        ("transpose_b", POINTER(velo_ints)),  # 1 where b is stored [n, k]; NULL: nowhere
+        ("seq_len", POINTER(velo_ints)),  # with a preset the length s of each sequence, in place of all lists
+        ("head_num", c_int64),  # products of each sequence
+        ("head_dim", c_int64),  # with a preset the columns of a head
+        ("preset", c_int64),  # the lists of a product of attention
+    ]
+    _defaults_ = {"head_num": 1, "head_dim": 1}
+    _numbers_ = ("head_num", "head_dim", "preset")
+
+
 class velo_quantize_args(Sized):
     """`scale = max(abs(x)) / limit`; `y = round(x / scale)`."""
     _fields_ = [
@@ -3494,6 +3559,8 @@ FUNCTIONS = {
     "velo_cached_attention": (c_int32, velo_stream, POINTER(velo_cached_attention_args)),
     "velo_generate_mask": (c_int32, velo_stream, POINTER(velo_generate_mask_args)),
     "velo_alibi_slopes": (c_int32, velo_stream, POINTER(velo_alibi_slopes_args)),
+    "velo_unpad_strided_batch_matmul": (c_int32, velo_stream, POINTER(velo_unpad_strided_batch_matmul_args)),
+    "velo_unpad_strided_batch_matmul_backward": (c_int32, velo_stream, POINTER(velo_unpad_strided_batch_matmul_backward_args)),
 }
 
 

@@ -2614,6 +2614,22 @@ inline outcome<> softmax_backward(stream_ref stream, const softmax_backward_args
 
 // ---- unpad
 
+// The products of attention, and of its gradients, over sequences without padding; s is a
+// sequence's length, D the columns of a head, hidden = head_num * D.
+enum class strided_matmul_preset : std::int64_t {
+  none = VELO_STRIDED_MATMUL_PRESET_NONE,              // the lists state the products
+  bmm1 = VELO_STRIDED_MATMUL_PRESET_BMM1,              // scores = q k^T: a, b rows of hidden, c
+                                                       // [head_num, s, s]
+  bmm1_grad1 = VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD1,  // dq = dscores k: a [head_num, s, s], b, c
+                                                       // rows of hidden
+  bmm1_grad2 = VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD2,  // dk^T = q^T dscores: a rows of hidden, b
+                                                       // [head_num, s, s], c [head_num, D, s]
+  bmm2 = VELO_STRIDED_MATMUL_PRESET_BMM2,              // out = p v, laid out as bmm1_grad1
+  bmm2_grad1 = VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD1,  // dp = dout v^T, laid out as bmm1
+  bmm2_grad2 = VELO_STRIDED_MATMUL_PRESET_BMM2_GRAD2,  // dv = p^T dout: a [head_num, s, s], b, c
+                                                       // rows of hidden
+};
+
 // `y[i, j] = x[start[i] + j]`.
 struct pad_seqlen_args : velo_pad_seqlen_args {
   using self = pad_seqlen_args;
@@ -2811,6 +2827,143 @@ struct unpad_softmax_backward_args : velo_unpad_softmax_backward_args {
 inline outcome<> unpad_softmax_backward(stream_ref stream,
                                         const unpad_softmax_backward_args& args) {
   return detail::check(VELO_FN(unpad_softmax_backward)(stream.get(), &args));
+}
+
+// `c[i, h] = op(a[i, h]) @ op(b[i, h])`.
+struct unpad_strided_batch_matmul_args : velo_unpad_strided_batch_matmul_args {
+  using self = unpad_strided_batch_matmul_args;
+  using base = velo_unpad_strided_batch_matmul_args;
+  unpad_strided_batch_matmul_args() noexcept
+      : velo_unpad_strided_batch_matmul_args VELO_UNPAD_STRIDED_BATCH_MATMUL_ARGS_INIT {}
+
+  // flat, as many elements as its matrices have; or [r, flat], r of these
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
+  // likewise, as many of them; dtype of a
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  // likewise; dtype of a
+  self& c(const velo_tensor& value) { return base::c = &value, *this; }
+  // rows of op(a) and c of each sequence; needed without preset
+  self& m(const velo_ints& value) { return base::m = &value, *this; }
+  self& m(std::nullptr_t) { return base::m = nullptr, *this; }
+  // columns of op(b) and c
+  self& n(const velo_ints& value) { return base::n = &value, *this; }
+  self& n(std::nullptr_t) { return base::n = nullptr, *this; }
+  // columns of op(a), rows of op(b)
+  self& k(const velo_ints& value) { return base::k = &value, *this; }
+  self& k(std::nullptr_t) { return base::k = nullptr, *this; }
+  // elements between stored rows of a; NULL: their length
+  self& lda(const velo_ints& value) { return base::lda = &value, *this; }
+  self& lda(std::nullptr_t) { return base::lda = nullptr, *this; }
+  // elements between stored rows of b; NULL: their length
+  self& ldb(const velo_ints& value) { return base::ldb = &value, *this; }
+  self& ldb(std::nullptr_t) { return base::ldb = nullptr, *this; }
+  // elements between stored rows of c; NULL: their length
+  self& ldc(const velo_ints& value) { return base::ldc = &value, *this; }
+  self& ldc(std::nullptr_t) { return base::ldc = nullptr, *this; }
+  // elements between the matrices of two heads in a; NULL: their size
+  self& stride_a(const velo_ints& value) { return base::stride_a = &value, *this; }
+  self& stride_a(std::nullptr_t) { return base::stride_a = nullptr, *this; }
+  // elements between the matrices of two heads in b; NULL: their size
+  self& stride_b(const velo_ints& value) { return base::stride_b = &value, *this; }
+  self& stride_b(std::nullptr_t) { return base::stride_b = nullptr, *this; }
+  // elements between the matrices of two heads in c; NULL: their size
+  self& stride_c(const velo_ints& value) { return base::stride_c = &value, *this; }
+  self& stride_c(std::nullptr_t) { return base::stride_c = nullptr, *this; }
+  // 1 where a is stored [k, m]; NULL: nowhere
+  self& transpose_a(const velo_ints& value) { return base::transpose_a = &value, *this; }
+  self& transpose_a(std::nullptr_t) { return base::transpose_a = nullptr, *this; }
+  // 1 where b is stored [n, k]; NULL: nowhere
+  self& transpose_b(const velo_ints& value) { return base::transpose_b = &value, *this; }
+  self& transpose_b(std::nullptr_t) { return base::transpose_b = nullptr, *this; }
+  // with a preset the length s of each sequence, in place of all lists
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  self& seq_len(std::nullptr_t) { return base::seq_len = nullptr, *this; }
+  // products of each sequence
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+  // with a preset the columns of a head
+  self& head_dim(std::int64_t value) { return base::head_dim = value, *this; }
+  // the lists of a product of attention
+  self& preset(velo::strided_matmul_preset value) {
+    return base::preset = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> unpad_strided_batch_matmul(stream_ref stream,
+                                            const unpad_strided_batch_matmul_args& args) {
+  return detail::check(VELO_FN(unpad_strided_batch_matmul)(stream.get(), &args));
+}
+
+// `da[i, h] = dc[i, h] @ op(b[i, h])^T`; `db[i, h] = op(a[i, h])^T @ dc[i, h]`.
+struct unpad_strided_batch_matmul_backward_args : velo_unpad_strided_batch_matmul_backward_args {
+  using self = unpad_strided_batch_matmul_backward_args;
+  using base = velo_unpad_strided_batch_matmul_backward_args;
+  unpad_strided_batch_matmul_backward_args() noexcept
+      : velo_unpad_strided_batch_matmul_backward_args
+        VELO_UNPAD_STRIDED_BATCH_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // as c
+  self& dc(const velo_tensor& value) { return base::dc = &value, *this; }
+  // as in the forward call, dtype of dc; db needs it
+  self& a(const velo_tensor& value) { return base::a = &value, *this; }
+  self& a(std::nullptr_t) { return base::a = nullptr, *this; }
+  // as in the forward call, dtype of dc; da needs it
+  self& b(const velo_tensor& value) { return base::b = &value, *this; }
+  self& b(std::nullptr_t) { return base::b = nullptr, *this; }
+  // as a, dtype of dc
+  self& da(const velo_tensor& value) { return base::da = &value, *this; }
+  self& da(std::nullptr_t) { return base::da = nullptr, *this; }
+  // as b, dtype of dc
+  self& db(const velo_tensor& value) { return base::db = &value, *this; }
+  self& db(std::nullptr_t) { return base::db = nullptr, *this; }
+  // rows of op(a) and c of each sequence; needed without preset
+  self& m(const velo_ints& value) { return base::m = &value, *this; }
+  self& m(std::nullptr_t) { return base::m = nullptr, *this; }
+  // columns of op(b) and c
+  self& n(const velo_ints& value) { return base::n = &value, *this; }
+  self& n(std::nullptr_t) { return base::n = nullptr, *this; }
+  // columns of op(a), rows of op(b)
+  self& k(const velo_ints& value) { return base::k = &value, *this; }
+  self& k(std::nullptr_t) { return base::k = nullptr, *this; }
+  // elements between stored rows of a; NULL: their length
+  self& lda(const velo_ints& value) { return base::lda = &value, *this; }
+  self& lda(std::nullptr_t) { return base::lda = nullptr, *this; }
+  // elements between stored rows of b; NULL: their length
+  self& ldb(const velo_ints& value) { return base::ldb = &value, *this; }
+  self& ldb(std::nullptr_t) { return base::ldb = nullptr, *this; }
+  // elements between stored rows of c; NULL: their length
+  self& ldc(const velo_ints& value) { return base::ldc = &value, *this; }
+  self& ldc(std::nullptr_t) { return base::ldc = nullptr, *this; }
+  // elements between the matrices of two heads in a; NULL: their size
+  self& stride_a(const velo_ints& value) { return base::stride_a = &value, *this; }
+  self& stride_a(std::nullptr_t) { return base::stride_a = nullptr, *this; }
+  // elements between the matrices of two heads in b; NULL: their size
+  self& stride_b(const velo_ints& value) { return base::stride_b = &value, *this; }
+  self& stride_b(std::nullptr_t) { return base::stride_b = nullptr, *this; }
+  // elements between the matrices of two heads in c; NULL: their size
+  self& stride_c(const velo_ints& value) { return base::stride_c = &value, *this; }
+  self& stride_c(std::nullptr_t) { return base::stride_c = nullptr, *this; }
+  // 1 where a is stored [k, m]; NULL: nowhere
+  self& transpose_a(const velo_ints& value) { return base::transpose_a = &value, *this; }
+  self& transpose_a(std::nullptr_t) { return base::transpose_a = nullptr, *this; }
+  // 1 where b is stored [n, k]; NULL: nowhere
+  self& transpose_b(const velo_ints& value) { return base::transpose_b = &value, *this; }
+  self& transpose_b(std::nullptr_t) { return base::transpose_b = nullptr, *this; }
+  // with a preset the length s of each sequence, in place of all lists
+  self& seq_len(const velo_ints& value) { return base::seq_len = &value, *this; }
+  self& seq_len(std::nullptr_t) { return base::seq_len = nullptr, *this; }
+  // products of each sequence
+  self& head_num(std::int64_t value) { return base::head_num = value, *this; }
+  // with a preset the columns of a head
+  self& head_dim(std::int64_t value) { return base::head_dim = value, *this; }
+  // the lists of a product of attention
+  self& preset(velo::strided_matmul_preset value) {
+    return base::preset = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> unpad_strided_batch_matmul_backward(
+    stream_ref stream, const unpad_strided_batch_matmul_backward_args& args) {
+  return detail::check(VELO_FN(unpad_strided_batch_matmul_backward)(stream.get(), &args));
 }
 
 // ---- quant

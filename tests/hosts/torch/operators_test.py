@@ -304,7 +304,8 @@ class Operators(Torch):
         others = {
             "dropout_add_rms_norm", "dropout_add_layer_norm", "unpad_softmax", "unpad_seqlen",
             "pad_seqlen", "grouped_matmul", "moe_token_permute", "moe_token_unpermute",
-            "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add"
+            "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add",
+            "unpad_strided_batch_matmul"
         }
         self.assertEqual({name.split()[0] for name in every}, derived - others)
 
