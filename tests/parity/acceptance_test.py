@@ -39,8 +39,8 @@ class Acceptance(Comparison):
 
     # 2.1, 2.2: attention
 
-    def attend(self, q, k, v, scale, hidden=None):
-        score = q.double() @ k.double().transpose(-1, -2) * scale
+    def attend(self, q, k, v, scale, hidden=None, terms=0):
+        score = q.double() @ k.double().transpose(-1, -2) * scale + terms
         if hidden is not None:
             score = score.masked_fill(hidden, -torch.inf)
         return score.softmax(-1) @ v.double()
@@ -133,6 +133,104 @@ class Acceptance(Comparison):
                                         max=top, sum=total)
         self.assertTrue(torch.equal(out, zero))
         self.assertFalse(total.isnan().any())
+
+    # F91: alibi as a tensor, and from slopes by the ranks of a ring
+
+    def slopes_of(self, heads, ranks=1):
+        """Slopes of all heads, each rank's in a call of its own, and the definition in double."""
+        slopes = torch.empty(heads)
+        for part, ids in zip(slopes.chunk(ranks), torch.arange(heads).chunk(ranks)):
+            self.velo.alibi_slopes(heads=ids, slopes=part, head_num=heads)
+
+        def truth(n):
+            power = 1 << (n.bit_length() - 1)
+            start = 2 ** (-2 ** -(math.log2(power) - 3))
+            row = [start ** (i + 1) for i in range(power)]
+            return row if power == n else row + truth(2 * power)[::2][:n - power]
+
+        self.allclose("slopes", slopes, torch.tensor(truth(heads)).double(), 1e-6)
+        return slopes
+
+    def alibi(self, slopes, rows, s, signed=False):
+        distance = torch.arange(s)[None, :] - torch.arange(s - rows, s)[:, None]
+        return slopes[:, None, None] * (distance if signed else -distance.abs())
+
+    def test_alibi_as_a_tensor(self):
+        heads, d = 3, 16
+        slopes = self.slopes_of(heads, ranks=3)
+        for s, rows, causal, signed in ((300, 300, False, False), (300, 300, False, True),
+                                        (1030, 1024, True, False)):
+            for dtype in EVERY if rows == s else HALVES[:1]:
+                q, k, v = (values(1, heads, s, d, dtype=dtype) for _ in range(3))
+                pse = self.alibi(slopes, rows, s, signed).to(dtype)[None]
+                out, hidden = torch.empty_like(q), None
+                if causal:
+                    hidden = torch.arange(s)[None, :] > torch.arange(s)[:, None]
+                self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out,
+                                           layout="bnsd", scale=0.25, pse=pse,
+                                           pse_type="added_after_scale",
+                                           sparse_mode="left_up_causal" if causal else "full")
+                whole = pse.double()
+                if rows < s:  # rows before continue the diagonals
+                    early = torch.zeros(1, heads, s - rows, s).double()
+                    early[..., :rows] = pse.double()[..., :s - rows, s - rows:]
+                    whole = torch.cat((early, pse.double()), -2)
+                truth = self.attend(q, k, v, 0.25, hidden, whole)
+                self.allclose("out", out, truth, TOLERANCE[dtype])
+                if signed:
+                    continue
+                by_slopes = torch.empty_like(out)
+                self.velo.fusion_attention(query=q, key=k, value=v, attention_out=by_slopes,
+                                           layout="bnsd", scale=0.25, pse=slopes, pse_type="alibi",
+                                           sparse_mode="left_up_causal" if causal else "full")
+                truth = self.attend(q, k, v, 0.25, hidden, self.alibi(slopes, s, s))
+                self.allclose("slopes", by_slopes, truth, TOLERANCE[dtype])
+
+    def test_alibi_of_ranks_in_a_ring(self):
+        ranks, half, heads, d = 3, 24, 6, 32
+        s, slopes = 2 * ranks * half, self.slopes_of(heads)
+        for dtype in EVERY:
+            q, k, v = (values(s, 1, heads * d, dtype=dtype) for _ in range(3))
+            out = torch.empty_like(q)
+
+            def attended(i, j):
+                """Chunk i of the queries over chunk j of the keys."""
+                rows, keys = slice(i * half, (i + 1) * half), slice(j * half, (j + 1) * half)
+                part = torch.empty(half, 1, heads * d, dtype=dtype)
+                top, total = (torch.empty(1, heads, half, 8) for _ in range(2))
+                self.velo.fusion_attention(query=q[rows], key=k[keys], value=v[keys],
+                                           attention_out=part, softmax_max=top, softmax_sum=total,
+                                           layout="sbh", head_num=heads, scale=0.2,
+                                           statistics="eightfold", pse=slopes, pse_type="alibi",
+                                           sparse_mode="left_up_causal" if i == j else "full",
+                                           q_start_idx=i * half, kv_start_idx=j * half)
+                return part, top, total
+
+            for rank in range(ranks):
+                chunks, state = (rank, 2 * ranks - 1 - rank), {}
+                for step in range(ranks):
+                    source = (rank - step) % ranks
+                    keys = (source, 2 * ranks - 1 - source)
+                    pairs = ((0, 0), (1, 0), (1, 1)) if source == rank else (
+                        (0, 0), (1, 0)) if source < rank else ((1, 0), (1, 1))
+                    for mine, theirs in pairs:
+                        part = attended(chunks[mine], keys[theirs])
+                        if mine in state:
+                            new = [torch.empty_like(t) for t in part]
+                            names = ("out", "max", "sum")
+                            self.velo.ring_attention_update(
+                                **{f"prev_{n}": t for n, t in zip(names, state[mine])},
+                                **{f"cur_{n}": t for n, t in zip(names, part)},
+                                **dict(zip(names, new)))
+                            part = new
+                        state[mine] = part
+                for mine, (part, _, _) in state.items():
+                    out[chunks[mine] * half:(chunks[mine] + 1) * half] = part
+            a, b, c = (t.double().view(s, heads, d).transpose(0, 1) for t in (q, k, v))
+            later = torch.arange(s)[None, :] > torch.arange(s)[:, None]
+            truth = self.attend(a, b, c, 0.2, later, self.alibi(slopes, s, s))
+            truth = truth.transpose(0, 1).reshape(s, 1, heads * d)
+            self.allclose("out", out, truth, TOLERANCE[dtype])
 
     # 2.3, 2.6: norms
 
@@ -500,6 +598,31 @@ class Acceptance(Comparison):
             a, b, g, d = (t.view(-1, n) for t in (a, b, g, d))
             self.allclose("y", b, a.softmax(-1), 1e-3)
             self.allclose("dx", d, b * (g - (g * b).sum(-1, keepdim=True)), 1e-3)
+
+    def test_unpad_strided_batch_matmul(self):
+        lengths, heads, dim = lengths_of(4), 8, 128
+        sizes = [heads * n * n for n in lengths]
+        rows = lambda: values(sum(lengths) * heads * dim, dtype=torch.float16)
+        scores = lambda: values(sum(sizes), dtype=torch.float16)
+        split = lambda t: [x.double().view(-1, heads, dim).transpose(0, 1)
+                           for x in t.view(-1, heads * dim).split(lengths)]
+        square = lambda t: [x.double().view(heads, n, n) for n, x in zip(lengths, t.split(sizes))]
+        by_head = lambda x: x.transpose(0, 1).flatten()
+        flat = torch.Tensor.flatten
+        cases = {
+            "bmm1": (rows, rows, scores, split, split, lambda a, b: flat(a @ b.mT)),
+            "bmm1_grad1": (scores, rows, rows, square, split, lambda a, b: by_head(a @ b)),
+            "bmm1_grad2": (rows, scores, rows, split, square, lambda a, b: flat(a.mT @ b)),
+            "bmm2": (scores, rows, rows, square, split, lambda a, b: by_head(a @ b)),
+            "bmm2_grad1": (rows, rows, scores, split, split, lambda a, b: flat(a @ b.mT)),
+            "bmm2_grad2": (scores, rows, rows, square, split, lambda a, b: by_head(a.mT @ b)),
+        }
+        for preset, (of_a, of_b, of_c, parts_a, parts_b, product) in cases.items():
+            a, b, c = of_a(), of_b(), of_c()
+            self.velo.unpad_strided_batch_matmul(a=a, b=b, c=c, seq_len=lengths, head_num=heads,
+                                                 head_dim=dim, preset=preset)
+            truth = torch.cat([product(x, y) for x, y in zip(parts_a(a), parts_b(b))])
+            self.allclose(preset, c, truth, 1e-3)
 
 
 if __name__ == "__main__":
