@@ -280,6 +280,7 @@ int main(int count, char** words) {
   tensors(context);
   order(context);
   client_operators(stream);
+  client_lists(stream);
   later_structs(stream);
   packs(stream, context);
   client_memory(stream, context);

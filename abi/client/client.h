@@ -55,6 +55,7 @@ void client_holds(const velo_tensor* got, client_bound bound, const double* want
 double client_seconds(void); /* for differences */
 
 void client_operators(velo_stream stream); /* generated from the examples of abi/spec */
+void client_lists(velo_stream stream);
 void client_memory(velo_stream stream, velo_context context);
 void client_by_name(velo_stream stream, velo_context context, const char* plugin);
 void client_behavior(velo_stream stream, velo_context context);

@@ -1,7 +1,8 @@
 // apply_fused_adamw over 32 Mi parameters: f32 (28 bytes a parameter) and bf16 with f32 master and
 // moments (2 read for the gradient, 12 read and 12 written in f32, 2 written: 28 bytes);
 // global_norm; and the whole update with clipping, which reads the gradient once more. Parameters
-// split into bfloat16 and residuals, and merged.
+// split into bfloat16 and residuals, and merged. 1000 parameters of 1024 elements by one call of
+// multi_tensor_adamw, and by a call for each.
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -17,13 +18,13 @@ struct state {
   tensor &grad, &param, &master, &m, &v;
 };
 
-state make_state(experiment& e, dtype type) {
-  tensor& grad = e.random(type, {parameters});
-  tensor& param = e.random(type, {parameters});
-  tensor& master = type == dtype::f32 ? param : e.random(dtype::f32, {parameters});
-  tensor& m = e.random(dtype::f32, {parameters}, 0.1);
-  tensor& v = e.zeros(dtype::f32, {parameters});
-  for (std::int64_t i = 0; i < parameters; ++i) v.memory().as<float>()[i] = 0.25f;
+state make_state(experiment& e, dtype type, std::int64_t count = parameters) {
+  tensor& grad = e.random(type, {count});
+  tensor& param = e.random(type, {count});
+  tensor& master = type == dtype::f32 ? param : e.random(dtype::f32, {count});
+  tensor& m = e.random(dtype::f32, {count}, 0.1);
+  tensor& v = e.zeros(dtype::f32, {count});
+  for (std::int64_t i = 0; i < count; ++i) v.memory().as<float>()[i] = 0.25f;
   return {grad, param, master, m, v};
 }
 
@@ -41,9 +42,10 @@ bound_call bind_step(experiment& e, const state& s, const tensor* scale) {
 // One more step on element i, in double, against what velo makes of it.
 double step_error(const state& s, const bound_call& call, double scale) {
   constexpr std::int64_t samples = 64;
+  const std::int64_t apart = s.param.count() / samples;
   double before[samples][4];
   for (std::int64_t i = 0; i < samples; ++i) {
-    const std::int64_t at = i * (parameters / samples);
+    const std::int64_t at = i * apart;
     s.m.set(at, 0.05);  // a step well above the rounding of the parameter, whatever the run has
                         // made of the moments
     s.v.set(at, 1e-4);
@@ -54,8 +56,7 @@ double step_error(const state& s, const bound_call& call, double scale) {
   }
   call();
   return sampled_error(
-      samples,
-      [&](std::int64_t i) { return s.master.at(i * (parameters / samples)) - before[i][0]; },
+      samples, [&](std::int64_t i) { return s.master.at(i * apart) - before[i][0]; },
       [&](std::int64_t i) {
         const auto [p, g, m, v] = before[i];
         const double first = beta1 * m + (1 - beta1) * g, second = beta2 * v + (1 - beta2) * g * g;
@@ -139,6 +140,53 @@ void fill_parts(experiment& e, bool merges) {
       1e-2);
 }
 
+// The lists of many small parameters, which lie next to each other as in a trainer's buckets.
+struct many {
+  static constexpr std::int64_t tensors = 1000, each = 1024;
+  state all;
+  std::vector<tensor_view> views[4];  // grad, param, m, v
+  std::vector<velo_tensor> listed[4];
+  velo_tensors lists[4];
+
+  explicit many(experiment& e) : all(make_state(e, dtype::f32, tensors * each)) {
+    const tensor* const fields[] = {&all.grad, &all.param, &all.m, &all.v};
+    for (int field = 0; field < 4; ++field) {
+      for (std::int64_t i = 0; i < tensors; ++i)
+        views[field].emplace_back(fields[field]->memory().as<float>() + i * each, sizes{each});
+      listed[field].assign(views[field].begin(), views[field].end());
+      lists[field] = {listed[field].data(), tensors};
+    }
+  }
+};
+
+template <class Args>
+Args step_of(Args args) {
+  args.step(step).lr(rate).beta1(beta1).beta2(beta2).epsilon(epsilon).weight_decay(0.01);
+  return args;
+}
+
+void fill_many(experiment& e) {
+  const auto one = std::make_shared<const many>(e), apart = std::make_shared<const many>(e);
+  const stream_ref stream = e.owner().stream;
+  const bound_call together = [one, stream] {
+    const auto& lists = one->lists;
+    multi_tensor_adamw(
+        stream,
+        step_of(multi_tensor_adamw_args()).grad(lists[0]).param(lists[1]).m(lists[2]).v(lists[3]));
+  };
+  e.call("velo", together);
+  e.call("one call each", [apart, stream] {
+    const auto& views = apart->views;
+    for (std::size_t i = 0; i < many::tensors; ++i)
+      apply_fused_adamw(stream, step_of(apply_fused_adamw_args())
+                                    .grad(views[0][i])
+                                    .param(views[1][i])
+                                    .m(views[2][i])
+                                    .v(views[3][i]));
+  });
+  e.check([one, together] { return step_error(one->all, together, 1.0); }, 1e-2);
+}
+
 row parameter_row(const std::string& name, const std::string& op, dtype type, double bytes_each,
                   limit bound, std::function<void(experiment&)> fill) {
   return {name,           type,   std::to_string(parameters),
@@ -161,6 +209,9 @@ void list_optimizer(std::vector<row>& rows) {
   }
   rows.push_back(parameter_row("apply_fused_ema_adamw", "apply_fused_ema_adamw", dtype::f32, 36,
                                limit::adam, fill_ema));
+  constexpr auto elements = static_cast<double>(many::tensors * many::each);
+  rows.push_back({"multi_tensor_adamw", dtype::f32, "1000 of 1024", "cache", "GB/s", 28 * elements,
+                  limit::adam, "multi_tensor_adamw", "", fill_many});
   for (const bool merges : {false, true}) {
     const std::string name = merges ? "bf16_param_merge" : "bf16_param_split";
     row parts = parameter_row(name, name, dtype::f32, 8, limit::copy,

@@ -2,7 +2,8 @@
 // doc allows.
 //
 // Extents nearly always decide; strides are read only where extents overlap. Cost: outputs times
-// fields; with a list among the fields, sorting all tensors by their first byte.
+// fields; with a list among the fields, ordering all tensors by their first byte: tensors of a list
+// mostly lie in its order, so that fields are merged, and sorted only where one is out of order.
 #include <algorithm>
 #include <tuple>
 #include <vector>
@@ -66,8 +67,27 @@ void check_apart(const op_spec& spec, const view& written, const view& other) {
   core::refuse_overlap(path_of(spec, written), path_of(spec, other), allowed);
 }
 
+// Orders all views, of which those before `ordered` are in order and those behind are a field's.
+void order_by_address(std::vector<view>& all, std::size_t ordered) {
+  const auto before = [](const view& a, const view& b) { return a.at.begin < b.at.begin; };
+  const auto field = all.begin() + static_cast<std::ptrdiff_t>(ordered);
+  if (!std::is_sorted(field, all.end(), before)) std::sort(field, all.end(), before);
+  std::inplace_merge(all.begin(), field, all.end(), before);
+}
+
+// At least as many as the call has tensors.
+std::size_t tensors_at_most(const op_spec& spec, const args_block::field_value* values) {
+  auto count = static_cast<std::size_t>(spec.field_count);
+  for (int i = 0; i < spec.field_count; ++i) {
+    if (spec.fields[i].kind == field_kind::tensors && values[i].pointer != nullptr)
+      count += static_cast<std::size_t>(values[i].tensors->count);
+  }
+  return count;
+}
+
 bool check_lists(const op_spec& spec, const args_block::field_value* values) {
   std::vector<view> all;
+  all.reserve(tensors_at_most(spec, values));
   bool writes = false;
   const auto add = [&](const velo_tensor& t, int field, std::int64_t index) {
     const std::int64_t elements = numel(t);
@@ -78,13 +98,14 @@ bool check_lists(const op_spec& spec, const args_block::field_value* values) {
   };
   for (int i = 0; i < spec.field_count; ++i) {
     if (values[i].pointer == nullptr) continue;
+    const std::size_t ordered = all.size();
     if (spec.fields[i].kind == field_kind::tensor) add(*values[i].tensor, i, -1);
-    if (spec.fields[i].kind != field_kind::tensors) continue;
-    for (std::int64_t k = 0; k < values[i].tensors->count; ++k)
-      add(values[i].tensors->data[k], i, k);
+    if (spec.fields[i].kind == field_kind::tensors) {
+      const velo_tensors& list = *values[i].tensors;
+      for (std::int64_t k = 0; k < list.count; ++k) add(list.data[k], i, k);
+    }
+    order_by_address(all, ordered);
   }
-  std::sort(all.begin(), all.end(),
-            [](const view& a, const view& b) { return a.at.begin < b.at.begin; });
   for (auto a = all.begin(); a != all.end(); ++a) {
     for (auto b = a + 1; b != all.end() && b->at.begin < a->at.end; ++b) {
       const bool first = std::tie(a->field, a->index) < std::tie(b->field, b->index);

@@ -1,47 +1,64 @@
-// apply_fused_adamw as an operator: which tensors go together, the factors of a step, its slices.
+// apply_fused_adamw and multi_tensor_adamw as operators: which tensors go together, and the factors
+// of a step.
 #include "ops/optimizer/apply_fused_adamw.hpp"
 
 #include <cmath>
 
 #include "ops/operator/definition.hpp"
-#include "ops/operator/rows.hpp"
+#include "ops/optimizer/adamw_update.hpp"
 #include "ops/optimizer/step_number.hpp"
 #include "velo/ops_optimizer.h"
 
 namespace velo::ops {
 namespace {
 
-using args = velo_apply_fused_adamw_args;
+struct no_problem {};
 
-struct apply_fused_adamw_problem {
-  std::int64_t count;
-};
-
-void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& outputs) {
-  require_given(a.param, "param");
-  require_given(a.m, "m");
-  require_given(a.v, "v");
-  const velo_tensor& p = *a.param;
-  require_shape(*a.grad, "grad", p.ndim, p.shape);
+// The tensors that both operators have besides those that they update, and amsgrad's.
+template <class Args>
+void require_scalars(const Args& a) {
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
   require_step(a);
   if (a.lr_tensor != nullptr) require_rank(*a.lr_tensor, "lr_tensor", 0, 0);
-  if (a.master != nullptr) require_shape(*a.master, "master", p.ndim, p.shape);
-  require_shape(*a.m, "m", p.ndim, p.shape);
-  require_like(*a.v, "v", *a.m, "m");
-  if (a.amsgrad != 0 && a.v_max == nullptr) {
-    core::fail(VELO_ERR_NULL, "args.v_max", "a tensor, because amsgrad is set", "NULL");
-  }
-  if (a.v_max != nullptr) require_shape(*a.v_max, "v_max", p.ndim, p.shape);
-  outputs.like(a.param, p);
+  if (a.amsgrad != 0 && a.v_max == nullptr)
+    core::fail(VELO_ERR_NULL, "args.v_max", "given, because amsgrad is set", "NULL");
+}
+
+adamw_lists lists_of(const velo_apply_fused_adamw_args& a) {
+  return {1, a.param, a.grad, a.m, a.v, a.master, a.v_max};
+}
+
+adamw_lists lists_of(const velo_multi_tensor_adamw_args& a) {
+  const velo_tensors& param = require_list(a.param, "param");
+  return {param.count,
+          param.data,
+          tensors_beside(a.grad, "grad", param),
+          tensors_beside(&require_list(a.m, "m"), "m", param),
+          tensors_beside(&require_list(a.v, "v"), "v", param),
+          tensors_beside(a.master, "master", param),
+          tensors_beside(a.v_max, "v_max", param)};
+}
+
+void infer(const velo_apply_fused_adamw_args& a, no_problem&, output_shapes& outputs) {
+  require_given(a.param, "param");
+  require_given(a.m, "m");
+  require_given(a.v, "v");
+  require_scalars(a);
+  require_update(lists_of(a), false);
+  outputs.like(a.param, *a.param);
   outputs.like(a.m, *a.m);
   outputs.like(a.v, *a.v);
   if (a.master != nullptr) outputs.like(a.master, *a.master);
   if (a.v_max != nullptr) outputs.like(a.v_max, *a.v_max);
-  problem.count = numel(p);
 }
 
-adamw_factors factors(const args& a) {
+void infer_lists(const velo_multi_tensor_adamw_args& a, no_problem&, output_shapes&) {
+  require_scalars(a);
+  require_update(lists_of(a), true);
+}
+
+template <class Args>
+adamw_factors factors(const Args& a) {
   const double step = step_of(a);
   const double lr = a.lr_tensor == nullptr ? a.lr : *data<const float>(a.lr_tensor);
   const float scale = a.scale == nullptr ? 1.0f : *data<const float>(a.scale);
@@ -59,51 +76,19 @@ adamw_factors factors(const args& a) {
           0};
 }
 
-// The place of a dtype in a combination.
-int index_of(velo_dtype dtype) {
-  return dtype == f32 ? 0 : dtype == bf16 ? 1 : 2;
-}
-
-template <class Param, class Grad, class Moment>
-void update(const args& a, std::int64_t count, core::execution& on, void (*kernel)(const void*)) {
-  const adamw_factors by = factors(a);
-  const row_slices blocks = slice_elements(count);
-  char* v_max = a.amsgrad != 0 ? data<char>(a.v_max) : nullptr;
-  const velo_dtype v_max_type = v_max == nullptr ? f32 : a.v_max->dtype;
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = blocks.begin(task);
-    const adamw_slice<Param, Grad, Moment> slice{
-        data<Param>(a.param) + first,
-        a.master == nullptr ? nullptr : data<float>(a.master) + first,
-        data<const Grad>(a.grad) + first,
-        data<Moment>(a.m) + first,
-        data<Moment>(a.v) + first,
-        v_max == nullptr ? nullptr : v_max + first * element_bytes(v_max_type),
-        static_cast<adamw_element>(index_of(v_max_type)),
-        nullptr,
-        blocks.count(task),
-        by};
-    kernel(&slice);
-  });
-}
-
-using update_fn = void (*)(const args&, std::int64_t, core::execution&, void (*)(const void*));
-struct updates {
-  template <class Param, class Grad, class Moment>
-  static constexpr auto function = update<Param, Grad, Moment>;
-};
-constexpr auto by_types = of_each_combination<update_fn>::made<updates>();
-
-void run(const args& a, const apply_fused_adamw_problem& p,
-         const apply_fused_adamw_kernels& kernels, core::execution& on) {
-  const int param = index_of(a.param->dtype), grad = index_of(a.grad->dtype),
-            moment = index_of(a.m->dtype);
-  by_types.at(param, grad, moment)(a, p.count, on, kernels.update.at(param, grad, moment));
+template <class Args>
+void run(const Args& a, const no_problem&, const apply_fused_adamw_kernels& kernels,
+         core::execution& on) {
+  adamw_lists lists = lists_of(a);
+  if (a.amsgrad == 0) lists.v_max = nullptr;
+  update(lists, factors(a), kernels, on);
 }
 
 }  // namespace
 
 extern const operator_def apply_fused_adamw_operator =
-    define<infer, run>(apply_fused_adamw_kernel_list);
+    define<infer, run<velo_apply_fused_adamw_args>>(apply_fused_adamw_kernel_list);
+extern const operator_def multi_tensor_adamw_operator =
+    define<infer_lists, run<velo_multi_tensor_adamw_args>>(apply_fused_adamw_kernel_list);
 
 }  // namespace velo::ops

@@ -34,13 +34,13 @@ struct adamw_factors {
 // The type of a tensor that is not worth a kernel for each combination.
 enum class adamw_element { f32, bf16, f16 };
 
-template <class Param, class Grad, class Moment>
+// The kernel knows the types of param, grad and both moments.
 struct adamw_slice {
-  Param* param;
+  void* param;
   float* master;  // or nullptr
-  const Grad* grad;
-  Moment* m;
-  Moment* v;
+  const void* grad;
+  void* m;
+  void* v;
   void* v_max;  // or nullptr
   adamw_element v_max_type;
   float* ema;  // or nullptr
@@ -81,9 +81,8 @@ struct of_each_combination {
   }
 };
 
-// The slice is of the matching types.
 struct apply_fused_adamw_kernels {
-  of_each_combination<void (*)(const void* slice)> update;
+  of_each_combination<void (*)(const adamw_slice&)> update;
 };
 extern const kernel_list apply_fused_adamw_kernel_list;
 

@@ -14,16 +14,17 @@ VELO_INLINE v::vec raise(void* v_max, int64_t i, v::vec second, int n) {
 }
 
 template <class Param, class Grad, class Moment>
-VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t i, int n) {
-  const v::vec p = s.master == nullptr ? v::load(s.param + i, n) : v::load(s.master + i, n);
-  v::vec g = v::load(s.grad + i, n) * v::set(s.by.scale);
+VELO_INLINE void update_lanes(const adamw_slice& s, int64_t i, int n) {
+  Param* param = static_cast<Param*>(s.param) + i;
+  Moment *first = static_cast<Moment*>(s.m) + i, *squares = static_cast<Moment*>(s.v) + i;
+  const v::vec p = s.master == nullptr ? v::load(param, n) : v::load(s.master + i, n);
+  v::vec g = v::load(static_cast<const Grad*>(s.grad) + i, n) * v::set(s.by.scale);
   if (s.by.l2 != 0) g = v::fma(v::set(s.by.l2), p, g);
-  const v::vec m =
-      v::fma(v::set(s.by.beta1), v::load(s.m + i, n), v::set(s.by.one_minus_beta1) * g);
+  const v::vec m = v::fma(v::set(s.by.beta1), v::load(first, n), v::set(s.by.one_minus_beta1) * g);
   const v::vec second =
-      v::fma(v::set(s.by.beta2), v::load(s.v + i, n), (v::set(s.by.one_minus_beta2) * g) * g);
-  v::store(s.m + i, m, n);
-  v::store(s.v + i, second, n);
+      v::fma(v::set(s.by.beta2), v::load(squares, n), (v::set(s.by.one_minus_beta2) * g) * g);
+  v::store(first, m, n);
+  v::store(squares, second, n);
   v::vec h = second;
   if (s.v_max != nullptr) {
     h = s.v_max_type == adamw_element::f32    ? raise<float>(s.v_max, i, second, n)
@@ -33,7 +34,7 @@ VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t
   const v::vec step = m / v::fma(v::sqrt(h), v::set(s.by.root), v::set(s.by.epsilon));
   const v::vec next = v::fma(v::set(-s.by.rate), step, v::set(s.by.decay) * p);
   if (s.master != nullptr) v::store(s.master + i, next, n);
-  v::store(s.param + i, next, n);
+  v::store(param, next, n);
   if (s.ema != nullptr) {
     const v::vec fresh = v::set(s.by.one_minus_average) * next;
     v::store(s.ema + i, v::fma(v::set(s.by.average), v::load(s.ema + i, n), fresh), n);
@@ -41,11 +42,10 @@ VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t
 }
 
 template <class Param, class Grad, class Moment>
-void update(const void* slice) {
-  const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
+void update(const adamw_slice& s) {
   int64_t i = 0;
-  for (; i + v::width <= s.n; i += v::width) update_lanes(s, i, v::width);
-  if (i < s.n) update_lanes(s, i, static_cast<int>(s.n - i));
+  for (; i + v::width <= s.n; i += v::width) update_lanes<Param, Grad, Moment>(s, i, v::width);
+  if (i < s.n) update_lanes<Param, Grad, Moment>(s, i, static_cast<int>(s.n - i));
 }
 
 struct updates {

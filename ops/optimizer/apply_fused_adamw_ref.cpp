@@ -26,23 +26,26 @@ void set_largest(void* v_max, adamw_element type, std::int64_t i, double h) {
 }
 
 template <class Param, class Grad, class Moment>
-void update(const void* slice) {
-  const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
+void update(const adamw_slice& s) {
+  auto* param = static_cast<Param*>(s.param);
+  const auto* grad = static_cast<const Grad*>(s.grad);
+  auto *first = static_cast<Moment*>(s.m), *squares = static_cast<Moment*>(s.v);
   for (std::int64_t i = 0; i < s.n; ++i) {
-    const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];
+    const double p = s.master == nullptr ? to_float(param[i]) : s.master[i];
     const double decay = s.by.l2 == 0 ? 0 : s.by.l2 * p;
-    const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale + decay;
-    const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
+    const double g = static_cast<double>(to_float(grad[i])) * s.by.scale + decay;
+    const double m =
+        s.by.beta1 * static_cast<double>(to_float(first[i])) + s.by.one_minus_beta1 * g;
     const double v = static_cast<float>(  // rounded as the tensor holds it
-        s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g);
+        s.by.beta2 * static_cast<double>(to_float(squares[i])) + s.by.one_minus_beta2 * g * g);
     const double largest = s.v_max == nullptr ? v : largest_at(s.v_max, s.v_max_type, i);
     const double h = std::isnan(largest) || largest > v ? largest : v;  // a NaN of either stays
     const double next = s.by.decay * p - s.by.rate * m / (std::sqrt(h) * s.by.root + s.by.epsilon);
-    simd::assign(s.m[i], m);
-    simd::assign(s.v[i], v);
+    simd::assign(first[i], m);
+    simd::assign(squares[i], v);
     if (s.v_max != nullptr) set_largest(s.v_max, s.v_max_type, i, h);
     if (s.master != nullptr) simd::assign(s.master[i], next);
-    simd::assign(s.param[i], s.master != nullptr ? s.master[i] : next);
+    simd::assign(param[i], s.master != nullptr ? s.master[i] : next);
     if (s.ema != nullptr)
       simd::assign(s.ema[i],
                    s.by.average * static_cast<double>(s.ema[i]) + s.by.one_minus_average * next);

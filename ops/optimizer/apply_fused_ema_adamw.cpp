@@ -1,23 +1,34 @@
-// apply_fused_ema_adamw: Adam or AdamW and a running average of the parameters in one pass, by the
-// kernels of apply_fused_adamw. Bytes: 36 a parameter.
+// apply_fused_ema_adamw and multi_tensor_ema_adamw: Adam or AdamW and a running average of the
+// parameters in one pass, by the kernels of apply_fused_adamw. Bytes: 36 a parameter.
 #include <cmath>
 
 #include "ops/operator/definition.hpp"
-#include "ops/operator/rows.hpp"
-#include "ops/optimizer/apply_fused_adamw.hpp"
+#include "ops/optimizer/adamw_update.hpp"
 #include "ops/optimizer/step_number.hpp"
 #include "velo/ops_optimizer.h"
 
 namespace velo::ops {
 namespace {
 
-using args = velo_apply_fused_ema_adamw_args;
+struct no_problem {};
 
-struct ema_problem {
-  std::int64_t count;
-};
+adamw_lists lists_of(const velo_apply_fused_ema_adamw_args& a) {
+  return {1, a.param, a.grad, a.m, a.v, nullptr, nullptr, a.ema};
+}
 
-void infer(const args& a, ema_problem& problem, output_shapes& outputs) {
+adamw_lists lists_of(const velo_multi_tensor_ema_adamw_args& a) {
+  const velo_tensors& param = require_list(a.param, "param");
+  return {param.count,
+          param.data,
+          tensors_beside(a.grad, "grad", param),
+          tensors_beside(&require_list(a.m, "m"), "m", param),
+          tensors_beside(&require_list(a.v, "v"), "v", param),
+          nullptr,
+          nullptr,
+          tensors_beside(&require_list(a.ema, "ema"), "ema", param)};
+}
+
+void infer(const velo_apply_fused_ema_adamw_args& a, no_problem&, output_shapes& outputs) {
   require_given(a.param, "param");
   const velo_tensor& p = *a.param;
   require_like(*a.grad, "grad", p, "param");
@@ -26,10 +37,15 @@ void infer(const args& a, ema_problem& problem, output_shapes& outputs) {
   outputs.like(a.m, p);
   outputs.like(a.v, p);
   outputs.like(a.ema, p);
-  problem.count = numel(p);
 }
 
-adamw_factors factors(const args& a) {
+void infer_lists(const velo_multi_tensor_ema_adamw_args& a, no_problem&, output_shapes&) {
+  require_step(a);
+  require_update(lists_of(a), true);
+}
+
+template <class Args>
+adamw_factors factors(const Args& a) {
   const double step = step_of(a);
   const bool corrects = a.bias_correction != 0, decoupled = a.mode == 1;
   const double rate = corrects ? a.lr / (1 - std::pow(a.beta1, step)) : a.lr;
@@ -48,29 +64,17 @@ adamw_factors factors(const args& a) {
           static_cast<float>(1 - a.ema_decay)};
 }
 
-void run(const args& a, const ema_problem& p, const apply_fused_adamw_kernels& kernels,
+template <class Args>
+void run(const Args& a, const no_problem&, const apply_fused_adamw_kernels& kernels,
          core::execution& on) {
-  const adamw_factors by = factors(a);
-  const row_slices blocks = slice_elements(p.count);
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = blocks.begin(task);
-    const adamw_slice<float, float, float> slice{data<float>(a.param) + first,
-                                                 nullptr,
-                                                 data<const float>(a.grad) + first,
-                                                 data<float>(a.m) + first,
-                                                 data<float>(a.v) + first,
-                                                 nullptr,
-                                                 adamw_element::f32,
-                                                 data<float>(a.ema) + first,
-                                                 blocks.count(task),
-                                                 by};
-    kernels.update.at(0, 0, 0)(&slice);
-  });
+  update(lists_of(a), factors(a), kernels, on);
 }
 
 }  // namespace
 
 extern const operator_def apply_fused_ema_adamw_operator =
-    define<infer, run>(apply_fused_adamw_kernel_list);
+    define<infer, run<velo_apply_fused_ema_adamw_args>>(apply_fused_adamw_kernel_list);
+extern const operator_def multi_tensor_ema_adamw_operator =
+    define<infer_lists, run<velo_multi_tensor_ema_adamw_args>>(apply_fused_adamw_kernel_list);
 
 }  // namespace velo::ops

@@ -439,6 +439,12 @@ bool holds_tensors(const field& f) {
   return f.kind == "tensor" || f.kind == "tensors";
 }
 
+bool takes_lists(const std::string& op) {
+  const std::vector<field> fields = fields_of(op);
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const field& f) { return f.kind == "tensors"; });
+}
+
 std::int64_t enumerator(const std::string& op, const attribute& a) {
   if (a.kind != VELO_VALUE_STRING) return a.integer;
   json_t* const root = document_of(op);

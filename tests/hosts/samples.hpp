@@ -3,8 +3,8 @@
 // every operator describes itself with (abi/spec).
 //
 // An input that is an output too is one the operator reads and writes. Inputs come in each of
-// float32, bfloat16 and float16 that they may have. A sample whose operator is missing fails the
-// tests, so no operator escapes.
+// float32, bfloat16 and float16 that they may have. An operator without a sample fails the tests,
+// so none escapes but those over lists of tensors.
 #pragma once
 
 #include <velo/velo.h>
@@ -72,6 +72,8 @@ struct field {
 };
 std::vector<field> fields_of(const std::string& op);  // in the order of the args struct
 bool holds_tensors(const field& f);
+// Whether some field is a list of tensors. Such an operator has no examples, but tests of its own.
+bool takes_lists(const std::string& op);
 std::vector<std::string> operator_names();
 std::int64_t enumerator(const std::string& op, const attribute& a);  // an attribute as a number
 

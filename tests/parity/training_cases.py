@@ -117,6 +117,53 @@ class TrainingCases:
             self.close("param", param, reference.detach())
             self.close("ema", average, truth)
 
+    def test_multi_tensor_adamw(self):
+        params = [values(size) for size in (1, 300, 7, 5000)]
+        references = [torch.nn.Parameter(p.clone()) for p in params]
+        adamw = torch.optim.AdamW(references, lr=1e-2, betas=(0.9, 0.95), weight_decay=0.1)
+        m, v = ([torch.zeros_like(p) for p in params] for _ in range(2))
+        for step in range(1, 4):
+            grads = [values(p.numel()) for p in params]
+            self.velo.multi_tensor_adamw(grad=grads,
+                                         param=params,
+                                         m=m,
+                                         v=v,
+                                         step=step,
+                                         lr=1e-2,
+                                         beta2=0.95,
+                                         weight_decay=0.1)
+            for reference, grad in zip(references, grads):
+                reference.grad = grad
+            adamw.step()
+        for p, reference in zip(params, references):
+            self.close("param", p, reference.detach())
+
+    def test_multi_tensor_ema_adamw(self):
+        params = [values(size) for size in (300, 7)]
+        average, truth = ([p.clone() for p in params] for _ in range(2))
+        references = [p.clone().requires_grad_() for p in params]
+        adam = torch.optim.Adam(references, lr=0.01, weight_decay=0.1)
+        m, v = ([torch.zeros_like(p) for p in params] for _ in range(2))
+        for step in range(1, 4):
+            grads = [values(p.numel()) for p in params]
+            self.velo.multi_tensor_ema_adamw(grad=grads,
+                                             param=params,
+                                             m=m,
+                                             v=v,
+                                             ema=average,
+                                             step=step,
+                                             lr=0.01,
+                                             ema_decay=0.9,
+                                             mode=0,
+                                             weight_decay=0.1)
+            for reference, grad in zip(references, grads):
+                reference.grad = grad
+            adam.step()
+            truth = [0.9 * t + 0.1 * r.detach() for t, r in zip(truth, references)]
+        for p, reference, kept, t in zip(params, references, average, truth):
+            self.close("param", p, reference.detach())
+            self.close("ema", kept, t)
+
     def test_bf16_param_split_and_merge(self):
         master = values(1000)
         for rounding in ("half_up", "half_even"):

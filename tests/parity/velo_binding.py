@@ -34,6 +34,11 @@ def view(tensor):
                          integers(tensor.stride()), 0)
 
 
+def views(tensors):
+    """A velo_tensors over the memory of torch tensors, which must outlive it."""
+    return v.velo_tensors((v.velo_tensor * max(len(tensors), 1))(*map(view, tensors)), len(tensors))
+
+
 class Velo:
     """A context and its inline stream; velo.rms_norm(x=..., gamma=..., y=...) runs an operator on
     torch tensors."""
@@ -101,6 +106,8 @@ class Velo:
                 continue
             if kind == "tensor":
                 value = ctypes.pointer(view(value))
+            elif kind == "tensors":
+                value = ctypes.pointer(views(value))
             elif kind == "ints":
                 value = ctypes.pointer(v.velo_ints(integers(value), len(value)))
             elif isinstance(value, str):

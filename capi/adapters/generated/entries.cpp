@@ -58,6 +58,8 @@ struct number {
     cross_entropy_backward,
     apply_fused_adamw,
     apply_fused_ema_adamw,
+    multi_tensor_adamw,
+    multi_tensor_ema_adamw,
     global_norm,
     bf16_param_split,
     bf16_param_merge,
@@ -649,6 +651,28 @@ void* velo_xla_apply_fused_ema_adamw(void* call_frame) {
 }
 int __tvm_ffi_velo_apply_fused_ema_adamw(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::apply_fused_ema_adamw, args, count);
+}
+
+int velo_ms_multi_tensor_adamw(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                               void* stream, void*) {
+  return enter_mindspore(number::multi_tensor_adamw, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_multi_tensor_adamw(void* call_frame) {
+  return enter_xla(number::multi_tensor_adamw, call_frame);
+}
+int __tvm_ffi_velo_multi_tensor_adamw(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::multi_tensor_adamw, args, count);
+}
+
+int velo_ms_multi_tensor_ema_adamw(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::multi_tensor_ema_adamw, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_multi_tensor_ema_adamw(void* call_frame) {
+  return enter_xla(number::multi_tensor_ema_adamw, call_frame);
+}
+int __tvm_ffi_velo_multi_tensor_ema_adamw(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::multi_tensor_ema_adamw, args, count);
 }
 
 int velo_ms_global_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5186,6 +5210,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::cross_entropy_backward>,
     torch_kernels_of<number::apply_fused_adamw>,
     torch_kernels_of<number::apply_fused_ema_adamw>,
+    torch_kernels_of<number::multi_tensor_adamw>,
+    torch_kernels_of<number::multi_tensor_ema_adamw>,
     torch_kernels_of<number::global_norm>,
     torch_kernels_of<number::bf16_param_split>,
     torch_kernels_of<number::bf16_param_merge>,

@@ -608,6 +608,11 @@ struct velo_api {
                                             const velo_unpad_strided_batch_matmul_args* args);
   velo_status (*unpad_strided_batch_matmul_backward)(
       velo_stream stream, const velo_unpad_strided_batch_matmul_backward_args* args);
+
+  /* velo/ops_optimizer.h */
+  velo_status (*multi_tensor_adamw)(velo_stream stream, const velo_multi_tensor_adamw_args* args);
+  velo_status (*multi_tensor_ema_adamw)(velo_stream stream,
+                                        const velo_multi_tensor_ema_adamw_args* args);
 };
 
 VELO_END_C

@@ -137,6 +137,115 @@ typedef struct velo_apply_fused_ema_adamw_args {
 VELO_API velo_status velo_apply_fused_ema_adamw(velo_stream stream,
                                                 const velo_apply_fused_ema_adamw_args* args);
 
+/* ---- multi_tensor_adamw ---------------------------------------------------------------------- */
+
+typedef struct velo_multi_tensor_adamw_args {
+  uint32_t struct_size;           /* sizeof(velo_multi_tensor_adamw_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensors* grad;       /* in; float32 | bfloat16 | float16: shapes of param */
+  const velo_tensor* scale;       /* in, or NULL: float32, []: factor on all gradients; NULL = 1 */
+  const velo_tensors* param;      /* in and out; float32 | bfloat16 | float16: any shapes */
+  const velo_tensors* master;     /* in and out, or NULL: float32, shapes of param: the exact
+                                   * parameters when param has 16 bits */
+  const velo_tensors* m;          /* in and out; float32 | bfloat16 | float16: first moments,
+                                   * shapes of param */
+  const velo_tensors* v;          /* in and out; float32 | bfloat16 | float16: second moments,
+                                   * shapes and dtypes of m */
+  const velo_tensors* v_max;      /* in and out, or NULL; float32 | bfloat16 | float16: largest
+                                   * second moments, shapes of param; required by amsgrad */
+  int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
+                                   * from 1 */
+  double lr;                      /* default 0.001: learning rate */
+  double beta1;                   /* default 0.9, in [0.0, 1.0]: decay of the first moment */
+  double beta2;                   /* default 0.999, in [0.0, 1.0]: decay of the second moment */
+  double epsilon;                 /* default 1e-08, >= 0.0: added to the root */
+  double weight_decay;            /* default 0.0: decoupled weight decay */
+  int64_t amsgrad;                /* 0 or 1, default 0: 1 divides by the largest second moment so
+                                   * far */
+  int64_t maximize;               /* 0 or 1, default 0: 1 ascends */
+  const velo_tensor* step_tensor; /* in, or NULL; int32 | int64: []: the number of this update in
+                                   * place of step, as in apply_fused_adamw */
+  const velo_tensor* lr_tensor;   /* in, or NULL: float32, []: the learning rate in place of lr,
+                                   * read when the update runs */
+} velo_multi_tensor_adamw_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MULTI_TENSOR_ADAMW_ARGS_INIT \
+  { \
+    sizeof(velo_multi_tensor_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, 1e-08, \
+    0.0, 0, 0, 0, 0 \
+  }
+
+/* `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
+ * v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
+ * epsilon)`.
+ * apply_fused_adamw of every parameter of a list, bit for bit, in one call: one pass over all of
+ * them, cut into equal slices, so that thousands of small parameters cost little more than one of
+ * their size.
+ * Every list has as many tensors as param, in its order. Each tensor has a dtype of its own; scale,
+ * step and the rates hold for all.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 1e+18: as apply_fused_adamw.
+ * Cost: as apply_fused_adamw.
+ * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; Reddi et al. 2018 (amsgrad); apex's
+ * multi_tensor_adam.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_multi_tensor_adamw(velo_stream stream,
+                                             const velo_multi_tensor_adamw_args* args);
+
+/* ---- multi_tensor_ema_adamw ------------------------------------------------------------------ */
+
+typedef struct velo_multi_tensor_ema_adamw_args {
+  uint32_t struct_size;           /* sizeof(velo_multi_tensor_ema_adamw_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensors* grad;       /* in; float32: shapes of param */
+  const velo_tensors* param;      /* in and out; float32: any shapes */
+  const velo_tensors* m;          /* in and out; float32: first moments, shapes of param */
+  const velo_tensors* v;          /* in and out; float32: second moments, shapes of param */
+  const velo_tensors* ema;        /* in and out; float32: running averages of param, its shapes */
+  int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
+                                   * from 1 */
+  double lr;                      /* default 0.001: learning rate */
+  double ema_decay;               /* default 0.9999, in [0.0, 1.0]: decay of the averages */
+  double beta1;                   /* default 0.9, in [0.0, 1.0]: decay of the first moment */
+  double beta2;                   /* default 0.999, in [0.0, 1.0]: decay of the second moment */
+  double epsilon;                 /* default 1e-08, >= 0.0: added to the root */
+  int64_t mode;                   /* default 1, in [0, 1]: 1: decoupled weight decay (AdamW); 0:
+                                   * it is added to the gradient (Adam) */
+  int64_t bias_correction;        /* 0 or 1, default 1: 0 leaves the moments as they are */
+  double weight_decay;            /* default 0.0: weight decay */
+  const velo_tensor* step_tensor; /* in, or NULL; int32 | int64: []: the number of this update in
+                                   * place of step, as in apply_fused_adamw */
+} velo_multi_tensor_ema_adamw_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MULTI_TENSOR_EMA_ADAMW_ARGS_INIT \
+  { \
+    sizeof(velo_multi_tensor_ema_adamw_args), 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9999, 0.9, 0.999, \
+    1e-08, 1, 1, 0.0, 0 \
+  }
+
+/* `m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1
+ * - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema =
+ * ema_decay * ema + (1 - ema_decay) * p`.
+ * apply_fused_ema_adamw of every parameter of a list, bit for bit, in one call, as
+ * multi_tensor_adamw is apply_fused_adamw.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 1e+18: as apply_fused_ema_adamw.
+ * Cost: 36 bytes a parameter.
+ * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; MindSpeed's npu_apply_fused_ema_adamw.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_multi_tensor_ema_adamw(velo_stream stream,
+                                                 const velo_multi_tensor_ema_adamw_args* args);
+
 /* ---- global_norm ----------------------------------------------------------------------------- */
 
 typedef struct velo_global_norm_args {

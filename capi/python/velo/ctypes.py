@@ -2710,6 +2710,58 @@ class velo_apply_fused_ema_adamw_args(Sized):
     _numbers_ = ("step", "lr", "ema_decay", "beta1", "beta2", "epsilon", "mode", "weight_decay")
 
 
+class velo_multi_tensor_adamw_args(Sized):
+    """`g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 * v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) + epsilon)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("grad", POINTER(velo_tensors)),  # shapes of param
+        ("scale", POINTER(velo_tensor)),  # float32, []: factor on all gradients; NULL = 1
+        ("param", POINTER(velo_tensors)),  # any shapes
+        ("master", POINTER(velo_tensors)),  # float32, shapes of param: the exact parameters when param has 16 bits
+        ("m", POINTER(velo_tensors)),  # first moments, shapes of param
+        ("v", POINTER(velo_tensors)),  # second moments, shapes and dtypes of m
+        ("v_max", POINTER(velo_tensors)),  # largest second moments, shapes of param; required by amsgrad
+        ("step", c_int64),  # number of this update, from 1
+        ("lr", c_double),  # learning rate
+        ("beta1", c_double),  # decay of the first moment
+        ("beta2", c_double),  # decay of the second moment
+        ("epsilon", c_double),  # added to the root
+        ("weight_decay", c_double),  # decoupled weight decay
+        ("amsgrad", c_int64),  # 1 divides by the largest second moment so far
+        ("maximize", c_int64),  # 1 ascends
+        ("step_tensor", POINTER(velo_tensor)),  # []: the number of this update in place of step, as in apply_fused_adamw
+        ("lr_tensor", POINTER(velo_tensor)),  # float32, []: the learning rate in place of lr, read when the update runs
+    ]
+    _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
+    _numbers_ = ("step", "lr", "beta1", "beta2", "epsilon", "weight_decay")
+
+
+class velo_multi_tensor_ema_adamw_args(Sized):
+    """`m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1 - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema = ema_decay * ema + (1 - ema_decay) * p`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("grad", POINTER(velo_tensors)),  # shapes of param
+        ("param", POINTER(velo_tensors)),  # any shapes
+        ("m", POINTER(velo_tensors)),  # first moments, shapes of param
+        ("v", POINTER(velo_tensors)),  # second moments, shapes of param
+        ("ema", POINTER(velo_tensors)),  # running averages of param, its shapes
+        ("step", c_int64),  # number of this update, from 1
+        ("lr", c_double),  # learning rate
+        ("ema_decay", c_double),  # decay of the averages
+        ("beta1", c_double),  # decay of the first moment
+        ("beta2", c_double),  # decay of the second moment
+        ("epsilon", c_double),  # added to the root
+        ("mode", c_int64),  # 1: decoupled weight decay (AdamW); 0: it is added to the gradient (Adam)
+        ("bias_correction", c_int64),  # 0 leaves the moments as they are
+        ("weight_decay", c_double),  # weight decay
+        ("step_tensor", POINTER(velo_tensor)),  # []: the number of this update in place of step, as in apply_fused_adamw
+    ]
+    _defaults_ = {"step": 1, "lr": 0.001, "ema_decay": 0.9999, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08, "mode": 1, "bias_correction": 1}
+    _numbers_ = ("step", "lr", "ema_decay", "beta1", "beta2", "epsilon", "mode", "weight_decay")
+
+
 class velo_global_norm_args(Sized):
     """`sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm + 1e-6))`."""
     _fields_ = [
@@ -3561,6 +3613,8 @@ FUNCTIONS = {
     "velo_alibi_slopes": (c_int32, velo_stream, POINTER(velo_alibi_slopes_args)),
     "velo_unpad_strided_batch_matmul": (c_int32, velo_stream, POINTER(velo_unpad_strided_batch_matmul_args)),
     "velo_unpad_strided_batch_matmul_backward": (c_int32, velo_stream, POINTER(velo_unpad_strided_batch_matmul_backward_args)),
+    "velo_multi_tensor_adamw": (c_int32, velo_stream, POINTER(velo_multi_tensor_adamw_args)),
+    "velo_multi_tensor_ema_adamw": (c_int32, velo_stream, POINTER(velo_multi_tensor_ema_adamw_args)),
 }
 
 

@@ -6,13 +6,13 @@ interface.
                                                             threads
     y, rstd = velo.rms_norm(x, gamma, outputs=("y", "rstd"))
 
-Every operator of the library is a function here, made from its description (velo.spec): first the
-tensors it needs, then the optional ones, then its attributes, with their defaults, by place or by
-name. It returns the outputs that the operator always has and the tensors it was given to update, or
-those named by `outputs`. Where an operator adds to an output (`accumulate`), the sum so far is
-given by the output's name. An attribute is part of the program that is compiled; where the operator
-also takes it as a tensor (step and lr of apply_fused_adamw), an array given for it is that tensor,
-and the program is compiled once.
+Every operator of the library but those over lists of tensors is a function here, made from its
+description (velo.spec): first the tensors it needs, then the optional ones, then its attributes,
+with their defaults, by place or by name. It returns the outputs that the operator always has and
+the tensors it was given to update, or those named by `outputs`. Where an operator adds to an output
+(`accumulate`), the sum so far is given by the output's name. An attribute is part of the program
+that is compiled; where the operator also takes it as a tensor (step and lr of apply_fused_adamw),
+an array given for it is that tensor, and the program is compiled once.
 
 Under vmap and over several devices independent axes, as the library describes them, stay apart:
 rows are computed where they are, and sums over them are added up. Elsewhere vmap takes one entry at
@@ -573,5 +573,6 @@ def _tokens_apart(cross_entropy):
 
 
 for _op in spec.operators.values():
-    globals()[_op.name] = _make(_op)
+    if not _op.takes_lists:
+        globals()[_op.name] = _make(_op)
 cross_entropy = _tokens_apart(cross_entropy)  # noqa: F821

@@ -5,12 +5,13 @@ ops.Custom(.., "aot").
     norm = velo.RmsNorm(epsilon=1e-6)
     y = norm(x, gamma)                          # differentiable; inside ms.jit too
 
-Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of
-rms_norm. A cell is made with the operator's attributes, and those of its gradient alone (rows of
-Embedding); by name it takes `tensors`, the inputs of its calls (else those the operator needs),
-`outputs`, what they return (else what the operator always gives and was given to update), and
-`gradients`, the inputs that get one (else all that can). A gradient through an output that velo has
-none of (rstd, lse) is refused, and so is a second derivative. A cell can be copied and pickled.
+Every operator of the library but those over lists of tensors is a cell here, made from its
+description (velo.spec): RmsNorm of rms_norm. A cell is made with the operator's attributes, and
+those of its gradient alone (rows of Embedding); by name it takes `tensors`, the inputs of its calls
+(else those the operator needs), `outputs`, what they return (else what the operator always gives
+and was given to update), and `gradients`, the inputs that get one (else all that can). A gradient
+through an output that velo has none of (rstd, lse) is refused, and so is a second derivative. A
+cell can be copied and pickled.
 
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's
 AOT convention knows no attributes, so each operator binds its own to a slot (velo_ms_slot_bind)
@@ -416,7 +417,8 @@ def _cell(op):
 
 
 for _op in spec.operators.values():
-    globals().update([_cell(_op)])
+    if not _op.takes_lists:
+        globals().update([_cell(_op)])
 
 
 class CrossEntropy(CrossEntropy):  # noqa: F821

@@ -117,7 +117,8 @@ class Operator:
 
     inputs: the tensors that a host without in-place operators passes in; outputs: those it gets
     back. A tensor that is read only to be added to (under `accumulate`) is an output, and an input
-    where its old value is given. gradient: how its gradient is called, or None.
+    where its old value is given. gradient: how its gradient is called, or None. takes_lists: some
+    field is a list of tensors, which hosts of arrays leave to one call a tensor.
     """
 
     def __init__(self, entry, enums):
@@ -126,6 +127,7 @@ class Operator:
         self.error_bound, self.gradient_of, self.gradient = entry["error_bound"], entry.get(
             "gradient_of"), None
         fields = self.fields.values()
+        self.takes_lists = any(f.kind == "tensors" for f in fields)
         self.inputs = [
             f.name for f in fields if f.reads and not (f.writes and "accumulate" in self.fields)
         ]

@@ -2006,6 +2006,107 @@ inline outcome<> apply_fused_ema_adamw(stream_ref stream, const apply_fused_ema_
   return detail::check(VELO_FN(apply_fused_ema_adamw)(stream.get(), &args));
 }
 
+// `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
+// v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
+// epsilon)`.
+struct multi_tensor_adamw_args : velo_multi_tensor_adamw_args {
+  using self = multi_tensor_adamw_args;
+  using base = velo_multi_tensor_adamw_args;
+  multi_tensor_adamw_args() noexcept
+      : velo_multi_tensor_adamw_args VELO_MULTI_TENSOR_ADAMW_ARGS_INIT {}
+
+  // shapes of param
+  self& grad(const velo_tensors& value) { return base::grad = &value, *this; }
+  // float32, []: factor on all gradients; NULL = 1
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
+  // any shapes
+  self& param(const velo_tensors& value) { return base::param = &value, *this; }
+  // float32, shapes of param: the exact parameters when param has 16 bits
+  self& master(const velo_tensors& value) { return base::master = &value, *this; }
+  self& master(std::nullptr_t) { return base::master = nullptr, *this; }
+  // first moments, shapes of param
+  self& m(const velo_tensors& value) { return base::m = &value, *this; }
+  // second moments, shapes and dtypes of m
+  self& v(const velo_tensors& value) { return base::v = &value, *this; }
+  // largest second moments, shapes of param; required by amsgrad
+  self& v_max(const velo_tensors& value) { return base::v_max = &value, *this; }
+  self& v_max(std::nullptr_t) { return base::v_max = nullptr, *this; }
+  // number of this update, from 1
+  self& step(std::int64_t value) { return base::step = value, *this; }
+  // learning rate
+  self& lr(double value) { return base::lr = value, *this; }
+  // decay of the first moment
+  self& beta1(double value) { return base::beta1 = value, *this; }
+  // decay of the second moment
+  self& beta2(double value) { return base::beta2 = value, *this; }
+  // added to the root
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // decoupled weight decay
+  self& weight_decay(double value) { return base::weight_decay = value, *this; }
+  // 1 divides by the largest second moment so far
+  self& amsgrad(bool value) { return base::amsgrad = value, *this; }
+  // 1 ascends
+  self& maximize(bool value) { return base::maximize = value, *this; }
+  // []: the number of this update in place of step, as in apply_fused_adamw
+  self& step_tensor(const velo_tensor& value) { return base::step_tensor = &value, *this; }
+  self& step_tensor(std::nullptr_t) { return base::step_tensor = nullptr, *this; }
+  // float32, []: the learning rate in place of lr, read when the update runs
+  self& lr_tensor(const velo_tensor& value) { return base::lr_tensor = &value, *this; }
+  self& lr_tensor(std::nullptr_t) { return base::lr_tensor = nullptr, *this; }
+};
+
+inline outcome<> multi_tensor_adamw(stream_ref stream, const multi_tensor_adamw_args& args) {
+  return detail::check(VELO_FN(multi_tensor_adamw)(stream.get(), &args));
+}
+
+// `m = beta1 * m + (1 - beta1) * grad`; `v = beta2 * v + (1 - beta2) * grad^2`; `p -= lr * ((m / (1
+// - beta1^step)) / (sqrt(v) / sqrt(1 - beta2^step) + epsilon) + weight_decay * p)`; `ema =
+// ema_decay * ema + (1 - ema_decay) * p`.
+struct multi_tensor_ema_adamw_args : velo_multi_tensor_ema_adamw_args {
+  using self = multi_tensor_ema_adamw_args;
+  using base = velo_multi_tensor_ema_adamw_args;
+  multi_tensor_ema_adamw_args() noexcept
+      : velo_multi_tensor_ema_adamw_args VELO_MULTI_TENSOR_EMA_ADAMW_ARGS_INIT {}
+
+  // shapes of param
+  self& grad(const velo_tensors& value) { return base::grad = &value, *this; }
+  // any shapes
+  self& param(const velo_tensors& value) { return base::param = &value, *this; }
+  // first moments, shapes of param
+  self& m(const velo_tensors& value) { return base::m = &value, *this; }
+  // second moments, shapes of param
+  self& v(const velo_tensors& value) { return base::v = &value, *this; }
+  // running averages of param, its shapes
+  self& ema(const velo_tensors& value) { return base::ema = &value, *this; }
+  // number of this update, from 1
+  self& step(std::int64_t value) { return base::step = value, *this; }
+  // learning rate
+  self& lr(double value) { return base::lr = value, *this; }
+  // decay of the averages
+  self& ema_decay(double value) { return base::ema_decay = value, *this; }
+  // decay of the first moment
+  self& beta1(double value) { return base::beta1 = value, *this; }
+  // decay of the second moment
+  self& beta2(double value) { return base::beta2 = value, *this; }
+  // added to the root
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+  // 1: decoupled weight decay (AdamW); 0: it is added to the gradient (Adam)
+  self& mode(std::int64_t value) { return base::mode = value, *this; }
+  // 0 leaves the moments as they are
+  self& bias_correction(bool value) { return base::bias_correction = value, *this; }
+  // weight decay
+  self& weight_decay(double value) { return base::weight_decay = value, *this; }
+  // []: the number of this update in place of step, as in apply_fused_adamw
+  self& step_tensor(const velo_tensor& value) { return base::step_tensor = &value, *this; }
+  self& step_tensor(std::nullptr_t) { return base::step_tensor = nullptr, *this; }
+};
+
+inline outcome<> multi_tensor_ema_adamw(stream_ref stream,
+                                        const multi_tensor_ema_adamw_args& args) {
+  return detail::check(VELO_FN(multi_tensor_ema_adamw)(stream.get(), &args));
+}
+
 // `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
 // 1e-6))`.
 struct global_norm_args : velo_global_norm_args {

@@ -199,7 +199,7 @@ class Jax(unittest.TestCase):
                                                    1e-6,
                                                    err_msg=f"{op.name}.{name}")
                         known.add(op.name)
-        self.assertEqual(known, set(spec.operators))
+        self.assertEqual(known, {op.name for op in spec.operators.values() if not op.takes_lists})
 
     def test_a_loop_compiles_one_program(self):
         """1500 steps of the jitted update of one small parameter, step and rate as numbers of an

@@ -269,6 +269,21 @@ class Dispatcher(unittest.TestCase):
             with self.assertRaises(NotImplementedError):
                 ops.rms_norm(other, gamma)
 
+    @unittest.skipUnless(LISTS, "torch 2.9 has no lists for kernels in C")
+    def test_lists_of_tensors_are_updated_in_place_and_counted(self):
+        grad, param, moment = ([torch.randn(n) for n in (3, 70, 1000)] for _ in range(3))
+        square = [m * m for m in moment]
+        single = [[t.clone() for t in of] for of in (param, moment, square)]
+        written = [t._version for t in param]
+        ops.multi_tensor_adamw(grad, None, param, None, moment, square, step=2, lr=0.01)
+        for g, p, m, v in zip(grad, *single):
+            ops.apply_fused_adamw(g, None, p, None, m, v, step=2, lr=0.01)
+        for many, one in zip((param, moment, square), single):
+            self.assertTrue(all(map(torch.equal, many, one)))
+        self.assertTrue(all(t._version > before for t, before in zip(param, written)))
+        self.refused("args.grad.count: expected 3, as args.param.count, got 2",
+                     ops.multi_tensor_adamw, grad[:2], None, param, None, moment, square)
+
     @unittest.skipUnless(LISTS, "torch 2.9 has no lists of integers for kernels in C")
     def test_lists(self):
         q, k, v = (torch.randn(12, 2, 16) for _ in range(3))

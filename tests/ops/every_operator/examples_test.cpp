@@ -80,6 +80,7 @@ TEST_CASE("a known result depends on each attribute and each optional input of i
   session s;
   for (int i = 0; i < ops::op_count(); ++i) {
     const ops::op_spec& spec = ops::spec_of(static_cast<ops::op_id>(i));
+    if (hosts::takes_lists(spec.name)) continue;
     for (int f = 0; f < spec.field_count; ++f) {
       const ops::field& field = spec.fields[f];
       const bool tensor = field.kind == ops::field_kind::tensor;

@@ -48,7 +48,8 @@ class Operator:
     """An operator, and its functional forms: what it reads and its attributes in field order, the
     results made by torch.
 
-    arguments: read tensors, among them `mutable` ones that change in place, and attributes.
+    arguments: read tensors and lists of them, among them `mutable` ones that change in place, and
+    attributes.
     results: outputs that are required; all_results: all outputs. A tensor that `accumulate` adds to
     is a result, and then there is nothing to add to.
     """
@@ -60,11 +61,13 @@ class Operator:
         self.fields = [Field(f, enumerators) for f in description["fields"]]
         self.by_name = {f.name: f for f in self.fields}
         self.tensors = [f for f in self.fields if f.kind == "tensor"]
+        held = [f for f in self.fields if f.kind in ("tensor", "tensors")]
         accumulates = "accumulate" in self.by_name
-        self.mutable = [f for f in self.tensors if f.direction == "inout" and not accumulates]
-        self.reads = [f for f in self.tensors if f.direction == "in" or f in self.mutable]
+        self.mutable = [f for f in held if f.direction == "inout" and not accumulates]
+        self.reads = [f for f in held if f.direction == "in" or f in self.mutable]
         self.attributes = [
-            f for f in self.fields if f.kind not in ("tensor", "handle") and f.name != "accumulate"
+            f for f in self.fields
+            if f not in held and f.kind != "handle" and f.name != "accumulate"
         ]
         self.arguments = [f for f in self.fields if f in self.reads or f in self.attributes]
         self.all_results = [f for f in self.tensors if f not in self.reads]
@@ -255,6 +258,16 @@ def _view(operator, field, tensor, keep):
                            tensor.dtype, keep, tensor)
 
 
+def _views(operator, field, tensors, keep):
+    """The address of a velo_tensors over torch tensors' memory."""
+    views = (_View * max(len(tensors), 1))()
+    for at, tensor in enumerate(tensors):
+        views[at] = _View.from_address(_view(operator, field, tensor, keep))
+    listed = c.velo_tensors(ctypes.cast(views, ctypes.POINTER(c.velo_tensor)), len(tensors))
+    keep += (views, listed)
+    return ctypes.addressof(listed)
+
+
 def _described_view(operator, field, data, shape, strides, dtype, keep, owner=None):
     if dtype not in _DTYPES:
         raise VeloError(
@@ -301,6 +314,11 @@ def call(name, **values):
             ctypes.c_uint64.from_buffer(block, field.at).value = _view(operator, field, value, keep)
             if field.direction != "in":
                 written.append(value)
+        elif field.kind == "tensors":
+            ctypes.c_uint64.from_buffer(block,
+                                        field.at).value = _views(operator, field, value, keep)
+            if field.direction != "in":
+                written += value
         elif field.kind == "ints":
             ctypes.c_uint64.from_buffer(block,
                                         field.at).value = _list_of(operator, field, value, keep)

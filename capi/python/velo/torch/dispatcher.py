@@ -36,14 +36,16 @@ def _schema(fields, mutable):
     """Arguments in torch's language. One that need not be given has a default where nothing
     required follows it."""
     parts, letters = [], iter("abcdefghijkl")
-    required = [f.kind in ("tensor", "ints") and not f.optional for f in fields]
+    held = ("tensor", "tensors")
+    required = [f.kind in (*held, "ints") and not f.optional for f in fields]
     for index, field in enumerate(fields):
         listed = field.kind in ("ints", "text") and field.optional
-        if field.kind == "tensor":
+        if field.kind in held:
             kind, initial = f"Tensor({next(letters)}!)" if field in mutable else "Tensor", "None"
+            kind += "[]" if field.kind == "tensors" else ""
         else:
             kind, initial = _TYPES[field.kind], "None" if listed else _literal(field)
-        optional = "?" if listed or field.kind == "tensor" and field.optional else ""
+        optional = "?" if listed or field.kind in held and field.optional else ""
         parts.append(f"{kind}{optional} {field.name}" +
                      ("" if any(required[index:]) else f"={initial}"))
     return ", ".join(parts)
@@ -61,7 +63,7 @@ def overloads(operator):
 def schema_of(operator, form):
     name = operator.name + ("." + form if form else "")
     if form == "out":
-        written = [f for f in operator.tensors if f.direction != "in"]
+        written = [f for f in operator.fields if f.direction in ("out", "inout")]
         return f"{name}({_schema(operator.fields, written)}) -> ()"
     results = ["Tensor"] * len(overloads(operator)[form])
     result = results[0] if len(results) == 1 else f"({', '.join(results)})"
@@ -70,9 +72,11 @@ def schema_of(operator, form):
 
 def _made(operator, results, values):
     """The results, made by torch on the device of the inputs."""
-    tensors = {key: value for key, value in values.items() if isinstance(value, torch.Tensor)}
-    first, like = next(iter(tensors.items()))
-    for key, tensor in tensors.items():
+    tensors = [(key, one) for key, value in values.items()
+               for one in (value if isinstance(value, (list, tuple)) else (value,))
+               if isinstance(one, torch.Tensor)]
+    first, like = tensors[0] if tensors else (None, None)  # lists may be empty
+    for key, tensor in tensors:
         if tensor.device != like.device:
             raise VeloError(
                 f"velo_{operator.name}: args.{key}.device: expected {like.device}, where {first} "

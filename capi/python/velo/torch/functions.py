@@ -37,6 +37,8 @@ def unit(tensor):
 
 
 def _ready(field):
+    if field.kind == "tensors":
+        return lambda tensors: None if tensors is None else list(tensors)
     return unit if field.strided else contiguous
 
 
@@ -258,7 +260,7 @@ def _attribute(operator, field):
 def _parameters(operator):
     """The function's parameters in Python. Behind an optional tensor that something required
     follows, all are keywords."""
-    required = [f.kind == "tensor" and not f.optional for f in operator.arguments]
+    required = [f.kind in ("tensor", "tensors") and not f.optional for f in operator.arguments]
     parts = []
     for index, field in enumerate(operator.arguments):
         if field.optional and any(required[index:]) and "*" not in parts:
@@ -289,9 +291,10 @@ def _function(operator):
         f"{f.name} = ready_{f.name}({f.name}) if isinstance({f.name}, Tensor) else " +
         (f"None if {f.name} is None else " if f.optional else "") + f"refuse({f.name!r}, {f.name})"
         for f in operator.reads
-        if f not in operator.mutable
+        if f not in operator.mutable and f.kind == "tensor"
     ]
-    ready += [f"{f.name} = ready_{f.name}({f.name})" for f in operator.attributes]
+    ready += [f"{f.name} = ready_{f.name}({f.name})" for f in operator.arguments
+              if f.kind != "tensor"]
     requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.
                            optional else f"{f.name}.requires_grad"
                            for f in operator.reads

@@ -1,0 +1,90 @@
+/* This part: operators over lists of tensors, whose calls do not follow from examples. Known
+ * results, and refusals that leave everything as it was. */
+#include "client.h"
+
+#define HAS(data, ...)                                                                     \
+  do {                                                                                     \
+    const double wanted[] = {__VA_ARGS__};                                                 \
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; ++i)                          \
+      client_report(fabs((double)(data)[i] - wanted[i]) <= 1e-6, #data, __func__, (int)i); \
+  } while (0)
+#define LIST(name, first, second)                                                    \
+  const velo_tensor name##_tensors[] = {TENSOR(first, VELO_DTYPE_FLOAT, 32, 1, 2),   \
+                                        TENSOR(second, VELO_DTYPE_FLOAT, 32, 1, 1)}; \
+  const velo_tensors name = {name##_tensors, 2}
+
+static void adamw(velo_stream stream) {
+  float g1[2] = {3, 4}, p1[2] = {1, 1}, m1[2] = {0, 0}, v1[2] = {0, 0}, by[1] = {0.5f};
+  float g2[1] = {4}, p2[1] = {1}, m2[1] = {0}, v2[1] = {0};
+  LIST(grad, g1, g2);
+  LIST(param, p1, p2);
+  LIST(m, m1, m2);
+  LIST(v, v1, v2);
+  const velo_tensor scale = client_tensor(by, VELO_DTYPE_FLOAT, 32, 0, NULL);
+  const velo_tensors shorter = {grad_tensors, 1};
+  const velo_tensors turned = {(const velo_tensor[]){grad_tensors[1], grad_tensors[0]}, 2};
+  velo_multi_tensor_adamw_args args = VELO_MULTI_TENSOR_ADAMW_ARGS_INIT;
+  args.grad = &grad;
+  args.scale = &scale;
+  args.param = &param;
+  args.m = &m;
+  args.v = &v;
+  args.lr = 0.125;
+  args.grad = NULL;
+  REFUSES(velo_multi_tensor_adamw(stream, &args), VELO_ERR_NULL);
+  args.grad = &shorter;
+  REFUSES(velo_multi_tensor_adamw(stream, &args), VELO_ERR_ARGUMENT);
+  args.grad = &turned;
+  REFUSES(velo_multi_tensor_adamw(stream, &args), VELO_ERR_SHAPE);
+  args.grad = &param;
+  REFUSES(velo_multi_tensor_adamw(stream, &args), VELO_ERR_OVERLAP);
+  args.grad = &grad;
+  args.step = 0;
+  REFUSES(velo_multi_tensor_adamw(stream, &args), VELO_ERR_ARGUMENT);
+  args.step = 1;
+  HAS(p1, 1, 1);
+  WORKS(velo_multi_tensor_adamw(stream, &args));
+  HAS(p1, 0.875, 0.875);
+  HAS(m1, 0.15, 0.2);
+  HAS(v1, 0.00225, 0.004);
+  HAS(p2, 0.875);
+  HAS(m2, 0.2);
+}
+
+static void ema_adamw(velo_stream stream) {
+  float g1[2] = {3, 3}, p1[2] = {1, 1}, m1[2] = {0.5f, 0.5f}, v1[2] = {0.25f, 0.25f};
+  float e1[2] = {2, 2}, g2[1] = {3}, p2[1] = {1}, m2[1] = {0.5f}, v2[1] = {0.25f}, e2[1] = {2};
+  LIST(grad, g1, g2);
+  LIST(param, p1, p2);
+  LIST(m, m1, m2);
+  LIST(v, v1, v2);
+  LIST(ema, e1, e2);
+  velo_multi_tensor_ema_adamw_args args = VELO_MULTI_TENSOR_EMA_ADAMW_ARGS_INIT;
+  args.grad = &grad;
+  args.param = &param;
+  args.m = &m;
+  args.v = &v;
+  args.step = 2;
+  args.lr = 0.125;
+  args.ema_decay = 0.75;
+  args.beta1 = 0.5;
+  args.beta2 = 0.75;
+  args.epsilon = 0.5;
+  args.weight_decay = 0.5;
+  REFUSES(velo_multi_tensor_ema_adamw(stream, &args), VELO_ERR_NULL);
+  args.ema = &ema;
+  args.mode = 2;
+  REFUSES(velo_multi_tensor_ema_adamw(stream, &args), VELO_ERR_ARGUMENT);
+  args.mode = 1;
+  WORKS(velo_multi_tensor_ema_adamw(stream, &args));
+  HAS(p1, 0.835532459, 0.835532459);
+  HAS(m1, 1.75, 1.75);
+  HAS(v2, 2.4375);
+  HAS(e2, 1.70888311);
+  HAS(p2, 0.835532459);
+}
+
+void client_lists(velo_stream stream) {
+  adamw(stream);
+  ema_adamw(stream);
+}
