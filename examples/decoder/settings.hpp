@@ -22,7 +22,7 @@ struct model_settings {
   bool tied = false;          // the head uses the embedding's weights
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
-  std::string dtype = "bf16";  // of weights and activations; masters and moments are f32
+  std::string dtype = "bf16";  // of weights and activations
 
   std::int64_t head_dim() const { return hidden / heads; }
   // Queries, keys and values of a token, side by side.
@@ -40,6 +40,13 @@ struct data_settings {
   std::int64_t step_tokens() const { return sequence * batch * accumulation; }
 };
 
+// What a bf16 model keeps in 16 bits, too; each is f32 without its setting.
+struct narrow_settings {
+  bool masters = false;    // as residuals of the weights, without loss
+  bool moments = false;    // bf16
+  bool gradients = false;  // bf16
+};
+
 struct optimizer_settings {
   double learning_rate = 2e-3;
   double beta1 = 0.9;
@@ -47,6 +54,7 @@ struct optimizer_settings {
   double epsilon = 1e-8;
   double weight_decay = 0.1;  // of matrices; norms are not decayed
   double clip = 1.0;          // bound of the global gradient norm; 0: none
+  narrow_settings narrow;
 };
 
 struct schedule_settings {

@@ -114,8 +114,8 @@ void introduce(console& to, const settings& values, const corpus& text, const tr
 }
 
 step_work work_of_step(const settings& values, const machine_rates& machine) {
-  const double roofline =
-      machine.flops > 0 ? roofline_seconds(step_operations(values.model, values.data), machine) : 0;
+  const auto operations = step_operations(values.model, values.data, values.optimizer.narrow);
+  const double roofline = machine.flops > 0 ? roofline_seconds(operations, machine) : 0;
   return {static_cast<double>(values.data.step_tokens()), step_flops(values.model, values.data),
           machine.flops, roofline};
 }

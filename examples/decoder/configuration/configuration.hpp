@@ -88,6 +88,7 @@ class configuration {
   const option& at(const char* name) const;
   void require_utf8() const;
   void check_memory() const;
+  void check_narrow() const;
   void check_parallel() const;
   void drop_stages();
   void require_pipeline() const;

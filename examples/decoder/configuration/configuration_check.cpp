@@ -46,6 +46,7 @@ void configuration::check() {
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
+  check_narrow();
   drop_stages();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
@@ -112,6 +113,20 @@ void configuration::check_parallel() const {
   if (p.pipeline == "seq1f1b")
     refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
   require_pipeline();
+}
+
+void configuration::check_narrow() const {
+  const narrow_settings& n = values.optimizer.narrow;
+  const std::pair<const char*, bool> all[] = {
+      {"reuse_fp32_param", n.masters}, {"o2_optimizer", n.moments}, {"o2_gradient", n.gradients}};
+  for (const auto& [name, on] : all) {
+    if (!on) continue;
+    if (values.model.dtype != "bf16") refuse(name, "is of a bf16 model, not with", "dtype");
+    if (name != all[2].first && values.memory.swap_optimizer != "off")
+      refuse(name, "makes masters and moments differ in size, so not with", "swap_optimizer");
+  }
+  if (n.gradients && !values.run.trace.empty())
+    refuse("trace", "has f32 gradients, so not with", "o2_gradient");
 }
 
 // Translates velo's refusal of a schedule into one of a setting.

@@ -70,6 +70,14 @@ void configuration::add_training() {
   add("optimizer", "epsilon", &o.epsilon, "added to the root of the second moment", 0, 1);
   add("optimizer", "weight_decay", &o.weight_decay, "of matrices; norms are not decayed", 0, 1e3);
   add("optimizer", "clip", &o.clip, "bound of the global gradient norm; 0: none", 0, 1e30);
+  add("optimizer", "reuse_fp32_param", &o.narrow.masters,
+      "true: of a bf16 model's f32 masters only the 16 bits are kept that the weights lack; the "
+      "same "
+      "bits, 2 bytes a parameter less");
+  add("optimizer", "o2_optimizer", &o.narrow.moments,
+      "true: both moments of a bf16 model are bf16, 4 bytes a parameter less");
+  add("optimizer", "o2_gradient", &o.narrow.gradients,
+      "true: the gradients of a bf16 model are bf16, 2 bytes a parameter less");
   auto& s = values.schedule;
   add("schedule", "steps", &s.steps, "optimizer steps of the whole run", 1, many);
   add("schedule", "warmup", &s.warmup, "steps over which the learning rate rises", 0, many);

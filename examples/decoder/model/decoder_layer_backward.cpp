@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "examples/decoder/model/decoder_layer.hpp"
+#include "examples/decoder/model/gradients.hpp"
 
 namespace decoder {
 
@@ -68,14 +69,8 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
   }
   gate_up_.input_gradient(now.stream, gates, branch);
   if (!deferred) kept.gates = {};
-  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
-                                          .dy(branch)
-                                          .x(rows(now, kept.middle, hidden))
-                                          .gamma(feed_forward_gain_)
-                                          .rstd(column(now, kept.feed_forward_rstd))
-                                          .dx(branch)
-                                          .dgamma(feed_forward_gain_gradient_)
-                                          .accumulate(true));
+  norm_backward(now, rows(now, kept.middle, hidden), feed_forward_gain_, kept.feed_forward_rstd,
+                branch, feed_forward_gain_gradient_);
 }
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
@@ -119,14 +114,8 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
   if (!deferred)
     qkv_.weight_gradient(now.stream, rows(now, kept.attention_input, hidden), projected);
   qkv_.input_gradient(now.stream, projected, branch);
-  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
-                                          .dy(branch)
-                                          .x(rows(now, input, hidden))
-                                          .gamma(attention_gain_)
-                                          .rstd(column(now, kept.attention_rstd))
-                                          .dx(branch)
-                                          .dgamma(attention_gain_gradient_)
-                                          .accumulate(true));
+  norm_backward(now, rows(now, input, hidden), attention_gain_, kept.attention_rstd, branch,
+                attention_gain_gradient_);
   kept.attention_rstd = {};
   if (deferred) kept.projected_gradient = std::move(qkv);
 }

@@ -7,6 +7,7 @@
 // [out, in]. A rank that holds a part of the model has the row of that part.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,6 +28,19 @@ struct weight_slice {
 struct range {
   std::int64_t begin, count;
 };
+
+// Calls f(place, begin, count) for each piece of [begin, begin + count) in `own`, whose elements
+// lie one after the other.
+template <class F>
+void each_own(const std::vector<range>& own, std::int64_t begin, std::int64_t count, F&& f) {
+  std::int64_t place = 0;
+  for (const range& each : own) {
+    const std::int64_t from = std::max(begin, each.begin),
+                       to = std::min(begin + count, each.begin + each.count);
+    if (from < to) f(place + (from - each.begin), from, to - from);
+    place += each.count;
+  }
+}
 
 // The parts of a model that a rank holds: layers, the embedding, and the last norm with the head.
 struct holding {

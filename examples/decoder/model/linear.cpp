@@ -41,8 +41,13 @@ void linear::input_gradient(const velo::stream_ref& stream, const velo::tensor_v
 
 void linear::weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
                              const velo::tensor_view& dy) const {
-  velo::matmul_add_fp32(
-      stream, velo::matmul_add_fp32_args().total_input(x).grad_output(dy).grad(gradient_));
+  if (gradient_.type().bits == 32) {
+    velo::matmul_add_fp32(
+        stream, velo::matmul_add_fp32_args().total_input(x).grad_output(dy).grad(gradient_));
+  } else {
+    velo::matmul(stream,
+                 velo::matmul_args().a(dy).transpose_a(true).b(x).c(gradient_).accumulate(true));
+  }
 }
 
 }  // namespace decoder

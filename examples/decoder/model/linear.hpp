@@ -24,7 +24,7 @@ class linear {
   void input_gradient(const velo::stream_ref& stream, const velo::tensor_view& dy,
                       const velo::tensor_view& dx) const;  // dx = dy W
   void weight_gradient(const velo::stream_ref& stream, const velo::tensor_view& x,
-                       const velo::tensor_view& dy) const;  // dW += dy^T x, in f32
+                       const velo::tensor_view& dy) const;  // dW += dy^T x
 
  private:
   velo::tensor_view weight_, gradient_;

@@ -3,6 +3,7 @@
 
 #include "examples/decoder/memory/swapper.hpp"
 #include "examples/decoder/model/data_parallel.hpp"
+#include "examples/decoder/model/gradients.hpp"
 #include "examples/decoder/model/model.hpp"
 
 namespace decoder {
@@ -47,27 +48,16 @@ buffer model::head_backward(const pass& now, activations& of, double scale, bool
   const velo::tensor_view gradient = rows(now, through, hidden);
   head_->input_gradient(now.stream, logits, gradient);
   if (!deferred) of.logits = {};
-  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
-                                          .dy(gradient)
-                                          .x(rows(now, of.residual[depth_], hidden))
-                                          .gamma(gain_)
-                                          .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
-                                          .dx(gradient)
-                                          .dgamma(gain_gradient_)
-                                          .accumulate(true));
+  norm_backward(now, rows(now, of.residual[depth_], hidden), gain_, of.rstd, gradient,
+                gain_gradient_);
   of.residual[depth_] = {};
   of.rstd = {};
   return through;
 }
 
 void model::embed_backward(const pass& now, activations& of, const buffer& gradient) const {
-  velo::embedding_backward(now.stream,
-                           velo::embedding_backward_args()
-                               .ids(velo::tensor_view(of.inputs(), {now.batch.tokens()}))
-                               .dy(rows(now, gradient, settings_.hidden))
-                               .dtable(embedding_gradient_)
-                               .rows(settings_.vocab)
-                               .accumulate(true));
+  embedding_backward(now, velo::tensor_view(of.inputs(), {now.batch.tokens()}),
+                     rows(now, gradient, settings_.hidden), embedding_gradient_);
 }
 
 void model::weight_gradients(const velo::stream_ref& stream, activations& of) const {

@@ -1,10 +1,9 @@
-// Allocation, initialization and names of weights.
+// Allocation and initialization of weights, and their masters.
 #include "examples/decoder/model/weights.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <map>
 
 #include "examples/decoder/random.hpp"
 
@@ -14,19 +13,6 @@ namespace {
 bool ends_with(const std::string& text, const char* end) {
   const std::size_t length = std::strlen(end);
   return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
-}
-
-// Calls f(place, begin, count) for each piece of [begin, begin + count) in `own`, whose elements
-// lie one after the other.
-template <class F>
-void each_own(const std::vector<range>& own, std::int64_t begin, std::int64_t count, F&& f) {
-  std::int64_t place = 0;
-  for (const range& each : own) {
-    const std::int64_t from = std::max(begin, each.begin),
-                       to = std::min(begin + count, each.begin + each.count);
-    if (from < to) f(place + (from - each.begin), from, to - from);
-    place += each.count;
-  }
 }
 
 }  // namespace
@@ -39,13 +25,20 @@ velo_dtype dtype_of(element type) {
   return type == element::f32 ? velo::dtype<float> : velo::dtype<velo::bfloat16>;
 }
 
-weights::weights(run_memory& from, const model_settings& model, bool training, bool sharded)
-    : model_(model), layout_(model), type_(type_of(model)) {
+weights::weights(run_memory& from, const model_settings& model, bool training, bool sharded,
+                 const narrow_settings& narrow)
+    : model_(model), layout_(model), type_(type_of(model)), narrow_(narrow) {
   keep(from, training, sharded);
 }
 
-weights::weights(member& rank, const model_settings& model, const holding& held, bool sharded)
-    : model_(model), layout_(model, held), type_(type_of(model)), rank_(&rank), part_(true) {
+weights::weights(member& rank, const model_settings& model, const holding& held, bool sharded,
+                 const narrow_settings& narrow)
+    : model_(model),
+      layout_(model, held),
+      type_(type_of(model)),
+      narrow_(narrow),
+      rank_(&rank),
+      part_(true) {
   keep(rank.memory(), true, sharded);
 }
 
@@ -53,7 +46,8 @@ void weights::keep(run_memory& from, bool training, bool sharded) {
   const auto element_size = static_cast<std::int64_t>(element_bytes(type_));
   weight_ = from.keep(layout_.total * element_size, VELO_PURPOSE_PARAMETER);
   if (!training) return;
-  gradient_ = from.keep(layout_.total * 4, VELO_PURPOSE_GRADIENT);
+  gradient_ = from.keep(layout_.total * static_cast<std::int64_t>(element_bytes(gradients())),
+                        VELO_PURPOSE_GRADIENT);
   own_ = {{0, layout_.total}};
   if (!sharded) keep_state(from);
 }
@@ -69,7 +63,15 @@ void weights::keep_state(run_memory& from) {
   std::int64_t count = 16;  // a cache line where a rank has no elements
   if (!own_.empty()) count = 0;
   for (const range& each : own_) count += each.count;
-  for (buffer* each : state()) *each = from.keep(count * 4, VELO_PURPOSE_OPTIMIZER);
+  const auto keep = [&](std::int64_t size) {
+    return from.keep(count * size, VELO_PURPOSE_OPTIMIZER);
+  };
+  const auto moment_size = static_cast<std::int64_t>(element_bytes(moments()));
+  first_ = keep(moment_size);
+  second_ = keep(moment_size);
+  if (type_ == element::bf16) master_ = keep(has_residuals() ? 2 : 4);
+  if (has_residuals())
+    merged_ = from.keep(std::min(count, most_merged) * 4, VELO_PURPOSE_WORKSPACE);
 }
 
 void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
@@ -95,7 +97,7 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
 
 void weights::put(const velo::stream_ref& stream, const weight_slice& slice, const float* exact) {
   const velo::sizes shape = {slice.elements()};
-  if (!has_master()) {
+  if (type_ == element::f32) {
     std::copy_n(exact, slice.elements(), weight_.floats() + slice.offset);
     return;
   }
@@ -105,8 +107,52 @@ void weights::put(const velo::stream_ref& stream, const weight_slice& slice, con
                          .dtype(velo::element::bfloat16));
   each_own(own_, slice.offset, slice.elements(),
            [&](std::int64_t place, std::int64_t begin, std::int64_t count) {
-             std::copy_n(exact + (begin - slice.offset), count, master() + place);
+             put_masters(stream, place, begin, count, exact + (begin - slice.offset));
            });
+}
+
+void weights::put_masters(const velo::stream_ref& stream, std::int64_t place, std::int64_t begin,
+                          std::int64_t count, const float* exact) const {
+  if (has_master()) {
+    std::copy_n(exact, count, master() + place);
+    return;
+  }
+  for (std::int64_t done = 0; done < count; done += most_merged) {
+    const std::int64_t now = std::min(count - done, most_merged);
+    std::copy_n(exact + done, now, merged_.floats());
+    split(stream, place + done, begin + done, now);
+  }
+}
+
+// Ties are rounded to even, as the optimizer rounds a weight with a master of its own.
+velo::tensor_view weights::merge(const velo::stream_ref& stream, std::int64_t place,
+                                 std::int64_t begin, std::int64_t count) const {
+  const velo::tensor_view exact(merged_.floats(), {count});
+  velo::bf16_param_merge(stream, velo::bf16_param_merge_args()
+                                     .param(weight(begin, {count}))
+                                     .residual(residual(place, count))
+                                     .v(second(place, count))
+                                     .master(exact)
+                                     .rounding(velo::bf16_rounding::half_even));
+  return exact;
+}
+
+void weights::split(const velo::stream_ref& stream, std::int64_t place, std::int64_t begin,
+                    std::int64_t count) const {
+  velo::bf16_param_split(stream, velo::bf16_param_split_args()
+                                     .master(velo::tensor_view(merged_.floats(), {count}))
+                                     .v(second(place, count))
+                                     .param(weight(begin, {count}))
+                                     .residual(residual(place, count))
+                                     .rounding(velo::bf16_rounding::half_even));
+}
+
+velo::tensor_view weights::residual(std::int64_t place, std::int64_t count) const {
+  return {reinterpret_cast<std::uint8_t*>(master_.data()) + 2 * place, {count, 2}};
+}
+velo::tensor_view weights::second(std::int64_t place, std::int64_t count) const {
+  const auto size = static_cast<std::int64_t>(element_bytes(moments()));
+  return {second_.data() + size * place, dtype_of(moments()), {count}};
 }
 
 velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const {
@@ -114,12 +160,13 @@ velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const 
           dtype_of(type_), shape};
 }
 velo::tensor_view weights::gradient(std::int64_t offset, velo::sizes shape) const {
-  return {gradient_.floats() + offset, shape};
+  return {gradient_.data() + offset * static_cast<std::int64_t>(element_bytes(gradients())),
+          dtype_of(gradients()), shape};
 }
 
 std::vector<buffer*> weights::state() {
   std::vector<buffer*> all = {&first_, &second_};
-  if (has_master()) all.push_back(&master_);
+  if (type_ == element::bf16) all.push_back(&master_);
   return all;
 }
 
@@ -130,89 +177,7 @@ std::vector<buffer*> weights::updated() {
 }
 
 void weights::clear_gradients() {
-  std::memset(gradient_.data(), 0, static_cast<std::size_t>(layout_.total) * sizeof(float));
-}
-
-void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
-                        void* data) const {
-  for (const weight_slice& slice : layout_.slices) {
-    std::byte* first = static_cast<std::byte*>(data) +
-                       slice.offset * static_cast<std::int64_t>(element_bytes(type));
-    to.push_back({prefix + slice.name, type, slice.shape, first});
-  }
-}
-
-// `data` holds the elements `own`. Words of a file have 4 bytes: slices of 16-bit elements have an
-// even number of elements, as heads have even widths.
-void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefix, element type,
-                         std::byte* data, const std::vector<range>& own, bool gives) const {
-  const auto size = static_cast<std::int64_t>(element_bytes(type)), per_word = 4 / size;
-  std::map<std::size_t, std::int64_t> here;
-  for (const weight_slice& slice : layout_.slices) here[slice.number] = slice.offset;
-  for (const weight_slice& slice : weight_layout(model_).slices) {
-    named_tensor one{prefix + slice.name, type, slice.shape, nullptr};
-    const auto found = here.find(slice.number);
-    const bool held = found != here.end();
-    const std::int64_t at = held ? found->second : 0;
-    const auto each = [=](std::int64_t first, std::int64_t count, auto&& move) {
-      if (!held) return;
-      const std::int64_t from = at + first * per_word;
-      each_own(
-          own, from, count * per_word, [&](std::int64_t place, std::int64_t begin, std::int64_t n) {
-            move((begin - from) * size, data + place * size, static_cast<std::size_t>(n * size));
-          });
-    };
-    one.give = [=, rank = rank_](std::int64_t first, std::int64_t count, float* words) {
-      std::memset(words, 0, static_cast<std::size_t>(count) * sizeof(float));
-      const auto file = reinterpret_cast<std::byte*>(words);
-      const auto out = [=](std::int64_t place, const std::byte* mine, std::size_t bytes) {
-        std::memcpy(file + place, mine, bytes);
-      };
-      if (gives) each(first, count, out);
-      rank->collect(words, count);
-    };
-    one.take = [=](std::int64_t first, std::int64_t count, const float* words) {
-      const auto file = reinterpret_cast<const std::byte*>(words);
-      each(first, count, [=](std::int64_t place, std::byte* mine, std::size_t bytes) {
-        std::memcpy(mine, file + place, bytes);
-      });
-    };
-    to.push_back(std::move(one));
-  }
-}
-
-void weights::add_state(std::vector<named_tensor>& to, const std::string& prefix,
-                        const buffer& of) const {
-  if (rank_ == nullptr) return add_files(to, prefix, element::f32, of.data());
-  add_pieces(to, prefix, element::f32, of.data(), own_, sharded_ || rank_->leads_data_parallel());
-}
-
-std::vector<named_tensor> weights::files() const {
-  std::vector<named_tensor> all;
-  if (part_)
-    add_pieces(all, "", type_, weight_.data(), {{0, layout_.total}}, rank_->leads_data_parallel());
-  else
-    add_files(all, "", type_, weight_.data());
-  return all;
-}
-
-std::vector<named_tensor> weights::master_files() const {
-  std::vector<named_tensor> all;
-  if (has_master()) add_state(all, "master.", master_);
-  return all;
-}
-
-std::vector<named_tensor> weights::training_files() const {
-  std::vector<named_tensor> all = master_files();
-  add_state(all, "first_moment.", first_);
-  add_state(all, "second_moment.", second_);
-  return all;
-}
-
-std::vector<named_tensor> weights::gradient_files() const {
-  std::vector<named_tensor> all;
-  add_files(all, "", element::f32, gradient_.data());
-  return all;
+  std::memset(gradient_.data(), 0, static_cast<std::size_t>(gradient_.bytes()));
 }
 
 std::int64_t weights::count() const {

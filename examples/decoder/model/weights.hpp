@@ -2,12 +2,15 @@
 // moments.
 //
 // All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
-// exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
-// always f32. With a sharded optimizer masters and moments are those of the rank's own ranges, one
-// after the other. Files hold the whole model: ranks send their parts to the writer through the
-// group, and each reads its own parts.
+// exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients,
+// moments and masters are f32, unless narrow_settings keep them in 16 bits: then a master is the
+// weight and its residual, with a tie of its rounding in the sign of the second moment
+// (velo_bf16_param_split), and files hold the same as without. With a sharded optimizer masters and
+// moments are those of the rank's own ranges, one after the other. Files hold the whole model:
+// ranks send their parts to the writer through the group, and each reads its own parts.
 #pragma once
 
+#include <functional>
 #include <velo/velo.hpp>
 
 #include "examples/decoder/files/safetensors.hpp"
@@ -24,9 +27,11 @@ class weights {
  public:
   // Without `training` there are only the weights; with `sharded` masters and moments are made
   // later, by `shard`.
-  weights(run_memory& from, const model_settings& model, bool training, bool sharded = false);
+  weights(run_memory& from, const model_settings& model, bool training, bool sharded = false,
+          const narrow_settings& narrow = {});
   // The weights of the part of the model that `rank` holds.
-  weights(member& rank, const model_settings& model, const holding& held, bool sharded);
+  weights(member& rank, const model_settings& model, const holding& held, bool sharded,
+          const narrow_settings& narrow);
 
   // Makes masters and moments for these ranges, which are `rank`'s.
   void shard(member& rank, const std::vector<range>& own);
@@ -42,24 +47,36 @@ class weights {
   velo::tensor_view weight(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view gradient(std::int64_t offset, velo::sizes shape) const;
 
-  float* first_moment() const { return first_.floats(); }
-  float* second_moment() const { return second_.floats(); }
-  float* master() const { return master_.floats(); }  // nullptr in f32
+  std::byte* first_moment() const { return first_.data(); }
+  std::byte* second_moment() const { return second_.data(); }
+  velo_dtype moment_type() const { return dtype_of(moments()); }
+  float* master() const { return has_master() ? master_.floats() : nullptr; }
 
-  // The masters and moments, which may be swapped out between steps; in f32 the moments alone.
+  // Where the masters are residuals: `merge` gives those of elements [begin, begin + count) of the
+  // layout, at most `most_merged`, in the same memory in each call. Their state begins at element
+  // `place` of this rank's. `split` puts them back, and writes the weights.
+  bool has_residuals() const { return narrow_.masters; }
+  static constexpr std::int64_t most_merged = 1 << 16;
+  velo::tensor_view merge(const velo::stream_ref& stream, std::int64_t place, std::int64_t begin,
+                          std::int64_t count) const;
+  void split(const velo::stream_ref& stream, std::int64_t place, std::int64_t begin,
+             std::int64_t count) const;
+
+  // The moments and masters, which may be swapped out between steps; in f32 the moments alone.
   std::vector<buffer*> state();
 
   // The buffers that an update writes.
   std::vector<buffer*> updated();
 
-  bool has_master() const { return type_ == element::bf16; }
+  bool has_master() const { return type_ == element::bf16 && !narrow_.masters; }
   void clear_gradients();
 
   // The tensors of a checkpoint: weights under Hugging Face's names, the state of training under
   // prefixed ones.
   std::vector<named_tensor> files() const;
-  std::vector<named_tensor> training_files() const;
-  std::vector<named_tensor> master_files() const;  // some of training_files; none in f32
+  std::vector<named_tensor> training_files(const velo::stream_ref& stream) const;
+  // Some of training_files; none in f32.
+  std::vector<named_tensor> master_files(const velo::stream_ref& stream) const;
   std::vector<named_tensor> gradient_files() const;
 
   const weight_layout& layout() const { return layout_; }
@@ -67,24 +84,48 @@ class weights {
   std::int64_t count() const;  // parameters, without padding
 
  private:
+  // How files see `count` elements of the layout from `begin` on, whose state begins at `place`.
+  template <class Byte>
+  using piece = std::function<void(std::int64_t place, std::int64_t begin, std::int64_t count,
+                                   Byte* in_file)>;
+  struct contents {
+    element type;  // in files
+    piece<std::byte> read;
+    piece<const std::byte> write;
+    std::byte* memory = nullptr;  // where the elements of files lie in memory as they are
+  };
+
   void keep(run_memory& from, bool training, bool sharded);
   void keep_state(run_memory& from);
   void put(const velo::stream_ref& stream, const weight_slice& slice, const float* exact);
+  void put_masters(const velo::stream_ref& stream, std::int64_t place, std::int64_t begin,
+                   std::int64_t count, const float* exact) const;
+  velo::tensor_view residual(std::int64_t place, std::int64_t count) const;
+  velo::tensor_view second(std::int64_t place, std::int64_t count) const;
+  element moments() const { return narrow_.moments ? element::bf16 : element::f32; }
+  element gradients() const { return narrow_.gradients ? element::bf16 : element::f32; }
+
+  static contents plain(element type, std::byte* data);
+  contents moments_in_files(const buffer& of) const;
+  contents masters_in_files(const velo::stream_ref& stream) const;
   void add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
                  void* data) const;
-  void add_pieces(std::vector<named_tensor>& to, const std::string& prefix, element type,
-                  std::byte* data, const std::vector<range>& own, bool gives) const;
-  void add_state(std::vector<named_tensor>& to, const std::string& prefix, const buffer& of) const;
+  void add_pieces(std::vector<named_tensor>& to, const std::string& prefix, const contents& of,
+                  const std::vector<range>& own, bool gives) const;
+  void add_state(std::vector<named_tensor>& to, const std::string& prefix,
+                 const contents& of) const;
 
   model_settings model_;
   weight_layout layout_;
   element type_;
+  narrow_settings narrow_;
   const member* rank_ = nullptr;  // where several ranks hold the contents of files
   bool part_ = false;             // of the model
   bool sharded_ = false;
   std::vector<range> own_;
-  // Moments and gradients begin at zero, and so does padding everywhere.
-  buffer weight_, gradient_, master_, first_, second_;
+  // Moments and gradients begin at zero, and so does padding everywhere. With residuals these are
+  // in master_, and merged_ has some masters for a moment.
+  buffer weight_, gradient_, master_, first_, second_, merged_;
 };
 
 }  // namespace decoder

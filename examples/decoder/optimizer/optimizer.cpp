@@ -49,9 +49,9 @@ void optimizer::update(const member& rank, weights& all, swapper* swap, std::int
       if (from < to) {
         const std::int64_t moved = each.begin - place, first = from + moved, last = to + moved;
         const std::int64_t decayed = std::clamp(all.layout().decayed, first, last);
-        update(stream, all, of, begin + moved, first, decayed, settings_.weight_decay, number,
-               learning_rate);
-        update(stream, all, of, begin + moved, decayed, last, 0, number, learning_rate);
+        update(stream, all, of, begin + moved, first, decayed,
+               {number, learning_rate, settings_.weight_decay});
+        update(stream, all, of, begin + moved, decayed, last, {number, learning_rate, 0});
       }
       place += each.count;
     }
@@ -61,32 +61,48 @@ void optimizer::update(const member& rank, weights& all, swapper* swap, std::int
   } else {
     swap->update(all.state(), [&](std::uint64_t offset, std::uint64_t bytes, void* const* slices) {
       const auto begin = static_cast<std::int64_t>(offset / sizeof(float));
-      const auto slice = [&](int i) { return static_cast<float*>(slices[i]); };
+      const auto slice = [&](int i) { return static_cast<std::byte*>(slices[i]); };
       on(begin, begin + static_cast<std::int64_t>(bytes / sizeof(float)),
-         {slice(0), slice(1), all.has_master() ? slice(2) : nullptr});
+         {slice(0), slice(1), all.has_master() ? static_cast<float*>(slices[2]) : nullptr});
     });
   }
 }
 
 // Updates weights [begin, end), whose state `of` holds from `origin` on.
 void optimizer::update(const velo::stream_ref& stream, const weights& all, const state& of,
-                       std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
-                       std::int64_t number, double learning_rate) {
+                       std::int64_t origin, std::int64_t begin, std::int64_t end,
+                       const number_and_rate& how) const {
   if (begin == end) return;
-  const velo::sizes shape = {end - begin};
-  const velo::tensor_view gradient = all.gradient(begin, shape), weight = all.weight(begin, shape);
-  const velo::tensor_view first(of.first + (begin - origin), shape),
-      second(of.second + (begin - origin), shape), clip(&factor_, {});
+  if (!all.has_residuals()) {
+    const range part = {begin, end - begin};
+    return update_part(stream, all, of, origin, part, all.weight(begin, {part.count}), how);
+  }
+  for (std::int64_t at = begin; at < end; at += weights::most_merged) {
+    const range part = {at, std::min(end - at, weights::most_merged)};
+    const velo::tensor_view exact = all.merge(stream, at - origin, at, part.count);
+    update_part(stream, all, of, origin, part, exact, how);
+    all.split(stream, at - origin, at, part.count);
+  }
+}
+
+void optimizer::update_part(const velo::stream_ref& stream, const weights& all, const state& of,
+                            std::int64_t origin, const range& part, const velo::tensor_view& weight,
+                            const number_and_rate& how) const {
+  const velo::sizes shape = {part.count};
+  const std::int64_t place = part.begin - origin, size = all.moment_type().bits / 8;
+  const velo::tensor_view gradient = all.gradient(part.begin, shape);
+  const velo::tensor_view first(of.first + place * size, all.moment_type(), shape),
+      second(of.second + place * size, all.moment_type(), shape), clip(&factor_, {});
   auto arguments =
       velo::apply_fused_adamw_args().grad(gradient).scale(clip).param(weight).m(first).v(second);
-  const velo::tensor_view master(of.master + (of.master ? begin - origin : 0), shape);
+  const velo::tensor_view master(of.master + (of.master ? place : 0), shape);
   if (of.master) arguments.master(master);
-  velo::apply_fused_adamw(stream, arguments.step(number)
-                                      .lr(learning_rate)
+  velo::apply_fused_adamw(stream, arguments.step(how.number)
+                                      .lr(how.learning_rate)
                                       .beta1(settings_.beta1)
                                       .beta2(settings_.beta2)
                                       .epsilon(settings_.epsilon)
-                                      .weight_decay(decay));
+                                      .weight_decay(how.decay));
 }
 
 }  // namespace decoder

@@ -1,7 +1,8 @@
 // The optimizer step: the gradients' global norm, and AdamW with the clip factor folded into it.
 //
 // Two operator calls update everything: one for the matrices, which decay, one for the norms, which
-// do not. Clipping takes no pass over the gradients of its own.
+// do not. Clipping takes no pass over the gradients of its own. Where the masters are residuals, a
+// part of the weights at a time is merged, updated and split again, while it is in cache.
 #pragma once
 
 #include "examples/decoder/memory/swapper.hpp"
@@ -31,11 +32,19 @@ class optimizer {
 
  private:
   struct state {
-    float *first, *second, *master;  // master: or nullptr
+    std::byte *first, *second;
+    float* master;  // or nullptr
+  };
+  struct number_and_rate {
+    std::int64_t number;
+    double learning_rate, decay;
   };
   void update(const velo::stream_ref& stream, const weights& all, const state& of,
-              std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
-              std::int64_t number, double learning_rate);
+              std::int64_t origin, std::int64_t begin, std::int64_t end,
+              const number_and_rate& how) const;
+  void update_part(const velo::stream_ref& stream, const weights& all, const state& of,
+                   std::int64_t origin, const range& part, const velo::tensor_view& weight,
+                   const number_and_rate& how) const;
 
   optimizer_settings settings_;
   float factor_ = 1;

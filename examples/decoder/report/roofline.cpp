@@ -8,10 +8,13 @@ namespace {
 
 class counter {
  public:
-  counter(const model_settings& m, const data_settings& d)
+  counter(const model_settings& m, const data_settings& d, const narrow_settings& narrow)
       : layers_(static_cast<double>(m.layers)),
         micro_batches_(static_cast<double>(d.accumulation)),
         element_(m.dtype == "bf16" ? 2 : 4),
+        gradient_(narrow.gradients ? 2 : 4),
+        moment_(narrow.moments ? 2 : 4),
+        residuals_(narrow.masters),
         tokens_(static_cast<double>(d.batch * d.sequence)),
         hidden_(static_cast<double>(m.hidden)),
         kv_(static_cast<double>(m.kv_heads * m.head_dim())),
@@ -34,11 +37,14 @@ class counter {
     const double matrices = layers_ * (hidden_ * (2 * hidden_ + 2 * kv_) + 3 * hidden_ * inner_);
     const double packed = matrices + vocab_ * hidden_;
     const double parameters = matrices + tables_ * vocab_ * hidden_ + (2 * layers_ + 1) * hidden_;
-    // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy.
-    const double adamw = element_ == 2 ? 30 : 28;
-    const double adamw_touches = element_ == 2 ? 18 : 16;
-    add({"clear gradients", 1, 0, 4 * parameters, 4 * parameters, walk::copy});
-    add({"global_norm", 1, 0, 4 * parameters, 4 * parameters, walk::read});
+    // Read: gradient, master, both moments; written: all but the gradient, and the bf16 copy, which
+    // is a half of a master with a residual.
+    const double weight = element_ == 2 && !residuals_ ? 4 + element_ : 4;
+    const double adamw_touches = gradient_ + 2 * moment_ + weight;
+    const double adamw = adamw_touches + 2 * moment_ + 4;
+    const double cleared = gradient_ * parameters;
+    add({"clear gradients", 1, 0, cleared, cleared, walk::copy});
+    add({"global_norm", 1, 0, cleared, cleared, walk::read});
     add({"apply_fused_adamw", 1, 0, adamw * parameters, adamw_touches * parameters, walk::update});
     const double moved = 2 * element_ * packed;
     add({"pack", 2, 0, moved, moved, walk::copy});  // one for each direction
@@ -48,7 +54,8 @@ class counter {
     const double row = element_ * tokens_ * hidden_, logits = element_ * tokens_ * vocab_;
     const double gathered = std::min(tokens_, vocab_) * hidden_;
     stream("embedding", 1, 2 * row, 2 * row, walk::copy);
-    stream("embedding_backward", 1, row + 8 * gathered, row + 4 * gathered, walk::update);
+    const double added = gradient_ * gathered;
+    stream("embedding_backward", 1, row + 2 * added, row + added, walk::update);
     const double norms = 2 * layers_ + 1;
     stream("rms_norm", norms, 2 * row, 2 * row, walk::copy);
     stream("rms_norm_backward", norms, 3 * row, 2 * row, walk::update);  // dx where dy was
@@ -84,15 +91,16 @@ class counter {
     stream("add in place", layers_, 3 * row, 2 * row, walk::update);
   }
 
-  // A matrix [out, in]: the product, and those of both gradients; the weight's is added to in f32.
+  // A matrix [out, in]: the product, and those of both gradients; the weight's is added to.
   void linear(double times, double in, double out) {
     const double flops = 2 * tokens_ * in * out;
     const double activations = element_ * tokens_ * (in + out), weight = element_ * in * out;
     const double moved = activations + weight;
     each_batch({"matmul", times, flops, moved, moved, walk::triad});
     each_batch({"matmul, input gradient", times, flops, moved, moved, walk::triad});
-    each_batch({"matmul_add_fp32", times, flops, activations + 8 * in * out,
-                activations + 4 * in * out, walk::update});
+    const double added = gradient_ * in * out;
+    each_batch({gradient_ == 4 ? "matmul_add_fp32" : "matmul, weight gradient", times, flops,
+                activations + 2 * added, activations + added, walk::update});
   }
 
   void stream(const char* name, double times, double bytes, double footprint, walk way) {
@@ -105,7 +113,8 @@ class counter {
   void add(const operation& one) { all_.push_back(one); }
 
   double layers_, micro_batches_;
-  double element_;  // bytes
+  double element_, gradient_, moment_;  // bytes
+  bool residuals_;                      // in place of masters
   double tokens_, hidden_, kv_, inner_, vocab_;
   double scores_;  // multiply-adds of one attention product over all heads, the visible half
   double tables_;  // embedding, and head where it has weights of its own
@@ -114,8 +123,9 @@ class counter {
 
 }  // namespace
 
-std::vector<operation> step_operations(const model_settings& model, const data_settings& data) {
-  return counter(model, data).count();
+std::vector<operation> step_operations(const model_settings& model, const data_settings& data,
+                                       const narrow_settings& narrow) {
+  return counter(model, data, narrow).count();
 }
 
 double seconds_of(const operation& one, const machine_rates& machine) {

@@ -27,7 +27,8 @@ struct operation {
 };
 
 // Every operator of a training step, in the order of their first calls.
-std::vector<operation> step_operations(const model_settings& model, const data_settings& data);
+std::vector<operation> step_operations(const model_settings& model, const data_settings& data,
+                                       const narrow_settings& narrow);
 
 // The time of one call at the machine's limit.
 double seconds_of(const operation& one, const machine_rates& machine);

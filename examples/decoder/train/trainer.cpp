@@ -29,8 +29,9 @@ std::unique_ptr<stage_plan> make_plan(const member& rank, const settings& values
 
 weights make_weights(member& rank, const settings& values, const stage_plan* plan) {
   const auto sharded = [&] { return values.run.zero && rank.is_data_parallel(); };
-  if (plan == nullptr) return weights(rank.memory(), values.model, true, sharded());
-  return weights(rank, values.model, plan->held_by(rank.stage()), sharded());
+  const narrow_settings& narrow = values.optimizer.narrow;
+  if (plan == nullptr) return weights(rank.memory(), values.model, true, sharded(), narrow);
+  return weights(rank, values.model, plan->held_by(rank.stage()), sharded(), narrow);
 }
 
 }  // namespace
@@ -110,7 +111,7 @@ void trainer::start(const checkpoint_reader* from) {
   swap_state_in();
   if (from) {
     from->read_weights(weights_.files());
-    from->read_masters(weights_.master_files());
+    from->read_masters(weights_.master_files(stream_));
   } else {
     weights_.initialize(stream_, values_.run.seed);
   }
@@ -265,7 +266,7 @@ double trainer::nats(const window* all, std::int64_t count) {
 }
 
 std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
-  std::vector<named_tensor> all = weights_.training_files();
+  std::vector<named_tensor> all = weights_.training_files(stream_);
   all.push_back({"losses", element::f32, {steps}, losses_.data()});
   return all;
 }

@@ -11,15 +11,27 @@
 
 struct trained {
   std::vector<float> losses;
-  std::string state;          // weights, masters and moments
-  std::uint64_t activations;  // most bytes at a time
-  double peak, predicted;     // of all memory
-  double reserved;            // most bytes from the system
-  double stored = 0;          // bytes that went out to be swapped
-  velo_plan_step last = {};   // of a memory plan, if there is one
+  std::string state;                                // weights, masters and moments
+  std::uint64_t activations, gradients, optimizer;  // most bytes at a time
+  double peak, predicted;                           // of all memory
+  double reserved;                                  // most bytes from the system
+  double stored = 0;                                // bytes that went out to be swapped
+  velo_plan_step last = {};                         // of a memory plan, if there is one
   // Of all steps together.
   velo_recompute_stats recomputed = VELO_RECOMPUTE_STATS_INIT;
 };
+
+inline void add_contents(std::string& to, const decoder::named_tensor& of) {
+  if (of.data != nullptr) {
+    to.append(static_cast<const char*>(of.data), of.bytes());
+    return;
+  }
+  decoder::each_piece(of, [&](std::int64_t first, std::int64_t count) {
+    std::vector<float> words(static_cast<std::size_t>(count));
+    of.give(first, count, words.data());
+    to.append(reinterpret_cast<const char*>(words.data()), words.size() * sizeof(float));
+  });
+}
 
 inline decoder::settings small_settings(const char* dtype) {
   decoder::settings s;
@@ -42,6 +54,8 @@ inline trained train(const decoder::settings& s, std::int64_t steps = 3) {
   result.losses = t.losses();
   const velo_pool_stats now = one.memory().stats();
   result.activations = now.purpose_peak[VELO_PURPOSE_ACTIVATION];
+  result.gradients = now.purpose_peak[VELO_PURPOSE_GRADIENT];
+  result.optimizer = now.purpose_peak[VELO_PURPOSE_OPTIMIZER];
   result.peak = static_cast<double>(now.bytes_peak);
   result.reserved = static_cast<double>(now.bytes_reserved_peak);
   if (one.memory().plan()) result.last = one.memory().plan().step();
@@ -52,7 +66,6 @@ inline trained train(const decoder::settings& s, std::int64_t steps = 3) {
     if (each != nullptr) result.stored += each->total().out;
   const checkpoint saved = t.state("{}");
   for (const auto* all : {&saved.weights, &saved.state})
-    for (const named_tensor& each : *all)
-      result.state.append(static_cast<const char*>(each.data), each.bytes());
+    for (const named_tensor& each : *all) add_contents(result.state, each);
   return result;
 }

@@ -37,7 +37,7 @@ struct victim : temporary {
     contents.model = c.values.model;
     contents.sequence = c.values.data.sequence;
     contents.weights = small.files();
-    contents.state = small.training_files();
+    contents.state = small.training_files({});
     contents.validations = {{1, 5.0}, {2, 4.0}};
     save_checkpoint(path + "/checkpoint", contents);
     config = get(file("config.json"));

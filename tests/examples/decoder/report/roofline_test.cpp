@@ -25,7 +25,7 @@ struct sum {
 
 std::map<std::string, sum> sums(const settings& s) {
   std::map<std::string, sum> all;
-  for (const operation& one : step_operations(s.model, s.data)) {
+  for (const operation& one : step_operations(s.model, s.data, s.optimizer.narrow)) {
     sum& to = all[one.name];
     to.calls += one.times;
     to.flops += one.times * one.flops;
@@ -84,10 +84,22 @@ TEST_CASE("bf16 halves activations, and a tied head has no parameters of its own
   CHECK(all["pack"].bytes == 2 * 2 * 2 * 160);
 }
 
+TEST_CASE("bf16 gradients and moments and masters as residuals move fewer bytes") {
+  settings s = small("bf16");
+  s.model.tied = true;
+  s.optimizer.narrow = {true, true, true};
+  auto all = sums(s);
+  CHECK(all["matmul, weight gradient"].bytes == 2 * (4 * 160 + 2 * 6 * (12 + 8 + 16 + 10 + 14)));
+  CHECK(all["global_norm"].bytes == 2 * 172);
+  CHECK(all["apply_fused_adamw"].bytes == (2 + 8 + 8) * 172);
+  s.optimizer.narrow = {true, false, false};
+  CHECK(sums(s)["apply_fused_adamw"].bytes == 28 * 172);
+}
+
 TEST_CASE("operators need the flops of a step, and attention's probabilities once more") {
   const settings usual;
   double flops = 0, again = 0;
-  for (const operation& one : step_operations(usual.model, usual.data)) {
+  for (const operation& one : step_operations(usual.model, usual.data, {})) {
     flops += one.times * one.flops;
     if (std::string(one.name) == "fusion_attention_backward") again += one.times * one.flops / 5;
   }

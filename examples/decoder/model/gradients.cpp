@@ -1,0 +1,48 @@
+// Two operators, and the way to a bf16 gradient.
+#include "examples/decoder/model/gradients.hpp"
+
+namespace decoder {
+namespace {
+
+// call(gradient, accumulate): the operator's call with these arguments.
+template <class Call>
+void add_gradient(const pass& now, const velo::tensor_view& gradient, Call&& call) {
+  if (gradient.type().bits == 32) return call(gradient, true);
+  const buffer workspace = now.memory.take(gradient.numel() * 4, VELO_PURPOSE_WORKSPACE);
+  if (now.memory.is_dry_run()) return;  // which has no rows, so nothing to add
+  const velo::tensor_view exact(workspace.floats(), {gradient.get()->shape, gradient.rank()});
+  call(exact, false);
+  velo::accumulate(now.stream, velo::accumulate_args().x(exact).y(gradient));
+}
+
+}  // namespace
+
+void norm_backward(const pass& now, const velo::tensor_view& x, const velo::tensor_view& gain,
+                   const buffer& rstd, const velo::tensor_view& through,
+                   const velo::tensor_view& gain_gradient) {
+  const velo::tensor_view scales(rstd.floats(), {now.batch.tokens(), 1});
+  add_gradient(now, gain_gradient, [&](const velo::tensor_view& dgamma, bool accumulate) {
+    velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
+                                            .dy(through)
+                                            .x(x)
+                                            .gamma(gain)
+                                            .rstd(scales)
+                                            .dx(through)
+                                            .dgamma(dgamma)
+                                            .accumulate(accumulate));
+  });
+}
+
+void embedding_backward(const pass& now, const velo::tensor_view& ids, const velo::tensor_view& dy,
+                        const velo::tensor_view& table_gradient) {
+  add_gradient(now, table_gradient, [&](const velo::tensor_view& dtable, bool accumulate) {
+    velo::embedding_backward(now.stream, velo::embedding_backward_args()
+                                             .ids(ids)
+                                             .dy(dy)
+                                             .dtable(dtable)
+                                             .rows(table_gradient.size(0))
+                                             .accumulate(accumulate));
+  });
+}
+
+}  // namespace decoder
