@@ -44,13 +44,14 @@ struct panel_extent {
   std::int64_t first = 0;  // the one that is the product's first
 };
 
-// A matrix of C's type that is added: rows `ld` elements apart, or where a list says, so that one
-// row may serve many; whole rows, or one element for all columns.
+// A matrix of C's type, or of f32, that is added: rows `ld` elements apart, or where a list says,
+// so that one row may serve many; whole rows, or one element for all columns.
 struct residual_matrix {
   const void* data = nullptr;  // null: there is none
   std::int64_t ld = 0;
   const std::int64_t* rows = nullptr;  // the element at which each row of C finds its own, or null
   bool one_column = false;
+  bool in_f32 = false;
 };
 
 struct gemm_epilogue {

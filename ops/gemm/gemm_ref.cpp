@@ -45,7 +45,8 @@ void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::p
       double sum = sum_of(p, b, i, j);
       if (residual.data != nullptr) {
         const std::int64_t row = residual.rows != nullptr ? residual.rows[i] : i * residual.ld;
-        sum += element(residual.data, p.c_type, row + (residual.one_column ? 0 : j));
+        const element_type type = residual.in_f32 ? element_type::f32 : p.c_type;
+        sum += element(residual.data, type, row + (residual.one_column ? 0 : j));
       }
       if (p.epilogue.bias != nullptr) sum += p.epilogue.bias[j];
       if (p.epilogue.accumulate) sum += element(p.c, p.c_type, index);

@@ -31,7 +31,8 @@ output_block output_of(const gemm_problem& problem, const output_range& range) {
     const residual_matrix& r = e.residual;
     const std::int64_t first =
         (r.rows != nullptr ? 0 : range.row * r.ld) + (r.one_column ? 0 : range.column);
-    to.residual = static_cast<const char*>(r.data) + first * element;
+    to.residual_in_f32 = r.in_f32;
+    to.residual = static_cast<const char*>(r.data) + first * to.residual_bytes();
     to.ld_residual = r.ld;
     to.residual_rows = r.rows == nullptr ? nullptr : r.rows + range.row;
     to.one_column = r.one_column;

@@ -21,6 +21,10 @@ const std::int64_t* broadcast::rows(std::int64_t count, core::arena& scratch) co
   return all;
 }
 
+bool is_row(const velo_tensor& t, std::int64_t n) {
+  return t.ndim > 0 && t.shape[t.ndim - 1] == n && product(t.shape, t.ndim - 1) == 1;
+}
+
 broadcast require_broadcast(const velo_tensor& t, const char* field, int rank,
                             const std::int64_t* shape) {
   const int missing = rank - t.ndim;

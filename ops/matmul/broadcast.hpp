@@ -26,6 +26,9 @@ struct broadcast {
   const std::int64_t* rows(std::int64_t count, core::arena& scratch) const;
 };
 
+// Whether it stands for n columns by one row for all rows.
+bool is_row(const velo_tensor& t, std::int64_t n);
+
 // Refuses a tensor that does not fit.
 broadcast require_broadcast(const velo_tensor& t, const char* field, int rank,
                             const std::int64_t* shape);

@@ -2,16 +2,14 @@
 // engine serves.
 //
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add is matmul
-// with a residual in the epilogue. matmul_add_fp32 is the engine's product with a transposed A that
-// adds to a float32 C.
+// with a residual in the epilogue, where a bias that is not a row goes, too. matmul_add_fp32 is the
+// engine's product with a transposed A that adds to a float32 C.
 #include <algorithm>
-#include <optional>
 
-#include "core/handle/inside.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/broadcast.hpp"
 #include "ops/matmul/operands.hpp"
-#include "ops/matmul/pack.hpp"
+#include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/widened.hpp"
@@ -19,18 +17,6 @@
 
 namespace velo::ops {
 namespace {
-
-using core::fail;
-using core::text;
-
-// The matrix behind a handle that was checked before.
-const packed_matrix& matrix_of(velo_pack pack) {
-  return core::object_of<weight_pack>(pack).matrix();
-}
-
-struct weight_shape {
-  std::int64_t n, ld;  // columns; elements between stored rows, 0 for a pack
-};
 
 // What matmul has and matmul_add has not.
 bool accumulates(const velo_matmul_args& a) {
@@ -54,41 +40,40 @@ velo_dtype dtype_of_c(const velo_matmul_add_args& a) {
 }
 
 template <class Args>
-weight_shape check_weight(const Args& a, std::int64_t k) {
-  if (a.packed != nullptr) {
-    const packed_matrix& pack = matrix_of(a.packed);
-    if (a.b != nullptr) fail(VELO_ERR_ARGUMENT, "args.b", "NULL beside packed", "a tensor");
-    if (a.transpose_b != 0) {
-      fail(VELO_ERR_ARGUMENT, "args.transpose_b", "0 beside packed", "1");
-    }
-    if (pack.type() != type_of(a.a->dtype)) {
-      fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(a.a->dtype).buffer),
-           text("one of %s", dtype_name(dtype_of(pack.type())).buffer));
-    }
-    if (pack.k() != k) {
-      fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
-           core::concat("one of ", pack.k()));
-    }
-    return {pack.n(), 0};
-  }
-  if (a.b == nullptr) fail(VELO_ERR_NULL, "args.b", "a tensor, or packed", "NULL");
-  require_rank(*a.b, "b", 2, 2);
-  require_dtype(*a.b, "b", a.a->dtype);
-  const std::int64_t n = a.b->shape[a.transpose_b != 0 ? 0 : 1];
-  const std::int64_t wanted[] = {a.transpose_b != 0 ? n : k, a.transpose_b != 0 ? k : n};
-  require_shape(*a.b, "b", 2, wanted);
-  return {n, fold(*a.b, "b").ld};
+weight_operand weight_of(const Args& a) {
+  return {a.b, a.packed, a.transpose_b != 0, "b", "transpose_b"};
+}
+// Its factors are inputs alone.
+weight_operand weight_of(const velo_matmul_add_fp32_args&) {
+  return {};
 }
 
-// The product without its pointers and its bias, and how its residual is read.
+// The product without its pointers and its bias, and how what is added to it is read.
 struct matmul_problem {
   gemm_problem product;
   broadcast residual;
+  bool bias_is_row;  // one for each column, as the engine adds it; otherwise it is the residual
 };
 
-void infer_residual(const velo_matmul_args&, matmul_problem&, const std::int64_t*) {}
-void infer_residual(const velo_matmul_add_args& a, matmul_problem& problem,
-                    const std::int64_t* shape) {
+void require_bias_dtype(const velo_tensor& bias, velo_dtype dtype) {
+  if (!(bias.dtype == f32)) require_dtype(bias, "bias", dtype);
+}
+
+void infer_added(const velo_matmul_args& a, matmul_problem& problem, const std::int64_t* shape) {
+  problem.bias_is_row = true;
+  if (a.bias == nullptr) return;
+  require_bias_dtype(*a.bias, a.a->dtype);
+  problem.residual = require_broadcast(*a.bias, "bias", a.a->ndim, shape);
+  problem.bias_is_row = is_row(*a.bias, shape[a.a->ndim - 1]);
+}
+void infer_added(const velo_matmul_add_args& a, matmul_problem& problem,
+                 const std::int64_t* shape) {
+  problem.bias_is_row = true;
+  const std::int64_t n = shape[a.a->ndim - 1];
+  if (a.bias != nullptr) {
+    if (a.bias->ndim > a.a->ndim || !is_row(*a.bias, n)) require_shape(*a.bias, "bias", 1, &n);
+    require_bias_dtype(*a.bias, a.a->dtype);
+  }
   require_dtype(*a.add, "add", a.a->dtype);
   problem.residual = require_broadcast(*a.add, "add", a.a->ndim, shape);
 }
@@ -101,24 +86,17 @@ void infer(const Args& a, matmul_problem& problem, output_shapes& outputs) {
   const folded left = fold(*a.a, "a");
   p.m = transposed ? left.columns : left.rows;
   p.k = transposed ? left.rows : left.columns;
-  const weight_shape weight = check_weight(a, p.k);
-  p.n = weight.n;
   p.lda = left.ld;
-  p.ldb = weight.ld;
+  weight_of(a).require(a.a->dtype, p);
   require_below_2_31(std::max(p.n, p.k), a.packed != nullptr ? "a" : "b");
-  if (a.bias != nullptr) {
-    require_shape(*a.bias, "bias", 1, &p.n);
-    if (!(a.bias->dtype == f32)) require_dtype(*a.bias, "bias", a.a->dtype);
-  }
   std::int64_t shape[max_rank];
   for (int i = 0; i < a.a->ndim; ++i) shape[i] = a.a->shape[i];
   if (transposed) shape[0] = p.m;
   shape[a.a->ndim - 1] = p.n;
   p.type = type_of(a.a->dtype);
   p.transpose_a = transposed;
-  p.transpose_b = a.transpose_b != 0;
   p.epilogue.accumulate = accumulates(a);
-  infer_residual(a, problem, shape);
+  infer_added(a, problem, shape);
   outputs.set(a.c, dtype_of_c(a), a.a->ndim, shape);
   if (a.c != nullptr) {
     const folded c = fold(*a.c, "c");
@@ -153,23 +131,33 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   p.epilogue.accumulate = true;
 }
 
-void place_residual(const velo_matmul_args&, const matmul_problem&, gemm_problem&,
-                    core::execution&) {}
-void place_residual(const velo_matmul_add_args& a, const matmul_problem& problem, gemm_problem& p,
+void place_residual(const broadcast& b, const void* data, bool in_f32, gemm_problem& p,
                     core::execution& on) {
-  const broadcast& b = problem.residual;
-  p.epilogue.residual = {data<const void>(a.add), b.ld,
-                         b.at_one_distance ? nullptr : b.rows(p.m, on.scratch), b.one_column};
+  p.epilogue.residual = {data, b.ld, b.at_one_distance ? nullptr : b.rows(p.m, on.scratch),
+                         b.one_column, in_f32};
+}
+
+// A bias of another dtype than c's is read as float32.
+void place_added(const velo_matmul_args& a, const matmul_problem& problem, gemm_problem& p,
+                 core::execution& on) {
+  if (problem.bias_is_row) return;
+  const bool as_c = type_of(a.bias->dtype) == p.c_type;
+  const void* bias = as_c ? data<const void>(a.bias) : widened(*a.bias, on);
+  place_residual(problem.residual, bias, !as_c, p, on);
+}
+void place_added(const velo_matmul_add_args& a, const matmul_problem& problem, gemm_problem& p,
+                 core::execution& on) {
+  place_residual(problem.residual, data<const void>(a.add), false, p, on);
 }
 
 template <class Args>
 gemm_problem placed(const Args& a, const matmul_problem& problem, core::execution& on) {
   gemm_problem p = problem.product;
-  place_residual(a, problem, p, on);
   p.a = data<const void>(a.a);
   p.b = data<const void>(a.b);
   p.c = data<void>(a.c);
-  p.epilogue.bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
+  if (a.bias != nullptr && problem.bias_is_row) p.epilogue.bias = widened(*a.bias, on);
+  place_added(a, problem, p, on);
   return p;
 }
 
@@ -183,60 +171,24 @@ gemm_problem placed(const velo_matmul_add_fp32_args& a, const matmul_problem& pr
 }
 
 template <class Args>
-const packed_matrix* pack_of(const Args& a) {
-  return a.packed == nullptr ? nullptr : &matrix_of(a.packed);
-}
-const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
-  return nullptr;
-}
-
-// Resolves the pack again when the call runs: it may have been destroyed since it was queued.
-template <class Args>
-const packed_matrix* live_pack_of(const Args& a) {
-  if (a.packed == nullptr) return nullptr;
-  return &core::resolve<weight_pack>(a.packed, "args.packed").matrix();
-}
-const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
-  return nullptr;
-}
-
-// Refuses the destruction of the pack by functions of the host that the call runs.
-class use_of_pack {
- public:
-  template <class Args>
-  explicit use_of_pack(const Args& a) {
-    if (a.packed != nullptr) here_.emplace(a.packed, core::part::given);
-  }
-  explicit use_of_pack(const velo_matmul_add_fp32_args&) {}
-
- private:
-  std::optional<core::inside_scope> here_;
-};
-
-template <class Args>
 void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kernels,
          core::execution& on) {
   const gemm_problem p = placed(a, problem, on);
-  const packed_matrix* pack = live_pack_of(a);
-  const use_of_pack mine(a);
-  multiply(p, pack, kernels, on);
+  const weight_in_use weight(weight_of(a));
+  multiply(p, weight.pack(), kernels, on);
 }
 
 template <class Args>
 const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
   if (const char* why = reject_product(kernel, problem.product.type)) return why;
-  if (static_cast<const gemm_kernels*>(kernel.kernels)->plain()) return nullptr;
-  const packed_matrix* pack = pack_of(a);
-  if (pack != nullptr && !pack->serves(kernel.isa))
-    return "the pack has the form of another instruction set";
-  return nullptr;
+  return weight_of(a).reject(kernel);
 }
 
 template <class Args>
 void cost_of(const Args& a, const matmul_problem& problem, op_cost& cost) {
   const gemm_problem& p = problem.product;
   cost.multiply(flops_of(p), flops_of(p), a.a->dtype);
-  if (a.packed != nullptr) cost.bytes_read += bytes_of_rows(p.k, p.n, a.a->dtype);
+  cost.bytes_read += weight_of(a).packed_bytes(a.a->dtype, p);
   if (has_old_c(a) && !accumulates(a))
     cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
 }

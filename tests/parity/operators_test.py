@@ -247,6 +247,21 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                         ("dadd", dadd, c.grad)):
                     self.close(f"{name} {shape}", got, want)
 
+    def test_matmul_bias(self):
+        for dtype in TYPES:
+            for shape in ((3, 40, 70), (3, 1, 70), (40, 1), (1, 70)):
+                x, w = values(3, 40, 96, dtype=dtype), values(96, 70, dtype=dtype)
+                bias = values(*shape)
+                b = leaf(bias)
+                truth = x.float() @ w.float() + b
+                dy = values(3, 40, 70, dtype=dtype)
+                truth.backward(dy.float())
+                y, dbias = torch.empty_like(dy), torch.empty_like(bias)
+                self.velo.matmul(a=x, b=w, bias=bias, c=y)
+                self.velo.matmul_backward(dc=dy, bias=bias, dbias=dbias)
+                self.close(f"c {shape}", y, truth)
+                self.close(f"dbias {shape}", dbias, b.grad)
+
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96
         m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)

@@ -75,8 +75,9 @@ typedef struct velo_matmul_args {
                             * NULL when packed is given */
   velo_pack packed;        /* in, or NULL: the weight in place of b, of a's dtype; transpose_b
                             * must be 0 */
-  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                            * dtype of a */
+  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: float32 or the dtype of
+                            * a; broadcast to c: each dimension, counted from the last, is c's, 1
+                            * or missing */
   const velo_tensor* c;    /* in and out; float32 | bfloat16 | float16; strided: [.., m, n];
                             * dtype of a, or float32; unit stride in the last dimension */
   int64_t transpose_a;     /* 0 or 1, default 0: 1 when a is stored [k, m] */
@@ -120,9 +121,10 @@ typedef struct velo_matmul_backward_args {
                              * dtype of dc; db needs it */
   const velo_tensor* b;     /* in, or NULL; float32 | bfloat16 | float16; strided: [k, n], dtype
                              * of dc; da needs it */
+  const velo_tensor* bias;  /* in, or NULL; float32 | bfloat16 | float16: for the shape of dbias */
   const velo_tensor* da;    /* out, or NULL; strided: shape of a, dtype of dc */
   const velo_tensor* db;    /* out, or NULL; strided: shape of b */
-  const velo_tensor* dbias; /* out, or NULL: float32, [n] */
+  const velo_tensor* dbias; /* out, or NULL: float32, shape of bias, or [n] without it */
   int64_t transpose_a;      /* 0 or 1, default 0: 1 when a is stored [k, m] */
   int64_t transpose_b;      /* 0 or 1, default 0: 1 when b is stored [n, k] */
   int64_t accumulate;       /* 0 or 1, default 0: 1 adds to db and dbias (in float32, rounded
@@ -132,9 +134,9 @@ typedef struct velo_matmul_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_BACKWARD_ARGS_INIT \
-  { sizeof(velo_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
+  { sizeof(velo_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
 
-/* `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`.
+/* `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[broadcast](dc)`.
  * Any result left out; da and db are laid out as a and b are, transposed where those are.
  *
  * Gradient of velo_matmul.
@@ -157,8 +159,8 @@ typedef struct velo_matmul_add_args {
   const velo_tensor* a;    /* in; float32 | bfloat16 | float16; strided: as of matmul */
   const velo_tensor* b;    /* in, or NULL; float32 | bfloat16 | float16; strided: as of matmul */
   velo_pack packed;        /* in, or NULL: as of matmul */
-  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
-                            * dtype of a */
+  const velo_tensor* bias; /* in, or NULL; float32 | bfloat16 | float16: one row, [n] or [1, n],
+                            * float32 or the dtype of a; add takes the others */
   const velo_tensor* add;  /* in; float32 | bfloat16 | float16: dtype of a; broadcast to c: each
                             * dimension, counted from the last, is c's, 1 or missing */
   const velo_tensor* c;    /* out; float32 | bfloat16 | float16; strided: [.., m, n], dtype of a;

@@ -2189,7 +2189,7 @@ class velo_matmul_args(Sized):
         ("a", POINTER(velo_tensor)),  # [.., m, k], or [k, m] with transpose_a; unit stride in the last dimension
         ("b", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_b; dtype of a; unit stride in the last dimension; NULL when packed is given
         ("packed", velo_pack),  # the weight in place of b, of a's dtype; transpose_b must be 0
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of a
+        ("bias", POINTER(velo_tensor)),  # float32 or the dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or missing
         ("c", POINTER(velo_tensor)),  # [.., m, n]; dtype of a, or float32; unit stride in the last dimension
         ("transpose_a", c_int64),  # 1 when a is stored [k, m]
         ("transpose_b", c_int64),  # 1 when b is stored [n, k]
@@ -2200,16 +2200,17 @@ class velo_matmul_args(Sized):
 
 
 class velo_matmul_backward_args(Sized):
-    """`da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`."""
+    """`da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[broadcast](dc)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("dc", POINTER(velo_tensor)),  # [.., m, n], strided as a of matmul
         ("a", POINTER(velo_tensor)),  # [.., m, k], dtype of dc; db needs it
         ("b", POINTER(velo_tensor)),  # [k, n], dtype of dc; da needs it
+        ("bias", POINTER(velo_tensor)),  # for the shape of dbias
         ("da", POINTER(velo_tensor)),  # shape of a, dtype of dc
         ("db", POINTER(velo_tensor)),  # shape of b
-        ("dbias", POINTER(velo_tensor)),  # float32, [n]
+        ("dbias", POINTER(velo_tensor)),  # float32, shape of bias, or [n] without it
         ("transpose_a", c_int64),  # 1 when a is stored [k, m]
         ("transpose_b", c_int64),  # 1 when b is stored [n, k]
         ("accumulate", c_int64),  # 1 adds to db and dbias (in float32, rounded once)
@@ -2226,7 +2227,7 @@ class velo_matmul_add_args(Sized):
         ("a", POINTER(velo_tensor)),  # as of matmul
         ("b", POINTER(velo_tensor)),  # as of matmul
         ("packed", velo_pack),  # as of matmul
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of a
+        ("bias", POINTER(velo_tensor)),  # one row, [n] or [1, n], float32 or the dtype of a; add takes the others
         ("add", POINTER(velo_tensor)),  # dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or missing
         ("c", POINTER(velo_tensor)),  # [.., m, n], dtype of a; unit stride in the last dimension
         ("transpose_a", c_int64),  # 1 when a is stored [k, m]

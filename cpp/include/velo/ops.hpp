@@ -845,7 +845,8 @@ struct matmul_args : velo_matmul_args {
   self& b(std::nullptr_t) { return base::b = nullptr, *this; }
   // the weight in place of b, of a's dtype; transpose_b must be 0
   self& packed(velo_pack value) { return base::packed = value, *this; }
-  // [n], float32 or the dtype of a
+  // float32 or the dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or
+  // missing
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // [.., m, n]; dtype of a, or float32; unit stride in the last dimension
@@ -866,7 +867,7 @@ inline outcome<> matmul(stream_ref stream, const matmul_args& args) {
   return detail::check(VELO_FN(matmul)(stream.get(), &args));
 }
 
-// `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[rows](dc)`.
+// `da = dc @ op(b)^T`; `db = op(a)^T @ dc`; `dbias = sum[broadcast](dc)`.
 struct matmul_backward_args : velo_matmul_backward_args {
   using self = matmul_backward_args;
   using base = velo_matmul_backward_args;
@@ -880,13 +881,16 @@ struct matmul_backward_args : velo_matmul_backward_args {
   // [k, n], dtype of dc; da needs it
   self& b(const velo_tensor& value) { return base::b = &value, *this; }
   self& b(std::nullptr_t) { return base::b = nullptr, *this; }
+  // for the shape of dbias
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // shape of a, dtype of dc
   self& da(const velo_tensor& value) { return base::da = &value, *this; }
   self& da(std::nullptr_t) { return base::da = nullptr, *this; }
   // shape of b
   self& db(const velo_tensor& value) { return base::db = &value, *this; }
   self& db(std::nullptr_t) { return base::db = nullptr, *this; }
-  // float32, [n]
+  // float32, shape of bias, or [n] without it
   self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
   self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
   // 1 when a is stored [k, m]
@@ -918,7 +922,7 @@ struct matmul_add_args : velo_matmul_add_args {
   self& b(std::nullptr_t) { return base::b = nullptr, *this; }
   // as of matmul
   self& packed(velo_pack value) { return base::packed = value, *this; }
-  // [n], float32 or the dtype of a
+  // one row, [n] or [1, n], float32 or the dtype of a; add takes the others
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // dtype of a; broadcast to c: each dimension, counted from the last, is c's, 1 or missing

@@ -53,9 +53,8 @@ VELO_INLINE void finish_vector(const output_block& to, T* c, int j, v::vec x) {
   }
 }
 
-// The residual's elements of row `i` from column `j` on.
 template <class T>
-VELO_INLINE v::vec residual_at(const output_block& to, int i, int j, int n) {
+VELO_INLINE v::vec residual_of(const output_block& to, int i, int j, int n) {
   const int64_t row = to.residual_rows != nullptr ? to.residual_rows[i] : i * to.ld_residual;
   const T* from = static_cast<const T*>(to.residual) + row;
   if (to.one_column) {
@@ -64,6 +63,12 @@ VELO_INLINE v::vec residual_at(const output_block& to, int i, int j, int n) {
     return v::set(all[0]);
   }
   return n >= v::width ? v::load(from + j) : v::load(from + j, n);
+}
+
+// The residual's elements of row `i` from column `j` on.
+template <class T>
+VELO_INLINE v::vec residual_at(const output_block& to, int i, int j, int n) {
+  return to.residual_in_f32 ? residual_of<float>(to, i, j, n) : residual_of<T>(to, i, j, n);
 }
 
 // Finishes so many vectors of row `i` of the result, from column `j` on.

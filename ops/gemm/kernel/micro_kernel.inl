@@ -213,9 +213,11 @@ VELO_INLINE void fetch_ends(const micro_args& x, int i, int column) {
       __builtin_prefetch(c + bytes - 1, 1);
     }
     if (to.residual != nullptr && to.residual_rows == nullptr && !to.one_column) {
+      const int64_t wide = to.residual_bytes();
       const char* residual =
-          static_cast<const char*>(to.residual) + (i * to.ld_residual + column) * element;
-      for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(residual + j);
+          static_cast<const char*>(to.residual) + (i * to.ld_residual + column) * wide;
+      for (int64_t j = 0; j < Vectors * v::width * wide; j += line)
+        __builtin_prefetch(residual + j);
     }
     for (int term = 0; term < to.terms; ++term) {
       if (term == to.position) continue;

@@ -21,12 +21,13 @@ struct output_block {
   bool accumulate;    // whether C's old value is added
   bool nontemporal;   // stores bypass the cache: all columns, c at a whole vector
 
-  // The first element of the matrix of C's type that is added, or null. With a list, its row i
-  // begins at element residual_rows[i].
+  // The first element of the matrix of C's type, or of f32, that is added, or null. With a list,
+  // its row i begins at element residual_rows[i].
   const void* residual;
   int64_t ld_residual;
   const int64_t* residual_rows;
   bool one_column;  // one element serves all columns of a row
+  bool residual_in_f32;
 
   // The result is the sum of `terms` matrices in the order of the list. Number `position` is this
   // product and is not read. Null: there are no addends.
@@ -38,6 +39,10 @@ struct output_block {
   int64_t ld_second;
   bool second_nontemporal;  // whole vectors bypass the cache
 
+  __attribute__((always_inline)) int64_t residual_bytes() const {  // of an element
+    return residual_in_f32 ? 4 : element_bytes(type);
+  }
+
   // Makes row `count` the first one, in all matrices. It is always inlined, because files compiled
   // for one ISA may not emit an inline function.
   __attribute__((always_inline)) void skip_rows(int count) {
@@ -48,7 +53,7 @@ struct output_block {
     if (residual_rows != nullptr) {
       residual_rows += count;
     } else if (residual != nullptr) {
-      residual = static_cast<const char*>(residual) + count * ld_residual * element;
+      residual = static_cast<const char*>(residual) + count * ld_residual * residual_bytes();
     }
     if (second != nullptr) second = static_cast<char*>(second) + count * ld_second * element;
   }

@@ -136,6 +136,16 @@ void finish_rows(const float* sums, int rows, const output_block& to) {
   }
 }
 
+VELO_INLINE const uint16_t* residual_row(const output_block& to, int i) {
+  return static_cast<const uint16_t*>(to.residual) +
+         (to.residual_rows != nullptr ? to.residual_rows[i] : i * to.ld_residual);
+}
+
+// Prefetches the residual of rows [first, first + rows), which finish_square adds.
+VELO_INLINE void fetch_residual(const output_block& to, int first, int rows) {
+  for (int i = first; i < first + rows; ++i) __builtin_prefetch(residual_row(to, i));
+}
+
 // Finishes rows of bf16 of a square's whole width, with the instruction that rounds 32 at a time.
 void finish_square(const float* sums, int rows, const output_block& to) {
   const auto widen = [](const uint16_t* p) __attribute__((always_inline)) {
@@ -148,6 +158,11 @@ void finish_square(const float* sums, int rows, const output_block& to) {
   uint16_t* c = static_cast<uint16_t*>(to.c);
   for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
     __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
+    if (to.residual != nullptr) {
+      const uint16_t* residual = residual_row(to, i);
+      x0 = _mm512_add_ps(x0, widen(residual));
+      x1 = _mm512_add_ps(x1, widen(residual + 16));
+    }
     if (to.bias != nullptr) {
       x0 = _mm512_add_ps(x0, bias0);
       x1 = _mm512_add_ps(x1, bias1);
@@ -166,8 +181,9 @@ void multiply_tile_panel(const tile_panel& p) {
   const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   output_block to = p.output;
+  const bool rows_of_bf16 = to.residual == nullptr || (!to.one_column && !to.residual_in_f32);
   const bool plain =
-      to.columns == tile_side && !to.nontemporal && to.addends == nullptr && to.residual == nullptr;
+      to.columns == tile_side && !to.nontemporal && to.addends == nullptr && rows_of_bf16;
   const auto finish = to.type == element_type::f32 ? finish_rows<float>
                       : plain                      ? finish_square
                                                    : finish_rows<simd::bf16>;
@@ -178,11 +194,13 @@ void multiply_tile_panel(const tile_panel& p) {
     const int left = p.rows - strip * tile_side;
     return left < tile_side ? left : tile_side;
   };
+  const bool fetches = p.last && plain && to.residual != nullptr && to.type == element_type::bf16;
   // A strip is finished after the next one's product. By then the stores of its sums have reached
   // the cache.
   for (int strip = 0; strip <= strips; ++strip) {
     if (strip < strips) {
       s.sums = sums_of(strip);
+      if (fetches) fetch_residual(to, strip == 0 ? 0 : tile_side, rows_of(strip));
       const bool few = rows_of(strip) <= 16;
       if (p.width < tile_side) {
         few ? square_edge<false, false>(s) : square_edge<true, false>(s);

@@ -1,5 +1,6 @@
 // matmul_add against double: residuals of every shape that broadcasts, beside a bias, packs and
 // transposes, every kernel; its gradient against sums and slopes; threads; refusals.
+#include "tests/ops/matmul/broadcast_places.hpp"
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
@@ -7,25 +8,6 @@ using velo::simd::bf16;
 using velo::simd::f16;
 
 namespace {
-
-using shape = std::vector<std::int64_t>;
-
-// Where each element of a compact tensor of shape `all` finds its own in one of shape `some`.
-std::vector<std::size_t> places(const shape& some, const shape& all) {
-  std::size_t count = 1;
-  for (const std::int64_t size : all) count *= static_cast<std::size_t>(size);
-  std::vector<std::size_t> found(count, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::size_t left = i, stride = 1;
-    for (std::size_t d = 0; d < some.size(); ++d) {
-      const auto size = static_cast<std::size_t>(all[all.size() - 1 - d]);
-      const auto own = static_cast<std::size_t>(some[some.size() - 1 - d]);
-      if (own != 1) found[i] += left % size * stride;
-      left /= size, stride *= own;
-    }
-  }
-  return found;
-}
 
 struct operands {
   std::int64_t batch, m, n, k;
