@@ -6,6 +6,7 @@
 // whose speed they should have.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 
@@ -224,6 +225,36 @@ void list_residual(const machine& m, dtype type, std::vector<row>& rows) {
                   }});
 }
 
+// Gate and factor of a layer; p.n: the columns of both.
+void fill_gated(experiment& e, const product& p) {
+  tensor& a = e.random(p.type, {p.m, p.k});
+  tensor& b = e.random(p.type, {p.k, p.n});
+  tensor& y = e.zeros(p.type, {p.m, p.n / 2});
+  e.velo("matmul_swiglu", {{"x", a.view()}, {"weight", b.view()}, {"y", y.view()}});
+  e.check([&a, &b, &y, p] {
+    const std::int64_t half = p.n / 2;
+    return sampled_error(
+        y.count(), [&](std::int64_t i) { return y.at(i); },
+        [&](std::int64_t i) {
+          const std::int64_t at = i / half * p.n + i % half;
+          const double gate = exact(p, a, b, at);
+          return gate / (1 + std::exp(-gate)) * exact(p, a, b, at + half);
+        });
+  });
+}
+
+void list_fused(const machine& m, dtype type, std::vector<row>& rows) {
+  const auto add = [&](const char* name, std::int64_t n,
+                       void (*fill)(experiment&, const product&)) {
+    product p{2048, n, 2048};
+    p.type = type;
+    const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
+    rows.push_back({name, type, text(p), "dram", "GF/s", flop, product_limit(m, type), name, "",
+                    [p, fill](experiment& e) { fill(e, p); }});
+  };
+  add("matmul_swiglu", 11264, fill_gated);
+}
+
 void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
   for (const auto& [groups, m_all, n] :
        {std::array<std::int64_t, 3>{8, 2048, 2048}, {64, 1024, 1408}}) {
@@ -272,6 +303,7 @@ void list_matmul(const machine& m, std::vector<row>& rows) {
   for (dtype type : operator_types) {
     list_backward(m, type, rows);
     list_residual(m, type, rows);
+    list_fused(m, type, rows);
     list_grouped(m, type, rows);
   }
 }

@@ -36,10 +36,23 @@ struct gated_backward_slice {
   bool bypass;  // write dgate and dup around the cache
 };
 
-// One kernel for each activation_function.
+// Sums of a gated product (ops/gemm/epilogue.hpp) and where its results go, all in one type.
+struct gated_block {
+  const float *gate, *factor;  // rows `ld` apart
+  int64_t ld;
+  const float *gate_bias, *factor_bias;  // one a column, or both null
+  void* y;                               // f(gate) * factor, rows ldy elements apart
+  int64_t ldy;
+  void *gate_before, *factor_before;  // what the gradient needs, or both null
+  int64_t ld_before;
+  int rows, columns;
+};
+
+// One kernel for each activation_function; of sums one for each dtype, and for silu alone.
 struct gated_kernels {
   of_each_dtype<gated_slice> forward[activation_count];
   of_each_dtype<gated_backward_slice> backward[activation_count];
+  void (*silu_sums[3])(const gated_block&);  // float32, bfloat16, float16
 };
 extern const kernel_list gated_kernel_list;
 

@@ -86,7 +86,55 @@ template <activation_function F>
 constexpr of_each_dtype<gated_backward_slice> backwards = {
     backward_slice<F, float>, backward_slice<F, simd::bf16>, backward_slice<F, simd::f16>};
 
+// The result of a vector of sums, as exact as T needs.
+template <class T>
+VELO_INLINE v::vec gated_sum(v::vec gate, v::vec factor) {
+  using function = function_of<silu>;
+  return is_near<function>({gate, gate}) ? function::template forward<T, false>(gate, factor)
+                                         : function::template forward<T, true>(gate, factor);
+}
+
+template <class T>
+void silu_sums(const gated_block& b) {
+  const auto sum_at =
+      [](const float* sums, const float* bias, int j, int n) __attribute__((always_inline)) {
+    const bool whole = n == v::width;
+    const v::vec x = whole ? v::load(sums + j) : v::load(sums + j, n);
+    if (bias == nullptr) return x;
+    return x + (whole ? v::load(bias + j) : v::load(bias + j, n));
+  };
+  const auto put = [](T * to, v::vec x, int n) __attribute__((always_inline)) {
+    n == v::width ? v::store(to, x) : v::store(to, x, n);
+  };
+  // Rows of results are too short for the hardware to see where the next ones lie.
+  const auto fetch_row = [&b](void* rows, int64_t ld, int64_t i) __attribute__((always_inline)) {
+    constexpr int64_t ahead = 4, line = 64;
+    const char* row = reinterpret_cast<const char*>(static_cast<T*>(rows) + (i + ahead) * ld);
+    for (int64_t j = 0; j < b.columns * static_cast<int64_t>(sizeof(T)); j += line)
+      __builtin_prefetch(row + j, 1);
+  };
+  for (int64_t i = 0; i < b.rows; ++i) {
+    const float *gates = b.gate + i * b.ld, *factors = b.factor + i * b.ld;
+    T* y = static_cast<T*>(b.y) + i * b.ldy;
+    fetch_row(b.y, b.ldy, i);
+    if (b.gate_before != nullptr) {
+      fetch_row(b.gate_before, b.ld_before, i);
+      fetch_row(b.factor_before, b.ld_before, i);
+    }
+    for (int j = 0; j < b.columns; j += v::width) {
+      const int n = b.columns - j < v::width ? b.columns - j : v::width;
+      const v::vec gate = sum_at(gates, b.gate_bias, j, n);
+      const v::vec factor = sum_at(factors, b.factor_bias, j, n);
+      if (b.gate_before != nullptr) {
+        put(static_cast<T*>(b.gate_before) + i * b.ld_before + j, gate, n);
+        put(static_cast<T*>(b.factor_before) + i * b.ld_before + j, factor, n);
+      }
+      put(y + j, gated_sum<T>(gate, factor), n);
+    }
+  }
+}
+
 constexpr gated_kernels kernels = {
     {forwards<silu>, forwards<gelu>, forwards<gelu_tanh>, forwards<fast_gelu>, forwards<relu>},
-    {backwards<silu>, backwards<gelu>, backwards<gelu_tanh>, backwards<fast_gelu>,
-     backwards<relu>}};
+    {backwards<silu>, backwards<gelu>, backwards<gelu_tanh>, backwards<fast_gelu>, backwards<relu>},
+    {silu_sums<float>, silu_sums<simd::bf16>, silu_sums<simd::f16>}};

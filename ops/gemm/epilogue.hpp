@@ -11,6 +11,10 @@
 // A product with addends or with C in panels has none of the first three and needs a packed weight.
 // Copies need one, too.
 //
+// A gated product has columns of two halves and a bias alone: x becomes f(x) times its partner in
+// the other half, rounded once. Sums of both halves wait in scratch, a panel of each at a time, and
+// `gate` finishes them there (tiled_product.hpp).
+//
 // A new step is a field here and in kernel/output_block.hpp, and a line in `output_of`
 // (output.hpp), in kernel/epilogue.inl (which names the other kernels that apply it) and in
 // gemm_ref.cpp.
@@ -20,6 +24,7 @@
 
 namespace velo::ops {
 
+struct gated_block;
 struct overlapped_copy;
 
 // Rows `ld` elements apart; or panels of columns as wide as those of the packed weight, each
@@ -54,10 +59,19 @@ struct residual_matrix {
   bool in_f32 = false;
 };
 
+// The gate of a product whose n columns are those of a gate g, then those of its factor u: C has
+// half of them, f(g) * u.
+struct gate_step {
+  void (*finish)(const gated_block&) = nullptr;  // null: the product is not gated
+  void* before = nullptr;                        // [m][n] in C's type: g and u, or null
+  std::int64_t ld_before = 0;
+};
+
 struct gemm_epilogue {
   residual_matrix residual;
   const float* bias = nullptr;  // one a column, or null
   bool accumulate = false;
+  gate_step gate;
   addend_list addends;
   second_output second;                     // of a sum with addends, written around the cache
   panel_extent panels;                      // of C in panels, addends and the second output

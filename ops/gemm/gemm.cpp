@@ -25,6 +25,10 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
                           b->n() == problem.n));
   assert(problem.c_type != element_type::f16 || problem.type != element_type::bf16);
   assert(e.copies == nullptr || b != nullptr);
+  assert(e.gate.finish == nullptr ||
+         (problem.n % 2 == 0 && !e.accumulate && e.residual.data == nullptr &&
+          e.copies == nullptr && e.second.data == nullptr &&
+          (b == nullptr || problem.n / 2 % b->panel() == 0)));
   assert((problem.c_layout == matrix_layout::rows && e.addends.matrices == nullptr) ||
          (b != nullptr && e.bias == nullptr && !e.accumulate && e.residual.data == nullptr));
   if (is_small(problem, b != nullptr)) {

@@ -11,9 +11,10 @@ struct tile_limits {
   int rows, columns;
 };
 
-tile_limits limits_for(const packed_form& form, const gemm_target& target) {
-  // Tile registers: 512 KiB of A and 1 MiB of sums share L2.
-  if (form.on_tile_registers(target)) return {512, 512};
+tile_limits limits_for(const packed_form& form, std::int64_t m, const gemm_target& target) {
+  // Tile registers: 512 KiB of A and 1 MiB of sums share L2. A gated product of few rows, whose time
+  // goes into packing, packs runs of both halves as long as others do of one.
+  if (form.on_tile_registers(target)) return {512, form.halves == 2 && m <= 128 ? 1024 : 512};
   // Panels of three vectors, eight rows against them in registers. Processors with tile registers
   // have 2 MiB of L2, others 1.
   return {gemm_kernels_for(target.isa).tiles != nullptr ? 512 : 256, 480};
@@ -24,10 +25,10 @@ grid_request request_for(const gemm_problem& p, const packed_form& form, bool pa
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   grid_request r{};
   r.m = p.m;
-  r.panels = form.panels();
-  r.panel = form.panel;
+  r.panels = form.panels() / form.halves;
+  r.panel = form.panel * form.halves;
   r.least_unit = on_tile_registers ? tile_side : micro_rows;
-  r.panel_bytes = form.panel_words() * 4;
+  r.panel_bytes = form.panel_words() * 4 * form.halves;
   r.packed = packed;
   r.on_tile_registers = on_tile_registers;
   r.work = size(p.m) * size(p.n) * size(p.k);
@@ -72,7 +73,7 @@ int strip_for(const gemm_problem& p, const packed_form& form, bool on_tile_regis
   constexpr std::int64_t most_rows = 48, least_depth = 64, deepest = 128;
   const int per_word = form.per_word();
   if (on_tile_registers || p.transpose_b || p.m > most_rows || p.k < least_depth ||
-      p.k % per_word != 0 || p.n < form.panel)
+      p.k % per_word != 0 || p.n / form.halves < form.panel)
     return 0;
   const std::int64_t depth =
       std::min(rows_in_cache(p.ldb * element_bytes(p.type)) / gemm_plan::strip_panels, deepest);
@@ -82,9 +83,10 @@ int strip_for(const gemm_problem& p, const packed_form& form, bool on_tile_regis
 }  // namespace
 
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm_target& target)
-    : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
+    : form(p.k, p.n, p.type, target, p.epilogue.gate.finish != nullptr),
+      on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
   grid = choose_grid(
-      request_for(p, form, packed, on_tile_registers, threads, limits_for(form, target)));
+      request_for(p, form, packed, on_tile_registers, threads, limits_for(form, p.m, target)));
   pack_inside = !packed && grid.row_tiles == 1;
   place(p, packed, shared_a_bytes);
 }
@@ -93,7 +95,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, double most_work, std::int64_t most_
                      const gemm_target& target)
     : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
   grid = grid_among_others(
-      request_for(p, form, false, on_tile_registers, 1, limits_for(form, target)), most_work);
+      request_for(p, form, false, on_tile_registers, 1, limits_for(form, p.m, target)), most_work);
   pack_inside = true;
   place(p, false, most_a);
 }
@@ -105,9 +107,9 @@ void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
   reads_a = !reads_b && readable(p, form, on_tile_registers);
   // Few rows read a panel too fast for the next one to be packed meanwhile.
   packs_ahead = pack_inside && !reads_b && !on_tile_registers && p.m > 2 * micro_rows;
-  inside_panels = on_tile_registers ? grid.tile_panels() : 2;
+  inside_panels = on_tile_registers ? tile_panels() : 2;
 
-  const std::int64_t phase_panels = grid.phase_columns * grid.tile_panels();
+  const std::int64_t phase_panels = grid.phase_columns * tile_panels();
   const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
   // Areas begin on different sets of a cache: each is a line longer than whole pages.
   const auto area = [](std::int64_t bytes) {
@@ -117,8 +119,7 @@ void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
   // Tile registers need their rows in L2 anyway, and a copy brings them there. Packing once saves
   // transpositions, and copies for few columns.
   constexpr int few_panels = 4;
-  const bool copies_cheaply =
-      on_tile_registers && !p.transpose_a && grid.tile_panels() > few_panels;
+  const bool copies_cheaply = on_tile_registers && !p.transpose_a && tile_panels() > few_panels;
   const std::int64_t a_words = round_up(p.m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once = !reads_a && grid.column_tiles > 1 && a_words * 4 <= most_a && !copies_cheaply;
   shared_a = packs_a_once ? area(a_words * 4) : 0;
@@ -127,10 +128,11 @@ void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
               : area(grid.tile_rows() * (form.pass / form.per_word()) * std::int64_t{4});
   const std::int64_t packed_words = reads_b ? strip_ : deepest * inside_panels;
   own_b = pack_inside ? area(packed_words * form.panel * 4) : 0;
-  // Sums of a single pass stay in registers, or in two squares.
+  // Sums of a single pass stay in registers, or in two squares, unless a gate follows.
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
   const std::int64_t all_sums = std::int64_t{grid.tile_rows()} * sums_stride() * 4;
-  own_sums = area(reads_b || form.passes() > 1 ? all_sums : on_tile_registers ? two_squares : 0);
+  const bool keeps = reads_b || gated() || form.passes() > 1;
+  own_sums = area(keeps ? all_sums : on_tile_registers ? two_squares : 0);
   own = own_a + own_b + own_sums;
 }
 

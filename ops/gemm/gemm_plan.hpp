@@ -41,7 +41,11 @@ struct gemm_plan {
 
   // The row stride of sums between passes. It is no power of two, so that rows spread over the sets
   // of a cache.
-  int sums_stride() const { return grid.tile_panels() * form.panel + 16; }
+  int sums_stride() const { return tile_panels() * form.panel + 16; }
+  // The grid cuts a gated product into pairs of panels.
+  std::int64_t first_panel(std::int64_t tile) const { return grid.first_panel(tile) * form.halves; }
+  int tile_panels() const { return grid.tile_panels() * form.halves; }
+  bool gated() const { return form.halves == 2; }
   std::size_t scratch_bytes(int threads) const {
     return shared_a + shared_b + own * static_cast<std::size_t>(threads);
   }

@@ -1,9 +1,11 @@
 // The product as its definition says, an element at a time with a double sum.
+#include <algorithm>
 #include <cassert>
 
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/gemm_kernels.hpp"
+#include "ops/gemm/output.hpp"
 
 namespace velo::ops {
 namespace {
@@ -33,11 +35,32 @@ double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std
   return sum;
 }
 
+// The columns of a row by blocks, whose sums the gate finishes as it does those of other kernels.
+void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+  constexpr std::int64_t block = 64;
+  const std::int64_t half = p.n / 2;
+  threads(p.m, [&](std::int64_t i, int) {
+    for (std::int64_t first = 0; first < half; first += block) {
+      const std::int64_t end = std::min(first + block, half);
+      float gate[block], factor[block];
+      for (std::int64_t j = first; j < end; ++j) {
+        gate[j - first] = static_cast<float>(sum_of(p, b, i, j));
+        factor[j - first] = static_cast<float>(sum_of(p, b, i, half + j));
+      }
+      gated_block sums = gated_output(p, i, first);
+      sums.gate = gate, sums.factor = factor;
+      sums.rows = 1, sums.columns = static_cast<int>(end - first);
+      p.epilogue.gate.finish(sums);
+    }
+  });
+}
+
 }  // namespace
 
 void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
   assert(p.c_layout == matrix_layout::rows && p.epilogue.addends.matrices == nullptr &&
          p.epilogue.second.data == nullptr && p.epilogue.copies == nullptr);
+  if (p.epilogue.gate.finish != nullptr) return gated_reference(p, b, threads);
   const residual_matrix& residual = p.epilogue.residual;
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {

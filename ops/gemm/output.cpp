@@ -49,4 +49,23 @@ output_block output_of(const gemm_problem& problem, const output_range& range) {
   return to;
 }
 
+gated_block gated_output(const gemm_problem& problem, std::int64_t row, std::int64_t column) {
+  const gemm_epilogue& e = problem.epilogue;
+  const std::int64_t half = problem.n / 2, element = element_bytes(problem.c_type);
+  gated_block to{};
+  if (e.bias != nullptr) {
+    to.gate_bias = e.bias + column;
+    to.factor_bias = to.gate_bias + half;
+  }
+  to.y = static_cast<char*>(problem.c) + (row * problem.ldc + column) * element;
+  to.ldy = problem.ldc;
+  if (e.gate.before != nullptr) {
+    char* before = static_cast<char*>(e.gate.before);
+    to.gate_before = before + (row * e.gate.ld_before + column) * element;
+    to.factor_before = static_cast<char*>(to.gate_before) + half * element;
+    to.ld_before = e.gate.ld_before;
+  }
+  return to;
+}
+
 }  // namespace velo::ops

@@ -2,6 +2,7 @@
 // addends and the second output.
 #pragma once
 
+#include "ops/activation/gated.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/kernel/output_block.hpp"
 
@@ -15,6 +16,10 @@ struct output_range {
 };
 
 output_block output_of(const gemm_problem& problem, const output_range& range);
+
+// Where a gated product's results go, and its biases, from a row and a column of C on: all of the
+// block but its sums and its size.
+gated_block gated_output(const gemm_problem& problem, std::int64_t row, std::int64_t column);
 
 // Whether some stores bypass the cache, so that a fence must follow them.
 inline bool stores_around_cache(const gemm_problem& problem) {

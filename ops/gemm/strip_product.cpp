@@ -29,6 +29,7 @@ void tiled_product::multiply_strips(const tile& t, std::int64_t p, const std::ui
       s.words = std::min(step, words - s.word);
       for (s.q = s.group; s.q < s.end; ++s.q) multiply_strip(t, s, a);
     }
+    if (plan_.gated() && p == last_pass()) finish_gated(t, group + 1);
   }
 }
 
@@ -74,9 +75,9 @@ micro_args tiled_product::strip_args(const tile& t, const strip& s, const std::u
   x.b_step = x.width = form_.width(s.q);
   x.words = s.words;
   x.first = s.p == 0 && s.word == 0;
-  x.last = s.p == form_.passes() - 1 && s.word + s.words == form_.depth_words(s.p);
+  x.last = finishes(s.p) && s.word + s.words == form_.depth_words(s.p);
   x.ld_sums = plan_.sums_stride();
-  x.next_sums = t.sums + (s.q - t.first) * form_.panel;
+  x.next_sums = sums_of(t, s.q);
   x.output = output_at(t, s.q);
   return x;
 }
@@ -95,13 +96,14 @@ void tiled_product::multiply_first_rows(const tile& t, const strip& s, const std
   x.packed = t.own_b;
   x.first = s.p == 0 && s.word == 0;
   x.ld_sums = plan_.sums_stride();
-  x.sums = t.sums + (s.q - t.first) * form_.panel;
+  x.sums = sums_of(t, s.q);
   x.fetch = fetch;
   kernels_.multiply_source(form_.type, form_.compute)(x);
 }
 
 // A call's share of the lines that come after the strip: those of the group's next strip, the next
-// group's or the next pass' first. They are runs over the strip's rows, of three lines each.
+// group's or the next pass' first. They are runs over the strip's rows, of three lines each:
+// a panel of f32, or two of 16 bits that are neighbors.
 line_run tiled_product::lines_after(const tile& t, const strip& s, int call, int calls) const {
   constexpr std::int64_t line = 64, run = 3 * line;
   std::int64_t p = s.p, group = s.group, end = s.end, word = s.word + s.words;
@@ -114,18 +116,17 @@ line_run tiled_product::lines_after(const tile& t, const strip& s, int call, int
   const std::int64_t left = form_.depth_words(p) - word;
   const std::int64_t rows = std::min<std::int64_t>(left, plan_.strip_words()) * form_.per_word();
   const std::int64_t element = element_bytes(p_.type), step = p_.ldb * element;
-  const std::int64_t runs =
-      core::ceil_div((end - group) * form_.panel * element, run);  // side by side
+  const std::int64_t panels = plan_.gated() || form_.panel * element >= run ? 1 : 2;  // of a run
+  const std::int64_t runs = core::ceil_div(end - group, panels);
   const std::int64_t count = rows * runs;
   const std::int64_t all_calls = (s.end - s.group) * calls;
   const std::int64_t at = (s.q - s.group) * calls + call;
   const std::int64_t first = count * at / all_calls, last = count * (at + 1) / all_calls;
   // A run begins within its first line, so that it ends in the last one that it touches.
   const char* from = static_cast<const char*>(p_.b) + line - 1 +
-                     (form_.source_index(source_of_b(), p, group) +
+                     (form_.source_index(source_of_b(), p, group + first / rows * panels) +
                       (word * form_.per_word() + first % rows) * p_.ldb) *
-                         element +
-                     first / rows * run;
+                         element;
   const std::int64_t steps = std::min(last - first, rows - first % rows);
   return {from, step, line, static_cast<int>(steps)};
 }

@@ -14,7 +14,7 @@ void tiled_product::run(const core::parallel& threads) const {
   for (std::int64_t first = 0; first < grid_.column_tiles; first += grid_.phase_columns) {
     const std::int64_t end = std::min(first + grid_.phase_columns, grid_.column_tiles);
     if (plan_.shared_b != 0) {
-      pack_in_parallel(form_, source_of_b(), grid_.first_panel(first), grid_.first_panel(end),
+      pack_in_parallel(form_, source_of_b(), plan_.first_panel(first), plan_.first_panel(end),
                        reinterpret_cast<std::uint32_t*>(scratch_.shared), threads, kernels_);
     }
     const std::int64_t columns = end - first;
@@ -37,9 +37,8 @@ const std::uint32_t* tiled_product::panel_of_b(const tile& t, std::int64_t p,
   if (plan_.pack_inside) return own_panel(t, p, q);
   const std::uint32_t* base =
       pack_ != nullptr ? pack_ : reinterpret_cast<const std::uint32_t*>(scratch_.shared);
-  const std::int64_t origin = pack_ != nullptr ? 0 : t.packed_panel;
-  return base + (q - origin) * form_.panel_words() +
-         p * form_.pass / form_.per_word() * form_.width(q);
+  const std::int64_t place = pack_ != nullptr ? form_.place_in_weight(q) : q - t.packed_panel;
+  return base + place * form_.panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
 }
 
 // Packs the next panels for this task alone.
@@ -68,8 +67,7 @@ next_panel tiled_product::next_at(const tile& t, std::int64_t p, std::int64_t q)
 
 void tiled_product::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
                                           const std::uint32_t* a) const {
-  const std::int64_t last_pass = form_.passes() - 1;
-  const bool keeps = last_pass > 0;  // sums for later passes
+  const bool keeps = plan_.gated() || last_pass() > 0;  // sums for later
   micro_args x{};
   x.a = a;
   x.a_row = plan_.reads_a ? p_.lda / form_.per_word() : 1;
@@ -78,9 +76,9 @@ void tiled_product::multiply_micro_panels(const tile& t, std::int64_t p, std::in
   x.words = form_.depth_words(p);
   x.b_step = x.width = form_.width(q);
   x.first = p == 0;
-  x.last = p >= last_pass;
+  x.last = finishes(p);
   x.ld_sums = plan_.sums_stride();
-  x.next_sums = t.sums + (keeps ? (q - t.first) * form_.panel : 0);
+  x.next_sums = keeps ? sums_of(t, q) : t.sums;
   x.output = output_at(t, q);
   const std::int64_t a_next = micro_rows * (plan_.reads_a ? x.a_row : x.words);
   const std::int64_t sums_step = keeps ? micro_rows * x.ld_sums : 0;
@@ -116,14 +114,25 @@ void tiled_product::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q
   panel.rows = t.rows;
   panel.steps = steps;
   panel.first = p == 0;
-  panel.last = p == form_.passes() - 1;
-  const bool kept = form_.passes() > 1;  // a single pass stores its sums at once from two squares
-  const std::int64_t strips = core::ceil_div(t.rows, tile_side);
-  panel.sums = kept ? t.sums + (q - t.first) * strips * tile_side * tile_side : t.sums;
+  panel.last = finishes(p);
+  // A single pass stores its sums at once from two squares.
+  const bool kept = plan_.gated() || last_pass() > 0;
+  panel.sums = kept ? sums_of(t, q) : t.sums;
   panel.ld_sums = tile_side;
   panel.square = kept ? tile_side * tile_side : 0;
   panel.output = output_at(t, q);
   kernels_.tiles->multiply(panel);
+}
+
+// Finishes the sums of panel `q` of the second half and of its partner before it.
+void tiled_product::finish_gated(const tile& t, std::int64_t q) const {
+  gated_block sums = gated_output(p_, t.row, form_.column_in_half(q));
+  sums.gate = sums_of(t, q - 1);
+  sums.factor = sums_of(t, q);
+  sums.ld = plan_.on_tile_registers ? tile_side : plan_.sums_stride();
+  sums.rows = t.rows;
+  sums.columns = form_.columns(q);
+  p_.epilogue.gate.finish(sums);
 }
 
 void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
@@ -132,9 +141,9 @@ void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
   tile t;
   t.row = grid_.first_row(row_tile);
   t.rows = static_cast<int>(grid_.first_row(row_tile + 1) - t.row);
-  t.first = grid_.first_panel(column_tile);
-  t.end = grid_.first_panel(column_tile + 1);
-  t.packed_panel = grid_.first_panel(phase_first);
+  t.first = plan_.first_panel(column_tile);
+  t.end = plan_.first_panel(column_tile + 1);
+  t.packed_panel = plan_.first_panel(phase_first);
   t.own_a = scratch_.own + static_cast<std::size_t>(thread) * scratch_.own_step;
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
   t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);
@@ -162,6 +171,7 @@ void tiled_product::multiply(std::int64_t row_tile, std::int64_t column_tile,
       } else {
         multiply_micro_panels(t, p, q, reinterpret_cast<const std::uint32_t*>(a));
       }
+      if (plan_.gated() && p >= last_pass() && q % 2 == 1) finish_gated(t, q);
     }
   }
   if (copies) copies->finish();

@@ -4,6 +4,7 @@
 // (gemm_groups.hpp) has the same tasks in a region that all share.
 #pragma once
 
+#include "core/round_up.hpp"
 #include "ops/gemm/gemm_plan.hpp"
 #include "ops/gemm/left_operand.hpp"
 #include "ops/gemm/output.hpp"
@@ -72,6 +73,7 @@ class tiled_product {
   micro_args strip_args(const tile& t, const strip& s, const std::uint32_t* a) const;
   line_run lines_after(const tile& t, const strip& s, int call, int calls) const;
   void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
+  void finish_gated(const tile& t, std::int64_t q) const;
   void multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                 int thread) const;
 
@@ -80,7 +82,19 @@ class tiled_product {
   source_matrix source_of_b() const { return {p_.b, p_.ldb, p_.transpose_b}; }
   output_block output_at(const tile& t, std::int64_t q) const {
     const int columns = form_.columns(q);
-    return output_of(p_, {t.row, q * form_.panel, t.rows, columns, columns == form_.panel});
+    return output_of(p_, {t.row, form_.column_in_half(q), t.rows, columns, columns == form_.panel});
+  }
+  std::int64_t last_pass() const { return form_.passes() - 1; }
+  // Whether kernels finish the sums of pass `p`; those of gated panels wait for each other.
+  bool finishes(std::int64_t p) const { return !plan_.gated() && p >= last_pass(); }
+  // Where sums of a tile's panel wait; gated ones of a single pass for their partners alone.
+  std::int64_t sums_panel(const tile& t, std::int64_t q) const {
+    return plan_.gated() && last_pass() <= 0 ? q % 2 : q - t.first;
+  }
+  float* sums_of(const tile& t, std::int64_t q) const {
+    if (!plan_.on_tile_registers) return t.sums + sums_panel(t, q) * form_.panel;
+    const std::int64_t strips = core::ceil_div(t.rows, tile_side);
+    return t.sums + sums_panel(t, q) * strips * tile_side * tile_side;
   }
 
   const gemm_problem& p_;

@@ -262,6 +262,28 @@ class Operators(TrainingCases, QuantCases, Comparison):
                 self.close(f"c {shape}", y, truth)
                 self.close(f"dbias {shape}", dbias, b.grad)
 
+    def test_matmul_swiglu(self):
+        n, k = 70, 96
+        for dtype in TYPES:
+            for turned in (False, True):
+                x, w = values(3, 40, k, dtype=dtype), values(
+                    *((2 * n, k) if turned else (k, 2 * n)), dtype=dtype)
+                bias, dy = values(2 * n), values(3, 40, n, dtype=dtype)
+                a, b, c = leaf(x), leaf(w), leaf(bias)
+                gate, factor = (a @ (b.t() if turned else b) + c).chunk(2, -1)
+                truth = torch.nn.functional.silu(gate) * factor
+                truth.backward(dy.float())
+                y, dx, dw, db = [torch.empty_like(t) for t in (dy, x, w, bias)]
+                h = torch.empty(3, 40, 2 * n, dtype=dtype)
+                self.velo.matmul_swiglu(x=x, weight=w, bias=bias, y=y, h=h, transpose_weight=turned)
+                self.close("y", y, truth)
+                for saved in ({"h": h}, {"bias": bias}):
+                    self.velo.matmul_swiglu_backward(dy=dy, x=x, weight=w, dx=dx, dweight=dw,
+                                                     dbias=db, transpose_weight=turned, **saved)
+                    for name, got, want in (("dx", dx, a.grad), ("dweight", dw, b.grad),
+                                            ("dbias", db, c.grad)):
+                        self.close(f"{name} {turned}", got, want)
+
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96
         m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)

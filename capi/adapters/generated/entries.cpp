@@ -37,6 +37,8 @@ struct number {
     matmul_backward,
     matmul_add,
     matmul_add_backward,
+    matmul_swiglu,
+    matmul_swiglu_backward,
     matmul_add_fp32,
     grouped_matmul,
     grouped_matmul_backward,
@@ -420,6 +422,28 @@ void* velo_xla_matmul_add_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul_add_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul_add_backward, args, count);
+}
+
+int velo_ms_matmul_swiglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(number::matmul_swiglu, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_swiglu(void* call_frame) {
+  return enter_xla(number::matmul_swiglu, call_frame);
+}
+int __tvm_ffi_velo_matmul_swiglu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_swiglu, args, count);
+}
+
+int velo_ms_matmul_swiglu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(number::matmul_swiglu_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_swiglu_backward(void* call_frame) {
+  return enter_xla(number::matmul_swiglu_backward, call_frame);
+}
+int __tvm_ffi_velo_matmul_swiglu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_swiglu_backward, args, count);
 }
 
 int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5189,6 +5213,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::matmul_backward>,
     torch_kernels_of<number::matmul_add>,
     torch_kernels_of<number::matmul_add_backward>,
+    torch_kernels_of<number::matmul_swiglu>,
+    torch_kernels_of<number::matmul_swiglu_backward>,
     torch_kernels_of<number::matmul_add_fp32>,
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,

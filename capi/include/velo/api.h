@@ -613,6 +613,11 @@ struct velo_api {
   velo_status (*multi_tensor_adamw)(velo_stream stream, const velo_multi_tensor_adamw_args* args);
   velo_status (*multi_tensor_ema_adamw)(velo_stream stream,
                                         const velo_multi_tensor_ema_adamw_args* args);
+
+  /* velo/ops_matmul.h */
+  velo_status (*matmul_swiglu)(velo_stream stream, const velo_matmul_swiglu_args* args);
+  velo_status (*matmul_swiglu_backward)(velo_stream stream,
+                                        const velo_matmul_swiglu_backward_args* args);
 };
 
 VELO_END_C

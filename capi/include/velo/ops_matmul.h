@@ -227,6 +227,98 @@ typedef struct velo_matmul_add_backward_args {
 VELO_API velo_status velo_matmul_add_backward(velo_stream stream,
                                               const velo_matmul_add_backward_args* args);
 
+/* ---- matmul_swiglu --------------------------------------------------------------------------- */
+
+typedef struct velo_matmul_swiglu_args {
+  uint32_t struct_size;      /* sizeof(velo_matmul_swiglu_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16; strided: [.., k]; unit stride
+                              * in the last dimension */
+  const velo_tensor* weight; /* in, or NULL; float32 | bfloat16 | float16; strided: [k, 2 n], or
+                              * [2 n, k] with transpose_weight; dtype of x; unit stride in the
+                              * last dimension; NULL when packed is given */
+  velo_pack packed;          /* in, or NULL: the weight in its place, of x's dtype; n must be a
+                              * multiple of 96, transpose_weight 0 */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [2 n], float32 or the
+                              * dtype of x */
+  const velo_tensor* y;      /* out; strided: [.., n], dtype of x; unit stride in the last
+                              * dimension */
+  const velo_tensor* h;      /* out, or NULL; strided: [.., 2 n], dtype of x: what the gradient
+                              * needs */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when the weight is stored [2 n, k] */
+} velo_matmul_swiglu_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_SWIGLU_ARGS_INIT \
+  { sizeof(velo_matmul_swiglu_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `silu(t) = t / (1 + exp(-t))`; `h = x @ op(weight) + bias`; `y = silu(h1) * h2`.
+ * h1 and h2 are the halves of the last dimension of h: the gate's columns of the weight come first,
+ * then the factor's. y is computed from sums in float32 and rounded once.
+ * x: [.., k] with leading dimensions folded into rows; weight: [k, 2 n], or `packed` in its place.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: h as a result of matmul in
+ * float32, y then as of swiglu; beyond those magnitudes it holds while sums and y are finite in
+ * float32.
+ * Cost: 4 m n k operations.
+ * Source: Shazeer 2020, arXiv:2002.05202.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_swiglu(velo_stream stream, const velo_matmul_swiglu_args* args);
+
+/* ---- matmul_swiglu_backward ------------------------------------------------------------------ */
+
+typedef struct velo_matmul_swiglu_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_matmul_swiglu_backward_args) */
+  uint32_t reserved;          /* 0 */
+  const velo_tensor* dy;      /* in; float32 | bfloat16 | float16: [.., n] */
+  const velo_tensor* h;       /* in, or NULL; float32 | bfloat16 | float16: [.., 2 n], dtype of
+                               * dy: from the forward call */
+  const velo_tensor* x;       /* in, or NULL; float32 | bfloat16 | float16; strided: [.., k],
+                               * dtype of dy; dweight needs it */
+  const velo_tensor* weight;  /* in, or NULL; float32 | bfloat16 | float16; strided: as in the
+                               * forward call; dx needs it */
+  const velo_tensor* bias;    /* in, or NULL; float32 | bfloat16 | float16: as in the forward
+                               * call; NULL beside h */
+  const velo_tensor* dx;      /* out, or NULL; strided: shape of x, dtype of dy */
+  const velo_tensor* dweight; /* out, or NULL; strided: shape of the weight */
+  const velo_tensor* dbias;   /* out, or NULL: float32, [2 n] */
+  int64_t transpose_weight;   /* 0 or 1, default 0: 1 when the weight is stored [2 n, k] */
+  int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dweight and dbias (in float32,
+                               * rounded once) */
+  int64_t dtype;              /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of dweight */
+} velo_matmul_swiglu_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_SWIGLU_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_matmul_swiglu_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_PRODUCT_DTYPE_LIKE_A \
+  }
+
+/* `s = 1 / (1 + exp(-h1))`; `dh1 = dy * h2 * s * (1 + h1 * (1 - s))`; `dh2 = dy * h1 * s`; `dx = dh
+ * @ op(weight)^T`; `dweight = op(x)^T @ dh`; `dbias = sum[rows](dh)`.
+ * dh1 and dh2 are the halves of dh, which is rounded to the dtype of dy. Without `h` it is computed
+ * again from x, weight and bias. Any result left out; dweight is laid out as the weight.
+ *
+ * Gradient of velo_matmul_swiglu.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 0.0001 to 1e+01: dh as a result of
+ * swiglu_backward, its products as of matmul; in bfloat16 and float16 half an ulp of each dh more,
+ * and of each h that is computed again, whose rounding the slope of silu magnifies: for inputs of
+ * larger sums it holds with h given.
+ * Cost: 4 m n k operations for each of dx and dweight, and for h where it is computed again.
+ * Source: gradient of matmul_swiglu.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_swiglu_backward(velo_stream stream,
+                                                 const velo_matmul_swiglu_backward_args* args);
+
 /* ---- matmul_add_fp32 ------------------------------------------------------------------------- */
 
 typedef struct velo_matmul_add_fp32_args {

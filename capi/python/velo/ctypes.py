@@ -2253,6 +2253,41 @@ class velo_matmul_add_backward_args(Sized):
     ]
 
 
+class velo_matmul_swiglu_args(Sized):
+    """`silu(t) = t / (1 + exp(-t))`; `h = x @ op(weight) + bias`; `y = silu(h1) * h2`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k]; unit stride in the last dimension
+        ("weight", POINTER(velo_tensor)),  # [k, 2 n], or [2 n, k] with transpose_weight; dtype of x; unit stride in the last dimension; NULL when packed is given
+        ("packed", velo_pack),  # the weight in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
+        ("bias", POINTER(velo_tensor)),  # [2 n], float32 or the dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x; unit stride in the last dimension
+        ("h", POINTER(velo_tensor)),  # [.., 2 n], dtype of x: what the gradient needs
+        ("transpose_weight", c_int64),  # 1 when the weight is stored [2 n, k]
+    ]
+
+
+class velo_matmul_swiglu_backward_args(Sized):
+    """`s = 1 / (1 + exp(-h1))`; `dh1 = dy * h2 * s * (1 + h1 * (1 - s))`; `dh2 = dy * h1 * s`; `dx = dh @ op(weight)^T`; `dweight = op(x)^T @ dh`; `dbias = sum[rows](dh)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [.., n]
+        ("h", POINTER(velo_tensor)),  # [.., 2 n], dtype of dy: from the forward call
+        ("x", POINTER(velo_tensor)),  # [.., k], dtype of dy; dweight needs it
+        ("weight", POINTER(velo_tensor)),  # as in the forward call; dx needs it
+        ("bias", POINTER(velo_tensor)),  # as in the forward call; NULL beside h
+        ("dx", POINTER(velo_tensor)),  # shape of x, dtype of dy
+        ("dweight", POINTER(velo_tensor)),  # shape of the weight
+        ("dbias", POINTER(velo_tensor)),  # float32, [2 n]
+        ("transpose_weight", c_int64),  # 1 when the weight is stored [2 n, k]
+        ("accumulate", c_int64),  # 1 adds to dweight and dbias (in float32, rounded once)
+        ("dtype", c_int64),  # dtype of dweight
+    ]
+    _numbers_ = ("dtype",)
+
+
 class velo_matmul_add_fp32_args(Sized):
     """`grad += grad_output^T @ total_input`."""
     _fields_ = [
@@ -3616,6 +3651,8 @@ FUNCTIONS = {
     "velo_unpad_strided_batch_matmul_backward": (c_int32, velo_stream, POINTER(velo_unpad_strided_batch_matmul_backward_args)),
     "velo_multi_tensor_adamw": (c_int32, velo_stream, POINTER(velo_multi_tensor_adamw_args)),
     "velo_multi_tensor_ema_adamw": (c_int32, velo_stream, POINTER(velo_multi_tensor_ema_adamw_args)),
+    "velo_matmul_swiglu": (c_int32, velo_stream, POINTER(velo_matmul_swiglu_args)),
+    "velo_matmul_swiglu_backward": (c_int32, velo_stream, POINTER(velo_matmul_swiglu_backward_args)),
 }
 
 

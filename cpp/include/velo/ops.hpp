@@ -979,6 +979,82 @@ inline outcome<> matmul_add_backward(stream_ref stream, const matmul_add_backwar
   return detail::check(VELO_FN(matmul_add_backward)(stream.get(), &args));
 }
 
+// `silu(t) = t / (1 + exp(-t))`; `h = x @ op(weight) + bias`; `y = silu(h1) * h2`.
+struct matmul_swiglu_args : velo_matmul_swiglu_args {
+  using self = matmul_swiglu_args;
+  using base = velo_matmul_swiglu_args;
+  matmul_swiglu_args() noexcept : velo_matmul_swiglu_args VELO_MATMUL_SWIGLU_ARGS_INIT {}
+
+  // [.., k]; unit stride in the last dimension
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [k, 2 n], or [2 n, k] with transpose_weight; dtype of x; unit stride in the last dimension;
+  // NULL when packed is given
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // the weight in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [2 n], float32 or the dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [.., n], dtype of x; unit stride in the last dimension
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // [.., 2 n], dtype of x: what the gradient needs
+  self& h(const velo_tensor& value) { return base::h = &value, *this; }
+  self& h(std::nullptr_t) { return base::h = nullptr, *this; }
+  // 1 when the weight is stored [2 n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> matmul_swiglu(stream_ref stream, const matmul_swiglu_args& args) {
+  return detail::check(VELO_FN(matmul_swiglu)(stream.get(), &args));
+}
+
+// `s = 1 / (1 + exp(-h1))`; `dh1 = dy * h2 * s * (1 + h1 * (1 - s))`; `dh2 = dy * h1 * s`; `dx = dh
+// @ op(weight)^T`; `dweight = op(x)^T @ dh`; `dbias = sum[rows](dh)`.
+struct matmul_swiglu_backward_args : velo_matmul_swiglu_backward_args {
+  using self = matmul_swiglu_backward_args;
+  using base = velo_matmul_swiglu_backward_args;
+  matmul_swiglu_backward_args() noexcept
+      : velo_matmul_swiglu_backward_args VELO_MATMUL_SWIGLU_BACKWARD_ARGS_INIT {}
+
+  // [.., n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // [.., 2 n], dtype of dy: from the forward call
+  self& h(const velo_tensor& value) { return base::h = &value, *this; }
+  self& h(std::nullptr_t) { return base::h = nullptr, *this; }
+  // [.., k], dtype of dy; dweight needs it
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  self& x(std::nullptr_t) { return base::x = nullptr, *this; }
+  // as in the forward call; dx needs it
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // as in the forward call; NULL beside h
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // shape of x, dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  self& dx(std::nullptr_t) { return base::dx = nullptr, *this; }
+  // shape of the weight
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  self& dweight(std::nullptr_t) { return base::dweight = nullptr, *this; }
+  // float32, [2 n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // 1 when the weight is stored [2 n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 adds to dweight and dbias (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // dtype of dweight
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> matmul_swiglu_backward(stream_ref stream,
+                                        const matmul_swiglu_backward_args& args) {
+  return detail::check(VELO_FN(matmul_swiglu_backward)(stream.get(), &args));
+}
+
 // `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
   using self = matmul_add_fp32_args;

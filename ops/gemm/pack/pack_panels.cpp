@@ -9,13 +9,14 @@
 namespace velo::ops {
 namespace {
 
-// Packs steps of pass `p` where a panel's passes follow each other. A narrow last panel has
-// narrower rows, so its passes lie closer together.
+// Packs steps of pass `p` where a panel's passes follow each other. A narrow last panel, one of
+// each half, has narrower rows, so its passes lie closer together.
 void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, depth_range steps,
                std::int64_t first, std::int64_t end, const packed_target& to,
                const gemm_kernels& kernels) {
   const std::int64_t rows_before = p * form.pass / form.per_word();
-  const std::int64_t even = form.width(end - 1) == form.panel ? end : end - 1;
+  std::int64_t even = end;
+  while (even > first && form.width(even - 1) != form.panel) --even;
   pack_panels(form, b, p, steps, first, even,
               {to.words + rows_before * form.panel, to.panel_stride, to.origin}, kernels);
   if (even == end) return;
@@ -48,8 +49,9 @@ void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p
   constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
   const int step = b.transposed ? steps.end - steps.begin : strip;
   for (int k = steps.begin; k < steps.end; k += step) {
-    for (std::int64_t q = first; q < end; ++q) {
-      pack_strip(form, b, p, q, {k, std::min(k + step, steps.end)}, to.panel(q), kernels);
+    for (int half = 0; half < form.halves; ++half) {  // each in the order of its columns
+      for (std::int64_t q = first + half; q < end; q += form.halves)
+        pack_strip(form, b, p, q, {k, std::min(k + step, steps.end)}, to.panel(q), kernels);
     }
   }
   const int used = form.depth_words(p);

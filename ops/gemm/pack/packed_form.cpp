@@ -17,8 +17,8 @@ int most_depth(const packed_form& form, const gemm_target& target) {
 }  // namespace
 
 packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
-                         const gemm_target& target)
-    : type(type_), compute(target.words_of(type_)), k(k_), n(n_) {
+                         const gemm_target& target, bool gated)
+    : type(type_), compute(target.words_of(type_)), k(k_), n(n_), halves(gated ? 2 : 1) {
   panel = panel_columns(on_tile_registers(target));
   // Passes of nearly equal depth.
   const int most = most_depth(*this, target);
