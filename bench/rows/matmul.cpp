@@ -243,6 +243,26 @@ void fill_gated(experiment& e, const product& p) {
   });
 }
 
+// Rows that are normed on their way into the product.
+void fill_normed(experiment& e, const product& p) {
+  tensor& a = e.random(p.type, {p.m, p.k});
+  tensor& b = e.random(p.type, {p.k, p.n});
+  tensor& gamma = e.zeros(dtype::f32, {p.k});
+  for (std::int64_t i = 0; i < gamma.count(); ++i) gamma.set(i, 1.0);
+  tensor& c = e.zeros(p.type, {p.m, p.n});
+  e.velo("rms_norm_matmul",
+         {{"x", a.view()}, {"gamma", gamma.view()}, {"weight", b.view()}, {"y", c.view()}});
+  e.check([&a, &b, &c, p] {
+    return sampled_error(
+        c.count(), [&](std::int64_t i) { return c.at(i); },
+        [&](std::int64_t i) {
+          double squares = 0;
+          for (std::int64_t l = 0; l < p.k; ++l) squares += std::pow(a.at(i / p.n * p.k + l), 2);
+          return exact(p, a, b, i) / std::sqrt(squares / static_cast<double>(p.k) + 1e-6);
+        });
+  });
+}
+
 void list_fused(const machine& m, dtype type, std::vector<row>& rows) {
   const auto add = [&](const char* name, std::int64_t n,
                        void (*fill)(experiment&, const product&)) {
@@ -253,6 +273,7 @@ void list_fused(const machine& m, dtype type, std::vector<row>& rows) {
                     [p, fill](experiment& e) { fill(e, p); }});
   };
   add("matmul_swiglu", 11264, fill_gated);
+  add("rms_norm_matmul", 2048, fill_normed);
 }
 
 void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {

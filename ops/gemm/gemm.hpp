@@ -23,12 +23,20 @@
 
 namespace velo::ops {
 
+// A left side that is not stored. `make` writes its rows [first, first + count), compact, to `to`,
+// each row once, a few rows at a time: they are packed before they leave the cache.
+struct row_maker {
+  void (*make)(const void* self, std::int64_t first, std::int64_t count, void* to) = nullptr;
+  const void* self = nullptr;
+};
+
 struct gemm_problem {
   std::int64_t m = 0, n = 0, k = 0;
   element_type type = element_type::f32;  // of A and B
   const void* a = nullptr;                // [m][k], or [k][m] when transposed
   std::int64_t lda = 0;  // elements between stored rows; within a row elements are neighbors
   bool transpose_a = false;
+  row_maker made_a;         // or, in place of A, with an lda of k; not in gemm_reference
   const void* b = nullptr;  // [k][n], or [n][k] when transposed; unused when B is packed
   std::int64_t ldb = 0;
   bool transpose_b = false;

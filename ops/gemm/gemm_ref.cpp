@@ -58,8 +58,9 @@ void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::
 }  // namespace
 
 void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
-  assert(p.c_layout == matrix_layout::rows && p.epilogue.addends.matrices == nullptr &&
-         p.epilogue.second.data == nullptr && p.epilogue.copies == nullptr);
+  assert(p.made_a.make == nullptr && p.c_layout == matrix_layout::rows &&
+         p.epilogue.addends.matrices == nullptr && p.epilogue.second.data == nullptr &&
+         p.epilogue.copies == nullptr);
   if (p.epilogue.gate.finish != nullptr) return gated_reference(p, b, threads);
   const residual_matrix& residual = p.epilogue.residual;
   threads(p.m, [&](std::int64_t i, int) {

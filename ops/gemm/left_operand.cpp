@@ -29,7 +29,12 @@ std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const
   return shared_ + p * pass_words + row * row_words;
 }
 
-void left_operand::pack_all(const core::parallel& threads) const {
+void left_operand::pack_all(const core::parallel& threads, char* own, std::size_t own_step) const {
+  if (p_.made_a.make != nullptr) {
+    return threads(core::ceil_div(p_.m, made_rows), [&](std::int64_t task, int thread) {
+      make_and_pack(task * made_rows, own + static_cast<std::size_t>(thread) * own_step);
+    });
+  }
   std::int64_t rows = task_rows;  // fewer where there are many threads
   while (rows > 32 && packing_tasks(rows) < 2 * threads.threads()) rows /= 2;
   threads(packing_tasks(rows), [&](std::int64_t task, int) { pack_task(task, rows); });
@@ -45,21 +50,31 @@ void left_operand::pack_task(std::int64_t task, std::int64_t rows) const {
   pack(row, static_cast<int>(std::min(rows, p_.m - row)), p, shared_rows(row, p));
 }
 
-void left_operand::pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
-  const char* from = source(row, p);
+// Rows from `row` on, which are made whole, and packed pass by pass.
+void left_operand::make_and_pack(std::int64_t row, void* rows) const {
+  const std::int64_t count = std::min(made_rows, p_.m - row);
+  p_.made_a.make(p_.made_a.self, row, count, rows);
+  for (std::int64_t p = 0; p < form_.passes(); ++p) {
+    const char* from = static_cast<const char*>(rows) + p * form_.pass * element_bytes(form_.type);
+    pack_from(from, p_.k, static_cast<int>(count), p, shared_rows(row, p));
+  }
+}
+
+void left_operand::pack_from(const char* from, std::int64_t ld, int rows, std::int64_t p,
+                             std::uint32_t* to) const {
   const int depth = form_.depth(p), padded = static_cast<int>(round_up(rows, micro_rows));
   const std::int64_t micro_panel = std::int64_t{micro_rows} * form_.depth_words(p);
   if (plan_.on_tile_registers) {
-    pack_strips(from, rows, p, to);
+    pack_strips(from, ld, rows, p, to);
   } else if (p_.transpose_a) {
-    reorders_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
+    reorders_.micro_transpose({from, ld, depth, rows, to, micro_panel, padded});
   } else {
-    reorders_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
+    reorders_.micro_rows({from, ld, rows, depth, to, micro_panel, padded});
   }
 }
 
 // A in strips of 32 rows for tile registers: every step of 32 of the depth is 2 KiB in one piece.
-void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
+void left_operand::pack_strips(const char* from, std::int64_t ld, int rows, std::int64_t p,
                                std::uint32_t* to) const {
   constexpr int side = tile_side, step_words = side * side / 2;
   const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
@@ -71,14 +86,14 @@ void left_operand::pack_strips(const char* from, int rows, std::int64_t p,
   }
   if (!p_.transpose_a) {
     kernels_.strips(
-        {from, p_.lda, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
+        {from, ld, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
     return;
   }
   for (int step = 0; step < steps; ++step) {
     for (int strip = 0; strip < strips; ++strip) {
-      const char* square = from + (step * side * p_.lda + strip * side) * 2;
+      const char* square = from + (step * side * ld + strip * side) * 2;
       reorders_.transpose_rows(
-          {square, p_.lda, std::min(side, depth - step * side), std::min(side, rows - strip * side),
+          {square, ld, std::min(side, depth - step * side), std::min(side, rows - strip * side),
            to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }
   }

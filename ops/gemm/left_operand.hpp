@@ -1,5 +1,5 @@
 // The rows of A as kernels read them: in place, packed once for all tasks, or packed by each task
-// (gemm_plan.hpp decides).
+// (gemm_plan.hpp decides). Rows that are made are packed once, from the thread's own scratch.
 //
 // Packed rows lie in micro-panels of eight; for tile registers in strips of 32. Cost: memory speed.
 #pragma once
@@ -22,7 +22,8 @@ class left_operand {
 
   // Where the plan packs A once: all of it, or task by task, each some rows in one pass.
   static constexpr std::int64_t task_rows = 128;
-  void pack_all(const core::parallel& threads) const;
+  // `own`: plan.own_a bytes of each thread, `own_step` apart.
+  void pack_all(const core::parallel& threads, char* own, std::size_t own_step) const;
   std::int64_t packing_tasks(std::int64_t rows = task_rows) const;
   void pack_task(std::int64_t task, std::int64_t rows = task_rows) const;
 
@@ -33,8 +34,14 @@ class left_operand {
  private:
   const char* source(std::int64_t row, std::int64_t p) const;
   std::uint32_t* shared_rows(std::int64_t row, std::int64_t p) const;
-  void pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const;
-  void pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const;
+  void make_and_pack(std::int64_t row, void* rows) const;
+  void pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
+    pack_from(source(row, p), p_.lda, rows, p, to);
+  }
+  void pack_from(const char* from, std::int64_t ld, int rows, std::int64_t p,
+                 std::uint32_t* to) const;
+  void pack_strips(const char* from, std::int64_t ld, int rows, std::int64_t p,
+                   std::uint32_t* to) const;
 
   const gemm_problem& p_;
   const gemm_plan& plan_;

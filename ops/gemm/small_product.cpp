@@ -14,7 +14,8 @@ bool is_small(const gemm_problem& p, bool packed) {
   constexpr std::int64_t most_apart = 128, few_rows = 2 * micro_rows;
   return p.m <= most && p.n <= most && p.k <= most && p.k > 0 && !packed &&
          p.type == element_type::f32 && !p.transpose_a && !p.transpose_b && p.n % 16 == 0 &&
-         (p.ldb <= most_apart || p.m <= few_rows) && p.epilogue.gate.finish == nullptr;
+         (p.ldb <= most_apart || p.m <= few_rows) && p.epilogue.gate.finish == nullptr &&
+         p.made_a.make == nullptr;
 }
 
 void multiply_small(const gemm_problem& p, const gemm_kernels& kernels) {

@@ -10,7 +10,7 @@
 namespace velo::ops {
 
 void tiled_product::run(const core::parallel& threads) const {
-  if (plan_.packs_a_once) a_.pack_all(threads);
+  if (plan_.packs_a_once) a_.pack_all(threads, scratch_.own, scratch_.own_step);
   for (std::int64_t first = 0; first < grid_.column_tiles; first += grid_.phase_columns) {
     const std::int64_t end = std::min(first + grid_.phase_columns, grid_.column_tiles);
     if (plan_.shared_b != 0) {

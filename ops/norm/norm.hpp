@@ -24,6 +24,8 @@ struct norm_rows {
   int64_t n;
   float epsilon;
   bool bypass;  // write y around the cache
+  // One a row, that of an earlier call: it is not computed again; nullptr: it is. rms_norm only.
+  const float* known_rstd = nullptr;
 };
 
 // The gradient of rows of X, given that of rows of T, as rows of D.

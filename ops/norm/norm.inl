@@ -112,7 +112,8 @@ VELO_INLINE void forward_slice(const norm_rows<X, T>& s, int64_t ahead, const In
   for (int64_t r = 0; r < s.rows; ++r) {
     const X* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
-    const row_moments row = moments_of<Centered>(x, s.n);
+    const bool known = !Centered && s.known_rstd != nullptr;
+    const row_moments row = known ? row_moments{0, 0, 1} : moments_of<Centered>(x, s.n);
     const float square = row.square + s.epsilon;
     // A mean that overflows makes the square NaN.
     const bool exceeds = Centered ? !(square >= least_square && square <= __FLT_MAX__)
@@ -121,7 +122,7 @@ VELO_INLINE void forward_slice(const norm_rows<X, T>& s, int64_t ahead, const In
       in_double(r);
       continue;
     }
-    const float rstd = 1.0f / __builtin_sqrtf(square);
+    const float rstd = known ? s.known_rstd[r] : 1.0f / __builtin_sqrtf(square);
     if (Centered && s.mean != nullptr) s.mean[r] = row.mean + row.rest;
     if (s.rstd != nullptr) s.rstd[r] = rstd;
     const v::vec scale = v::set(rstd), mean = v::set(row.mean), rest = v::set(row.rest);

@@ -23,7 +23,9 @@ void normalize(const norm_rows<X, T>& s) {
       const double centered = to_float(x[i]) - mean;
       squares += centered * centered;
     }
-    const double rstd = 1 / std::sqrt(squares / n + s.epsilon);
+    const double rstd = !Centered && s.known_rstd != nullptr
+                            ? static_cast<double>(s.known_rstd[r])
+                            : 1 / std::sqrt(squares / n + s.epsilon);
     if (Centered && s.mean != nullptr) s.mean[r] = static_cast<float>(mean);
     if (s.rstd != nullptr) s.rstd[r] = static_cast<float>(rstd);
     for (std::int64_t i = 0; i < s.n; ++i) {

@@ -284,6 +284,28 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                             ("dbias", db, c.grad)):
                         self.close(f"{name} {turned}", got, want)
 
+    def test_rms_norm_matmul(self):
+        n, k = 70, 96
+        for dtype in TYPES:
+            for turned in (False, True):
+                x, gamma = values(3, 40, k, dtype=dtype), values(k)
+                w = values(*((n, k) if turned else (k, n)), dtype=dtype)
+                bias, dy = values(n), values(3, 40, n, dtype=dtype)
+                a, g, b, c = leaf(x), leaf(gamma), leaf(w), leaf(bias)
+                normed = a * torch.rsqrt(a.square().mean(-1, True) + 1e-6) * g
+                truth = normed @ (b.t() if turned else b) + c
+                truth.backward(dy.float())
+                y, dx, dg, dw, db = [torch.empty_like(t) for t in (dy, x, gamma, w, bias)]
+                rstd = torch.empty(3, 40, 1)
+                self.velo.rms_norm_matmul(x=x, gamma=gamma, weight=w, bias=bias, y=y, rstd=rstd,
+                                          transpose_weight=turned)
+                self.velo.rms_norm_matmul_backward(dy=dy, x=x, gamma=gamma, rstd=rstd, weight=w,
+                                                   dx=dx, dgamma=dg, dweight=dw, dbias=db,
+                                                   transpose_weight=turned)
+                for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dgamma", dg, g.grad),
+                                        ("dweight", dw, b.grad), ("dbias", db, c.grad)):
+                    self.close(f"{name} {turned}", got, want)
+
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96
         m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)

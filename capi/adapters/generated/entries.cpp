@@ -39,6 +39,8 @@ struct number {
     matmul_add_backward,
     matmul_swiglu,
     matmul_swiglu_backward,
+    rms_norm_matmul,
+    rms_norm_matmul_backward,
     matmul_add_fp32,
     grouped_matmul,
     grouped_matmul_backward,
@@ -444,6 +446,28 @@ void* velo_xla_matmul_swiglu_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul_swiglu_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul_swiglu_backward, args, count);
+}
+
+int velo_ms_rms_norm_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                            void* stream, void*) {
+  return enter_mindspore(number::rms_norm_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rms_norm_matmul(void* call_frame) {
+  return enter_xla(number::rms_norm_matmul, call_frame);
+}
+int __tvm_ffi_velo_rms_norm_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::rms_norm_matmul, args, count);
+}
+
+int velo_ms_rms_norm_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                     void* stream, void*) {
+  return enter_mindspore(number::rms_norm_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rms_norm_matmul_backward(void* call_frame) {
+  return enter_xla(number::rms_norm_matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_rms_norm_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::rms_norm_matmul_backward, args, count);
 }
 
 int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5215,6 +5239,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::matmul_add_backward>,
     torch_kernels_of<number::matmul_swiglu>,
     torch_kernels_of<number::matmul_swiglu_backward>,
+    torch_kernels_of<number::rms_norm_matmul>,
+    torch_kernels_of<number::rms_norm_matmul_backward>,
     torch_kernels_of<number::matmul_add_fp32>,
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,

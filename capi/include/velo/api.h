@@ -618,6 +618,9 @@ struct velo_api {
   velo_status (*matmul_swiglu)(velo_stream stream, const velo_matmul_swiglu_args* args);
   velo_status (*matmul_swiglu_backward)(velo_stream stream,
                                         const velo_matmul_swiglu_backward_args* args);
+  velo_status (*rms_norm_matmul)(velo_stream stream, const velo_rms_norm_matmul_args* args);
+  velo_status (*rms_norm_matmul_backward)(velo_stream stream,
+                                          const velo_rms_norm_matmul_backward_args* args);
 };
 
 VELO_END_C

@@ -319,6 +319,96 @@ typedef struct velo_matmul_swiglu_backward_args {
 VELO_API velo_status velo_matmul_swiglu_backward(velo_stream stream,
                                                  const velo_matmul_swiglu_backward_args* args);
 
+/* ---- rms_norm_matmul ------------------------------------------------------------------------- */
+
+typedef struct velo_rms_norm_matmul_args {
+  uint32_t struct_size;      /* sizeof(velo_rms_norm_matmul_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [.., k] */
+  const velo_tensor* gamma;  /* in; float32 | bfloat16 | float16: [k], float32 or the dtype of x */
+  const velo_tensor* weight; /* in, or NULL; float32 | bfloat16 | float16; strided: [k, n], or
+                              * [n, k] with transpose_weight; dtype of x; unit stride in the last
+                              * dimension; NULL when packed is given */
+  velo_pack packed;          /* in, or NULL: the weight in its place, of x's dtype;
+                              * transpose_weight must be 0 */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or the
+                              * dtype of x */
+  const velo_tensor* y;      /* out; strided: [.., n], dtype of x; unit stride in the last
+                              * dimension */
+  const velo_tensor* rstd;   /* out, or NULL: float32, [.., 1]: what the gradient needs */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when the weight is stored [n, k] */
+  double epsilon;            /* default 1e-06, >= 0.0: added to the mean square; a finite number */
+} velo_rms_norm_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_RMS_NORM_MATMUL_ARGS_INIT \
+  { sizeof(velo_rms_norm_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 1e-06 }
+
+/* `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = (x * rstd * gamma) @ op(weight) + bias`.
+ * The normed rows are rounded to the dtype of x, as rms_norm gives them; they go from the cache
+ * into the product and are not kept.
+ * x: [.., k] with leading dimensions folded into rows; weight: [k, n], or `packed` in its place.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: normed rows as results of
+ * rms_norm, their product as of matmul.
+ * Cost: 2 m n k operations.
+ * Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_rms_norm_matmul(velo_stream stream,
+                                          const velo_rms_norm_matmul_args* args);
+
+/* ---- rms_norm_matmul_backward ---------------------------------------------------------------- */
+
+typedef struct velo_rms_norm_matmul_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_rms_norm_matmul_backward_args) */
+  uint32_t reserved;          /* 0 */
+  const velo_tensor* dy;      /* in; float32 | bfloat16 | float16; strided: [.., n], dtype of x */
+  const velo_tensor* x;       /* in; float32 | bfloat16 | float16: [.., k], the forward input */
+  const velo_tensor* gamma;   /* in; float32 | bfloat16 | float16: the forward gain */
+  const velo_tensor* rstd;    /* in; float32: from the forward call */
+  const velo_tensor* weight;  /* in, or NULL; float32 | bfloat16 | float16; strided: as in the
+                               * forward call; dx and dgamma need it */
+  const velo_tensor* dx;      /* out, or NULL: shape and dtype of x */
+  const velo_tensor* dgamma;  /* out, or NULL: float32, [k] */
+  const velo_tensor* dweight; /* out, or NULL; strided: shape of the weight */
+  const velo_tensor* dbias;   /* out, or NULL: float32, [n] */
+  int64_t transpose_weight;   /* 0 or 1, default 0: 1 when the weight is stored [n, k] */
+  int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dgamma, dweight and dbias (in
+                               * float32, rounded once) */
+  int64_t dtype;              /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of dweight */
+} velo_rms_norm_matmul_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_RMS_NORM_MATMUL_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_rms_norm_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_PRODUCT_DTYPE_LIKE_A \
+  }
+
+/* `g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
+ * sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias =
+ * sum[rows](dy)`.
+ * The normed rows are computed again from x and rstd; they and the gradient of them are rounded to
+ * the dtype of x. Any result left out; dweight is laid out as the weight.
+ *
+ * Gradient of velo_rms_norm_matmul.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 0.0001 to 1e+04: products as of matmul, dx and
+ * dgamma then as of rms_norm_backward; in bfloat16 and float16 half an ulp of each number between
+ * them more.
+ * Cost: 2 m n k operations for dx and dgamma together, and for dweight.
+ * Source: gradient of rms_norm_matmul.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_rms_norm_matmul_backward(velo_stream stream,
+                                                   const velo_rms_norm_matmul_backward_args* args);
+
 /* ---- matmul_add_fp32 ------------------------------------------------------------------------- */
 
 typedef struct velo_matmul_add_fp32_args {

@@ -2288,6 +2288,46 @@ class velo_matmul_swiglu_backward_args(Sized):
     _numbers_ = ("dtype",)
 
 
+class velo_rms_norm_matmul_args(Sized):
+    """`rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = (x * rstd * gamma) @ op(weight) + bias`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k]
+        ("gamma", POINTER(velo_tensor)),  # [k], float32 or the dtype of x
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x; unit stride in the last dimension; NULL when packed is given
+        ("packed", velo_pack),  # the weight in its place, of x's dtype; transpose_weight must be 0
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x; unit stride in the last dimension
+        ("rstd", POINTER(velo_tensor)),  # float32, [.., 1]: what the gradient needs
+        ("transpose_weight", c_int64),  # 1 when the weight is stored [n, k]
+        ("epsilon", c_double),  # added to the mean square; a finite number
+    ]
+    _defaults_ = {"epsilon": 1e-06}
+    _numbers_ = ("epsilon",)
+
+
+class velo_rms_norm_matmul_backward_args(Sized):
+    """`g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma = sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias = sum[rows](dy)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("x", POINTER(velo_tensor)),  # [.., k], the forward input
+        ("gamma", POINTER(velo_tensor)),  # the forward gain
+        ("rstd", POINTER(velo_tensor)),  # from the forward call
+        ("weight", POINTER(velo_tensor)),  # as in the forward call; dx and dgamma need it
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x
+        ("dgamma", POINTER(velo_tensor)),  # float32, [k]
+        ("dweight", POINTER(velo_tensor)),  # shape of the weight
+        ("dbias", POINTER(velo_tensor)),  # float32, [n]
+        ("transpose_weight", c_int64),  # 1 when the weight is stored [n, k]
+        ("accumulate", c_int64),  # 1 adds to dgamma, dweight and dbias (in float32, rounded once)
+        ("dtype", c_int64),  # dtype of dweight
+    ]
+    _numbers_ = ("dtype",)
+
+
 class velo_matmul_add_fp32_args(Sized):
     """`grad += grad_output^T @ total_input`."""
     _fields_ = [
@@ -3653,6 +3693,8 @@ FUNCTIONS = {
     "velo_multi_tensor_ema_adamw": (c_int32, velo_stream, POINTER(velo_multi_tensor_ema_adamw_args)),
     "velo_matmul_swiglu": (c_int32, velo_stream, POINTER(velo_matmul_swiglu_args)),
     "velo_matmul_swiglu_backward": (c_int32, velo_stream, POINTER(velo_matmul_swiglu_backward_args)),
+    "velo_rms_norm_matmul": (c_int32, velo_stream, POINTER(velo_rms_norm_matmul_args)),
+    "velo_rms_norm_matmul_backward": (c_int32, velo_stream, POINTER(velo_rms_norm_matmul_backward_args)),
 }
 
 

@@ -1055,6 +1055,87 @@ inline outcome<> matmul_swiglu_backward(stream_ref stream,
   return detail::check(VELO_FN(matmul_swiglu_backward)(stream.get(), &args));
 }
 
+// `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = (x * rstd * gamma) @ op(weight) + bias`.
+struct rms_norm_matmul_args : velo_rms_norm_matmul_args {
+  using self = rms_norm_matmul_args;
+  using base = velo_rms_norm_matmul_args;
+  rms_norm_matmul_args() noexcept : velo_rms_norm_matmul_args VELO_RMS_NORM_MATMUL_ARGS_INIT {}
+
+  // [.., k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [k], float32 or the dtype of x
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // [k, n], or [n, k] with transpose_weight; dtype of x; unit stride in the last dimension; NULL
+  // when packed is given
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // the weight in its place, of x's dtype; transpose_weight must be 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
+  // [n], float32 or the dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [.., n], dtype of x; unit stride in the last dimension
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // float32, [.., 1]: what the gradient needs
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  self& rstd(std::nullptr_t) { return base::rstd = nullptr, *this; }
+  // 1 when the weight is stored [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // added to the mean square; a finite number
+  self& epsilon(double value) { return base::epsilon = value, *this; }
+};
+
+inline outcome<> rms_norm_matmul(stream_ref stream, const rms_norm_matmul_args& args) {
+  return detail::check(VELO_FN(rms_norm_matmul)(stream.get(), &args));
+}
+
+// `g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
+// sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias =
+// sum[rows](dy)`.
+struct rms_norm_matmul_backward_args : velo_rms_norm_matmul_backward_args {
+  using self = rms_norm_matmul_backward_args;
+  using base = velo_rms_norm_matmul_backward_args;
+  rms_norm_matmul_backward_args() noexcept
+      : velo_rms_norm_matmul_backward_args VELO_RMS_NORM_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // [.., n], dtype of x
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // [.., k], the forward input
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // the forward gain
+  self& gamma(const velo_tensor& value) { return base::gamma = &value, *this; }
+  // from the forward call
+  self& rstd(const velo_tensor& value) { return base::rstd = &value, *this; }
+  // as in the forward call; dx and dgamma need it
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // shape and dtype of x
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  self& dx(std::nullptr_t) { return base::dx = nullptr, *this; }
+  // float32, [k]
+  self& dgamma(const velo_tensor& value) { return base::dgamma = &value, *this; }
+  self& dgamma(std::nullptr_t) { return base::dgamma = nullptr, *this; }
+  // shape of the weight
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  self& dweight(std::nullptr_t) { return base::dweight = nullptr, *this; }
+  // float32, [n]
+  self& dbias(const velo_tensor& value) { return base::dbias = &value, *this; }
+  self& dbias(std::nullptr_t) { return base::dbias = nullptr, *this; }
+  // 1 when the weight is stored [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 adds to dgamma, dweight and dbias (in float32, rounded once)
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // dtype of dweight
+  self& dtype(velo::product_dtype value) {
+    return base::dtype = static_cast<std::int64_t>(value), *this;
+  }
+};
+
+inline outcome<> rms_norm_matmul_backward(stream_ref stream,
+                                          const rms_norm_matmul_backward_args& args) {
+  return detail::check(VELO_FN(rms_norm_matmul_backward)(stream.get(), &args));
+}
+
 // `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
   using self = matmul_add_fp32_args;

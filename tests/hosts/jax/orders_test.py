@@ -95,7 +95,7 @@ class Orders(unittest.TestCase):
             "grouped_matmul", "moe_token_permute", "moe_token_unpermute", "pad_seqlen",
             "topk_router", "unpad_rope", "unpad_seqlen", "unpad_softmax", "weight_quant_matmul",
             "matmul_add",
-            "unpad_strided_batch_matmul", "matmul_swiglu"
+            "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
         }
         self.assertEqual(set(every), derived - untried)
         for name, (ours, stock, leaves) in every.items():

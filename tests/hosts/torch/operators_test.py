@@ -305,7 +305,7 @@ class Operators(Torch):
             "dropout_add_rms_norm", "dropout_add_layer_norm", "unpad_softmax", "unpad_seqlen",
             "pad_seqlen", "grouped_matmul", "moe_token_permute", "moe_token_unpermute",
             "topk_router", "unpad_rope", "flash_attention", "weight_quant_matmul", "matmul_add",
-            "unpad_strided_batch_matmul", "matmul_swiglu"
+            "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
         }
         self.assertEqual({name.split()[0] for name in every}, derived - others)
 
