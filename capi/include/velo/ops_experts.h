@@ -69,7 +69,7 @@ typedef struct velo_moe_token_permute_args {
  * Accuracy: exact.
  * Cost: one read of tokens, one write of permuted.
  * Source: MindSpeed npu_moe_token_permute.
- * Also called npu_moe_token_permute.
+ * Also called npu_moe_token_permute, npu_fused_moe_token_permute.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
@@ -139,7 +139,7 @@ typedef struct velo_moe_token_unpermute_args {
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 sums, rounded once.
  * Cost: one read of permuted, one write of tokens.
  * Source: MindSpeed npu_moe_token_unpermute.
- * Also called npu_moe_token_unpermute.
+ * Also called npu_moe_token_unpermute, npu_fused_moe_token_unpermute.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
