@@ -29,8 +29,7 @@ weight_operand weight_of(const velo_matmul_swiglu_backward_args& a) {
   return {a.weight, nullptr, a.transpose_weight != 0, "weight", "transpose_weight"};
 }
 
-// x by the weight with its bias: p.n, two halves, is even.
-// Its columns are two halves.
+// The product of x and the weight: its p.n columns are two halves.
 template <class Args>
 void infer_product(const Args& a, gemm_problem& p) {
   require_product(*a.x, weight_of(a), a.bias, p);

@@ -624,38 +624,6 @@ class Acceptance(Comparison):
             truth = torch.cat([product(x, y) for x, y in zip(parts_a(a), parts_b(b))])
             self.allclose(preset, c, truth, 1e-3)
 
-    def test_unpad_strided_bmm(self):
-        lengths, heads, d = lengths_of(4), 8, 128
-        rows = values(sum(lengths), heads * d, dtype=torch.float16) / 4
-        other = values(sum(lengths), heads * d, dtype=torch.float16) / 4
-        square = values(heads * sum(n * n for n in lengths), dtype=torch.float16) / 4
-
-        def by_head(t):  # [heads, s, d] of each sequence
-            return [one.view(-1, heads, d).transpose(0, 1) for one in t.double().split(lengths)]
-
-        def scores(t):  # [heads, s, s] of each sequence
-            parts = t.double().split([heads * n * n for n in lengths])
-            return [one.view(heads, n, n) for n, one in zip(lengths, parts)]
-
-        def flat(parts):  # the heads of a row side by side
-            return torch.cat([one.transpose(0, 1).reshape(len(one[0]), -1) for one in parts])
-
-        q, k, p = by_head(rows), by_head(other), scores(square)
-        cases = {
-            "bmm1": (rows, other, torch.cat([(a @ b.mT).flatten() for a, b in zip(q, k)])),
-            "bmm1_grad1": (square, rows, flat([a @ b for a, b in zip(p, q)]).flatten()),
-            "bmm1_grad2": (rows, square,
-                           torch.cat([(a.mT @ b).flatten() for a, b in zip(q, p)])),
-            "bmm2": (square, rows, flat([a @ b for a, b in zip(p, q)]).flatten()),
-            "bmm2_grad1": (rows, other, torch.cat([(a @ b.mT).flatten() for a, b in zip(q, k)])),
-            "bmm2_grad2": (square, rows, flat([a.mT @ b for a, b in zip(p, q)]).flatten())
-        }
-        for preset, (a, b, truth) in cases.items():
-            c = torch.empty(truth.shape, dtype=torch.float16)
-            self.velo.unpad_strided_batch_matmul(a=a.flatten(), b=b.flatten(), c=c, head_num=heads,
-                                                 seq_len=lengths, head_dim=d, preset=preset)
-            self.allclose(preset, c, truth, 1e-3)
-
 
 if __name__ == "__main__":
     unittest.main()
