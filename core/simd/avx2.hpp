@@ -283,7 +283,7 @@ VELO_INLINE bool all_equal(vec a, vec b) {
 VELO_INLINE bool all_within(vec a, vec b, vec most) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   const __m256 larger = _mm256_max_ps(_mm256_andnot_ps(sign, a.v), _mm256_andnot_ps(sign, b.v));
-  return _mm256_movemask_ps(_mm256_cmp_ps(larger, most.v, _CMP_GT_OQ)) == 0;
+  return _mm256_movemask_ps(_mm256_cmp_ps(larger, most.v, _CMP_NLE_UQ)) == 0;
 }
 VELO_INLINE vec if_zero_bytes(const uint8_t* p, int n, vec yes, vec no) {
   uint8_t copy[width] = {};

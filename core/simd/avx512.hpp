@@ -277,11 +277,12 @@ VELO_INLINE bool all_equal(vec a, vec b) {
   return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ) == 0xffff;
 }
 
-// Whether no lane of a or b has a magnitude above `most`, NaN aside.
+// Whether every lane of a and b has a magnitude of at most `most`. A lane with NaN may count as
+// beyond it, since the larger of NaN and a number is NaN in some processors.
 VELO_INLINE bool all_within(vec a, vec b, vec most) {
   constexpr int largest_magnitude = 0xb;
   const __m512 larger = _mm512_range_ps(a.v, b.v, largest_magnitude);
-  return _mm512_cmp_ps_mask(larger, most.v, _CMP_GT_OQ) == 0;
+  return _mm512_cmp_ps_mask(larger, most.v, _CMP_NLE_UQ) == 0;
 }
 
 // Lanes whose byte of n is 0 from yes, the others from no.

@@ -98,7 +98,7 @@ void integer_loops::multiply_panel(const own& mine, const char* left, std::int64
                        padded_, columns, mine.panel, start});
   kernels_.multiply({left, ld_, rows, mine.panel, padded_, start, mine.sums});
   kernels_.scale({mine.sums, bias, scale, p_.row_scale == nullptr ? nullptr : p_.row_scale + row,
-                  mine.values, rows, columns});
+                  mine.values, rows});
   apply(p_.function, activations_, mine.values, std::int64_t{rows} * integer_columns);
   const std::int64_t first = row * p_.n + column;
   if (p_.to_int8)

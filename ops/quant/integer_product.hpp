@@ -45,14 +45,14 @@ struct integer_block {
   int32_t* sums;  // [rows up to a multiple of integer_rows][integer_columns]
 };
 
-// float(sum + bias) * scale * row_scale.
+// float(sum + bias) * scale * row_scale, of all integer_columns: an activation reads them all.
 struct scaled_sums {
   const int32_t* sums;  // rows of integer_columns
   const int32_t* bias;  // or null
   const float* scale;
   const float* row_scale;  // or null
   float* to;               // rows of integer_columns
-  int rows, columns;
+  int rows;
 };
 
 // Rounded to nearest even, within int8; what is no number is 0.

@@ -164,7 +164,7 @@ void multiply(const integer_block& s) {
 
 void scale(const scaled_sums& s) {
   for (int i = 0; i < s.rows; ++i) {
-    for (int j = 0; j < s.columns; j += v::width) {
+    for (int j = 0; j < integer_columns; j += v::width) {
       v::ints sum = v::ints::load(s.sums + i * integer_columns + j);
       if (s.bias != nullptr) sum = sum.plus(v::ints::load(s.bias + j));
       v::vec x = sum.to_floats() * v::load(s.scale + j);

@@ -23,13 +23,15 @@ weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   require_rank(scale, f.scale_name, lead + 1, lead + 2);
   require_f32_or(scale, f.scale_name, x);
   const bool pairs = w.dtype.bits == 8 && w.dtype.code == VELO_DTYPE_UINT;
-  const std::int64_t rows = w.shape[lead], columns = w.shape[lead + 1] * (pairs ? 2 : 1);
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  const std::int64_t rows = w.shape[lead], stored = w.shape[lead + 1];
+  const std::int64_t columns = pairs && stored < most ? 2 * stored : stored;
   weight_sizes s;
   s.int4 = w.dtype.bits == 4 || pairs;
   s.experts = f.experts ? w.shape[0] : 1;
   s.k = f.transposed ? columns : rows;
   s.n = f.transposed ? rows : columns;
-  if (std::max(s.k, s.n) >= std::int64_t{1} << 31)
+  if (std::max(s.k, s.n) >= most)
     fail(VELO_ERR_SHAPE, text("args.%s.shape", f.weight_name), "sizes below 2^31",
          core::number(std::max(s.k, s.n)));
   if (s.int4 && columns % 2 != 0)

@@ -1,5 +1,7 @@
 // The activations without a gate against their formulas in double: every kernel, gradients by
 // formula and by finite differences, the spec's bounds over every magnitude, refusals.
+#include <cstring>
+
 #include "tests/ops/activation/activation_truth.hpp"
 
 using namespace velo::testing;
@@ -98,6 +100,24 @@ TEST_CASE("activations of infinities and NaN are what their formulas give") {
       CHECK(y.at(0) == HUGE_VAL);
       CHECK((std::string(f.op) == "relu" ? y.at(1) == 0 : std::isnan(y.at(1))));
       CHECK(std::isnan(y.at(2)));
+    });
+  }
+}
+
+TEST_CASE("an element of any magnitude has its value beside every NaN") {
+  const std::uint32_t quiet = 0x7fc00000, signalling = 0x7f800001;
+  for (const activation_truth& f : activations) {
+    for_each_kernel(f.op, [&](session& s) {
+      for (const std::uint32_t nan : {quiet, signalling}) {
+        for (const std::size_t far : {std::size_t{0}, std::size_t{16}}) {
+          array<float> x({32}), y({32});
+          for (std::size_t i = 0; i < 32; ++i) std::memcpy(&x[i], &nan, sizeof nan);
+          x[far] = -1e5f, x[far + 1] = 1e30f;
+          run_activation(s, f.op, f, {{"x", x.tensor()}, {"y", y.tensor()}});
+          CHECK(y.at(far) == f.value(-1e5));
+          CHECK(y.at(far + 1) == f.value(x.at(far + 1)));
+        }
+      }
     });
   }
 }

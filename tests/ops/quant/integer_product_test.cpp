@@ -3,6 +3,7 @@
 #include "ops/quant/integer_product.hpp"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -54,6 +55,8 @@ void check(const ops::integer_product_kernels& kernels, int rows, int columns, s
 
 TEST_CASE("products of int8 are exact on every instruction set, in every form of the weight") {
   int tried = 0;
+  const std::vector<std::int32_t> sums(ops::integer_columns, 3);
+  const std::vector<float> factors(ops::integer_columns, 0.5f);
   for (int i = 0; i < ops::integer_product_kernel_list.count; ++i) {
     const ops::kernel_entry& entry = ops::integer_product_kernel_list.entries[i];
     const auto& kernels = *static_cast<const ops::integer_product_kernels*>(entry.kernels);
@@ -65,6 +68,9 @@ TEST_CASE("products of int8 are exact on every instruction set, in every form of
       check(kernels, 5, 17, 131, transposed);
       check(kernels, 64, 3, 1, transposed);
     }
+    std::vector<float> scaled(ops::integer_columns, std::nanf(""));
+    kernels.scale({sums.data(), nullptr, factors.data(), nullptr, scaled.data(), 1});
+    CHECK(scaled == std::vector<float>(ops::integer_columns, 1.5f));
     ++tried;
   }
   CHECK(tried > 0);

@@ -145,12 +145,17 @@ TEST_CASE("weight_quant_matmul refuses what does not fit, by name") {
   valid.offset = w.offset(), valid.bias = bias.tensor(), valid.y = y.tensor();
   using args = velo_weight_quant_matmul_args;
   static const std::int64_t three[] = {4, 6}, one[] = {1, 6}, flat[] = {6}, short_row[] = {2, 63},
-                            odd[] = {64, 5};
+                            odd[] = {64, 5}, huge[] = {0, std::int64_t{1} << 62};
   check_refusals<args>(
       s, velo_weight_quant_matmul, valid, y,
       {{changed(&args::x, [](velo_tensor& t) { t.shape = short_row; }), VELO_ERR_SHAPE,
         "args.x.shape"},
        {changed(&args::weight, [](velo_tensor& t) { t.dtype.bits = 4, t.shape = odd; }),
+        VELO_ERR_SHAPE, "args.weight.shape"},
+       {changed(&args::weight,
+                [](velo_tensor& t) {
+                  t.dtype = {VELO_DTYPE_UINT, 8, 1}, t.shape = huge;
+                }),
         VELO_ERR_SHAPE, "args.weight.shape"},
        {changed(&args::weight,
                 [](velo_tensor& t) {

@@ -36,6 +36,8 @@ namespace {
 
 constexpr std::size_t longest_line = 1 << 24;
 constexpr std::size_t piece = 1 << 20;
+// Zeros that stand for a tensor without elements: most bytes of it.
+constexpr std::int64_t most_zeros = std::int64_t{4} << 30;
 constexpr std::int64_t most_rank = 8;
 
 bool read_whole(const json_t* node, std::int64_t& number) {
@@ -191,10 +193,13 @@ const capsule_file::memory* capsule_file::read_memory(const json_t* node, const 
       !read_whole(member(node, "crc32"), crc))
     refuse(of.name + " has " + std::to_string(listed) + " bytes, but its sizes " +
            std::to_string(bytes));
+  const bool with_data = json_is_true(member(node, "data"));
+  if (!with_data && bytes > most_zeros)
+    refuse(of.name + " has no elements, and " + std::to_string(bytes) +
+           " bytes of zeros are more than " + std::to_string(most_zeros));
   memories_.emplace_back();
   memory& m = memories_.back();
   m.count = static_cast<std::size_t>(bytes);
-  const bool with_data = json_is_true(member(node, "data"));
   has_data = has_data && with_data;
   // Grows with the bytes that really come, whatever the line claims.
   for (std::size_t done = 0; done < m.count || m.bytes.empty();) {
