@@ -44,7 +44,8 @@ void infer(const velo_matmul_swiglu_args& a, gemm_problem& p, output_shapes& out
   constexpr std::int64_t panels = 96;
   if (a.packed != nullptr && p.n / 2 % panels != 0)
     fail(VELO_ERR_SHAPE, "args.packed",
-         core::concat("halves of a multiple of ", panels, " columns"), core::number(p.n / 2));
+         core::concat("two halves, each of a multiple of ", panels, " columns"),
+         core::concat("halves of ", p.n / 2));
   std::int64_t sizes[max_rank];
   std::copy_n(a.x->shape, a.x->ndim, sizes);
   sizes[a.x->ndim - 1] = p.n;

@@ -1,11 +1,12 @@
 // rms_norm_matmul and its gradient as operators: a product whose left side is normed in cache, some
 // rows at a time, where the engine packs it (ops/gemm/left_operand.hpp).
 //
-// The rows pass through the kernels of rms_norm, so the bits are those of rms_norm and matmul; the
-// normed x is neither written nor read in memory. Scaling the sums by rstd instead would have left
-// gamma to the packing and, in float16, sums that overflow. The gradient is a product, then the
-// gradient of rms_norm on it, then the products of the rows that are normed again. Cost: the
-// products', one more read of x and, for the gradient, two writes and reads of as many numbers.
+// The rows pass through the kernels of rms_norm, so the bits are those of rms_norm and matmul; of
+// the normed x there is only the copy that the engine packs, in scratch as large as x. Scaling the
+// sums by rstd instead would overflow in float16 and still need gamma in the packing. The gradient
+// is a product, then the gradient of rms_norm on it, then the products of the rows that are normed
+// again. Cost: the products', one more read of x and, for the gradient, two writes and reads of as
+// many numbers.
 #include <algorithm>
 
 #include "ops/gemm/element_dtype.hpp"
@@ -75,7 +76,7 @@ void infer(const velo_rms_norm_matmul_args& a, gemm_problem& p, output_shapes& o
   if (a.y != nullptr) p.ldc = fold(*a.y, "y").ld;
 }
 
-// Blocks of rows whose packed left side is within the engine's limit.
+// Blocks of rows, since the engine packs at most shared_a_bytes of a left side at once.
 template <class T>
 void multiply_made(const gemm_problem& all, const normed_rows<T>& rows, const packed_matrix* pack,
                    const gemm_kernels& kernels, core::execution& on) {

@@ -92,6 +92,7 @@ struct head_matrix {
 // The matrix of head h in a flat tensor where those of the sequence begin at `first`.
 head_matrix head(const velo_tensor* t, std::int64_t first, const strided_matrices& x,
                  std::int64_t h) {
+  if (x.rows == 0 || x.columns == 0) return {data<char>(t), x.ld, x.transposed};  // any stride
   return {data<char>(t) + bytes_of(t->dtype, first + h * x.stride), x.ld, x.transposed};
 }
 

@@ -1,6 +1,7 @@
 // The rows of contexts, streams, packs and kernels, those of operators, and the table of all rows.
 #include "tests/calls/rows.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -109,6 +110,29 @@ velo_status run_by_name(world& w) {
   return velo_op_call(w.now, w.example->spec().name, w.values.data(),
                       static_cast<std::int64_t>(w.values.size()));
 }
+// Two matrices of ones.
+struct two_matrices {
+  two_matrices() {
+    for (int i = 0; i < 2; ++i) {
+      std::fill_n(numbers[i], 16, 1.0f);
+      tensors[i] = matrix;
+      tensors[i].data = numbers[i];
+    }
+  }
+  float numbers[2][16];
+  velo_tensor tensors[2];
+  velo_tensors list{tensors, 2};
+};
+
+template <auto Function, class Args>
+velo_status update_lists(world& w, Args args) {
+  two_matrices grad, param, m, v;
+  args.grad = &grad.list, args.param = &param.list, args.m = &m.list, args.v = &v.list;
+  two_matrices ema;
+  if constexpr (std::is_same_v<Args, velo_multi_tensor_ema_adamw_args>) args.ema = &ema.list;
+  return Function(w.now, &args);
+}
+
 velo_status infer(world& w) {
   const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
   velo_shape shapes[1] = {};
@@ -247,6 +271,16 @@ const call_row functions_by_hand[] = {
        return velo_op_call(w.now, "add", values, 3);
      }},
     {"velo_op_infer", open, infer},
+    {"velo_multi_tensor_adamw", open,
+     [](world& w) {
+       velo_multi_tensor_adamw_args args = VELO_MULTI_TENSOR_ADAMW_ARGS_INIT;
+       return update_lists<velo_multi_tensor_adamw>(w, args);
+     }},
+    {"velo_multi_tensor_ema_adamw", open,
+     [](world& w) {
+       velo_multi_tensor_ema_adamw_args args = VELO_MULTI_TENSOR_EMA_ADAMW_ARGS_INIT;
+       return update_lists<velo_multi_tensor_ema_adamw>(w, args);
+     }},
     {"velo_op_explain", open, explain},
     {"velo_op_cost", open, cost},
     {"velo_op_get_counts", open, get_counts},

@@ -282,7 +282,7 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                                      dbias=db, transpose_weight=turned, **saved)
                     for name, got, want in (("dx", dx, a.grad), ("dweight", dw, b.grad),
                                             ("dbias", db, c.grad)):
-                        self.close(f"{name} {turned}", got, want)
+                        self.close(f"{name} {turned}", got, want, dtype)
 
     def test_rms_norm_matmul(self):
         n, k = 70, 96
@@ -304,7 +304,7 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                                    transpose_weight=turned)
                 for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dgamma", dg, g.grad),
                                         ("dweight", dw, b.grad), ("dbias", db, c.grad)):
-                    self.close(f"{name} {turned}", got, want)
+                    self.close(f"{name} {turned}", got, want, dtype)
 
     def test_grouped_matmul(self):
         counts, n, k = [5, 0, 40, 1, 18], 70, 96

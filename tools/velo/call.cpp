@@ -130,7 +130,7 @@ velo_value call::read(const velo::context& context, const json_t* field, const s
   if (kind == "handle" && command::text(field, "handle") == "velo_pack")
     return read_pack(context, name, text);
   if (kind == "handle" || kind == "tensors")
-    refuse(name, text, "nothing: no word stands for it here");
+    refuse(name, text, "nothing: a list of tensors or a handle cannot be written here");
   if (kind == "f64") {
     char* end = nullptr;
     velo_value made = value_of(VELO_VALUE_FLOAT);

@@ -26,7 +26,8 @@ std::string setter(const op_field& f) {
       return body("const velo_ints& value", "&value") +
              (f.optional ? body("std::nullptr_t", "nullptr") : "");
     case kind::tensors:
-      return body("const velo_tensors& value", "&value") +
+      return body("const velo_tensors& value", "&value") + self +
+             "std::initializer_list<tensor_view>) = delete;\n" +
              (f.optional ? body("std::nullptr_t", "nullptr") : "");
     case kind::handle:
       return body(f.handle + " value", "value");
@@ -103,10 +104,15 @@ std::string emit_cpp_ops(const spec& s) {
        "their data until the work is done. A failure throws velo::error, or is returned as "
        "velo::result<void> where exceptions are off. velo/ops_<family>.h says what each operator "
        "computes.",
+       "",
+       "A list of tensors is velo_tensors{pointer, count} over velo_tensor: "
+       "std::vector<velo_tensor> list(views.begin(), views.end()); the views must live until the "
+       "call returns, too.",
        "", "Generated from abi/spec: change that and build the target `generate`."});
-  out += "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\n#include \"velo/api.h\"\n";
+  out += "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n#include <initializer_list>\n\n";
+  out += "#include \"velo/api.h\"\n";
   out += "#include \"velo/detail/call.hpp\"\n#include \"velo/detail/function.hpp\"\n";
-  out += "#include \"velo/stream.hpp\"\n\nVELO_CPP_BEGIN\n";
+  out += "#include \"velo/stream.hpp\"\n#include \"velo/tensor.hpp\"\n\nVELO_CPP_BEGIN\n";
   unsigned state = 100;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";

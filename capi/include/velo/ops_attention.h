@@ -455,9 +455,11 @@ typedef struct velo_cached_attention_args {
   const velo_tensor* value_scale;   /* in, or NULL; float32; strided: int8: factors, shape of
                                      * value without Dv */
   const velo_tensor* block_table;   /* in, or NULL; int32: [B, P]: pages of each sequence in
-                                     * order; read as far as its length goes */
+                                     * order; read as far as its length goes, and checked when
+                                     * the call runs */
   const velo_tensor* cache_seqlens; /* in, or NULL; int32: [B]: keys of each sequence, those of
-                                     * the new rows among them; by default Skv */
+                                     * the new rows among them, checked when the call runs;
+                                     * needed beside block_table, else by default Skv */
   const velo_tensor* attention_out; /* out; strided: [B, Sq, N, Dv], dtype of query */
   double scale;                     /* default 1.0: factor of the products, usually 1 / sqrt(D);
                                      * finite in float32 */
@@ -474,7 +476,8 @@ typedef struct velo_cached_attention_args {
  * of 1 to 16: row i of Sq sees the keys up to length - Sq + i.
  * key and value are [B, Skv, Nkv, D], or with block_table [pages, page size, Nkv, D], any order of
  * dimensions in memory; value may lie in key's first columns. An int8 cache counts times a float of
- * its head and token.
+ * its head and token, as quantize over token gives it. The caller writes the new tokens into the
+ * cache before the call.
  * A row's bits depend on its query and the keys it sees alone: prefill whole, in chunks or token by
  * token gives the same. A row without keys gives 0.
  *

@@ -237,8 +237,8 @@ typedef struct velo_matmul_swiglu_args {
   const velo_tensor* weight; /* in, or NULL; float32 | bfloat16 | float16; strided: [k, 2 n], or
                               * [2 n, k] with transpose_weight; dtype of x; unit stride in the
                               * last dimension; NULL when packed is given */
-  velo_pack packed;          /* in, or NULL: the weight in its place, of x's dtype; n must be a
-                              * multiple of 96, transpose_weight 0 */
+  velo_pack packed;          /* in, or NULL: the weight [k, 2 n] in its place, of x's dtype; n
+                              * must be a multiple of 96, transpose_weight 0 */
   const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [2 n], float32 or the
                               * dtype of x */
   const velo_tensor* y;      /* out; strided: [.., n], dtype of x; unit stride in the last
@@ -280,9 +280,10 @@ typedef struct velo_matmul_swiglu_backward_args {
   const velo_tensor* x;       /* in, or NULL; float32 | bfloat16 | float16; strided: [.., k],
                                * dtype of dy; dweight needs it */
   const velo_tensor* weight;  /* in, or NULL; float32 | bfloat16 | float16; strided: as in the
-                               * forward call; dx needs it */
-  const velo_tensor* bias;    /* in, or NULL; float32 | bfloat16 | float16: as in the forward
-                               * call; NULL beside h */
+                               * forward call, where that took a pack the weight itself; dx needs
+                               * it */
+  const velo_tensor* bias;    /* in, or NULL; float32 | bfloat16 | float16: the forward call's,
+                               * where h is computed again; NULL beside h */
   const velo_tensor* dx;      /* out, or NULL; strided: shape of x, dtype of dy */
   const velo_tensor* dweight; /* out, or NULL; strided: shape of the weight */
   const velo_tensor* dbias;   /* out, or NULL: float32, [2 n] */

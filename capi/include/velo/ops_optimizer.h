@@ -181,7 +181,7 @@ typedef struct velo_multi_tensor_adamw_args {
  * epsilon)`.
  * apply_fused_adamw of every parameter of a list, bit for bit, in one call: one pass over all of
  * them, cut into equal slices, so that thousands of small parameters cost little more than one of
- * their size.
+ * their size. h is v, with amsgrad the largest v so far; p is master where there is one.
  * Every list has as many tensors as param, in its order. Each tensor has a dtype of its own; scale,
  * step and the rates hold for all.
  *

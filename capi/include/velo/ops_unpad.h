@@ -20,8 +20,8 @@ VELO_BEGIN_C
  * sequence's length, D the columns of a head, hidden = head_num * D. */
 enum {
   VELO_STRIDED_MATMUL_PRESET_NONE = 0,       /* the lists state the products */
-  VELO_STRIDED_MATMUL_PRESET_BMM1 = 1,       /* scores = q k^T: a, b rows of hidden, c [head_num,
-                                              * s, s] */
+  VELO_STRIDED_MATMUL_PRESET_BMM1 = 1,       /* scores = q k^T, not scaled: a, b rows of hidden,
+                                              * c [head_num, s, s] */
   VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD1 = 2, /* dq = dscores k: a [head_num, s, s], b, c rows of
                                               * hidden */
   VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD2 = 3, /* dk^T = q^T dscores: a rows of hidden, b
@@ -317,8 +317,8 @@ VELO_API velo_status velo_unpad_softmax_backward(velo_stream stream,
 typedef struct velo_unpad_strided_batch_matmul_args {
   uint32_t struct_size;         /* sizeof(velo_unpad_strided_batch_matmul_args) */
   uint32_t reserved;            /* 0 */
-  const velo_tensor* a;         /* in; float32 | bfloat16 | float16: flat, as many elements as
-                                 * its matrices have; or [r, flat], r of these */
+  const velo_tensor* a;         /* in; float32 | bfloat16 | float16: flat, [elements] of all its
+                                 * matrices, not [tokens, hidden]; or [r, elements], r of these */
   const velo_tensor* b;         /* in; float32 | bfloat16 | float16: likewise, as many of them;
                                  * dtype of a */
   const velo_tensor* c;         /* out: likewise; dtype of a */

@@ -2260,7 +2260,7 @@ class velo_matmul_swiglu_args(Sized):
         ("reserved", c_uint32),
         ("x", POINTER(velo_tensor)),  # [.., k]; unit stride in the last dimension
         ("weight", POINTER(velo_tensor)),  # [k, 2 n], or [2 n, k] with transpose_weight; dtype of x; unit stride in the last dimension; NULL when packed is given
-        ("packed", velo_pack),  # the weight in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
+        ("packed", velo_pack),  # the weight [k, 2 n] in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
         ("bias", POINTER(velo_tensor)),  # [2 n], float32 or the dtype of x
         ("y", POINTER(velo_tensor)),  # [.., n], dtype of x; unit stride in the last dimension
         ("h", POINTER(velo_tensor)),  # [.., 2 n], dtype of x: what the gradient needs
@@ -2276,8 +2276,8 @@ class velo_matmul_swiglu_backward_args(Sized):
         ("dy", POINTER(velo_tensor)),  # [.., n]
         ("h", POINTER(velo_tensor)),  # [.., 2 n], dtype of dy: from the forward call
         ("x", POINTER(velo_tensor)),  # [.., k], dtype of dy; dweight needs it
-        ("weight", POINTER(velo_tensor)),  # as in the forward call; dx needs it
-        ("bias", POINTER(velo_tensor)),  # as in the forward call; NULL beside h
+        ("weight", POINTER(velo_tensor)),  # as in the forward call, where that took a pack the weight itself; dx needs it
+        ("bias", POINTER(velo_tensor)),  # the forward call's, where h is computed again; NULL beside h
         ("dx", POINTER(velo_tensor)),  # shape of x, dtype of dy
         ("dweight", POINTER(velo_tensor)),  # shape of the weight
         ("dbias", POINTER(velo_tensor)),  # float32, [2 n]
@@ -2633,8 +2633,8 @@ class velo_cached_attention_args(Sized):
         ("value", POINTER(velo_tensor)),  # shape of key with Dv for D, up to 512; dtype of key
         ("key_scale", POINTER(velo_tensor)),  # int8: factors, shape of key without D
         ("value_scale", POINTER(velo_tensor)),  # int8: factors, shape of value without Dv
-        ("block_table", POINTER(velo_tensor)),  # [B, P]: pages of each sequence in order; read as far as its length goes
-        ("cache_seqlens", POINTER(velo_tensor)),  # [B]: keys of each sequence, those of the new rows among them; by default Skv
+        ("block_table", POINTER(velo_tensor)),  # [B, P]: pages of each sequence in order; read as far as its length goes, and checked when the call runs
+        ("cache_seqlens", POINTER(velo_tensor)),  # [B]: keys of each sequence, those of the new rows among them, checked when the call runs; needed beside block_table, else by default Skv
         ("attention_out", POINTER(velo_tensor)),  # [B, Sq, N, Dv], dtype of query
         ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("pre_tokens", c_int64),  # keys before its own that a row sees; 2147483647: all
@@ -3290,7 +3290,7 @@ class velo_unpad_strided_batch_matmul_args(Sized):
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
-        ("a", POINTER(velo_tensor)),  # flat, as many elements as its matrices have; or [r, flat], r of these
+        ("a", POINTER(velo_tensor)),  # flat, [elements] of all its matrices, not [tokens, hidden]; or [r, elements], r of these
         ("b", POINTER(velo_tensor)),  # likewise, as many of them; dtype of a
         ("c", POINTER(velo_tensor)),  # likewise; dtype of a
         ("m", POINTER(velo_ints)),  # rows of op(a) and c of each sequence; needed without preset

@@ -6,16 +6,21 @@
 // velo::result<void> where exceptions are off. velo/ops_<family>.h says what each operator
 // computes.
 //
+// A list of tensors is velo_tensors{pointer, count} over velo_tensor: std::vector<velo_tensor>
+// list(views.begin(), views.end()); the views must live until the call returns, too.
+//
 // Generated from abi/spec: change that and build the target `generate`.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 
 #include "velo/api.h"
 #include "velo/detail/call.hpp"
 #include "velo/detail/function.hpp"
 #include "velo/stream.hpp"
+#include "velo/tensor.hpp"
 
 VELO_CPP_BEGIN
 
@@ -991,7 +996,7 @@ struct matmul_swiglu_args : velo_matmul_swiglu_args {
   // NULL when packed is given
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
-  // the weight in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
+  // the weight [k, 2 n] in its place, of x's dtype; n must be a multiple of 96, transpose_weight 0
   self& packed(velo_pack value) { return base::packed = value, *this; }
   // [2 n], float32 or the dtype of x
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
@@ -1025,10 +1030,10 @@ struct matmul_swiglu_backward_args : velo_matmul_swiglu_backward_args {
   // [.., k], dtype of dy; dweight needs it
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
   self& x(std::nullptr_t) { return base::x = nullptr, *this; }
-  // as in the forward call; dx needs it
+  // as in the forward call, where that took a pack the weight itself; dx needs it
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
-  // as in the forward call; NULL beside h
+  // the forward call's, where h is computed again; NULL beside h
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // shape of x, dtype of dy
@@ -1875,10 +1880,12 @@ struct cached_attention_args : velo_cached_attention_args {
   // int8: factors, shape of value without Dv
   self& value_scale(const velo_tensor& value) { return base::value_scale = &value, *this; }
   self& value_scale(std::nullptr_t) { return base::value_scale = nullptr, *this; }
-  // [B, P]: pages of each sequence in order; read as far as its length goes
+  // [B, P]: pages of each sequence in order; read as far as its length goes, and checked when the
+  // call runs
   self& block_table(const velo_tensor& value) { return base::block_table = &value, *this; }
   self& block_table(std::nullptr_t) { return base::block_table = nullptr, *this; }
-  // [B]: keys of each sequence, those of the new rows among them; by default Skv
+  // [B]: keys of each sequence, those of the new rows among them, checked when the call runs;
+  // needed beside block_table, else by default Skv
   self& cache_seqlens(const velo_tensor& value) { return base::cache_seqlens = &value, *this; }
   self& cache_seqlens(std::nullptr_t) { return base::cache_seqlens = nullptr, *this; }
   // [B, Sq, N, Dv], dtype of query
@@ -2178,20 +2185,26 @@ struct multi_tensor_adamw_args : velo_multi_tensor_adamw_args {
 
   // shapes of param
   self& grad(const velo_tensors& value) { return base::grad = &value, *this; }
+  self& grad(std::initializer_list<tensor_view>) = delete;
   // float32, []: factor on all gradients; NULL = 1
   self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
   self& scale(std::nullptr_t) { return base::scale = nullptr, *this; }
   // any shapes
   self& param(const velo_tensors& value) { return base::param = &value, *this; }
+  self& param(std::initializer_list<tensor_view>) = delete;
   // float32, shapes of param: the exact parameters when param has 16 bits
   self& master(const velo_tensors& value) { return base::master = &value, *this; }
+  self& master(std::initializer_list<tensor_view>) = delete;
   self& master(std::nullptr_t) { return base::master = nullptr, *this; }
   // first moments, shapes of param
   self& m(const velo_tensors& value) { return base::m = &value, *this; }
+  self& m(std::initializer_list<tensor_view>) = delete;
   // second moments, shapes and dtypes of m
   self& v(const velo_tensors& value) { return base::v = &value, *this; }
+  self& v(std::initializer_list<tensor_view>) = delete;
   // largest second moments, shapes of param; required by amsgrad
   self& v_max(const velo_tensors& value) { return base::v_max = &value, *this; }
+  self& v_max(std::initializer_list<tensor_view>) = delete;
   self& v_max(std::nullptr_t) { return base::v_max = nullptr, *this; }
   // number of this update, from 1
   self& step(std::int64_t value) { return base::step = value, *this; }
@@ -2232,14 +2245,19 @@ struct multi_tensor_ema_adamw_args : velo_multi_tensor_ema_adamw_args {
 
   // shapes of param
   self& grad(const velo_tensors& value) { return base::grad = &value, *this; }
+  self& grad(std::initializer_list<tensor_view>) = delete;
   // any shapes
   self& param(const velo_tensors& value) { return base::param = &value, *this; }
+  self& param(std::initializer_list<tensor_view>) = delete;
   // first moments, shapes of param
   self& m(const velo_tensors& value) { return base::m = &value, *this; }
+  self& m(std::initializer_list<tensor_view>) = delete;
   // second moments, shapes of param
   self& v(const velo_tensors& value) { return base::v = &value, *this; }
+  self& v(std::initializer_list<tensor_view>) = delete;
   // running averages of param, its shapes
   self& ema(const velo_tensors& value) { return base::ema = &value, *this; }
+  self& ema(std::initializer_list<tensor_view>) = delete;
   // number of this update, from 1
   self& step(std::int64_t value) { return base::step = value, *this; }
   // learning rate
@@ -2880,8 +2898,8 @@ inline outcome<> softmax_backward(stream_ref stream, const softmax_backward_args
 // sequence's length, D the columns of a head, hidden = head_num * D.
 enum class strided_matmul_preset : std::int64_t {
   none = VELO_STRIDED_MATMUL_PRESET_NONE,              // the lists state the products
-  bmm1 = VELO_STRIDED_MATMUL_PRESET_BMM1,              // scores = q k^T: a, b rows of hidden, c
-                                                       // [head_num, s, s]
+  bmm1 = VELO_STRIDED_MATMUL_PRESET_BMM1,              // scores = q k^T, not scaled: a, b rows of
+                                                       // hidden, c [head_num, s, s]
   bmm1_grad1 = VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD1,  // dq = dscores k: a [head_num, s, s], b, c
                                                        // rows of hidden
   bmm1_grad2 = VELO_STRIDED_MATMUL_PRESET_BMM1_GRAD2,  // dk^T = q^T dscores: a rows of hidden, b
@@ -3098,7 +3116,7 @@ struct unpad_strided_batch_matmul_args : velo_unpad_strided_batch_matmul_args {
   unpad_strided_batch_matmul_args() noexcept
       : velo_unpad_strided_batch_matmul_args VELO_UNPAD_STRIDED_BATCH_MATMUL_ARGS_INIT {}
 
-  // flat, as many elements as its matrices have; or [r, flat], r of these
+  // flat, [elements] of all its matrices, not [tokens, hidden]; or [r, elements], r of these
   self& a(const velo_tensor& value) { return base::a = &value, *this; }
   // likewise, as many of them; dtype of a
   self& b(const velo_tensor& value) { return base::b = &value, *this; }

@@ -37,6 +37,7 @@ template <>
 struct dtype_of<float> : detail::dtype_constant<VELO_DTYPE_FLOAT, 32> {};
 template <>
 struct dtype_of<double> : detail::dtype_constant<VELO_DTYPE_FLOAT, 64> {};
+// float16 has no type here: give velo_dtype{VELO_DTYPE_FLOAT, 16, 1} as a value.
 template <>
 struct dtype_of<bfloat16> : detail::dtype_constant<VELO_DTYPE_BFLOAT, 16> {};
 template <>

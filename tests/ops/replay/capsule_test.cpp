@@ -171,6 +171,10 @@ TEST_CASE("hostile capsules are refused, whatever they claim") {
     INFO(c.from << " -> " << c.to);
     check_capsule_refused(packed(made, replaced(all, c.from, c.to)), c.reason);
   }
+  const std::string large =
+      replaced(all, "[3,5],\"bytes\":60", "[1099511627776],\"bytes\":4398046511104");
+  check_capsule_refused(packed(made, replaced(large, "\"data\":true", "\"data\":false")),
+                        "bytes of zeros");
   check_capsule_refused(packed(made, all + "x"), "bytes after its last tensor");
   check_capsule_refused(packed(made, std::string(1 << 20, '[') + "\n"), "is no capsule");
   check_capsule_refused(packed(made, std::string((1 << 24) + 9, ' ')), "first line has no end");

@@ -83,6 +83,31 @@ TEST_CASE("inputs beyond the operator's bound are not judged") {
   CHECK(counts_of(s, "add").calls_not_judged == 0);
 }
 
+TEST_CASE("a largest score that cancels to nearly 0 agrees within the rounding of its products") {
+  session s(1, R"({"check.mode": "all"})");
+  constexpr std::size_t rows = 64, d = 64, half = d / 2;
+  array<simd::bf16> q{{rows, 1, 1, d}}, k{{rows, 1, 1, d}}, v{{rows, 1, 1, d}};
+  array<simd::bf16> out{{rows, 1, 1, d}};
+  array<float> largest{{rows, 1, 1}}, total{{rows, 1, 1}};
+  v.fill(1);
+  for (std::size_t at = 0; at < rows * d; at += d) {
+    for (std::size_t i = 0; i + 1 < half; ++i) {  // every product and its negative, elsewhere
+      const std::size_t here = at + i, twin = at + half + (i * 5) % (half - 1);
+      q[here] = q[twin] = simd::to_bf16(0.5f + 0.01f * static_cast<float>((at + i * 13) % 97));
+      k[here] = simd::to_bf16(1.5f - 0.01f * static_cast<float>((at + i * 3) % 89));
+      k[twin] = simd::to_bf16(-simd::to_float(k[here]));
+    }
+    q[at + half - 1] = k[at + half - 1] = simd::to_bf16(0x1p-8f);
+    q[at + d - 1] = k[at + d - 1] = simd::to_bf16(0);
+  }
+  velo_fusion_attention_args args = VELO_FUSION_ATTENTION_ARGS_INIT;
+  args.query = q.tensor(), args.key = k.tensor(), args.value = v.tensor();
+  args.attention_out = out.tensor();
+  args.softmax_max = largest.tensor(), args.softmax_sum = total.tensor();
+  VELO_RUN(velo_fusion_attention(s.stream(), &args));
+  CHECK(counts_of(s, "fusion_attention").calls_checked == 1);
+}
+
 TEST_CASE("a sample has its share of the calls, the same ones in every run") {
   const auto checked = [](const char* share) {
     session s(1, std::string(R"({"check.mode": "sample", "check.share": )") + share + "}");

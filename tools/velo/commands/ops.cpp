@@ -101,7 +101,7 @@ void show_one(const json_t* op) {
                   json_number_value(json_array_get(range, 1)));
     facts.add({"for inputs", least_to_most});
   }
-  facts.add({"bytes moved", text(op, "bytes")});
+  facts.add({"cost", text(op, "bytes")});
   facts.add({"source", text(op, "source")});
   facts.add({"since", "ABI " + text(op, "since")});
   std::printf("%s", facts.str().c_str());
