@@ -390,9 +390,8 @@ typedef struct velo_rms_norm_matmul_backward_args {
     VELO_PRODUCT_DTYPE_LIKE_A \
   }
 
-/* `g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
- * sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias =
- * sum[rows](dy)`.
+/* `h = dy @ op(weight)^T`; `g = h * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
+ * sum[rows](h * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias = sum[rows](dy)`.
  * The normed rows are computed again from x and rstd; they and the gradient of them are rounded to
  * the dtype of x. Any result left out; dweight is laid out as the weight.
  *

@@ -2308,7 +2308,7 @@ class velo_rms_norm_matmul_args(Sized):
 
 
 class velo_rms_norm_matmul_backward_args(Sized):
-    """`g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma = sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias = sum[rows](dy)`."""
+    """`h = dy @ op(weight)^T`; `g = h * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma = sum[rows](h * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias = sum[rows](dy)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),

@@ -1094,9 +1094,8 @@ inline outcome<> rms_norm_matmul(stream_ref stream, const rms_norm_matmul_args& 
   return detail::check(VELO_FN(rms_norm_matmul)(stream.get(), &args));
 }
 
-// `g = (dy @ op(weight)^T) * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
-// sum[rows]((dy @ op(weight)^T) * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias =
-// sum[rows](dy)`.
+// `h = dy @ op(weight)^T`; `g = h * gamma`; `dx = rstd * (g - x * rstd^2 * mean(g * x))`; `dgamma =
+// sum[rows](h * x * rstd)`; `dweight = (x * rstd * gamma)^T @ dy`; `dbias = sum[rows](dy)`.
 struct rms_norm_matmul_backward_args : velo_rms_norm_matmul_backward_args {
   using self = rms_norm_matmul_backward_args;
   using base = velo_rms_norm_matmul_backward_args;
