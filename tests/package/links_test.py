@@ -20,7 +20,8 @@ def main(folder):
         for page in (os.path.join(place, name) for name in names if name.endswith(".md")):
             with open(page, encoding="utf-8") as file:
                 text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)
-                text = re.sub(r"`[^`\n]*`", "`code`", text)  # brackets and parentheses of a formula
+                # brackets and parentheses of a formula, which may go on in the next line
+                text = re.sub(r"`(?:[^`\n]|\n(?!\n))*`", "`code`", text)
             for path, section in re.findall(r"\]\(([^()#:\s]*)(?:#([^()\s]*))?\)", text):
                 links += 1
                 target = os.path.join(place, path) if path else page

@@ -74,6 +74,11 @@ def block():
     return torch.nn.Sequential(RMSNorm(gain=plain_gain), GatedMlp())
 
 
+def multiplied(*types):
+    """Those whose matrices this torch multiplies: torch 1.13 has no float16 product on CPUs."""
+    return [(dtype, bound) for dtype, bound in types if MODERN or dtype != torch.float16]
+
+
 class Enable(Torch):
     def setUp(self):
         super().setUp()
@@ -364,7 +369,8 @@ class Enable(Torch):
             stock = types
 
     def test_layer_norms(self):
-        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)):
+        for dtype, bound in multiplied((torch.float32, 1e-5), (torch.bfloat16, 2e-2),
+                                       (torch.float16, 3e-3)):
             for options in ({}, {"bias": False}, {"elementwise_affine": False}):
                 if "bias" in options and not MODERN:
                     continue
@@ -399,7 +405,8 @@ class Enable(Torch):
             "silu": torch.nn.SiLU(), "gelu by tanh": torch.nn.GELU("tanh"),
             "fast_gelu": QuickGELU()
         }
-        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 2e-2), (torch.float16, 3e-3)):
+        for dtype, bound in multiplied((torch.float32, 1e-5), (torch.bfloat16, 2e-2),
+                                       (torch.float16, 3e-3)):
             for what, module in kinds.items():
                 model = torch.nn.Sequential(torch.nn.Linear(16, 24), module).to(dtype)
                 with velo.enable(model) as done:
@@ -432,7 +439,7 @@ class Enable(Torch):
 
     def test_gated_mlps_with_gelu(self):
         for act in (torch.nn.GELU(), torch.nn.GELU("tanh")):
-            for dtype, bound in ((torch.float32, 1e-5), (torch.float16, 5e-3)):
+            for dtype, bound in multiplied((torch.float32, 1e-5), (torch.float16, 5e-3)):
                 mlp = GatedMlp()
                 mlp.act_fn = act
                 with velo.enable(mlp.to(dtype)) as done:

@@ -92,10 +92,10 @@ TEST_CASE("a largest score that cancels to nearly 0 agrees within the rounding o
   v.fill(1);
   for (std::size_t at = 0; at < rows * d; at += d) {
     for (std::size_t i = 0; i + 1 < half; ++i) {  // every product and its negative, elsewhere
-      const std::size_t here = at + i, twin = at + half + (i * 5) % (half - 1);
-      q[here] = q[twin] = simd::to_bf16(0.5f + 0.01f * static_cast<float>((at + i * 13) % 97));
+      const std::size_t here = at + i, opposite = at + half + (i * 5) % (half - 1);
+      q[here] = q[opposite] = simd::to_bf16(0.5f + 0.01f * static_cast<float>((at + i * 13) % 97));
       k[here] = simd::to_bf16(1.5f - 0.01f * static_cast<float>((at + i * 3) % 89));
-      k[twin] = simd::to_bf16(-simd::to_float(k[here]));
+      k[opposite] = simd::to_bf16(-simd::to_float(k[here]));
     }
     q[at + half - 1] = k[at + half - 1] = simd::to_bf16(0x1p-8f);
     q[at + d - 1] = k[at + d - 1] = simd::to_bf16(0);
