@@ -172,6 +172,9 @@ class Operator:
         is independent."""
         patterns = self._rule(attributes, shapes.keys())
         lengths = _group_lengths(patterns, {name: len(shape) for name, shape in shapes.items()})
+        if any(sum(lengths.get(axis, 1) for axis in pattern) != len(shapes[name])
+               for name, pattern in patterns.items()):
+            return {}  # a bias that broadcasts: the rule is one of other ranks
         named = {}
         for name, pattern in patterns.items():
             axes = [
@@ -273,7 +276,9 @@ def _group_lengths(patterns, ranks):
 # Attributes that a gradient has and its operator has not, from the shapes of the operator's inputs.
 _OWN_ATTRIBUTES = {
     "embedding_backward": lambda shapes: {"rows": shapes["table"][0]},
+    "matmul_swiglu_backward": lambda shapes: {},  # dweight in the dtype of the weight
     "moe_token_unpermute_backward": lambda shapes: {"num_out_tokens": shapes["permuted"][0]},
+    "rms_norm_matmul_backward": lambda shapes: {},  # likewise
     "topk_router_backward": lambda shapes: {"total_tokens": shapes["logits"][0]},
     "unpad_rope_backward": lambda shapes: {"upstream": 0},
     "unpad_seqlen_backward": lambda shapes: {"max_seq_len": shapes["x"][1]}

@@ -325,7 +325,7 @@ TEST_CASE("unpad_strided_batch_matmul refuses lists that leave a tensor, by name
   using args = velo_unpad_strided_batch_matmul_args;
   numbers values = {0, 0};
   velo_ints list{values.data(), 2}, one{values.data(), 1};
-  const auto with = [&](const velo_ints* args::*field, numbers to) {
+  const auto with = [&](const velo_ints* args::*field, const numbers& to) {
     return [&, field, to](args& f) { values = to, list.data = values.data(), f.*field = &list; };
   };
   array<float> other({21});
