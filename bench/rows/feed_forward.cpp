@@ -70,8 +70,7 @@ struct weights {
   }
 };
 
-// What lies between the products, in the row whose result is looked at: the last one, of the last
-// expert.
+// The second product's input in the row whose result is checked: the last row, of the last expert.
 std::vector<double> between(const tensor& x, const weights& w, const feed_forward& f) {
   std::vector<double> h(static_cast<std::size_t>(f.first()));
   for (std::int64_t l = 0; l < f.width; ++l)

@@ -40,7 +40,7 @@ struct data_settings {
   std::int64_t step_tokens() const { return sequence * batch * accumulation; }
 };
 
-// What a bf16 model keeps in 16 bits, too; each is f32 without its setting.
+// The state that a bf16 model keeps in 16 bits, too; each part is f32 without its setting.
 struct narrow_settings {
   bool masters = false;    // as residuals of the weights, without loss
   bool moments = false;    // bf16

@@ -34,9 +34,10 @@ value_and_slope apply(double x) {
       const double share = 0.5 * std::erfc(-x * 0.70710678118654752440);
       return {x * share, share + x * std::exp(-0.5 * x * x) * 0.39894228040143267794};
     }
-    default:
+    case relu:
       return {x <= 0 ? 0 : x, x <= 0 ? 0 : 1.0};
   }
+  return {};
 }
 
 // factor * f'(x), where a step takes nothing of an infinite factor.

@@ -17,7 +17,7 @@
 
 namespace velo::ops {
 
-// Of the part before, of the current part, and of both; an element for each token and head.
+// Maxima and sums of the part before, of the current part and of both: one a token and head.
 struct ring_statistics {
   const float *prev_max, *prev_sum, *cur_max, *cur_sum;
   float *max, *sum;

@@ -41,7 +41,7 @@ void require_slots(const velo_tensor& indices, const velo_tensor* probs, bool pa
 }
 
 void require_probs_dtype(const velo_tensor* probs, velo_dtype dtype) {
-  if (probs != nullptr && probs->dtype != f32) require_dtype(*probs, "probs", dtype);
+  if (probs != nullptr) require_f32_or(*probs, "probs", dtype);
 }
 
 // T and n where padded rows go; elsewhere the indices say it.

@@ -23,10 +23,10 @@
 
 namespace velo::ops {
 
-// A left side that is not stored. `make` writes its rows [first, first + count), compact, to `to`,
+// A left side that is not stored. `write` writes its rows [first, first + count), compact, to `to`,
 // each row once, a few rows at a time: they are packed before they leave the cache.
-struct row_maker {
-  void (*make)(const void* self, std::int64_t first, std::int64_t count, void* to) = nullptr;
+struct row_source {
+  void (*write)(const void* self, std::int64_t first, std::int64_t count, void* to) = nullptr;
   const void* self = nullptr;
 };
 
@@ -36,7 +36,7 @@ struct gemm_problem {
   const void* a = nullptr;                // [m][k], or [k][m] when transposed
   std::int64_t lda = 0;  // elements between stored rows; within a row elements are neighbors
   bool transpose_a = false;
-  row_maker made_a;         // or, in place of A, with an lda of k; not in gemm_reference
+  row_source rows_of_a;     // or, in place of A, with an lda of k; not in gemm_reference
   const void* b = nullptr;  // [k][n], or [n][k] when transposed; unused when B is packed
   std::int64_t ldb = 0;
   bool transpose_b = false;

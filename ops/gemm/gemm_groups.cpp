@@ -144,7 +144,7 @@ void gemm_groups(const gemm_problem* problems, std::int64_t count, const core::p
   assert(std::all_of(problems, problems + count, [&](const gemm_problem& p) {
     return p.type == problems->type && p.c_layout == matrix_layout::rows &&
            p.epilogue.addends.matrices == nullptr && p.epilogue.copies == nullptr &&
-           p.epilogue.gate.finish == nullptr && p.made_a.make == nullptr;
+           p.epilogue.gate.finish == nullptr && p.rows_of_a.write == nullptr;
   }));
   sequence(problems, count, threads.threads(), scratch, target).run(threads);
 }

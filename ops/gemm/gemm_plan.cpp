@@ -42,7 +42,7 @@ grid_request request_for(const gemm_problem& p, const packed_form& form, bool pa
 // fall on few sets of the caches. Tile registers load sixteen rows at once, which have to lie close
 // together; the other kernels gain where few panels would share the cost of packing.
 bool readable(const gemm_problem& p, const packed_form& form, bool on_tile_registers) {
-  if (p.transpose_a || p.made_a.make != nullptr || form.type != form.compute) return false;
+  if (p.transpose_a || p.rows_of_a.write != nullptr || form.type != form.compute) return false;
   if (on_tile_registers) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
   const std::int64_t words = p.lda / form.per_word();
   const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
@@ -121,11 +121,11 @@ void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
   constexpr int few_panels = 4;
   const bool copies_cheaply = on_tile_registers && !p.transpose_a && tile_panels() > few_panels;
   const std::int64_t a_words = round_up(p.m, 32) * form.passes() * form.pass / form.per_word();
-  const bool made = p.made_a.make != nullptr;
-  packs_a_once =
-      made || (!reads_a && grid.column_tiles > 1 && a_words * 4 <= most_a && !copies_cheaply);
+  const bool from_source = p.rows_of_a.write != nullptr;
+  packs_a_once = from_source ||
+                 (!reads_a && grid.column_tiles > 1 && a_words * 4 <= most_a && !copies_cheaply);
   shared_a = packs_a_once ? area(a_words * 4) : 0;
-  own_a = made ? area(made_rows * p.k * element_bytes(p.type))
+  own_a = from_source ? area(source_rows * p.k * element_bytes(p.type))
           : reads_a || packs_a_once
               ? 0
               : area(grid.tile_rows() * (form.pass / form.per_word()) * std::int64_t{4});

@@ -12,8 +12,8 @@ namespace velo::ops {
 
 // The largest A that is packed once for all tasks.
 constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
-// Rows of A that are made at a time, where it is not stored: of a strip on tile registers.
-constexpr std::int64_t made_rows = 32;
+// Rows that a row_source writes at a time: those of a strip on tile registers.
+constexpr std::int64_t source_rows = 32;
 
 struct gemm_plan {
   packed_form form;
@@ -22,7 +22,7 @@ struct gemm_plan {
   bool on_tile_registers;      // panels are multiplied on tile registers, sums lie in squares
   bool reads_b;                // B is read in place, a strip of its depth after another
   bool reads_a;                // A is read in place; otherwise
-  bool packs_a_once;           // it is packed before all tasks, as rows that are made are, or
+  bool packs_a_once;           // it is packed before all tasks, as rows of a row_source are, or
                                // by each task
   bool pack_inside;            // each task packs the B it needs:
   bool packs_ahead;            // a panel while the one before is multiplied,

@@ -58,7 +58,7 @@ void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::
 }  // namespace
 
 void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
-  assert(p.made_a.make == nullptr && p.c_layout == matrix_layout::rows &&
+  assert(p.rows_of_a.write == nullptr && p.c_layout == matrix_layout::rows &&
          p.epilogue.addends.matrices == nullptr && p.epilogue.second.data == nullptr &&
          p.epilogue.copies == nullptr);
   if (p.epilogue.gate.finish != nullptr) return gated_reference(p, b, threads);

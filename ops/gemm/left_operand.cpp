@@ -30,9 +30,9 @@ std::uint32_t* left_operand::shared_rows(std::int64_t row, std::int64_t p) const
 }
 
 void left_operand::pack_all(const core::parallel& threads, char* own, std::size_t own_step) const {
-  if (p_.made_a.make != nullptr) {
-    return threads(core::ceil_div(p_.m, made_rows), [&](std::int64_t task, int thread) {
-      make_and_pack(task * made_rows, own + static_cast<std::size_t>(thread) * own_step);
+  if (p_.rows_of_a.write != nullptr) {
+    return threads(core::ceil_div(p_.m, source_rows), [&](std::int64_t task, int thread) {
+      write_and_pack(task * source_rows, own + static_cast<std::size_t>(thread) * own_step);
     });
   }
   std::int64_t rows = task_rows;  // fewer where there are many threads
@@ -50,10 +50,10 @@ void left_operand::pack_task(std::int64_t task, std::int64_t rows) const {
   pack(row, static_cast<int>(std::min(rows, p_.m - row)), p, shared_rows(row, p));
 }
 
-// Rows from `row` on, which are made whole, and packed pass by pass.
-void left_operand::make_and_pack(std::int64_t row, void* rows) const {
-  const std::int64_t count = std::min(made_rows, p_.m - row);
-  p_.made_a.make(p_.made_a.self, row, count, rows);
+// Rows of the source from `row` on, written whole, then packed pass by pass.
+void left_operand::write_and_pack(std::int64_t row, void* rows) const {
+  const std::int64_t count = std::min(source_rows, p_.m - row);
+  p_.rows_of_a.write(p_.rows_of_a.self, row, count, rows);
   for (std::int64_t p = 0; p < form_.passes(); ++p) {
     const char* from = static_cast<const char*>(rows) + p * form_.pass * element_bytes(form_.type);
     pack_from(from, p_.k, static_cast<int>(count), p, shared_rows(row, p));

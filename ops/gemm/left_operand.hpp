@@ -1,5 +1,5 @@
 // The rows of A as kernels read them: in place, packed once for all tasks, or packed by each task
-// (gemm_plan.hpp decides). Rows that are made are packed once, from the thread's own scratch.
+// (gemm_plan.hpp decides). Rows of a row_source are packed once, from the thread's own scratch.
 //
 // Packed rows lie in micro-panels of eight; for tile registers in strips of 32. Cost: memory speed.
 #pragma once
@@ -34,7 +34,7 @@ class left_operand {
  private:
   const char* source(std::int64_t row, std::int64_t p) const;
   std::uint32_t* shared_rows(std::int64_t row, std::int64_t p) const;
-  void make_and_pack(std::int64_t row, void* rows) const;
+  void write_and_pack(std::int64_t row, void* rows) const;
   void pack(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
     pack_from(source(row, p), p_.lda, rows, p, to);
   }

@@ -17,8 +17,8 @@ struct output_range {
 
 output_block output_of(const gemm_problem& problem, const output_range& range);
 
-// Where a gated product's results go, and its biases, from a row and a column of C on: all of the
-// block but its sums and its size.
+// The block of a gated product from a row and a column of C on, with its results' places and its
+// biases, but without sums and size.
 gated_block gated_output(const gemm_problem& problem, std::int64_t row, std::int64_t column);
 
 // Whether some stores bypass the cache, so that a fence must follow them.

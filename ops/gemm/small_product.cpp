@@ -15,7 +15,7 @@ bool is_small(const gemm_problem& p, bool packed) {
   return p.m <= most && p.n <= most && p.k <= most && p.k > 0 && !packed &&
          p.type == element_type::f32 && !p.transpose_a && !p.transpose_b && p.n % 16 == 0 &&
          (p.ldb <= most_apart || p.m <= few_rows) && p.epilogue.gate.finish == nullptr &&
-         p.made_a.make == nullptr;
+         p.rows_of_a.write == nullptr;
 }
 
 void multiply_small(const gemm_problem& p, const gemm_kernels& kernels) {

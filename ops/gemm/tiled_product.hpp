@@ -87,7 +87,8 @@ class tiled_product {
   std::int64_t last_pass() const { return form_.passes() - 1; }
   // Whether kernels finish the sums of pass `p`; those of gated panels wait for each other.
   bool finishes(std::int64_t p) const { return !plan_.gated() && p >= last_pass(); }
-  // Where sums of a tile's panel wait; gated ones of a single pass for their partners alone.
+  // The place of a panel's sums among its tile's. In a single gated pass sums wait for those of the
+  // partner alone.
   std::int64_t sums_panel(const tile& t, std::int64_t q) const {
     return plan_.gated() && last_pass() <= 0 ? q % 2 : q - t.first;
   }

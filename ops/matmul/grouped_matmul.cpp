@@ -48,7 +48,7 @@ void infer_rows(const velo_grouped_matmul_args& a, grouped_problem& p, output_sh
   if (a.bias != nullptr) {
     const std::int64_t bias[] = {p.groups, p.n};
     require_shape(*a.bias, "bias", 2, bias);
-    if (!(a.bias->dtype == f32)) require_dtype(*a.bias, "bias", a.x->dtype);
+    require_f32_or(*a.bias, "bias", a.x->dtype);
   }
   const std::int64_t shape[] = {p.m, p.n};
   outputs.set(a.y, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.x->dtype, 2, shape);

@@ -55,14 +55,10 @@ struct matmul_problem {
   bool bias_is_row;  // one for each column, as the engine adds it; otherwise it is the residual
 };
 
-void require_bias_dtype(const velo_tensor& bias, velo_dtype dtype) {
-  if (!(bias.dtype == f32)) require_dtype(bias, "bias", dtype);
-}
-
 void infer_added(const velo_matmul_args& a, matmul_problem& problem, const std::int64_t* shape) {
   problem.bias_is_row = true;
   if (a.bias == nullptr) return;
-  require_bias_dtype(*a.bias, a.a->dtype);
+  require_f32_or(*a.bias, "bias", a.a->dtype);
   problem.residual = require_broadcast(*a.bias, "bias", a.a->ndim, shape);
   problem.bias_is_row = is_row(*a.bias, shape[a.a->ndim - 1]);
 }
@@ -72,7 +68,7 @@ void infer_added(const velo_matmul_add_args& a, matmul_problem& problem,
   const std::int64_t n = shape[a.a->ndim - 1];
   if (a.bias != nullptr) {
     if (a.bias->ndim > a.a->ndim || !is_row(*a.bias, n)) require_shape(*a.bias, "bias", 1, &n);
-    require_bias_dtype(*a.bias, a.a->dtype);
+    require_f32_or(*a.bias, "bias", a.a->dtype);
   }
   require_dtype(*a.add, "add", a.a->dtype);
   problem.residual = require_broadcast(*a.add, "add", a.a->ndim, shape);

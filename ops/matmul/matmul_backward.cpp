@@ -40,7 +40,7 @@ velo_dtype dtype_of_db(const velo_matmul_add_backward_args& a) {
 void infer_added(const velo_matmul_backward_args& a, backward_problem& p, output_shapes& outputs) {
   p.bias_is_row = a.bias == nullptr;
   if (a.bias == nullptr) return outputs.set(a.dbias, f32, 1, &p.products.n);
-  if (!(a.bias->dtype == f32)) require_dtype(*a.bias, "bias", a.dc->dtype);
+  require_f32_or(*a.bias, "bias", a.dc->dtype);
   p.added = require_broadcast(*a.bias, "bias", a.dc->ndim, a.dc->shape);
   p.bias_is_row = is_row(*a.bias, p.products.n);
   outputs.like(a.dbias, *a.bias, f32);

@@ -1,9 +1,10 @@
 // matmul_swiglu and its gradient as operators: gate and factor of a gated layer in one product,
 // which the engine gates while their sums are in cache (ops/gemm/epilogue.hpp).
 //
-// The forward call writes h, the sums before the gate, only where the gradient will need it. The
-// gradient computes dh from h, or from h that it computes again, and is then that of a product
-// (product_gradients.hpp). Cost: the products', and for the gradient a write and a read of dh.
+// The forward call writes h, the sums before the gate, only if asked. The gradient takes h or
+// computes it again, makes dh of it, and multiplies dh as any product's gradient
+// (product_gradients.hpp). Cost: the products, one more for an h computed again, and for the
+// gradient a write and a read of dh.
 #include <algorithm>
 
 #include "ops/activation/gated.hpp"
@@ -12,9 +13,9 @@
 #include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
+#include "ops/operator/kernels_at.hpp"
 #include "ops/operator/rows.hpp"
 #include "ops/operator/widened.hpp"
-#include "ops/quant/kernels_at.hpp"
 
 namespace velo::ops {
 namespace {
@@ -40,7 +41,8 @@ void infer_product(const Args& a, gemm_problem& p) {
 
 void infer(const velo_matmul_swiglu_args& a, gemm_problem& p, output_shapes& outputs) {
   infer_product(a, p);
-  // Halves of such a pack begin at panels, whatever the kernel.
+  // The halves of a pack must begin at whole panels of every kernel: 96 is the least common
+  // multiple of their widths, 32 and 48.
   constexpr std::int64_t panels = 96;
   if (a.packed != nullptr && p.n / 2 % panels != 0)
     fail(VELO_ERR_SHAPE, "args.packed",
@@ -113,7 +115,7 @@ void infer_backward(const velo_matmul_swiglu_backward_args& a, backward_problem&
   if (a.h == nullptr) infer_product(a, p.again);
 }
 
-// h, or what it was in the forward call.
+// h as given, or computed again into `scratch`.
 template <class T>
 const T* before_gate(const velo_matmul_swiglu_backward_args& a, const backward_problem& p,
                      T* scratch, const gemm_kernels& kernels, core::execution& on) {

@@ -90,7 +90,7 @@ struct integer_groups {
 void require_scales(const velo_quant_grouped_matmul_args& a) {
   const velo_tensor& scale = *a.scale;
   if (a.output_dtype == VELO_QUANT_OUTPUT_INT8) {
-    if (scale.dtype != f32) require_dtype(scale, "scale", i64);
+    require_f32_or(scale, "scale", i64);
     if (a.per_token_scale != nullptr)
       fail(VELO_ERR_ARGUMENT, "args.per_token_scale", "NULL for an output of int8", "a tensor");
     if (a.act_type != VELO_QUANT_ACTIVATION_NONE)

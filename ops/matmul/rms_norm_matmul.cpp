@@ -15,7 +15,7 @@
 #include "ops/matmul/weight_operand.hpp"
 #include "ops/norm/norm_rows.hpp"
 #include "ops/norm/rms_norm.hpp"
-#include "ops/quant/kernels_at.hpp"
+#include "ops/operator/kernels_at.hpp"
 
 namespace velo::ops {
 namespace {
@@ -78,24 +78,24 @@ void infer(const velo_rms_norm_matmul_args& a, gemm_problem& p, output_shapes& o
 
 // Blocks of rows, since the engine packs at most shared_a_bytes of a left side at once.
 template <class T>
-void multiply_made(const gemm_problem& all, const normed_rows<T>& rows, const packed_matrix* pack,
-                   const gemm_kernels& kernels, core::execution& on) {
+void multiply_normed(const gemm_problem& all, const normed_rows<T>& rows, const packed_matrix* pack,
+                     const gemm_kernels& kernels, core::execution& on) {
   struct block_rows {
     const normed_rows<T>& of;
     std::int64_t first;
   };
   const std::int64_t most = shared_a_bytes / (4 * std::max<std::int64_t>(all.k, 1));
-  const std::int64_t step = std::max(most / made_rows * made_rows, made_rows);
+  const std::int64_t step = std::max(most / source_rows * source_rows, source_rows);
   for (std::int64_t first = 0; first < all.m; first += step) {
     const block_rows block{rows, first};
     gemm_problem p = all;
     p.m = std::min(step, all.m - first);
     p.c = static_cast<T*>(all.c) + first * all.ldc;
-    p.made_a = {[](const void* self, std::int64_t row, std::int64_t count, void* to) {
-                  const auto& own = *static_cast<const block_rows*>(self);
-                  own.of.write(own.first + row, count, static_cast<T*>(to));
-                },
-                &block};
+    p.rows_of_a = {[](const void* self, std::int64_t row, std::int64_t count, void* to) {
+                     const auto& own = *static_cast<const block_rows*>(self);
+                     own.of.write(own.first + row, count, static_cast<T*>(to));
+                   },
+                   &block};
     multiply(p, pack, kernels, on);
   }
 }
@@ -110,7 +110,8 @@ void run_typed(const velo_rms_norm_matmul_args& a, gemm_problem p, const packed_
                             nullptr,
                             p.k,
                             static_cast<float>(a.epsilon)};
-  if (!kernels.plain() && p.n != 0) return multiply_made(p, rows, pack, kernels, on);
+  // Without columns the engine asks for no rows, but rstd is due.
+  if (!kernels.plain() && p.n != 0) return multiply_normed(p, rows, pack, kernels, on);
   T* normed = on.scratch.take<T>(static_cast<std::size_t>(p.m * p.k));
   rows.write_all(p.m, normed, on);
   p.a = normed;

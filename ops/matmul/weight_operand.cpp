@@ -75,7 +75,7 @@ void require_product(const velo_tensor& x, const weight_operand& weight, const v
   weight.require(x.dtype, p);
   if (bias != nullptr) {
     require_shape(*bias, "bias", 1, &p.n);
-    if (!(bias->dtype == f32)) require_dtype(*bias, "bias", x.dtype);
+    require_f32_or(*bias, "bias", x.dtype);
   }
   require_below_2_31(std::max(p.n, p.k), weight.matrix != nullptr ? weight.field : "x");
   p.type = p.c_type = type_of(x.dtype);

@@ -47,7 +47,7 @@ void infer(const Args& a, norm_problem& p, output_shapes& outputs) {
   velo_dtype sum = a.residual_in_fp32 != 0 ? f32 : x.dtype;
   if (a.residual != nullptr) {
     require_shape(*a.residual, "residual", x.ndim, x.shape);
-    if (!(a.residual->dtype == f32)) require_dtype(*a.residual, "residual", x.dtype);
+    require_f32_or(*a.residual, "residual", x.dtype);
     sum = a.residual->dtype;
   }
   require_scales(a, x, a.residual);
@@ -75,7 +75,7 @@ template <class Args>
 void infer_backward(const Args& a, norm_problem& p, output_shapes& outputs) {
   const velo_tensor &dy = *a.dy, &z = *a.pre_norm;
   require_shape(z, "pre_norm", dy.ndim, dy.shape);
-  if (!(z.dtype == f32)) require_dtype(z, "pre_norm", dy.dtype);
+  require_f32_or(z, "pre_norm", dy.dtype);
   if (a.dpre_norm != nullptr) require_like(*a.dpre_norm, "dpre_norm", z, "pre_norm");
   if (a.x != nullptr) require_like(*a.x, "x", dy, "dy");
   require_scales(a, dy, nullptr);

@@ -36,7 +36,7 @@ inline void require_gain(const velo_tensor& gamma, const char* field, const velo
   require_rank(x, "x", 1);
   require_rank(gamma, field, 1, x.ndim);
   require_shape(gamma, field, gamma.ndim, x.shape + (x.ndim - gamma.ndim));
-  if (!(gamma.dtype == f32)) require_dtype(gamma, field, x.dtype);
+  require_f32_or(gamma, field, x.dtype);
 }
 
 // Over the dimensions of gamma, or the last one without it.

@@ -67,6 +67,10 @@ void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype) {
   if (t.dtype != dtype) core::refuse_dtype(t.dtype, dtype_name(dtype), {"args.", field});
 }
 
+void require_f32_or(const velo_tensor& t, const char* field, velo_dtype dtype) {
+  if (t.dtype != f32) require_dtype(t, field, dtype);
+}
+
 void require_rank(const velo_tensor& t, const char* field, int lowest, int highest) {
   if (t.ndim >= lowest && t.ndim <= highest) return;
   fail(VELO_ERR_RANK, path_of(field, ".ndim"),

@@ -49,6 +49,8 @@ void require_shape(const velo_tensor& t, const char* field, int rank, const std:
 void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,
                   const char* model_field);
 void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype);
+// float32 or `dtype`.
+void require_f32_or(const velo_tensor& t, const char* field, velo_dtype dtype);
 void require_rank(const velo_tensor& t, const char* field, int lowest, int highest = max_rank);
 
 }  // namespace velo::ops

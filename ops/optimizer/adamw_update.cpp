@@ -30,10 +30,10 @@ int index_of(velo_dtype dtype) {
 }
 
 template <class T>
-T* behind(const velo_tensor* t, std::int64_t first) {
+T* elements_from(const velo_tensor* t, std::int64_t first) {
   return t == nullptr ? nullptr : data<T>(t) + first;
 }
-void* bytes_behind(const velo_tensor& t, std::int64_t first) {
+void* bytes_from(const velo_tensor& t, std::int64_t first) {
   return data<char>(&t) + first * element_bytes(t.dtype);
 }
 
@@ -43,21 +43,21 @@ void update_part(const adamw_lists& of, std::int64_t i, std::int64_t first, std:
   const velo_tensor &param = of.param[i], &grad = of.grad[i], &m = of.m[i];
   const velo_tensor* v_max = at(of.v_max, i);
   const int largest = v_max == nullptr ? 0 : index_of(v_max->dtype);
-  const adamw_slice slice{bytes_behind(param, first),
-                          behind<float>(at(of.master, i), first),
-                          bytes_behind(grad, first),
-                          bytes_behind(m, first),
-                          bytes_behind(of.v[i], first),
-                          v_max == nullptr ? nullptr : bytes_behind(*v_max, first),
+  const adamw_slice slice{bytes_from(param, first),
+                          elements_from<float>(at(of.master, i), first),
+                          bytes_from(grad, first),
+                          bytes_from(m, first),
+                          bytes_from(of.v[i], first),
+                          v_max == nullptr ? nullptr : bytes_from(*v_max, first),
                           static_cast<adamw_element>(largest),
-                          behind<float>(at(of.ema, i), first),
+                          elements_from<float>(at(of.ema, i), first),
                           n,
                           by};
   kernels.update.at(index_of(param.dtype), index_of(grad.dtype), index_of(m.dtype))(slice);
 }
 
-// Where each parameter begins in the range of all elements, and last where the range ends.
-const std::int64_t* begins_of(const adamw_lists& lists, core::arena& scratch) {
+// The first element of each parameter in the range of all elements, and last the range's end.
+const std::int64_t* offsets_of(const adamw_lists& lists, core::arena& scratch) {
   auto* begin = scratch.take<std::int64_t>(static_cast<std::size_t>(lists.count + 1));
   begin[0] = 0;
   for (std::int64_t i = 0; i < lists.count; ++i)
@@ -98,7 +98,7 @@ const velo_tensor* tensors_beside(const velo_tensors* list, const char* field,
 
 void update(const adamw_lists& lists, const adamw_factors& by,
             const apply_fused_adamw_kernels& kernels, core::execution& on) {
-  const std::int64_t* begin = begins_of(lists, on.scratch);
+  const std::int64_t* begin = offsets_of(lists, on.scratch);
   const row_slices slices = slice_elements(begin[lists.count]);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t from = slices.begin(task), end = from + slices.count(task);

@@ -1,5 +1,5 @@
-// What an update by apply_fused_adamw's kernels shares, whether it is of one parameter or of a list
-// of them: the checks of its tensors against each other, and its slices.
+// Updates of one parameter or of a list by the kernels of apply_fused_adamw: the checks of their
+// tensors against each other, and their slices.
 //
 // One parallel region covers all parameters. They lie one after the other in a range of elements,
 // each at a multiple of 64, and that range is cut into equal slices: a slice holds a part of a
@@ -12,7 +12,7 @@
 
 namespace velo::ops {
 
-// Lists of `count` tensors each; of an update of one parameter its tensors.
+// Arrays of `count` tensors; 1 for the update of one parameter.
 struct adamw_lists {
   std::int64_t count;
   const velo_tensor* param;
@@ -34,6 +34,18 @@ const velo_tensor* tensors_beside(const velo_tensors* list, const char* field,
 
 // A list that the update reads and writes, which a caller who asks for shapes may leave out.
 const velo_tensors& require_list(const velo_tensors* list, const char* field);
+
+// The factors of the moments; the others are those of the operator.
+template <class Args>
+adamw_factors moment_factors(const Args& a) {
+  adamw_factors by{};
+  by.beta1 = static_cast<float>(a.beta1);
+  by.one_minus_beta1 = static_cast<float>(1 - a.beta1);
+  by.beta2 = static_cast<float>(a.beta2);
+  by.one_minus_beta2 = static_cast<float>(1 - a.beta2);
+  by.epsilon = static_cast<float>(a.epsilon);
+  return by;
+}
 
 void update(const adamw_lists& lists, const adamw_factors& by,
             const apply_fused_adamw_kernels& kernels, core::execution& on);

@@ -62,18 +62,12 @@ adamw_factors factors(const Args& a) {
   const double step = step_of(a);
   const double lr = a.lr_tensor == nullptr ? a.lr : *data<const float>(a.lr_tensor);
   const float scale = a.scale == nullptr ? 1.0f : *data<const float>(a.scale);
-  return {a.maximize != 0 ? -scale : scale,
-          static_cast<float>(a.beta1),
-          static_cast<float>(1 - a.beta1),
-          static_cast<float>(a.beta2),
-          static_cast<float>(1 - a.beta2),
-          static_cast<float>(1 - lr * a.weight_decay),
-          static_cast<float>(lr / (1 - std::pow(a.beta1, step))),
-          static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, step))),
-          static_cast<float>(a.epsilon),
-          0,
-          0,
-          0};
+  adamw_factors by = moment_factors(a);
+  by.scale = a.maximize != 0 ? -scale : scale;
+  by.decay = static_cast<float>(1 - lr * a.weight_decay);
+  by.rate = static_cast<float>(lr / (1 - std::pow(a.beta1, step)));
+  by.root = static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, step)));
+  return by;
 }
 
 template <class Args>

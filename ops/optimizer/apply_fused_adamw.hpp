@@ -27,8 +27,8 @@ struct adamw_factors {
   float scale;  // on the gradient; negative to ascend
   float beta1, one_minus_beta1, beta2, one_minus_beta2;
   float decay, rate, root, epsilon;
-  float l2;                          // times p, added to the gradient
-  float average, one_minus_average;  // of ema
+  float l2 = 0;                              // times p, added to the gradient
+  float average = 0, one_minus_average = 0;  // of ema
 };
 
 // The type of a tensor that is not worth a kernel for each combination.
@@ -62,7 +62,7 @@ struct of_each_combination {
 
   // Make::function<Param, Grad, Moment> for each of them.
   template <class Make>
-  static constexpr of_each_combination made() {
+  static constexpr of_each_combination of_types() {
     return {{with<Make, float>(), with<Make, simd::bf16>(), with<Make, simd::f16>()}};
   }
   Function at(int param, int grad, int moment) const { return of[param].of[grad].of[moment]; }

@@ -54,4 +54,4 @@ struct updates {
 };
 
 constexpr apply_fused_adamw_kernels kernels = {
-    decltype(apply_fused_adamw_kernels::update)::made<updates>()};
+    decltype(apply_fused_adamw_kernels::update)::of_types<updates>()};

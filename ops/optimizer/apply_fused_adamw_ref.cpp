@@ -60,6 +60,6 @@ struct updates {
 }  // namespace
 
 extern const apply_fused_adamw_kernels apply_fused_adamw = {
-    decltype(apply_fused_adamw_kernels::update)::made<updates>()};
+    decltype(apply_fused_adamw_kernels::update)::of_types<updates>()};
 
 }  // namespace velo::ops::reference

@@ -50,18 +50,15 @@ adamw_factors factors(const Args& a) {
   const bool corrects = a.bias_correction != 0, decoupled = a.mode == 1;
   const double rate = corrects ? a.lr / (1 - std::pow(a.beta1, step)) : a.lr;
   const double root = corrects ? 1 / std::sqrt(1 - std::pow(a.beta2, step)) : 1;
-  return {1,
-          static_cast<float>(a.beta1),
-          static_cast<float>(1 - a.beta1),
-          static_cast<float>(a.beta2),
-          static_cast<float>(1 - a.beta2),
-          static_cast<float>(decoupled ? 1 - a.lr * a.weight_decay : 1),
-          static_cast<float>(rate),
-          static_cast<float>(root),
-          static_cast<float>(a.epsilon),
-          static_cast<float>(decoupled ? 0 : a.weight_decay),
-          static_cast<float>(a.ema_decay),
-          static_cast<float>(1 - a.ema_decay)};
+  adamw_factors by = moment_factors(a);
+  by.scale = 1;
+  by.decay = static_cast<float>(decoupled ? 1 - a.lr * a.weight_decay : 1);
+  by.rate = static_cast<float>(rate);
+  by.root = static_cast<float>(root);
+  by.l2 = static_cast<float>(decoupled ? 0 : a.weight_decay);
+  by.average = static_cast<float>(a.ema_decay);
+  by.one_minus_average = static_cast<float>(1 - a.ema_decay);
+  return by;
 }
 
 template <class Args>

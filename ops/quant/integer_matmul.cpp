@@ -10,7 +10,7 @@
 #include "ops/activation/pointwise.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/definition.hpp"
-#include "ops/quant/kernels_at.hpp"
+#include "ops/operator/kernels_at.hpp"
 
 namespace velo::ops {
 namespace {

@@ -11,10 +11,6 @@ namespace velo::ops {
 using core::fail;
 using core::text;
 
-void require_f32_or(const velo_tensor& t, const char* field, velo_dtype x) {
-  if (t.dtype != f32) require_dtype(t, field, x);
-}
-
 weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   const int lead = f.experts ? 1 : 0;
   const velo_tensor& w = *f.weight;

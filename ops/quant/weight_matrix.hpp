@@ -48,7 +48,4 @@ weight_sizes sizes_of(const weight_fields& fields, velo_dtype x);
 weight_matrix matrix_of(const weight_fields& fields, const weight_sizes& sizes,
                         std::int64_t expert);
 
-// float32 or the dtype of x.
-void require_f32_or(const velo_tensor& t, const char* field, velo_dtype x);
-
 }  // namespace velo::ops

@@ -72,7 +72,7 @@ void require_tables(const velo_tensor& x, const char* x_field, const velo_tensor
   const int rank = positions == nullptr ? 4 : 2;
   require_rank(cos, "cos", rank, rank);
   require_unit_stride(x, x_field);
-  if (!(cos.dtype == f32)) require_dtype(cos, "cos", x.dtype);
+  require_f32_or(cos, "cos", x.dtype);
   if (positions == nullptr) {
     require_broadcast(cos, "cos", x);
   } else {

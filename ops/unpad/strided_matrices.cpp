@@ -25,8 +25,8 @@ constexpr std::int64_t most_elements = std::int64_t{1} << 56;
   fail(VELO_ERR_ARGUMENT, field, wanted, concat(got, " in element ", element));
 }
 
-// How a preset's matrices lie: rows of all heads, scores of one head after another, or those of
-// rows transposed.
+// The matrices of a preset's sequence: rows [s][heads * dim], scores [heads][s][s], or columns
+// [heads][dim][s].
 enum class layout { rows, scores, columns };
 
 struct preset_product {
@@ -68,7 +68,7 @@ void require_inside(const strided_matrices& x, int tensor, std::int64_t heads, s
            x.stride, element);
 }
 
-// One head behind the other, or side by side in rows.
+// Heads that are written must not overlap: one after the other, or side by side in rows.
 void require_apart(const strided_matrices& x, int tensor, std::int64_t heads,
                    std::int64_t element) {
   if (heads == 1 || x.stride >= (x.rows - 1) * x.ld + x.columns) return;
@@ -130,7 +130,7 @@ void strided_lists::require_counts() const {
   for (int i = 0; i < 2; ++i) require(transposes_[i], transpose_names[i], false);
 }
 
-// Sizes whose products count elements, and their sums.
+// Checks each size, and that their products count elements; returns the totals.
 strided_totals strided_lists::require_sizes() const {
   if (seq_len_ != nullptr) {
     total_scores(*seq_len_, most_size, heads_);
@@ -158,7 +158,7 @@ strided_totals strided_lists::require_sizes() const {
   return all;
 }
 
-strided_totals strided_lists::require(const bool (&writes)[3]) const {
+strided_totals strided_lists::require(const bool (&written)[3]) const {
   require_counts();
   const strided_totals all = require_sizes();
   std::int64_t left[] = {all.a, all.b, all.c};
@@ -169,8 +169,8 @@ strided_totals strided_lists::require(const bool (&writes)[3]) const {
       const strided_matrices& x = *operands[tensor];
       const std::int64_t own = heads_ * x.rows * x.columns;
       if (own != 0) {
-        require_inside(x, tensor, heads_, writes[tensor] ? own : left[tensor], i);
-        if (writes[tensor]) require_apart(x, tensor, heads_, i);
+        require_inside(x, tensor, heads_, written[tensor] ? own : left[tensor], i);
+        if (written[tensor]) require_apart(x, tensor, heads_, i);
       }
       left[tensor] -= own;
     }

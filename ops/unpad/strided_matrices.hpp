@@ -1,8 +1,8 @@
 // The lists of unpad_strided_batch_matmul: sizes and places of the matrices of each sequence,
 // stated one by one or by a preset of attention.
 //
-// The matrices of a sequence begin where those of the sequence before end, were they packed, and
-// those of its heads lie a stride apart. Invariant: after `require` every matrix lies in its flat
+// A sequence begins where compact matrices of all sequences before it would end; the matrices of
+// its heads lie a stride apart. Invariant: after `require` every matrix lies in its flat
 // tensor, and matrices that are written neither overlap nor leave out an element. Not hot.
 #pragma once
 
@@ -46,9 +46,9 @@ class strided_lists {
   std::int64_t sequences() const;
   strided_product product(std::int64_t sequence) const;
 
-  // Checks all lists; `writes`: whether the matrices of a, b and c are written. Throws ARGUMENT
-  // with the list and its element.
-  strided_totals require(const bool (&writes)[3]) const;
+  // Checks all lists and returns the totals; `written`: whether the matrices of a, b and c are.
+  // Throws ARGUMENT with the list and its element.
+  strided_totals require(const bool (&written)[3]) const;
 
  private:
   strided_totals require_sizes() const;

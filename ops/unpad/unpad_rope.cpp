@@ -36,7 +36,7 @@ unpad_rope_problem problem_of(const velo_tensor& q, const char* q_field, const v
   require_shape(k, k_field, 2, sizes);
   require_dtype(k, k_field, q.dtype);
   require_rank(cos, "cos", 2, 2);
-  if (!(cos.dtype == f32)) require_dtype(cos, "cos", q.dtype);
+  require_f32_or(cos, "cos", q.dtype);
   if (cos.shape[1] % 2 != 0)
     core::fail(VELO_ERR_SHAPE, "args.cos.shape", "an even last size",
                shape_name(cos.ndim, cos.shape));

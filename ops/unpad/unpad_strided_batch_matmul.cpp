@@ -12,31 +12,34 @@ namespace {
 
 struct strided_problem {
   element_type type;
-  std::int64_t repeats;  // flat tensors, one after the other
+  std::int64_t repeats;  // dimension 0 of tensors of rank 2
   double flops;          // of one product for each repeat, sequence and head
 };
 
-// A flat tensor of so many elements, or rows of them; returns their number.
-std::int64_t require_flat(const velo_tensor& t, const char* field, std::int64_t elements) {
-  require_rank(t, field, 1, 2);
-  const std::int64_t repeats = t.ndim == 2 ? t.shape[0] : 1;
-  const std::int64_t sizes[] = {t.ndim == 2 ? repeats : elements, elements};
-  require_shape(t, field, t.ndim, sizes);
-  return repeats;
+// [elements], or [repeats, elements] where the model has repeats.
+struct flat_shape {
+  std::int64_t sizes[2];
+};
+flat_shape flat(std::int64_t elements, const velo_tensor& model) {
+  return {{model.ndim == 2 ? model.shape[0] : elements, elements}};
 }
 
-// The same with the rank and the rows of another one.
+// Requires [elements] or [repeats, elements]; returns the number of repeats.
+std::int64_t require_flat(const velo_tensor& t, const char* field, std::int64_t elements) {
+  require_rank(t, field, 1, 2);
+  require_shape(t, field, t.ndim, flat(elements, t).sizes);
+  return t.ndim == 2 ? t.shape[0] : 1;
+}
+
 void require_beside(const velo_tensor& t, const char* field, std::int64_t elements,
                     const velo_tensor& model) {
-  const std::int64_t sizes[] = {model.ndim == 2 ? model.shape[0] : elements, elements};
   require_dtype(t, field, model.dtype);
-  require_shape(t, field, model.ndim, sizes);
+  require_shape(t, field, model.ndim, flat(elements, model).sizes);
 }
 
 void set_beside(output_shapes& outputs, output_shapes::output field, std::int64_t elements,
                 const velo_tensor& model) {
-  const std::int64_t sizes[] = {model.ndim == 2 ? model.shape[0] : elements, elements};
-  outputs.set(field, model.dtype, model.ndim, sizes);
+  outputs.set(field, model.dtype, model.ndim, flat(elements, model).sizes);
 }
 
 double flops_of(const strided_lists& lists) {
@@ -125,7 +128,7 @@ void for_sequences(const strided_lists& lists, std::int64_t repeats, const Each&
   }
 }
 
-// The products whose result has elements.
+// The number of products whose result, which is c, a or b, has elements.
 std::int64_t count_products(const strided_lists& lists, std::int64_t repeats, bool c, bool a,
                             bool b) {
   std::int64_t count = 0;

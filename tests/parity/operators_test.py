@@ -8,13 +8,15 @@ operators_test.py LIBVELO
 import inspect
 import unittest
 
+from attention_cases import AttentionCases
 from comparison import TYPES, Comparison, F, leaf, torch, values
+from product_cases import ProductCases
 from quant_cases import QuantCases
 from training_cases import TrainingCases
 from velo_binding import VeloError
 
 
-class Operators(TrainingCases, QuantCases, Comparison):
+class Operators(TrainingCases, QuantCases, ProductCases, AttentionCases, Comparison):
     def test_rms_norm(self):
         for dtype in TYPES:
             x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6,
@@ -195,143 +197,6 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                     ("dsin", dsin, s.grad)):
                 self.close(name, got, want)
 
-    def test_matmul(self):
-        for dtype in TYPES:
-            for ta in (False, True):
-                for tb in (False, True):
-                    m, k, n = 130, 96, 70
-                    a = values(k, m, dtype=dtype) if ta else values(m, k, dtype=dtype)
-                    b = values(n, k, dtype=dtype) if tb else values(k, n, dtype=dtype)
-                    bias, c = values(n), torch.empty(m, n, dtype=dtype)
-                    truth = (a.float().t() if ta else a.float()) @ (b.float().t()
-                                                                    if tb else b.float()) + bias
-                    self.velo.matmul(a=a, b=b, bias=bias, c=c, transpose_a=ta, transpose_b=tb)
-                    self.close(f"c {ta} {tb}", c, truth)
-                    packed, wide = self.velo.pack(b, tb), torch.empty(m, n)
-                    self.velo.matmul(a=a, packed=packed, c=wide, transpose_a=ta, dtype="float32")
-                    self.close(f"packed {ta} {tb}", wide, truth - bias)
-
-    def test_matmul_gradients(self):
-        for dtype in TYPES:
-            x, w, dy = values(200, 64, dtype=dtype), values(48, 64,
-                                                            dtype=dtype), values(200,
-                                                                                 48,
-                                                                                 dtype=dtype)
-            a, b = leaf(x), leaf(w)
-            (a @ b.t()).backward(dy.float())
-            dx, dw = torch.empty_like(x), torch.zeros(48, 64)
-            self.velo.matmul(a=dy, b=w, c=dx)
-            self.velo.matmul_add_fp32(total_input=x, grad_output=dy, grad=dw)
-            self.velo.matmul_add_fp32(total_input=x, grad_output=dy, grad=dw)
-            self.close("dx", dx, a.grad)
-            self.close("dw, added twice", dw, 2 * b.grad)
-            da, db, dbias = torch.empty_like(x), torch.empty_like(w), torch.empty(48)
-            self.velo.matmul_backward(dc=dy, a=x, b=w, da=da, db=db, dbias=dbias, transpose_b=True)
-            self.close("da", da, a.grad)
-            self.close("db", db, b.grad)
-            self.close("dbias", dbias, dy.float().sum(0))
-
-    def test_matmul_add(self):
-        for dtype in TYPES:
-            for shape in ((3, 40, 70), (3, 1, 70), (40, 1), (70,)):
-                x, w, add = values(3, 40, 96, dtype=dtype), values(96, 70, dtype=dtype), values(
-                    *shape, dtype=dtype)
-                a, b, c = leaf(x), leaf(w), leaf(add)
-                truth = a @ b + c
-                dy = values(3, 40, 70, dtype=dtype)
-                truth.backward(dy.float())
-                y, da, db, dadd = [torch.empty_like(t) for t in (dy, x, w, add)]
-                self.velo.matmul_add(a=x, b=w, add=add, c=y)
-                self.velo.matmul_add_backward(dc=dy, a=x, b=w, add=add, da=da, db=db, dadd=dadd)
-                for name, got, want in (("c", y, truth), ("da", da, a.grad), ("db", db, b.grad),
-                                        ("dadd", dadd, c.grad)):
-                    self.close(f"{name} {shape}", got, want)
-
-    def test_matmul_bias(self):
-        for dtype in TYPES:
-            for shape in ((3, 40, 70), (3, 1, 70), (40, 1), (1, 70)):
-                x, w = values(3, 40, 96, dtype=dtype), values(96, 70, dtype=dtype)
-                bias = values(*shape)
-                b = leaf(bias)
-                truth = x.float() @ w.float() + b
-                dy = values(3, 40, 70, dtype=dtype)
-                truth.backward(dy.float())
-                y, dbias = torch.empty_like(dy), torch.empty_like(bias)
-                self.velo.matmul(a=x, b=w, bias=bias, c=y)
-                self.velo.matmul_backward(dc=dy, bias=bias, dbias=dbias)
-                self.close(f"c {shape}", y, truth)
-                self.close(f"dbias {shape}", dbias, b.grad)
-
-    def test_matmul_swiglu(self):
-        n, k = 70, 96
-        for dtype in TYPES:
-            for turned in (False, True):
-                x, w = values(3, 40, k, dtype=dtype), values(
-                    *((2 * n, k) if turned else (k, 2 * n)), dtype=dtype)
-                bias, dy = values(2 * n), values(3, 40, n, dtype=dtype)
-                a, b, c = leaf(x), leaf(w), leaf(bias)
-                gate, factor = (a @ (b.t() if turned else b) + c).chunk(2, -1)
-                truth = torch.nn.functional.silu(gate) * factor
-                truth.backward(dy.float())
-                y, dx, dw, db = [torch.empty_like(t) for t in (dy, x, w, bias)]
-                h = torch.empty(3, 40, 2 * n, dtype=dtype)
-                self.velo.matmul_swiglu(x=x, weight=w, bias=bias, y=y, h=h, transpose_weight=turned)
-                self.close("y", y, truth)
-                for saved in ({"h": h}, {"bias": bias}):
-                    self.velo.matmul_swiglu_backward(dy=dy, x=x, weight=w, dx=dx, dweight=dw,
-                                                     dbias=db, transpose_weight=turned, **saved)
-                    for name, got, want in (("dx", dx, a.grad), ("dweight", dw, b.grad),
-                                            ("dbias", db, c.grad)):
-                        self.close(f"{name} {turned}", got, want, dtype)
-
-    def test_rms_norm_matmul(self):
-        n, k = 70, 96
-        for dtype in TYPES:
-            for turned in (False, True):
-                x, gamma = values(3, 40, k, dtype=dtype), values(k)
-                w = values(*((n, k) if turned else (k, n)), dtype=dtype)
-                bias, dy = values(n), values(3, 40, n, dtype=dtype)
-                a, g, b, c = leaf(x), leaf(gamma), leaf(w), leaf(bias)
-                normed = a * torch.rsqrt(a.square().mean(-1, True) + 1e-6) * g
-                truth = normed @ (b.t() if turned else b) + c
-                truth.backward(dy.float())
-                y, dx, dg, dw, db = [torch.empty_like(t) for t in (dy, x, gamma, w, bias)]
-                rstd = torch.empty(3, 40, 1)
-                self.velo.rms_norm_matmul(x=x, gamma=gamma, weight=w, bias=bias, y=y, rstd=rstd,
-                                          transpose_weight=turned)
-                self.velo.rms_norm_matmul_backward(dy=dy, x=x, gamma=gamma, rstd=rstd, weight=w,
-                                                   dx=dx, dgamma=dg, dweight=dw, dbias=db,
-                                                   transpose_weight=turned)
-                for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dgamma", dg, g.grad),
-                                        ("dweight", dw, b.grad), ("dbias", db, c.grad)):
-                    self.close(f"{name} {turned}", got, want, dtype)
-
-    def test_grouped_matmul(self):
-        counts, n, k = [5, 0, 40, 1, 18], 70, 96
-        m, groups, ends = sum(counts), len(counts), torch.tensor(counts).cumsum(0)
-        for dtype in TYPES:
-            for turned in (False, True):
-                x, dy = values(m, k, dtype=dtype), values(m, n, dtype=dtype)
-                w = values(groups, *((n, k) if turned else (k, n)), dtype=dtype)
-                bias = values(groups, n)
-                a, b, c = leaf(x), leaf(w), leaf(bias)
-                by_group = zip(a.split(counts), b.transpose(1, 2) if turned else b, c)
-                truth = torch.cat([rows @ each + add for rows, each, add in by_group])
-                truth.backward(dy.float())
-                y, dx, dw, db = [torch.empty_like(t) for t in (dy, x, w, bias)]
-                self.velo.grouped_matmul(x=x, weight=w, bias=bias, y=y, group_list=counts,
-                                         group_list_kind="counts", transpose_weight=turned)
-                self.velo.grouped_matmul_backward(dy=dy, x=x, weight=w, dx=dx, dweight=dw, dbias=db,
-                                                  group_list_tensor=ends, transpose_weight=turned)
-                for name, got, want in (("y", y, truth), ("dx", dx, a.grad),
-                                        ("dweight", dw, b.grad), ("dbias", db, c.grad)):
-                    self.close(f"{name} {turned}", got, want)
-                if turned:
-                    continue
-                grad = torch.ones(groups, k, n)
-                self.velo.grouped_matmul_add_fp32(x=x, dy=dy, grad=grad, group_list_tensor=ends)
-                self.close("grad", grad, b.grad + 1)
-
     def test_moe_token_permute(self):
         tokens, k, experts, n = 40, 3, 7, 48
         for dtype in TYPES:
@@ -393,87 +258,6 @@ class Operators(TrainingCases, QuantCases, Comparison):
                                         ("z", z_loss, z), ("dlogits", dx, x.grad)):
                     self.close(f"{name} {sigmoid}", got, want.detach())
 
-    def test_products_next_to_collectives_of_one_rank(self):
-        for dtype in TYPES:
-            for transposed in (False, True):
-                x, w = values(24, 3, 96, dtype=dtype), values(
-                    70, 96, dtype=dtype) if transposed else values(96, 70, dtype=dtype)
-                truth = x.float() @ (w.float().t() if transposed else w.float())
-                y, given = torch.empty(
-                    24, 3, 70, dtype=dtype), {"x": x, "weight": w, "transpose_weight": transposed}
-                self.velo.matmul_all_reduce(y=y, **given)
-                self.close("all_reduce", y, truth)
-                self.velo.matmul_reduce_scatter(y=y.zero_(), **given)
-                self.close("reduce_scatter", y, truth)
-                gathered = torch.empty_like(x)
-                self.velo.all_gather_matmul(y=y.zero_(), gathered=gathered, **given)
-                self.close("all_gather", y, truth)
-                self.assertTrue(torch.equal(gathered, x))
-                self.velo.all_gather_matmul_reduce_scatter(y=y.zero_(),
-                                                           gathered=gathered.zero_(),
-                                                           **given)
-                self.close("all_gather and reduce_scatter", y, truth)
-                self.assertTrue(torch.equal(gathered, x))
-
-    def test_fusion_attention(self):
-        for dtype in TYPES:
-            for causal in (False, True):
-                for layout in ("bsnd", "bnsd", "sbh"):
-                    self.attention(dtype, causal, layout)
-
-    def attention(self, dtype, causal, layout):
-        batch, length, heads, kv_heads, d = 2, 70, 4, 2, 64
-        order = {"bsnd": (0, 1, 2, 3), "bnsd": (0, 2, 1, 3), "sbh": (1, 0, 2, 3)}[layout]
-
-        def shaped(n):
-            full = values(batch, length, n, d, dtype=dtype).permute(*order).contiguous()
-            return full.flatten(2) if layout == "sbh" else full
-
-        def unshaped(t, n):  # back to [batch, heads, length, d]
-            if layout == "sbh":
-                t = t.unflatten(2, (n, d))
-            back = [order.index(i) for i in range(4)]
-            return t.permute(*back).transpose(1, 2)
-
-        q, k, v, dy = shaped(heads), shaped(kv_heads), shaped(kv_heads), shaped(heads)
-        out = torch.empty_like(q)
-        top, total = torch.empty(batch, heads, length), torch.empty(batch, heads, length)
-        options = {"head_num": heads, "layout": layout, "scale": d**-0.5,
-                   "sparse_mode": "right_down_causal" if causal else "full"}
-        self.velo.fusion_attention(query=q,
-                                   key=k,
-                                   value=v,
-                                   attention_out=out,
-                                   softmax_max=top,
-                                   softmax_sum=total,
-                                   **options)
-        a, b, c = leaf(q), leaf(k), leaf(v)
-        groups = heads // kv_heads
-        query = unshaped(a, heads)
-        key = unshaped(b, kv_heads).repeat_interleave(groups, 1)
-        value = unshaped(c, kv_heads).repeat_interleave(groups, 1)
-        score = query @ key.transpose(-1, -2) * d**-0.5
-        if causal:
-            score = score.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
-        truth = score.softmax(-1) @ value
-        truth.backward(unshaped(dy, heads).float())
-        self.close(f"out {layout} {causal}", unshaped(out, heads), truth)
-        self.close("log-sum-exp", top + total.log(), score.logsumexp(-1))
-        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
-        self.velo.fusion_attention_backward(query=q,
-                                            key=k,
-                                            value=v,
-                                            dy=dy,
-                                            softmax_max=top,
-                                            softmax_sum=total,
-                                            attention_out=out,
-                                            dquery=dq,
-                                            dkey=dk,
-                                            dvalue=dv,
-                                            **options)
-        for name, got, want in (("dq", dq, a.grad), ("dk", dk, b.grad), ("dv", dv, c.grad)):
-            self.close(f"{name} {layout} {causal}", got, want)
-
     def test_embedding(self):
         for dtype in TYPES:
             table, ids, dy = values(50, 96,
@@ -514,97 +298,6 @@ class Operators(TrainingCases, QuantCases, Comparison):
             a = leaf(x)
             truth = a * mask / 0.7
             truth.backward(dy.float())
-            self.close("y", y, truth)
-            self.close("dx", dx, a.grad)
-
-    def test_attention_terms(self):
-        for dtype in TYPES:
-            q, k, v = (values(2, 3, n, 16, dtype=dtype) for n in (5, 7, 7))
-            mask = values(2, 1, 5, 7) > 0.5
-            pse, out = values(1, 3, 5, 7, dtype=dtype), torch.empty_like(q)
-            self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out, layout="bnsd",
-                                       scale=0.25, atten_mask=mask.to(torch.uint8), pse=pse,
-                                       pse_type="added_after_scale")
-            score = (q.float() @ k.float().transpose(-1, -2) * 0.25 + pse.float())
-            score = score.masked_fill(mask, float("-inf"))
-            self.close("out", out, score.softmax(-1).nan_to_num(0) @ v.float())
-
-    def test_flash_attention(self):
-        for dtype in TYPES:
-            q, k, v, dy = (values(2, 3, 8, 16, dtype=dtype) for _ in range(4))
-            mask, out, lse = values(8, 8) > 0.5, torch.empty_like(q), torch.empty(2, 3, 8)
-            mask.fill_diagonal_(False)
-            given = {"query": q, "key": k, "value": v, "head_num": 3, "scale_value": 0.25,
-                     "atten_mask": mask.to(torch.uint8)}
-            self.velo.flash_attention(attention_out=out, softmax_log_max_sum=lse, **given)
-            a, b, c = leaf(q), leaf(k), leaf(v)
-            score = (a @ b.transpose(-1, -2) * 0.25).masked_fill(mask, float("-inf"))
-            truth = score.softmax(-1) @ c
-            truth.backward(dy.float())
-            self.close("out", out, truth)
-            self.close("log-sum-exp", lse, score.logsumexp(-1))
-            got = [torch.empty_like(q) for _ in range(3)]
-            self.velo.flash_attention_backward(dy=dy, attention_out=out, softmax_log_max_sum=lse,
-                                               dquery=got[0], dkey=got[1], dvalue=got[2], **given)
-            for name, one, want in zip(("dq", "dk", "dv"), got, (a.grad, b.grad, c.grad)):
-                self.close(name, one, want)
-
-    def test_ring_attention_update(self):
-        for dtype in TYPES:
-            parts = [values(4, 2, 3, 16, dtype=dtype) for _ in range(2)]
-            tops = [values(4, 3, 2) for _ in range(2)]
-            sums = [values(4, 3, 2).abs() + 1 for _ in range(2)]
-            out, top, total = torch.empty_like(parts[0]), torch.empty(4, 3, 2), torch.empty(4, 3, 2)
-            self.velo.ring_attention_update(prev_out=parts[0], prev_max=tops[0], prev_sum=sums[0],
-                                            cur_out=parts[1], cur_max=tops[1], cur_sum=sums[1],
-                                            out=out, max=top, sum=total, layout="bsnd")
-            logs = [t + s.log() for t, s in zip(tops, sums)]
-            whole = torch.logaddexp(*logs)
-            shares = [(one - whole).exp().transpose(1, 2).unsqueeze(-1) for one in logs]
-            self.close("out", out, sum(s * p.float() for s, p in zip(shares, parts)))
-            self.close("log-sum-exp", top + total.log(), whole)
-
-    def test_cached_attention(self):
-        lengths = torch.tensor([300, 77], dtype=torch.int32)
-        for dtype in TYPES:
-            q, k, v = (values(2, n, h, 64, dtype=dtype) for n, h in ((3, 8), (300, 2), (300, 2)))
-            out = torch.empty_like(q)
-            self.velo.cached_attention(query=q, key=k, value=v, cache_seqlens=lengths,
-                                       attention_out=out, scale=0.125)
-            own = lengths[:, None] - 3 + torch.arange(3)
-            seen = torch.arange(300) <= own[..., None]
-            a, b, c = (x.float().transpose(1, 2) for x in (q, k, v))
-            b, c = (x.repeat_interleave(4, 1) for x in (b, c))
-            score = (a @ b.transpose(-1, -2) * 0.125).masked_fill(~seen[:, None], float("-inf"))
-            truth = score.softmax(-1) @ c
-            self.close("out", out, truth.transpose(1, 2))
-
-    def test_generate_mask(self):
-        rows = torch.arange(60).reshape(3, 20)
-        mask = torch.empty(3, 20, 70, dtype=torch.uint8)
-        self.velo.generate_mask(positions=rows, mask=mask, keys=70, pre_tokens=9, next_tokens=4)
-        far = torch.arange(70) - rows[..., None]
-        self.assertTrue(torch.equal(mask.bool(), (far > 4) | (far < -9)))
-        square = torch.empty(2048, 2048, dtype=torch.uint8)
-        self.velo.generate_mask(positions=torch.arange(2048), mask=square, sparse_mode="band")
-        self.assertTrue(torch.equal(square.bool(), torch.ones(2048, 2048).triu(1).bool()))
-
-    def test_alibi_slopes(self):
-        slopes = torch.empty(12)
-        self.velo.alibi_slopes(heads=torch.arange(12), slopes=slopes, head_num=12)
-        eight, sixteen = ((-torch.arange(1, n + 1) * 8 / n).exp2() for n in (8, 16))
-        self.close("slopes", slopes, torch.cat((eight, sixteen[::2][:4])))
-
-    def test_softmax(self):
-        for dtype in TYPES:
-            x, dy = values(2, 3, 40, 200, dtype=dtype), values(2, 3, 40, 200, dtype=dtype)
-            mask = torch.arange(200)[None, :] > torch.arange(40)[:, None] * 5
-            y, dx = torch.empty_like(x), torch.empty_like(x)
-            self.velo.softmax(x=x, mask=mask.to(torch.uint8), y=y, scale=0.3)
-            a = leaf(x)
-            truth = F.softmax((a * 0.3).masked_fill(mask, -torch.inf), -1)
-            truth.backward(dy.float())
-            self.velo.softmax_backward(dy=dy, y=y, dx=dx, scale=0.3)
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
 
@@ -677,23 +370,6 @@ class Operators(TrainingCases, QuantCases, Comparison):
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
 
-    def test_unpad_strided_batch_matmul(self):
-        lengths, heads, dim = [30, 0, 17], 4, 16
-        for dtype in TYPES:
-            q, k = (values(47 * heads * dim, dtype=dtype) for _ in range(2))
-            dy = values(heads * sum(n * n for n in lengths), dtype=dtype)
-            y, dq, dk = torch.empty_like(dy), torch.empty_like(q), torch.empty_like(k)
-            form = {"seq_len": lengths, "head_num": heads, "head_dim": dim, "preset": "bmm1"}
-            self.velo.unpad_strided_batch_matmul(a=q, b=k, c=y, **form)
-            self.velo.unpad_strided_batch_matmul_backward(dc=dy, a=q, b=k, da=dq, db=dk, **form)
-            a, b = leaf(q), leaf(k)
-            of_heads = [[x.transpose(0, 1) for x in t.view(47, heads, dim).split(lengths)]
-                        for t in (a, b)]
-            truth = torch.cat([(x @ z.mT).flatten() for x, z in zip(*of_heads)])
-            truth.backward(dy.float())
-            for got, want in ((y, truth), (dq, a.grad), (dk, b.grad)):
-                self.close("unpad_strided_batch_matmul", got, want)
-
     def test_accumulate_and_reduce_max_abs(self):
         for dtype in TYPES:
             for other in TYPES:
@@ -709,7 +385,7 @@ class Operators(TrainingCases, QuantCases, Comparison):
                 self.assertTrue(torch.equal(y, truth.float()))
 
     def test_every_operator_is_compared(self):
-        source = "".join(map(inspect.getsource, (Operators, TrainingCases, QuantCases)))
+        source = "".join(map(inspect.getsource, (Operators, *Operators.__bases__[:-1])))
         self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source],
                          [])
 

@@ -10,6 +10,8 @@
 namespace velo::gen {
 namespace {
 
+constexpr int page_columns = 120;
+
 std::string handles(const spec& s) {
   std::string out = std::string("\n## Handles\n\n") + about_handles + "\n" +
                     head({"handle", "what it is", "ends with"});
@@ -102,16 +104,28 @@ std::string operators(const spec& s) {
   return out;
 }
 
-// The page with paragraphs in lines of at most 120 columns; tables, code and headings stay.
+// Lines of at most 120 columns, none of which begins with an operator of a formula, which Markdown
+// takes for an item of a list.
+std::string wrapped(std::string paragraph) {
+  constexpr char kept_space = 1;
+  for (const char* sign : {" * ", " + ", " - "}) {
+    for (std::size_t at = 0; (at = paragraph.find(sign, at)) != std::string::npos; at += 2)
+      paragraph[at] = kept_space;
+  }
+  std::string lines = join(wrap(paragraph, page_columns), "\n");
+  std::replace(lines.begin(), lines.end(), kept_space, ' ');
+  return lines;
+}
+
+// The page with paragraphs in such lines; tables, code and headings stay.
 std::string in_columns(const std::string& page) {
-  constexpr int page_columns = 120;
   std::istringstream lines(page);
   std::string out, line;
   bool in_code = false;
   while (std::getline(lines, line)) {
     if (line.rfind("```", 0) == 0) in_code = !in_code;
     const bool paragraph = !in_code && !line.empty() && line[0] != '|' && line[0] != '#';
-    if (paragraph && line.size() > page_columns) line = join(wrap(line, page_columns), "\n");
+    if (paragraph && line.size() > page_columns) line = wrapped(line);
     out += line + "\n";
   }
   return out;

@@ -52,7 +52,7 @@ class weights {
   velo_dtype moment_type() const { return dtype_of(moments()); }
   float* master() const { return has_master() ? master_.floats() : nullptr; }
 
-  // Where the masters are residuals: `merge` gives those of elements [begin, begin + count) of the
+  // Masters that are residuals: `merge` gives the masters of elements [begin, begin + count) of the
   // layout, at most `most_merged`, in the same memory in each call. Their state begins at element
   // `place` of this rank's. `split` puts them back, and writes the weights.
   bool has_residuals() const { return narrow_.masters; }

@@ -1,6 +1,6 @@
 // grouped_matmul, its gradient and grouped_matmul_add_fp32 against double: groups of rows and of
 // depth, empty groups, every kernel, threads, forms of the list, refusals.
-#include "tests/ops/operator_testing.hpp"
+#include "tests/ops/matmul/checked_sum.hpp"
 
 using namespace velo::testing;
 using velo::simd::bf16;
@@ -22,21 +22,6 @@ double at(const array<T>& t, std::int64_t first, bool transposed, std::int64_t r
           std::int64_t columns, std::int64_t i, std::int64_t j) {
   return t.at(static_cast<std::size_t>(first + (transposed ? j * rows + i : i * columns + j)));
 }
-
-// One sum of products with its size, against a computed value.
-struct checked_sum {
-  double sum = 0, size = 0;
-  std::int64_t terms = 0;
-
-  void add(double term) { sum += term, size += std::abs(term), ++terms; }
-  template <class T>
-  void require(double got) const {
-    const double denormal = std::is_same_v<T, f16> ? 0x1p-25 : 0;
-    const double bound = size * 0x1p-24 * (3 + std::sqrt(static_cast<double>(terms))) +
-                         std::abs(sum) * rounding<T>() + denormal;
-    if (!(std::abs(got - sum) <= bound)) FAIL("got " << got << ", truth " << sum);
-  }
-};
 
 struct form {
   bool turned = false, accumulate = false, bias = false;

@@ -1,7 +1,7 @@
 // matmul_add against double: residuals of every shape that broadcasts, beside a bias, packs and
 // transposes, every kernel; its gradient against sums and slopes; threads; refusals.
 #include "tests/ops/matmul/broadcast_places.hpp"
-#include "tests/ops/operator_testing.hpp"
+#include "tests/ops/matmul/checked_sum.hpp"
 
 using namespace velo::testing;
 using velo::simd::bf16;
@@ -43,17 +43,14 @@ bool check(session& s, const operands& z, const shape& residual, int bits) {
   for (std::int64_t i = 0; i < batch * m; i = next_compared(i, batch * m)) {
     for (std::int64_t j = 0; j < n; ++j) {
       const auto at = static_cast<std::size_t>(i * n + j);
-      double sum = add.at(from[at]) + (bits & 2 ? bias.at(static_cast<std::size_t>(j)) : 0);
-      double size = 2;
-      for (std::int64_t l = 0; l < k; ++l) {
-        const double term = a.at(static_cast<std::size_t>(i * k + l)) *
-                            b.at(static_cast<std::size_t>(turned ? j * k + l : l * n + j));
-        sum += term, size += std::abs(term);
-      }
-      const double bound = size * 0x1p-24 * (3 + std::sqrt(static_cast<double>(k))) +
-                           std::abs(sum) * rounding<T>() + 0x1p-25;
-      if (!(std::abs(c.at(at) - sum) <= bound))
-        FAIL("element " << i << ", " << j << ": got " << c.at(at) << ", truth " << sum);
+      checked_sum truth;
+      truth.start(add.at(from[at]));
+      truth.start(bits & 2 ? bias.at(static_cast<std::size_t>(j)) : 0);
+      for (std::int64_t l = 0; l < k; ++l)
+        truth.add(a.at(static_cast<std::size_t>(i * k + l)) *
+                  b.at(static_cast<std::size_t>(turned ? j * k + l : l * n + j)));
+      if (!truth.covers<T>(c.at(at)))
+        FAIL("element " << i << ", " << j << ": got " << c.at(at) << ", truth " << truth.sum);
     }
   }
   CHECK(c.intact());

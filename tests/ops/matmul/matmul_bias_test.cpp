@@ -1,7 +1,7 @@
 // The bias of matmul in every shape that broadcasts to c, in float32 and a's dtype, beside packs,
 // transposes and sums into c, for every kernel; its gradient against sums and slopes; refusals.
 #include "tests/ops/matmul/broadcast_places.hpp"
-#include "tests/ops/operator_testing.hpp"
+#include "tests/ops/matmul/checked_sum.hpp"
 
 using namespace velo::testing;
 using velo::simd::bf16;
@@ -39,16 +39,14 @@ void check(session& s, const operands& z, const shape& of_bias, bool accumulate)
   for (std::int64_t i = 0; i < batch * m; ++i) {
     for (std::int64_t j = 0; j < n; ++j) {
       const auto at = static_cast<std::size_t>(i * n + j);
-      double sum = bias.at(from[at]) + (accumulate ? old.at(at) : 0), size = 2;
-      for (std::int64_t l = 0; l < k; ++l) {
-        const double term =
-            a.at(static_cast<std::size_t>(i * k + l)) * b.at(static_cast<std::size_t>(j * k + l));
-        sum += term, size += std::abs(term);
-      }
-      const double bound = size * 0x1p-24 * (3 + std::sqrt(static_cast<double>(k))) +
-                           std::abs(sum) * rounding<Out>() + 0x1p-25;
-      if (!(std::abs(c.at(at) - sum) <= bound))
-        FAIL("element " << i << ", " << j << ": got " << c.at(at) << ", truth " << sum);
+      checked_sum truth;
+      truth.start(bias.at(from[at]));
+      truth.start(accumulate ? old.at(at) : 0);
+      for (std::int64_t l = 0; l < k; ++l)
+        truth.add(a.at(static_cast<std::size_t>(i * k + l)) *
+                  b.at(static_cast<std::size_t>(j * k + l)));
+      if (!truth.covers<Out>(c.at(at)))
+        FAIL("element " << i << ", " << j << ": got " << c.at(at) << ", truth " << truth.sum);
     }
   }
   CHECK(c.intact());

@@ -1,5 +1,5 @@
-// The kernels of another operator at the level of the caller's: what an operator made of several
-// runs.
+// Another operator's kernels at the instruction set of the caller's own, for operators that run
+// several.
 #pragma once
 
 #include <algorithm>
