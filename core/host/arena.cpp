@@ -45,7 +45,7 @@ void* arena::grow(std::size_t bytes) {
 }
 
 void arena::forget() noexcept {
-  wanted_ = std::max(wanted_, earlier_ + used_);
+  note_peak();
   used_ = 0;
   if (retired_ != nullptr) release();
 }

@@ -1,13 +1,16 @@
 // Scratch memory for one operator at a time: a bump allocator that is emptied when the operator
-// ends.
+// ends, and within it at the end of a scratch_scope, so that a loop of products needs the memory of
+// its largest one.
 //
 // It grows by chunks while an operator needs more memory. The reset after a growth frees the
-// chunks, and the next operator allocates one chunk of the whole size. So a repeated sequence of
-// operators allocates in its first two rounds and never again. Every block is 64-byte aligned;
+// chunks, and the next operator allocates one chunk for the most bytes that were live at once. So a
+// repeated sequence of operators allocates in its first two rounds and never again. Every block is
+// 64-byte aligned;
 // contents are undefined. Not thread-safe: blocks are allocated before the parallel region and
 // divided inside it.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -46,13 +49,15 @@ class arena {
   }
 
   void reset() noexcept {
-    if (used_ != 0) forget();
+    if (used_ != 0 || retired_ != nullptr) forget();
   }
 
  private:
+  friend class scratch_scope;
   struct chunk;  // header of a retired chunk, at the end of the chunk
 
   void* grow(std::size_t bytes);
+  void note_peak() noexcept { wanted_ = std::max(wanted_, earlier_ + used_); }
   void forget() noexcept;
   void release() noexcept;
 
@@ -60,8 +65,8 @@ class arena {
   char* memory_ = nullptr;  // current chunk, capacity_ usable bytes
   std::size_t capacity_ = 0;
   std::size_t used_ = 0;
-  std::size_t wanted_ = 0;   // bytes that the largest operator so far needed
-  std::size_t earlier_ = 0;  // usable bytes in retired chunks of the running operator
+  std::size_t wanted_ = 0;   // the most bytes live at once in any operator so far
+  std::size_t earlier_ = 0;  // live bytes in retired chunks of the running operator
   chunk* retired_ = nullptr;
 };
 
@@ -69,6 +74,30 @@ class arena {
 struct scratch_reset {
   ~scratch_reset() { scratch.reset(); }
   arena& scratch;
+};
+
+// Gives back at its end what was taken from an arena since its begin. Scopes nest.
+class scratch_scope {
+ public:
+  explicit scratch_scope(arena& scratch)
+      : scratch_(scratch),
+        memory_(scratch.memory_),
+        used_(scratch.used_),
+        earlier_(scratch.earlier_) {}
+  ~scratch_scope() {
+    scratch_.note_peak();
+    // A newer chunk holds only what the scope has taken.
+    const bool has_grown = scratch_.memory_ != memory_;
+    scratch_.used_ = has_grown ? 0 : used_;
+    scratch_.earlier_ = has_grown ? earlier_ + used_ : earlier_;
+  }
+  scratch_scope(const scratch_scope&) = delete;
+  scratch_scope& operator=(const scratch_scope&) = delete;
+
+ private:
+  arena& scratch_;
+  const char* const memory_;
+  const std::size_t used_, earlier_;
 };
 
 }  // namespace velo::core

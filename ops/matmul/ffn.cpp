@@ -268,6 +268,7 @@ void multiply_all(const ffn_problem& p, const std::int64_t* bounds, const velo_t
                   const void* x, const float* bias, void* y, std::int64_t k, std::int64_t n,
                   const gemm_kernels& kernels, core::execution& on) {
   const auto bytes = [&](std::int64_t elements) { return bytes_of(weight.dtype, elements); };
+  const core::scratch_scope scope(on.scratch);
   auto* all = on.scratch.take<gemm_problem>(static_cast<std::size_t>(p.groups));
   for (std::int64_t e = 0; e < p.groups; ++e) {
     auto* one = new (all + e) gemm_problem;

@@ -96,6 +96,7 @@ void multiply_normed(const gemm_problem& all, const normed_rows<T>& rows, const 
                      own.of.write(own.first + row, count, static_cast<T*>(to));
                    },
                    &block};
+    const core::scratch_scope scope(on.scratch);
     multiply(p, pack, kernels, on);
   }
 }

@@ -145,6 +145,7 @@ void integer_loops::run() const {
 void multiply(const integer_matmul& p, const integer_product_kernels& kernels,
               core::execution& on) {
   if (p.m == 0 || p.n == 0) return;
+  const core::scratch_scope scope(on.scratch);
   if (kernels.plain())
     on.threads(p.m, [&](std::int64_t row, int) { multiply_row(p, row); });
   else

@@ -210,6 +210,7 @@ void weight_loops::panels() const {
 
 void multiply(const weight_product& p, const weight_quant_kernels& kernels, core::execution& on) {
   if (p.m == 0 || p.columns() == 0) return;
+  const core::scratch_scope scope(on.scratch);
   if (kernels.plain())
     on.threads(p.m, [&](std::int64_t row, int) { multiply_row(p, row); });
   else if (p.m == 1 && !p.backward)

@@ -167,6 +167,7 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     slice.m = std::min(a.rows_each - first, of.row + of.rows - row);
     slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
               first * slice.lda * ops::element_bytes(slice.type);
+    const core::scratch_scope scope(turn.scratch);
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
