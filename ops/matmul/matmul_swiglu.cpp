@@ -101,7 +101,10 @@ void infer_backward(const velo_matmul_swiglu_backward_args& a, backward_problem&
   if (a.h != nullptr) {
     require_dtype(*a.h, "h", dy.dtype);
     require_shape(*a.h, "h", dy.ndim, sizes);
-    if (a.bias != nullptr) fail(VELO_ERR_ARGUMENT, "args.bias", "NULL beside h", "a tensor");
+    if (a.bias != nullptr) {
+      require_shape(*a.bias, "bias", 1, &n);
+      require_f32_or(*a.bias, "bias", dy.dtype);
+    }
   } else {
     require_given(a.x, "x");
     require_given(a.weight, "weight");

@@ -255,7 +255,8 @@ typedef struct velo_matmul_swiglu_args {
 /* `silu(t) = t / (1 + exp(-t))`; `h = x @ op(weight) + bias`; `y = silu(h1) * h2`.
  * h1 and h2 are the halves of the last dimension of h: the gate's columns of the weight come first,
  * then the factor's. y is computed from sums in float32 and rounded once.
- * x: [.., k] with leading dimensions folded into rows; weight: [k, 2 n], or `packed` in its place.
+ * x: [.., k] of two dimensions or more, the leading ones folded into rows; weight: [k, 2 n], or
+ * `packed` in its place.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: h as a result of matmul in
@@ -282,8 +283,8 @@ typedef struct velo_matmul_swiglu_backward_args {
   const velo_tensor* weight;  /* in, or NULL; float32 | bfloat16 | float16; strided: as in the
                                * forward call, where that took a pack the weight itself; dx needs
                                * it */
-  const velo_tensor* bias;    /* in, or NULL; float32 | bfloat16 | float16: the forward call's,
-                               * where h is computed again; NULL beside h */
+  const velo_tensor* bias;    /* in, or NULL; float32 | bfloat16 | float16: the forward call's;
+                               * read where h is computed again */
   const velo_tensor* dx;      /* out, or NULL; strided: shape of x, dtype of dy */
   const velo_tensor* dweight; /* out, or NULL; strided: shape of the weight */
   const velo_tensor* dbias;   /* out, or NULL: float32, [2 n] */
@@ -348,7 +349,8 @@ typedef struct velo_rms_norm_matmul_args {
 /* `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = (x * rstd * gamma) @ op(weight) + bias`.
  * The normed rows are rounded to the dtype of x, as rms_norm gives them; they go from the cache
  * into the product and are not kept.
- * x: [.., k] with leading dimensions folded into rows; weight: [k, n], or `packed` in its place.
+ * x: [.., k] of two dimensions or more, the leading ones folded into rows; weight: [k, n], or
+ * `packed` in its place.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: normed rows as results of

@@ -2277,7 +2277,7 @@ class velo_matmul_swiglu_backward_args(Sized):
         ("h", POINTER(velo_tensor)),  # [.., 2 n], dtype of dy: from the forward call
         ("x", POINTER(velo_tensor)),  # [.., k], dtype of dy; dweight needs it
         ("weight", POINTER(velo_tensor)),  # as in the forward call, where that took a pack the weight itself; dx needs it
-        ("bias", POINTER(velo_tensor)),  # the forward call's, where h is computed again; NULL beside h
+        ("bias", POINTER(velo_tensor)),  # the forward call's; read where h is computed again
         ("dx", POINTER(velo_tensor)),  # shape of x, dtype of dy
         ("dweight", POINTER(velo_tensor)),  # shape of the weight
         ("dbias", POINTER(velo_tensor)),  # float32, [2 n]

@@ -1033,7 +1033,7 @@ struct matmul_swiglu_backward_args : velo_matmul_swiglu_backward_args {
   // as in the forward call, where that took a pack the weight itself; dx needs it
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
   self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
-  // the forward call's, where h is computed again; NULL beside h
+  // the forward call's; read where h is computed again
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
   // shape of x, dtype of dy

@@ -98,7 +98,7 @@ void check(session& s, const sizes& z, bool turned, bool biased, bool packed = f
 // The gradient of x, of the weight and of the bias, from h or from what it is computed again from.
 template <class T>
 void check_gradient(session& s, const sizes& z, bool turned, bool given) {
-  layer<T> on(z, turned, !given);
+  layer<T> on(z, turned, true);
   array<T> dy({z.m, z.n}), dx({z.m, z.k});
   array<float> dweight({turned ? 2 * z.n : z.k, turned ? z.k : 2 * z.n}), dbias({2 * z.n});
   dy.fill(4), dweight.fill(5), dbias.fill(6);
@@ -112,7 +112,7 @@ void check_gradient(session& s, const sizes& z, bool turned, bool given) {
   velo_matmul_swiglu_backward_args args = VELO_MATMUL_SWIGLU_BACKWARD_ARGS_INIT;
   args.dy = dy.tensor(), args.x = on.x.tensor(), args.weight = on.weight.tensor();
   if (given) args.h = on.h.tensor();
-  if (!given) args.bias = on.bias.tensor();
+  args.bias = on.bias.tensor();  // beside h it is in h
   args.dx = dx.tensor(), args.dweight = dweight.tensor(), args.dbias = dbias.tensor();
   args.transpose_weight = turned, args.accumulate = 1;
   args.dtype = VELO_PRODUCT_DTYPE_FLOAT32;
@@ -250,8 +250,8 @@ TEST_CASE("matmul_swiglu_backward is the slope of matmul_swiglu") {
 
 TEST_CASE("matmul_swiglu and its gradient refuse what does not fit, by name") {
   session s;
-  array<float> x({4, 8}), weight({8, 6}), odd({8, 5}), y({4, 3}), h({4, 6}), bias({6}), few({3});
-  array<bf16> half({8, 6});
+  array<float> x({4, 8}), weight({8, 6}), odd({8, 5}), y({4, 3}), h({4, 6}), few({3});
+  array<bf16> half({8, 6}), narrow({6});
   y.fill(1);
   velo_matmul_swiglu_args valid = VELO_MATMUL_SWIGLU_ARGS_INIT;
   valid.x = x.tensor(), valid.weight = weight.tensor(), valid.y = y.tensor();
@@ -282,7 +282,8 @@ TEST_CASE("matmul_swiglu and its gradient refuse what does not fit, by name") {
       {{[](gradient& a) { a.weight = nullptr; }, VELO_ERR_NULL, "args.weight"},
        {[](gradient& a) { a.h = nullptr, a.x = nullptr; }, VELO_ERR_NULL, "args.x"},
        {[&](gradient& a) { a.h = y.tensor(); }, VELO_ERR_SHAPE, "args.h.shape"},
-       {[&](gradient& a) { a.bias = bias.tensor(); }, VELO_ERR_ARGUMENT, "args.bias"},
+       {[&](gradient& a) { a.bias = few.tensor(); }, VELO_ERR_SHAPE, "args.bias.shape"},
+       {[&](gradient& a) { a.bias = narrow.tensor(); }, VELO_ERR_DTYPE, "args.bias.dtype"},
        {[&](gradient& a) { a.weight = half.tensor(); }, VELO_ERR_DTYPE, "args.weight.dtype"},
        {[&](gradient& a) { a.dweight = odd.tensor(); }, VELO_ERR_SHAPE, "args.dweight.shape"}});
 }
