@@ -1,4 +1,4 @@
-// Copies of outputs, and the descriptors that refer to them.
+// Copies of tensors, and the descriptors that refer to them.
 #include "ops/replay/call_copy.hpp"
 
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace velo::ops {
 
-call_copy::call_copy(const op_spec& spec, const void* args, core::arena& memory) {
+call_copy::call_copy(const op_spec& spec, const void* args, core::arena& memory, holding what) {
   std::memcpy(&block_, args, spec.struct_size);
   std::size_t tensors = 0;
   for (int i = 0; i < spec.field_count; ++i) {
@@ -20,7 +20,7 @@ call_copy::call_copy(const op_spec& spec, const void* args, core::arena& memory)
   tensors_.reserve(tensors);
   lists_.reserve(static_cast<std::size_t>(spec.field_count));
   for_each_tensor(spec, args, [&](const velo_tensor& t, int field, std::int64_t) {
-    if (spec.fields[field].output) copy_output(t, memory);
+    if (what == holding::all || spec.fields[field].output) add(t, memory);
   });
   for (int i = 0; i < spec.field_count; ++i) {
     args_block::field_value& value = block_.values[i];
@@ -30,21 +30,21 @@ call_copy::call_copy(const op_spec& spec, const void* args, core::arena& memory)
   }
 }
 
-void call_copy::copy_output(const velo_tensor& t, core::arena& memory) {
+void call_copy::add(const velo_tensor& t, core::arena& memory) {
   const std::uintptr_t begin = core::first_byte(t);
   const std::uintptr_t bytes = core::bytes_reached(t, numel(t));
   char* copy = memory.take<char>(bytes);
   std::memcpy(copy, data<const char>(&t), bytes);
-  outputs_.push_back({begin, begin + bytes, copy});
+  copied_.push_back({begin, begin + bytes, copy});
 }
 
 void call_copy::redirect(velo_tensor& t) const {
   if (core::is_empty(t)) return;
   const std::uintptr_t begin = core::first_byte(t);
   const std::uintptr_t end = begin + core::bytes_reached(t, numel(t));
-  for (const extent& output : outputs_) {
-    if (begin < output.begin || end > output.end) continue;
-    t.data = output.copy + (begin - output.begin);
+  for (const extent& whole : copied_) {
+    if (begin < whole.begin || end > whole.end) continue;
+    t.data = whole.copy + (begin - whole.begin);
     t.byte_offset = 0;
     return;
   }

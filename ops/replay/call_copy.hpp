@@ -2,8 +2,8 @@
 //
 // Every output is copied as it is before the call, with its gaps. An input that lies within an
 // output, as of a call in place, lies within the copy too; other inputs stay where they are, since
-// no kernel writes them. The copy of a copy is another call with the same inputs. Cost: the bytes
-// of the outputs.
+// no kernel writes them, unless the copy is asked to hold every tensor. The copy of a copy is
+// another call with the same inputs. Cost: the bytes of the tensors copied.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,12 @@ namespace velo::ops {
 
 class call_copy {
  public:
+  enum class holding { outputs, all };
+
   // args: complete and checked; its descriptors and lists must outlive the copy. Throws
   // VELO_ERR_MEMORY.
-  call_copy(const op_spec& spec, const void* args, core::arena& memory);
+  call_copy(const op_spec& spec, const void* args, core::arena& memory,
+            holding what = holding::outputs);
   call_copy(const call_copy&) = delete;
   call_copy& operator=(const call_copy&) = delete;
 
@@ -29,13 +32,13 @@ class call_copy {
     std::uintptr_t begin, end;
     char* copy;
   };
-  void copy_output(const velo_tensor& t, core::arena& memory);
+  void add(const velo_tensor& t, core::arena& memory);
   void redirect(velo_tensor& t) const;
   const velo_tensor* redirected(const velo_tensor& t);
   const velo_tensors* redirected(const velo_tensors& list);
 
   args_block block_;
-  std::vector<extent> outputs_;
+  std::vector<extent> copied_;
   std::vector<velo_tensor> tensors_;  // reserved, so that their addresses stay
   std::vector<velo_tensors> lists_;
 };

@@ -7,6 +7,8 @@
 #include "ops/replay/call_copy.hpp"
 #include "ops/replay/capsule.hpp"
 #include "ops/replay/divergence.hpp"
+#include "ops/replay/mixed_bits.hpp"
+#include "ops/replay/term_magnitudes.hpp"
 
 namespace velo::ops {
 namespace {
@@ -29,6 +31,23 @@ bool run_reference(op_id op, const void* args, core::execution& on) {
                         0 /* optimization */, on.caches};
   def.run(args, problem.bytes, reference.kernels, plain);
   return true;
+}
+
+// Compares a call with the reference's, a second time by the terms of its sums.
+divergence compared(op_id op, const void* before, const void* args, const void* reference,
+                    core::execution& on) {
+  const op_spec& spec = spec_of(op);
+  const divergence found = first_divergence(spec, args, reference);
+  if (!found) return found;
+  term_magnitudes terms(spec, before, reference);
+  for (int draw = 0; draw < term_magnitudes::draws; ++draw) {
+    const core::scratch_scope scope(on.scratch);
+    const call_copy changed(spec, before, on.scratch, call_copy::holding::all);
+    terms.change(changed.args(), draw);
+    if (!run_reference(op, changed.args(), on)) return found;
+    terms.add(changed.args());
+  }
+  return first_divergence(spec, args, reference, terms.all());
 }
 
 // The sentence about the capsule of a context's first divergence.
@@ -57,20 +76,12 @@ std::string kept_capsule(const recorded_call& call, const core::context& context
              kept_capsule(call, context).c_str());
 }
 
-// The high bits of these are as good as random (splitmix64, Steele et al. 2014).
-std::uint64_t mixed(std::uint64_t n) {
-  n += 0x9e3779b97f4a7c15u;
-  n = (n ^ (n >> 30)) * 0xbf58476d1ce4e5b9u;
-  n = (n ^ (n >> 27)) * 0x94d049bb133111ebu;
-  return n ^ (n >> 31);
-}
-
 }  // namespace
 
 bool call_checks::picks_next(const core::check_settings& how) noexcept {
   if (how.mode == core::checking::all) return true;
   const std::uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed);
-  return static_cast<double>(mixed(number) >> 11) * 0x1p-53 < how.share;
+  return static_cast<double>(mixed_bits(number) >> 11) * 0x1p-53 < how.share;
 }
 
 bool can_be_checked(op_id op, const kernel_entry& kernel) {
@@ -86,7 +97,7 @@ verdict checked_run(op_id op, const kernel_entry& kernel, const void* args,
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   if (!is_judged(spec, before.args()) || !run_reference(op, reference.args(), on))
     return verdict::not_judged;
-  const divergence found = first_divergence(spec, args, reference.args());
+  const divergence found = compared(op, before.args(), args, reference.args(), on);
   if (found) report({spec, kernel, before.args(), args, reference.args()}, found, on.context);
   return verdict::agrees;
 }

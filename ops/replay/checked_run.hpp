@@ -2,11 +2,13 @@
 //
 // The keys check.mode and check.share choose the calls. A checked call copies its outputs twice,
 // runs the operator's plain reference, and compares element by element (divergence.hpp), so it
-// takes as long as the reference, which may be a hundred times the kernel's time. A divergence is
-// a failure INTERNAL of the call, whose outputs hold the kernel's results; the first of a context
-// leaves a capsule (capsule.hpp) in the folder of check.capsules. Not checked: calls that the
-// reference itself serves, that wait for other ranks, of foreign kernels, and those whose inputs
-// lie outside the magnitudes of the operator's bound.
+// takes as long as the reference, which may be a hundred times the kernel's time. Where elements
+// differ by more than the bound, the reference runs eight times more, on copies of all tensors,
+// since terms that cancel may explain it (term_magnitudes.hpp). A divergence is a failure INTERNAL
+// of the call, whose outputs hold the kernel's results; the first of a context leaves a capsule
+// (capsule.hpp) in the folder of check.capsules. Not checked: calls that the reference itself
+// serves, that wait for other ranks, of foreign kernels, and those whose inputs lie outside the
+// magnitudes of the operator's bound.
 #pragma once
 
 #include <atomic>

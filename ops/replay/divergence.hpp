@@ -1,8 +1,11 @@
 // Whether two kernels' outputs of one call agree.
 //
 // Each kernel promises the error bound of the operator's spec against the exact value, so two of
-// them differ by at most twice the bound. The bound holds for finite inputs of the magnitudes that
-// the spec names; a call with others is not judged. Not hot: elements one by one, in order.
+// them differ by at most twice the bound. Its share of the largest magnitude in the same output
+// stands for a share of the magnitude of the terms that an element is a sum of; where these cancel
+// throughout an output, they have to be measured (term_magnitudes.hpp). The bound holds for finite
+// inputs of the magnitudes that the spec names; a call with others is not judged. Not hot: elements
+// one by one, in order.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +26,10 @@ struct divergence {
   explicit operator bool() const { return field >= 0; }
 };
 
-// Two calls of one operator that differ in the memory of their outputs alone.
-divergence first_divergence(const op_spec& spec, const void* args, const void* reference);
+// Two calls of one operator that differ in the memory of their outputs alone. terms: the magnitude
+// of the terms of every element of all outputs, in order, or nullptr.
+divergence first_divergence(const op_spec& spec, const void* args, const void* reference,
+                            const double* terms = nullptr);
 
 // Whether every floating input is finite and of a magnitude for which the spec's bounds hold.
 bool is_judged(const op_spec& spec, const void* args);
