@@ -123,7 +123,8 @@ void configuration::check_narrow() const {
     if (!on) continue;
     if (values.model.dtype != "bf16") refuse(name, "is of a bf16 model, not with", "dtype");
     if (name != all[2].first && values.memory.swap_optimizer != "off")
-      refuse(name, "makes masters and moments differ in size, so not with", "swap_optimizer");
+      refuse(name, "keeps state in 16 bits, and only that of f32 is swapped, so not with",
+             "swap_optimizer");
   }
   if (n.gradients && !values.run.trace.empty())
     refuse("trace", "has f32 gradients, so not with", "o2_gradient");

@@ -65,6 +65,9 @@ TEST_CASE("narrow state that does not fit the other settings is refused by name"
     refused({"--" + name, "true", "--dtype", "f32"},
             name + " = true is of a bf16 model, not with dtype = \"f32\"");
   for (const std::string name : {"reuse_fp32_param", "o2_optimizer"})
-    refused({"--" + name, "true", "--swap_optimizer", "host"}, "so not with swap_optimizer");
+    refused({"--" + name, "true", "--swap_optimizer", "host"},
+            name +
+                " = true keeps state in 16 bits, and only that of f32 is swapped, so not with "
+                "swap_optimizer");
   refused({"--o2_gradient", "true", "--trace", w / "trace"}, "so not with o2_gradient");
 }

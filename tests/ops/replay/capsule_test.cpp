@@ -106,7 +106,22 @@ TEST_CASE("a capsule without data keeps the checksums and says so") {
   const outcome o = replay(packed(made, replaced(all, R"("kernel":"wrong")", R"("kernel":"")")));
   INFO(o.out);
   CHECK(o.code == 0);
-  CHECK(has(o.out, "no elements"));
+  CHECK(has(o.out, "has no elements: all are 0 here"));
+  CHECK(has(replay(made.at("made.gz") + " --json").out, "\"data\": false"));
+}
+
+TEST_CASE("a capsule that lacks the elements of one tensor names it") {
+  const temporary_folder folder, made;
+  std::string all =
+      replaced(unpacked(leave_capsule(folder)), R"("kernel":"wrong")", R"("kernel":"")");
+  all = replaced(all, R"("data":true)", R"("data":false)");  // of a, the first
+  all.erase(all.find('\n') + 1, 60);
+  const outcome o = replay(packed(made, all));
+  INFO(o.out);
+  CHECK(o.code == 0);
+  CHECK(has(o.out, "has no elements of a: they are 0 here"));
+  CHECK_FALSE(has(o.out, "all are 0"));
+  CHECK(has(replay(made.at("made.gz") + " --json").out, "\"data\": false"));
 }
 
 TEST_CASE("a folder that takes no capsule leaves the report") {

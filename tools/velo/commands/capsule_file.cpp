@@ -200,7 +200,7 @@ const capsule_file::memory* capsule_file::read_memory(const json_t* node, const 
   memories_.emplace_back();
   memory& m = memories_.back();
   m.count = static_cast<std::size_t>(bytes);
-  has_data = has_data && with_data;
+  if (!with_data) zeroed.push_back(of.name);
   // Grows with the bytes that really come, whatever the line claims.
   for (std::size_t done = 0; done < m.count || m.bytes.empty();) {
     const std::size_t next = std::min(piece, m.count - done);

@@ -22,7 +22,8 @@ class capsule_file {
   capsule_file& operator=(const capsule_file&) = delete;
 
   std::string op, kernel, isa, release;
-  bool has_data = true;  // else elements are made up
+  std::vector<std::string> zeroed;  // tensors whose elements it does not hold: 0 here
+  bool has_data() const { return zeroed.size() < memories_.size() || memories_.empty(); }
 
   const std::vector<velo_named_value>& values() const { return values_; }
 

@@ -43,7 +43,12 @@ replayed run(const capsule_file& of, const arguments& given) {
 void show(const capsule_file& of, const replayed& result) {
   std::printf("%s by the kernel %s, recorded by velo %s\n", of.op.c_str(), of.kernel.c_str(),
               of.release.c_str());
-  if (!of.has_data) std::printf("the capsule has no elements: all are 0 here\n");
+  if (!of.has_data()) {
+    std::printf("the capsule has no elements: all are 0 here\n");
+  } else {
+    for (const std::string& name : of.zeroed)
+      std::printf("the capsule has no elements of %s: they are 0 here\n", name.c_str());
+  }
   std::printf("%s\n", result.diverges ? ("diverges: " + result.sentence).c_str()
                                       : "agrees with the reference");
   for (const capsule_file::output& one : of.outputs())
@@ -58,8 +63,8 @@ void show_json(const capsule_file& of, const replayed& result) {
                                                    one.now == one.recorded ? 1 : 0));
   const json all(json_pack("{s:s,s:s,s:s,s:b,s:b,s:s,s:o}", "op", of.op.c_str(), "kernel",
                            of.kernel.c_str(), "release", of.release.c_str(), "data",
-                           of.has_data ? 1 : 0, "diverges", result.diverges ? 1 : 0, "divergence",
-                           result.sentence.c_str(), "outputs", outputs.release()));
+                           of.zeroed.empty() ? 1 : 0, "diverges", result.diverges ? 1 : 0,
+                           "divergence", result.sentence.c_str(), "outputs", outputs.release()));
   print(all.get());
 }
 
