@@ -1,5 +1,6 @@
 // A row's result does not depend on how many rows a call has: products and norms of a whole
-// prefill, of its chunks and of single tokens give the same bits, on every kernel.
+// prefill, of its chunks and of single tokens give the same bits, on every kernel. Products with
+// weights of int8 or int4 alone do so from two rows on.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
@@ -14,11 +15,13 @@ const std::int64_t counts[] = {1, 2, 3, 5, 7, 8, 9, 16, 31, 33, 47, 48, 49, 64, 
 // Runs call(first, rows) for all rows at once, and then for chunks of each size, the first of them
 // from a row on that changes from size to size; `result` has `columns` elements a row.
 template <class T, class Call>
-void check_chunks(array<T>& result, std::int64_t columns, const Call& call) {
+void check_chunks(array<T>& result, std::int64_t columns, const Call& call,
+                  std::int64_t least = 1) {
   if (!call(0, all_rows)) return;
   const std::vector<unsigned char> whole = result.bytes();
   const auto row = static_cast<std::size_t>(columns) * sizeof(T);
   for (const std::int64_t count : counts) {
+    if (count < least) continue;
     const std::int64_t begin = count * 37 % (all_rows - count + 1);
     const std::int64_t chunks = std::min<std::int64_t>(3, (all_rows - begin) / count);
     for (std::int64_t first = begin; first < begin + chunks * count; first += count) {
@@ -75,6 +78,106 @@ void check_product(session& s, std::int64_t n, std::int64_t k, bool turned, bool
   velo_pack_destroy(pack);
 }
 
+// With the weight [k, 2 n].
+template <class T>
+void check_gated(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<T> x({all_rows, k}), weight({turned ? 2 * n : k, turned ? k : 2 * n}), y({all_rows, n});
+  array<float> bias({2 * n});
+  x.fill(1), weight.fill(2), bias.fill(3);
+  check_chunks(y, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    velo_matmul_swiglu_args args = VELO_MATMUL_SWIGLU_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.bias = bias.tensor(), args.transpose_weight = turned;
+    return is_run(velo_matmul_swiglu(s.stream(), &args));
+  });
+}
+
+template <class T>
+void check_normed(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<T> x({all_rows, k}), weight({turned ? n : k, turned ? k : n}), y({all_rows, n});
+  array<float> gamma({k});
+  x.fill(1), weight.fill(2), gamma.fill(3);
+  check_chunks(y, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    velo_rms_norm_matmul_args args = VELO_RMS_NORM_MATMUL_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.gamma = gamma.tensor(), args.transpose_weight = turned;
+    return is_run(velo_rms_norm_matmul(s.stream(), &args));
+  });
+}
+
+// The rows of a chunk that each of three experts has, the second of them none.
+struct expert_rows {
+  std::int64_t counts[3];
+  velo_ints list{counts, 3};
+
+  expert_rows(std::int64_t first, std::int64_t rows)
+      : counts{std::max<std::int64_t>(std::min<std::int64_t>(first + rows, 70) - first, 0), 0, 0} {
+    counts[2] = rows - counts[0];
+  }
+  expert_rows(const expert_rows&) = delete;
+  template <class Args>
+  void set(Args& args) const {
+    args.group_list = &list, args.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS;
+  }
+};
+
+template <class T>
+void check_experts(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<T> x({all_rows, k}), weight({3, turned ? n : k, turned ? k : n}), y({all_rows, n});
+  x.fill(1), weight.fill(2);
+  check_chunks(y, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    const expert_rows experts(first, rows);
+    velo_grouped_matmul_args args = VELO_GROUPED_MATMUL_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.transpose_weight = turned, experts.set(args);
+    return is_run(velo_grouped_matmul(s.stream(), &args));
+  });
+}
+
+void fill_integers(array<std::int8_t>& x, std::size_t step) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int8_t>(i * step % 251);
+}
+
+void check_integer_experts(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<std::int8_t> x({all_rows, k}), weight({3, turned ? n : k, turned ? k : n});
+  array<float> scale({3, n}), y({all_rows, n});
+  fill_integers(x, 37), fill_integers(weight, 41), scale.fill(3);
+  check_chunks(y, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    const expert_rows experts(first, rows);
+    velo_quant_grouped_matmul_args args = VELO_QUANT_GROUPED_MATMUL_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.scale = scale.tensor(), args.output_dtype = VELO_QUANT_OUTPUT_FLOAT32;
+    args.act_type = VELO_QUANT_ACTIVATION_SILU, args.transpose_weight = turned;
+    experts.set(args);
+    return is_run(velo_quant_grouped_matmul(s.stream(), &args));
+  });
+}
+
+template <class T>
+void check_quantized_weight(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<std::int8_t> weight({turned ? n : k, turned ? k : n});
+  array<T> x({all_rows, k}), y({all_rows, n});
+  array<float> scale({n});
+  x.fill(1), fill_integers(weight, 41), scale.fill(3);
+  const auto call = [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    velo_weight_quant_matmul_args args = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.scale = scale.tensor(), args.transpose_weight = turned;
+    return is_run(velo_weight_quant_matmul(s.stream(), &args));
+  };
+  check_chunks(y, n, call, 2);
+}
+
 template <class T>
 void check_norms(session& s, std::int64_t columns, bool layer) {
   INFO("columns " << columns);
@@ -110,6 +213,33 @@ TEST_CASE("a row of a product has the same bits among any number of rows") {
         }
       },
       2);
+}
+
+TEST_CASE("a row of a fused product, of an expert's or with integers has the same bits, too") {
+  const auto with = [](const char* op, const auto& check) {
+    for_each_kernel(
+        op,
+        [&](session& s) {
+          check(s, 50, 64, false, float()), check(s, 50, 64, true, bf16());
+          check(s, 97, 130, false, bf16());
+        },
+        2);
+  };
+  with("matmul_swiglu", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+    check_gated<decltype(t)>(s, n, k, turned);
+  });
+  with("rms_norm_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+    check_normed<decltype(t)>(s, n, k, turned);
+  });
+  with("grouped_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+    check_experts<decltype(t)>(s, n, k, turned);
+  });
+  with("weight_quant_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+    check_quantized_weight<decltype(t)>(s, n, k, turned);
+  });
+  with("quant_grouped_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto) {
+    check_integer_experts(s, n, k, turned);
+  });
 }
 
 TEST_CASE("a row of a norm has the same bits among any number of rows") {
