@@ -14,6 +14,7 @@
 #include "ops/operator/definition.hpp"
 #include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
+#include "ops/replay/own_terms.hpp"
 #include "velo/ops_experts.h"
 
 namespace velo::ops {
@@ -320,15 +321,21 @@ void backward(const velo_topk_router_backward_args& a, const router_problem& p,
   });
 }
 
+// A normalized weight's gradient is a difference of two terms as large as dweights, which of one
+// choice are equal.
+double terms_of(const velo_topk_router_backward_args& a) {
+  return a.dweights == nullptr || a.normalize == 0 ? 0 : a.scale * largest_magnitude(*a.dweights);
+}
+
 }  // namespace
 
 extern const operator_def topk_router_operator =
     define<infer,
            by_dtype<&velo_topk_router_args::logits, run<float>, run<simd::bf16>, run<simd::f16>>>(
         topk_router_kernel_list);
-extern const operator_def topk_router_backward_operator =
+extern const operator_def topk_router_backward_operator = with_terms<terms_of>(
     define<infer_backward, by_dtype<&velo_topk_router_backward_args::logits, backward<float>,
                                     backward<simd::bf16>, backward<simd::f16>>>(
-        topk_router_kernel_list);
+        topk_router_kernel_list));
 
 }  // namespace velo::ops

@@ -11,6 +11,7 @@
 #include "ops/operator/definition.hpp"
 #include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
+#include "ops/replay/own_terms.hpp"
 #include "velo/ops_loss.h"
 
 namespace velo::ops {
@@ -202,11 +203,18 @@ void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_pro
   });
 }
 
+// A loss is a weight times the difference of lse and a logit, which are rounded as the largest
+// logit is, however small the loss.
+double terms_of(const velo_cross_entropy_args& a) {
+  return largest_magnitude(*a.logits) *
+         (a.class_weights == nullptr ? 1 : largest_magnitude(*a.class_weights));
+}
+
 }  // namespace
 
-extern const operator_def cross_entropy_operator =
+extern const operator_def cross_entropy_operator = with_terms<terms_of>(
     define<infer, by_dtype<&velo_cross_entropy_args::logits, forward<float>, forward<simd::bf16>,
-                           forward<simd::f16>>>(cross_entropy_kernel_list);
+                           forward<simd::f16>>>(cross_entropy_kernel_list));
 extern const operator_def cross_entropy_backward_operator =
     define<infer_backward, by_dtype<&velo_cross_entropy_backward_args::logits, backward<float>,
                                     backward<simd::bf16>, backward<simd::f16>>>(

@@ -61,6 +61,8 @@ struct operator_def {
   const waiting_calls* waits = nullptr;
   // Adds to the bytes of the fields what only the operator knows (cost.hpp); nullptr: nothing.
   void (*cost)(const void* args, const void* problem, op_cost& cost) = nullptr;
+  // The magnitude of terms that only the operator knows (ops/replay/own_terms.hpp); nullptr: 0.
+  double (*terms)(const void* args) = nullptr;
 };
 
 template <class Infer>

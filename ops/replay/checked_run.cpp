@@ -47,7 +47,9 @@ divergence compared(op_id op, const void* before, const void* args, const void* 
     if (!run_reference(op, changed.args(), on)) return found;
     terms.add(changed.args());
   }
-  return first_divergence(spec, args, reference, terms.all());
+  const operator_def& def = definition_of(op);
+  const double own = def.terms == nullptr ? 0 : def.terms(before);
+  return first_divergence(spec, args, reference, terms.all(own));
 }
 
 // The sentence about the capsule of a context's first divergence.

@@ -27,16 +27,15 @@ double least_magnitude(velo_dtype type) {
   return type == f32 ? 0x1p-149 : 0;
 }
 
-// The largest finite magnitude. Infinity for a float16 output that overflowed, if the bound depends
-// on it: such an output does not show its largest magnitude.
-double largest_magnitude(const velo_tensor& t, const error_bound& bound) {
-  double largest = 0;
-  for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
-    const double value = std::abs(element_of(t, offset));
-    if (std::isinf(value) && t.dtype == f16 && bound.largest > 0) largest = value;
-    if (std::isfinite(value) && value > largest) largest = value;
-  });
-  return largest;
+// The largest magnitude that an output shows. Infinity for a float16 output that overflowed, if the
+// bound depends on it: such an output does not show its largest magnitude.
+double magnitude_shown(const velo_tensor& t, const error_bound& bound) {
+  bool overflowed = false;
+  if (t.dtype == f16 && bound.largest > 0)
+    for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
+      overflowed = overflowed || std::isinf(element_of(t, offset));
+    });
+  return overflowed ? HUGE_VAL : largest_magnitude(t);
 }
 
 bool agree(double value, double reference, double allowed) {
@@ -49,7 +48,7 @@ bool agree(double value, double reference, double allowed) {
 divergence compare(const velo_tensor& output, const velo_tensor& reference,
                    const error_bound& bound, const double* terms) {
   divergence found;
-  const double largest = largest_magnitude(reference, bound);
+  const double largest = magnitude_shown(reference, bound);
   if (std::isinf(largest)) return found;
   std::int64_t i = 0;
   for_each_element(output, [&](std::int64_t offset, const std::int64_t* at) {

@@ -1,6 +1,7 @@
 // Elements of a tensor of any dtype as doubles, one by one. Not hot.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -59,6 +60,16 @@ void for_each_element(const velo_tensor& t, Body&& body) {
     body(offset, at);
     for (int d = t.ndim - 1; d >= 0 && ++at[d] == t.shape[d]; --d) at[d] = 0;
   }
+}
+
+// The largest magnitude of the finite elements.
+inline double largest_magnitude(const velo_tensor& t) {
+  double largest = 0;
+  for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
+    const double value = std::abs(element_of(t, offset));
+    if (std::isfinite(value) && value > largest) largest = value;
+  });
+  return largest;
 }
 
 }  // namespace velo::ops

@@ -63,8 +63,8 @@ void term_magnitudes::add(const void* copy) {
   });
 }
 
-const double* term_magnitudes::all() {
-  for (double& x : squares_) x = std::sqrt(x / draws) / step_;
+const double* term_magnitudes::all(double least) {
+  for (double& x : squares_) x = std::max(least, std::sqrt(x / draws) / step_);
   return squares_.data();
 }
 

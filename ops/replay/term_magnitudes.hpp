@@ -26,7 +26,8 @@ class term_magnitudes {
 
   void change(const void* copy, int draw) const;  // copy: one of `before` that holds all tensors
   void add(const void* copy);                     // after the reference ran on it
-  const double* all();  // the elements of all outputs in order; no more is added
+  // The elements of all outputs in order, each at least `least`; no more is added.
+  const double* all(double least);
 
  private:
   const op_spec& spec_;
