@@ -61,6 +61,17 @@ std::int64_t row_groups::group_of(std::int64_t row) const {
   return std::upper_bound(ends->begin(), ends->end(), row) - ends->begin();
 }
 
+const pack& packed(experiment& e, const velo_tensor& weight) {
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.dtype = weight.dtype;
+  desc.k = weight.shape[weight.ndim - 2], desc.n = weight.shape[weight.ndim - 1];
+  if (weight.ndim == 3) desc.count = weight.shape[0];
+  auto made = std::make_shared<pack>(pack::create(e.owner().owner, desc));
+  made->update(e.owner().stream, weight);
+  e.keep(made);
+  return *made;
+}
+
 void* bytes_of_noise(experiment& e, std::int64_t count) {
   tensor& memory = e.zeros(dtype::f32, {(count + 3) / 4});
   auto* bytes = static_cast<std::uint8_t*>(memory.data());

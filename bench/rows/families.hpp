@@ -56,6 +56,9 @@ struct row_groups {
   std::shared_ptr<velo_ints> list;
 };
 
+// A pack of a weight, of experts if it has three dimensions; the experiment keeps it.
+const pack& packed(experiment& e, const velo_tensor& weight);
+
 // Bytes that look random, in the memory of a tensor of floats, and the int8 or int4 at a place.
 void* bytes_of_noise(experiment& e, std::int64_t count);
 double integer_at(const void* data, bool int4, std::int64_t i);

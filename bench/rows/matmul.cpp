@@ -43,14 +43,7 @@ void fill_matmul(experiment& e, const product& p) {
   tensor& b = e.random(p.type, {p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n});
   tensor& c = e.zeros(p.type, {p.m, p.n});
   if (p.packed) {
-    velo_pack_desc desc = VELO_PACK_DESC_INIT;
-    desc.dtype = a.view().type();
-    desc.k = p.k;
-    desc.n = p.n;
-    auto weights = std::make_shared<pack>(pack::create(e.owner().owner, desc));
-    weights->update(e.owner().stream, b.view());
-    e.velo("matmul", {{"a", a.view()}, {"packed", *weights}, {"c", c.view()}});
-    e.keep(weights);
+    e.velo("matmul", {{"a", a.view()}, {"packed", packed(e, b.view())}, {"c", c.view()}});
   } else {
     e.velo("matmul", {{"a", a.view()},
                       {"b", b.view()},
@@ -134,8 +127,9 @@ void fill_grouped(experiment& e, const product& p, std::int64_t groups) {
   tensor& weight = e.random(p.type, {groups, p.k, p.n});
   tensor& y = e.zeros(p.type, {p.m, p.n});
   const row_groups rows(e, p.m, groups);
-  e.velo("grouped_matmul",
-         {{"x", x.view()}, {"weight", weight.view()}, {"y", y.view()}, {"group_list", *rows.list}});
+  const named_value right = p.packed ? named_value("packed", packed(e, weight.view()))
+                                     : named_value("weight", weight.view());
+  e.velo("grouped_matmul", {{"x", x.view()}, right, {"y", y.view()}, {"group_list", *rows.list}});
   e.check([&x, &weight, &y, p, rows] {
     return sampled_error(
         y.count(), [&](std::int64_t i) { return y.at(i); },
@@ -283,17 +277,20 @@ void list_grouped(const machine& m, dtype type, std::vector<row>& rows) {
     p.type = type;
     const double flop = 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n * p.k);
     const std::string shape = text(p) + " " + std::to_string(groups);
-    row made{"grouped_matmul",
-             type,
-             shape,
-             "dram",
-             "GF/s",
-             flop,
-             product_limit(m, type),
-             "grouped_matmul",
-             type == dtype::f16 ? "" : "grouped_matmul",
-             [p, groups = groups](experiment& e) { fill_grouped(e, p, groups); }};
-    rows.push_back(std::move(made));
+    for (const bool packed : {false, true}) {
+      p.packed = packed;
+      row made{packed ? "grouped_matmul_packed" : "grouped_matmul",
+               type,
+               shape,
+               "dram",
+               "GF/s",
+               flop,
+               product_limit(m, type),
+               "grouped_matmul",
+               type == dtype::f16 ? "" : "grouped_matmul",
+               [p, groups = groups](experiment& e) { fill_grouped(e, p, groups); }};
+      rows.push_back(std::move(made));
+    }
     const std::string gradient = "grouped_matmul_backward";
     row back{gradient,
              type,

@@ -67,7 +67,7 @@ void fill_weight_only(experiment& e, dtype type, const quantized_product& p) {
   });
 }
 
-void fill_integers(experiment& e, dtype type, const quantized_product& p) {
+void fill_integers(experiment& e, dtype type, const quantized_product& p, bool from_pack) {
   tensor& y = e.zeros(type, {p.m, p.n});
   tensor& scale = e.random(dtype::f32, {1, p.n}, 1e-6);
   const void *x = bytes_of_noise(e, p.m * p.k), *w = bytes_of_noise(e, p.bytes());
@@ -75,8 +75,11 @@ void fill_integers(experiment& e, dtype type, const quantized_product& p) {
   auto list = std::make_shared<velo_ints>(velo_ints{ends.get(), 1});
   e.keep(ends);
   e.keep(list);
+  const tensor_view weight(w, i8, {1, p.k, p.n});
+  const named_value right =
+      from_pack ? named_value("packed", packed(e, weight)) : named_value("weight", weight);
   e.velo("quant_grouped_matmul", {{"x", tensor_view(x, i8, {p.m, p.k})},
-                                  {"weight", tensor_view(w, i8, {1, p.k, p.n})},
+                                  right,
                                   {"scale", scale.view()},
                                   {"y", y.view()},
                                   {"group_list", *list},
@@ -153,9 +156,11 @@ void list_quant(std::vector<row>& rows) {
       const quantized_product p{m, 2048, 2048, false, false};
       const double flop =
           2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
-      rows.push_back({"quant_grouped_matmul", type, p.text(), "cache", "GF/s", flop, limit::fma_f32,
-                      "quant_grouped_matmul", "",
-                      [type, p](experiment& e) { fill_integers(e, type, p); }});
+      for (const bool packed : {false, true}) {
+        rows.push_back({packed ? "quant_grouped_matmul_packed" : "quant_grouped_matmul", type,
+                        p.text(), "cache", "GF/s", flop, limit::fma_f32, "quant_grouped_matmul", "",
+                        [type, p, packed](experiment& e) { fill_integers(e, type, p, packed); }});
+      }
     }
     for (const plane& p : {dram_plane, cache_plane}) {
       row quantizer = streaming_row("quantize", type, p, 1,

@@ -15,8 +15,8 @@ extern "C" {
 velo_status velo_pack_create(velo_context context, const velo_pack_desc* desc, velo_pack* pack) {
   return core::guard("velo_pack_create", [&] {
     core::context& owner = core::use<core::context>(context, "context");
-    const velo_pack_desc given = capi::read_struct<velo_pack_desc>(desc, sizeof(velo_pack_desc),
-                                                                   "desc", VELO_PACK_DESC_INIT);
+    const velo_pack_desc given = capi::read_struct<velo_pack_desc>(
+        desc, offsetof(velo_pack_desc, count), "desc", VELO_PACK_DESC_INIT);
     capi::required(pack, "pack");
     *pack = core::handle_of(core::make_object<ops::weight_pack>(&owner, owner, given));
   });

@@ -8,15 +8,16 @@
 
 namespace velo::ops {
 
-std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
+std::size_t gemm_scratch_bytes(const gemm_problem& problem, int threads,
                                const gemm_target& target) {
-  if (is_small(problem, packed)) return 0;
-  return gemm_plan(problem, packed, threads, target).scratch_bytes(threads);
+  if (is_small(problem)) return 0;
+  return gemm_plan(problem, threads, target).scratch_bytes(threads);
 }
 
-void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, const gemm_target& target) {
+void gemm(const gemm_problem& problem, const core::parallel& threads, void* scratch,
+          const gemm_target& target) {
   const gemm_epilogue& e = problem.epilogue;
+  [[maybe_unused]] const packed_matrix* b = problem.packed_b;  // asserted below
   if (problem.m == 0 || problem.n == 0) {
     if (e.copies != nullptr) copy_share(*e.copies, 0, 1, 1).finish();
     return;
@@ -31,13 +32,13 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
           (b == nullptr || problem.n / 2 % b->panel() == 0)));
   assert((problem.c_layout == matrix_layout::rows && e.addends.matrices == nullptr) ||
          (b != nullptr && e.bias == nullptr && !e.accumulate && e.residual.data == nullptr));
-  if (is_small(problem, b != nullptr)) {
+  if (is_small(problem)) {
     multiply_small(problem, gemm_kernels_for(target.isa));
   } else {
-    const gemm_plan plan(problem, b != nullptr, threads.threads(), target);
+    const gemm_plan plan(problem, threads.threads(), target);
     char* shared = static_cast<char*>(scratch);
     const product_scratch areas{shared, shared + plan.shared_b + plan.shared_a, plan.own};
-    tiled_product(problem, plan, b, areas, target).run(threads);
+    tiled_product(problem, plan, areas, target).run(threads);
   }
 }
 

@@ -37,9 +37,10 @@ struct gemm_problem {
   std::int64_t lda = 0;  // elements between stored rows; within a row elements are neighbors
   bool transpose_a = false;
   row_source rows_of_a;     // or, in place of A, with an lda of k; not in gemm_reference
-  const void* b = nullptr;  // [k][n], or [n][k] when transposed; unused when B is packed
+  const void* b = nullptr;  // [k][n], or [n][k] when transposed
   std::int64_t ldb = 0;
   bool transpose_b = false;
+  const packed_matrix* packed_b = nullptr;  // or, in place of B, a form that serves the target
   void* c = nullptr;     // [m][n]; in panels a matrix of epilogue.panels.rows rows, at a line
   std::int64_t ldc = 0;  // unused in panels
   element_type c_type = element_type::f32;  // f16 for no product of bf16
@@ -47,17 +48,14 @@ struct gemm_problem {
   gemm_epilogue epilogue;
 };
 
-// Bytes of scratch (64-byte aligned) that gemm needs; `packed`: B comes packed.
-std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
-                               const gemm_target& target);
+// Bytes of scratch (64-byte aligned) that gemm needs.
+std::size_t gemm_scratch_bytes(const gemm_problem& problem, int threads, const gemm_target& target);
 
-// `b`: op(B) in a form that serves this target, or null.
-void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, const gemm_target& target);
+void gemm(const gemm_problem& problem, const core::parallel& threads, void* scratch,
+          const gemm_target& target);
 
 // The same product in plain loops, every sum in double, with all steps on C in rows: the reference
 // for the engine's tests, and optimization level 0.
-void gemm_reference(const gemm_problem& problem, const packed_matrix* b,
-                    const core::parallel& threads);
+void gemm_reference(const gemm_problem& problem, const core::parallel& threads);
 
 }  // namespace velo::ops

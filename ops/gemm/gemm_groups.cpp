@@ -16,9 +16,10 @@ double size(std::int64_t x) {
 }
 
 // Multiplications of a product, rows filled up to micro-panels; packing a row of B costs about as
-// much as multiplying sixteen, reading it in place as two.
+// much as multiplying sixteen, reading it, in place or packed, as two.
 double cost_of(const gemm_problem& p, bool reads_b) {
-  const std::int64_t rows = reads_b ? p.m + 2 : round_up(p.m, micro_rows) + 16;
+  const std::int64_t packing = p.packed_b != nullptr ? 2 : 16;
+  const std::int64_t rows = reads_b ? p.m + 2 : round_up(p.m, micro_rows) + packing;
   return size(rows) * size(p.n) * size(p.k + 1);
 }
 
@@ -97,8 +98,7 @@ void sequence::plan(const gemm_problem* problems, std::int64_t count, int thread
   std::int64_t at = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     if (is_empty(problems[i])) continue;
-    new (products_ + at)
-        tiled_product(problems[i], plans_[at], nullptr, {memory, own_memory, own}, target);
+    new (products_ + at) tiled_product(problems[i], plans_[at], {memory, own_memory, own}, target);
     memory += plans_[at++].shared_a;
   }
 }

@@ -20,8 +20,8 @@ tile_limits limits_for(const packed_form& form, std::int64_t m, const gemm_targe
   return {gemm_kernels_for(target.isa).tiles != nullptr ? 512 : 256, 480};
 }
 
-grid_request request_for(const gemm_problem& p, const packed_form& form, bool packed,
-                         bool on_tile_registers, int threads, const tile_limits& most) {
+grid_request request_for(const gemm_problem& p, const packed_form& form, bool on_tile_registers,
+                         int threads, const tile_limits& most) {
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   grid_request r{};
   r.m = p.m;
@@ -29,7 +29,7 @@ grid_request request_for(const gemm_problem& p, const packed_form& form, bool pa
   r.panel = form.panel * form.halves;
   r.least_unit = on_tile_registers ? tile_side : micro_rows;
   r.panel_bytes = form.panel_words() * 4 * form.halves;
-  r.packed = packed;
+  r.packed = p.packed_b != nullptr;
   r.on_tile_registers = on_tile_registers;
   r.work = size(p.m) * size(p.n) * size(p.k);
   r.most_rows = most.rows;
@@ -82,26 +82,26 @@ int strip_for(const gemm_problem& p, const packed_form& form, bool on_tile_regis
 
 }  // namespace
 
-gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm_target& target)
+gemm_plan::gemm_plan(const gemm_problem& p, int threads, const gemm_target& target)
     : form(p.k, p.n, p.type, target, p.epilogue.gate.finish != nullptr),
       on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
-  grid = choose_grid(
-      request_for(p, form, packed, on_tile_registers, threads, limits_for(form, p.m, target)));
-  pack_inside = !packed && grid.row_tiles == 1;
-  place(p, packed, shared_a_bytes);
+  grid =
+      choose_grid(request_for(p, form, on_tile_registers, threads, limits_for(form, p.m, target)));
+  pack_inside = p.packed_b == nullptr && grid.row_tiles == 1;
+  place(p, shared_a_bytes);
 }
 
 gemm_plan::gemm_plan(const gemm_problem& p, double most_work, std::int64_t most_a,
                      const gemm_target& target)
     : form(p.k, p.n, p.type, target), on_tile_registers(form.on_tile_registers(target) && p.k > 0) {
   grid = grid_among_others(
-      request_for(p, form, false, on_tile_registers, 1, limits_for(form, p.m, target)), most_work);
-  pack_inside = true;
-  place(p, false, most_a);
+      request_for(p, form, on_tile_registers, 1, limits_for(form, p.m, target)), most_work);
+  pack_inside = p.packed_b == nullptr;
+  place(p, most_a);
 }
 
 // What is packed when, and the areas of scratch.
-void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
+void gemm_plan::place(const gemm_problem& p, std::int64_t most_a) {
   strip_ = pack_inside ? strip_for(p, form, on_tile_registers) : 0;
   reads_b = strip_ != 0;
   reads_a = !reads_b && readable(p, form, on_tile_registers);
@@ -115,7 +115,7 @@ void gemm_plan::place(const gemm_problem& p, bool packed, std::int64_t most_a) {
   const auto area = [](std::int64_t bytes) {
     return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
   };
-  shared_b = packed || pack_inside ? 0 : area(phase_panels * form.panel_words() * 4);
+  shared_b = p.packed_b != nullptr || pack_inside ? 0 : area(phase_panels * form.panel_words() * 4);
   // Tile registers need their rows in L2 anyway, and a copy brings them there. Packing once saves
   // transpositions, and copies for few columns.
   constexpr int few_panels = 4;

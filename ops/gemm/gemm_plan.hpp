@@ -31,9 +31,10 @@ struct gemm_plan {
   // Bytes of scratch: shared by all threads, and of each thread.
   std::size_t shared_a, shared_b, own_a, own_b, own_sums, own;
 
-  gemm_plan(const gemm_problem& problem, bool packed, int threads, const gemm_target& target);
-  // One of several products in a region that all share: its tasks pack B themselves, whatever their
-  // number. `most_work`: multiplications of a tile; `most_a`: bytes left for an A packed once.
+  gemm_plan(const gemm_problem& problem, int threads, const gemm_target& target);
+  // One of several products in a region that all share: its tasks pack a plain B themselves,
+  // whatever their number. `most_work`: multiplications of a tile; `most_a`: bytes left for an A
+  // packed once.
   gemm_plan(const gemm_problem& problem, double most_work, std::int64_t most_a,
             const gemm_target& target);
 
@@ -56,7 +57,7 @@ struct gemm_plan {
  private:
   int strip_ = 0;
 
-  void place(const gemm_problem& problem, bool packed, std::int64_t most_a);
+  void place(const gemm_problem& problem, std::int64_t most_a);
 };
 
 }  // namespace velo::ops

@@ -22,7 +22,8 @@ void set_element(void* data, element_type type, std::int64_t index, double value
   simd::assign(static_cast<simd::bf16*>(data)[index], value);
 }
 
-double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std::int64_t j) {
+double sum_of(const gemm_problem& p, std::int64_t i, std::int64_t j) {
+  const packed_matrix* b = p.packed_b;
   const packed_matrix::column column = b != nullptr ? b->at(j) : packed_matrix::column();
   double sum = 0;
   for (std::int64_t k = 0; k < p.k; ++k) {
@@ -36,7 +37,7 @@ double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std
 }
 
 // The columns of a row by blocks, whose sums the gate finishes as it does those of other kernels.
-void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+void gated_reference(const gemm_problem& p, const core::parallel& threads) {
   constexpr std::int64_t block = 64;
   const std::int64_t half = p.n / 2;
   threads(p.m, [&](std::int64_t i, int) {
@@ -44,8 +45,8 @@ void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::
       const std::int64_t end = std::min(first + block, half);
       float gate[block], factor[block];
       for (std::int64_t j = first; j < end; ++j) {
-        gate[j - first] = static_cast<float>(sum_of(p, b, i, j));
-        factor[j - first] = static_cast<float>(sum_of(p, b, i, half + j));
+        gate[j - first] = static_cast<float>(sum_of(p, i, j));
+        factor[j - first] = static_cast<float>(sum_of(p, i, half + j));
       }
       gated_block sums = gated_output(p, i, first);
       sums.gate = gate, sums.factor = factor;
@@ -57,16 +58,16 @@ void gated_reference(const gemm_problem& p, const packed_matrix* b, const core::
 
 }  // namespace
 
-void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+void gemm_reference(const gemm_problem& p, const core::parallel& threads) {
   assert(p.rows_of_a.write == nullptr && p.c_layout == matrix_layout::rows &&
          p.epilogue.addends.matrices == nullptr && p.epilogue.second.data == nullptr &&
          p.epilogue.copies == nullptr);
-  if (p.epilogue.gate.finish != nullptr) return gated_reference(p, b, threads);
+  if (p.epilogue.gate.finish != nullptr) return gated_reference(p, threads);
   const residual_matrix& residual = p.epilogue.residual;
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       const std::int64_t index = i * p.ldc + j;
-      double sum = sum_of(p, b, i, j);
+      double sum = sum_of(p, i, j);
       if (residual.data != nullptr) {
         const std::int64_t row = residual.rows != nullptr ? residual.rows[i] : i * residual.ld;
         const element_type type = residual.in_f32 ? element_type::f32 : p.c_type;

@@ -8,11 +8,11 @@
 
 namespace velo::ops {
 
-bool is_small(const gemm_problem& p, bool packed) {
+bool is_small(const gemm_problem& p) {
   constexpr std::int64_t most = 64;
   // Rows of B further apart share few sets of L1, which slows products of more rows of A.
   constexpr std::int64_t most_apart = 128, few_rows = 2 * micro_rows;
-  return p.m <= most && p.n <= most && p.k <= most && p.k > 0 && !packed &&
+  return p.m <= most && p.n <= most && p.k <= most && p.k > 0 && p.packed_b == nullptr &&
          p.type == element_type::f32 && !p.transpose_a && !p.transpose_b && p.n % 16 == 0 &&
          (p.ldb <= most_apart || p.m <= few_rows) && p.epilogue.gate.finish == nullptr &&
          p.rows_of_a.write == nullptr;

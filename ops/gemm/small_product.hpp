@@ -10,7 +10,7 @@
 
 namespace velo::ops {
 
-bool is_small(const gemm_problem& problem, bool packed);
+bool is_small(const gemm_problem& problem);
 void multiply_small(const gemm_problem& problem, const gemm_kernels& kernels);
 
 }  // namespace velo::ops

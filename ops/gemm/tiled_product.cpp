@@ -35,9 +35,10 @@ std::uint32_t* tiled_product::own_panel(const tile& t, std::int64_t p, std::int6
 const std::uint32_t* tiled_product::panel_of_b(const tile& t, std::int64_t p,
                                                std::int64_t q) const {
   if (plan_.pack_inside) return own_panel(t, p, q);
-  const std::uint32_t* base =
-      pack_ != nullptr ? pack_ : reinterpret_cast<const std::uint32_t*>(scratch_.shared);
-  const std::int64_t place = pack_ != nullptr ? form_.place_in_weight(q) : q - t.packed_panel;
+  const std::uint32_t* base = p_.packed_b != nullptr
+                                  ? p_.packed_b->words()
+                                  : reinterpret_cast<const std::uint32_t*>(scratch_.shared);
+  const std::int64_t place = p_.packed_b != nullptr ? form_.place_in_weight(q) : q - t.packed_panel;
   return base + place * form_.panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
 }
 

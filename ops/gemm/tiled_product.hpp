@@ -24,14 +24,13 @@ struct product_scratch {
 class tiled_product {
  public:
   // Problem and plan outlive it.
-  tiled_product(const gemm_problem& problem, const gemm_plan& plan, const packed_matrix* pack,
-                const product_scratch& scratch, const gemm_target& target)
+  tiled_product(const gemm_problem& problem, const gemm_plan& plan, const product_scratch& scratch,
+                const gemm_target& target)
       : p_(problem),
         plan_(plan),
         form_(plan_.form),
         grid_(plan_.grid),
         kernels_(gemm_kernels_for(target.isa)),
-        pack_(pack == nullptr ? nullptr : pack->words()),
         scratch_(scratch),
         a_(problem, plan_, kernels_, scratch.shared + plan_.shared_b) {}
 
@@ -103,7 +102,6 @@ class tiled_product {
   const packed_form& form_;
   const tile_grid& grid_;
   const gemm_kernels& kernels_;
-  const std::uint32_t* pack_;
   const product_scratch scratch_;
   const left_operand a_;
 };

@@ -9,6 +9,7 @@
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/group_list.hpp"
 #include "ops/matmul/operands.hpp"
+#include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/widened.hpp"
@@ -28,23 +29,16 @@ bool cuts_depth(const velo_grouped_matmul_args& a) {
   return a.group_type == VELO_GROUP_TYPE_DEPTH;
 }
 
-void require_groups(std::int64_t groups, std::int64_t weights) {
-  if (groups == weights) return;
-  fail(VELO_ERR_SHAPE, "args.weight.shape",
-       core::concat("a matrix for each of ", groups, " groups"), core::number(weights));
+weight_operand weight_of(const velo_grouped_matmul_args& a) {
+  return {a.weight, a.packed, a.transpose_weight != 0, "weight", "transpose_weight"};
 }
 
 void infer_rows(const velo_grouped_matmul_args& a, grouped_problem& p, output_shapes& outputs) {
   if (a.transpose_x != 0)
     fail(VELO_ERR_ARGUMENT, "args.transpose_x", "0 unless group_type is depth", "1");
-  const velo_tensor& w = *a.weight;
-  require_rank(w, "weight", 3, 3);
-  const bool turned = a.transpose_weight != 0;
-  p.m = a.x->shape[0], p.k = a.x->shape[1], p.n = w.shape[turned ? 1 : 2];
+  p.m = a.x->shape[0], p.k = a.x->shape[1];
   p.groups = groups_of(a).require(p.m);
-  require_groups(p.groups, w.shape[0]);
-  const std::int64_t wanted[] = {p.groups, turned ? p.n : p.k, turned ? p.k : p.n};
-  require_shape(w, "weight", 3, wanted);
+  p.n = weight_of(a).require_groups(p.groups, a.x->dtype, p.k);
   if (a.bias != nullptr) {
     const std::int64_t bias[] = {p.groups, p.n};
     require_shape(*a.bias, "bias", 2, bias);
@@ -55,8 +49,12 @@ void infer_rows(const velo_grouped_matmul_args& a, grouped_problem& p, output_sh
 }
 
 void infer_depth(const velo_grouped_matmul_args& a, grouped_problem& p, output_shapes& outputs) {
+  if (a.packed != nullptr)
+    fail(VELO_ERR_ARGUMENT, "args.packed", "NULL where group_type is depth", "a pack");
+  require_given(a.weight, "weight");
   const velo_tensor& w = *a.weight;
   require_rank(w, "weight", 2, 2);
+  require_dtype(w, "weight", a.x->dtype);
   if (a.bias != nullptr)
     fail(VELO_ERR_ARGUMENT, "args.bias", "NULL where group_type is depth", "a tensor");
   const bool turned_x = a.transpose_x != 0, turned = a.transpose_weight != 0;
@@ -71,7 +69,6 @@ void infer_depth(const velo_grouped_matmul_args& a, grouped_problem& p, output_s
 
 void infer(const velo_grouped_matmul_args& a, grouped_problem& p, output_shapes& outputs) {
   require_rank(*a.x, "x", 2, 2);
-  require_dtype(*a.weight, "weight", a.x->dtype);
   p.type = type_of(a.x->dtype);
   cuts_depth(a) ? infer_depth(a, p, outputs) : infer_rows(a, p, outputs);
   require_below_2_31(std::max(p.n, p.k), "weight");
@@ -105,12 +102,8 @@ void infer_backward(const velo_grouped_matmul_backward_args& a, grouped_problem&
   if (a.dx != nullptr) require_given(a.weight, "weight");
   if (a.dweight != nullptr) require_given(a.x, "x");
   if (a.weight != nullptr) {
-    require_rank(*a.weight, "weight", 3, 3);
-    require_dtype(*a.weight, "weight", a.dy->dtype);
-    p.k = a.weight->shape[turned ? 2 : 1];
-    require_groups(p.groups, a.weight->shape[0]);
-    const std::int64_t wanted[] = {p.groups, turned ? p.n : p.k, turned ? p.k : p.n};
-    require_shape(*a.weight, "weight", 3, wanted);
+    const weight_operand back{a.weight, nullptr, !turned, "weight", "transpose_weight"};
+    p.k = back.require_groups(p.groups, a.dy->dtype, p.n);
     const std::int64_t shape[] = {p.m, p.k};
     outputs.set(a.dx, a.dy->dtype, 2, shape);
   }
@@ -146,14 +139,15 @@ gemm_problem sized(const grouped_problem& p, std::int64_t m, std::int64_t n, std
   return one;
 }
 
-// Rows [first, first + m) of x by the group's weight.
+// Rows [first, first + m) of x by the group's weight, which may come packed.
 gemm_problem rows_product(const grouped_problem& p, const velo_tensor* x, const velo_tensor* weight,
                           bool turned, const velo_tensor* y, std::int64_t group,
                           const std::int64_t* bounds, std::int64_t n, std::int64_t k) {
   const std::int64_t first = bounds[group];
   gemm_problem one = sized(p, bounds[group + 1] - first, n, k);
   one.a = part_of(x, first * k), one.lda = k;
-  one.b = part_of(weight, group * k * n), one.ldb = turned ? k : n, one.transpose_b = turned;
+  if (weight != nullptr) one.b = part_of(weight, group * k * n), one.ldb = turned ? k : n;
+  one.transpose_b = turned;
   one.c = part_of_output(y, first * n), one.c_type = type_of(y->dtype);
   return one;
 }
@@ -175,6 +169,8 @@ void run(const velo_grouped_matmul_args& a, const grouped_problem& p, const gemm
   const bool depth = cuts_depth(a), turned = a.transpose_weight != 0;
   const std::int64_t* bounds = groups_of(a).bounds(depth ? p.k : p.m, on.scratch);
   const float* bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
+  const weight_in_use weight(weight_of(a));
+  const auto* packs = weight.matrices<packed_matrix>(p.groups, on.scratch);
   product_list products(p.groups, on.scratch);
   for (std::int64_t e = 0; e < p.groups; ++e) {
     gemm_problem one = depth ? depth_product(p, a.x, a.weight, a.y, e, bounds, p.m, p.n)
@@ -185,6 +181,7 @@ void run(const velo_grouped_matmul_args& a, const grouped_problem& p, const gemm
     if (depth && turned) {
       one.b = part_of(a.weight, bounds[e]), one.ldb = p.k, one.transpose_b = true;
     }
+    if (packs != nullptr) one.packed_b = packs + e;
     one.epilogue.bias = bias == nullptr ? nullptr : bias + e * p.n;
     one.epilogue.accumulate = a.accumulate != 0;
     products.add(one);
@@ -235,6 +232,11 @@ template <class Args>
 const char* reject(const Args&, const grouped_problem& p, const kernel_entry& kernel) {
   return reject_product(kernel, p.type);
 }
+const char* reject_rows(const velo_grouped_matmul_args& a, const grouped_problem& p,
+                        const kernel_entry& kernel) {
+  if (const char* why = reject_product(kernel, p.type)) return why;
+  return weight_of(a).reject(kernel);
+}
 
 double flops_of(const grouped_problem& p) {
   return 2 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
@@ -242,6 +244,7 @@ double flops_of(const grouped_problem& p) {
 
 void cost_of(const velo_grouped_matmul_args& a, const grouped_problem& p, op_cost& cost) {
   cost.multiply(flops_of(p), flops_of(p), a.x->dtype);
+  cost.bytes_read += weight_of(a).packed_bytes(a.x->dtype, p.groups, p.k, p.n);
   if (a.accumulate == 0) cost.bytes_read -= cost.bytes_written;  // y is read to add to it alone
 }
 void cost_of_add(const velo_grouped_matmul_add_fp32_args& a, const grouped_problem& p,
@@ -258,7 +261,7 @@ void cost_of_backward(const velo_grouped_matmul_backward_args& a, const grouped_
 }  // namespace
 
 extern const operator_def grouped_matmul_operator =
-    with_cost<cost_of>(define<infer, run, reject<velo_grouped_matmul_args>>(gemm_kernel_list));
+    with_cost<cost_of>(define<infer, run, reject_rows>(gemm_kernel_list));
 extern const operator_def grouped_matmul_add_fp32_operator = with_cost<cost_of_add>(
     define<infer_add, run_add, reject<velo_grouped_matmul_add_fp32_args>>(gemm_kernel_list));
 extern const operator_def grouped_matmul_backward_operator = with_cost<cost_of_backward>(

@@ -169,9 +169,10 @@ gemm_problem placed(const velo_matmul_add_fp32_args& a, const matmul_problem& pr
 template <class Args>
 void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kernels,
          core::execution& on) {
-  const gemm_problem p = placed(a, problem, on);
+  gemm_problem p = placed(a, problem, on);
   const weight_in_use weight(weight_of(a));
-  multiply(p, weight.pack(), kernels, on);
+  p.packed_b = weight.matrix();
+  multiply(p, kernels, on);
 }
 
 template <class Args>
@@ -184,7 +185,7 @@ template <class Args>
 void cost_of(const Args& a, const matmul_problem& problem, op_cost& cost) {
   const gemm_problem& p = problem.product;
   cost.multiply(flops_of(p), flops_of(p), a.a->dtype);
-  cost.bytes_read += weight_of(a).packed_bytes(a.a->dtype, p);
+  cost.bytes_read += weight_of(a).packed_bytes(a.a->dtype, 1, p.k, p.n);
   if (has_old_c(a) && !accumulates(a))
     cost.bytes_read -= cost.bytes_written;  // c is read to add to it alone
 }

@@ -67,7 +67,8 @@ void run(const velo_matmul_swiglu_args& a, const gemm_problem& problem, const ge
   p.epilogue.gate.finish = kernels_at<gated_kernels>(gated_kernel_list, kernels.isa)
                                .silu_sums[static_cast<int>(p.c_type)];
   const weight_in_use weight(weight_of(a));
-  multiply(p, weight.pack(), kernels, on);
+  p.packed_b = weight.matrix();
+  multiply(p, kernels, on);
 }
 
 const char* reject(const velo_matmul_swiglu_args& a, const gemm_problem& p,
@@ -78,7 +79,7 @@ const char* reject(const velo_matmul_swiglu_args& a, const gemm_problem& p,
 
 void cost_of(const velo_matmul_swiglu_args& a, const gemm_problem& p, op_cost& cost) {
   cost.multiply(flops_of(p), flops_of(p), a.x->dtype);
-  cost.bytes_read += weight_of(a).packed_bytes(a.x->dtype, p);
+  cost.bytes_read += weight_of(a).packed_bytes(a.x->dtype, 1, p.k, p.n);
 }
 
 // ---- the gradient ----
@@ -127,7 +128,7 @@ const T* before_gate(const velo_matmul_swiglu_backward_args& a, const backward_p
   again.a = data<const void>(a.x), again.b = data<const void>(a.weight);
   again.c = scratch, again.ldc = again.n;
   again.epilogue.bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
-  multiply(again, nullptr, kernels, on);
+  multiply(again, kernels, on);
   return scratch;
 }
 

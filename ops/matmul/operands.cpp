@@ -74,19 +74,17 @@ double flops_of(const gemm_problem& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
-void multiply(const gemm_problem& p, const packed_matrix* pack, const gemm_kernels& kernels,
-              core::execution& on) {
-  if (kernels.plain()) return gemm_reference(p, pack, on.threads);
+void multiply(const gemm_problem& p, const gemm_kernels& kernels, core::execution& on) {
+  if (kernels.plain()) return gemm_reference(p, on.threads);
   const core::isa isa = isa_for(kernels, p.type, on.isa);
-  void* scratch =
-      on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
-  gemm(p, pack, on.threads, scratch, isa);
+  void* scratch = on.scratch.take(gemm_scratch_bytes(p, on.threads.threads(), isa));
+  gemm(p, on.threads, scratch, isa);
 }
 
 void multiply_groups(const gemm_problem* problems, std::int64_t count, const gemm_kernels& kernels,
                      core::execution& on) {
   if (kernels.plain()) {
-    for (std::int64_t i = 0; i < count; ++i) gemm_reference(problems[i], nullptr, on.threads);
+    for (std::int64_t i = 0; i < count; ++i) gemm_reference(problems[i], on.threads);
   } else if (count != 0) {
     gemm_groups(problems, count, on.threads, on.scratch, isa_for(kernels, problems->type, on.isa));
   }

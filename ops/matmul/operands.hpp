@@ -28,8 +28,7 @@ const char* reject_product(const kernel_entry& candidate, element_type type);
 double flops_of(const gemm_problem& p);
 
 // One product, or several at once, of one type; the problems are complete.
-void multiply(const gemm_problem& p, const packed_matrix* pack, const gemm_kernels& kernels,
-              core::execution& on);
+void multiply(const gemm_problem& p, const gemm_kernels& kernels, core::execution& on);
 void multiply_groups(const gemm_problem* problems, std::int64_t count, const gemm_kernels& kernels,
                      core::execution& on);
 

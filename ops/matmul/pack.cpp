@@ -1,6 +1,7 @@
 // Creation and update of weight packs: the checks of their tensors, and the copy on the stream.
 #include "ops/matmul/pack.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "core/handle/inside.hpp"
@@ -15,8 +16,8 @@ using core::fail;
 using core::text;
 
 void require_product_dtype(velo_dtype dtype) {
-  if (dtype == f32 || dtype == bf16 || dtype == f16) return;
-  fail(VELO_ERR_DTYPE, "desc.dtype", "float32, bfloat16 or float16", dtype_name(dtype));
+  if (dtype == f32 || dtype == bf16 || dtype == f16 || dtype == i8) return;
+  fail(VELO_ERR_DTYPE, "desc.dtype", "float32, bfloat16, float16 or int8", dtype_name(dtype));
 }
 
 void require_size(std::int64_t size, const char* name) {
@@ -25,63 +26,95 @@ void require_size(std::int64_t size, const char* name) {
   fail(VELO_ERR_SHAPE, text("desc.%s", name), "a size in [0, 2^31)", core::number(size));
 }
 
-}  // namespace
-
-weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
-    : owner_(owner), transposed_(desc.transpose != 0) {
+void require_desc(const velo_pack_desc& desc) {
   if (desc.transpose != 0 && desc.transpose != 1) {
     fail(VELO_ERR_ARGUMENT, "desc.transpose", "0 or 1", text("%d", desc.transpose));
   }
   require_size(desc.k, "k");
   require_size(desc.n, "n");
-  const std::int64_t sizes[] = {desc.k, desc.n};
-  if (!countable(2, sizes)) refuse_sizes(2, sizes, "desc.k");
+  require_size(desc.count, "count");
+  const std::int64_t sizes[] = {desc.k, desc.n, desc.count};
+  const int rank = desc.count == 0 ? 2 : 3;
+  if (!countable(rank, sizes)) refuse_sizes(rank, sizes, "desc.k");
   require_product_dtype(desc.dtype);
-  matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.isa());
-  bytes_ = matrix_.bytes();
+}
+
+std::size_t bytes_of_all(std::size_t one, std::int64_t count) {
+  std::size_t all = one;
+  if (count != 0 && __builtin_mul_overflow(one, static_cast<std::size_t>(count), &all))
+    fail(VELO_ERR_MEMORY, "desc.count", "a pack of less than 2^64 bytes", core::number(count));
+  return all;
+}
+
+}  // namespace
+
+weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
+    : owner_(owner),
+      dtype_(desc.dtype),
+      transposed_(desc.transpose != 0),
+      k_(desc.k),
+      n_(desc.n),
+      count_(desc.count) {
+  require_desc(desc);
+  if (dtype_ == i8) {
+    form_.emplace<packed_integers>(k_, n_, owner.isa());
+  } else {
+    form_.emplace<packed_matrix>(k_, n_, type_of(dtype_), owner.isa());
+  }
+  bytes_ = bytes_of_all(std::visit([](const auto& one) { return one.bytes(); }, form_), count_);
   memory_ = owner.memory().take(bytes_);
-  matrix_.set_memory(memory_);
 }
 
 void weight_pack::check(const velo_tensor& weight) const {
-  if (weight.ndim != 2) {
-    fail(VELO_ERR_RANK, "weight.ndim", "2 dimensions", text("%d", weight.ndim));
+  const int rank = count_ == 0 ? 2 : 3;
+  if (weight.ndim != rank) {
+    fail(VELO_ERR_RANK, "weight.ndim", text("%d dimensions", rank), text("%d", weight.ndim));
   }
   core::check_sizes(weight, "weight");
-  const std::int64_t sizes[] = {transposed_ ? matrix_.n() : matrix_.k(),
-                                transposed_ ? matrix_.k() : matrix_.n()};
-  if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
-    fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
+  const std::int64_t all[] = {count_, transposed_ ? n_ : k_, transposed_ ? k_ : n_};
+  const std::int64_t* sizes = all + (3 - rank);
+  if (!std::equal(sizes, sizes + rank, weight.shape)) {
+    fail(VELO_ERR_SHAPE, "weight.shape", shape_name(rank, sizes), shape_name(rank, weight.shape));
   }
-  const velo_dtype dtype = dtype_of(matrix_.type());
-  if (weight.dtype != dtype) core::refuse_dtype(weight.dtype, dtype_name(dtype), "weight");
+  if (weight.dtype != dtype_) core::refuse_dtype(weight.dtype, dtype_name(dtype_), "weight");
   core::check_device(weight.device, owner_.device(), "weight");
   const std::int64_t* strides = weight.strides;
-  if (strides != nullptr && ((sizes[1] > 1 && strides[1] != 1) || strides[0] < 0)) {
-    fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements", shape_name(2, strides));
+  if (strides != nullptr &&
+      ((all[2] > 1 && strides[rank - 1] != 1) || strides[rank - 2] < 0 || strides[0] < 0)) {
+    fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements",
+         shape_name(rank, strides));
   }
   if (numel(weight) == 0) return;
   core::tensor_extent(weight, "weight.strides");  // throws when they overflow
   core::check_data(weight, "weight");
 }
 
+void weight_pack::pack(const source& from, const core::parallel& threads) const {
+  const std::int64_t matrices = count_ == 0 ? 1 : count_;
+  std::visit(
+      [&](const auto& form) {
+        const char* at = static_cast<const char*>(from.data);
+        for (std::int64_t e = 0; e < matrices; ++e, at += core::bytes_of(dtype_, from.step))
+          placed(form, e).update(at, from.ld, transposed_, threads);
+      },
+      form_);
+}
+
 // An update on a queue stream. It fails if the pack was destroyed before it runs.
 class weight_pack::queued_update final : public core::work {
  public:
-  queued_update(velo_pack pack, const void* weight, std::int64_t ld)
-      : pack_(pack), weight_(weight), ld_(ld) {
+  queued_update(velo_pack pack, const source& from) : pack_(pack), from_(from) {
     function = "velo_pack_update";
   }
   void run(core::execution& on) override {
     auto& pack = core::resolve<weight_pack>(pack_, "pack");
     const core::inside_scope mine(pack_, core::part::given);
-    pack.matrix_.update(weight_, ld_, pack.transposed_, on.threads);
+    pack.pack(from_, on.threads);
   }
 
  private:
   const velo_pack pack_;
-  const void* weight_;
-  std::int64_t ld_;
+  const source from_;
 };
 
 void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
@@ -89,12 +122,13 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
     fail(VELO_ERR_ARGUMENT, "stream", "a stream of the pack's context", "one of another context");
   }
   check(weight);
-  const void* from = data<const void>(&weight);
-  const std::int64_t ld = weight.strides == nullptr ? weight.shape[1] : weight.strides[0];
+  const std::int64_t columns = weight.shape[weight.ndim - 1];
+  const std::int64_t* strides = weight.strides;
+  source from{data<const void>(&weight), columns, columns * weight.shape[weight.ndim - 2]};
+  if (strides != nullptr) from.ld = strides[weight.ndim - 2], from.step = strides[0];
   stream.call(
-      {core::demand::computes},
-      [&](core::execution& on) { matrix_.update(from, ld, transposed_, on.threads); },
-      [&] { return stream.make<queued_update>(core::handle_of(*this), from, ld); });
+      {core::demand::computes}, [&](core::execution& on) { pack(from, on.threads); },
+      [&] { return stream.make<queued_update>(core::handle_of(*this), from); });
 }
 
 }  // namespace velo::ops

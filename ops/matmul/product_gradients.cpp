@@ -90,21 +90,21 @@ void multiply_gradients(const product_gradients& p, const gradient_matrices& x,
     gemm_problem one = p.transpose_a ? product_of(p, right, dc.turned(), p.k, p.m, p.n)
                                      : product_of(p, dc, right.turned(), p.m, p.k, p.n);
     place(one, x.da, p.type, p.ld_da, false);
-    multiply(one, nullptr, kernels, on);
+    multiply(one, kernels, on);
   }
   if (x.db != nullptr && p.k != 0 && p.n != 0) {
     const core::scratch_scope scope(on.scratch);
     gemm_problem one = p.transpose_b ? product_of(p, dc.turned(), left, p.n, p.k, p.m)
                                      : product_of(p, left.turned(), dc, p.k, p.n, p.m);
     place(one, x.db, p.db_type, p.ld_db, x.accumulate);
-    multiply(one, nullptr, kernels, on);
+    multiply(one, kernels, on);
   }
   if (x.dbias != nullptr && p.n != 0) {
     const core::scratch_scope scope(on.scratch);
     gemm_problem one =
         column_sums(p.type, take_ones(p.type, p.m, on.scratch), x.dc, p.m, p.n, p.ldc);
     place(one, x.dbias, element_type::f32, p.n, x.accumulate);
-    multiply(one, nullptr, kernels, on);
+    multiply(one, kernels, on);
   }
 }
 

@@ -4,6 +4,7 @@
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/group_list.hpp"
 #include "ops/matmul/operands.hpp"
+#include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/widened.hpp"
@@ -101,16 +102,16 @@ void require_scales(const velo_quant_grouped_matmul_args& a) {
   }
 }
 
+weight_operand weight_of(const velo_quant_grouped_matmul_args& a) {
+  return {a.weight, a.packed, a.transpose_weight != 0, "weight", "transpose_weight"};
+}
+
 void infer_integers(const velo_quant_grouped_matmul_args& a, integer_groups& p,
                     output_shapes& outputs) {
   require_rank(*a.x, "x", 2, 2);
-  require_rank(*a.weight, "weight", 3, 3);
-  const bool turned = a.transpose_weight != 0;
-  p.m = a.x->shape[0], p.k = a.x->shape[1], p.n = a.weight->shape[turned ? 1 : 2];
+  p.m = a.x->shape[0], p.k = a.x->shape[1];
   p.groups = groups_of(a).require(p.m);
-  require_groups(p.groups, a.weight->shape[0]);
-  const std::int64_t wanted[] = {p.groups, turned ? p.n : p.k, turned ? p.k : p.n};
-  require_shape(*a.weight, "weight", 3, wanted);
+  p.n = weight_of(a).require_groups(p.groups, i8, p.k);
   require_below_2_31(p.n, "weight");
   if (p.k > most_integer_depth)
     fail(VELO_ERR_SHAPE, "args.x.shape", core::concat("a depth of at most ", most_integer_depth),
@@ -151,12 +152,18 @@ void run_integers(const velo_quant_grouped_matmul_args& a, const integer_groups&
   const float* scales = scales_of(*a.scale, on);
   const auto* bias = data<const std::int32_t>(a.bias);
   const auto* row_scale = data<const float>(a.per_token_scale);
+  const weight_in_use weight(weight_of(a));
+  const auto* packs = weight.matrices<packed_integers>(p.groups, on.scratch);
   for (std::int64_t e = 0; e < p.groups; ++e) {
     const std::int64_t first = bounds[e];
     integer_matmul one;
     one.m = bounds[e + 1] - first, one.n = p.n, one.k = p.k;
     one.x = data<const std::int8_t>(a.x) + first * p.k;
-    one.w = data<const std::int8_t>(a.weight) + e * p.k * p.n;
+    if (packs != nullptr) {
+      one.packed = packs + e;
+    } else {
+      one.w = data<const std::int8_t>(a.weight) + e * p.k * p.n;
+    }
     one.transposed = a.transpose_weight != 0;
     one.bias = bias == nullptr ? nullptr : bias + e * p.n;
     one.scale = scales + e * p.n;
@@ -169,16 +176,23 @@ void run_integers(const velo_quant_grouped_matmul_args& a, const integer_groups&
   }
 }
 
-void integers_cost(const velo_quant_grouped_matmul_args&, const integer_groups& p, op_cost& cost) {
+const char* reject_integers(const velo_quant_grouped_matmul_args& a, const integer_groups&,
+                            const kernel_entry& kernel) {
+  return weight_of(a).reject_integers(kernel);
+}
+
+void integers_cost(const velo_quant_grouped_matmul_args& a, const integer_groups& p,
+                   op_cost& cost) {
   const double flops = flops_of(p.m, p.n, p.k);
   cost.multiply(flops, flops, i8);
+  cost.bytes_read += weight_of(a).packed_bytes(i8, p.groups, p.k, p.n);
 }
 
 }  // namespace
 
 extern const operator_def weight_quant_grouped_matmul_operator =
     with_cost<weights_cost>(define<infer_weights, run_weights>(weight_quant_kernel_list));
-extern const operator_def quant_grouped_matmul_operator =
-    with_cost<integers_cost>(define<infer_integers, run_integers>(integer_product_kernel_list));
+extern const operator_def quant_grouped_matmul_operator = with_cost<integers_cost>(
+    define<infer_integers, run_integers, reject_integers>(integer_product_kernel_list));
 
 }  // namespace velo::ops

@@ -78,7 +78,7 @@ void infer(const velo_rms_norm_matmul_args& a, gemm_problem& p, output_shapes& o
 
 // Blocks of rows, since the engine packs at most shared_a_bytes of a left side at once.
 template <class T>
-void multiply_normed(const gemm_problem& all, const normed_rows<T>& rows, const packed_matrix* pack,
+void multiply_normed(const gemm_problem& all, const normed_rows<T>& rows,
                      const gemm_kernels& kernels, core::execution& on) {
   struct block_rows {
     const normed_rows<T>& of;
@@ -97,13 +97,13 @@ void multiply_normed(const gemm_problem& all, const normed_rows<T>& rows, const 
                    },
                    &block};
     const core::scratch_scope scope(on.scratch);
-    multiply(p, pack, kernels, on);
+    multiply(p, kernels, on);
   }
 }
 
 template <class T>
-void run_typed(const velo_rms_norm_matmul_args& a, gemm_problem p, const packed_matrix* pack,
-               const gemm_kernels& kernels, core::execution& on) {
+void run_typed(const velo_rms_norm_matmul_args& a, gemm_problem p, const gemm_kernels& kernels,
+               core::execution& on) {
   const normed_rows<T> rows{norms_at(kernels.isa),
                             data<const T>(a.x),
                             widened(*a.gamma, on),
@@ -112,11 +112,11 @@ void run_typed(const velo_rms_norm_matmul_args& a, gemm_problem p, const packed_
                             p.k,
                             static_cast<float>(a.epsilon)};
   // Without columns the engine asks for no rows, but rstd is due.
-  if (!kernels.plain() && p.n != 0) return multiply_normed(p, rows, pack, kernels, on);
+  if (!kernels.plain() && p.n != 0) return multiply_normed(p, rows, kernels, on);
   T* normed = on.scratch.take<T>(static_cast<std::size_t>(p.m * p.k));
   rows.write_all(p.m, normed, on);
   p.a = normed;
-  multiply(p, pack, kernels, on);
+  multiply(p, kernels, on);
 }
 
 void run(const velo_rms_norm_matmul_args& a, const gemm_problem& problem,
@@ -125,8 +125,8 @@ void run(const velo_rms_norm_matmul_args& a, const gemm_problem& problem,
   p.b = data<const void>(a.weight), p.c = data<void>(a.y), p.lda = p.k;
   p.epilogue.bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
   const weight_in_use weight(weight_of(a));
-  with_element_type(a.x->dtype,
-                    [&](auto t) { run_typed<decltype(t)>(a, p, weight.pack(), kernels, on); });
+  p.packed_b = weight.matrix();
+  with_element_type(a.x->dtype, [&](auto t) { run_typed<decltype(t)>(a, p, kernels, on); });
 }
 
 const char* reject(const velo_rms_norm_matmul_args& a, const gemm_problem& p,
@@ -137,7 +137,7 @@ const char* reject(const velo_rms_norm_matmul_args& a, const gemm_problem& p,
 
 void cost_of(const velo_rms_norm_matmul_args& a, const gemm_problem& p, op_cost& cost) {
   cost.multiply(flops_of(p), flops_of(p), a.x->dtype);
-  cost.bytes_read += weight_of(a).packed_bytes(a.x->dtype, p);
+  cost.bytes_read += weight_of(a).packed_bytes(a.x->dtype, 1, p.k, p.n);
 }
 
 // ---- the gradient ----

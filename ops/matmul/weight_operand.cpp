@@ -1,7 +1,8 @@
-// The checks of a matrix and of a pack, and the life of a pack.
+// The checks of matrices and of a pack, and the life of a pack.
 #include "ops/matmul/weight_operand.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/operands.hpp"
@@ -15,39 +16,58 @@ namespace {
 using core::fail;
 using core::text;
 
-// The matrix behind a handle that was checked before.
-const packed_matrix& matrix_of(velo_pack pack) {
-  return core::object_of<weight_pack>(pack).matrix();
+// The pack behind a handle that was checked before.
+const weight_pack& object_of(velo_pack pack) {
+  return core::object_of<weight_pack>(pack);
 }
 
-void require_pack(const weight_operand& w, velo_dtype dtype, gemm_problem& p) {
-  const packed_matrix& pack = matrix_of(w.packed);
+core::text name_of(std::int64_t count) {
+  if (count == 0) return text("a matrix");
+  return core::concat(count, " matrices");
+}
+
+// Returns the pack's columns. count: the matrices it must have, 0 one without experts.
+std::int64_t require_pack(const weight_operand& w, velo_dtype dtype, std::int64_t count,
+                          std::int64_t k) {
+  const weight_pack& pack = object_of(w.packed);
   if (w.matrix != nullptr) {
     fail(VELO_ERR_ARGUMENT, text("args.%s", w.field), "NULL beside packed", "a tensor");
   }
   if (w.transposed) {
     fail(VELO_ERR_ARGUMENT, text("args.%s", w.transpose_field), "0 beside packed", "1");
   }
-  if (pack.type() != type_of(dtype)) {
+  if (pack.dtype() != dtype) {
     fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(dtype).buffer),
-         text("one of %s", dtype_name(dtype_of(pack.type())).buffer));
+         text("one of %s", dtype_name(pack.dtype()).buffer));
   }
-  if (pack.k() != p.k) {
-    fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", p.k, " rows"),
+  if (pack.count() != count) {
+    fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %s", name_of(count).buffer),
+         text("one of %s", name_of(pack.count()).buffer));
+  }
+  if (pack.k() != k) {
+    fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
          core::concat("one of ", pack.k()));
   }
-  p.n = pack.n();
-  p.ldb = 0;
+  return pack.n();
 }
+
+void require_matrix(const weight_operand& w) {
+  if (w.matrix == nullptr)
+    fail(VELO_ERR_NULL, text("args.%s", w.field), "a tensor, or packed", "NULL");
+}
+
+constexpr const char* another_form = "the pack has the form of another instruction set";
 
 }  // namespace
 
 void weight_operand::require(velo_dtype dtype, gemm_problem& p) const {
   p.transpose_b = transposed;
-  if (packed != nullptr) return require_pack(*this, dtype, p);
-  if (matrix == nullptr) {
-    fail(VELO_ERR_NULL, text("args.%s", field), "a tensor, or packed", "NULL");
+  if (packed != nullptr) {
+    p.n = require_pack(*this, dtype, 0, p.k);
+    p.ldb = 0;
+    return;
   }
+  require_matrix(*this);
   require_rank(*matrix, field, 2, 2);
   require_dtype(*matrix, field, dtype);
   p.n = matrix->shape[transposed ? 0 : 1];
@@ -56,15 +76,37 @@ void weight_operand::require(velo_dtype dtype, gemm_problem& p) const {
   p.ldb = fold(*matrix, field).ld;
 }
 
+std::int64_t weight_operand::require_groups(std::int64_t groups, velo_dtype dtype,
+                                            std::int64_t k) const {
+  if (packed != nullptr) return require_pack(*this, dtype, groups, k);
+  require_matrix(*this);
+  require_rank(*matrix, field, 3, 3);
+  require_dtype(*matrix, field, dtype);
+  if (matrix->shape[0] != groups) {
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
+         core::concat("a matrix for each of ", groups, " groups"), core::number(matrix->shape[0]));
+  }
+  const std::int64_t n = matrix->shape[transposed ? 1 : 2];
+  const std::int64_t wanted[] = {groups, transposed ? n : k, transposed ? k : n};
+  require_shape(*matrix, field, 3, wanted);
+  return n;
+}
+
 const char* weight_operand::reject(const kernel_entry& kernel) const {
   if (packed == nullptr || static_cast<const gemm_kernels*>(kernel.kernels)->plain())
     return nullptr;
-  return matrix_of(packed).serves(kernel.isa) ? nullptr
-                                              : "the pack has the form of another instruction set";
+  return object_of(packed).serves<packed_matrix>(gemm_target(kernel.isa)) ? nullptr : another_form;
 }
 
-double weight_operand::packed_bytes(velo_dtype dtype, const gemm_problem& p) const {
-  return packed == nullptr ? 0 : bytes_of_rows(p.k, p.n, dtype);
+const char* weight_operand::reject_integers(const kernel_entry& kernel) const {
+  const auto& kernels = *static_cast<const integer_product_kernels*>(kernel.kernels);
+  if (packed == nullptr || kernels.plain()) return nullptr;
+  return object_of(packed).serves<packed_integers>(kernels) ? nullptr : another_form;
+}
+
+double weight_operand::packed_bytes(velo_dtype dtype, std::int64_t groups, std::int64_t k,
+                                    std::int64_t n) const {
+  return packed == nullptr ? 0 : bytes_of_rows(groups * k, n, dtype);
 }
 
 void require_product(const velo_tensor& x, const weight_operand& weight, const velo_tensor* bias,
@@ -83,8 +125,20 @@ void require_product(const velo_tensor& x, const weight_operand& weight, const v
 
 weight_in_use::weight_in_use(const weight_operand& weight) {
   if (weight.packed == nullptr) return;
-  pack_ = &core::resolve<weight_pack>(weight.packed, "args.packed").matrix();
+  pack_ = &core::resolve<weight_pack>(weight.packed, "args.packed");
+  if (pack_->dtype() != i8) matrix_ = pack_->matrix<packed_matrix>(0);
   here_.emplace(weight.packed, core::part::given);
 }
+
+template <class Form>
+const Form* weight_in_use::matrices(std::int64_t groups, core::arena& scratch) const {
+  if (pack_ == nullptr) return nullptr;
+  auto* all = scratch.take<Form>(static_cast<std::size_t>(groups));
+  for (std::int64_t e = 0; e < groups; ++e) new (all + e) Form(pack_->matrix<Form>(e));
+  return all;
+}
+
+template const packed_matrix* weight_in_use::matrices(std::int64_t, core::arena&) const;
+template const packed_integers* weight_in_use::matrices(std::int64_t, core::arena&) const;
 
 }  // namespace velo::ops

@@ -1,5 +1,5 @@
-// The right side of a product as an operator gets it: a matrix, plain or transposed, or a pack in
-// its place.
+// The right side of a product as an operator gets it: a matrix, plain or transposed, or one for
+// each group of rows, or a pack in its place.
 //
 // A pack is a handle, so it is resolved again when the call runs: it may have been destroyed since
 // the call was queued. While the call runs, `weight_in_use` refuses its destruction by functions of
@@ -9,12 +9,16 @@
 #include <optional>
 
 #include "core/handle/inside.hpp"
+#include "core/host/arena.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/operator/kernels.hpp"
 #include "ops/operator/tensor.hpp"
+#include "ops/quant/packed_integers.hpp"
 #include "velo/types.h"
 
 namespace velo::ops {
+
+class weight_pack;
 
 struct weight_operand {
   const velo_tensor* matrix;
@@ -24,10 +28,13 @@ struct weight_operand {
 
   // Refuses what does not fit a left side of `dtype` and p.k columns; sets n, ldb and transpose_b.
   void require(velo_dtype dtype, gemm_problem& p) const;
+  // The same of a matrix for each of `groups`: returns its columns.
+  std::int64_t require_groups(std::int64_t groups, velo_dtype dtype, std::int64_t k) const;
   // Why a kernel cannot read it, or nullptr.
   const char* reject(const kernel_entry& kernel) const;
+  const char* reject_integers(const kernel_entry& kernel) const;
   // What its bytes add to a call's cost; a matrix is a field and is counted already.
-  double packed_bytes(velo_dtype dtype, const gemm_problem& p) const;
+  double packed_bytes(velo_dtype dtype, std::int64_t groups, std::int64_t k, std::int64_t n) const;
 };
 
 // The product x[.., k] by a weight, with a bias for each column, but for its pointers, C's and ldc.
@@ -37,10 +44,16 @@ void require_product(const velo_tensor& x, const weight_operand& weight, const v
 class weight_in_use {
  public:
   explicit weight_in_use(const weight_operand& weight);
-  const packed_matrix* pack() const { return pack_; }
+
+  // The form of the matrix, or null where the weight is plain.
+  const packed_matrix* matrix() const { return matrix_ ? &*matrix_ : nullptr; }
+  // Those of all groups, or null.
+  template <class Form>
+  const Form* matrices(std::int64_t groups, core::arena& scratch) const;
 
  private:
-  const packed_matrix* pack_ = nullptr;
+  const weight_pack* pack_ = nullptr;
+  std::optional<packed_matrix> matrix_;
   std::optional<core::inside_scope> here_;
 };
 

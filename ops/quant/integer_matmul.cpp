@@ -28,6 +28,11 @@ std::int8_t rounded(float x) {
   return static_cast<std::int8_t>(std::nearbyint(std::clamp(x, -128.0f, 127.0f)));
 }
 
+std::int8_t weight_at(const integer_matmul& p, std::int64_t k, std::int64_t n) {
+  if (p.packed != nullptr) return p.packed->at(k, n);
+  return p.w[p.transposed ? n * p.k + k : k * p.n + n];
+}
+
 // A row in plain loops. Sums and what scales them are exact, or rounded as the kernels round.
 void multiply_row(const integer_matmul& p, std::int64_t row) {
   const pointwise_kernels& activations =
@@ -35,8 +40,7 @@ void multiply_row(const integer_matmul& p, std::int64_t row) {
   for (std::int64_t j = 0; j < p.n; ++j) {
     std::uint32_t sum = p.bias == nullptr ? 0 : static_cast<std::uint32_t>(p.bias[j]);
     for (std::int64_t i = 0; i < p.k; ++i)
-      sum += static_cast<std::uint32_t>(p.x[row * p.k + i] *
-                                        p.w[p.transposed ? j * p.k + i : i * p.n + j]);
+      sum += static_cast<std::uint32_t>(p.x[row * p.k + i] * weight_at(p, i, j));
     float value = static_cast<float>(static_cast<std::int32_t>(sum)) * p.scale[j];
     if (p.row_scale != nullptr) value *= p.row_scale[row];
     apply(p.function, activations, &value, 1);
@@ -76,6 +80,8 @@ class integer_loops {
   std::int64_t panel_words() const {
     return padded_ * kernels_.element_bytes / 4 * integer_columns;
   }
+  const std::uint32_t* panel_at(std::int64_t column, int columns, std::uint32_t* mine,
+                                std::int32_t* start) const;
   void multiply_panel(const own& mine, const char* left, std::int64_t row, int rows,
                       std::int64_t column) const;
 
@@ -86,6 +92,20 @@ class integer_loops {
   const std::int64_t padded_, ld_;
 };
 
+// The panel from `column` on, packed to `mine` where the weight is plain.
+const std::uint32_t* integer_loops::panel_at(std::int64_t column, int columns, std::uint32_t* mine,
+                                             std::int32_t* start) const {
+  if (p_.packed != nullptr) {
+    const std::int64_t q = column / integer_columns;
+    std::copy_n(p_.packed->start(q), integer_columns, start);
+    return p_.packed->panel(q);
+  }
+  const std::int64_t ld = p_.transposed ? p_.k : p_.n;
+  kernels_.take_panel({p_.w + (p_.transposed ? column * ld : column), ld, p_.transposed, p_.k,
+                       padded_, columns, mine, start});
+  return mine;
+}
+
 void integer_loops::multiply_panel(const own& mine, const char* left, std::int64_t row, int rows,
                                    std::int64_t column) const {
   const int columns = static_cast<int>(std::min<std::int64_t>(integer_columns, p_.n - column));
@@ -93,10 +113,8 @@ void integer_loops::multiply_panel(const own& mine, const char* left, std::int64
   alignas(64) float scale[integer_columns] = {};
   std::copy_n(p_.scale + column, columns, scale);
   if (p_.bias != nullptr) std::copy_n(p_.bias + column, columns, bias);
-  const std::int64_t ld = p_.transposed ? p_.k : p_.n;
-  kernels_.take_panel({p_.w + (p_.transposed ? column * ld : column), ld, p_.transposed, p_.k,
-                       padded_, columns, mine.panel, start});
-  kernels_.multiply({left, ld_, rows, mine.panel, padded_, start, mine.sums});
+  const std::uint32_t* panel = panel_at(column, columns, mine.panel, start);
+  kernels_.multiply({left, ld_, rows, panel, padded_, start, mine.sums});
   kernels_.scale({mine.sums, bias, scale, p_.row_scale == nullptr ? nullptr : p_.row_scale + row,
                   mine.values, rows});
   apply(p_.function, activations_, mine.values, std::int64_t{rows} * integer_columns);

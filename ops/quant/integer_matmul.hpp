@@ -1,14 +1,16 @@
 // A product of int8 by int8: y = act((x w + bias) * scale * row_scale), for rows that share w.
 //
 // Rows come in blocks of 256, whose left side is made once; a task then packs a panel of 32 columns
-// over the whole depth and multiplies all rows of the block by it. Sums are int32, scaled in
-// float32, rounded once. Scratch: a block of rows, and for each thread a panel and 64 KB.
+// over the whole depth, unless w comes packed, and multiplies all rows of the block by it. Sums are
+// int32, scaled in float32, rounded once. Scratch: a block of rows, and for each thread a panel and
+// 64 KB.
 #pragma once
 
 #include "core/stream/execution.hpp"
 #include "ops/activation/function.hpp"
 #include "ops/gemm/kernel/element_type.hpp"
 #include "ops/quant/integer_product.hpp"
+#include "ops/quant/packed_integers.hpp"
 
 namespace velo::ops {
 
@@ -26,6 +28,7 @@ struct integer_matmul {
   void* y;                   // [m][n]
   bool to_int8;              // y is int8, otherwise:
   element_type y_type;
+  const packed_integers* packed = nullptr;  // or, in place of w, a form that serves the kernels
 };
 
 void multiply(const integer_matmul& p, const integer_product_kernels& kernels, core::execution& on);

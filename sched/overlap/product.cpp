@@ -81,11 +81,10 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
 }
 
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn) {
-  if (how == overlap_kernel::way::reference)
-    return ops::gemm_reference(problem, nullptr, turn.threads);
+  if (how == overlap_kernel::way::reference) return ops::gemm_reference(problem, turn.threads);
   void* scratch =
-      turn.scratch.take(ops::gemm_scratch_bytes(problem, false, turn.threads.threads(), turn.isa));
-  ops::gemm(problem, nullptr, turn.threads, scratch, turn.isa);
+      turn.scratch.take(ops::gemm_scratch_bytes(problem, turn.threads.threads(), turn.isa));
+  ops::gemm(problem, turn.threads, scratch, turn.isa);
 }
 
 bool is_sliced(const ops::kernel_entry& kernel) {
@@ -160,6 +159,7 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
                          core::execution& turn) const {
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   slice.n = of.columns;
+  slice.packed_b = &weight;
   std::optional<comm::relay::tensor_access> access;
   if (a.relay != nullptr) access.emplace(*a.relay);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
@@ -168,9 +168,8 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
     slice.a = static_cast<const char*>(a.matrices[core::at(index)]) +
               first * slice.lda * ops::element_bytes(slice.type);
     const core::scratch_scope scope(turn.scratch);
-    void* own =
-        turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
-    ops::gemm(slice, &weight, turn.threads, own, turn.isa);
+    void* own = turn.scratch.take(ops::gemm_scratch_bytes(slice, turn.threads.threads(), turn.isa));
+    ops::gemm(slice, turn.threads, own, turn.isa);
     slice.epilogue.panels.first += slice.m;
     const auto skip_rows = [&](void*& rows, std::int64_t ld, ops::matrix_layout layout) {
       if (rows == nullptr || layout == ops::matrix_layout::panels) return;

@@ -131,6 +131,10 @@ class ProductCases:
                                          group_list_kind="counts", transpose_weight=turned)
                 self.velo.grouped_matmul_backward(dy=dy, x=x, weight=w, dx=dx, dweight=dw, dbias=db,
                                                   group_list_tensor=ends, transpose_weight=turned)
+                from_pack = torch.empty_like(y)
+                self.velo.grouped_matmul(x=x, packed=self.velo.pack(w, turned), bias=bias,
+                                         y=from_pack, group_list=counts, group_list_kind="counts")
+                self.assertTrue(torch.equal(from_pack, y), f"packed {turned}")
                 for name, got, want in (("y", y, truth), ("dx", dx, a.grad),
                                         ("dweight", dw, b.grad), ("dbias", db, c.grad)):
                     self.close(f"{name} {turned}", got, want)

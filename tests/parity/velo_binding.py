@@ -80,10 +80,14 @@ class Velo:
         v.check(self._lib, status)
 
     def pack(self, weight, transpose=False):
-        """A weight pack holding `weight`; freed by the context."""
-        k, n = (weight.shape[1], weight.shape[0]) if transpose else weight.shape
+        """A weight pack holding `weight`, of experts if it has three dimensions; freed by the
+        context."""
+        *experts, k, n = weight.shape
+        if transpose:
+            k, n = n, k
         matrix, handle = view(weight), v.velo_pack()
-        desc = v.velo_pack_desc(transpose=int(transpose), dtype=matrix.dtype, k=k, n=n)
+        desc = v.velo_pack_desc(
+            transpose=int(transpose), dtype=matrix.dtype, k=k, n=n, count=sum(experts))
         self._check(
             self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
         self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(matrix)))

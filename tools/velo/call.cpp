@@ -180,10 +180,11 @@ velo_value call::read_pack(const velo::context& context, const std::string& name
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   const bool marked = text.rfind("pack:", 0) == 0;
   if (marked) desc.dtype = dtype_of(name, text.substr(5), sizes);
-  if (!marked || sizes.size() != 2)
-    refuse(name, text, "a pack, as in pack:f32[4096,4096] for [k,n]");
-  desc.k = sizes[0];
-  desc.n = sizes[1];
+  if (!marked || (sizes.size() != 2 && sizes.size() != 3))
+    refuse(name, text, "a pack, as in pack:f32[4096,4096] for [k,n], or f32[8,4096,4096]");
+  if (sizes.size() == 3) desc.count = sizes[0];
+  desc.k = sizes[sizes.size() - 2];
+  desc.n = sizes[sizes.size() - 1];
   try {
     packs_.push_back(velo::pack::create(context, desc));
   } catch (const velo::error& failure) {

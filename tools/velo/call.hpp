@@ -1,8 +1,8 @@
 // An operator call as the command line spells it: x=f32[8,4096] gamma=f32[4096] epsilon=1e-5.
 //
 // A tensor is a dtype and its sizes, without data; a list of integers [0,4,9]; a pack
-// pack:f32[k,n]; all else a number, true, false or an enumerator's name. The field table of the
-// operator says which is meant. The values point into the call.
+// pack:f32[k,n] or pack:f32[experts,k,n]; all else a number, true, false or an enumerator's name.
+// The field table of the operator says which is meant. The values point into the call.
 #pragma once
 
 #include <deque>

@@ -448,8 +448,9 @@ typedef struct velo_grouped_matmul_args {
   uint32_t reserved;                    /* 0 */
   const velo_tensor* x;                 /* in; float32 | bfloat16 | float16: [m, k], or [k, m]
                                          * with transpose_x */
-  const velo_tensor* weight;            /* in; float32 | bfloat16 | float16: [groups, k, n], of
-                                         * depth [k, n], dtype of x */
+  const velo_tensor* weight;            /* in, or NULL; float32 | bfloat16 | float16: [groups, k,
+                                         * n], of depth [k, n], dtype of x; NULL when packed is
+                                         * given */
   const velo_tensor* bias;              /* in, or NULL; float32 | bfloat16 | float16: [groups,
                                          * n], float32 or dtype of x; NULL for depth */
   const velo_tensor* y;                 /* in and out; float32 | bfloat16 | float16: [m, n], of
@@ -469,13 +470,15 @@ typedef struct velo_grouped_matmul_args {
   int64_t accumulate;                   /* 0 or 1, default 0: 1 adds to y (in float32, rounded
                                          * once) */
   int64_t dtype;                        /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of y */
+  velo_pack packed;                     /* in, or NULL: the weights in their place, a count of
+                                         * groups, of x's dtype; transpose_weight must be 0 */
 } velo_grouped_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_GROUPED_MATMUL_ARGS_INIT \
   { \
     sizeof(velo_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, VELO_GROUP_LIST_KIND_CUMULATIVE, \
-    VELO_GROUP_TYPE_ROWS, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A \
+    VELO_GROUP_TYPE_ROWS, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A, 0 \
   }
 
 /* `y[e] = x[e] @ op(weight[e]) + bias[e]`.
@@ -634,7 +637,8 @@ typedef struct velo_quant_grouped_matmul_args {
   uint32_t struct_size;                 /* sizeof(velo_quant_grouped_matmul_args) */
   uint32_t reserved;                    /* 0 */
   const velo_tensor* x;                 /* in; int8: [m, k], k at most 131071 */
-  const velo_tensor* weight;            /* in; int8: [groups, k, n] */
+  const velo_tensor* weight;            /* in, or NULL; int8: [groups, k, n]; NULL when packed is
+                                         * given */
   const velo_tensor* scale;             /* in; float32 | bfloat16 | int64: [groups, n]: float32;
                                          * bfloat16 for such a y; int64 for int8, a float32 in
                                          * the low half */
@@ -653,13 +657,15 @@ typedef struct velo_quant_grouped_matmul_args {
   int64_t act_type;                     /* VELO_QUANT_ACTIVATION_*, default none: the activation */
   int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
                                          * k] */
+  velo_pack packed;                     /* in, or NULL: the weights in their place, a count of
+                                         * groups, of int8; transpose_weight must be 0 */
 } velo_quant_grouped_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_QUANT_GROUPED_MATMUL_ARGS_INIT \
   { \
     sizeof(velo_quant_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_QUANT_OUTPUT_FLOAT16, VELO_QUANT_ACTIVATION_NONE, 0 \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_QUANT_OUTPUT_FLOAT16, VELO_QUANT_ACTIVATION_NONE, 0, 0 \
   }
 
 /* `y[e] = act((x[e] @ weight[e] + bias[e]) * scale[e] * per_token_scale[e])`.

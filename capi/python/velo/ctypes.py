@@ -945,6 +945,7 @@ velo_pack_desc._fields_ = [
     ("reserved", c_uint32),
     ("k", c_int64),
     ("n", c_int64),
+    ("count", c_int64),
 ]
 velo_pack_desc._defaults_ = {"dtype": velo_dtype(2, 32, 1)}
 velo_ints._fields_ = [
@@ -2345,7 +2346,7 @@ class velo_grouped_matmul_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("x", POINTER(velo_tensor)),  # [m, k], or [k, m] with transpose_x
-        ("weight", POINTER(velo_tensor)),  # [groups, k, n], of depth [k, n], dtype of x
+        ("weight", POINTER(velo_tensor)),  # [groups, k, n], of depth [k, n], dtype of x; NULL when packed is given
         ("bias", POINTER(velo_tensor)),  # [groups, n], float32 or dtype of x; NULL for depth
         ("y", POINTER(velo_tensor)),  # [m, n], of depth [groups, m, n]
         ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
@@ -2356,6 +2357,7 @@ class velo_grouped_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k] or [n, k]
         ("accumulate", c_int64),  # 1 adds to y (in float32, rounded once)
         ("dtype", c_int64),  # dtype of y
+        ("packed", velo_pack),  # the weights in their place, a count of groups, of x's dtype; transpose_weight must be 0
     ]
     _numbers_ = ("group_list_kind", "group_type", "dtype")
 
@@ -2421,7 +2423,7 @@ class velo_quant_grouped_matmul_args(Sized):
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("x", POINTER(velo_tensor)),  # [m, k], k at most 131071
-        ("weight", POINTER(velo_tensor)),  # [groups, k, n]
+        ("weight", POINTER(velo_tensor)),  # [groups, k, n]; NULL when packed is given
         ("scale", POINTER(velo_tensor)),  # [groups, n]: float32; bfloat16 for such a y; int64 for int8, a float32 in the low half
         ("per_token_scale", POINTER(velo_tensor)),  # [m]; NULL = 1, and for int8
         ("bias", POINTER(velo_tensor)),  # [groups, n], added to the sums; NULL = 0
@@ -2432,6 +2434,7 @@ class velo_quant_grouped_matmul_args(Sized):
         ("output_dtype", c_int64),  # dtype of y; int8 rounds to even, without an activation
         ("act_type", c_int64),  # the activation
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k]
+        ("packed", velo_pack),  # the weights in their place, a count of groups, of int8; transpose_weight must be 0
     ]
     _numbers_ = ("group_list_kind", "output_dtype", "act_type")
 

@@ -301,10 +301,6 @@ class _NoGradient(nn.Cell):
         raise TypeError(self.text)
 
 
-# Tensors that calls pass where nothing is given, for an operator that needs one of two.
-_USUAL = {"matmul": ("a", "b")}
-
-
 # ---- operators as cells
 
 def _names(given, otherwise):
@@ -330,9 +326,10 @@ class _Cell(nn.Cell):
                 f"{refused}"
             ) from None
         asked = {name: given.pop(name, None) for name in ("tensors", "outputs", "gradients")}
-        needed = _USUAL.get(op.name, ()) if "packed" not in given else ("a",)
-        inputs = _names(asked["tensors"], needed or
-                        (name for name in op.inputs if not op.fields[name].optional))
+        # A weight is optional where a pack may stand in its place.
+        needed = () if "packed" in given or "packed" not in op.fields else ("b", "weight")
+        inputs = _names(asked["tensors"], (name for name in op.inputs
+                                           if name in needed or not op.fields[name].optional))
         self.check("tensors", inputs, op.inputs + op.outputs)
         outputs = _names(
             asked["outputs"],

@@ -1166,8 +1166,9 @@ struct grouped_matmul_args : velo_grouped_matmul_args {
 
   // [m, k], or [k, m] with transpose_x
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // [groups, k, n], of depth [k, n], dtype of x
+  // [groups, k, n], of depth [k, n], dtype of x; NULL when packed is given
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
   // [groups, n], float32 or dtype of x; NULL for depth
   self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
   self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
@@ -1199,6 +1200,8 @@ struct grouped_matmul_args : velo_grouped_matmul_args {
   self& dtype(velo::product_dtype value) {
     return base::dtype = static_cast<std::int64_t>(value), *this;
   }
+  // the weights in their place, a count of groups, of x's dtype; transpose_weight must be 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> grouped_matmul(stream_ref stream, const grouped_matmul_args& args) {
@@ -1339,8 +1342,9 @@ struct quant_grouped_matmul_args : velo_quant_grouped_matmul_args {
 
   // [m, k], k at most 131071
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // [groups, k, n]
+  // [groups, k, n]; NULL when packed is given
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
   // [groups, n]: float32; bfloat16 for such a y; int64 for int8, a float32 in the low half
   self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
   // [m]; NULL = 1, and for int8
@@ -1373,6 +1377,8 @@ struct quant_grouped_matmul_args : velo_quant_grouped_matmul_args {
   }
   // 1 when weight is stored [groups, n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // the weights in their place, a count of groups, of int8; transpose_weight must be 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> quant_grouped_matmul(stream_ref stream, const quant_grouped_matmul_args& args) {

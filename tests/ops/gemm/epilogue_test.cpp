@@ -42,13 +42,14 @@ struct product {
       gemm_problem part = p;
       part.m = rows, part.n = n, part.k = k, part.type = part.c_type = type();
       part.a = x.data() + first * k, part.lda = k;
+      part.packed_b = &weight.pack;
       part.epilogue.panels = {m, first};
       if (p.c_layout == matrix_layout::rows) part.c = static_cast<T*>(p.c) + first * p.ldc;
       second_output& second = part.epilogue.second;
       if (second.data != nullptr && second.layout == matrix_layout::rows)
         second.data = static_cast<T*>(second.data) + first * second.ld;
-      aligned_memory scratch(gemm_scratch_bytes(part, true, 1, on));
-      gemm(part, &weight.pack, one_by_one(), scratch.start, on);
+      aligned_memory scratch(gemm_scratch_bytes(part, 1, on));
+      gemm(part, one_by_one(), scratch.start, on);
     }
   }
 };

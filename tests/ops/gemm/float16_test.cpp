@@ -64,10 +64,11 @@ std::vector<C> multiply(isa on, const reading& how, const shape& s, const std::v
   if (how.packed) {
     pack.set_memory(pack_memory.start);
     pack.update(p.b, p.ldb, p.transpose_b, one_by_one());
+    p.packed_b = &pack;
     p.b = nullptr;
   }
-  const aligned_memory scratch(gemm_scratch_bytes(p, how.packed, 1, on));
-  gemm(p, how.packed ? &pack : nullptr, one_by_one(), scratch.start, on);
+  const aligned_memory scratch(gemm_scratch_bytes(p, 1, on));
+  gemm(p, one_by_one(), scratch.start, on);
   return c;
 }
 

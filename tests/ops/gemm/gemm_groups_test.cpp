@@ -95,8 +95,8 @@ struct dealer {
 
 void multiply_alone(const products& some, const gemm_target& target) {
   for (const gemm_problem& p : some.all) {
-    aligned_memory scratch(gemm_scratch_bytes(p, false, 1, target));
-    gemm(p, nullptr, one_by_one(), scratch.start, target);
+    aligned_memory scratch(gemm_scratch_bytes(p, 1, target));
+    gemm(p, one_by_one(), scratch.start, target);
   }
 }
 

@@ -125,10 +125,11 @@ struct product {
     if (v.packed) {
       pack.set_memory(pack_memory.start);
       pack.update(p.b, p.ldb, p.transpose_b, threads);
+      p.packed_b = &pack;
       p.b = nullptr;
     }
-    aligned_memory scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), target));
-    gemm(p, v.packed ? &pack : nullptr, threads, scratch.start, target);
+    aligned_memory scratch(gemm_scratch_bytes(p, threads.threads(), target));
+    gemm(p, threads, scratch.start, target);
     CHECK(scratch.intact());
     CHECK(pack_memory.intact());
     return out;
@@ -305,7 +306,7 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
         from_pack.packed = true;
         gemm_problem g;
         g.m = m, g.n = n, g.k = k, g.lda = k, g.ldb = n;
-        CHECK(gemm_scratch_bytes(g, false, 4, on) == 0);
+        CHECK(gemm_scratch_bytes(g, 4, on) == 0);
         CHECK(p.run(on).bytes == product(from_pack, m, n, k).run(on).bytes);
       }
     }
@@ -446,8 +447,8 @@ TEST_CASE("no operand is read past its end") {
         g.b = b.start, g.ldb = p.b.ld, g.transpose_b = v.transpose_b;
         g.c = c.start, g.ldc = p.c.ld;
         const gemm_target target = v.dot ? gemm_target(on, true) : gemm_target(on);
-        aligned_memory scratch(gemm_scratch_bytes(g, false, 1, target));
-        gemm(g, nullptr, one_by_one(), scratch.start, target);
+        aligned_memory scratch(gemm_scratch_bytes(g, 1, target));
+        gemm(g, one_by_one(), scratch.start, target);
         matrix out = p.c;
         std::memcpy(out.bytes.data(), c.start, out.bytes.size());
         CHECK(p.error(out) <= 1);

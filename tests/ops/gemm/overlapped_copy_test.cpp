@@ -56,10 +56,11 @@ struct product {
     p.m = m, p.n = n, p.k = k;
     p.type = p.c_type = element_type_of<T>();
     p.a = x.data(), p.lda = k;
+    p.packed_b = &weight.pack;
     p.c = c.data(), p.ldc = n;
     p.epilogue.copies = copies;
-    const aligned_memory scratch(gemm_scratch_bytes(p, true, threads, on));
-    gemm(p, &weight.pack, one_by_one(threads), scratch.start, on);
+    const aligned_memory scratch(gemm_scratch_bytes(p, threads, on));
+    gemm(p, one_by_one(threads), scratch.start, on);
     return c;
   }
 };

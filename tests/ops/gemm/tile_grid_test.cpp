@@ -54,7 +54,9 @@ tile_grid grid_of(const shape& s, element_type type, bool packed, int threads,
   gemm_problem p;
   p.m = s.m, p.n = s.n, p.k = s.k, p.type = type;
   p.lda = s.k, p.ldb = s.n, p.ldc = s.n;
-  return gemm_plan(p, packed, threads, target).grid;
+  const packed_matrix pack(s.k, s.n, type, target);
+  if (packed) p.packed_b = &pack;
+  return gemm_plan(p, threads, target).grid;
 }
 
 }  // namespace

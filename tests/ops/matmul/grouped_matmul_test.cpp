@@ -1,6 +1,9 @@
 // grouped_matmul, its gradient and grouped_matmul_add_fp32 against double: groups of rows and of
-// depth, empty groups, every kernel, threads, forms of the list, refusals.
+// depth, empty groups, packs, every kernel, threads, forms of the list, refusals.
+#include <optional>
+
 #include "tests/ops/matmul/checked_sum.hpp"
+#include "tests/ops/matmul/weight_pack.hpp"
 
 using namespace velo::testing;
 using velo::simd::bf16;
@@ -24,12 +27,13 @@ double at(const array<T>& t, std::int64_t first, bool transposed, std::int64_t r
 }
 
 struct form {
-  bool turned = false, accumulate = false, bias = false;
+  bool turned = false, accumulate = false, bias = false, packed = false;
 };
 
 template <class In, class Out>
 bool check_rows(session& s, const counts_list& counts, std::int64_t n, std::int64_t k, form f) {
-  INFO("n " << n << " k " << k << " bytes " << sizeof(In) << sizeof(Out) << " turned " << f.turned);
+  INFO("n " << n << " k " << k << " bytes " << sizeof(In) << sizeof(Out) << " turned " << f.turned
+            << " packed " << f.packed);
   const std::int64_t m = sum_of(counts), groups = static_cast<std::int64_t>(counts.size());
   array<In> x({m, k}), weight({groups, f.turned ? n : k, f.turned ? k : n});
   array<Out> y({m, n}), before({m, n});
@@ -42,6 +46,11 @@ bool check_rows(session& s, const counts_list& counts, std::int64_t n, std::int6
   a.transpose_weight = f.turned, a.accumulate = f.accumulate;
   a.dtype = sizeof(Out) == sizeof(In) ? VELO_PRODUCT_DTYPE_LIKE_A : VELO_PRODUCT_DTYPE_FLOAT32;
   if (f.bias) a.bias = bias.tensor();
+  std::optional<weight_pack> pack;
+  if (f.packed) {
+    pack.emplace(s, *weight.tensor(), f.turned);
+    a.weight = nullptr, a.packed = *pack, a.transpose_weight = 0;
+  }
   const velo_status status = velo_grouped_matmul(s.stream(), &a);
   if (status == VELO_ERR_UNSUPPORTED) return false;
   VELO_RUN(status);
@@ -107,6 +116,7 @@ int check_forms(session& s) {
     served += check_rows<In, Out>(s, uneven, 32, 64, f);
     check_rows<In, Out>(s, uneven, 17 + bits, 3 * bits, f);
     check_depth<In, Out>(s, uneven, 33, 20 + bits, f.turned, f.bias, f.accumulate);
+    check_rows<In, Out>(s, uneven, 97 + bits, 5 * bits, {f.turned, f.accumulate, f.bias, true});
   }
   check_rows<In, Out>(s, empty, 8, 8, {});
   check_depth<In, Out>(s, empty, 8, 8, true, false, false);
@@ -181,6 +191,14 @@ void check_bits() {
     a.x = x.tensor(), a.weight = weight.tensor(), a.y = y.tensor(), a.group_list = &list;
     a.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS;
     VELO_RUN(velo_grouped_matmul(s.stream(), &a));
+    const weight_pack pack(s, *weight.tensor(), false);
+    array<T> from_pack({m, n});
+    velo_grouped_matmul_args packed = a;
+    packed.weight = nullptr, packed.packed = pack, packed.y = from_pack.tensor();
+    const velo_stream queue = s.new_stream();
+    VELO_RUN(velo_grouped_matmul(queue, &packed));
+    VELO_RUN(velo_stream_synchronize(queue));
+    CHECK(from_pack.bytes() == y.bytes());
     velo_grouped_matmul_backward_args b = VELO_GROUPED_MATMUL_BACKWARD_ARGS_INIT;
     b.dy = y.tensor(), b.x = x.tensor(), b.weight = weight.tensor(), b.group_list = &list;
     b.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS;
@@ -375,6 +393,39 @@ TEST_CASE("grouped_matmul refuses what does not fit, by name, and leaves y alone
        {[&](args& a) { a.bias = matrix.tensor(); }, VELO_ERR_SHAPE, "args.bias.shape"},
        {[](args& a) { a.group_type = VELO_GROUP_TYPE_DEPTH; }, VELO_ERR_RANK, "args.weight.ndim"},
        {[](args& a) { a.dtype = 7; }, VELO_ERR_ARGUMENT, "args.dtype"}});
+}
+
+TEST_CASE("grouped_matmul refuses packs that do not fit, by name, and leaves y alone") {
+  session s;
+  array<float> x({9, 6}), weight({3, 6, 5}), y({9, 5}), one({6, 5}), two({2, 6, 5}),
+      deep({3, 7, 5});
+  array<bf16> half({3, 6, 5});
+  array<std::int8_t> integers({3, 6, 5});
+  const weight_pack good(s, *weight.tensor(), false), matrix(s, *one.tensor(), false),
+      fewer(s, *two.tensor(), false), other(s, *deep.tensor(), false),
+      halves(s, *half.tensor(), false), bytes(s, *integers.tensor(), false);
+  y.fill(1);
+  const std::int64_t ends[] = {2, 2, 9};
+  const velo_ints list{ends, 3};
+  velo_grouped_matmul_args valid = VELO_GROUPED_MATMUL_ARGS_INIT;
+  valid.x = x.tensor(), valid.packed = good, valid.y = y.tensor(), valid.group_list = &list;
+  using args = velo_grouped_matmul_args;
+  check_refusals<args>(
+      s, velo_grouped_matmul, valid, y,
+      {{[](args& a) { a.packed = nullptr; }, VELO_ERR_NULL, "args.weight"},
+       {[&](args& a) { a.weight = weight.tensor(); }, VELO_ERR_ARGUMENT, "args.weight"},
+       {[](args& a) { a.transpose_weight = 1; }, VELO_ERR_ARGUMENT, "args.transpose_weight"},
+       {[&](args& a) { a.packed = matrix; }, VELO_ERR_SHAPE, "args.packed"},
+       {[&](args& a) { a.packed = fewer; }, VELO_ERR_SHAPE, "args.packed"},
+       {[&](args& a) { a.packed = other; }, VELO_ERR_SHAPE, "args.packed"},
+       {[&](args& a) { a.packed = halves; }, VELO_ERR_DTYPE, "args.packed"},
+       {[&](args& a) { a.packed = bytes; }, VELO_ERR_DTYPE, "args.packed"},
+       {[](args& a) { a.group_type = VELO_GROUP_TYPE_DEPTH; }, VELO_ERR_ARGUMENT, "args.packed"}});
+  velo_matmul_args product = VELO_MATMUL_ARGS_INIT;
+  product.a = x.tensor(), product.c = y.tensor(), product.packed = good;
+  CHECK_REFUSED(velo_matmul(s.stream(), &product), VELO_ERR_SHAPE, "args.packed");
+  product.packed = bytes;
+  CHECK_REFUSED(velo_matmul(s.stream(), &product), VELO_ERR_DTYPE, "args.packed");
 }
 
 TEST_CASE("the gradient of grouped_matmul names the input that a result needs") {

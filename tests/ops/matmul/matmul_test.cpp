@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ops/gemm/gemm.hpp"
-#include "tests/ops/operator_testing.hpp"
+#include "tests/ops/matmul/weight_pack.hpp"
 
 using namespace velo::testing;
 using velo::simd::bf16;
@@ -43,9 +43,9 @@ struct form {
   std::int64_t gap = 0;
 };
 
-struct weight {
+struct weight_handle {
   velo_pack pack = nullptr;
-  ~weight() { velo_pack_destroy(pack); }
+  ~weight_handle() { velo_pack_destroy(pack); }
 };
 
 // One product of In with results in Out. False when the forced kernel does not serve the arguments.
@@ -66,7 +66,7 @@ bool check_product(session& s, std::int64_t m, std::int64_t n, std::int64_t k, c
   args.transpose_a = f.transpose_a, args.accumulate = f.accumulate;
   args.dtype = sizeof(Out) == sizeof(In) ? VELO_PRODUCT_DTYPE_LIKE_A : VELO_PRODUCT_DTYPE_FLOAT32;
   if (f.bias) args.bias = bias.tensor();
-  weight w;
+  weight_handle w;
   if (f.packed) {
     velo_pack_desc desc = VELO_PACK_DESC_INIT;
     desc.transpose = f.transpose_b, desc.dtype = dtype_of<In>(), desc.k = k, desc.n = n;
@@ -158,7 +158,7 @@ void check_threads() {
     a.fill(1), b.fill(2), dy.fill(3), grad.fill(4);
     const velo_stream queue = s.new_stream();
     const velo_stream on = threads == 3 ? queue : s.stream();
-    weight w;
+    weight_handle w;
     velo_pack_desc desc = VELO_PACK_DESC_INIT;
     desc.dtype = dtype_of<T>(), desc.k = 500, desc.n = 420;
     VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
@@ -324,7 +324,7 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
   a.fill(1), b.fill(2), c.fill(3);
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = 8, desc.n = 6;
-  weight w, other, halves, float16;
+  weight_handle w, other, halves, float16;
   VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
   desc.k = 9;
   VELO_RUN(velo_pack_create(s.context(), &desc, &other.pack));
@@ -392,16 +392,54 @@ TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
         "args.grad_output.dtype"}});
 }
 
+TEST_CASE(
+    "a pack of experts takes their weights at any distance, and older headers mean a matrix") {
+  session s;
+  array<float> weight({2, 5, 4, 3}), x({5, 4}), y({5, 3}), expected({5, 3});
+  weight.fill(1), x.fill(2);
+  const std::int64_t shape[] = {2, 4, 3}, strides[] = {60, 3, 1};
+  velo_tensor apart = *weight.tensor();
+  apart.ndim = 3, apart.shape = shape, apart.strides = strides;
+  const weight_pack pack(s, apart, false);
+  const std::int64_t ends[] = {0, 5}, last[] = {4, 3};
+  const velo_ints list{ends, 2};
+  velo_grouped_matmul_args a = VELO_GROUPED_MATMUL_ARGS_INIT;
+  a.x = x.tensor(), a.packed = pack, a.y = y.tensor(), a.group_list = &list;
+  VELO_RUN(velo_grouped_matmul(s.stream(), &a));
+  velo_tensor second = *weight.tensor();
+  second.ndim = 2, second.shape = last, second.data = weight.data() + 60;
+  velo_matmul_args one = VELO_MATMUL_ARGS_INIT;
+  one.a = x.tensor(), one.b = &second, one.c = expected.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &one));
+  CHECK(y.bytes() == expected.bytes());
+
+  velo_pack_desc older = VELO_PACK_DESC_INIT;
+  older.struct_size = offsetof(velo_pack_desc, count);
+  older.k = 4, older.n = 3, older.count = 7;  // beyond the struct that the size states
+  weight_handle matrix;
+  VELO_RUN(velo_pack_create(s.context(), &older, &matrix.pack));
+  VELO_RUN(velo_pack_update(s.stream(), matrix.pack, &second));
+}
+
 TEST_CASE("packs are made, updated and refused as their header says") {
   session s, stranger;
   velo_pack_desc desc = VELO_PACK_DESC_INIT;
   desc.k = 8, desc.n = 6;
-  weight w;
+  weight_handle w;
   CHECK_REFUSED(velo_pack_create(nullptr, &desc, &w.pack), VELO_ERR_NULL, "context");
   CHECK_REFUSED(velo_pack_create(s.context(), &desc, nullptr), VELO_ERR_NULL, "pack");
   check_refusals(
       desc, [&](const velo_pack_desc& d) { return velo_pack_create(s.context(), &d, &w.pack); },
       {{[](auto& d) { d.k = -1; }, VELO_ERR_SHAPE, "desc.k"},
+       {[](auto& d) { d.count = -1; }, VELO_ERR_SHAPE, "desc.count"},
+       {[](auto& d) { d.count = std::int64_t{1} << 31; }, VELO_ERR_SHAPE, "desc.count"},
+       {[](auto& d) { d.k = d.n = d.count = (std::int64_t{1} << 31) - 1; }, VELO_ERR_SHAPE,
+        "desc.k"},
+       {[](auto& d) {
+          d.k = 0, d.n = d.count = (std::int64_t{1} << 31) - 1;
+          d.dtype = dtype_of<std::int8_t>();
+        },
+        VELO_ERR_MEMORY, ""},
        {[](auto& d) { d.dtype = dtype_of<double>(); }, VELO_ERR_DTYPE, "desc.dtype"},
        {[](auto& d) { d.transpose = 3; }, VELO_ERR_ARGUMENT, "desc.transpose"}});
   desc.transpose = 1;

@@ -1,6 +1,9 @@
 // weight_quant_grouped_matmul against double and quant_grouped_matmul against exact sums: groups,
-// empty ones, lists, scales, offsets, biases, activations, outputs, kernels, threads, refusals.
-#include "tests/ops/operator_testing.hpp"
+// empty ones, lists, scales, offsets, biases, activations, outputs, packs, kernels, threads,
+// refusals.
+#include <optional>
+
+#include "tests/ops/matmul/weight_pack.hpp"
 #include "tests/ops/quant/quantized_weight.hpp"
 
 using namespace velo::testing;
@@ -58,6 +61,7 @@ void check_weights(session& s, const counts_list& counts, std::int64_t n, std::i
 struct integer_form {
   bool transposed = false, bias = false, tokens = false;
   std::int64_t act = VELO_QUANT_ACTIVATION_NONE;
+  bool packed = false;
 };
 
 double activation(std::int64_t act, double x) {
@@ -114,7 +118,14 @@ void check_integers(session& s, const counts_list& counts, std::int64_t n, std::
   if (f.tokens) a.per_token_scale = tokens.tensor();
   a.group_list = &list, a.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS;
   a.output_dtype = output_of<Out>, a.act_type = f.act, a.transpose_weight = f.transposed;
-  VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+  std::optional<weight_pack> pack;
+  if (f.packed) {
+    pack.emplace(s, *w.tensor(), f.transposed);
+    a.weight = nullptr, a.packed = *pack, a.transpose_weight = 0;
+  }
+  const velo_status status = velo_quant_grouped_matmul(s.stream(), &a);
+  if (f.packed && status == VELO_ERR_UNSUPPORTED) return;  // the form of another instruction set
+  VELO_RUN(status);
   std::int64_t row = 0;
   for (std::int64_t e = 0; e < groups; ++e) {
     for (const std::int64_t end = row + counts[static_cast<std::size_t>(e)]; row < end; ++row) {
@@ -150,6 +161,9 @@ void check_integer_forms(session& s) {
     check_integers<Out>(s, uneven, 32, 64, f);
     check_integers<Out>(s, uneven, 37 + bits, 61 + bits, f);
     check_integers<Out>(s, {5, 2}, 3, bits, f);
+    integer_form packed = f;
+    packed.packed = true;
+    check_integers<Out>(s, uneven, 37 + bits, 61 + bits, packed);
   }
 }
 
@@ -202,6 +216,30 @@ TEST_CASE("quant_grouped_matmul is exact for the largest products and the deepes
   });
 }
 
+TEST_CASE("a pack of int8 gives the bits of the plain weight on every instruction set") {
+  std::vector<unsigned char> bits;
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
+    INFO(isa);
+    session s(2, std::string("{\"isa\": \"") + isa + "\"}");
+    array<std::int8_t> x({40, 70}), w({2, 50, 70});
+    array<float> scale({2, 50}), y({40, 50});
+    fill_bytes(x, 1), fill_bytes(w, 2), scale.fill(3);
+    const weight_pack pack(s, *w.tensor(), true);
+    const std::int64_t ends[] = {7, 40};
+    const velo_ints list{ends, 2};
+    velo_quant_grouped_matmul_args a = VELO_QUANT_GROUPED_MATMUL_ARGS_INIT;
+    a.x = x.tensor(), a.weight = w.tensor(), a.scale = scale.tensor(), a.y = y.tensor();
+    a.group_list = &list, a.output_dtype = VELO_QUANT_OUTPUT_FLOAT32, a.transpose_weight = 1;
+    VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+    if (bits.empty()) bits = y.bytes();
+    CHECK(y.bytes() == bits);
+    y.fill(4);
+    a.weight = nullptr, a.packed = pack, a.transpose_weight = 0;
+    VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+    CHECK(y.bytes() == bits);
+  }
+}
+
 TEST_CASE("quant_grouped_matmul takes packed scales, scales of bfloat16 and lists in a tensor") {
   for_each_kernel("quant_grouped_matmul", [](session& s) {
     array<std::int8_t> x({2, 3}), w({1, 3, 2}), y({2, 2});
@@ -248,6 +286,8 @@ TEST_CASE("quant_grouped_matmul refuses what does not fit, by name") {
   valid.x = x.tensor(), valid.weight = w.tensor(), valid.scale = scale.tensor();
   valid.y = y.tensor(), valid.bias = bias.tensor(), valid.per_token_scale = tokens.tensor();
   valid.group_list = &list, valid.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS;
+  const weight_pack pack(s, *w.tensor(), false),
+      floats(s, *array<float>({2, 6, 5}).tensor(), false);
   using args = velo_quant_grouped_matmul_args;
   static const std::int64_t deep[] = {4, 131072}, deep_weight[] = {2, 131072, 5},
                             other[] = {2, 7, 5}, four[] = {2, 4}, five[] = {5};
@@ -269,6 +309,9 @@ TEST_CASE("quant_grouped_matmul refuses what does not fit, by name") {
         "args.bias.shape"},
        {changed(&args::per_token_scale, [](velo_tensor& t) { t.shape = five; }), VELO_ERR_SHAPE,
         "args.per_token_scale.shape"},
+       {[](args& a) { a.weight = nullptr; }, VELO_ERR_NULL, "args.weight"},
+       {[&](args& a) { a.packed = pack; }, VELO_ERR_ARGUMENT, "args.weight"},
+       {[&](args& a) { a.weight = nullptr, a.packed = floats; }, VELO_ERR_DTYPE, "args.packed"},
        {[&](args& a) { a.scale = packed.tensor(); }, VELO_ERR_DTYPE, "args.scale.dtype"},
        {[&](args& a) { a.scale = narrow.tensor(); }, VELO_ERR_DTYPE, "args.scale.dtype"},
        {[](args& a) { a.output_dtype = VELO_QUANT_OUTPUT_INT8; }, VELO_ERR_ARGUMENT,

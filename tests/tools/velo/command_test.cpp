@@ -249,6 +249,9 @@ TEST_CASE("input that makes no sense is refused with the reason") {
   expect_refused("explain cross_entropy 'logits=f32[6,11]' 'targets=i64[6]' reduction=max",
                  R"(reduction: expected one of none, mean, sum, got "max")");
   expect_refused("explain matmul 'a=f32[512,64]' packed=f32", "expected a pack");
-  expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:i8[64,32]'",
-                 "packed=pack:i8[64,32]: dtype: expected float32, bfloat16 or float16, got int8");
+  expect_refused(
+      "explain matmul 'a=f32[512,64]' 'packed=pack:f64[64,32]'",
+      "packed=pack:f64[64,32]: dtype: expected float32, bfloat16, float16 or int8, got float64");
+  expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:f32[2,64,32]'",
+                 "packed: expected a pack of a matrix, got one of 2 matrices");
 }
