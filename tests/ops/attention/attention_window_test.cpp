@@ -108,17 +108,13 @@ TEST_CASE("fusion_attention sees what each sparse_mode leaves, for every kernel 
 }
 
 TEST_CASE("fusion_attention skips blocks that a band hides on either side") {
-  for (const int threads : {1, 3}) {
-    session s(threads);
-    for (const band& b : {band{100, 0}, band{0, 100}, band{-300, 500}, band{700, -600}}) {
-      for (const std::int64_t heads : {1, 3}) {
-        setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2 * heads, heads, 700, 2100, 16, 16);
-        p.mode = VELO_ATTENTION_SPARSE_MODE_BAND;
-        p.pre = b.pre, p.next = b.next;
-        check<float>(s, p);
-        check<bf16>(s, p);
-      }
-    }
+  session s(3);
+  for (const band& b : {band{100, 0}, band{0, 100}, band{-300, 500}, band{700, -600}}) {
+    setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 4, 2, 700, 2100, 16, 16);
+    p.mode = VELO_ATTENTION_SPARSE_MODE_BAND;
+    p.pre = b.pre, p.next = b.next;
+    check<float>(s, p);
+    check<bf16>(s, p);
   }
 }
 
