@@ -103,8 +103,9 @@ class array {
 // A context with its inline stream, closed at the end of its scope.
 class session {
  public:
-  explicit session(int threads = 1, const std::string& config_json = "")
-      : context_(desc_of(threads, config_json)) {}
+  explicit session(int threads = 1, const std::string& config_json = "",
+                   const velo_allocator* allocator = nullptr)
+      : context_(desc_of(threads, config_json, allocator)) {}
   velo_context context() const { return context_; }
   velo_stream stream() const { return context_.inline_stream(); }
   velo_stream new_stream() const { return context_.new_stream(); }  // it ends with the session
@@ -112,8 +113,9 @@ class session {
   core::isa isa() const { return core::resolve<core::stream>(stream(), "stream").owner().isa(); }
 
  private:
-  static velo_context_desc desc_of(int threads, const std::string& config_json) {
-    velo_context_desc desc = context_desc(threads);
+  static velo_context_desc desc_of(int threads, const std::string& config_json,
+                                   const velo_allocator* allocator) {
+    velo_context_desc desc = context_desc(threads, allocator);
     desc.config_json = config_json.empty() ? nullptr : config_json.c_str();
     return desc;
   }

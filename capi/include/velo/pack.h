@@ -21,8 +21,9 @@ typedef struct velo_pack_desc {
   uint32_t reserved;
   int64_t k; /* rows of op(weight): the inner size of the product */
   int64_t n; /* columns of op(weight): the width of the result */
-  int64_t count; /* 0: a matrix; otherwise so many, one for each expert: the weight has a dimension
-                    more in front */
+  /* matrices of the weight, one for each expert, in a dimension before the others; 0: a matrix
+   * without that dimension */
+  int64_t count;
 } velo_pack_desc;
 
 #define VELO_PACK_DESC_INIT \

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/round_up.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/ops/example_call.hpp"
 #include "tests/ops/replay/wrong_kernel.hpp"
 
@@ -34,6 +35,28 @@ TEST_CASE("a wrong kernel is named with the element, its value and the reference
   // the kernel's results are kept
   CHECK(call.y.at(4) == Approx(call.a.at(4) + call.b.at(4) + 0.25));
   CHECK(counts_of(s).calls_checked == 0);
+}
+
+TEST_CASE("a checked call that fails for lack of memory has written nothing") {
+  int refused = 0, diverged = 0;
+  for (int allocations = 0; diverged < 3; ++allocations) {
+    INFO(allocations << " allocations succeed");
+    host_memory host;
+    const velo_allocator allocator = host.allocator();
+    session s(1, R"({"check.mode": "all"})", &allocator);
+    array<float> a({50000}), b({50000}), y({50000});
+    a.fill(1), b.fill(2), y.fill(3);
+    const std::vector<unsigned char> before = y.bytes();
+    velo_add_args args = VELO_ADD_ARGS_INIT;
+    args.a = a.tensor(), args.b = b.tensor(), args.y = y.tensor();
+    host.remaining = allocations;
+    const velo_status status = run_wrong_add(s, args);
+    host.remaining = -1;
+    status == VELO_ERR_MEMORY ? ++refused : ++diverged;
+    CHECK((status == VELO_ERR_MEMORY || status == VELO_ERR_INTERNAL));
+    CHECK((y.bytes() == before) == (status == VELO_ERR_MEMORY));
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("a wrong kernel is found in place, where it overwrites its input") {
