@@ -28,7 +28,7 @@ void* arena::grow(std::size_t bytes) {
   const std::size_t rounded = (bytes + 63) & ~std::size_t{63};
   // Doubling keeps the number of chunks logarithmic. wanted_ makes the merged chunk large enough at
   // once.
-  const std::size_t ahead = std::max({smallest, wanted_, earlier_ + capacity_});
+  const std::size_t ahead = std::max({smallest, wanted_, retired_bytes_ + capacity_});
   // The size is in whole huge pages, so that none is mapped for a few bytes.
   const std::size_t least = std::max(rounded, ahead) + trailer;
   const std::size_t unit = least >= huge ? huge : trailer;
@@ -37,6 +37,7 @@ void* arena::grow(std::size_t bytes) {
   if (memory_ != nullptr) {
     retired_ = new (memory_ + capacity_) chunk{retired_, memory_, capacity_};
     earlier_ += used_;
+    retired_bytes_ += capacity_;
   }
   memory_ = memory;
   capacity_ = size;
@@ -58,7 +59,7 @@ void arena::release() noexcept {
   }
   source_.give(memory_, capacity_ + trailer);
   memory_ = nullptr;
-  capacity_ = used_ = earlier_ = 0;
+  capacity_ = used_ = earlier_ = retired_bytes_ = 0;
 }
 
 }  // namespace velo::core

@@ -2,12 +2,11 @@
 // ends, and within it at the end of a scratch_scope, so that a loop of products needs the memory of
 // its largest one.
 //
-// It grows by chunks while an operator needs more memory. The reset after a growth frees the
-// chunks, and the next operator allocates one chunk for the most bytes that were live at once. So a
-// repeated sequence of operators allocates in its first two rounds and never again. Every block is
-// 64-byte aligned;
-// contents are undefined. Not thread-safe: blocks are allocated before the parallel region and
-// divided inside it.
+// It grows by chunks while an operator needs more memory, each at least as large as all before. The
+// reset after a growth frees the chunks, and the next operator allocates one chunk for the most
+// bytes that were live at once. So a repeated sequence of operators allocates in its first two
+// rounds and never again. Every block is 64-byte aligned; contents are undefined. Not thread-safe:
+// blocks are allocated before the parallel region and divided inside it.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +64,9 @@ class arena {
   char* memory_ = nullptr;  // current chunk, capacity_ usable bytes
   std::size_t capacity_ = 0;
   std::size_t used_ = 0;
-  std::size_t wanted_ = 0;   // the most bytes live at once in any operator so far
-  std::size_t earlier_ = 0;  // live bytes in retired chunks of the running operator
+  std::size_t wanted_ = 0;         // the most bytes live at once in any operator so far
+  std::size_t earlier_ = 0;        // live bytes in retired chunks of the running operator
+  std::size_t retired_bytes_ = 0;  // usable bytes of those chunks
   chunk* retired_ = nullptr;
 };
 

@@ -15,11 +15,11 @@ double size(std::int64_t x) {
   return static_cast<double>(x);
 }
 
-// Multiplications of a product, rows filled up to micro-panels; packing a row of B costs about as
-// much as multiplying sixteen, reading it, in place or packed, as two.
+// Multiplications of a product, rows filled up to micro-panels. A row of B costs about as much as
+// multiplying sixteen where it is packed first, two where it is read alone.
 double cost_of(const gemm_problem& p, bool reads_b) {
-  const std::int64_t packing = p.packed_b != nullptr ? 2 : 16;
-  const std::int64_t rows = reads_b ? p.m + 2 : round_up(p.m, micro_rows) + packing;
+  const std::int64_t row_of_b = p.packed_b != nullptr ? 2 : 16;
+  const std::int64_t rows = reads_b ? p.m + 2 : round_up(p.m, micro_rows) + row_of_b;
   return size(rows) * size(p.n) * size(p.k + 1);
 }
 

@@ -204,10 +204,21 @@ void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_pro
 }
 
 // A loss is a weight times the difference of lse and a logit, which are rounded as the largest
-// logit is, however small the loss.
+// logit is, however small the loss. A sum has such terms of all tokens; the mean divides them.
 double terms_of(const velo_cross_entropy_args& a) {
-  return largest_magnitude(*a.logits) *
-         (a.class_weights == nullptr ? 1 : largest_magnitude(*a.class_weights));
+  const auto* weights = data<const float>(a.class_weights);
+  const double term =
+      largest_magnitude(*a.logits) * (weights == nullptr ? 1 : largest_magnitude(*a.class_weights));
+  if (a.reduction == VELO_REDUCTION_NONE) return term;
+  const index_reader targets(*a.targets);
+  double tokens = 0, all = 0;
+  for (std::int64_t t = 0; t < numel(*a.targets); ++t) {
+    if (targets[t] == a.ignore_index) continue;
+    ++tokens;
+    all += weights == nullptr ? 1 : static_cast<double>(weights[targets[t]]);
+  }
+  if (a.reduction == VELO_REDUCTION_SUM) return term * tokens;
+  return all == 0 ? 0 : term * tokens / std::abs(all);
 }
 
 }  // namespace

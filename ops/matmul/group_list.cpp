@@ -45,6 +45,12 @@ std::int64_t group_list::require(std::int64_t total) const {
   return ints->count;
 }
 
+void require_a_matrix_each(std::int64_t groups, std::int64_t weights, const char* field) {
+  if (groups == weights) return;
+  fail(VELO_ERR_SHAPE, core::text("args.%s.shape", field),
+       core::concat("a matrix for each of ", groups, " groups"), core::number(weights));
+}
+
 const std::int64_t* group_list::bounds(std::int64_t total, core::arena& scratch) const {
   const std::int64_t groups = tensor != nullptr ? tensor->shape[0] : ints->count;
   const auto* list = tensor != nullptr ? data<const std::int64_t>(tensor) : ints->data;

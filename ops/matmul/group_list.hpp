@@ -23,6 +23,9 @@ struct group_list {
   const std::int64_t* bounds(std::int64_t total, core::arena& scratch) const;
 };
 
+// Refuses a number of weights other than that of groups.
+void require_a_matrix_each(std::int64_t groups, std::int64_t weights, const char* field);
+
 template <class Args>
 group_list groups_of(const Args& a) {
   return {a.group_list, a.group_list_tensor, a.group_list_kind == VELO_GROUP_LIST_KIND_COUNTS};

@@ -102,6 +102,7 @@ void infer_backward(const velo_grouped_matmul_backward_args& a, grouped_problem&
   if (a.dx != nullptr) require_given(a.weight, "weight");
   if (a.dweight != nullptr) require_given(a.x, "x");
   if (a.weight != nullptr) {
+    // dy[m, n] by the transposed weights, whose columns are k.
     const weight_operand back{a.weight, nullptr, !turned, "weight", "transpose_weight"};
     p.k = back.require_groups(p.groups, a.dy->dtype, p.n);
     const std::int64_t shape[] = {p.m, p.k};

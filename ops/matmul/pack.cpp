@@ -8,6 +8,7 @@
 #include "core/tensor/check.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/operator/output_shapes.hpp"
+#include "ops/quant/integer_matmul.hpp"
 
 namespace velo::ops {
 namespace {
@@ -37,13 +38,11 @@ void require_desc(const velo_pack_desc& desc) {
   const int rank = desc.count == 0 ? 2 : 3;
   if (!countable(rank, sizes)) refuse_sizes(rank, sizes, "desc.k");
   require_product_dtype(desc.dtype);
-}
-
-std::size_t bytes_of_all(std::size_t one, std::int64_t count) {
-  std::size_t all = one;
-  if (count != 0 && __builtin_mul_overflow(one, static_cast<std::size_t>(count), &all))
-    fail(VELO_ERR_MEMORY, "desc.count", "a pack of less than 2^64 bytes", core::number(count));
-  return all;
+  if (desc.dtype != i8) return;
+  if (desc.count == 0) fail(VELO_ERR_SHAPE, "desc.count", "1 or more for int8", "0");
+  if (desc.k > most_integer_depth)
+    fail(VELO_ERR_SHAPE, "desc.k", core::concat("at most ", most_integer_depth, " for int8"),
+         core::number(desc.k));
 }
 
 }  // namespace
@@ -61,7 +60,10 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   } else {
     form_.emplace<packed_matrix>(k_, n_, type_of(dtype_), owner.isa());
   }
-  bytes_ = bytes_of_all(std::visit([](const auto& one) { return one.bytes(); }, form_), count_);
+  // Fits: fewer than 2^57 elements, padded to at most 64 bytes each, or fewer than 2^31 matrices of
+  // at most 2^33 bytes.
+  bytes_ = std::visit([](const auto& one) { return one.bytes(); }, form_) *
+           static_cast<std::size_t>(std::max<std::int64_t>(count_, 1));
   memory_ = owner.memory().take(bytes_);
 }
 
@@ -90,6 +92,7 @@ void weight_pack::check(const velo_tensor& weight) const {
 }
 
 void weight_pack::pack(const source& from, const core::parallel& threads) const {
+  if (bytes_ == 0) return;
   const std::int64_t matrices = count_ == 0 ? 1 : count_;
   std::visit(
       [&](const auto& form) {

@@ -18,12 +18,6 @@ namespace {
 
 using core::fail;
 
-void require_groups(std::int64_t groups, std::int64_t weights) {
-  if (groups == weights) return;
-  fail(VELO_ERR_SHAPE, "args.weight.shape",
-       core::concat("a matrix for each of ", groups, " groups"), core::number(weights));
-}
-
 void require_experts(const velo_tensor* t, const char* field, std::int64_t groups, std::int64_t n) {
   if (t == nullptr) return;
   const std::int64_t wanted[] = {groups, n};
@@ -47,7 +41,7 @@ void infer_weights(const velo_weight_quant_grouped_matmul_args& a, weight_groups
   p.m = a.x->shape[0];
   const std::int64_t groups = groups_of(a).require(p.m);
   p.sizes = sizes_of(fields_of(a), a.x->dtype);
-  require_groups(groups, p.sizes.experts);
+  require_a_matrix_each(groups, p.sizes.experts, "weight");
   const std::int64_t x[] = {p.m, p.sizes.k}, y[] = {p.m, p.sizes.n};
   require_shape(*a.x, "x", 2, x);
   if (a.bias != nullptr) require_f32_or(*a.bias, "bias", a.x->dtype);

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/matmul/group_list.hpp"
 #include "ops/matmul/operands.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/operator/cost.hpp"
@@ -22,13 +23,12 @@ const weight_pack& object_of(velo_pack pack) {
 }
 
 core::text name_of(std::int64_t count) {
-  if (count == 0) return text("a matrix");
-  return core::concat(count, " matrices");
+  return count == 0 ? text("without a count") : core::concat("with a count of ", count);
 }
 
-// Returns the pack's columns. count: the matrices it must have, 0 one without experts.
-std::int64_t require_pack(const weight_operand& w, velo_dtype dtype, std::int64_t count,
-                          std::int64_t k) {
+// Returns the pack's columns. groups: of a pack of experts; nothing of one matrix.
+std::int64_t require_pack(const weight_operand& w, velo_dtype dtype,
+                          std::optional<std::int64_t> groups, std::int64_t k) {
   const weight_pack& pack = object_of(w.packed);
   if (w.matrix != nullptr) {
     fail(VELO_ERR_ARGUMENT, text("args.%s", w.field), "NULL beside packed", "a tensor");
@@ -40,9 +40,13 @@ std::int64_t require_pack(const weight_operand& w, velo_dtype dtype, std::int64_
     fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(dtype).buffer),
          text("one of %s", dtype_name(pack.dtype()).buffer));
   }
-  if (pack.count() != count) {
-    fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %s", name_of(count).buffer),
-         text("one of %s", name_of(pack.count()).buffer));
+  // A call without groups fits any pack of experts.
+  const bool fits =
+      groups ? pack.count() != 0 && (*groups == 0 || pack.count() == *groups) : pack.count() == 0;
+  if (!fits) {
+    const text wanted = groups && *groups == 0 ? text("with a count") : name_of(groups.value_or(0));
+    fail(VELO_ERR_SHAPE, "args.packed", text("a pack %s", wanted.buffer),
+         text("one %s", name_of(pack.count()).buffer));
   }
   if (pack.k() != k) {
     fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
@@ -63,7 +67,7 @@ constexpr const char* another_form = "the pack has the form of another instructi
 void weight_operand::require(velo_dtype dtype, gemm_problem& p) const {
   p.transpose_b = transposed;
   if (packed != nullptr) {
-    p.n = require_pack(*this, dtype, 0, p.k);
+    p.n = require_pack(*this, dtype, std::nullopt, p.k);
     p.ldb = 0;
     return;
   }
@@ -82,10 +86,7 @@ std::int64_t weight_operand::require_groups(std::int64_t groups, velo_dtype dtyp
   require_matrix(*this);
   require_rank(*matrix, field, 3, 3);
   require_dtype(*matrix, field, dtype);
-  if (matrix->shape[0] != groups) {
-    fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
-         core::concat("a matrix for each of ", groups, " groups"), core::number(matrix->shape[0]));
-  }
+  require_a_matrix_each(groups, matrix->shape[0], field);
   const std::int64_t n = matrix->shape[transposed ? 1 : 2];
   const std::int64_t wanted[] = {groups, transposed ? n : k, transposed ? k : n};
   require_shape(*matrix, field, 3, wanted);

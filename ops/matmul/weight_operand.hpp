@@ -45,7 +45,7 @@ class weight_in_use {
  public:
   explicit weight_in_use(const weight_operand& weight);
 
-  // The form of the matrix, or null where the weight is plain.
+  // The form of a pack's only matrix, or null where the weight is plain.
   const packed_matrix* matrix() const { return matrix_ ? &*matrix_ : nullptr; }
   // Those of all groups, or null.
   template <class Form>

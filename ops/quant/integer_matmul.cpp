@@ -77,8 +77,9 @@ class integer_loops {
     float* values;
   };
 
+  // Words of the panel that a thread packs.
   std::int64_t panel_words() const {
-    return padded_ * kernels_.element_bytes / 4 * integer_columns;
+    return p_.packed != nullptr ? 0 : padded_ * kernels_.element_bytes / 4 * integer_columns;
   }
   const std::uint32_t* panel_at(std::int64_t column, int columns, std::uint32_t* mine,
                                 std::int32_t* start) const;

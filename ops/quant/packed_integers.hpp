@@ -16,8 +16,6 @@ class packed_integers {
  public:
   packed_integers(std::int64_t k, std::int64_t n, core::isa isa);
 
-  std::int64_t k() const { return k_; }
-  std::int64_t n() const { return n_; }
   // Whether the kernels read this form; the reference reads every form, element by element.
   bool serves(const integer_product_kernels& kernels) const { return &kernels == kernels_; }
   std::size_t bytes() const;  // of the memory it needs, 64-byte aligned

@@ -108,9 +108,10 @@ verdict checked_run(op_id op, const kernel_entry& kernel, const void* args,
   const op_spec& spec = spec_of(op);
   const call_copy before(spec, args, on.scratch);
   const call_copy reference(spec, before.args(), on.scratch);
+  // The reference first: it may lack memory, and the kernel may add to its outputs.
+  const bool judged = is_judged(spec, before.args()) && run_reference(op, reference.args(), on);
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
-  if (!is_judged(spec, before.args()) || !run_reference(op, reference.args(), on))
-    return verdict::not_judged;
+  if (!judged) return verdict::not_judged;
   const divergence found = compared(op, before.args(), args, reference.args(), on);
   if (found) report({spec, kernel, before.args(), args, reference.args()}, found, on.context);
   return verdict::agrees;

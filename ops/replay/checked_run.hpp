@@ -1,4 +1,4 @@
-// Check mode: a call's kernel, then the reference on copies, and a failure if they disagree.
+// Check mode: the reference on copies, then a call's kernel, and a failure if they disagree.
 //
 // The keys check.mode and check.share choose the calls. A checked call copies its outputs twice,
 // runs the operator's plain reference, and compares element by element (divergence.hpp), so it

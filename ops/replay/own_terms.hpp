@@ -1,5 +1,5 @@
-// The magnitude of terms that only their operator knows: of numbers between its inputs and outputs
-// whose difference a change of the inputs does not show, since they change alike.
+// The magnitude of intermediate numbers that cancel inside an operator. Changes of the inputs do
+// not show it where both numbers change alike, as lse and the largest logit do.
 //
 // An operator adds it to its definition: with_terms<terms_of>(define<..>(..)). For check mode. Not
 // hot.

@@ -4,9 +4,10 @@
 // reference runs on copies of the call in which every floating number is changed by a small
 // relative step, up or down at random; an element's magnitude is the root mean square of its
 // changes over the step. For a sum of terms that have numbers of their own it is about the root of
-// the sum of their squares, which is at most the sum of their magnitudes, so no kernel is allowed
-// more than its bound says. Cost: `draws` runs of the reference, each on copies of all tensors;
-// only for calls that seem to diverge.
+// the sum of their squares, which is at most the sum of their magnitudes. A function steeper than
+// linear, such as the exponential of a score, measures more: its bound is loose by that factor.
+// Cost: `draws` runs of the reference, each on copies of all tensors; only for calls that seem to
+// diverge.
 #pragma once
 
 #include <cstdint>

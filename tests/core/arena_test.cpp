@@ -74,6 +74,18 @@ TEST_CASE("memory does not grow with the number of scopes") {
   CHECK(live_after(1000) - memory->live() < 2 * (1000 + 70000 + 50000));
 }
 
+TEST_CASE("scopes of rising size need few chunks, each at least as large as all before") {
+  const auto memory = system_memory();
+  arena scratch(*memory);
+  const std::uint64_t before = memory->allocations();
+  for (std::size_t i = 0; i < 1000; ++i) {
+    const scratch_scope scope(scratch);
+    scratch.take(70000 + 64 * i);
+  }
+  CHECK(memory->allocations() - before < 4);
+  CHECK(memory->live() < 4 * (70000 + 64 * 1000));
+}
+
 TEST_CASE("blocks taken before a scope stay as they are, with growth inside it or without") {
   const auto memory = system_memory();
   for (const std::size_t bytes : {64, 10 << 10, 1 << 20}) {

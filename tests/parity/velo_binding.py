@@ -86,8 +86,9 @@ class Velo:
         if transpose:
             k, n = n, k
         matrix, handle = view(weight), v.velo_pack()
+        count = experts[0] if experts else 0
         desc = v.velo_pack_desc(
-            transpose=int(transpose), dtype=matrix.dtype, k=k, n=n, count=sum(experts))
+            transpose=int(transpose), dtype=matrix.dtype, k=k, n=n, count=count)
         self._check(
             self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
         self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(matrix)))

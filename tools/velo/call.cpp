@@ -181,7 +181,8 @@ velo_value call::read_pack(const velo::context& context, const std::string& name
   const bool marked = text.rfind("pack:", 0) == 0;
   if (marked) desc.dtype = dtype_of(name, text.substr(5), sizes);
   if (!marked || (sizes.size() != 2 && sizes.size() != 3))
-    refuse(name, text, "a pack, as in pack:f32[4096,4096] for [k,n], or f32[8,4096,4096]");
+    refuse(name, text,
+           "a pack, as in pack:f32[64,32] for [k,n], or pack:f32[8,64,32] for 8 experts");
   if (sizes.size() == 3) desc.count = sizes[0];
   desc.k = sizes[sizes.size() - 2];
   desc.n = sizes[sizes.size() - 1];

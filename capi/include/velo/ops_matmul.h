@@ -470,8 +470,9 @@ typedef struct velo_grouped_matmul_args {
   int64_t accumulate;                   /* 0 or 1, default 0: 1 adds to y (in float32, rounded
                                          * once) */
   int64_t dtype;                        /* VELO_PRODUCT_DTYPE_*, default like_a: dtype of y */
-  velo_pack packed;                     /* in, or NULL: the weights in their place, a count of
-                                         * groups, of x's dtype; transpose_weight must be 0 */
+  velo_pack packed;                     /* in, or NULL: a pack in place of weight, its count that
+                                         * of the groups, of x's dtype; transpose_weight must be
+                                         * 0; NULL for depth */
 } velo_grouped_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -657,8 +658,8 @@ typedef struct velo_quant_grouped_matmul_args {
   int64_t act_type;                     /* VELO_QUANT_ACTIVATION_*, default none: the activation */
   int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
                                          * k] */
-  velo_pack packed;                     /* in, or NULL: the weights in their place, a count of
-                                         * groups, of int8; transpose_weight must be 0 */
+  velo_pack packed;                     /* in, or NULL: a pack of int8 in place of weight, its
+                                         * count that of the groups; transpose_weight must be 0 */
 } velo_quant_grouped_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */

@@ -2,9 +2,10 @@
  * kernels read it.
  *
  * Packing a matrix costs about two reads and one write of it; a packed product runs 1.1-1.25x
- * faster than a plain one, products of experts with few rows 1.1-2.3x. Make a pack per weight,
- * update it after each optimizer step, and hand it to velo_matmul in place of `b`, or to
- * velo_grouped_matmul and velo_quant_grouped_matmul in place of `weight`.
+ * faster than a plain one. Make a pack per weight, and update it after each optimizer step. A pack
+ * without a count goes to velo_matmul in place of `b`, or to matmul_add, matmul_swiglu and
+ * rms_norm_matmul; with a count to velo_grouped_matmul, of int8 to velo_quant_grouped_matmul, in
+ * place of `weight`.
  */
 #ifndef VELO_PACK_H
 #define VELO_PACK_H
@@ -17,12 +18,12 @@ VELO_BEGIN_C
 typedef struct velo_pack_desc {
   uint32_t struct_size;
   int32_t transpose; /* 0: the weight is [k, n]; 1: the weight is [n, k] and is packed transposed */
-  velo_dtype dtype;  /* float32, bfloat16, float16 or int8 */
+  velo_dtype dtype;  /* float32, bfloat16 or float16; int8 with a count, and k up to 131071 */
   uint32_t reserved;
   int64_t k; /* rows of op(weight): the inner size of the product */
   int64_t n; /* columns of op(weight): the width of the result */
-  /* matrices of the weight, one for each expert, in a dimension before the others; 0: a matrix
-   * without that dimension */
+  /* number of matrices, one for each expert: the weight is [count, k, n], or [count, n, k] with
+   * transpose; 0: one matrix, [k, n] or [n, k] */
   int64_t count;
 } velo_pack_desc;
 
@@ -42,9 +43,8 @@ VELO_API velo_status velo_pack_create(velo_context context, const velo_pack_desc
  * Thread class: per-handle. */
 VELO_API void velo_pack_destroy(velo_pack pack);
 
-/* Copies a weight into the pack, on the stream. weight: [k, n], or [n, k] with transpose, with
- * count [count, k, n] or [count, n, k], of the pack's dtype, unit inner stride; its data must live
- * until the work is done.
+/* Copies a weight into the pack, on the stream. weight: of the shape that the desc states and
+ * the pack's dtype, unit inner stride; its data must live until the work is done.
  * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK,
  * SHAPE, DTYPE, LAYOUT, DEVICE, STATE. */
 VELO_API velo_status velo_pack_update(velo_stream stream, velo_pack pack,

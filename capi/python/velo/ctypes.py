@@ -404,7 +404,7 @@ class velo_event(c_void_p):
 
 
 class velo_pack(c_void_p):
-    """A weight matrix laid out once in the order the matrix kernels read it."""
+    """A weight, or one for each expert, laid out once in the order the matrix kernels read it."""
 
 
 class velo_kernel(c_void_p):
@@ -2357,7 +2357,7 @@ class velo_grouped_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k] or [n, k]
         ("accumulate", c_int64),  # 1 adds to y (in float32, rounded once)
         ("dtype", c_int64),  # dtype of y
-        ("packed", velo_pack),  # the weights in their place, a count of groups, of x's dtype; transpose_weight must be 0
+        ("packed", velo_pack),  # a pack in place of weight, its count that of the groups, of x's dtype; transpose_weight must be 0; NULL for depth
     ]
     _numbers_ = ("group_list_kind", "group_type", "dtype")
 
@@ -2434,7 +2434,7 @@ class velo_quant_grouped_matmul_args(Sized):
         ("output_dtype", c_int64),  # dtype of y; int8 rounds to even, without an activation
         ("act_type", c_int64),  # the activation
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k]
-        ("packed", velo_pack),  # the weights in their place, a count of groups, of int8; transpose_weight must be 0
+        ("packed", velo_pack),  # a pack of int8 in place of weight, its count that of the groups; transpose_weight must be 0
     ]
     _numbers_ = ("group_list_kind", "output_dtype", "act_type")
 

@@ -1200,7 +1200,8 @@ struct grouped_matmul_args : velo_grouped_matmul_args {
   self& dtype(velo::product_dtype value) {
     return base::dtype = static_cast<std::int64_t>(value), *this;
   }
-  // the weights in their place, a count of groups, of x's dtype; transpose_weight must be 0
+  // a pack in place of weight, its count that of the groups, of x's dtype; transpose_weight must be
+  // 0; NULL for depth
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
@@ -1377,7 +1378,7 @@ struct quant_grouped_matmul_args : velo_quant_grouped_matmul_args {
   }
   // 1 when weight is stored [groups, n, k]
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-  // the weights in their place, a count of groups, of int8; transpose_weight must be 0
+  // a pack of int8 in place of weight, its count that of the groups; transpose_weight must be 0
   self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 

@@ -1,4 +1,5 @@
-// Weight packs: a weight matrix stored in the order in which the matrix kernels read it.
+// Weight packs: a weight, or one for each expert, stored in the order in which the matrix kernels
+// read it.
 #pragma once
 
 #include "velo/detail/call.hpp"

@@ -194,6 +194,25 @@ TEST_CASE("a pack of more than memory holds is refused, and one of few columns i
   desc.k = 1 << 28, desc.n = 1 << 28;
   CHECK(velo_pack_create(s.context(), &desc, &pack) == VELO_ERR_MEMORY);
   CHECK(pack == nullptr);
+  for (const velo_dtype dtype : {dtype_of<float>(), dtype_of<std::int8_t>()}) {
+    for (const std::int64_t k : {0, 1, 131071}) {
+      for (const std::int64_t n : boundary_sizes) {
+        for (const std::int64_t count : boundary_sizes) {
+          INFO("k " << k << " n " << n << " count " << count);
+          velo_pack_desc any = VELO_PACK_DESC_INIT;
+          any.dtype = dtype, any.k = k, any.n = n, any.count = count;
+          const velo_status made = velo_pack_create(s.context(), &any, &pack);
+          CHECK((made == VELO_OK || made == VELO_ERR_SHAPE || made == VELO_ERR_MEMORY));
+          const std::int64_t sizes[] = {count, k, n};
+          const velo_tensor empty{nullptr, {VELO_DEVICE_CPU, 0}, 3, dtype, sizes, nullptr, 0};
+          if (made == VELO_OK && count > 0 && k * n == 0 && n < 4)
+            VELO_RUN(velo_pack_update(s.stream(), pack, &empty));
+          velo_pack_destroy(pack);
+          pack = nullptr;
+        }
+      }
+    }
+  }
   desc.k = 2, desc.n = 3;
   VELO_RUN(velo_pack_create(s.context(), &desc, &pack));
   const std::int64_t sizes[] = {2, 3}, far[] = {std::int64_t{1} << 62, 1};

@@ -1,5 +1,5 @@
 // Several products in one region against each product alone, bit for bit: isas, types, transposes,
-// empty products, tall and deep ones, bias, accumulation, threads.
+// empty products, tall and deep ones, packed ones, bias, accumulation, threads.
 #include "ops/gemm/gemm_groups.hpp"
 
 #include <catch2/catch.hpp>
@@ -39,7 +39,8 @@ const shape shapes[] = {{5, 70, 40, false, false, false},    {0, 70, 40, false, 
 // The products' memory: elements drawn once, results that begin alike.
 class products {
  public:
-  explicit products(element_type type) {
+  // packed_for: its right sides come packed.
+  explicit products(element_type type, const gemm_target* packed_for = nullptr) {
     std::uint64_t seed = 0;
     for (const shape& s : shapes) {
       gemm_problem p;
@@ -51,6 +52,7 @@ class products {
       p.epilogue.accumulate = s.accumulate;
       if (!s.accumulate)
         p.epilogue.bias = static_cast<const float*>(drawn(s.n, element_type::f32, ++seed));
+      if (packed_for != nullptr) pack(p, *packed_for);
       all.push_back(p);
     }
   }
@@ -66,6 +68,12 @@ class products {
   }
 
  private:
+  void pack(gemm_problem& p, const gemm_target& target) {
+    packed_matrix& made = packs_.emplace_back(p.k, p.n, p.type, target);
+    made.set_memory(memory_.emplace_back(made.bytes()).start);
+    made.update(p.b, p.ldb, p.transpose_b, one_by_one());
+    p.packed_b = &made, p.b = nullptr;
+  }
   void* drawn(std::int64_t count, element_type type, std::uint64_t seed) {
     memory_.emplace_back(static_cast<std::size_t>(count) * size_of(type));
     cheap_random draw(seed);
@@ -77,6 +85,7 @@ class products {
   }
 
   std::deque<aligned_memory> memory_;
+  std::deque<packed_matrix> packs_;
 };
 
 // Every thread takes the tasks that are its own.
@@ -110,13 +119,16 @@ TEST_CASE("several products in one region have the bits of each alone, for any n
       const products alone(type);
       multiply_alone(alone, on);
       for (const int threads : {1, 2, 5, 64}) {
-        INFO("threads " << threads);
-        const products together(type);
-        arena scratch(*source);
-        dealer deals{threads};
-        gemm_groups(together.all.data(), static_cast<std::int64_t>(together.all.size()),
-                    deals.as_parallel(), scratch, on);
-        CHECK(together.same_results(alone));
+        for (const bool packed : {false, true}) {
+          INFO("threads " << threads << " packed " << packed);
+          const gemm_target target(on);
+          const products together(type, packed ? &target : nullptr);
+          arena scratch(*source);
+          dealer deals{threads};
+          gemm_groups(together.all.data(), static_cast<std::int64_t>(together.all.size()),
+                      deals.as_parallel(), scratch, on);
+          CHECK(together.same_results(alone));
+        }
       }
     }
   }

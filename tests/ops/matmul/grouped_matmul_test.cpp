@@ -421,6 +421,15 @@ TEST_CASE("grouped_matmul refuses packs that do not fit, by name, and leaves y a
        {[&](args& a) { a.packed = halves; }, VELO_ERR_DTYPE, "args.packed"},
        {[&](args& a) { a.packed = bytes; }, VELO_ERR_DTYPE, "args.packed"},
        {[](args& a) { a.group_type = VELO_GROUP_TYPE_DEPTH; }, VELO_ERR_ARGUMENT, "args.packed"}});
+  const std::int64_t none_shape[] = {0, 6}, none_result[] = {0, 5};
+  velo_tensor none = *x.tensor(), nothing = *y.tensor();
+  none.shape = none_shape, nothing.shape = none_result;
+  const velo_ints no_groups{nullptr, 0};
+  args empty = valid;
+  empty.x = &none, empty.y = &nothing, empty.group_list = &no_groups, empty.packed = matrix;
+  CHECK_REFUSED(velo_grouped_matmul(s.stream(), &empty), VELO_ERR_SHAPE, "args.packed");
+  empty.packed = good;
+  VELO_RUN(velo_grouped_matmul(s.stream(), &empty));
   velo_matmul_args product = VELO_MATMUL_ARGS_INIT;
   product.a = x.tensor(), product.c = y.tensor(), product.packed = good;
   CHECK_REFUSED(velo_matmul(s.stream(), &product), VELO_ERR_SHAPE, "args.packed");

@@ -440,6 +440,9 @@ TEST_CASE("packs are made, updated and refused as their header says") {
           d.dtype = dtype_of<std::int8_t>();
         },
         VELO_ERR_MEMORY, ""},
+       {[](auto& d) { d.dtype = dtype_of<std::int8_t>(); }, VELO_ERR_SHAPE, "desc.count"},
+       {[](auto& d) { d.dtype = dtype_of<std::int8_t>(), d.count = 1, d.k = 131072; },
+        VELO_ERR_SHAPE, "desc.k"},
        {[](auto& d) { d.dtype = dtype_of<double>(); }, VELO_ERR_DTYPE, "desc.dtype"},
        {[](auto& d) { d.transpose = 3; }, VELO_ERR_ARGUMENT, "desc.transpose"}});
   desc.transpose = 1;

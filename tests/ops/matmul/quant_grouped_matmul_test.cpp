@@ -240,6 +240,35 @@ TEST_CASE("a pack of int8 gives the bits of the plain weight on every instructio
   }
 }
 
+// The update of a pack so large is shared by threads; rows and experts lie apart.
+TEST_CASE("a pack of int8 takes weights of many panels at any distance, and of no depth") {
+  session s(3);
+  constexpr std::int64_t k = 530, n = 501, rows = 540, ld = 520;
+  array<std::int8_t> x({3, k}), w({2, rows, ld}), packed_together({2, k, n});
+  array<float> scale({2, n}), y({3, n}), expected({3, n});
+  fill_bytes(x, 1), fill_bytes(w, 2), scale.fill(3);
+  for (std::size_t e = 0; e < 2; ++e)
+    for (std::size_t i = 0; i < k; ++i)
+      std::copy_n(w.data() + (e * rows + i) * ld, n, packed_together.data() + (e * k + i) * n);
+  const std::int64_t shape[] = {2, k, n}, strides[] = {rows * ld, ld, 1}, ends[] = {1, 3};
+  const velo_ints list{ends, 2};
+  velo_tensor apart = *w.tensor();
+  apart.shape = shape, apart.strides = strides;
+  const weight_pack pack(s, apart, false);
+  velo_quant_grouped_matmul_args a = VELO_QUANT_GROUPED_MATMUL_ARGS_INIT;
+  a.x = x.tensor(), a.weight = packed_together.tensor(), a.scale = scale.tensor();
+  a.y = expected.tensor(), a.group_list = &list, a.output_dtype = VELO_QUANT_OUTPUT_FLOAT32;
+  VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+  a.weight = nullptr, a.packed = pack, a.y = y.tensor();
+  VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+  CHECK(y.bytes() == expected.bytes());
+  array<std::int8_t> no_depth({2, 0, n}), no_columns({3, 0});
+  const weight_pack nothing(s, *no_depth.tensor(), false);
+  a.x = no_columns.tensor(), a.packed = nothing;
+  VELO_RUN(velo_quant_grouped_matmul(s.stream(), &a));
+  for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == 0);
+}
+
 TEST_CASE("quant_grouped_matmul takes packed scales, scales of bfloat16 and lists in a tensor") {
   for_each_kernel("quant_grouped_matmul", [](session& s) {
     array<std::int8_t> x({2, 3}), w({1, 3, 2}), y({2, 2});

@@ -114,6 +114,30 @@ TEST_CASE("losses far below their logits agree") {
   CHECK(agreed(s, "cross_entropy") == 40);
 }
 
+TEST_CASE("sums of many small losses, and means by small weights, agree") {
+  session s(1, check_all);
+  constexpr std::int64_t tokens = 64, classes = 33;
+  array<float> logits({tokens, classes}), weights({classes}), loss({}), lse({tokens});
+  array<std::int64_t> targets({tokens});
+  for (std::size_t v = 0; v < classes; ++v) weights[v] = 0.01f;
+  for (int draw = 0; draw < 40; ++draw) {
+    for (std::size_t t = 0; t < tokens; ++t) {  // all tokens alike, whose errors add up
+      for (std::size_t v = 0; v < classes; ++v)
+        logits[t * classes + v] =
+            20 + 0.01f * static_cast<float>(draw) + 0.1f * static_cast<float>(v % 3);
+      targets[t] = draw % classes;
+      logits[t * classes + static_cast<std::size_t>(draw % classes)] = 36;
+    }
+    velo_cross_entropy_args args = VELO_CROSS_ENTROPY_ARGS_INIT;
+    args.logits = logits.tensor(), args.targets = targets.tensor();
+    args.loss = loss.tensor(), args.lse = lse.tensor(), args.reduction = VELO_REDUCTION_SUM;
+    VELO_RUN(velo_cross_entropy(s.stream(), &args));
+    args.reduction = VELO_REDUCTION_MEAN, args.class_weights = weights.tensor();
+    VELO_RUN(velo_cross_entropy(s.stream(), &args));
+  }
+  CHECK(agreed(s, "cross_entropy") == 80);
+}
+
 TEST_CASE("the gradient of a router's only choice, which is 0, agrees") {
   session s(1, check_all);
   constexpr std::int64_t tokens = 30, experts = 7;

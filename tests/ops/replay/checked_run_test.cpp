@@ -6,6 +6,7 @@
 #include "core/round_up.hpp"
 #include "tests/host_memory.hpp"
 #include "tests/ops/example_call.hpp"
+#include "tests/ops/matmul/weight_pack.hpp"
 #include "tests/ops/replay/wrong_kernel.hpp"
 
 using namespace velo;
@@ -57,6 +58,29 @@ TEST_CASE("a checked call that fails for lack of memory has written nothing") {
     CHECK((y.bytes() == before) == (status == VELO_ERR_MEMORY));
   }
   CHECK(refused > 0);
+}
+
+TEST_CASE("a call with a pack of experts is checked against the reference, which reads it") {
+  session s(1, R"({"check.mode": "all"})");
+  array<float> x({9, 70}), weight({2, 70, 50}), y({9, 50}), scale({2, 50});
+  array<std::int8_t> bytes({9, 70}), integers({2, 70, 50});
+  x.fill(1), weight.fill(2), scale.fill(3);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::int8_t>(i * 37);
+  for (std::size_t i = 0; i < integers.size(); ++i) integers[i] = static_cast<std::int8_t>(i * 53);
+  const std::int64_t ends[] = {4, 9};
+  const velo_ints list{ends, 2};
+  const weight_pack floats(s, *weight.tensor(), false), pack(s, *integers.tensor(), false);
+  velo_grouped_matmul_args product = VELO_GROUPED_MATMUL_ARGS_INIT;
+  product.x = x.tensor(), product.packed = floats, product.y = y.tensor();
+  product.group_list = &list;
+  VELO_RUN(velo_grouped_matmul(s.stream(), &product));
+  velo_quant_grouped_matmul_args exact = VELO_QUANT_GROUPED_MATMUL_ARGS_INIT;
+  exact.x = bytes.tensor(), exact.packed = pack, exact.scale = scale.tensor();
+  exact.y = y.tensor(), exact.group_list = &list, exact.output_dtype = VELO_QUANT_OUTPUT_FLOAT32;
+  VELO_RUN(velo_quant_grouped_matmul(s.stream(), &exact));
+  if (s.isa() == core::isa::scalar) return;
+  CHECK(counts_of(s, "grouped_matmul").calls_checked == 1);
+  CHECK(counts_of(s, "quant_grouped_matmul").calls_checked == 1);
 }
 
 TEST_CASE("a wrong kernel is found in place, where it overwrites its input") {

@@ -253,5 +253,5 @@ TEST_CASE("input that makes no sense is refused with the reason") {
       "explain matmul 'a=f32[512,64]' 'packed=pack:f64[64,32]'",
       "packed=pack:f64[64,32]: dtype: expected float32, bfloat16, float16 or int8, got float64");
   expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:f32[2,64,32]'",
-                 "packed: expected a pack of a matrix, got one of 2 matrices");
+                 "packed: expected a pack without a count, got one with a count of 2");
 }

@@ -17,7 +17,8 @@ const char* const explain_help =
     "the time\nthat takes at least.\n"
     "Nothing is computed. Values: a tensor f32[8,4096], a number 1e-5, an enumerator's name, a "
     "list\n"
-    "[0,4,9], a pack pack:f32[4096,4096]. Outputs need not be given.\n\n"
+    "[0,4,9], a pack pack:f32[4096,4096] or, of 8 experts, pack:f32[8,64,32]. Outputs need not\n"
+    "be given.\n\n"
     "  velo explain rms_norm x=f32[8,4096] gamma=f32[4096] epsilon=1e-5\n"
     "  velo explain matmul a=bf16[512,4096] packed=pack:bf16[4096,4096] --set isa=avx2\n\n"
     "Exits with 2 when no kernel serves: one is forced (--set kernel.NAME=..) and refuses.\n";
