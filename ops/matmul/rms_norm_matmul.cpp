@@ -111,7 +111,7 @@ void run_typed(const velo_rms_norm_matmul_args& a, gemm_problem p, const gemm_ke
                             nullptr,
                             p.k,
                             static_cast<float>(a.epsilon)};
-  // Without columns the engine asks for no rows, but rstd is due.
+  // A product without columns reads no rows of A, but rstd has to be written.
   if (!kernels.plain() && p.n != 0) return multiply_normed(p, rows, kernels, on);
   T* normed = on.scratch.take<T>(static_cast<std::size_t>(p.m * p.k));
   rows.write_all(p.m, normed, on);

@@ -26,7 +26,8 @@ core::text name_of(std::int64_t count) {
   return count == 0 ? text("without a count") : core::concat("with a count of ", count);
 }
 
-// Returns the pack's columns. groups: of a pack of experts; nothing of one matrix.
+// Returns the pack's columns. groups: the count that a pack of experts must have; without a value
+// the pack must hold one matrix.
 std::int64_t require_pack(const weight_operand& w, velo_dtype dtype,
                           std::optional<std::int64_t> groups, std::int64_t k) {
   const weight_pack& pack = object_of(w.packed);

@@ -47,7 +47,7 @@ class weight_in_use {
 
   // The form of a pack's only matrix, or null where the weight is plain.
   const packed_matrix* matrix() const { return matrix_ ? &*matrix_ : nullptr; }
-  // Those of all groups, or null.
+  // The forms of the matrices of all groups, or null where the weight is plain.
   template <class Form>
   const Form* matrices(std::int64_t groups, core::arena& scratch) const;
 

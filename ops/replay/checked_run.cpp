@@ -33,7 +33,7 @@ bool run_reference(op_id op, const void* args, core::execution& on) {
   return true;
 }
 
-// Compares a call, which diverged, a second time, by the terms of its sums.
+// Compares a call that exceeds its bound again, with the magnitudes of the terms of its sums.
 divergence compared_by_terms(op_id op, const void* before, const void* args, const void* reference,
                              const divergence& found, core::execution& on) {
   const op_spec& spec = spec_of(op);

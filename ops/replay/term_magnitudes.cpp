@@ -1,4 +1,4 @@
-// The changes of inputs, and what they make of outputs.
+// The changes of inputs, and the changes of outputs that follow from them.
 #include "ops/replay/term_magnitudes.hpp"
 
 #include <algorithm>

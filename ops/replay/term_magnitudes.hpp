@@ -19,7 +19,7 @@ namespace velo::ops {
 
 class term_magnitudes {
  public:
-  // By chance the changes of an element may cancel in one draw, but not in all of them.
+  // The changes that an element sums up may cancel by chance in a draw, but not in all draws.
   static constexpr int draws = 8;
 
   // before: a call with its outputs as they were; reference: after the reference ran on it.

@@ -78,7 +78,7 @@ void check_product(session& s, std::int64_t n, std::int64_t k, bool turned, bool
   velo_pack_destroy(pack);
 }
 
-// With the weight [k, 2 n].
+// Rows of matmul_swiglu, whose weight is [k, 2 n].
 template <class T>
 void check_gated(session& s, std::int64_t n, std::int64_t k, bool turned) {
   INFO("n " << n << " k " << k << " turned " << turned);
