@@ -62,6 +62,14 @@ void multiply_row(const weight_product& p, std::int64_t row) {
 
 // ---- the kernels ----
 
+// A block of the result: up to few_rows rows, columns [column, column + columns).
+struct few_block {
+  std::int64_t row, column, columns;
+  int rows;
+  float *sums, *y;  // [rows][ld], float32
+  std::int64_t ld;
+};
+
 class weight_loops {
  public:
   weight_loops(const weight_product& p, const weight_quant_kernels& kernels, core::execution& on)
@@ -72,7 +80,7 @@ class weight_loops {
         depth_(p.depth()),
         columns_(p.columns()) {}
 
-  void one_row() const;
+  void few() const;
   void panels() const;
 
  private:
@@ -91,6 +99,7 @@ class weight_loops {
                reinterpret_cast<std::uint32_t*>(to), ld,
                core::round_up(static_cast<int>(count), 16)});
   }
+  void multiply_few(const float* x, std::int64_t ldx, const few_block& c) const;
   void take_panel(const own& mine, std::int64_t k, int steps, std::int64_t column, int width) const;
   void multiply_panel(const own& mine, const float* x, std::int64_t first_row, int rows,
                       std::int64_t column) const;
@@ -112,32 +121,48 @@ class weight_loops {
   const std::int64_t depth_, columns_;
 };
 
-void weight_loops::one_row() const {
-  constexpr std::int64_t most = 4096, unit = 64;
-  const auto k = static_cast<std::size_t>(core::round_up(depth_, std::int64_t{16}));
-  auto* x = on_.scratch.take<float>(k);
-  widen_x(0, 1, 0, depth_, x, static_cast<std::int64_t>(k));
-  if (p_.w.int4 && p_.w.transposed) kernels_.order_row(x, depth_);
+void weight_loops::multiply_few(const float* x, std::int64_t ldx, const few_block& c) const {
+  const std::int64_t ld = p_.w.row_bytes();
+  const weight_scales& scales = p_.w.scales;
+  if (p_.w.transposed) {
+    const std::uint8_t* weight = p_.w.data + c.column * ld;
+    kernels_.by_rows(
+        {x, ldx, c.rows, depth_, weight, ld, p_.w.int4, c.column, c.columns, scales, c.y, c.ld});
+  } else {
+    const std::uint8_t* weight = p_.w.data + (p_.w.int4 ? c.column / 2 : c.column);
+    kernels_.by_columns({x, ldx, c.rows, depth_, weight, ld, p_.w.int4, c.column, c.columns, scales,
+                         c.sums, c.y, c.ld});
+  }
+  // A sum is scaled as a whole here; where that is no number each product has to be.
+  for (int r = 0; r < c.rows; ++r)
+    for (std::int64_t j = 0; j < c.columns; ++j)
+      if (float& y = c.y[r * c.ld + j]; !std::isfinite(y))
+        y = static_cast<float>(element_at(p_, c.row + r, c.column + j));
+  finish(c.y, c.ld, c.row, c.rows, c.column, c.columns);
+}
+
+void weight_loops::few() const {
+  constexpr std::int64_t most = 4096 / few_rows, unit = 64;  // columns of a task
+  const int m = static_cast<int>(p_.m), padded = m == 1 ? 1 : core::round_up(m, few_rows);
+  const std::int64_t ldx = core::round_up(depth_, std::int64_t{16});
+  auto* x = on_.scratch.take<float>(static_cast<std::size_t>(padded * ldx));
+  widen_x(0, m, 0, depth_, x, ldx);
+  std::fill_n(x + m * ldx, (padded - m) * ldx, 0.0f);
+  if (p_.w.int4 && p_.w.transposed)
+    for (int r = 0; r < m; ++r) kernels_.order_row(x + r * ldx, depth_);
   const std::int64_t share = core::ceil_div(columns_, std::int64_t{on_.threads.threads()});
-  const std::int64_t block = std::clamp(core::round_up(share, unit), unit, most);
-  const std::int64_t tasks = core::ceil_div(columns_, block), padded = tasks * block;
-  auto* y = on_.scratch.take<float>(static_cast<std::size_t>(2 * padded));
+  const std::int64_t block =
+      std::clamp(core::round_up(share, unit), unit, m == 1 ? few_rows * most : most);
+  const std::int64_t tasks = core::ceil_div(columns_, block);
+  const std::int64_t floats = std::min(m, few_rows) * block;
+  auto* memory = on_.scratch.take<float>(static_cast<std::size_t>(2 * tasks * floats));
   on_.threads.slices(p_.w.bytes() >> 16, tasks, [&](std::int64_t task, int) {
-    const std::int64_t first = task * block, count = std::min(block, columns_ - first);
-    const std::int64_t ld = p_.w.row_bytes();
-    const weight_scales& scales = p_.w.scales;
-    if (p_.w.transposed) {
-      kernels_.by_rows(
-          {x, depth_, p_.w.data + first * ld, ld, p_.w.int4, first, count, scales, y + first});
-    } else {
-      const std::uint8_t* weight = p_.w.data + (p_.w.int4 ? first / 2 : first);
-      kernels_.by_columns(
-          {x, depth_, weight, ld, p_.w.int4, first, count, scales, y + padded + first, y + first});
-    }
-    // A sum is scaled as a whole here; where that is no number each product has to be.
-    for (std::int64_t j = first; j < first + count; ++j)
-      if (!std::isfinite(y[j])) y[j] = static_cast<float>(element_at(p_, 0, j));
-    finish(y + first, columns_, 0, 1, first, count);
+    const std::int64_t column = task * block, columns = std::min(block, columns_ - column);
+    float* own_memory = memory + 2 * task * floats;
+    for (int row = 0; row < m; row += few_rows)
+      multiply_few(x + row * ldx, ldx,
+                   {row, column, columns, std::min(few_rows, m - row), own_memory,
+                    own_memory + floats, block});
   });
 }
 
@@ -213,8 +238,8 @@ void multiply(const weight_product& p, const weight_quant_kernels& kernels, core
   const core::scratch_scope scope(on.scratch);
   if (kernels.plain())
     on.threads(p.m, [&](std::int64_t row, int) { multiply_row(p, row); });
-  else if (p.m == 1 && !p.backward)
-    weight_loops(p, kernels, on).one_row();
+  else if (p.m <= 2 * few_rows && !p.backward)
+    weight_loops(p, kernels, on).few();
   else
     weight_loops(p, kernels, on).panels();
 }

@@ -1,11 +1,11 @@
 // A product with a quantized weight: y = x w + bias, or dx = dy w^T.
 //
-// One row by w is a kernel over columns or rows of the weight, as it is stored, a task each. All
-// else: rows of x are widened in blocks of the depth, and a task dequantizes its panel of columns a
-// block of the depth at a time, which the product engine's micro-kernel multiplies while it is in
-// cache; 256 rows share the work. Invariant: cuts of columns change no element. Scratch: 256 rows
-// of x in float32 and 150 KB a thread. Cost: 2 m n k FLOP at the engine's speed in float32, or one
-// read of the weight.
+// Up to 16 rows by w, in blocks of few_rows, are a kernel over columns or rows of the weight, as it
+// is stored, a task each. All else: rows of x are widened in blocks of the depth, and a task
+// dequantizes its panel of columns a block of the depth at a time, which the product engine's
+// micro-kernel multiplies while it is in cache; 256 rows share the work. Invariant: cuts of columns
+// change no element. Scratch: 256 rows of x in float32 and 150 KB a thread. Cost: 2 m n k FLOP at
+// the engine's speed in float32, or one read of the weight.
 #pragma once
 
 #include "core/stream/execution.hpp"

@@ -2,11 +2,12 @@
 //
 //   y = x ((weight + offset) * scale) + bias
 //
-// One row of x is as fast as the weight is read, so it has kernels of its own, which turn integers
-// into floats in registers. For more rows a block of the weight is dequantized into a panel of the
-// product engine, whose micro-kernel multiplies it. Invariant: an element is one chain in ascending
-// depth, begun anew in each group of the depth by a kernel of one row, wherever the columns are
-// cut. Bound: one row reads the weight, several multiply in float32.
+// A few rows of x are as fast as the weight is read, so they have kernels of their own, which turn
+// integers into floats in registers and scale sums instead of weights. For more rows a block of the
+// weight is dequantized into a panel of the product engine, whose micro-kernel multiplies it.
+// Invariant: an element's order of additions depends on the weight alone, not on the number of rows
+// that share a kernel nor on the cut of the columns. Bound: few rows read the weight, many multiply
+// in float32.
 #pragma once
 
 #include "core/simd/bytes.hpp"
@@ -46,29 +47,37 @@ struct dequantized_panel {
   int64_t first_row, first_column;  // within the weight; the column a multiple of 16
 };
 
-// A row of x by some columns of a weight that is stored [k][n].
-struct row_by_columns {
-  const float* x;
+constexpr int few_rows = 8;
+
+// Up to few_rows rows of x by some columns of a weight that is stored [k][n].
+struct few_by_columns {
+  const float* x;  // [rows][ldx]
+  int64_t ldx;
+  int rows;
   int64_t k;
   const uint8_t* weight;  // the byte of the first column, which is a multiple of 64
   int64_t ld;             // bytes between rows
   bool int4;
   int64_t first, columns;
   weight_scales scales;
-  float* sums;  // [columns], scratch
-  float* y;     // [columns]
+  float* sums;  // [rows][ldy], scratch
+  float* y;     // [rows][ldy]
+  int64_t ldy;
 };
 
-// A row of x by some rows of a weight that is stored [n][k].
-struct row_by_rows {
-  const float* x;
+// The same by some rows of a weight that is stored [n][k].
+struct few_by_rows {
+  const float* x;  // [rows, or few_rows where there is more than one][ldx]
+  int64_t ldx;
+  int rows;
   int64_t k;
   const uint8_t* weight;  // the byte of the first row
   int64_t ld;
   bool int4;
-  int64_t first, rows;
+  int64_t first, columns;  // rows of the weight
   weight_scales scales;
-  float* y;  // [rows]
+  float* y;  // [rows][ldy]
+  int64_t ldy;
 };
 
 struct weight_quant_kernels {
@@ -76,8 +85,8 @@ struct weight_quant_kernels {
   void (*widen)(const widened_integers&);
   void (*dequantize)(const dequantized_panel&);
   void (*order_row)(float* x, int64_t n);  // for by_rows of int4
-  void (*by_columns)(const row_by_columns&);
-  void (*by_rows)(const row_by_rows&);
+  void (*by_columns)(const few_by_columns&);
+  void (*by_rows)(const few_by_rows&);
   of_each_dtype<finished_rows> finish;
 
   bool plain() const { return widen == nullptr; }

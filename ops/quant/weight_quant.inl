@@ -75,6 +75,7 @@ VELO_INLINE v::vec element_of(const dequantized_panel& s, int i, int j, int n) {
     return v::load(s.panel + i * s.width + j);
   } else {
     const uint8_t* row = s.from + i * s.ld;
+    v::prefetch(row + 8 * s.ld + j / Weights::per_byte);
     return n == v::width ? Weights::load(row, j) : Weights::load(row, j, n);
   }
 }
@@ -126,104 +127,104 @@ void dequantize(const dequantized_panel& s) {
                     : dequantize_from<int8_weights>(s);
 }
 
-// ---- a row by columns: sums of a group wait in cache between runs of eight rows ----
+// ---- a few rows by columns: sums of a group wait in cache between runs over the depth ----
 
-// Adds rows [k, k + Rows) of the weight times x to the sums of two pairs of vectors of columns.
-template <class Weights, bool Offset, int Rows>
-VELO_INLINE void add_rows(const row_by_columns& s, int64_t k, int64_t j, int64_t scales_first,
-                          const v::vec (&x)[Rows]) {
-  constexpr int pair = 2 * v::width;
-  v::even_odd sums[2], offset[2];
-#pragma GCC unroll 2
-  for (int u = 0; u < 2; ++u) {
-    const float* at = s.sums + j + u * pair;
-    sums[u] = {v::load(at), v::load(at + v::width)};
-    const int64_t first = scales_first + j + u * pair;
-    if (Offset)
-      offset[u] = Weights::order(offsets_at(s.scales, first, v::width),
-                                 offsets_at(s.scales, first + v::width, v::width));
-  }
+// Adds x times `Steps` rows of the weight from row k to the sums of a pair of vectors of columns.
+template <class Weights, bool Offset, int Steps>
+VELO_INLINE void add_steps(const few_by_columns& s, int64_t k, int64_t j, int64_t scales_first) {
+  v::even_odd w[Steps], offset;
+  if (Offset)
+    offset = Weights::order(offsets_at(s.scales, scales_first + j, v::width),
+                            offsets_at(s.scales, scales_first + j + v::width, v::width));
   const uint8_t* row = s.weight + k * s.ld;
 #pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r, row += s.ld) {
-    v::prefetch(row + Rows * s.ld + j / Weights::per_byte);  // what the next call adds
-#pragma GCC unroll 2
-    for (int u = 0; u < 2; ++u) {
-      v::even_odd w = Weights::load_two(row, j + u * pair);
-      if (Offset) w = {w.even + offset[u].even, w.odd + offset[u].odd};
-      sums[u].even = v::fma(x[r], w.even, sums[u].even);
-      sums[u].odd = v::fma(x[r], w.odd, sums[u].odd);
-    }
+  for (int i = 0; i < Steps; ++i, row += s.ld) {
+    v::prefetch(row + Steps * s.ld + j / Weights::per_byte);  // the next call adds it
+    w[i] = Weights::load_two(row, j);
+    if (Offset) w[i] = {w[i].even + offset.even, w[i].odd + offset.odd};
   }
-#pragma GCC unroll 2
-  for (int u = 0; u < 2; ++u) {
-    float* at = s.sums + j + u * pair;
-    v::store(at, sums[u].even);
-    v::store(at + v::width, sums[u].odd);
-  }
-}
-
-template <class Weights, bool Offset, int Rows>
-VELO_INLINE void add_tail(const row_by_columns& s, int64_t k, int64_t j, int64_t scales_first,
-                          const v::vec (&x)[Rows]) {
-  const int n = simd::lanes_left<v::width>(s.columns, j);
-  v::vec sum = v::load(s.sums + j, n);
-  for (int r = 0; r < Rows; ++r) {
-    v::vec w = Weights::load(s.weight + (k + r) * s.ld, j, n);
-    if (Offset) w = w + offsets_at(s.scales, scales_first + j, n);
-    sum = v::fma(x[r], w, sum);
-  }
-  v::store(s.sums + j, sum, n);
-}
-
-VELO_INLINE int64_t columns_in_pairs(const row_by_columns& s) {
-  return s.columns / (4 * v::width) * (4 * v::width);
-}
-
-template <class Weights, bool Offset, int Rows>
-VELO_INLINE void add_all_columns(const row_by_columns& s, int64_t k, int64_t scales_first) {
-  v::vec x[Rows];
+  const float* x = s.x + k;
+  float* at = s.sums + j;
+  for (int r = 0; r < s.rows; ++r, x += s.ldx, at += s.ldy) {
+    v::vec even = v::load(at), odd = v::load(at + v::width);
 #pragma GCC unroll 8
-  for (int r = 0; r < Rows; ++r) x[r] = v::set(s.x[k + r]);
-  int64_t j = 0;
-  for (; j < columns_in_pairs(s); j += 4 * v::width)
-    add_rows<Weights, Offset, Rows>(s, k, j, scales_first, x);
-  for (; j < s.columns; j += v::width) add_tail<Weights, Offset, Rows>(s, k, j, scales_first, x);
+    for (int i = 0; i < Steps; ++i) {
+      even = v::fma(v::set(x[i]), w[i].even, even);
+      odd = v::fma(v::set(x[i]), w[i].odd, odd);
+    }
+    v::store(at, even);
+    v::store(at + v::width, odd);
+  }
 }
 
-// The sums of a group times its scales.
+// The same of the columns that are no pair of vectors, n of a vector.
+template <class Weights, bool Offset, int Steps>
+VELO_INLINE void add_tail(const few_by_columns& s, int64_t k, int64_t j, int64_t scales_first) {
+  const int n = simd::lanes_left<v::width>(s.columns, j);
+  for (int r = 0; r < s.rows; ++r) {
+    v::vec sum = v::load(s.sums + r * s.ldy + j, n);
+    for (int i = 0; i < Steps; ++i) {
+      v::vec w = Weights::load(s.weight + (k + i) * s.ld, j, n);
+      if (Offset) w = w + offsets_at(s.scales, scales_first + j, n);
+      sum = v::fma(v::set(s.x[r * s.ldx + k + i]), w, sum);
+    }
+    v::store(s.sums + r * s.ldy + j, sum, n);
+  }
+}
+
+VELO_INLINE int64_t columns_in_pairs(const few_by_columns& s) {
+  return s.columns / (2 * v::width) * (2 * v::width);
+}
+
+template <class Weights, bool Offset, int Steps>
+VELO_INLINE void add_all_columns(const few_by_columns& s, int64_t k, int64_t scales_first) {
+  int64_t j = 0;
+  for (; j < columns_in_pairs(s); j += 2 * v::width)
+    add_steps<Weights, Offset, Steps>(s, k, j, scales_first);
+  for (; j < s.columns; j += v::width) add_tail<Weights, Offset, Steps>(s, k, j, scales_first);
+}
+
+// The sums of a group and a row times the group's scales.
 template <class Weights>
-VELO_INLINE void add_scaled(const row_by_columns& s, int64_t first) {
+VELO_INLINE void add_scaled(const few_by_columns& s, int64_t row, int64_t scales_first) {
+  const float* sums_of = s.sums + row * s.ldy;
+  float* y = s.y + row * s.ldy;
   int64_t j = 0;
   for (; j < columns_in_pairs(s); j += 2 * v::width) {
-    const v::vec2 sums = Weights::restore({v::load(s.sums + j), v::load(s.sums + j + v::width)});
-    const v::vec scale = scales_at(s.scales, first + j, v::width),
-                 next = scales_at(s.scales, first + j + v::width, v::width);
-    v::store(s.y + j, v::fma(sums.a, scale, v::load(s.y + j)));
-    v::store(s.y + j + v::width, v::fma(sums.b, next, v::load(s.y + j + v::width)));
+    const v::vec2 sums = Weights::restore({v::load(sums_of + j), v::load(sums_of + j + v::width)});
+    const v::vec scale = scales_at(s.scales, scales_first + j, v::width),
+                 next = scales_at(s.scales, scales_first + j + v::width, v::width);
+    v::store(y + j, v::fma(sums.a, scale, v::load(y + j)));
+    v::store(y + j + v::width, v::fma(sums.b, next, v::load(y + j + v::width)));
   }
   for (; j < s.columns; j += v::width) {
     const int n = simd::lanes_left<v::width>(s.columns, j);
-    const v::vec scale = scales_at(s.scales, first + j, n);
-    v::store(s.y + j, v::fma(v::load(s.sums + j, n), scale, v::load(s.y + j, n)), n);
+    const v::vec scale = scales_at(s.scales, scales_first + j, n);
+    v::store(y + j, v::fma(v::load(sums_of + j, n), scale, v::load(y + j, n)), n);
   }
+}
+
+VELO_INLINE void clear(float* y, const few_by_columns& s) {
+  for (int r = 0; r < s.rows; ++r)
+    for (int64_t j = 0; j < s.columns; ++j) y[r * s.ldy + j] = 0;
 }
 
 template <class Weights, bool Offset>
-void multiply_columns(const row_by_columns& s) {
-  for (int64_t j = 0; j < s.columns; ++j) s.y[j] = 0;
+void multiply_columns(const few_by_columns& s) {
+  constexpr int steps = v::width / 2;  // their weights fill half of the registers
+  clear(s.y, s);
   for (int64_t begin = 0; begin < s.k; begin += s.scales.group) {
     const int64_t end = begin + s.scales.group < s.k ? begin + s.scales.group : s.k;
     const int64_t first = begin / s.scales.group * s.scales.ld + s.first;
-    for (int64_t j = 0; j < s.columns; ++j) s.sums[j] = 0;
+    clear(s.sums, s);
     int64_t k = begin;
-    for (; k + 8 <= end; k += 8) add_all_columns<Weights, Offset, 8>(s, k, first);
+    for (; k + steps <= end; k += steps) add_all_columns<Weights, Offset, steps>(s, k, first);
     for (; k < end; ++k) add_all_columns<Weights, Offset, 1>(s, k, first);
-    add_scaled<Weights>(s, first);
+    for (int r = 0; r < s.rows; ++r) add_scaled<Weights>(s, r, first);
   }
 }
 
-void by_columns(const row_by_columns& s) {
+void by_columns(const few_by_columns& s) {
   if (s.int4)
     s.scales.offset == nullptr ? multiply_columns<int4_weights, false>(s)
                                : multiply_columns<int4_weights, true>(s);
@@ -232,64 +233,131 @@ void by_columns(const row_by_columns& s) {
                                : multiply_columns<int8_weights, true>(s);
 }
 
-// ---- a row by rows: dot products, four at once, with two sums each ----
+// ---- a few rows by rows: dot products of spans of the depth, with two sums each ----
 
-template <class Weights, bool Offset, int Rows>
-VELO_INLINE void dot_group(const row_by_rows& s, const uint8_t* weight, int64_t begin, int64_t end,
-                           const v::vec (&offset)[Rows], v::vec (&sums)[Rows]) {
-  v::vec even[Rows], odd[Rows];
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) even[r] = odd[r] = v::zero();
+constexpr int64_t span = 1024;       // of the depth: few_rows of x stay in cache
+constexpr int64_t stored_rows = 32;  // of the weight, whose sums wait between spans
+
+// Rows of the weight by rows of x that have their sums in registers.
+template <int Stored, int Rows>
+struct dot_sums {
+  v::vec of[Stored][Rows];
+};
+
+template <int Stored, int Rows>
+VELO_INLINE void clear(dot_sums<Stored, Rows>& sums) {
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < Stored; ++j) sums.of[j][r] = v::zero();
+}
+
+// Dot products of elements [begin, end) of the depth, within a group.
+template <class Weights, int Stored, int Rows>
+VELO_INLINE void dot_group(const few_by_rows& s, const float* x,
+                           const uint8_t* const (&row)[Stored], int64_t begin, int64_t end,
+                           const v::vec* offset, dot_sums<Stored, Rows>& sums) {
+  dot_sums<Stored, Rows> odd;
+  clear(sums), clear(odd);
   int64_t i = begin;
   for (; i + 2 * v::width <= end; i += 2 * v::width) {
-    const v::vec x0 = v::load(s.x + i), x1 = v::load(s.x + i + v::width);
-#pragma GCC unroll 4
+    v::even_odd w[Stored];
+#pragma GCC unroll 8
+    for (int j = 0; j < Stored; ++j) {
+      v::prefetch(row[j] + Stored * s.ld + i / Weights::per_byte);  // the next call reads it
+      w[j] = Weights::load_two(row[j], i);
+      if (offset != nullptr) w[j] = {w[j].even + offset[j], w[j].odd + offset[j]};
+    }
+#pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r) {
-      const uint8_t* row = weight + r * s.ld;
-      v::prefetch(row + Rows * s.ld + i / Weights::per_byte);  // what the next call reads
-      v::even_odd w = Weights::load_two(row, i);
-      if (Offset) w = {w.even + offset[r], w.odd + offset[r]};
-      even[r] = v::fma(x0, w.even, even[r]);
-      odd[r] = v::fma(x1, w.odd, odd[r]);
+      const v::vec x0 = v::load(x + r * s.ldx + i), x1 = v::load(x + r * s.ldx + i + v::width);
+#pragma GCC unroll 8
+      for (int j = 0; j < Stored; ++j) {
+        sums.of[j][r] = v::fma(x0, w[j].even, sums.of[j][r]);
+        odd.of[j][r] = v::fma(x1, w[j].odd, odd.of[j][r]);
+      }
     }
   }
   for (; i < end; i += v::width) {
     const int n = simd::lanes_left<v::width>(end, i);
-    const v::vec x = v::load(s.x + i, n);
-#pragma GCC unroll 4
-    for (int r = 0; r < Rows; ++r) {
-      v::vec w = Weights::load(weight + r * s.ld, i, n);
-      if (Offset) w = w + offset[r];
-      even[r] = v::fma(x, w, even[r]);
+#pragma GCC unroll 8
+    for (int j = 0; j < Stored; ++j) {
+      v::vec w = Weights::load(row[j], i, n);
+      if (offset != nullptr) w = w + offset[j];
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r)
+        sums.of[j][r] = v::fma(v::load(x + r * s.ldx + i, n), w, sums.of[j][r]);
     }
   }
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) sums[r] = even[r] + odd[r];
+#pragma GCC unroll 8
+  for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 8
+    for (int j = 0; j < Stored; ++j) sums.of[j][r] = sums.of[j][r] + odd.of[j][r];
 }
 
-template <class Weights, bool Offset, int Rows>
-VELO_INLINE void dot_rows(const row_by_rows& s, int64_t j) {
-  const uint8_t* weight = s.weight + j * s.ld;
-  v::vec total[Rows];
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) total[r] = v::zero();
-  for (int64_t begin = 0; begin < s.k; begin += s.scales.group) {
-    const int64_t end = begin + s.scales.group < s.k ? begin + s.scales.group : s.k;
-    const int64_t first = begin / s.scales.group * s.scales.ld + s.first + j;
-    float scale[v::width];
-    v::store(scale, scales_at(s.scales, first, Rows));
-    v::vec offset[Rows], sums[Rows];
-    if (Offset) {
-      float all[v::width];
-      v::store(all, offsets_at(s.scales, first, Rows));
-      for (int r = 0; r < Rows; ++r) offset[r] = v::set(all[r]);
-    }
-    dot_group<Weights, Offset, Rows>(s, weight, begin, end, offset, sums);
-#pragma GCC unroll 4
-    for (int r = 0; r < Rows; ++r) total[r] = v::fma(sums[r], v::set(scale[r]), total[r]);
+// Adds the scaled dot products of elements [begin, end), of several groups, to what `total` holds
+// of rows j.. of the weight.
+template <class Weights, bool Offset, int Stored, int Rows>
+VELO_INLINE void add_span(const few_by_rows& s, const float* x, int64_t j, int64_t begin,
+                          int64_t end, dot_sums<Stored, Rows>& total) {
+  const uint8_t* row[Stored];
+  int64_t column[Stored];
+#pragma GCC unroll 8
+  for (int u = 0; u < Stored; ++u) {
+    column[u] = j + u < s.columns ? j + u : s.columns - 1;  // the last ones may be unused
+    row[u] = s.weight + column[u] * s.ld;
   }
-#pragma GCC unroll 4
-  for (int r = 0; r < Rows; ++r) s.y[j + r] = v::sum(total[r]);
+  for (int64_t at = begin, next = 0; at < end; at = next) {
+    const int64_t group = at / s.scales.group;
+    next = (group + 1) * s.scales.group < end ? (group + 1) * s.scales.group : end;
+    const int64_t first = group * s.scales.ld + s.first;
+    v::vec offset[Stored];
+    if (Offset)
+#pragma GCC unroll 8
+      for (int u = 0; u < Stored; ++u)
+        offset[u] = one_as(s.scales.type, s.scales.offset, first + column[u]);
+    dot_sums<Stored, Rows> sums;
+    dot_group<Weights>(s, x, row, at, next, Offset ? offset : nullptr, sums);
+#pragma GCC unroll 8
+    for (int u = 0; u < Stored; ++u) {
+      const v::vec scale = one_as(s.scales.type, s.scales.scale, first + column[u]);
+#pragma GCC unroll 8
+      for (int r = 0; r < Rows; ++r) total.of[u][r] = v::fma(sums.of[u][r], scale, total.of[u][r]);
+    }
+  }
+}
+
+// Rows [first_x, first_x + Rows) of x by up to stored_rows rows of the weight, from row j on.
+template <class Weights, bool Offset, int Stored, int Rows>
+void multiply_block(const few_by_rows& s, int first_x, int64_t j) {
+  constexpr int parts = stored_rows / Stored;
+  const int64_t n = s.columns - j < stored_rows ? s.columns - j : stored_rows;
+  dot_sums<Stored, Rows> totals[parts];
+  for (auto& part : totals) clear(part);
+  for (int64_t begin = 0; begin < s.k; begin += span) {
+    const int64_t end = begin + span < s.k ? begin + span : s.k;
+    for (int64_t i = 0; i < n; i += Stored) {
+      dot_sums<Stored, Rows> total = totals[i / Stored];
+      add_span<Weights, Offset>(s, s.x + first_x * s.ldx, j + i, begin, end, total);
+      totals[i / Stored] = total;
+    }
+  }
+  for (int64_t i = 0; i < n; ++i)
+    for (int r = 0; r < Rows && first_x + r < s.rows; ++r)
+      s.y[(first_x + r) * s.ldy + j + i] = v::sum(totals[i / Stored].of[i % Stored][r]);
+}
+
+template <class Weights, bool Offset>
+void multiply_rows(const few_by_rows& s) {
+  constexpr int most = v::width / 2;  // rows of x whose sums fit the registers
+  for (int64_t j = 0; j < s.columns; j += stored_rows) {
+    if (s.rows == 1)
+      multiply_block<Weights, Offset, 4, 1>(s, 0, j);
+    else if (s.rows <= 4)
+      multiply_block<Weights, Offset, most / 4, 4>(s, 0, j);
+    else
+      for (int r = 0; r < s.rows; r += most) multiply_block<Weights, Offset, 1, most>(s, r, j);
+  }
 }
 
 // A row of x in the order that int4 are read in.
@@ -301,14 +369,7 @@ void order_row(float* x, int64_t n) {
   }
 }
 
-template <class Weights, bool Offset>
-void multiply_rows(const row_by_rows& s) {
-  int64_t j = 0;
-  for (; j + 4 <= s.rows; j += 4) dot_rows<Weights, Offset, 4>(s, j);
-  for (; j < s.rows; ++j) dot_rows<Weights, Offset, 1>(s, j);
-}
-
-void by_rows(const row_by_rows& s) {
+void by_rows(const few_by_rows& s) {
   if (s.int4)
     s.scales.offset == nullptr ? multiply_rows<int4_weights, false>(s)
                                : multiply_rows<int4_weights, true>(s);

@@ -618,7 +618,7 @@ typedef struct velo_weight_quant_grouped_matmul_args {
 
 /* `y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`.
  * x[e]: rows of x, one group after another. Each product is that of weight_quant_matmul, a group of
- * one row that of a row alone; a wrong list is VELO_ERR_ARGUMENT before anything is written.
+ * up to 16 rows as one of so few; a wrong list is VELO_ERR_ARGUMENT before anything is written.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as weight_quant_matmul.
@@ -747,8 +747,8 @@ typedef struct velo_ffn_args {
 /* `y = act(x @ weight1 + bias1) @ weight2 + bias2`.
  * For rows in groups of an expert each, or all of one. A gated activation takes the first half of
  * its columns for the gate. What lies between is rounded to x's dtype.
- * Weights of int8 or int4 alone: as weight_quant_matmul, an expert's only row as a row alone; what
- * lies between in float32.
+ * Weights of int8 or int4 alone: as weight_quant_matmul, up to 16 rows of an expert as so few
+ * there; what lies between in float32.
  * x and weights of int8: `h = act((x @ weight1 + bias1) * deq_scale1)`, `y = (round(h * scale +
  * offset) @ weight2 + bias2) * deq_scale2`, rounded within int8.
  *

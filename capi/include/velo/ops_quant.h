@@ -95,8 +95,8 @@ typedef struct velo_weight_quant_matmul_args {
  * A product with a weight of int8 or int4, as quantize makes it over channel or group, and of a
  * stored [n, k] over token; its elements become float32 on their way; products and sums in float32,
  * rounded once.
- * A row alone is multiplied in another order than one of several, so its bits may differ; among two
- * rows and more they do not depend on how many there are.
+ * Up to 16 rows are multiplied in another order than 17 and more, so the bits of a row may differ
+ * between the two; within each they do not depend on how many rows there are.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as matmul of the same float32

@@ -1,6 +1,6 @@
 // A row's result does not depend on how many rows a call has: products and norms of a whole
 // prefill, of its chunks and of single tokens give the same bits, on every kernel. Products with
-// weights of int8 or int4 alone do so from two rows on.
+// weights of int8 or int4 alone do so among up to 16 rows, and among 17 and more.
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
@@ -12,18 +12,19 @@ namespace {
 constexpr std::int64_t all_rows = 131;
 const std::int64_t counts[] = {1, 2, 3, 5, 7, 8, 9, 16, 31, 33, 47, 48, 49, 64, 65, 100, 130};
 
-// Runs call(first, rows) for all rows at once, and then for chunks of each size, the first of them
-// from a row on that changes from size to size; `result` has `columns` elements a row.
+// Runs call(first, rows) for all `rows` at once, and then for chunks of each size from `least` on,
+// the first of them from a row on that changes from size to size; `result` has `columns` elements a
+// row.
 template <class T, class Call>
-void check_chunks(array<T>& result, std::int64_t columns, const Call& call,
-                  std::int64_t least = 1) {
-  if (!call(0, all_rows)) return;
+void check_chunks(array<T>& result, std::int64_t columns, const Call& call, std::int64_t least = 1,
+                  std::int64_t rows = all_rows) {
+  if (!call(0, rows)) return;
   const std::vector<unsigned char> whole = result.bytes();
   const auto row = static_cast<std::size_t>(columns) * sizeof(T);
   for (const std::int64_t count : counts) {
-    if (count < least) continue;
-    const std::int64_t begin = count * 37 % (all_rows - count + 1);
-    const std::int64_t chunks = std::min<std::int64_t>(3, (all_rows - begin) / count);
+    if (count < least || count > rows) continue;
+    const std::int64_t begin = count * 37 % (rows - count + 1);
+    const std::int64_t chunks = std::min<std::int64_t>(3, (rows - begin) / count);
     for (std::int64_t first = begin; first < begin + chunks * count; first += count) {
       std::memset(result.data() + first * columns, 0, static_cast<std::size_t>(count) * row);
       REQUIRE(call(first, count));
@@ -175,7 +176,8 @@ void check_quantized_weight(session& s, std::int64_t n, std::int64_t k, bool tur
     args.scale = scale.tensor(), args.transpose_weight = turned;
     return is_run(velo_weight_quant_matmul(s.stream(), &args));
   };
-  check_chunks(y, n, call, 2);
+  check_chunks(y, n, call, 17);
+  check_chunks(y, n, call, 1, 16);
 }
 
 template <class T>

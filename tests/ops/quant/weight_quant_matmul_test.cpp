@@ -61,6 +61,7 @@ void check_forms(session& s) {
     f.int4 = bits & 1, f.transposed = bits & 2, f.offset = bits & 4, f.bias = bits & 8;
     check<T>(s, 1, 70, 37 + 2 * (bits & 1) + (bits & 1), f);
     check<T>(s, 3, 50, 34, f);
+    check<T>(s, 5, 70, 38, f);
     for (const std::int64_t group : {32, 64, 96}) {
       f.group = group;
       check<T>(s, bits % 3, 66, 192, f);
@@ -88,7 +89,10 @@ TEST_CASE("weight_quant_matmul serves blocks of depth, rows and columns, and siz
           for (const bool transposed : {false, true}) {
             weight_form f;
             f.transposed = transposed, f.group = 128;
-            check<float>(s, 9, 130, 640, f);
+            check<float>(s, 17, 130, 640, f);
+            check<float>(s, 11, 130, 640, f);
+            check<float>(s, 8, 130, 2176, f);
+            check<bf16>(s, 6, 1050, 256, f);
             f.int4 = true;
             check<bf16>(s, 1, 2100, 256, f);
             f.group = 0;
