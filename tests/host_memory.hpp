@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 
 #include "velo/context.h"
@@ -13,6 +14,7 @@ namespace velo::testing {
 struct host_memory {
   std::atomic<std::int64_t> bytes{0}, blocks{0};  // not freed yet
   std::atomic<int> remaining{-1};                 // requests until one is refused; -1: none is
+  int fill = -1;                                  // each byte handed out; -1: as it is
   std::function<void()> on_allocate, on_free;     // called first; they may throw
 
   velo_allocator allocator() { return {sizeof(velo_allocator), 0, this, &allocate, &deallocate}; }
@@ -26,7 +28,9 @@ struct host_memory {
     if (self.remaining > 0) --self.remaining;
     self.bytes += static_cast<std::int64_t>(bytes);
     ++self.blocks;
-    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (self.fill >= 0 && memory != nullptr) std::memset(memory, self.fill, bytes);
+    return memory;
   }
   static void deallocate(void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
     auto& self = *static_cast<host_memory*>(user);

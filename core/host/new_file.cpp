@@ -2,6 +2,8 @@
 #include "core/host/new_file.hpp"
 
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,7 +44,36 @@ new_file::~new_file() {
   if (!beside_.empty()) unlink(beside_.c_str());
 }
 
+namespace {
+
+// Keeps the signal of a file that would grow beyond RLIMIT_FSIZE from ending the process: the write
+// fails, too, and says so.
+class blocked_size_signal {
+ public:
+  blocked_size_signal() {
+    sigemptyset(&signal_);
+    sigaddset(&signal_, SIGXFSZ);
+    sigset_t pending;
+    sigpending(&pending);
+    waits_ = sigismember(&pending, SIGXFSZ) == 1;
+    pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  blocked_size_signal(const blocked_size_signal&) = delete;
+  ~blocked_size_signal() {
+    const timespec now{};
+    while (!waits_ && sigtimedwait(&signal_, nullptr, &now) == -1 && errno == EINTR) continue;
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t signal_, before_;
+  bool waits_;  // one of the host's own, before the write
+};
+
+}  // namespace
+
 int new_file::try_write(const char* bytes, std::size_t count) const noexcept {
+  const blocked_size_signal guard;
   while (count > 0) {
     const ssize_t done = ::write(file_, bytes, count);
     if (done < 0 && errno == EINTR) continue;

@@ -34,7 +34,7 @@ using core::text;
     fail(VELO_ERR_UNSUPPORTED, "args",
          text("arguments for the kernel \"%s\", which the configuration names for %s", forced,
               spec.name),
-         text("others: it %s", refusal(op, i, args, problem, context)));
+         text("others (%s)", refusal(op, i, args, problem, context)));
   }
   fail(VELO_ERR_UNSUPPORTED, "args", text("arguments that some kernel of %s can take", spec.name),
        "others; velo_op_explain lists each kernel's reason");

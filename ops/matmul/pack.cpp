@@ -2,6 +2,8 @@
 #include "ops/matmul/pack.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "core/handle/inside.hpp"
@@ -65,6 +67,23 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   bytes_ = std::visit([](const auto& one) { return one.bytes(); }, form_) *
            static_cast<std::size_t>(std::max<std::int64_t>(count_, 1));
   memory_ = owner.memory().take(bytes_);
+  if (bytes_ > 0) std::memset(memory_, 0, bytes_);  // every form's zeros
+}
+
+bool weight_pack::is_within(double least, double most) const {
+  if (dtype_ == i8) return true;
+  const std::int64_t matrices = count_ == 0 ? 1 : count_;
+  for (std::int64_t e = 0; e < matrices; ++e) {
+    const auto one = matrix<packed_matrix>(e);
+    for (std::int64_t j = 0; j < n_; ++j) {
+      const packed_matrix::column column = one.at(j);
+      for (std::int64_t i = 0; i < k_; ++i) {
+        const double magnitude = std::abs(static_cast<double>(column[i]));
+        if (magnitude != 0 && !(magnitude >= least && magnitude <= most)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 void weight_pack::check(const velo_tensor& weight) const {
@@ -83,7 +102,7 @@ void weight_pack::check(const velo_tensor& weight) const {
   const std::int64_t* strides = weight.strides;
   if (strides != nullptr &&
       ((all[2] > 1 && strides[rank - 1] != 1) || strides[rank - 2] < 0 || strides[0] < 0)) {
-    fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements",
+    fail(VELO_ERR_LAYOUT, "weight.strides", "an inner stride of 1, and none below 0",
          shape_name(rank, strides));
   }
   if (numel(weight) == 0) return;

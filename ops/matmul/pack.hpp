@@ -1,9 +1,9 @@
 // The object behind a velo_pack: a weight, or one of each expert, in packed form, in memory of its
 // context.
 //
-// It is created once for a shape, a dtype and the context's instruction set, and updated in place
-// on a stream, without allocation. Its matrices lie one behind the other. Invariant: queued
-// products and updates run in stream order, as all work does.
+// It is created once for a shape, a dtype and the context's instruction set, as zeros, and updated
+// in place on a stream, without allocation. Its matrices lie one behind the other. Invariant:
+// queued products and updates run in stream order, as all work does.
 #pragma once
 
 #include <variant>
@@ -38,6 +38,10 @@ class weight_pack {
   bool serves(const Kernels& kernels) const {
     return std::get<Form>(form_).serves(kernels);
   }
+
+  // Whether every element is 0, or finite and of a magnitude from `least` to `most`. Reads the pack
+  // element by element.
+  bool is_within(double least, double most) const;
 
   void update(core::stream& stream, const velo_tensor& weight);  // checks, then runs or queues
 

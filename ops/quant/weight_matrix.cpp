@@ -39,7 +39,8 @@ weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   require_shape(scale, f.scale_name, scale.ndim, wanted + 1 - lead);
   if (scale.ndim == lead + 2 && (s.groups == 0 || s.k % s.groups != 0 || s.k / s.groups % 32 != 0))
     fail(VELO_ERR_SHAPE, text("args.%s.shape", f.scale_name),
-         core::concat("groups of a multiple of 32 that divide ", s.k), core::number(s.groups));
+         core::concat("a number of groups that cuts k, ", s.k, ", into multiples of 32"),
+         core::number(s.groups));
   if (f.offset != nullptr) require_like(*f.offset, f.offset_name, scale, f.scale_name);
   return s;
 }

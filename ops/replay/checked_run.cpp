@@ -68,11 +68,13 @@ divergence compared(op_id op, const void* before, const void* args, const void* 
 std::string kept_capsule(const recorded_call& call, const core::context& context) {
   const core::check_settings& how = context.configuration().now().check;
   if (how.capsules.empty()) return "no capsule: the key check.capsules names no folder";
-  if (!context.attached<call_checks>().is_first_divergence())
+  call_checks& checks = context.attached<call_checks>();
+  if (!checks.takes_capsule())
     return "no capsule: the first divergence of this context has left one";
   try {
     return "capsule " + write_capsule(how.capsules, call, how.data);
   } catch (...) {
+    checks.gives_capsule_back();
     const core::failure why = core::current_failure();
     return std::string("no capsule: ") + why.got + " " + why.cause;
   }
@@ -109,7 +111,8 @@ verdict checked_run(op_id op, const kernel_entry& kernel, const void* args,
   const call_copy before(spec, args, on.scratch);
   const call_copy reference(spec, before.args(), on.scratch);
   // The reference first: it may lack memory, and the kernel may add to its outputs.
-  const bool judged = is_judged(spec, before.args()) && run_reference(op, reference.args(), on);
+  const bool judged = is_judged(spec, before.args()) && run_reference(op, reference.args(), on) &&
+                      shows_magnitudes(spec, reference.args());
   definition_of(op).run(args, problem.bytes, kernel.kernels, on);
   if (!judged) return verdict::not_judged;
   const divergence found = compared(op, before.args(), args, reference.args(), on);

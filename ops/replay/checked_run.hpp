@@ -25,11 +25,13 @@ class call_checks {
   // Whether the next call is to be checked. By its number alone, so that a repeated run checks the
   // same calls.
   bool picks_next(const core::check_settings& how) noexcept;
-  bool is_first_divergence() noexcept { return !diverged_.exchange(true); }
+  // Whether a divergence may leave the context's capsule, which it gives back where it could not.
+  bool takes_capsule() noexcept { return !capsule_.exchange(true); }
+  void gives_capsule_back() noexcept { capsule_ = false; }
 
  private:
   std::atomic<std::uint64_t> calls_{0};
-  std::atomic<bool> diverged_{false};
+  std::atomic<bool> capsule_{false};
 };
 
 bool can_be_checked(op_id op, const kernel_entry& kernel);

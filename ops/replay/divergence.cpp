@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "ops/matmul/pack.hpp"
 #include "ops/operator/registry.hpp"
 #include "ops/replay/call_copy.hpp"
 #include "ops/replay/elements.hpp"
@@ -27,17 +29,6 @@ double least_magnitude(velo_dtype type) {
   return type == f32 ? 0x1p-149 : 0;
 }
 
-// The largest magnitude that an output shows. Infinity for a float16 output that overflowed, if the
-// bound depends on it: such an output does not show its largest magnitude.
-double magnitude_shown(const velo_tensor& t, const error_bound& bound) {
-  bool overflowed = false;
-  if (t.dtype == f16 && bound.largest > 0)
-    for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
-      overflowed = overflowed || std::isinf(element_of(t, offset));
-    });
-  return overflowed ? HUGE_VAL : largest_magnitude(t);
-}
-
 bool agree(double value, double reference, double allowed) {
   return value == reference || (std::isnan(value) && std::isnan(reference)) ||
          (std::isfinite(reference) && std::abs(value - reference) <= allowed);
@@ -48,8 +39,7 @@ bool agree(double value, double reference, double allowed) {
 divergence compare(const velo_tensor& output, const velo_tensor& reference,
                    const error_bound& bound, const double* terms) {
   divergence found;
-  const double largest = magnitude_shown(reference, bound);
-  if (std::isinf(largest)) return found;
+  const double largest = largest_magnitude(reference);
   std::int64_t i = 0;
   for_each_element(output, [&](std::int64_t offset, const std::int64_t* at) {
     const double value = element_of(output, offset), exact = element_of(reference, offset);
@@ -85,10 +75,49 @@ divergence first_divergence(const op_spec& spec, const void* args, const void* r
   return first;
 }
 
-bool is_judged(const op_spec& spec, const void* args) {
+bool shows_magnitudes(const op_spec& spec, const void* args) {
+  const bool mixed = is_mixed(spec, args);
   bool all = true;
   for_each_tensor(spec, args, [&](const velo_tensor& t, int field, std::int64_t) {
-    if (!all || !spec.fields[field].read || !is_floating(t.dtype)) return;
+    if (!spec.fields[field].output || t.dtype != f16) return;
+    if (bound_of(spec, t.dtype, mixed).largest == 0) return;
+    for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
+      all = all && !std::isinf(element_of(t, offset));
+    });
+  });
+  return all;
+}
+
+namespace {
+
+// Whether an output's elements before the call matter to it.
+bool accumulates(const op_spec& spec, const void* args) {
+  for (int i = 0; i < spec.field_count; ++i)
+    if (std::strcmp(spec.fields[i].name, "accumulate") == 0) return values_of(args)[i].i != 0;
+  return true;
+}
+
+bool packs_are_within(const op_spec& spec, const void* args) {
+  for (int i = 0; i < spec.field_count; ++i) {
+    const field& f = spec.fields[i];
+    const void* handle = values_of(args)[i].pointer;
+    if (f.kind != field_kind::handle || f.handle != &core::kinds::pack || handle == nullptr)
+      continue;
+    const auto& pack =
+        core::object_of<weight_pack>(static_cast<velo_pack>(const_cast<void*>(handle)));
+    if (!pack.is_within(spec.least_input, spec.most_input)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_judged(const op_spec& spec, const void* args) {
+  const bool outputs_read = accumulates(spec, args);
+  bool all = packs_are_within(spec, args);
+  for_each_tensor(spec, args, [&](const velo_tensor& t, int field, std::int64_t) {
+    const struct field& f = spec.fields[field];
+    if (!all || !f.read || !is_floating(t.dtype) || (f.output && !outputs_read)) return;
     for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
       const double magnitude = std::abs(element_of(t, offset));
       all = all && (magnitude == 0 || (std::isfinite(magnitude) && magnitude >= spec.least_input &&

@@ -31,7 +31,12 @@ struct divergence {
 divergence first_divergence(const op_spec& spec, const void* args, const void* reference,
                             const double* terms = nullptr);
 
-// Whether every floating input is finite and of a magnitude for which the spec's bounds hold.
+// Whether outputs show their largest magnitudes: none of float16 overflowed that the bound depends
+// on. args: of a call that has run.
+bool shows_magnitudes(const op_spec& spec, const void* args);
+
+// Whether every floating input, in a pack too, is finite and of a magnitude for which the spec's
+// bounds hold. What an output held before is an input where the call accumulates.
 bool is_judged(const op_spec& spec, const void* args);
 
 }  // namespace velo::ops

@@ -56,8 +56,10 @@ void term_magnitudes::add(const void* copy) {
     if (!spec_.fields[field].output) return;
     const velo_tensor& reference = tensor_of(reference_, field, index);
     for_each_element(t, [&](std::int64_t offset, const std::int64_t*) {
-      const double change = element_of(t, offset) - element_of(reference, offset);
-      if (std::isfinite(change)) *square += change * change;
+      const double exact = element_of(reference, offset);
+      const double change = element_of(t, offset) - exact;
+      // A change beyond the dtype's range shows that the terms are large, not how large.
+      if (std::isfinite(exact) && !std::isnan(change)) *square += change * change;
       ++square;
     });
   });

@@ -76,6 +76,9 @@ void configure(velo::context& context,
     try {
       context.set(key.c_str(), value.c_str());
     } catch (const velo::error& failure) {
+      if (failure.status() == VELO_ERR_STATE)
+        throw input_error("--set " + key + "=" + value + ": expected " + failure.expected() +
+                          ", got " + failure.got());
       if (std::string(failure.argument()) != "key")
         throw input_error("--set " + key + "=" + value + ": expected " + failure.expected());
       const std::string meant = did_you_mean(key, keys_of(context));

@@ -94,7 +94,7 @@ typedef struct velo_matmul_args {
 /* `c = op(a) @ op(b) + bias`.
  * op(x) is x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
- * in its place.
+ * in its place. Sizes are below 2^31.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: k * 2^-24 relative to the sum of
@@ -654,7 +654,7 @@ typedef struct velo_quant_grouped_matmul_args {
   int64_t group_list_kind;              /* VELO_GROUP_LIST_KIND_*, default cumulative: what the
                                          * list says */
   int64_t output_dtype;                 /* VELO_QUANT_OUTPUT_*, default float16: dtype of y; int8
-                                         * rounds to even, without an activation */
+                                         * rounds to even, NaN to 0, without an activation */
   int64_t act_type;                     /* VELO_QUANT_ACTIVATION_*, default none: the activation */
   int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
                                          * k] */

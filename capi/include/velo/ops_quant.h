@@ -94,7 +94,7 @@ typedef struct velo_weight_quant_matmul_args {
 /* `y = x @ ((weight + offset) * scale) + bias`.
  * A product with a weight of int8 or int4, as quantize makes it over channel or group, and of a
  * stored [n, k] over token; its elements become float32 on their way; products and sums in float32,
- * rounded once.
+ * rounded once. Sizes are below 2^31.
  * Up to 16 rows are multiplied in another order than 17 and more, so the bits of a row may differ
  * between the two; within each they do not depend on how many rows there are.
  *

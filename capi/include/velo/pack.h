@@ -6,6 +6,10 @@
  * without a count goes to velo_matmul in place of `b`, or to matmul_add, matmul_swiglu and
  * rms_norm_matmul; with a count to velo_grouped_matmul, of int8 to velo_quant_grouped_matmul, in
  * place of `weight`.
+ *
+ * A pack has the form that the kernels of its context's instruction set read (the key `isa`); where
+ * others run, the reference reads it, element by element. Any context may multiply with it, as long
+ * as its own context lives; only streams of that order an update before a product.
  */
 #ifndef VELO_PACK_H
 #define VELO_PACK_H
@@ -20,8 +24,8 @@ typedef struct velo_pack_desc {
   int32_t transpose; /* 0: the weight is [k, n]; 1: the weight is [n, k] and is packed transposed */
   velo_dtype dtype;  /* float32, bfloat16 or float16; int8 with a count, and k up to 131071 */
   uint32_t reserved;
-  int64_t k; /* rows of op(weight): the inner size of the product */
-  int64_t n; /* columns of op(weight): the width of the result */
+  int64_t k; /* rows of op(weight): the inner size of the product; below 2^31, as n and count */
+  int64_t n; /* columns of op(weight): the width of the result; all together below 2^57 elements */
   /* number of matrices, one for each expert: the weight is [count, k, n], or [count, n, k] with
    * transpose; 0: one matrix, [k, n] or [n, k] */
   int64_t count;
@@ -30,7 +34,7 @@ typedef struct velo_pack_desc {
 #define VELO_PACK_DESC_INIT \
   { sizeof(velo_pack_desc), 0, {VELO_DTYPE_FLOAT, 32, 1}, 0, 0, 0, 0 }
 
-/* Creates an empty pack; its memory comes from the context's allocator here, never later. desc is
+/* Creates a pack of zeros; its memory comes from the context's allocator here, never later. desc is
  * copied; destroy the pack with velo_pack_destroy.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (transpose), SHAPE, DTYPE, UNSUPPORTED
  * (a field of newer headers), STATE, MEMORY, FOREIGN (the host's allocator gave unaligned
@@ -39,7 +43,8 @@ VELO_API velo_status velo_pack_create(velo_context context, const velo_pack_desc
                                       velo_pack* pack);
 
 /* Frees a pack; NULL is ignored, and so is (with a log line) a call from inside one that uses it
- * (types.h). Queued calls that use it fail with VELO_ERR_HANDLE; none may be running.
+ * (types.h). Calls that use it later, queued ones too, fail with VELO_ERR_HANDLE; none may be
+ * running, so synchronize the streams that use it first.
  * Thread class: per-handle. */
 VELO_API void velo_pack_destroy(velo_pack pack);
 

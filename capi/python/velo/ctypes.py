@@ -2431,7 +2431,7 @@ class velo_quant_grouped_matmul_args(Sized):
         ("group_list", POINTER(velo_ints)),  # a number for each group, which may be empty; or
         ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
         ("group_list_kind", c_int64),  # what the list says
-        ("output_dtype", c_int64),  # dtype of y; int8 rounds to even, without an activation
+        ("output_dtype", c_int64),  # dtype of y; int8 rounds to even, NaN to 0, without an activation
         ("act_type", c_int64),  # the activation
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k]
         ("packed", velo_pack),  # a pack of int8 in place of weight, its count that of the groups; transpose_weight must be 0

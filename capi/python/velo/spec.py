@@ -226,7 +226,8 @@ class Operator:
     def view(self, name, shape, dtype, address=None):
         """A tensor as velo sees it, and the memory of its shape."""
         if dtype not in DTYPES:
-            expected = " or ".join(self.fields[name].dtypes) or "a dtype velo knows"
+            known = [one for one in self.fields[name].dtypes if one in DTYPES]
+            expected = " or ".join(known) or "a dtype velo knows"
             raise ValueError(
                 f"velo_{self.name}: args.{name}.dtype: expected {expected}, got {dtype}")
         if len(shape) > _MAX_RANK:

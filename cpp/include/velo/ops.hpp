@@ -1368,7 +1368,7 @@ struct quant_grouped_matmul_args : velo_quant_grouped_matmul_args {
   self& group_list_kind(velo::group_list_kind value) {
     return base::group_list_kind = static_cast<std::int64_t>(value), *this;
   }
-  // dtype of y; int8 rounds to even, without an activation
+  // dtype of y; int8 rounds to even, NaN to 0, without an activation
   self& output_dtype(velo::quant_output value) {
     return base::output_dtype = static_cast<std::int64_t>(value), *this;
   }

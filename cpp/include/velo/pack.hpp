@@ -18,7 +18,7 @@ struct destroy_pack {
 
 class pack : public detail::owner<velo_pack, detail::destroy_pack> {
  public:
-  // An empty pack for a weight of the described size.
+  // A pack of zeros for a weight of the described size.
   static outcome<pack> create(velo_context context, const velo_pack_desc& desc) {
     velo_pack handle = nullptr;
     const velo_status status = VELO_FN(pack_create)(context, &desc, &handle);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/gemm/gemm.hpp"
+#include "tests/host_memory.hpp"
 #include "tests/ops/matmul/weight_pack.hpp"
 
 using namespace velo::testing;
@@ -419,6 +420,30 @@ TEST_CASE(
   weight_handle matrix;
   VELO_RUN(velo_pack_create(s.context(), &older, &matrix.pack));
   VELO_RUN(velo_pack_update(s.stream(), matrix.pack, &second));
+}
+
+TEST_CASE("a pack that was not updated holds zeros, whatever its memory held") {
+  host_memory host;
+  host.fill = 0x41;
+  const velo_allocator allocator = host.allocator();
+  int tried = 0;
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"}) {
+    session s(1, "", &allocator);
+    if (velo_config_set(s.context(), "isa", isa) != VELO_OK) continue;  // beyond this machine's
+    INFO(isa);
+    array<bf16> x({3, 70}), y({3, 50});
+    x.fill(1), y.fill(2);
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.k = 70, desc.n = 50, desc.dtype = dtype_of<bf16>();
+    weight_handle w;
+    VELO_RUN(velo_pack_create(s.context(), &desc, &w.pack));
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = x.tensor(), args.packed = w.pack, args.c = y.tensor();
+    VELO_RUN(velo_matmul(s.stream(), &args));
+    for (std::size_t i = 0; i < y.size(); ++i) CHECK(y.at(i) == 0);
+    ++tried;
+  }
+  CHECK(tried > static_cast<int>(session().isa()));
 }
 
 TEST_CASE("packs are made, updated and refused as their header says") {

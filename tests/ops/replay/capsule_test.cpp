@@ -1,8 +1,11 @@
 // Capsules: what a divergence leaves, `velo replay-capsule` on it, and on damaged and hostile ones.
+#include <sys/resource.h>
 #include <zlib.h>
 
+#include <csignal>
 #include <filesystem>
 
+#include "tests/child_process.hpp"
 #include "tests/ops/replay/wrong_kernel.hpp"
 #include "tests/temporary_folder.hpp"
 #include "tests/tools/velo/run.hpp"
@@ -135,6 +138,47 @@ TEST_CASE("a folder that takes no capsule leaves the report") {
   CHECK(has(record.got, "wrong"));
 }
 
+TEST_CASE("a divergence that could leave no capsule lets the next one leave it") {
+  const temporary_folder folder;
+  const std::string later = folder.at("later");
+  session s(1, R"({"check.mode": "all", "check.capsules": ")" + later + "\"}");
+  small_add call;
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  CHECK(has(last_record().cause, "No such file"));
+  std::filesystem::create_directory(later);
+  REQUIRE(run_wrong_add(s, call.args) == VELO_ERR_INTERNAL);
+  CHECK(last_record().cause.find("capsule " + later) == 0);
+}
+
+TEST_CASE("a capsule that a limit of file sizes cuts ends no process") {
+  const temporary_folder folder;
+  CHECK(in_child([&] {
+          session s(1, R"({"check.mode": "all", "check.capsules": ")" + folder.path() + "\"}");
+          const rlimit few{100, 100};
+          small_add call;
+          if (setrlimit(RLIMIT_FSIZE, &few) != 0) return 1;
+          if (run_wrong_add(s, call.args) != VELO_ERR_INTERNAL) return 2;
+          if (!has(last_record().cause, "File too large")) return 3;
+          return raise(SIGXFSZ) == 0 ? 4 : 5;  // still the host's own
+        }) == -1);
+  CHECK(folder.files() == 0);
+}
+
+TEST_CASE("a capsule runs again where the environment has the settings of the run that left it") {
+  const temporary_folder folder, made;
+  const std::string all =
+      replaced(unpacked(leave_capsule(folder)), R"("kernel":"wrong")", R"("kernel":"")");
+  const std::string file = packed(made, all);
+  const std::pair<const char*, const char*> variables[] = {{"VELO_CHECK_MODE", "sample"},
+                                                           {"VELO_CHECK_CAPSULES", "/tmp"},
+                                                           {"VELO_KERNEL_ADD", "reference"}};
+  for (const auto& [name, value] : variables) setenv(name, value, 1);
+  const outcome o = replay(file);
+  for (const auto& [name, value] : variables) unsetenv(name);
+  INFO(o.out);
+  CHECK(o.code == 0);
+}
+
 TEST_CASE("damaged capsules are refused") {
   const temporary_folder folder, made;
   const std::string file = leave_capsule(folder);
@@ -173,7 +217,10 @@ TEST_CASE("hostile capsules are refused, whatever they claim") {
       {"[3,5],\"bytes\"", "[3,5],\"strides\":[5],\"bytes\"", "invalid sizes or strides"},
       {"[3,5],\"bytes\"", "[3,5],\"strides\":[-5,1],\"bytes\"", "invalid sizes or strides"},
       {"[3,5],\"bytes\":60", "[3,5],\"strides\":[4611686018427387904,1],\"bytes\":60", "overflow"},
-      {"\"modulo64\":", "\"modulo64\":64,\"m\":", "has 60 bytes"},
+      {"\"modulo64\":", "\"modulo64\":64,\"m\":", "no \"modulo64\" from 0 to 63"},
+      {"\"crc32\":", "\"crc\":", "no \"crc32\""},
+      {"\"kernel\":\"\",", "", "names no kernel"},
+      {"\"outputs\":", "\"results\":", "has no outputs"},
       {"\"crc32\":", "\"crc32\":1,\"c\":", "other bytes than its checksum"},
       {"\"shares\":\"b\"", "\"shares\":\"z\"", "no tensor is called \"z\""},
       {"[3,5],\"shares\"", "[30,50],\"shares\"", "shares memory that does not hold it"},

@@ -11,6 +11,7 @@
 
 using namespace velo;
 using namespace velo::testing;
+using velo::simd::f16;
 
 namespace {
 
@@ -128,6 +129,61 @@ TEST_CASE("inputs beyond the operator's bound are not judged") {
   CHECK(counts_of(s, "add").calls_not_judged == 2);
   REQUIRE(velo_op_reset_counts(s.context()) == VELO_OK);
   CHECK(counts_of(s, "add").calls_not_judged == 0);
+}
+
+TEST_CASE("a pack with weights beyond the operator's bound is not judged") {
+  session s(1, R"({"check.mode": "all"})");
+  if (s.isa() == core::isa::scalar) return;
+  array<float> a({4, 70}), b({70, 50}), c({4, 50});
+  a.fill(1), b.fill(2);
+  const auto run = [&] {
+    const weight_pack pack(s, *b.tensor(), false);
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = a.tensor(), args.packed = pack, args.c = c.tensor();
+    VELO_RUN(velo_matmul(s.stream(), &args));
+    return counts_of(s, "matmul");
+  };
+  CHECK(run().calls_checked == 1);
+  b[69 * 50 + 49] = 1e-40F;
+  CHECK(run().calls_not_judged == 1);
+  b[69 * 50 + 49] = std::numeric_limits<float>::infinity();
+  CHECK(run().calls_not_judged == 2);
+}
+
+TEST_CASE("what an output held before a call matters where the call adds to it alone") {
+  session s(1, R"({"check.mode": "all"})");
+  if (s.isa() == core::isa::scalar) return;
+  array<float> a({4, 70}), b({70, 50}), c({4, 50});
+  a.fill(1), b.fill(2);
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor();
+  c[7] = std::numeric_limits<float>::quiet_NaN();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  CHECK(counts_of(s, "matmul").calls_checked == 1);
+  c[7] = std::numeric_limits<float>::quiet_NaN();
+  args.accumulate = 1;
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  CHECK(counts_of(s, "matmul").calls_not_judged == 1);
+}
+
+TEST_CASE("outputs of float16 that overflow show no magnitudes, and large terms agree") {
+  session s(1, R"({"check.mode": "all"})");
+  if (s.isa() == core::isa::scalar) return;
+  // 32 products of about 1e9, their negatives, and one of 50
+  array<f16> a({1, 65}), b({65, 1}), c({1, 1});
+  for (std::size_t i = 0; i < 65; ++i) {
+    const auto k = static_cast<float>(i % 32);
+    a[i] = simd::to_f16(i == 64 ? 5.0F : i < 32 ? 30000 + 7 * k : -30000 - 7 * k);
+    b[i] = simd::to_f16(i == 64 ? 10.0F : 31000 + 11 * k);
+  }
+  velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+  args.a = a.tensor(), args.b = b.tensor(), args.c = c.tensor();
+  VELO_RUN(velo_matmul(s.stream(), &args));
+  CHECK(counts_of(s, "matmul").calls_checked == 1);
+  a[40] = simd::to_f16(0.0F);
+  VELO_RUN(velo_matmul(s.stream(), &args));  // infinite
+  CHECK(counts_of(s, "matmul").calls_checked == 1);
+  CHECK(counts_of(s, "matmul").calls_not_judged == 1);
 }
 
 TEST_CASE("a largest score that cancels to nearly 0 agrees within the rounding of its products") {

@@ -103,10 +103,12 @@ capsule_file::capsule_file(const std::string& file) : file_(file) {
   if (format != 1) refuse("has format " + std::to_string(format) + "; this velo reads format 1");
   op = text(all.get(), "op");
   kernel = text(all.get(), "kernel");
+  if (!json_is_string(member(all.get(), "kernel"))) refuse("names no kernel");
   isa = text(all.get(), "isa");
   release = text(all.get(), "release");
   const json_t* fields = member(all.get(), "fields");
   for (std::size_t i = 0; i < json_array_size(fields); ++i) read_field(json_array_get(fields, i));
+  if (json_array_size(member(all.get(), "outputs")) == 0) refuse("has no outputs");
   read_outputs(member(all.get(), "outputs"));
   char more = 0;
   if (gzread(in.in, &more, 1) != 0) refuse("has bytes after its last tensor, or is damaged");
@@ -188,9 +190,10 @@ const capsule_file::memory* capsule_file::read_memory(const json_t* node, const 
       refuse(of.name + " shares memory that does not hold it");
     return shared;
   }
-  if (!read_whole(member(node, "bytes"), listed) || listed != bytes ||
-      !read_whole(member(node, "modulo64"), modulo) || modulo < 0 || modulo >= 64 ||
-      !read_whole(member(node, "crc32"), crc))
+  if (!read_whole(member(node, "modulo64"), modulo) || modulo < 0 || modulo >= 64)
+    refuse(of.name + " has no \"modulo64\" from 0 to 63");
+  if (!read_whole(member(node, "crc32"), crc)) refuse(of.name + " has no \"crc32\"");
+  if (!read_whole(member(node, "bytes"), listed) || listed != bytes)
     refuse(of.name + " has " + std::to_string(listed) + " bytes, but its sizes " +
            std::to_string(bytes));
   const bool with_data = json_is_true(member(node, "data"));
