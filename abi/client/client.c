@@ -266,6 +266,60 @@ static void topologies(void) {
   EXPECT(velo_topology_get_info(topology, &info) == VELO_ERR_HANDLE);
 }
 
+static void shardings(void) {
+  velo_topology topology = NULL;
+  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+  velo_sharding sharding = NULL;
+  velo_sharding_parameter parameter = VELO_SHARDING_PARAMETER_INIT;
+  velo_sharding_info info = VELO_SHARDING_INFO_INIT;
+  velo_sharding_part part = VELO_SHARDING_PART_INIT;
+  velo_sharding_piece piece = VELO_SHARDING_PIECE_INIT;
+  velo_sharding_move moves[2];
+  /* 7 key heads of 2 elements, each of 4 query heads: rank 0 has heads 0 to 3, rank 1 3 to 6 */
+  const velo_sharding_block heads = {14, 28, 4};
+  velo_sharding_cut cut = {"tp", 0, &heads, 1, NULL, 0};
+  const int64_t shape[] = {14, 3};
+  int64_t index = -1, count = 0;
+  int32_t ranks[2] = {-1, -1};
+  const char* name = NULL;
+  char out[160];
+  desc.tp = 2;
+  WORKS(velo_topology_create(&desc, &topology));
+  WORKS(velo_sharding_create(topology, &sharding));
+  velo_topology_destroy(topology);
+  parameter.name = "k";
+  parameter.ndim = 2;
+  parameter.shape = shape;
+  parameter.cuts = &cut;
+  parameter.cut_count = 1;
+  cut.axis = "dp";
+  EXPECT(velo_sharding_add(sharding, &parameter, &index) == VELO_ERR_ARGUMENT && index == -1);
+  cut.axis = "tp";
+  WORKS(velo_sharding_add(sharding, &parameter, &index));
+  EXPECT(index == 0);
+  WORKS(velo_sharding_get_info(sharding, &info));
+  EXPECT(info.ranks == 2 && info.parameters == 1);
+  WORKS(velo_sharding_parameter_name(sharding, 0, &name));
+  EXPECT(strcmp(name, "k") == 0);
+  WORKS(velo_sharding_get_part(sharding, 0, 1, &part));
+  EXPECT(part.ndim == 2 && part.shape[0] == 8 && part.shape[1] == 3 && part.elements == 24);
+  EXPECT(part.pieces == 2 && part.sums == 1 && part.copies == 0);
+  EXPECT(part.range_begin == 0 && part.range_end == 24);
+  WORKS(velo_sharding_get_piece(sharding, 0, 1, 1, &piece));
+  EXPECT(piece.begin[0] == 8 && piece.end[0] == 14 && piece.at[0] == 2 && piece.copies == 1);
+  WORKS(velo_sharding_get_sum(sharding, 0, 1, 0, &name));
+  EXPECT(strcmp(name, "copies") == 0);
+  WORKS(velo_sharding_get_holders(sharding, 0, 1, 0, ranks, 2, &count));
+  EXPECT(count == 2 && ranks[0] == 0 && ranks[1] == 1);
+  WORKS(velo_sharding_check(sharding));
+  WORKS(velo_sharding_transfer(sharding, sharding, 0, 1, VELO_SHARDING_PARTS, moves, 2, &count));
+  EXPECT(count == 2 && moves[0].source == 1 && moves[1].begin[0] == 8 && moves[1].at[0] == 2);
+  WORKS(velo_sharding_write(sharding, 0, VELO_SHARDING_JSON, out, sizeof out, NULL));
+  EXPECT(strstr(out, "{\"part\": [[0, 8], [0, 3]], \"sum\": [\"copies\"]") != NULL);
+  velo_sharding_destroy(sharding);
+  EXPECT(velo_sharding_check(sharding) == VELO_ERR_HANDLE);
+}
+
 int main(int count, char** words) {
   velo_context context = NULL;
   velo_stream stream = NULL;
@@ -285,6 +339,7 @@ int main(int count, char** words) {
   packs(stream, context);
   client_memory(stream, context);
   topologies();
+  shardings();
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   client_groups(stream, context);

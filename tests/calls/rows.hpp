@@ -90,6 +90,7 @@ std::vector<call_row> memory_rows();
 std::vector<call_row> plan_rows();
 std::vector<call_row> comm_rows();
 std::vector<call_row> topology_rows();
+std::vector<call_row> sharding_rows();
 std::vector<call_row> sched_rows();
 std::vector<call_row> executor_rows();
 std::vector<call_row> tune_rows();

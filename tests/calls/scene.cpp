@@ -101,6 +101,7 @@ void open_groups(world& w) {
   must(velo_collective_create(w.groups[0], &barrier, &w.collective));
   velo_topology_desc ranks = VELO_TOPOLOGY_DESC_INIT;
   must(velo_topology_create(&ranks, &w.topology));
+  must(velo_sharding_create(w.topology, &w.sharding));
 }
 
 void open_schedules(world& w) {

@@ -38,6 +38,7 @@ const kind kinds[] = {KIND(context),
                       KIND(recompute_plan),
                       KIND(pool),
                       KIND(topology),
+                      KIND(sharding),
                       KIND(schedule),
                       KIND(mailbox),
                       KIND(tuning)};
@@ -97,6 +98,7 @@ void world::close() {
   end(pool, &velo_pool_destroy);
   end(peer, &velo_context_destroy);
   end(context, &velo_context_destroy);
+  end(sharding, &velo_sharding_destroy);
   end(topology, &velo_topology_destroy);
   end(schedule, &velo_schedule_destroy);
   end(mailbox, &velo_mailbox_destroy);

@@ -54,6 +54,7 @@ struct world {
   velo_collective collective = nullptr;
   velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
+  velo_sharding sharding = nullptr;
   velo_schedule schedule = nullptr;
   velo_timeline timeline = nullptr;
   velo_mailbox mailbox = nullptr;

@@ -204,6 +204,34 @@ TEST_CASE("a weight pack takes the place of a matrix") {
   CHECK(c[1] == 10);
 }
 
+TEST_CASE("a sharding says what a rank holds") {
+  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+  desc.tp = 2;
+  const velo::topology topology = velo::topology::create(desc);
+  velo::sharding sharding = velo::sharding::create(topology);
+  const int64_t shape[] = {6, 4};
+  const velo_sharding_cut cut = {"tp", 1, nullptr, 0, nullptr, 0};
+  velo_sharding_parameter parameter = VELO_SHARDING_PARAMETER_INIT;
+  parameter.name = "w", parameter.ndim = 2, parameter.shape = shape;
+  parameter.cuts = &cut, parameter.cut_count = 1, parameter.partial = nullptr;
+  CHECK(sharding.add(parameter) == 0);
+  CHECK_THROWS_AS(sharding.add(parameter), velo::error);
+  CHECK(sharding.info().parameters == 1);
+  CHECK(std::string(sharding.parameter_name(0)) == "w");
+  CHECK(sharding.part(0, 1).elements == 12);
+  CHECK(sharding.piece(0, 1, 0).begin[1] == 2);
+  CHECK_THROWS_AS(sharding.sum(0, 1, 0), velo::error);
+  int32_t ranks[2] = {};
+  CHECK(sharding.holders(0, 1, 0, ranks, 2) == 1);
+  CHECK(ranks[0] == 1);
+  sharding.check();
+  velo_sharding_move move = {};
+  CHECK(sharding.transfer(sharding, 0, 1, VELO_SHARDING_PARTS, &move, 1) == 1);
+  CHECK(move.source == 1);
+  CHECK(sharding.write<std::string>(1, VELO_SHARDING_JSON).find("[[0, 6], [2, 4]]") !=
+        std::string::npos);
+}
+
 TEST_CASE("a topology names the groups of a job") {
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = 2;

@@ -31,7 +31,7 @@ void set_seconds(arguments& given, const char*, const std::string& word) {
     throw input_error("--time wants seconds, as in --time 2.5");
 }
 
-// The options that describe a job of many ranks; velo topology reads their words.
+// The options that describe a job of many ranks; velo topology and velo sharding read their words.
 void set_layout(arguments& given, const char* option, const std::string& word) {
   if (word.empty())
     throw input_error(std::string(option) + " wants a word behind it; velo help topology");
@@ -46,6 +46,11 @@ constexpr option<arguments> options[] = {
      true},
     {"--twins", [](arguments& given, const char*, const std::string&) { given.twins = true; },
      true},
+    {"--no-sequence-parallel",
+     [](arguments& given, const char*, const std::string&) { given.sequence_parallel = false; },
+     true},
+    {"--to",
+     [](arguments& given, const char*, const std::string& word) { given.other_layout = word; }},
     {"--set", &set_setting},
     {"--capacity",
      [](arguments& given, const char*, const std::string& word) {

@@ -34,6 +34,8 @@ struct arguments {
   std::string pool;                                           // --pool NAME
   std::vector<std::pair<std::string, std::string>> layout;    // --tp N .., without the hyphens
   bool hybrid = false, twins = false;
+  bool sequence_parallel = true;  // --no-sequence-parallel
+  std::string other_layout;       // --to KEY=N,..
   std::vector<std::string> words;
 };
 arguments parse_arguments(const std::vector<std::string>& words);  // throws input_error
@@ -46,6 +48,7 @@ int replay(const arguments& given);
 int replay_capsule(const arguments& given);
 int swap_bench(const arguments& given);
 int topology(const arguments& given);
+int sharding(const arguments& given);
 int collective(const arguments& given);
 int schedule(const std::vector<std::string>& words);
 int tune(const std::vector<std::string>& words);
@@ -58,6 +61,7 @@ extern const char* const replay_help;
 extern const char* const replay_capsule_help;
 extern const char* const swap_bench_help;
 extern const char* const topology_help;
+extern const char* const sharding_help;
 extern const char* const collective_help;
 extern const char* const schedule_help;
 std::string schedule_kinds();  // names and help of kinds, as the library describes them

@@ -38,6 +38,7 @@ constexpr command_row commands[] = {
     {"collective", &with_arguments<command::collective>, &command::collective_help},
     {"schedule", &command::schedule, &command::schedule_help, &command::schedule_kinds},
     {"topology", &with_arguments<command::topology>, &command::topology_help},
+    {"sharding", &with_arguments<command::sharding>, &command::sharding_help},
     {"tune", &command::tune, &command::tune_help}};
 
 constexpr const char* overview =
@@ -50,6 +51,7 @@ constexpr const char* overview =
     "  replay-capsule  a call that diverged from the reference (check.capsules), once more\n"
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  topology   which ranks of a job form which groups\n"
+    "  sharding   which part of which parameter of a model each rank of a job holds\n"
     "  collective which way a collective takes among ranks of this machine, and its time\n"
     "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
     "  tune       how to cut a model over accelerators, by costs and memory\n"

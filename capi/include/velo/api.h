@@ -40,6 +40,7 @@
 #include "velo/recompute.h"
 #include "velo/recompute_plan.h"
 #include "velo/schedule.h"
+#include "velo/sharding.h"
 #include "velo/status.h"
 #include "velo/stream.h"
 #include "velo/sublayers.h"
@@ -621,6 +622,30 @@ struct velo_api {
   velo_status (*rms_norm_matmul)(velo_stream stream, const velo_rms_norm_matmul_args* args);
   velo_status (*rms_norm_matmul_backward)(velo_stream stream,
                                           const velo_rms_norm_matmul_backward_args* args);
+
+  /* velo/sharding.h */
+  velo_status (*sharding_create)(velo_topology topology, velo_sharding* sharding);
+  void (*sharding_destroy)(velo_sharding sharding);
+  velo_status (*sharding_add)(velo_sharding sharding, const velo_sharding_parameter* parameter,
+                              int64_t* index);
+  velo_status (*sharding_get_info)(velo_sharding sharding, velo_sharding_info* info);
+  velo_status (*sharding_parameter_name)(velo_sharding sharding, int64_t parameter,
+                                         const char** name);
+  velo_status (*sharding_get_part)(velo_sharding sharding, int64_t parameter, int64_t rank,
+                                   velo_sharding_part* part);
+  velo_status (*sharding_get_piece)(velo_sharding sharding, int64_t parameter, int64_t rank,
+                                    int64_t index, velo_sharding_piece* piece);
+  velo_status (*sharding_get_sum)(velo_sharding sharding, int64_t parameter, int64_t rank,
+                                  int64_t index, const char** family);
+  velo_status (*sharding_get_holders)(velo_sharding sharding, int64_t parameter, int64_t rank,
+                                      int64_t index, int32_t* ranks, int64_t capacity,
+                                      int64_t* count);
+  velo_status (*sharding_check)(velo_sharding sharding);
+  velo_status (*sharding_transfer)(velo_sharding from, velo_sharding to, int64_t parameter,
+                                   int64_t rank, velo_sharding_content content,
+                                   velo_sharding_move* moves, int64_t capacity, int64_t* count);
+  velo_status (*sharding_write)(velo_sharding sharding, int64_t rank, velo_sharding_format format,
+                                char* buffer, uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

@@ -130,6 +130,10 @@ VELO_REDUCE_MAX = 3
 VELO_REDUCE_CUSTOM = 4
 VELO_TOPOLOGY_JSON = 0
 VELO_TOPOLOGY_SVG = 1
+VELO_SHARDING_PARTS = 0
+VELO_SHARDING_RANGES = 1
+VELO_SHARDING_JSON = 0
+VELO_SHARDING_SVG = 1
 VELO_POOL_ORDINARY = 0
 VELO_POOL_HUGE = 1
 VELO_POOL_SHARED = 2
@@ -427,6 +431,10 @@ class velo_topology(c_void_p):
     """Which ranks of a job form which groups."""
 
 
+class velo_sharding(c_void_p):
+    """Where each element of each parameter lies among the ranks of a job."""
+
+
 class velo_pool(c_void_p):
     """Blocks of memory given and taken back without asking the system each time."""
 
@@ -597,6 +605,34 @@ class velo_topology_family(Sized):
 
 class velo_topology_place(Sized):
     """Where a rank is in a family."""
+
+
+class velo_sharding_block(ctypes.Structure):
+    """A run of elements of a dimension, which is cut by itself."""
+
+
+class velo_sharding_cut(ctypes.Structure):
+    """An axis that cuts a dimension."""
+
+
+class velo_sharding_parameter(Sized):
+    """A parameter: its shape, its cuts and the stages with it."""
+
+
+class velo_sharding_info(Sized):
+    """Numbers of a sharding."""
+
+
+class velo_sharding_part(Sized):
+    """A rank's part of a parameter."""
+
+
+class velo_sharding_piece(Sized):
+    """A box of elements of a parameter in a rank's own tensor."""
+
+
+class velo_sharding_move(ctypes.Structure):
+    """A box of elements that a rank takes from another, or from itself."""
 
 
 class velo_pool_desc(Sized):
@@ -1149,6 +1185,66 @@ velo_topology_place._fields_ = [
     ("reserved", c_uint32),
     ("group", c_int64),
     ("position", c_int64),
+]
+velo_sharding_block._fields_ = [
+    ("size", c_int64),
+    ("units", c_int64),
+    ("repeat", c_int64),
+]
+velo_sharding_cut._fields_ = [
+    ("axis", c_char_p),
+    ("dimension", c_int64),
+    ("blocks", POINTER(velo_sharding_block)),
+    ("block_count", c_int64),
+    ("bounds", POINTER(c_int64)),
+    ("bound_count", c_int64),
+]
+velo_sharding_parameter._fields_ = [
+    ("struct_size", c_uint32),
+    ("ndim", c_int32),
+    ("name", c_char_p),
+    ("shape", POINTER(c_int64)),
+    ("cuts", POINTER(velo_sharding_cut)),
+    ("cut_count", c_int64),
+    ("stages", POINTER(c_int64)),
+    ("stage_count", c_int64),
+    ("partial", c_char_p),
+    ("bucket", c_int64),
+    ("experts", c_int32),
+    ("reserved", c_int32),
+]
+velo_sharding_parameter._defaults_ = {"bucket": -1}
+velo_sharding_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("ranks", c_int64),
+    ("parameters", c_int64),
+]
+velo_sharding_part._fields_ = [
+    ("struct_size", c_uint32),
+    ("ndim", c_int32),
+    ("shape", c_int64 * 8),
+    ("elements", c_int64),
+    ("pieces", c_int64),
+    ("sums", c_int64),
+    ("copies", c_int64),
+    ("range_begin", c_int64),
+    ("range_end", c_int64),
+]
+velo_sharding_piece._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("begin", c_int64 * 8),
+    ("end", c_int64 * 8),
+    ("at", c_int64 * 8),
+    ("copies", c_int64),
+]
+velo_sharding_move._fields_ = [
+    ("source", c_int64),
+    ("begin", c_int64 * 8),
+    ("end", c_int64 * 8),
+    ("source_at", c_int64 * 8),
+    ("at", c_int64 * 8),
 ]
 velo_pool_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -3698,6 +3794,18 @@ FUNCTIONS = {
     "velo_matmul_swiglu_backward": (c_int32, velo_stream, POINTER(velo_matmul_swiglu_backward_args)),
     "velo_rms_norm_matmul": (c_int32, velo_stream, POINTER(velo_rms_norm_matmul_args)),
     "velo_rms_norm_matmul_backward": (c_int32, velo_stream, POINTER(velo_rms_norm_matmul_backward_args)),
+    "velo_sharding_create": (c_int32, velo_topology, POINTER(velo_sharding)),
+    "velo_sharding_destroy": (None, velo_sharding),
+    "velo_sharding_add": (c_int32, velo_sharding, POINTER(velo_sharding_parameter), POINTER(c_int64)),
+    "velo_sharding_get_info": (c_int32, velo_sharding, POINTER(velo_sharding_info)),
+    "velo_sharding_parameter_name": (c_int32, velo_sharding, c_int64, POINTER(c_char_p)),
+    "velo_sharding_get_part": (c_int32, velo_sharding, c_int64, c_int64, POINTER(velo_sharding_part)),
+    "velo_sharding_get_piece": (c_int32, velo_sharding, c_int64, c_int64, c_int64, POINTER(velo_sharding_piece)),
+    "velo_sharding_get_sum": (c_int32, velo_sharding, c_int64, c_int64, c_int64, POINTER(c_char_p)),
+    "velo_sharding_get_holders": (c_int32, velo_sharding, c_int64, c_int64, c_int64, POINTER(c_int32), c_int64, POINTER(c_int64)),
+    "velo_sharding_check": (c_int32, velo_sharding),
+    "velo_sharding_transfer": (c_int32, velo_sharding, velo_sharding, c_int64, c_int64, enumeration, POINTER(velo_sharding_move), c_int64, POINTER(c_int64)),
+    "velo_sharding_write": (c_int32, velo_sharding, c_int64, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

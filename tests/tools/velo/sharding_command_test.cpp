@@ -1,0 +1,180 @@
+// velo sharding, run as a program: the parts of models by their config.json, a change of layout,
+// pictures, and what it refuses.
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/temporary_folder.hpp"
+#include "tests/tools/velo/run.hpp"
+
+namespace {
+
+const char* const llama =
+    R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
+        "num_attention_heads": 8, "num_key_value_heads": 2, "vocab_size": 101)";
+const char* const mixtral =
+    R"({"model_type": "mixtral", "hidden_size": 32, "intermediate_size": 48,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "vocab_size": 64, "num_local_experts": 4, "num_experts_per_tok": 2})";
+const char* const deepseek =
+    R"({"model_type": "deepseek_v3", "hidden_size": 32, "intermediate_size": 48,
+        "moe_intermediate_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
+        "vocab_size": 64, "n_routed_experts": 8, "n_shared_experts": 1, "first_k_dense_replace": 1,
+        "q_lora_rank": 12, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 6,
+        "v_head_dim": 5})";
+
+class models {
+ public:
+  outcome run(const std::string& config, const std::string& options) const {
+    return run_velo("sharding " + folder_.put("config.json", config) + " " + options);
+  }
+  json parts(const std::string& config, const std::string& options) const {
+    const outcome o = run(config, options + " --json");
+    INFO(o.out);
+    REQUIRE(o.code == 0);
+    return parsed(o.out);
+  }
+  std::string at(const std::string& name) const { return folder_.at(name); }
+
+ private:
+  velo::testing::temporary_folder folder_;
+};
+
+std::string text(const json_t* value) {
+  const std::unique_ptr<char, void (*)(void*)> all(
+      json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY), &free);
+  return all != nullptr ? all.get() : "none";
+}
+const json_t* tensor(const json& all, const char* rank, const std::string& name) {
+  return json_object_get(json_object_get(all.get(), rank), name.c_str());
+}
+std::string field(const json& all, const char* rank, const std::string& name, const char* key) {
+  return text(json_object_get(tensor(all, rank, name), key));
+}
+
+}  // namespace
+
+TEST_CASE("sharding cuts a Llama by tensors, stages and batches") {
+  const models m;
+  const std::string tied = std::string(llama) + R"(, "tie_word_embeddings": true})";
+  const json all = m.parts(tied, "--tp 2 --dp 2 --pp 2");
+  CHECK(json_object_size(all.get()) == 8);
+  const std::string at = "model.layers.0.self_attn.";
+  CHECK(field(all, "1", at + "q_proj.weight", "part") == "[[32,64],[0,64]]");
+  CHECK(field(all, "1", at + "k_proj.weight", "part") == "[[8,16],[0,64]]");
+  CHECK(field(all, "1", at + "o_proj.weight", "part") == "[[0,64],[32,64]]");
+  CHECK(field(all, "1", at + "q_proj.weight", "copies") == "2");
+  CHECK(field(all, "1", at + "q_proj.weight", "sum") == R"(["dp-cp"])");
+  CHECK(field(all, "3", at + "q_proj.weight", "range") == "[1024,2048]");
+  CHECK(field(all, "0", "model.layers.0.input_layernorm.weight", "sum") == R"(["dp-cp","tp"])");
+  CHECK(field(all, "0", "model.layers.0.input_layernorm.weight", "copies") == "4");
+  CHECK(field(all, "0", "model.embed_tokens.weight", "part") == "[[0,51],[0,64]]");
+  CHECK(field(all, "7", "model.embed_tokens.weight", "part") == "[[51,101],[0,64]]");
+  CHECK(field(all, "7", "model.embed_tokens.weight", "sum") == R"(["dp-cp","embedding"])");
+  CHECK(field(all, "7", "model.embed_tokens.weight", "copies") == "4");
+  // layers 0 and 1 in the first stage, layer 2 in the last
+  CHECK(tensor(all, "0", "model.layers.1.mlp.up_proj.weight") != nullptr);
+  CHECK(tensor(all, "0", "model.layers.2.mlp.up_proj.weight") == nullptr);
+  CHECK(tensor(all, "4", "model.layers.2.mlp.up_proj.weight") != nullptr);
+  CHECK(tensor(all, "4", "lm_head.weight") == nullptr);
+
+  const json one = m.parts(tied, "--tp 2 --no-sequence-parallel --rank 1");
+  CHECK(json_object_size(one.get()) == 1);
+  CHECK(field(one, "1", "model.norm.weight", "sum") == "[]");
+}
+
+TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
+  const models m;
+  const json all = m.parts(std::string(llama) + "}", "--tp 4");
+  const std::string k = "model.layers.0.self_attn.k_proj.weight";
+  CHECK(field(all, "1", k, "part") == "[[0,8],[0,64]]");
+  CHECK(field(all, "2", k, "part") == "[[8,16],[0,64]]");
+  CHECK(field(all, "2", k, "copies") == "2");
+  CHECK(field(all, "2", k, "sum") == R"(["copies"])");
+  const json two = m.parts(std::string(llama) + "}", "--tp 4 --tp-x 2");
+  CHECK(field(two, "1", "model.layers.0.mlp.up_proj.weight", "part") == "[[48,96],[0,32]]");
+  CHECK(field(two, "1", "model.layers.0.mlp.down_proj.weight", "part") == "[[0,32],[48,96]]");
+  CHECK(field(two, "1", "model.norm.weight", "part") == "[[0,32]]");
+  CHECK(field(two, "1", "model.norm.weight", "sum") == R"(["nd1-dim1"])");
+}
+
+TEST_CASE("sharding deals experts out, whatever their names") {
+  const models m;
+  const json all = m.parts(mixtral, "--tp 2 --dp 2 --ep 2");
+  const std::string at = "model.layers.1.block_sparse_moe.";
+  CHECK(field(all, "0", at + "experts.1.w1.weight", "part") == "[[0,24],[0,32]]");
+  CHECK(field(all, "1", at + "experts.1.w2.weight", "part") == "[[0,32],[24,48]]");
+  CHECK(field(all, "1", at + "experts.1.w2.weight", "copies") == "1");
+  CHECK(tensor(all, "0", at + "experts.2.w1.weight") == nullptr);
+  CHECK(tensor(all, "2", at + "experts.2.w1.weight") != nullptr);
+  CHECK(field(all, "2", at + "gate.weight", "sum") == R"(["dp-cp","tp"])");
+  const json latent = m.parts(deepseek, "--tp 2 --ep 4 --dp 2 --etp 1");
+  const std::string first = "model.layers.0.", second = "model.layers.1.";
+  CHECK(field(latent, "1", first + "self_attn.q_b_proj.weight", "part") == "[[20,40],[0,12]]");
+  CHECK(field(latent, "1", first + "self_attn.kv_a_proj_with_mqa.weight", "part") ==
+        "[[0,12],[0,32]]");
+  CHECK(tensor(latent, "1", first + "mlp.gate_proj.weight") != nullptr);
+  CHECK(field(latent, "3", second + "mlp.experts.7.down_proj.weight", "part") == "[[0,32],[0,16]]");
+  CHECK(tensor(latent, "2", second + "mlp.experts.7.down_proj.weight") == nullptr);
+  CHECK(tensor(latent, "2", second + "mlp.shared_experts.up_proj.weight") != nullptr);
+}
+
+TEST_CASE("sharding says what each rank of another layout takes from which rank") {
+  const models m;
+  const json moves = m.parts(std::string(llama) + "}", "--tp 2 --pp 2 --to tp=4");
+  CHECK(json_object_size(moves.get()) == 4);
+  // rank 3 held the second half of the last layer, and takes the third layer's quarter from itself
+  CHECK(text(tensor(moves, "3", "model.layers.2.mlp.up_proj.weight")) ==
+        R"([{"from":3,"part":[[72,96],[0,64]],"from_at":[24,0],"at":[0,0]}])");
+  CHECK(text(tensor(moves, "3", "model.layers.0.mlp.up_proj.weight")) ==
+        R"([{"from":1,"part":[[72,96],[0,64]],"from_at":[24,0],"at":[0,0]}])");
+  const outcome table = m.run(std::string(llama) + "}", "--tp 2 --to tp=1,dp=2");
+  CHECK(table.code == 0);
+  CHECK(table.out.find("from others") != std::string::npos);
+}
+
+TEST_CASE("sharding prints tables and draws") {
+  const models m;
+  const std::string config = std::string(llama) + "}";
+  const outcome all = m.run(config, "--tp 2 --dp 2 --svg " + m.at("parts.svg"));
+  CHECK(all.code == 0);
+  CHECK(all.out.find("30 tensors over 4 ranks") != std::string::npos);
+  const std::string picture = contents_of(m.at("parts.svg"));
+  CHECK(picture.find("<svg ") == 0);
+  CHECK(picture.find("model.layers.0.self_attn.q_proj.weight") != std::string::npos);
+  CHECK(picture.find("3 alike") != std::string::npos);
+  const outcome one = m.run(config, "--tp 2 --rank 1");
+  CHECK(one.out.find("model.layers.2.mlp.down_proj.weight") != std::string::npos);
+  CHECK(one.out.find("0:64, 48:96") != std::string::npos);
+}
+
+TEST_CASE("sharding refuses what makes no model and no job, in words") {
+  const models m;
+  const auto refused = [&](const std::string& config, const std::string& options,
+                           const std::string& reason) {
+    const outcome o = m.run(config, options);
+    INFO(o.out);
+    CHECK(o.code == 1);
+    CHECK(o.out.find(reason) != std::string::npos);
+  };
+  const std::string good = std::string(llama) + "}";
+  refused("{", "--tp 2", "config.json:1:");
+  refused("[]", "", "expected an object");
+  refused(R"({"model_type": "gpt2"})", "", "model_type: expected one of llama, mistral");
+  refused(R"({"model_type": "llama"})", "", "expected a key hidden_size");
+  refused(R"({"model_type": "llama", "hidden_size": -1})", "",
+          "hidden_size: expected a whole number");
+  refused(std::string(llama) + R"(, "num_hidden_layers": 0})", "", "num_hidden_layers");
+  refused(std::string(llama) + R"(, "num_key_value_heads": 3})", "",
+          "num_key_value_heads: expected a divisor of num_attention_heads, 8, got 3");
+  refused(good, "--tp 16", "--tp: expected at most 8 ranks");
+  refused(good, "--pp 4", "--pp: expected at most 3 stages");
+  refused(mixtral, "--ep 8 --dp 8", "--ep: expected at most 4 ranks");
+  refused(good, "--ep 3", "ep: expected a divisor");
+  refused(good, "--tp 2 --rank 2", "rank: expected 0 to 1, got 2");
+  refused(good, "--to tp", "--to: expected KEY=N");
+  refused(good, "--to xp=2", "--to: expected KEY=N");
+  refused(good, "--to tp=x", "expected a whole number");
+  check_refused("sharding", "wants one CONFIG.json");
+  check_refused("sharding /nowhere/config.json", "/nowhere/config.json");
+}

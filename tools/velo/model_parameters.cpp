@@ -1,0 +1,287 @@
+// Reads config.json of Llama, Mistral, Qwen2, Qwen3, Mixtral, GLM-4-MoE and DeepSeek-V3.
+#include "tools/velo/model_parameters.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tools/velo/commands.hpp"
+#include "tools/velo/json.hpp"
+#include "tools/velo/text_file.hpp"
+
+namespace command {
+
+namespace {
+
+class config {
+ public:
+  explicit config(const std::string& file) : file_(file) {
+    json_error_t error;
+    const std::string text = read_file(file);
+    root_.reset(json_loadb(text.data(), text.size(), 0, &error));
+    if (root_ == nullptr)
+      throw input_error(file + ":" + std::to_string(error.line) + ": " + error.text);
+    if (!json_is_object(root_.get())) fail("expected an object");
+  }
+
+  [[noreturn]] void fail(const std::string& what) const { throw input_error(file_ + ": " + what); }
+
+  bool has(const char* key) const {
+    const json_t* value = member(root_.get(), key);
+    return value != nullptr && !json_is_null(value);
+  }
+  // 1 or more, below 2^40
+  std::int64_t size(const char* key) const {
+    const json_t* value = member(root_.get(), key);
+    if (value == nullptr) fail(std::string("expected a key ") + key);
+    const json_int_t number = json_is_integer(value) ? json_integer_value(value) : 0;
+    if (number < 1 || number >= json_int_t{1} << 40)
+      fail(std::string(key) + ": expected a whole number from 1 to 2^40");
+    return number;
+  }
+  std::int64_t size(const char* key, std::int64_t otherwise) const {
+    return has(key) ? size(key) : otherwise;
+  }
+  bool flag(const char* key, bool otherwise) const {
+    const json_t* value = member(root_.get(), key);
+    if (value == nullptr || json_is_null(value)) return otherwise;
+    if (!json_is_boolean(value)) fail(std::string(key) + ": expected true or false");
+    return json_is_true(value);
+  }
+  std::string word(const char* key) const { return text(root_.get(), key); }
+
+ private:
+  std::string file_;
+  json root_;
+};
+
+// Where a product is in a block: the first cuts rows of its weight, the second columns.
+enum class product { first, second };
+
+// Elements of a dimension that are cut together: `units` of them, of which `repeat` share theirs.
+struct heads {
+  std::int64_t size, units, repeat;
+};
+
+class model {
+ public:
+  model(const config& from, const model_cuts& cuts, velo::sharding& to)
+      : from_(from), cuts_(cuts), to_(to), type_(from.word("model_type")) {}
+
+  void add() {
+    const bool known = std::any_of(std::begin(kinds), std::end(kinds),
+                                   [&](const char* kind) { return type_ == kind; });
+    if (!known) {
+      std::string names;
+      for (const char* kind : kinds) names += (names.empty() ? "" : ", ") + std::string(kind);
+      from_.fail("model_type: expected one of " + names + ", got \"" + type_ + "\"");
+    }
+    hidden_ = from_.size("hidden_size");
+    const std::int64_t layers = from_.size("num_hidden_layers"), pp = cuts_.job.pp;
+    const std::int64_t vocabulary = from_.size("vocab_size");
+    if (pp > layers)
+      throw input_error("--pp: expected at most " + std::to_string(layers) +
+                        " stages, one a layer");
+    const bool tied = from_.flag("tie_word_embeddings", false);
+    stages_ = tied ? std::vector<std::int64_t>{0, pp - 1} : std::vector<std::int64_t>{0};
+    weight("model.embed_tokens.weight", vocabulary, hidden_, product::first);
+    for (std::int64_t layer = 0, stage = 0, left = 0; layer < layers; ++layer, --left) {
+      if (left == 0) left = layers / pp + (stage++ < layers % pp ? 1 : 0);
+      stages_ = {stage - 1};
+      add_layer("model.layers." + std::to_string(layer) + ".", layer);
+    }
+    stages_ = {pp - 1};
+    vector("model.norm.weight", hidden_);
+    if (!tied) weight("lm_head.weight", vocabulary, hidden_, product::first);
+  }
+
+ private:
+  static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",      "qwen3",
+                                          "mixtral", "glm4_moe", "deepseek_v3"};
+
+  bool is(const char* kind) const { return type_ == kind; }
+  bool in_two() const { return cuts_.job.tp_x > 0; }
+
+  struct cut {
+    const char* axis;
+    std::int64_t dimension;
+    velo_sharding_block block;         // of the whole dimension
+    std::vector<std::int64_t> bounds;  // or
+  };
+  void put(const std::string& name, const std::vector<std::int64_t>& shape,
+           const std::vector<cut>& cuts, const char* partial, bool experts = false) {
+    std::vector<velo_sharding_cut> given;
+    for (const cut& one : cuts)
+      given.push_back({one.axis, one.dimension, one.bounds.empty() ? &one.block : nullptr,
+                       one.bounds.empty() ? 1 : 0, one.bounds.empty() ? nullptr : one.bounds.data(),
+                       static_cast<std::int64_t>(one.bounds.size())});
+    velo_sharding_parameter p = VELO_SHARDING_PARAMETER_INIT;
+    p.name = name.c_str();
+    p.ndim = static_cast<std::int32_t>(shape.size()), p.shape = shape.data();
+    p.cuts = given.data(), p.cut_count = static_cast<std::int64_t>(given.size());
+    p.stages = stages_.data(), p.stage_count = static_cast<std::int64_t>(stages_.size());
+    p.partial = partial, p.experts = experts ? 1 : 0;
+    to_.add(p);
+  }
+  static cut whole(const char* axis, std::int64_t dimension, const heads& h) {
+    return {axis, dimension, {h.size, h.units, h.repeat}, {}};
+  }
+  static heads each(std::int64_t size) { return {size, size, 1}; }
+
+  // [rows, columns], of which `unit` says how the dimension that heads are in is cut.
+  void weight(const std::string& name, const heads& rows, const heads& columns, product at) {
+    const bool first = at == product::first;
+    std::vector<cut> cuts;
+    if (in_two())
+      cuts = {whole(first ? "tp_x" : "tp_y", 0, rows), whole(first ? "tp_y" : "tp_x", 1, columns)};
+    else
+      cuts = {first ? whole("tp", 0, rows) : whole("tp", 1, columns)};
+    put(name, {rows.size, columns.size}, cuts, nullptr);
+  }
+  void weight(const std::string& name, std::int64_t rows, std::int64_t columns, product at) {
+    weight(name, each(rows), each(columns), at);
+  }
+
+  // A weight or bias along the hidden dimension: whole on every rank, of a part of the tokens.
+  void vector(const std::string& name, std::int64_t size) {
+    if (in_two())
+      put(name, {size}, {whole("tp_y", 0, each(size))}, "tp_x");
+    else
+      put(name, {size}, {}, cuts_.sequence_parallel ? "tp" : nullptr);
+  }
+  // What every rank multiplies whole.
+  void shared(const std::string& name, const std::vector<std::int64_t>& shape) {
+    put(name, shape, {}, !in_two() && cuts_.sequence_parallel ? "tp" : nullptr);
+  }
+  void bias(const std::string& name, const heads& rows) {
+    put(name, {rows.size}, {whole(in_two() ? "tp_x" : "tp", 0, rows)}, nullptr);
+  }
+
+  void add_layer(const std::string& at, std::int64_t layer) {
+    vector(at + "input_layernorm.weight", hidden_);
+    is("deepseek_v3") ? add_latent_attention(at + "self_attn.") : add_attention(at + "self_attn.");
+    vector(at + "post_attention_layernorm.weight", hidden_);
+    const std::int64_t dense =
+        from_.has("first_k_dense_replace") ? from_.size("first_k_dense_replace", 0) : 0;
+    if (is("mixtral"))
+      add_experts(at + "block_sparse_moe.", from_.size("num_local_experts"),
+                  from_.size("intermediate_size"), {"w1", "w3", "w2"});
+    else if ((is("glm4_moe") || is("deepseek_v3")) && layer >= dense)
+      add_shared_and_experts(at + "mlp.");
+    else
+      add_gated(at + "mlp.", from_.size("intermediate_size"), from_.flag("mlp_bias", false));
+  }
+
+  void add_attention(const std::string& at) {
+    const std::int64_t n = from_.size("num_attention_heads"),
+                       g = from_.size("num_key_value_heads", n);
+    if (n % g != 0)
+      from_.fail("num_key_value_heads: expected a divisor of num_attention_heads, " +
+                 std::to_string(n) + ", got " + std::to_string(g));
+    if (!from_.has("head_dim") && hidden_ % n != 0)
+      from_.fail("num_attention_heads: expected a divisor of hidden_size, " +
+                 std::to_string(hidden_) + ", got " + std::to_string(n));
+    const std::int64_t d = from_.size("head_dim", hidden_ / n);
+    const std::int64_t ranks = in_two() ? cuts_.job.tp_x : cuts_.job.tp;
+    if (ranks > n)
+      throw input_error("--tp: expected at most " + std::to_string(n) +
+                        " ranks, one a query head, got " + std::to_string(ranks));
+    const bool groups = ranks <= g;
+    const heads query{n * d, groups ? g : n, 1};
+    const heads key{g * d, groups ? g : n, groups ? 1 : n / g};
+    const bool biased = from_.flag("attention_bias", is("qwen2"));
+    weight(at + "q_proj.weight", query, each(hidden_), product::first);
+    weight(at + "k_proj.weight", key, each(hidden_), product::first);
+    weight(at + "v_proj.weight", key, each(hidden_), product::first);
+    if (biased) {
+      bias(at + "q_proj.bias", query);
+      bias(at + "k_proj.bias", key);
+      bias(at + "v_proj.bias", key);
+    }
+    weight(at + "o_proj.weight", each(hidden_), query, product::second);
+    if (biased && is("llama")) vector(at + "o_proj.bias", hidden_);
+    if (is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false))) {
+      // each rank normalizes its own heads
+      put(at + "q_norm.weight", {d}, {}, in_two() ? "tp_x" : "tp");
+      put(at + "k_norm.weight", {d}, {}, in_two() ? "tp_x" : "tp");
+    }
+  }
+
+  void add_latent_attention(const std::string& at) {
+    const std::int64_t n = from_.size("num_attention_heads"), kv = from_.size("kv_lora_rank"),
+                       rope = from_.size("qk_rope_head_dim"), nope = from_.size("qk_nope_head_dim"),
+                       v = from_.size("v_head_dim");
+    const heads query{n * (nope + rope), n, 1};
+    if (from_.has("q_lora_rank")) {
+      const std::int64_t q = from_.size("q_lora_rank");
+      shared(at + "q_a_proj.weight", {q, hidden_});
+      shared(at + "q_a_layernorm.weight", {q});
+      weight(at + "q_b_proj.weight", query, each(q), product::first);
+    } else {
+      weight(at + "q_proj.weight", query, each(hidden_), product::first);
+    }
+    shared(at + "kv_a_proj_with_mqa.weight", {kv + rope, hidden_});
+    shared(at + "kv_a_layernorm.weight", {kv});
+    weight(at + "kv_b_proj.weight", {n * (nope + v), n, 1}, each(kv), product::first);
+    weight(at + "o_proj.weight", each(hidden_), {n * v, n, 1}, product::second);
+  }
+
+  void add_gated(const std::string& at, std::int64_t inner, bool biased) {
+    weight(at + "gate_proj.weight", inner, hidden_, product::first);
+    weight(at + "up_proj.weight", inner, hidden_, product::first);
+    weight(at + "down_proj.weight", hidden_, inner, product::second);
+    if (!biased) return;
+    bias(at + "gate_proj.bias", each(inner));
+    bias(at + "up_proj.bias", each(inner));
+    vector(at + "down_proj.bias", hidden_);
+  }
+
+  void add_shared_and_experts(const std::string& at) {
+    const std::int64_t inner = from_.size("moe_intermediate_size");
+    const std::int64_t experts = from_.size("n_routed_experts");
+    add_experts(at, experts, inner, {"gate_proj", "up_proj", "down_proj"});
+    shared(at + "gate.e_score_correction_bias", {experts});
+    const std::int64_t common = from_.size("n_shared_experts", 0);
+    if (common > 0) add_gated(at + "shared_experts.", inner * common, false);
+  }
+
+  // An expert belongs to one index of ep: bounds of the dimension that etp does not cut say which.
+  void add_experts(const std::string& at, std::int64_t experts, std::int64_t inner,
+                   const std::vector<const char*>& names) {
+    const std::int64_t ep = cuts_.job.ep;
+    if (ep > experts)
+      throw input_error("--ep: expected at most " + std::to_string(experts) +
+                        " ranks, one an expert, got " + std::to_string(ep));
+    shared(at + "gate.weight", {experts, hidden_});
+    std::int64_t owner = 0, left = 0;
+    for (std::int64_t e = 0; e < experts; ++e, --left) {
+      if (left == 0) left = experts / ep + (owner++ < experts % ep ? 1 : 0);
+      std::vector<std::int64_t> bounds(static_cast<std::size_t>(2 * ep), 0);
+      bounds[static_cast<std::size_t>(2 * (owner - 1) + 1)] = hidden_;
+      const cut held{"ep", 1, {}, bounds}, held_down{"ep", 0, {}, bounds};
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        const std::string name = at + "experts." + std::to_string(e) + "." + names[i] + ".weight";
+        if (i < 2)
+          put(name, {inner, hidden_}, {whole("etp", 0, each(inner)), held}, nullptr, true);
+        else
+          put(name, {hidden_, inner}, {held_down, whole("etp", 1, each(inner))}, nullptr, true);
+      }
+    }
+  }
+
+  const config& from_;
+  const model_cuts& cuts_;
+  velo::sharding& to_;
+  const std::string type_;
+  std::int64_t hidden_ = 0;
+  std::vector<std::int64_t> stages_;
+};
+
+}  // namespace
+
+void add_parameters(const std::string& file, const model_cuts& cuts, velo::sharding& to) {
+  const config from(file);
+  model(from, cuts, to).add();
+}
+
+}  // namespace command
