@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/index.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 
@@ -14,6 +15,11 @@ std::int64_t share_with(std::int64_t count, std::int64_t shares, std::int64_t th
   const std::int64_t least = count / shares, larger = count % shares;
   const std::int64_t in_larger = larger * (least + 1);
   return thing < in_larger ? thing / (least + 1) : larger + (thing - in_larger) / least;
+}
+
+core::text missing(span elements) {
+  if (elements.size() == 1) return core::concat("element ", elements.begin, " held by no index");
+  return core::concat("elements ", elements.begin, " to ", elements.end - 1, " held by no index");
 }
 
 }  // namespace
@@ -30,35 +36,35 @@ axis_cut::axis_cut(std::int64_t indices, std::vector<block> blocks)
 axis_cut::axis_cut(std::int64_t indices, std::vector<std::int64_t> bounds)
     : indices_(indices), bounds_(std::move(bounds)) {}
 
-std::vector<std::int64_t> axis_cut::numbers() const {
-  std::vector<std::int64_t> all = bounds_;
-  for (const block& b : blocks_) all.insert(all.end(), {b.size, b.units, b.repeat});
+std::string axis_cut::text() const {
+  std::string all = bounds_.empty() ? "blocks" : "bounds";
+  const auto add = [&](std::int64_t n) { all += ' ', all += core::number(n).buffer; };
+  for (const std::int64_t bound : bounds_) add(bound);
+  for (const block& b : blocks_) add(b.size), add(b.units), add(b.repeat);
   return all;
 }
 
-// A chunk is what `repeat` units share. Chunks with the same holders are one segment.
+// A chunk is what `repeat` units share. The first and the last chunk of an index may have other
+// holders, too; those between have none.
 void axis_cut::add_segments(const block& of, std::int64_t first, std::int64_t index,
                             std::vector<segment>& to) const {
   const span units = uneven_share(of.units, indices_, index);
   if (units.empty()) return;
   const std::int64_t chunk = of.size / (of.units / of.repeat);
   std::int64_t at = to.empty() ? 0 : to.back().at + to.back().whole.size();
-  if (of.repeat == 1) {
-    to.push_back({{first + units.begin * chunk, first + units.end * chunk}, at, 1});
-    return;
-  }
-  span last_holders{0, 0};
-  const std::int64_t end = (units.end - 1) / of.repeat + 1;
-  for (std::int64_t c = units.begin / of.repeat; c < end; ++c) {
-    const span holders{share_with(of.units, indices_, c * of.repeat),
-                       share_with(of.units, indices_, (c + 1) * of.repeat - 1) + 1};
-    if (holders == last_holders)
-      to.back().whole.end += chunk;
-    else
-      to.push_back({{first + c * chunk, first + (c + 1) * chunk}, at, holders.size()});
-    last_holders = holders;
-    at += chunk;
-  }
+  const auto add = [&](span chunks) {
+    if (chunks.empty()) return;
+    const std::int64_t holders = share_with(of.units, indices_, chunks.end * of.repeat - 1) + 1 -
+                                 share_with(of.units, indices_, chunks.begin * of.repeat);
+    to.push_back({{first + chunks.begin * chunk, first + chunks.end * chunk}, at, holders});
+    at += chunks.size() * chunk;
+  };
+  const std::int64_t begin = units.begin / of.repeat, end = (units.end - 1) / of.repeat + 1;
+  const std::int64_t own_begin = std::min(end, core::ceil_div(units.begin, of.repeat)),
+                     own_end = std::max(own_begin, units.end / of.repeat);
+  add({begin, own_begin});
+  add({own_begin, own_end});
+  add({own_end, end});
 }
 
 std::vector<segment> axis_cut::segments(std::int64_t index) const {
@@ -100,8 +106,7 @@ core::text axis_cut::prove(std::int64_t size) const {
   std::int64_t next = 0;
   for (std::size_t i = 0; i < all.size();) {
     const held& first = all[i];
-    if (first.whole.begin > next)
-      return core::concat("elements ", next, " to ", first.whole.begin - 1, " held by no index");
+    if (first.whole.begin > next) return missing({next, first.whole.begin});
     if (first.whole.begin < next)
       return core::concat("element ", first.whole.begin, " held by index ", first.index,
                           " and by another");
@@ -113,7 +118,7 @@ core::text axis_cut::prove(std::int64_t size) const {
     next = first.whole.end;
     i = end;
   }
-  if (next < size) return core::concat("elements ", next, " to ", size - 1, " held by no index");
+  if (next < size) return missing({next, size});
   return {};
 }
 

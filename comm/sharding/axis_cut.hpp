@@ -3,10 +3,10 @@
 // A dimension is one block or several, one behind the other, each of units that are not cut: an
 // index gets units by the uneven rule, and the elements that its units need. Where units share
 // elements, neighboring indices may hold the same ones, so what an index holds of a block is
-// several segments: runs of elements that as many indices hold. Bounds given by a caller take the
-// place of blocks; nothing says that they make up the dimension until `prove`. Invariant: segments
-// of an index ascend, and two segments of two indices are equal or disjoint, unless from bounds. A
-// query costs the units of an index, at most.
+// several segments: runs of elements that as many indices hold, at most three of a block. Bounds
+// given by a caller take the place of blocks; nothing says that they make up the dimension until
+// `prove`. Invariant: segments of an index ascend, and two segments of two indices are equal or
+// disjoint, unless from bounds. A query costs the blocks.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,8 @@ class axis_cut {
   std::int64_t indices() const { return indices_; }
   std::vector<segment> segments(std::int64_t index) const;
   std::int64_t size_of(std::int64_t index) const;  // elements that it holds
-  // The numbers that it is made from.
-  std::vector<std::int64_t> numbers() const;
+  // All that it is made from.
+  std::string text() const;
 
   // Says what is wrong where the segments of all indices do not make up a dimension of `size`, each
   // held by as many indices as it says; an empty text where they do.

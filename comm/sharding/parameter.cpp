@@ -52,6 +52,12 @@ piece part::at(std::int64_t index) const {
   return made;
 }
 
+std::int64_t parameter::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t size : shape_) product *= size;
+  return product;
+}
+
 bool parameter::is_held_by(std::int64_t rank) const {
   return stages_.empty() ||
          std::find(stages_.begin(), stages_.end(), stage_.find(rank).position) != stages_.end();
@@ -124,7 +130,8 @@ std::string parameter::likeness() const {
     const cut& by = cuts_[core::at(cut_of_[d])];
     text += by.axis;
     add({static_cast<std::int64_t>(d)});
-    add(by.elements.numbers());
+    text += by.elements.text();
+    text += ';';
   }
   return text;
 }

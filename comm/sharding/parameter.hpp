@@ -45,6 +45,7 @@ class parameter {
   const std::string& name() const { return name_; }
   const std::vector<std::int64_t>& shape() const { return shape_; }
   bool of_experts() const { return experts_; }
+  std::int64_t elements() const;                   // of the whole
   std::int64_t bucket() const { return bucket_; }  // -1: its own
 
   bool is_held_by(std::int64_t rank) const;

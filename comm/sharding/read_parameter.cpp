@@ -132,8 +132,10 @@ void parameter::read_stages(const velo_sharding_parameter& desc) {
     const std::int64_t stage = desc.stages[i];
     require(stage >= 0 && stage < pp, concat("parameter.stages[", i, "]"), concat("0 to ", pp - 1),
             stage);
-    require(i == 0 || (desc.stages[0] == 0 && stage == pp - 1), concat("parameter.stages[", i, "]"),
-            "the last stage behind the first", stage);
+    require(i == 0 || desc.stages[0] == 0, "parameter.stages[0]", "0 before the last stage",
+            desc.stages[0]);
+    require(i == 0 || stage == pp - 1, concat("parameter.stages[", i, "]"),
+            concat(pp - 1, ", the last stage, behind stage 0"), stage);
     if (stages_.empty() || stages_.back() != stage) stages_.push_back(stage);
   }
 }

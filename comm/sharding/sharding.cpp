@@ -7,6 +7,7 @@
 #include "core/failure.hpp"
 #include "core/index.hpp"
 #include "core/round_up.hpp"
+#include "core/text/utf8.hpp"
 
 namespace velo::comm {
 
@@ -17,6 +18,7 @@ using core::text;
 namespace {
 
 constexpr std::int64_t grain = 16;  // ranges of a bucket begin at multiples of it
+constexpr std::int64_t most_elements = std::int64_t{1} << 60;
 
 const family* find_family(const topology& job, const char* name) {
   for (const family& one : job.families())
@@ -29,18 +31,28 @@ const family* find_family(const topology& job, const char* name) {
 std::int64_t sharding::add(const velo_sharding_parameter& desc) {
   if (desc.name == nullptr) fail(VELO_ERR_NULL, "parameter.name", "a name", "NULL");
   if (desc.name[0] == 0) fail(VELO_ERR_ARGUMENT, "parameter.name", "a name", "\"\"");
+  core::require_text(desc.name, "parameter.name");
   if (find(desc.name) >= 0)
     fail(VELO_ERR_ARGUMENT, "parameter.name", "another name than those added before",
          text("%s", desc.name));
   parameter made(desc, job_);
-  const auto place = index_.emplace(made.name(), size()).first;
+  const std::int64_t index = size();
+  bucket* const shared =
+      made.bucket() < 0 ? nullptr : &buckets_[{made.of_experts(), made.bucket()}];
+  const std::int64_t elements = made.elements();
+  if (shared != nullptr && elements > most_elements - shared->elements)
+    fail(VELO_ERR_ARGUMENT, "parameter.bucket", "one of at most 2^60 elements together",
+         core::number(made.bucket()));
+  if (shared != nullptr) shared->parameters.reserve(shared->parameters.size() + 1);
+  const auto place = index_.emplace(made.name(), index).first;
   try {
     parameters_.push_back(std::move(made));
   } catch (...) {
     index_.erase(place);
     throw;
   }
-  return place->second;
+  if (shared != nullptr) shared->parameters.push_back(index), shared->elements += elements;
+  return index;
 }
 
 const parameter& sharding::at(std::int64_t index) const {
@@ -62,31 +74,51 @@ const family& sharding::updaters(const parameter& of) const {
   return slice != nullptr ? *slice : *find_family(job_, whole);
 }
 
-span sharding::range(std::int64_t index, std::int64_t rank) const {
-  return range(index, rank, at(index).part_of(rank).elements());
+std::vector<std::int64_t> sharding::bucket_of(std::int64_t index) const {
+  const parameter& own = at(index);
+  if (own.bucket() < 0) return {index};
+  return buckets_.at({own.of_experts(), own.bucket()}).parameters;
 }
 
-// elements: of the rank's part
-span sharding::range(std::int64_t index, std::int64_t rank, std::int64_t elements) const {
-  if (elements == 0) return {0, 0};
-  const parameter& own = at(index);
-  std::int64_t before = 0, total = elements;
-  for (std::int64_t i = 0; own.bucket() >= 0 && i < size(); ++i) {
-    const parameter& other = parameters_[core::at(i)];
-    if (i == index || other.bucket() != own.bucket() || other.of_experts() != own.of_experts())
-      continue;
-    const std::int64_t its = other.part_of(rank).elements();
-    if (i < index) before += its;
-    total += its;
+std::vector<span> sharding::ranges(const std::vector<std::int64_t>& bucket,
+                                   std::int64_t rank) const {
+  std::vector<span> all;
+  std::int64_t total = 0;
+  for (const std::int64_t index : bucket) {
+    const std::int64_t elements = parameters_[core::at(index)].part_of(rank).elements();
+    all.push_back({total, total + elements});
+    total += elements;
   }
-  const family& among = updaters(own);
+  const family& among = updaters(at(bucket.front()));
   const membership place = among.find(rank);
   const std::int64_t share =
       core::round_up(core::ceil_div(total, among.size_of(place.group)), grain);
-  const auto within = [&](std::int64_t position) {
-    return std::clamp<std::int64_t>(position * share - before, 0, elements);
-  };
-  return {within(place.position), within(place.position + 1)};
+  const std::int64_t begin = std::min(total, place.position * share),
+                     end = std::min(total, begin + share);
+  for (span& one : all) {
+    const std::int64_t first = one.begin, elements = one.size();
+    one.begin = std::clamp<std::int64_t>(begin - first, 0, elements);
+    one.end = std::clamp<std::int64_t>(end - first, 0, elements);
+  }
+  return all;
+}
+
+span sharding::range(std::int64_t index, std::int64_t rank) const {
+  const std::vector<std::int64_t> bucket = bucket_of(index);
+  const auto place = std::find(bucket.begin(), bucket.end(), index) - bucket.begin();
+  return ranges(bucket, rank)[core::at(place)];
+}
+
+std::vector<span> sharding::ranges(std::int64_t rank) const {
+  std::vector<span> all(parameters_.size());
+  for (std::int64_t i = 0; i < size(); ++i)
+    if (parameters_[core::at(i)].bucket() < 0) all[core::at(i)] = ranges({i}, rank).front();
+  for (const auto& [number, shared] : buckets_) {
+    if (shared.parameters.empty()) continue;
+    const std::vector<span> own = ranges(shared.parameters, rank);
+    for (std::size_t i = 0; i < own.size(); ++i) all[core::at(shared.parameters[i])] = own[i];
+  }
+  return all;
 }
 
 void sharding::fill(std::int64_t index, std::int64_t rank, velo_sharding_part& info) const {
@@ -103,7 +135,7 @@ void sharding::fill(std::int64_t index, std::int64_t rank, velo_sharding_part& i
     if (i == 0) info.copies = copies;
     if (copies != info.copies) info.copies = 0;
   }
-  const span updated = range(index, rank, info.elements);
+  const span updated = range(index, rank);
   info.range_begin = updated.begin, info.range_end = updated.end;
 }
 
@@ -113,30 +145,36 @@ void sharding::check() const {
     const parameter& one = parameters_[core::at(i)];
     const bool fresh = proven.insert(one.likeness()).second;
     if (fresh) one.prove(job_.ranks());
-    if (fresh || one.bucket() >= 0) check_ranges(i);
+    if (one.bucket() < 0 && fresh) check_ranges({i});
   }
+  for (const auto& [number, shared] : buckets_)
+    if (!shared.parameters.empty()) check_ranges(shared.parameters);
 }
 
-// The ranges of the ranks of a group follow each other and make up the part.
-void sharding::check_ranges(std::int64_t index) const {
-  const parameter& of = parameters_[core::at(index)];
-  const family& among = updaters(of);
+// The ranges of the ranks of a group follow each other and make up each part.
+void sharding::check_ranges(const std::vector<std::int64_t>& bucket) const {
+  const family& among = updaters(at(bucket.front()));
+  std::vector<std::int64_t> next(bucket.size());
   for (std::int64_t group = 0; group < among.groups(); ++group) {
-    std::int64_t next = 0, rank = among.rank_at(group, 0);
-    const std::int64_t elements = of.part_of(rank).elements();
-    among.each(group, [&](std::int64_t member) {
-      const span own = range(index, member);
-      if (own.empty()) return;
-      if (own.begin != next)
-        fail(VELO_ERR_ARGUMENT, text("%s", of.name().c_str()),
-             concat("rank ", member, " to update elements from ", next, " on"),
-             core::number(own.begin));
-      next = own.end;
-      rank = member;
+    std::fill(next.begin(), next.end(), 0);
+    const auto require = [&](std::size_t i, std::int64_t rank, std::int64_t at_element) {
+      if (at_element == next[i]) return;
+      fail(VELO_ERR_ARGUMENT, text("%s", at(bucket[i]).name().c_str()),
+           concat("rank ", rank, " to update elements from ", next[i], " on"),
+           core::number(at_element));
+    };
+    std::int64_t last = 0;
+    among.each(group, [&](std::int64_t rank) {
+      const std::vector<span> all = ranges(bucket, rank);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        if (all[i].empty()) continue;
+        require(i, rank, all[i].begin);
+        next[i] = all[i].end;
+      }
+      last = rank;
     });
-    if (next != elements)
-      fail(VELO_ERR_ARGUMENT, text("%s", of.name().c_str()),
-           concat("rank ", rank, " to update elements up to ", elements), core::number(next));
+    for (std::size_t i = 0; i < bucket.size(); ++i)
+      require(i, last, at(bucket[i]).part_of(last).elements());
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,8 +37,10 @@ class sharding {
   const parameter& at(std::int64_t index) const;     // throws ARGUMENT
   std::int64_t find(const std::string& name) const;  // -1: none
 
-  // The elements of a rank's own tensor that it updates with a sharded optimizer.
+  // The elements of a rank's own tensor that it updates with a sharded optimizer. Visits the
+  // parameters of the bucket.
   span range(std::int64_t index, std::int64_t rank) const;
+  std::vector<span> ranges(std::int64_t rank) const;  // of all parameters
   void fill(std::int64_t index, std::int64_t rank, velo_sharding_part& info) const;
 
   // Throws ARGUMENT for the first parameter whose parts, copies or ranges are wrong.
@@ -53,8 +56,11 @@ class sharding {
 
  private:
   const family& updaters(const parameter& of) const;
-  span range(std::int64_t index, std::int64_t rank, std::int64_t elements) const;
-  void check_ranges(std::int64_t index) const;
+  // Of all parameters of the given ones, which share a bucket, or of a single one.
+  std::vector<span> ranges(const std::vector<std::int64_t>& bucket, std::int64_t rank) const;
+  void check_ranges(const std::vector<std::int64_t>& bucket) const;
+  // The parameters of a parameter's bucket, or it alone.
+  std::vector<std::int64_t> bucket_of(std::int64_t index) const;
   // The boxes of a rank's part or range, as pieces.
   std::vector<piece> content_of(std::int64_t index, std::int64_t rank,
                                 velo_sharding_content content) const;
@@ -62,6 +68,11 @@ class sharding {
   topology job_;
   std::deque<parameter> parameters_;
   std::unordered_map<std::string, std::int64_t> index_;  // by name
+  struct bucket {
+    std::vector<std::int64_t> parameters;
+    std::int64_t elements = 0;  // of the whole parameters
+  };
+  std::map<std::pair<bool, std::int64_t>, bucket> buckets_;  // by `experts` and number
 };
 
 }  // namespace velo::comm

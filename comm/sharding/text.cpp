@@ -85,6 +85,7 @@ void write_parameter(core::json_writer& to, const parameter& of, std::int64_t ra
 // ---- the picture: a rectangle for each parameter, rows of the first dimension downwards ----
 
 constexpr std::int64_t most_ranks = 64, most_shown = 60;
+constexpr std::size_t most_drawn = 2048;  // pieces of a parameter
 constexpr double width = 220, height = 150, gap = 46, heading = 60;
 constexpr int beside = 5;
 
@@ -164,7 +165,7 @@ void draw(std::string& out, const parameter& of, const std::vector<held_piece>& 
           double y) {
   const std::size_t ndim = of.shape().size();
   const drawn at = drawn_of(of, pieces);
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
+  for (std::size_t i = 0; i < pieces.size() && i < most_drawn; ++i) {
     const held_piece& one = pieces[i];
     const stretch down = stretch_of(of, one.box, at.down, height, ndim > 0),
                   across = stretch_of(of, one.box, at.across, width, ndim > 1);
@@ -199,8 +200,9 @@ std::string sharding::json(std::int64_t rank) const {
   to.object();
   for (std::int64_t r = first; r < end; ++r) {
     to.next_line(" ").key(core::number(r)).object();
-    for (std::int64_t i = 0; i < size(); ++i)
-      write_parameter(to, parameters_[core::at(i)], r, range(i, r));
+    const std::vector<span> updated = ranges(r);
+    for (std::size_t i = 0; i < parameters_.size(); ++i)
+      write_parameter(to, parameters_[i], r, updated[i]);
     to.end();
   }
   to.end();
@@ -217,15 +219,18 @@ std::string sharding::picture(std::int64_t rank) const {
   };
   std::vector<row> rows;
   std::map<std::string, std::size_t> seen;
+  std::int64_t left_out = 0;
   for (const parameter& of : parameters_) {
     std::vector<held_piece> pieces = pieces_of(of, first, end);
     if (pieces.empty()) continue;
     const auto [known, fresh] =
-        seen.emplace(without_numbers(of.name()) + shape_text(of.shape()), rows.size());
-    if (fresh && static_cast<std::int64_t>(rows.size()) < most_shown)
-      rows.push_back({&of, 1, std::move(pieces)});
-    else if (known->second < rows.size())
+        seen.emplace(without_numbers(of.name()) + of.likeness(), rows.size());
+    if (!fresh)
       ++rows[known->second].count;
+    else if (static_cast<std::int64_t>(rows.size()) < most_shown)
+      rows.push_back({&of, 1, std::move(pieces)});
+    else
+      seen.erase(known), ++left_out;
   }
   const double down = height + gap, across = width + gap;
   const double lines = static_cast<double>((rows.size() + beside - 1) / beside);
@@ -235,9 +240,12 @@ std::string sharding::picture(std::int64_t rank) const {
          "font-family=\"sans-serif\" font-size=\"12\">\n<style>.n{font-size:10px;"
          "text-anchor:middle;pointer-events:none}</style>\n"
          "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%.0f\" y=\"26\" "
-         "font-size=\"16\">Parts of parameters by rank, ranks %lld to %lld of %lld</text>\n",
+         "font-size=\"16\">Parts of parameters by rank, ranks %lld to %lld of %lld%s</text>\n",
          gap + across * beside, heading + down * lines, gap, static_cast<long long>(first),
-         static_cast<long long>(end - 1), static_cast<long long>(job_.ranks()));
+         static_cast<long long>(end - 1), static_cast<long long>(job_.ranks()),
+         left_out == 0
+             ? ""
+             : core::concat("; ", left_out, " parameters of further kinds are not drawn").buffer);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const double x = gap + across * static_cast<double>(i % beside),
                  y = heading + down * static_cast<double>(i / beside);

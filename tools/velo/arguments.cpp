@@ -50,7 +50,9 @@ constexpr option<arguments> options[] = {
      [](arguments& given, const char*, const std::string&) { given.sequence_parallel = false; },
      true},
     {"--to",
-     [](arguments& given, const char*, const std::string& word) { given.other_layout = word; }},
+     [](arguments& given, const char*, const std::string& word) {
+       given.has_other_layout = true, given.other_layout = word;
+     }},
     {"--set", &set_setting},
     {"--capacity",
      [](arguments& given, const char*, const std::string& word) {

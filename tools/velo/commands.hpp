@@ -35,7 +35,8 @@ struct arguments {
   std::vector<std::pair<std::string, std::string>> layout;    // --tp N .., without the hyphens
   bool hybrid = false, twins = false;
   bool sequence_parallel = true;  // --no-sequence-parallel
-  std::string other_layout;       // --to KEY=N,..
+  bool has_other_layout = false;
+  std::string other_layout;  // --to KEY=N,..
   std::vector<std::string> words;
 };
 arguments parse_arguments(const std::vector<std::string>& words);  // throws input_error

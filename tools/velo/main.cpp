@@ -108,6 +108,8 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "velo: cannot write the output: %s\n", std::strerror(errno));
   } catch (const velo::error& failure) {
     std::fprintf(stderr, "velo: %s\n", command::sentence_of(failure).c_str());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "velo: out of memory\n");
   } catch (const std::exception& failure) {  // input_error says all there is to say
     std::fprintf(stderr, "velo: %s\n", failure.what());
   }

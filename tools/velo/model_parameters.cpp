@@ -13,6 +13,8 @@ namespace command {
 
 namespace {
 
+constexpr std::int64_t most_count = 65536;  // of layers and of experts
+
 class config {
  public:
   explicit config(const std::string& file) : file_(file) {
@@ -30,15 +32,19 @@ class config {
     const json_t* value = member(root_.get(), key);
     return value != nullptr && !json_is_null(value);
   }
-  // 1 or more, below 2^40
-  std::int64_t size(const char* key) const {
+  // 1 or more, or `least`; products of three sizes fit 64 bits
+  std::int64_t size(const char* key) const { return number(key, 1, std::int64_t{1} << 20); }
+  std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
     const json_t* value = member(root_.get(), key);
     if (value == nullptr) fail(std::string("expected a key ") + key);
-    const json_int_t number = json_is_integer(value) ? json_integer_value(value) : 0;
-    if (number < 1 || number >= json_int_t{1} << 40)
-      fail(std::string(key) + ": expected a whole number from 1 to 2^40");
-    return number;
+    const json_int_t given = json_is_integer(value) ? json_integer_value(value) : -1;
+    if (given < least || given > most)
+      fail(std::string(key) + ": expected a whole number from " + std::to_string(least) + " to " +
+           std::to_string(most));
+    return given;
   }
+  // 0 too, as where the key is missing
+  std::int64_t count(const char* key) const { return has(key) ? number(key, 0, most_count) : 0; }
   std::int64_t size(const char* key, std::int64_t otherwise) const {
     return has(key) ? size(key) : otherwise;
   }
@@ -76,8 +82,11 @@ class model {
       for (const char* kind : kinds) names += (names.empty() ? "" : ", ") + std::string(kind);
       from_.fail("model_type: expected one of " + names + ", got \"" + type_ + "\"");
     }
+    if (cuts_.job.gtp > 1 || cuts_.job.egtp > 1)
+      throw input_error("--gtp, --egtp: expected 1: the rules of this command cut nothing by them");
     hidden_ = from_.size("hidden_size");
-    const std::int64_t layers = from_.size("num_hidden_layers"), pp = cuts_.job.pp;
+    const std::int64_t layers = from_.number("num_hidden_layers", 1, most_count);
+    const std::int64_t pp = cuts_.job.pp;
     const std::int64_t vocabulary = from_.size("vocab_size");
     if (pp > layers)
       throw input_error("--pp: expected at most " + std::to_string(layers) +
@@ -161,10 +170,9 @@ class model {
     vector(at + "input_layernorm.weight", hidden_);
     is("deepseek_v3") ? add_latent_attention(at + "self_attn.") : add_attention(at + "self_attn.");
     vector(at + "post_attention_layernorm.weight", hidden_);
-    const std::int64_t dense =
-        from_.has("first_k_dense_replace") ? from_.size("first_k_dense_replace", 0) : 0;
+    const std::int64_t dense = from_.count("first_k_dense_replace");
     if (is("mixtral"))
-      add_experts(at + "block_sparse_moe.", from_.size("num_local_experts"),
+      add_experts(at + "block_sparse_moe.", from_.number("num_local_experts", 1, most_count),
                   from_.size("intermediate_size"), {"w1", "w3", "w2"});
     else if ((is("glm4_moe") || is("deepseek_v3")) && layer >= dense)
       add_shared_and_experts(at + "mlp.");
@@ -184,8 +192,9 @@ class model {
     const std::int64_t d = from_.size("head_dim", hidden_ / n);
     const std::int64_t ranks = in_two() ? cuts_.job.tp_x : cuts_.job.tp;
     if (ranks > n)
-      throw input_error("--tp: expected at most " + std::to_string(n) +
-                        " ranks, one a query head, got " + std::to_string(ranks));
+      throw input_error(std::string(in_two() ? "--tp-x" : "--tp") + ": expected at most " +
+                        std::to_string(n) + " ranks, one a query head, got " +
+                        std::to_string(ranks));
     const bool groups = ranks <= g;
     const heads query{n * d, groups ? g : n, 1};
     const heads key{g * d, groups ? g : n, groups ? 1 : n / g};
@@ -199,7 +208,7 @@ class model {
       bias(at + "v_proj.bias", key);
     }
     weight(at + "o_proj.weight", each(hidden_), query, product::second);
-    if (biased && is("llama")) vector(at + "o_proj.bias", hidden_);
+    if (biased && (is("llama") || is("qwen3"))) vector(at + "o_proj.bias", hidden_);
     if (is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false))) {
       // each rank normalizes its own heads
       put(at + "q_norm.weight", {d}, {}, in_two() ? "tp_x" : "tp");
@@ -212,18 +221,22 @@ class model {
                        rope = from_.size("qk_rope_head_dim"), nope = from_.size("qk_nope_head_dim"),
                        v = from_.size("v_head_dim");
     const heads query{n * (nope + rope), n, 1};
+    const bool biased = from_.flag("attention_bias", false);
     if (from_.has("q_lora_rank")) {
       const std::int64_t q = from_.size("q_lora_rank");
       shared(at + "q_a_proj.weight", {q, hidden_});
+      if (biased) shared(at + "q_a_proj.bias", {q});
       shared(at + "q_a_layernorm.weight", {q});
       weight(at + "q_b_proj.weight", query, each(q), product::first);
     } else {
       weight(at + "q_proj.weight", query, each(hidden_), product::first);
     }
     shared(at + "kv_a_proj_with_mqa.weight", {kv + rope, hidden_});
+    if (biased) shared(at + "kv_a_proj_with_mqa.bias", {kv + rope});
     shared(at + "kv_a_layernorm.weight", {kv});
     weight(at + "kv_b_proj.weight", {n * (nope + v), n, 1}, each(kv), product::first);
     weight(at + "o_proj.weight", each(hidden_), {n * v, n, 1}, product::second);
+    if (biased) vector(at + "o_proj.bias", hidden_);
   }
 
   void add_gated(const std::string& at, std::int64_t inner, bool biased) {
@@ -238,10 +251,10 @@ class model {
 
   void add_shared_and_experts(const std::string& at) {
     const std::int64_t inner = from_.size("moe_intermediate_size");
-    const std::int64_t experts = from_.size("n_routed_experts");
+    const std::int64_t experts = from_.number("n_routed_experts", 1, most_count);
     add_experts(at, experts, inner, {"gate_proj", "up_proj", "down_proj"});
     shared(at + "gate.e_score_correction_bias", {experts});
-    const std::int64_t common = from_.size("n_shared_experts", 0);
+    const std::int64_t common = from_.count("n_shared_experts");
     if (common > 0) add_gated(at + "shared_experts.", inner * common, false);
   }
 

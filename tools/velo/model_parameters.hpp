@@ -6,6 +6,7 @@
 // where there are more tensor ranks than key heads, which ranks then share. With tp in two
 // dimensions both dimensions of a weight are cut. Experts are dealt out over ep, and cut by etp.
 // Layers follow each other over the stages, the first stages one more where they do not divide.
+// Prediction modules behind the last layer are left out.
 #pragma once
 
 #include <string>

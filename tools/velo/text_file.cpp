@@ -15,6 +15,8 @@
 namespace command {
 namespace {
 
+constexpr std::size_t most_bytes = std::size_t{4} << 30;
+
 using open_file = std::unique_ptr<FILE, int (*)(FILE*)>;
 
 [[noreturn]] void refuse(const std::string& file) {
@@ -28,8 +30,10 @@ std::string read_file(const std::string& file) {
   if (in == nullptr) refuse(file);
   std::string all;
   char part[1 << 16];
-  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, in.get())) > 0;)
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, in.get())) > 0;) {
     all.append(part, n);
+    if (all.size() > most_bytes) throw input_error(file + ": expected at most 4 GiB");
+  }
   if (std::ferror(in.get()) != 0) refuse(file);
   return all;
 }

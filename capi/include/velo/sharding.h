@@ -17,9 +17,10 @@
  * Blocks. A dimension may be several blocks, one behind the other, each cut by itself: query, key
  * and value; gate and up. A block of `size` elements consists of `units` that are not cut. With n
  * indices each gets units div n of them, and the first units mod n get one more. `repeat`
- * neighboring units may share their elements (query heads with one key head); an index then holds
- * what its units need, and neighbors may hold copies: 12 units, 4 of them to a key head, cut in 4
- * give key heads 0, 0 to 1, 1 to 2, and 2. Bounds take the place of blocks where a host has ranges
+ * neighboring units may share their elements; an index then holds what its units need, and
+ * neighbors may hold copies. Keys of 3 heads of 64 for 12 query heads are {192, 12, 4}: the size is
+ * that of the keys, the units are query heads, 4 of which share a key head; cut in 4 they give key
+ * heads 0, 0 to 1, 1 to 2, and 2. Bounds take the place of blocks where a host has ranges
  * of its own; whether they make up the dimension is what velo_sharding_check says.
  *
  * Pieces. A rank's part is a list of boxes, in each of which all elements have as many copies.
@@ -29,8 +30,8 @@
  *   edp, egtp      of a parameter of experts
  *   partial        the family of the axis that the parameter calls partial: of the weight of a norm
  *                  with sequence parallelism, of a router, of a bias behind a reduce-scatter
- *   copies         not a family: the ranks of velo_sharding_get_holders that differ from this one
- *                  in the cutting axis alone; where units share elements
+ *   copies         not a family: where units share elements, piece by piece the ranks of
+ *                  velo_sharding_get_holders that differ from this one in the cutting axis alone
  *   embedding, pp  of a parameter of the first and last stage; of one of all stages
  * Groups of one rank are left out. Then norm^2 is the sum of |gradient|^2 / copies over all ranks
  * and pieces.
@@ -41,8 +42,9 @@
  * of 16, as in a bucket of velo_buckets. A parameter's range is what of these belongs to its part.
  *
  * A sharding belongs to no context and keeps a copy of the topology. Nothing is sent, and nothing
- * is kept for a rank: a query takes time in proportion to a parameter's pieces, whatever the number
- * of ranks, unless its comment states another.
+ * is kept for a rank: a query takes time in proportion to the blocks of a parameter's cuts, and a
+ * range to the parameters of its bucket, whatever the number of ranks, unless its comment states
+ * another.
  */
 #ifndef VELO_SHARDING_H
 #define VELO_SHARDING_H
@@ -58,7 +60,7 @@ typedef struct velo_sharding_s* velo_sharding;
 /* A run of elements of a dimension, which is cut by itself. */
 typedef struct velo_sharding_block {
   int64_t size;   /* elements */
-  int64_t units;  /* that are not cut; 0 = size. Of a multiple of repeat */
+  int64_t units;  /* that are not cut, a multiple of repeat; 0 = size */
   int64_t repeat; /* neighboring units that share their elements; 0 = 1 */
 } velo_sharding_block;
 
@@ -221,14 +223,16 @@ VELO_API velo_status velo_sharding_check(velo_sharding sharding);
  * shapes must agree. With RANGES boxes are of the ranges alone, and positions are still those of
  * the whole parts. parameter, rank: in `to`. moves: receives the first `capacity` of them; may be
  * NULL when that is 0. count: receives how many there are; may be NULL. Time is proportional to the
- * ranks of `from`. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (no such parameter in
- * one of them, or of another shape; no such rank; elements that no rank holds), STATE, MEMORY. */
+ * ranks of `from` times the pieces of both parts. Thread class: per-handle. Errors: NULL, HANDLE,
+ * ARGUMENT (no such parameter in one of them, or of another shape; no such rank; elements that no
+ * rank holds), STATE, MEMORY. */
 VELO_API velo_status velo_sharding_transfer(velo_sharding from, velo_sharding to, int64_t parameter,
                                             int64_t rank, velo_sharding_content content,
                                             velo_sharding_move* moves, int64_t capacity,
                                             int64_t* count);
 
-/* A rank's parts as a text, or those of all ranks (rank -1). buffer: receives up to `capacity`
+/* A rank's parts as a text, or those of all ranks (rank -1), a picture of the first 64 ranks and 60
+ * kinds of parameters. buffer: receives up to `capacity`
  * bytes with the 0 at the end; may be NULL when that is 0. needed: receives the bytes of the whole
  * text and its 0; may be NULL. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (rank,
  * format), STATE, MEMORY. */

@@ -47,6 +47,7 @@ TEST_CASE("a parameter that makes no sense is refused by its field") {
   const std::string p = "parameter.", first = "parameter.cuts[0].", second = "parameter.cuts[1].";
   refused([](world& w) { w.p.name = nullptr; }, p + "name", "a name", "NULL", VELO_ERR_NULL);
   refused([](world& w) { w.p.name = ""; }, p + "name", "a name", "\"\"");
+  refused([](world& w) { w.p.name = "w\xff"; }, p + "name", "UTF-8", "byte \\xff at byte 1");
   refused([](world& w) { w.p.ndim = 9; }, p + "ndim", "0 to 8", "9");
   refused([](world& w) { w.p.ndim = -1; }, p + "ndim", "0 to 8", "-1");
   refused([](world& w) { w.p.shape = nullptr; }, p + "shape", "ndim sizes", "NULL", VELO_ERR_NULL);
@@ -77,7 +78,7 @@ TEST_CASE("a parameter that makes no sense is refused by its field") {
   refused([](world& w) { w.p.stages = w.stages, w.p.stage_count = 2, w.stages[1] = 2; },
           p + "stages[1]", "0 to 1", "2");
   refused([](world& w) { w.p.stages = w.stages, w.p.stage_count = 2, w.stages[1] = 0; },
-          p + "stages[1]", "the last stage behind the first", "0");
+          p + "stages[1]", "1, the last stage, behind stage 0", "0");
   refused([](world& w) { w.p.stages = w.stages, w.p.stage_count = 1, w.cuts[1].axis = "pp"; },
           second + "axis", "has stages", "pp");
   refused([](world& w) { w.p.struct_size = 4; }, p + "struct_size", "a size in", "4",

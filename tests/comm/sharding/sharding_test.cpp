@@ -137,6 +137,36 @@ TEST_CASE("bounds of a caller are taken, and check says where they are wrong") {
     CHECK(check(wrong) == VELO_ERR_ARGUMENT);
 }
 
+TEST_CASE("blocks and bounds of the same numbers are not alike") {
+  sharding s(sizes(3, 1, 1, 1, 1));
+  s.add(described_parameter("right", {8}).cut(0, "tp", {{4, 4, 1}, {4, 3, 3}}));
+  CHECK(velo_sharding_check(s) == VELO_OK);
+  s.add(described_parameter("wrong", {8}).bounds(0, "tp", {4, 4, 1, 4, 3, 3}));
+  CHECK(velo_sharding_check(s) == VELO_ERR_ARGUMENT);
+}
+
+TEST_CASE("units without number cost nothing, and a bucket has at most 2^60 elements") {
+  sharding s(sizes(2, 1, 1, 2, 1));
+  const std::int64_t huge = std::int64_t{1} << 58;
+  const std::int64_t k =
+      s.add(described_parameter("k", {huge}).cut(0, "tp", {{huge, 2 * huge, 2}}).bucket(0));
+  CHECK(s.part(k, 1).elements == huge / 2);
+  s.add(described_parameter("w", {3 * huge}).cut(0, "tp").bucket(0));
+  CHECK(velo_sharding_check(s) == VELO_OK);
+  described_parameter more("more", {1});
+  const velo_sharding_parameter desc = more.bucket(0).desc();
+  CHECK(velo_sharding_add(s, &desc, nullptr) == VELO_ERR_ARGUMENT);
+  CHECK(s.part(k, 3).range_end == huge / 2);
+}
+
+TEST_CASE("a bucket of many parameters is proven and written in one pass") {
+  sharding s(sizes(2, 1, 1, 2, 1));
+  for (int i = 0; i < 3000; ++i)
+    s.add(described_parameter("p" + std::to_string(i), {7}).cut(0, "tp").bucket(1));
+  CHECK(velo_sharding_check(s) == VELO_OK);
+  CHECK(s.text(3, VELO_SHARDING_JSON).find("\"p2999\"") != std::string::npos);
+}
+
 TEST_CASE("random parameters lie where an enumeration of their elements says") {
   const char* asked = std::getenv("VELO_SHARDINGS");
   const int rounds = asked != nullptr ? std::atoi(asked) : 150;

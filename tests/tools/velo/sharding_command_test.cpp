@@ -98,6 +98,24 @@ TEST_CASE("sharding shares key heads among more tensor ranks than there are") {
   CHECK(field(two, "1", "model.norm.weight", "sum") == R"(["nd1-dim1"])");
 }
 
+TEST_CASE("sharding knows which products have a bias, and counts of 0") {
+  const models m;
+  const auto tensors = [&](std::string config, const char* type) {
+    config.replace(config.find("llama"), 5, type);
+    return json_object_size(
+        json_object_get(m.parts(config + R"(, "attention_bias": true})", "").get(), "0"));
+  };
+  CHECK(tensors(llama, "llama") == 30 + 3 * 4);
+  CHECK(tensors(llama, "qwen2") == 30 + 3 * 3);
+  CHECK(tensors(llama, "qwen3") == 30 + 3 * 4 + 3 * 2);  // and norms of query and key
+  std::string all_experts = deepseek;
+  all_experts.replace(all_experts.find("\"first_k_dense_replace\": 1"), 26,
+                      "\"first_k_dense_replace\": 0");
+  const json parts = m.parts(all_experts, "");
+  CHECK(tensor(parts, "0", "model.layers.0.mlp.experts.7.up_proj.weight") != nullptr);
+  CHECK(tensor(parts, "0", "model.layers.0.self_attn.q_a_proj.bias") == nullptr);
+}
+
 TEST_CASE("sharding deals experts out, whatever their names") {
   const models m;
   const json all = m.parts(mixtral, "--tp 2 --dp 2 --ep 2");
@@ -168,11 +186,16 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
   refused(std::string(llama) + R"(, "num_key_value_heads": 3})", "",
           "num_key_value_heads: expected a divisor of num_attention_heads, 8, got 3");
   refused(good, "--tp 16", "--tp: expected at most 8 ranks");
+  refused(good, "--tp 16 --tp-x 16", "--tp-x: expected at most 8 ranks");
+  refused(good, "--gtp 2", "--gtp, --egtp: expected 1");
+  refused(std::string(llama) + R"(, "head_dim": 4294967296})", "", "head_dim: expected a whole");
+  refused(std::string(llama) + R"(, "num_hidden_layers": 549755813888})", "", "1 to 65536");
   refused(good, "--pp 4", "--pp: expected at most 3 stages");
   refused(mixtral, "--ep 8 --dp 8", "--ep: expected at most 4 ranks");
   refused(good, "--ep 3", "ep: expected a divisor");
   refused(good, "--tp 2 --rank 2", "rank: expected 0 to 1, got 2");
   refused(good, "--to tp", "--to: expected KEY=N");
+  refused(good, "--to ''", "--to: expected KEY=N");
   refused(good, "--to xp=2", "--to: expected KEY=N");
   refused(good, "--to tp=x", "expected a whole number");
   check_refused("sharding", "wants one CONFIG.json");

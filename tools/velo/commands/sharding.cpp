@@ -1,4 +1,5 @@
 // velo sharding: which part of which parameter each rank of a job holds.
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -15,23 +16,24 @@ namespace command {
 const char* const sharding_help =
     "usage: velo sharding CONFIG.json --tp T --cp C --ep E --dp D --pp P [--etp N] [--tp-x N]\n"
     "                     [--rank R] [--to KEY=N,..] [--json] [--svg PICTURE.svg] ..\n\n"
-    "Where each parameter of a model lies among T x C x D x P ranks (1 each unless given).\n"
-    "CONFIG.json is that of a Hugging Face checkpoint: llama, mistral, qwen2, qwen3, mixtral,\n"
-    "glm4_moe, deepseek_v3. The parts are proven to make up the model before anything is shown.\n\n"
-    "  --rank R     the parts of one rank; without it, each tensor's parts by rank\n"
-    "  --json       an object by rank, by tensor: `part`, [begin, end) of each dimension, or a "
-    "list\n"
-    "               of them; `sum`, the groups that its gradient is summed over; `copies` of each\n"
-    "               element in the job; `range`, what the rank updates with a sharded optimizer,\n"
-    "               elements of its own tensor\n"
-    "  --to KEY=N,.. another layout, tp=4,pp=2: what each of its ranks takes from which rank; "
-    "with\n"
-    "               --json an object by rank, by tensor, of `from`, `part`, `from_at` and `at`, "
-    "where\n"
-    "               a box begins in the tensors of the two ranks\n"
-    "  --svg FILE   tensors as rectangles, parts colored, with their ranks\n"
+    "Where each parameter of a model lies among T x C x D x P ranks (1 each unless given; N is\n"
+    "T). CONFIG.json is that of a Hugging Face checkpoint: llama, mistral, qwen2, qwen3, mixtral,\n"
+    "glm4_moe, deepseek_v3. The parts are proven to make up the model before anything is shown,\n"
+    "up to 131072 ranks.\n\n"
+    "  --rank R     the parts of one rank; without it, the elements of each rank\n"
+    "  --json       an object by rank, by tensor: `part`, [begin, end) of each dimension, or a\n"
+    "               list of them; `sum`, the groups that its gradient is summed over; `copies` of\n"
+    "               each element in the job; `range`, what the rank updates with a sharded\n"
+    "               optimizer, elements of its own tensor\n"
+    "  --to KEY=N,.. another layout, tp=4,pp=2, sizes left out 1, of the same order: what its "
+    "ranks\n"
+    "               take from which rank; with --json an object by rank, by tensor, of `from`,\n"
+    "               `part`, `from_at` and `at`, where a box begins in the tensors of the two "
+    "ranks\n"
+    "  --svg FILE   tensors as rectangles, parts colored, with their ranks: of the first 64, or\n"
+    "               of --rank\n"
     "  --no-sequence-parallel  tensor ranks all see the whole sequence between products\n"
-    "  and the other options of velo topology that name sizes\n\n"
+    "  --order, --tp-y, --instances  as velo topology has them\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
 
 namespace {
@@ -40,6 +42,8 @@ long long wide(std::int64_t number) {
   return static_cast<long long>(number);
 }
 
+constexpr std::int64_t most_proven = 131072, most_shown = 64;  // ranks
+
 // A model cut for a job.
 class cut_model {
  public:
@@ -47,7 +51,10 @@ class cut_model {
       : topology_(asked.topology()), sharding_(velo::sharding::create(topology_)) {
     model_cuts cuts{asked.sizes(), sequence_parallel && asked.sizes().tp > 1};
     add_parameters(file, cuts, sharding_);
-    sharding_.check();
+    if (ranks() > most_proven)
+      std::fprintf(stderr, "velo: not proven: more than %lld ranks\n", wide(most_proven));
+    else
+      sharding_.check();
   }
   const velo::sharding& parts() const { return sharding_; }
   std::int64_t ranks() const { return velo_sharding_info(sharding_.info()).ranks; }
@@ -116,8 +123,7 @@ void show_rank(const cut_model& model, std::int64_t rank) {
 
 void show_ranks(const cut_model& model) {
   table rows({"rank", "elements", "updated", "tensors"});
-  constexpr std::int64_t shown = 64;
-  for (std::int64_t rank = 0; rank < model.ranks() && rank < shown; ++rank) {
+  for (std::int64_t rank = 0; rank < model.ranks() && rank < most_shown; ++rank) {
     const total sum = total_of(model, rank);
     std::int64_t tensors = 0;
     for (std::int64_t p = 0; p < model.parameters(); ++p)
@@ -127,7 +133,7 @@ void show_ranks(const cut_model& model) {
   }
   std::printf("%lld tensors over %lld ranks; --rank R shows the parts of one\n\n%s",
               wide(model.parameters()), wide(model.ranks()), rows.str().c_str());
-  if (model.ranks() > shown) std::printf(".. (%lld ranks)\n", wide(model.ranks()));
+  if (model.ranks() > most_shown) std::printf(".. (%lld ranks)\n", wide(model.ranks()));
 }
 
 // Writes rank by rank, so that a large job is never one text.
@@ -198,7 +204,7 @@ std::int64_t elements_of(const velo_sharding_move& move, std::int32_t ndim) {
 
 void show_moves(const cut_model& from, const cut_model& to, std::int64_t first, std::int64_t end) {
   table rows({"rank", "elements", "its own", "from others", "boxes"});
-  for (std::int64_t rank = first; rank < end; ++rank) {
+  for (std::int64_t rank = first; rank < std::min(end, first + most_shown); ++rank) {
     std::int64_t own = 0, others = 0, boxes = 0;
     for (std::int64_t p = 0; p < to.parameters(); ++p) {
       const velo_sharding_part part = to.parts().part(p, rank);
@@ -211,6 +217,7 @@ void show_moves(const cut_model& from, const cut_model& to, std::int64_t first, 
               std::to_string(others), std::to_string(boxes)});
   }
   std::printf("%s", rows.str().c_str());
+  if (end - first > most_shown) std::printf(".. (%lld ranks)\n", wide(end));
 }
 
 // "tp=4,pp=2"
@@ -246,11 +253,12 @@ int sharding(const arguments& given) {
                       " words; velo help sharding");
   const job asked(given);
   const cut_model model(given.words[0], asked, given.sequence_parallel);
-  if (!given.picture.empty())
-    write_file(given.picture, model.parts().write<std::string>(-1, VELO_SHARDING_SVG));
   const bool one = asked.rank() >= 0;
-  if (given.other_layout.empty()) {
-    require_rank(asked.rank(), model.ranks());
+  if (!given.has_other_layout) require_rank(asked.rank(), model.ranks());
+  if (!given.picture.empty())
+    write_file(given.picture, model.parts().write<std::string>(
+                                  given.has_other_layout ? -1 : asked.rank(), VELO_SHARDING_SVG));
+  if (!given.has_other_layout) {
     if (given.json)
       print_json(model, one ? asked.rank() : 0, one ? asked.rank() + 1 : model.ranks());
     else
@@ -258,6 +266,8 @@ int sharding(const arguments& given) {
     return done;
   }
   job other;
+  for (const auto& [option, word] : given.layout)
+    if (option == "order") other.set(option, word);
   read_sizes(given.other_layout, other);
   const cut_model to(given.words[0], other, given.sequence_parallel);
   require_rank(asked.rank(), to.ranks());
