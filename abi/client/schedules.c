@@ -366,6 +366,49 @@ static void flagged(void) {
   }
 }
 
+/* 16 rows over 4 ranks of a ring: rank 0 has 0 1 14 15, and meets block 3 in step 1. */
+static void sequences(void) {
+  velo_sequence_plan plan = NULL;
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  velo_sequence_info info = VELO_SEQUENCE_INFO_INIT;
+  velo_sequence_step step = VELO_SEQUENCE_STEP_INIT;
+  velo_sequence_task task = VELO_SEQUENCE_TASK_INIT;
+  velo_sequence_message message = VELO_SEQUENCE_MESSAGE_INIT;
+  int64_t spans[4] = {-1, -1, -1, -1}, count = 0;
+  char out[64];
+  desc.cp = 4;
+  desc.sequence = 16;
+  desc.heads = 2;
+  desc.head_dim = 8;
+  desc.window = 3;
+  EXPECT(velo_sequence_plan_create(&desc, &plan) == VELO_ERR_ARGUMENT && plan == NULL);
+  desc.window = 1;
+  WORKS(velo_sequence_plan_create(&desc, &plan));
+  WORKS(velo_sequence_plan_get_info(plan, &info));
+  EXPECT(info.cp == 4 && info.sequence == 16 && info.forward_steps == 4);
+  EXPECT(info.gradient_steps == 4);
+  WORKS(velo_sequence_plan_get_rows(plan, 0, spans, 2, &count));
+  EXPECT(count == 2 && spans[1] == 2 && spans[2] == 14 && spans[3] == 16);
+  WORKS(velo_sequence_plan_get_step(plan, VELO_SEQUENCE_FORWARD, 0, 0, &step));
+  EXPECT(step.cells == 20 && step.tasks == 1 && step.sends == 2 && step.receives == 0);
+  EXPECT(step.bytes_sent == 2 * 4 * 2 * 8 * 2 && step.bytes_received == 0);
+  WORKS(velo_sequence_plan_get_task(plan, VELO_SEQUENCE_FORWARD, 0, 1, 0, &task));
+  EXPECT(task.cells == VELO_SEQUENCE_CELLS_ALL && task.queries == 2 && task.keys == 4);
+  EXPECT(task.heads_begin == 0 && task.heads_end == 2);
+  WORKS(velo_sequence_plan_get_message(plan, VELO_SEQUENCE_FORWARD, 0, 1, VELO_SEQUENCE_RECEIVED, 1,
+                                       &message));
+  EXPECT(message.content == VELO_SEQUENCE_V && message.from == 3 && message.to == 0);
+  EXPECT(message.step == 0 && message.needed == 1 && message.rows == 4 && message.kept == 0);
+  WORKS(velo_sequence_plan_get_spans(plan, VELO_SEQUENCE_FORWARD, 0, 1, VELO_SEQUENCE_TASK_KEYS, 0,
+                                     spans, 2, &count));
+  EXPECT(count == 1 && spans[0] == 6 && spans[1] == 10);
+  WORKS(velo_sequence_plan_check(plan));
+  WORKS(velo_sequence_plan_write(plan, VELO_SEQUENCE_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "{\"rows\": [[0, 1, 14, 15]", 24) == 0);
+  velo_sequence_plan_destroy(plan);
+  EXPECT(velo_sequence_plan_check(plan) == VELO_ERR_HANDLE);
+}
+
 void client_schedules(velo_stream stream, velo_context context) {
   carried_out(stream, context);
   validated(context);
@@ -373,4 +416,5 @@ void client_schedules(velo_stream stream, velo_context context) {
   flagged();
   described();
   read_from_text();
+  sequences();
 }

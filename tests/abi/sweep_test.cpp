@@ -72,6 +72,8 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_topology_destroy(static_cast<velo_topology>(made));
     if (std::strcmp(p.type, "velo_sharding*") == 0)
       velo_sharding_destroy(static_cast<velo_sharding>(made));
+    if (std::strcmp(p.type, "velo_sequence_plan*") == 0)
+      velo_sequence_plan_destroy(static_cast<velo_sequence_plan>(made));
     if (std::strcmp(p.type, "velo_recompute_plan*") == 0)
       velo_recompute_plan_destroy(static_cast<velo_recompute_plan>(made));
     if (std::strcmp(p.type, "velo_schedule*") == 0)

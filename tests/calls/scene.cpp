@@ -102,6 +102,9 @@ void open_groups(world& w) {
   velo_topology_desc ranks = VELO_TOPOLOGY_DESC_INIT;
   must(velo_topology_create(&ranks, &w.topology));
   must(velo_sharding_create(w.topology, &w.sharding));
+  velo_sequence_desc sequence = VELO_SEQUENCE_DESC_INIT;
+  sequence.cp = 2, sequence.sequence = 8;
+  must(velo_sequence_plan_create(&sequence, &w.sequence_plan));
 }
 
 void open_schedules(world& w) {

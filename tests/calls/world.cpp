@@ -39,6 +39,7 @@ const kind kinds[] = {KIND(context),
                       KIND(pool),
                       KIND(topology),
                       KIND(sharding),
+                      KIND(sequence_plan),
                       KIND(schedule),
                       KIND(mailbox),
                       KIND(tuning)};
@@ -98,6 +99,7 @@ void world::close() {
   end(pool, &velo_pool_destroy);
   end(peer, &velo_context_destroy);
   end(context, &velo_context_destroy);
+  end(sequence_plan, &velo_sequence_plan_destroy);
   end(sharding, &velo_sharding_destroy);
   end(topology, &velo_topology_destroy);
   end(schedule, &velo_schedule_destroy);

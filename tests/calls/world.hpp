@@ -55,6 +55,7 @@ struct world {
   velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
   velo_sharding sharding = nullptr;
+  velo_sequence_plan sequence_plan = nullptr;
   velo_schedule schedule = nullptr;
   velo_timeline timeline = nullptr;
   velo_mailbox mailbox = nullptr;

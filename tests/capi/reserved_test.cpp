@@ -94,6 +94,10 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
                  [&](auto* p) { return velo_sharding_add(sharding, p, nullptr); });
   velo_sharding_destroy(sharding);
   velo_topology_destroy(topology);
+  velo_sequence_plan shared = nullptr;
+  check_reserved<velo_sequence_desc>(VELO_SEQUENCE_DESC_INIT, "desc.reserved", [&](auto* d) {
+    return velo_sequence_plan_create(d, &shared);
+  });
   velo_schedule_desc order = VELO_SCHEDULE_DESC_INIT;
   velo_schedule schedule = nullptr;
   REQUIRE(velo_schedule_create(&order, &schedule) == VELO_OK);
@@ -119,14 +123,14 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
 
   // These, velo_shape, velo_cost, velo_op_counts, velo_plan_buffer, velo_plan_stay,
   // velo_plan_swap_stats, velo_recompute_layer, velo_recompute_call, what is known of groups,
-  // topologies and shardings, the counters of pools, adaptors, executors, regions and plans for
-  // recompute, and all of schedules and tunings but what is tried here, which velo writes, and
-  // every args struct (tests/ops/every_operator/conformance_test.cpp).
+  // topologies, shardings and sequence plans, the counters of pools, adaptors, executors, regions
+  // and plans for recompute, and all of schedules and tunings but what is tried here, which velo
+  // writes, and every args struct (tests/ops/every_operator/conformance_test.cpp).
   const std::string all = text(velo_describe);
   const std::size_t structs_end = all.find("\"operators\":");
   REQUIRE(structs_end != std::string::npos);
   int fields = 0;
   for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) < structs_end; ++at)
     ++fields;
-  CHECK(fields == 45);
+  CHECK(fields == 49);
 }

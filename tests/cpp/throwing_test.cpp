@@ -204,6 +204,26 @@ TEST_CASE("a weight pack takes the place of a matrix") {
   CHECK(c[1] == 10);
 }
 
+TEST_CASE("a sequence plan says what a rank computes and sends") {
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  desc.kind = VELO_SEQUENCE_ULYSSES;
+  desc.cp = 2, desc.sequence = 7, desc.heads = 4;
+  const velo::sequence_plan plan = velo::sequence_plan::create(desc);
+  CHECK(plan.info().forward_steps == 3);
+  int64_t spans[2] = {};
+  CHECK(plan.rows(1, spans, 1) == 1);
+  CHECK(spans[0] == 4);
+  CHECK(plan.step(VELO_SEQUENCE_FORWARD, 1, 1).cells == 28 * 2);
+  CHECK(plan.task(VELO_SEQUENCE_FORWARD, 1, 1, 0).heads_begin == 2);
+  CHECK(plan.message(VELO_SEQUENCE_FORWARD, 1, 0, VELO_SEQUENCE_SENT, 0).to == 0);
+  CHECK(plan.spans(VELO_SEQUENCE_FORWARD, 1, 1, VELO_SEQUENCE_TASK_QUERIES, 0, spans, 1) == 1);
+  CHECK(spans[1] == 7);
+  plan.check();
+  CHECK(plan.write<std::string>(VELO_SEQUENCE_JSON).find("[4, 5, 6]") != std::string::npos);
+  desc.heads = 1;
+  CHECK_THROWS_AS(velo::sequence_plan::create(desc), velo::error);
+}
+
 TEST_CASE("a sharding says what a rank holds") {
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = 2;

@@ -81,7 +81,8 @@ WORDS = {
     "said": None,
     "told": None,
     "twin": TOPOLOGY,
-    "window": TOPOLOGY + r"|^(examples|bench|(tests/)?ops/attention|tests/(examples|hosts|parity))/"
+    "window": TOPOLOGY + r"|^(examples|bench|(tests/)?ops/attention|tests/(examples|hosts|parity)|"
+              r"(tests/)?sched/parallel/context)/"
 }
 ANY_WORD = re.compile(r"(?<![A-Za-z])(" + "|".join(WORDS) + r")s?(?![a-z])", re.I)
 

@@ -37,6 +37,7 @@ constexpr command_row commands[] = {
     {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
     {"collective", &with_arguments<command::collective>, &command::collective_help},
     {"schedule", &command::schedule, &command::schedule_help, &command::schedule_kinds},
+    {"sequence", &command::sequence, &command::sequence_help},
     {"topology", &with_arguments<command::topology>, &command::topology_help},
     {"sharding", &with_arguments<command::sharding>, &command::sharding_help},
     {"tune", &command::tune, &command::tune_help}};
@@ -54,6 +55,7 @@ constexpr const char* overview =
     "  sharding   which part of which parameter of a model each rank of a job holds\n"
     "  collective which way a collective takes among ranks of this machine, and its time\n"
     "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
+    "  sequence   how ranks share the attention of one sequence\n"
     "  tune       how to cut a model over accelerators, by costs and memory\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"

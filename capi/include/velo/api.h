@@ -40,6 +40,7 @@
 #include "velo/recompute.h"
 #include "velo/recompute_plan.h"
 #include "velo/schedule.h"
+#include "velo/sequence_plan.h"
 #include "velo/sharding.h"
 #include "velo/status.h"
 #include "velo/stream.h"
@@ -646,6 +647,28 @@ struct velo_api {
                                    velo_sharding_move* moves, int64_t capacity, int64_t* count);
   velo_status (*sharding_write)(velo_sharding sharding, int64_t rank, velo_sharding_format format,
                                 char* buffer, uint64_t capacity, uint64_t* needed);
+
+  /* velo/sequence_plan.h */
+  velo_status (*sequence_plan_create)(const velo_sequence_desc* desc, velo_sequence_plan* plan);
+  void (*sequence_plan_destroy)(velo_sequence_plan plan);
+  velo_status (*sequence_plan_get_info)(velo_sequence_plan plan, velo_sequence_info* info);
+  velo_status (*sequence_plan_get_rows)(velo_sequence_plan plan, int64_t rank, int64_t* spans,
+                                        int64_t capacity, int64_t* count);
+  velo_status (*sequence_plan_get_step)(velo_sequence_plan plan, velo_sequence_pass pass,
+                                        int64_t rank, int64_t step, velo_sequence_step* price);
+  velo_status (*sequence_plan_get_task)(velo_sequence_plan plan, velo_sequence_pass pass,
+                                        int64_t rank, int64_t step, int64_t index,
+                                        velo_sequence_task* task);
+  velo_status (*sequence_plan_get_message)(velo_sequence_plan plan, velo_sequence_pass pass,
+                                           int64_t rank, int64_t step, velo_sequence_part part,
+                                           int64_t index, velo_sequence_message* message);
+  velo_status (*sequence_plan_get_spans)(velo_sequence_plan plan, velo_sequence_pass pass,
+                                         int64_t rank, int64_t step, velo_sequence_part part,
+                                         int64_t index, int64_t* spans, int64_t capacity,
+                                         int64_t* count);
+  velo_status (*sequence_plan_check)(velo_sequence_plan plan);
+  velo_status (*sequence_plan_write)(velo_sequence_plan plan, velo_sequence_format format,
+                                     char* buffer, uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

@@ -290,6 +290,29 @@ VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_EXECUTOR_TENSORS = 16
 VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
+VELO_SEQUENCE_ULYSSES = 0
+VELO_SEQUENCE_RING = 1
+VELO_SEQUENCE_HYBRID = 2
+VELO_SEQUENCE_ALL_GATHER = 3
+VELO_SEQUENCE_FORWARD = 0
+VELO_SEQUENCE_GRADIENT = 1
+VELO_SEQUENCE_CELLS_ALL = 0
+VELO_SEQUENCE_CELLS_CAUSAL = 1
+VELO_SEQUENCE_CELLS_MASKED = 2
+VELO_SEQUENCE_Q = 0
+VELO_SEQUENCE_K = 1
+VELO_SEQUENCE_V = 2
+VELO_SEQUENCE_OUT = 3
+VELO_SEQUENCE_DOUT = 4
+VELO_SEQUENCE_DQ = 5
+VELO_SEQUENCE_DK = 6
+VELO_SEQUENCE_DV = 7
+VELO_SEQUENCE_TASK_QUERIES = 0
+VELO_SEQUENCE_TASK_KEYS = 1
+VELO_SEQUENCE_SENT = 2
+VELO_SEQUENCE_RECEIVED = 3
+VELO_SEQUENCE_JSON = 0
+VELO_SEQUENCE_SVG = 1
 VELO_TUNING_RECOMPUTE_NONE = 0
 VELO_TUNING_RECOMPUTE_CORE = 1
 VELO_TUNING_RECOMPUTE_ACTIVATION = 2
@@ -477,6 +500,10 @@ class velo_mailbox(c_void_p):
 
 class velo_executor(c_void_p):
     """One rank's part of a schedule, to be carried out."""
+
+
+class velo_sequence_plan(c_void_p):
+    """How ranks share the attention of one sequence that is cut between them."""
 
 
 class velo_tuning(c_void_p):
@@ -841,6 +868,26 @@ class velo_executor_stats(Sized):
 
 class velo_executor_desc(Sized):
     """What an executor is made from."""
+
+
+class velo_sequence_desc(Sized):
+    """What a sequence plan is made for."""
+
+
+class velo_sequence_info(Sized):
+    """Numbers of a sequence plan."""
+
+
+class velo_sequence_step(Sized):
+    """The price of a rank's step."""
+
+
+class velo_sequence_task(Sized):
+    """Partial attention that a rank computes."""
+
+
+class velo_sequence_message(Sized):
+    """Rows that go from a rank to another."""
 
 
 class velo_tuning_layout(ctypes.Structure):
@@ -1812,6 +1859,69 @@ velo_executor_desc._fields_ = [
     ("released", velo_executor_released_fn),
     ("validation", POINTER(velo_executor_validation)),
 ]
+velo_sequence_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("cp", c_int64),
+    ("ulysses", c_int64),
+    ("window", c_int64),
+    ("sequence", c_int64),
+    ("document_ends", POINTER(c_int64)),
+    ("document_count", c_int64),
+    ("mask", POINTER(c_uint8)),
+    ("heads", c_int64),
+    ("kv_heads", c_int64),
+    ("head_dim", c_int64),
+    ("element_bytes", c_int64),
+    ("causal", c_int32),
+    ("reserved", c_int32),
+]
+velo_sequence_desc._defaults_ = {"kind": 1, "cp": 1, "ulysses": 1, "window": 1, "heads": 1, "head_dim": 128, "element_bytes": 2, "causal": 1}
+velo_sequence_desc._numbers_ = ("kind",)
+velo_sequence_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("cp", c_int64),
+    ("sequence", c_int64),
+    ("forward_steps", c_int64),
+    ("gradient_steps", c_int64),
+]
+velo_sequence_step._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("cells", c_int64),
+    ("bytes_sent", c_int64),
+    ("bytes_received", c_int64),
+    ("bytes_held", c_int64),
+    ("tasks", c_int64),
+    ("sends", c_int64),
+    ("receives", c_int64),
+]
+velo_sequence_task._fields_ = [
+    ("struct_size", c_uint32),
+    ("cells", c_int32),
+    ("step", c_int64),
+    ("heads_begin", c_int64),
+    ("heads_end", c_int64),
+    ("queries", c_int64),
+    ("keys", c_int64),
+]
+velo_sequence_task._numbers_ = ("cells",)
+velo_sequence_message._fields_ = [
+    ("struct_size", c_uint32),
+    ("content", c_int32),
+    ("step", c_int64),
+    ("needed", c_int64),
+    ("from_", c_int64),
+    ("to", c_int64),
+    ("heads_begin", c_int64),
+    ("heads_end", c_int64),
+    ("rows", c_int64),
+    ("bytes", c_int64),
+    ("kept", c_int32),
+    ("reserved", c_int32),
+]
+velo_sequence_message._numbers_ = ("content",)
 velo_tuning_layout._fields_ = [
     ("tp", c_int32),
     ("pp", c_int32),
@@ -3806,6 +3916,16 @@ FUNCTIONS = {
     "velo_sharding_check": (c_int32, velo_sharding),
     "velo_sharding_transfer": (c_int32, velo_sharding, velo_sharding, c_int64, c_int64, enumeration, POINTER(velo_sharding_move), c_int64, POINTER(c_int64)),
     "velo_sharding_write": (c_int32, velo_sharding, c_int64, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_sequence_plan_create": (c_int32, POINTER(velo_sequence_desc), POINTER(velo_sequence_plan)),
+    "velo_sequence_plan_destroy": (None, velo_sequence_plan),
+    "velo_sequence_plan_get_info": (c_int32, velo_sequence_plan, POINTER(velo_sequence_info)),
+    "velo_sequence_plan_get_rows": (c_int32, velo_sequence_plan, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_sequence_plan_get_step": (c_int32, velo_sequence_plan, enumeration, c_int64, c_int64, POINTER(velo_sequence_step)),
+    "velo_sequence_plan_get_task": (c_int32, velo_sequence_plan, enumeration, c_int64, c_int64, c_int64, POINTER(velo_sequence_task)),
+    "velo_sequence_plan_get_message": (c_int32, velo_sequence_plan, enumeration, c_int64, c_int64, enumeration, c_int64, POINTER(velo_sequence_message)),
+    "velo_sequence_plan_get_spans": (c_int32, velo_sequence_plan, enumeration, c_int64, c_int64, enumeration, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
+    "velo_sequence_plan_check": (c_int32, velo_sequence_plan),
+    "velo_sequence_plan_write": (c_int32, velo_sequence_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

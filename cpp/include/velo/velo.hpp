@@ -1,10 +1,11 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, swap_space,
-// group, collective, topology, sharding, buckets, schedule, timeline, tuning, mailbox, executor,
-// pack, managed_tensor, kernel, closure) are move-only and one pointer wide; views (stream_ref,
-// tensor_view) borrow. A failure throws velo::error, or returns velo::result<T> without exceptions.
-// The library itself sees only the C functions. Start with examples/cpp/hello.cpp.
+// group, collective, topology, sharding, sequence_plan, buckets, schedule, timeline, tuning,
+// mailbox, executor, pack, managed_tensor, kernel, closure) are move-only and one pointer wide;
+// views (stream_ref, tensor_view) borrow. A failure throws velo::error, or returns velo::result<T>
+// without exceptions. The library itself sees only the C functions. Start with
+// examples/cpp/hello.cpp.
 #pragma once
 
 #include "velo/adaptor.hpp"
@@ -28,6 +29,7 @@
 #include "velo/recompute_plan.hpp"
 #include "velo/result.hpp"
 #include "velo/schedule.hpp"
+#include "velo/sequence_plan.hpp"
 #include "velo/sharding.hpp"
 #include "velo/stream.hpp"
 #include "velo/sublayers.hpp"

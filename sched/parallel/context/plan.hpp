@@ -1,0 +1,87 @@
+// A plan of context-parallel attention: who multiplies which queries with which keys, and what is
+// sent, step by step.
+//
+// A plan is a value. Generators make it (one a file: rings.cpp, all_gather.cpp), `prove` shows that
+// it computes each visible cell once and that whatever a task or a message needs is there, `price`
+// counts its cells and bytes; nothing here communicates. A step of a pass delivers the messages
+// that it needs, sends its own, and computes. Invariant: tasks of a rank and messages are in the
+// order of their steps. Cost: a few tasks for each pair of ranks and document.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/parallel/context/rows.hpp"
+
+namespace velo::sched {
+
+// The cells of queries and keys that a task computes.
+enum class cells { all, causal, masked };  // causal: keys up to the query; masked: that are visible
+
+// Partial attention of queries and keys of one document.
+struct attention_task {
+  std::int64_t step;
+  rows queries, keys;
+  span heads;  // of queries
+  cells visible;
+};
+
+enum class content { q, k, v, out, dout, dq, dk, dv };
+
+// Rows and heads that go from a rank to another: sent when `step` begins, there when `needed`
+// begins, the number of steps standing for the end. Of dk, dv and dq the receiver adds them to its
+// own, and the sender forgets them.
+struct block_message {
+  std::int64_t step, needed, from, to;
+  content what;
+  rows of;
+  span heads;         // of keys for k, v, dk, dv
+  bool kept = false;  // of the forward: stays at the receiver for the gradient
+};
+
+// The forward or the gradient.
+struct attention_pass {
+  std::int64_t steps = 0;
+  std::vector<std::vector<attention_task>> tasks;  // by rank
+  std::vector<block_message> messages;
+};
+
+struct head_counts {
+  std::int64_t queries, keys;
+
+  span keys_of(span heads) const;  // that a range of query heads needs
+};
+
+// What a plan is made for.
+struct sequence_shape {
+  documents all;
+  bool causal;
+  const std::uint8_t* mask;  // [sequence][sequence], nonzero = hidden; or null
+  head_counts heads;
+  std::int64_t ranks;
+
+  std::int64_t sequence() const { return all.sequence(); }
+  cells visible() const {
+    return mask != nullptr ? cells::masked : causal ? cells::causal : cells::all;
+  }
+};
+
+struct sequence_plan {
+  std::vector<rows> held;  // by rank
+  attention_pass forward, gradient;
+};
+
+// Ranks in rings of ranks / ulysses, in windows; `ulysses` neighbors exchange heads. A ring of one
+// is Ulysses attention, one neighbor ring attention.
+sequence_plan plan_rings(const sequence_shape& of, std::int64_t ulysses, std::int64_t window);
+// Keys and values of all ranks on each.
+sequence_plan plan_all_gather(const sequence_shape& of);
+
+// The cells of a task that are visible.
+std::int64_t cells_of(const attention_task& task, const sequence_shape& of);
+
+// Throws INTERNAL where the plan computes a visible cell not once, or another one, or needs what is
+// not there.
+void prove(const sequence_plan& plan, const sequence_shape& of);
+
+}  // namespace velo::sched

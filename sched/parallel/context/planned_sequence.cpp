@@ -1,0 +1,191 @@
+// Checks of velo_sequence_desc, and the price of a step.
+#include "sched/parallel/context/planned_sequence.hpp"
+
+#include <algorithm>
+
+#include "core/failure.hpp"
+#include "core/index.hpp"
+
+namespace velo::sched {
+
+using core::concat;
+using core::fail;
+using core::number;
+using core::text;
+
+namespace {
+
+constexpr std::int64_t most_ranks = 4096, most_rows = std::int64_t{1} << 31,
+                       most_tasks = std::int64_t{1} << 24, most_heads = 1 << 16,
+                       most_elements = 1 << 16, most_masked = 1 << 16;
+
+void require(bool holds, const char* field, const text& expected, std::int64_t got) {
+  if (!holds) fail(VELO_ERR_ARGUMENT, text("desc.%s", field), expected, number(got));
+}
+text words(const char* all) {
+  return text("%s", all);
+}
+
+documents read_documents(const velo_sequence_desc& desc) {
+  require(desc.document_count >= 0, "document_count", words("0 or more"), desc.document_count);
+  if (desc.document_ends == nullptr && desc.document_count > 0)
+    fail(VELO_ERR_NULL, "desc.document_ends", "document_count ends", "NULL");
+  documents all;
+  if (desc.document_count == 0) {
+    all.ends.push_back(desc.sequence);
+    return all;
+  }
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < desc.document_count; ++i) {
+    const std::int64_t end = desc.document_ends[i];
+    if (end < before || end > desc.sequence)
+      fail(VELO_ERR_ARGUMENT, concat("desc.document_ends[", i, "]"),
+           concat(before, " to ", desc.sequence), number(end));
+    all.ends.push_back(before = end);
+  }
+  if (before != desc.sequence)
+    fail(VELO_ERR_ARGUMENT, concat("desc.document_ends[", desc.document_count - 1, "]"),
+         concat(desc.sequence, ", the sequence"), number(before));
+  return all;
+}
+
+void require_ring(const velo_sequence_desc& d) {
+  const bool hybrid = d.kind == VELO_SEQUENCE_HYBRID, ring = hybrid || d.kind == VELO_SEQUENCE_RING;
+  if (hybrid)
+    require(d.ulysses >= 2 && d.cp % d.ulysses == 0 && d.ulysses < d.cp, "ulysses",
+            concat("a divisor of cp, ", d.cp, ", from 2 on that leaves a ring of 2 or more"),
+            d.ulysses);
+  else
+    require(d.ulysses == 1, "ulysses", words("1, except for VELO_SEQUENCE_HYBRID"), d.ulysses);
+  const std::int64_t around = ring ? d.cp / d.ulysses : 1;
+  require(d.window >= 1 && around % d.window == 0, "window",
+          ring ? concat("a divisor of the ring, ", around) : words("1 without a ring"), d.window);
+  require(d.window == 1 || d.window < around, "window", concat("less than the ring, ", around),
+          d.window);
+}
+
+void require_sizes(const velo_sequence_desc& d) {
+  require(d.kind >= VELO_SEQUENCE_ULYSSES && d.kind <= VELO_SEQUENCE_ALL_GATHER, "kind",
+          words("VELO_SEQUENCE_ULYSSES to VELO_SEQUENCE_ALL_GATHER"), d.kind);
+  require(d.cp >= 1 && d.cp <= most_ranks, "cp", concat("1 to ", most_ranks), d.cp);
+  require_ring(d);
+  require(d.sequence >= 0 && d.sequence < most_rows, "sequence", words("0 or more, below 2^31"),
+          d.sequence);
+  const std::int64_t exchange = d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses;
+  require(d.heads >= exchange && d.heads <= most_heads, "heads",
+          concat(exchange, " to ", most_heads, ", one for each rank that exchanges heads"),
+          d.heads);
+  const std::int64_t keys = d.kv_heads == 0 ? d.heads : d.kv_heads;
+  require(keys >= 1 && d.heads % keys == 0, "kv_heads", concat("a divisor of heads, ", d.heads),
+          d.kv_heads);
+  require(d.head_dim >= 1 && d.head_dim <= most_elements, "head_dim",
+          concat("1 to ", most_elements), d.head_dim);
+  require(d.element_bytes == 2 || d.element_bytes == 4, "element_bytes", words("2 or 4"),
+          d.element_bytes);
+  require(d.causal == 0 || d.causal == 1, "causal", words("0 or 1"), d.causal);
+  const std::int64_t tasks = std::max<std::int64_t>(d.document_count, 1);
+  require(tasks <= most_tasks / (d.cp * d.cp), "document_count",
+          concat("at most ", most_tasks / (d.cp * d.cp), " with cp ", d.cp), d.document_count);
+  if (d.mask == nullptr) return;
+  require(d.document_count == 0, "document_count", words("0 beside a mask"), d.document_count);
+  require(d.sequence <= most_masked, "sequence", concat("at most ", most_masked, " with a mask"),
+          d.sequence);
+}
+
+sequence_shape shape_of(const velo_sequence_desc& d, const std::vector<std::uint8_t>& mask) {
+  return {read_documents(d),
+          d.causal != 0,
+          mask.empty() ? nullptr : mask.data(),
+          {d.heads, d.kv_heads == 0 ? d.heads : d.kv_heads},
+          d.cp};
+}
+
+std::vector<std::uint8_t> mask_of(const velo_sequence_desc& d) {
+  require_sizes(d);
+  if (d.mask == nullptr) return {};
+  return {d.mask, d.mask + d.sequence * d.sequence};
+}
+
+sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
+  if (d.kind == VELO_SEQUENCE_ALL_GATHER) return plan_all_gather(shape);
+  return plan_rings(shape, d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window);
+}
+
+}  // namespace
+
+planned_sequence::planned_sequence(const velo_sequence_desc& desc)
+    : desc_(desc),
+      mask_(mask_of(desc)),
+      shape_(shape_of(desc, mask_)),
+      plan_(plan_of(desc, shape_)),
+      forward_(index(plan_.forward)),
+      gradient_(index(plan_.gradient)) {}
+
+planned_sequence::ways planned_sequence::index(const attention_pass& of) const {
+  ways all;
+  all.sent.resize(core::at(ranks()));
+  all.received.resize(core::at(ranks()));
+  for (std::size_t i = 0; i < of.messages.size(); ++i) {
+    all.sent[core::at(of.messages[i].from)].push_back(i);
+    all.received[core::at(of.messages[i].to)].push_back(i);
+  }
+  return all;
+}
+
+const rows& planned_sequence::held(std::int64_t rank) const {
+  return plan_.held[core::at(rank)];
+}
+
+std::vector<const attention_task*> planned_sequence::tasks(velo_sequence_pass which,
+                                                           std::int64_t rank,
+                                                           std::int64_t step) const {
+  std::vector<const attention_task*> all;
+  for (const attention_task& one : pass(which).tasks[core::at(rank)])
+    if (one.step == step) all.push_back(&one);
+  return all;
+}
+
+std::vector<const block_message*> planned_sequence::sent(velo_sequence_pass which,
+                                                         std::int64_t rank,
+                                                         std::int64_t step) const {
+  std::vector<const block_message*> all;
+  const ways& by = which == VELO_SEQUENCE_GRADIENT ? gradient_ : forward_;
+  for (const std::size_t i : by.sent[core::at(rank)])
+    if (pass(which).messages[i].step == step) all.push_back(&pass(which).messages[i]);
+  return all;
+}
+
+std::vector<const block_message*> planned_sequence::received(velo_sequence_pass which,
+                                                             std::int64_t rank,
+                                                             std::int64_t step) const {
+  std::vector<const block_message*> all;
+  const ways& by = which == VELO_SEQUENCE_GRADIENT ? gradient_ : forward_;
+  for (const std::size_t i : by.received[core::at(rank)])
+    if (pass(which).messages[i].needed == step) all.push_back(&pass(which).messages[i]);
+  return all;
+}
+
+// Parts of dk and dv are float32.
+std::int64_t planned_sequence::bytes_of(const block_message& m) const {
+  const bool parts = m.what == content::dk || m.what == content::dv;
+  return size_of(m.of) * m.heads.size() * desc_.head_dim * (parts ? 4 : desc_.element_bytes);
+}
+
+void planned_sequence::price(velo_sequence_pass which, std::int64_t rank, std::int64_t step,
+                             velo_sequence_step& to) const {
+  to = {};
+  for (const attention_task* one : tasks(which, rank, step)) {
+    to.cells += cells_of(*one, shape_) * one->heads.size();
+    ++to.tasks;
+  }
+  for (const block_message* m : sent(which, rank, step)) to.bytes_sent += bytes_of(*m), ++to.sends;
+  for (const block_message* m : received(which, rank, step))
+    to.bytes_received += bytes_of(*m), ++to.receives;
+  const ways& by = which == VELO_SEQUENCE_GRADIENT ? gradient_ : forward_;
+  for (const std::size_t i : by.received[core::at(rank)]) {
+    const block_message& m = pass(which).messages[i];
+    if (m.step <= step && step < m.needed) to.bytes_held += bytes_of(m);
+  }
+}
+
+}  // namespace velo::sched

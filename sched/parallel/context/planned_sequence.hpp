@@ -1,0 +1,65 @@
+// The object behind velo_sequence_plan: a plan with what it was made for, checked, indexed and
+// priced.
+//
+// It keeps copies of the documents and the mask, and never changes. Messages of a rank's step are
+// found by an index that is made with it. Cost: that of the plan, and eight bytes a message and
+// end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/handle/handle_kinds.hpp"
+#include "sched/parallel/context/plan.hpp"
+#include "velo/sequence_plan.h"
+
+namespace velo::sched {
+
+class planned_sequence {
+ public:
+  // Throws ARGUMENT or NULL with the field's name.
+  explicit planned_sequence(const velo_sequence_desc& desc);
+  planned_sequence(const planned_sequence&) = delete;
+
+  std::int64_t ranks() const { return shape_.ranks; }
+  std::int64_t sequence() const { return shape_.sequence(); }
+  const attention_pass& pass(velo_sequence_pass which) const {
+    return which == VELO_SEQUENCE_GRADIENT ? plan_.gradient : plan_.forward;
+  }
+  const rows& held(std::int64_t rank) const;
+
+  std::vector<const attention_task*> tasks(velo_sequence_pass which, std::int64_t rank,
+                                           std::int64_t step) const;
+  std::vector<const block_message*> sent(velo_sequence_pass which, std::int64_t rank,
+                                         std::int64_t step) const;
+  std::vector<const block_message*> received(velo_sequence_pass which, std::int64_t rank,
+                                             std::int64_t step) const;
+  std::int64_t bytes_of(const block_message& m) const;
+  void price(velo_sequence_pass which, std::int64_t rank, std::int64_t step,
+             velo_sequence_step& to) const;
+
+  void prove() const { sched::prove(plan_, shape_); }
+  std::string json() const;
+  std::string picture() const;
+
+ private:
+  struct ways {  // indices of messages by rank
+    std::vector<std::vector<std::size_t>> sent, received;
+  };
+  ways index(const attention_pass& of) const;
+
+  velo_sequence_desc desc_;
+  std::vector<std::uint8_t> mask_;
+  sequence_shape shape_;
+  sequence_plan plan_;
+  ways forward_, gradient_;
+};
+
+}  // namespace velo::sched
+
+template <>
+struct velo::core::handle_traits<velo::sched::planned_sequence> {
+  using handle = velo_sequence_plan;
+  static constexpr handle_kind& kind = kinds::sequence_plan;
+};

@@ -1,0 +1,279 @@
+// The proof of a plan: ranks hold each row once, tasks cover the visible cells of every row once,
+// and a walk through the steps finds each row where a task or a message takes it from, and each
+// result at the row's owner in the end.
+#include <algorithm>
+#include <map>
+
+#include "core/failure.hpp"
+#include "core/index.hpp"
+#include "sched/parallel/context/plan.hpp"
+
+namespace velo::sched {
+
+using core::concat;
+using core::fail;
+
+namespace {
+
+[[noreturn]] void refuse(const core::text& expected, const core::text& got) {
+  fail(VELO_ERR_INTERNAL, "plan", expected, got);
+}
+
+// Cells of queries and keys in the lower triangle.
+std::int64_t causal_cells(span queries, span keys) {
+  // Query q sees keys up to q: none before keys.begin, all from keys.end - 1 on.
+  const std::int64_t begin = std::max(queries.begin, keys.begin),
+                     full = std::clamp(keys.end - 1, begin, std::max(begin, queries.end));
+  std::int64_t sum = 0;
+  if (full > begin) {  // q - keys.begin + 1 for q of [begin, full)
+    const std::int64_t first = begin - keys.begin + 1, last = full - keys.begin;
+    sum += (first + last) * (last - first + 1) / 2;
+  }
+  if (queries.end > full && full >= keys.end - 1) sum += (queries.end - full) * keys.size();
+  return sum;
+}
+
+std::int64_t masked_cells(const sequence_shape& of, span queries, span keys) {
+  std::int64_t sum = 0;
+  for (std::int64_t q = queries.begin; q < queries.end; ++q)
+    for (std::int64_t k = keys.begin; k < keys.end; ++k)
+      sum += of.mask[q * of.sequence() + k] == 0 ? 1 : 0;
+  return sum;
+}
+
+// What is computed of a row, for a range of heads: keys.
+struct coverage {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::vector<span>>> by_heads;
+};
+
+void add_coverage(const attention_task& task, const sequence_shape& of, coverage& to) {
+  auto& all = to.by_heads[{task.heads.begin, task.heads.end}];
+  all.resize(core::at(of.sequence()));
+  for (const span& queries : task.queries)
+    for (std::int64_t q = queries.begin; q < queries.end; ++q)
+      for (span keys : task.keys) {
+        if (task.visible == cells::causal) keys.end = std::min(keys.end, q + 1);
+        if (!keys.empty()) all[core::at(q)].push_back(keys);
+      }
+}
+
+// Whether a stretch of keys that no task computes, or that is beyond the row's document, matters.
+bool has_visible(const sequence_shape& of, std::int64_t q, span keys) {
+  if (keys.empty()) return false;
+  if (of.visible() != cells::masked) return true;
+  for (std::int64_t k = keys.begin; k < keys.end; ++k)
+    if (of.mask[q * of.sequence() + k] == 0) return true;
+  return false;
+}
+
+void prove_row(const sequence_shape& of, std::int64_t q, span visible, std::vector<span>& keys) {
+  std::sort(keys.begin(), keys.end(),
+            [](const span& a, const span& b) { return a.begin < b.begin; });
+  std::int64_t next = visible.begin;
+  for (const span& s : keys) {
+    if (s.begin < next || s.end > visible.end)
+      refuse(concat("key ", s.begin, " of query ", q, " once, and of its document"),
+             concat("keys ", s.begin, " to ", s.end - 1));
+    if (has_visible(of, q, {next, s.begin}))
+      refuse(concat("a task for query ", q, " and key ", next), core::concat("none"));
+    next = s.end;
+  }
+  if (has_visible(of, q, {next, visible.end}))
+    refuse(concat("a task for query ", q, " and key ", next), core::concat("none"));
+}
+
+void prove_cells(const attention_pass& pass, const sequence_shape& of) {
+  coverage all;
+  for (const auto& rank : pass.tasks)
+    for (const attention_task& task : rank) add_coverage(task, of, all);
+  std::int64_t head = 0;
+  for (auto& [heads, by_row] : all.by_heads) {
+    if (heads.first != head) refuse(concat("tasks for head ", head), concat("head ", heads.first));
+    head = heads.second;
+    std::int64_t document = 0;
+    for (std::int64_t q = 0; q < of.sequence(); ++q) {
+      while (of.all.at(document).end <= q) ++document;
+      span visible = of.visible() == cells::masked ? span{0, of.sequence()} : of.all.at(document);
+      if (of.visible() == cells::causal) visible.end = q + 1;
+      prove_row(of, q, visible, by_row[core::at(q)]);
+    }
+  }
+  if (of.sequence() > 0 && head != of.heads.queries)
+    refuse(concat("tasks for ", of.heads.queries, " heads"), core::number(head));
+}
+
+// Rows that a rank has of one content and head.
+class holdings {
+ public:
+  explicit holdings(std::int64_t ranks) : by_rank_(core::at(ranks)) {}
+  void add(std::int64_t rank, content what, const rows& of, span heads) {
+    for (std::int64_t h = heads.begin; h < heads.end; ++h) {
+      rows& has = by_rank_[core::at(rank)][{what, h}];
+      has.insert(has.end(), of.begin(), of.end());
+    }
+  }
+  // Takes rows away, whether they are there or not; returns those that were.
+  rows take(std::int64_t rank, content what, const rows& of, std::int64_t head) {
+    rows& has = by_rank_[core::at(rank)][{what, head}];
+    rows taken, left;
+    for (span s : has) {
+      for (const span& wanted : of) {
+        const span both{std::max(s.begin, wanted.begin), std::min(s.end, wanted.end)};
+        if (both.empty()) continue;
+        taken.push_back(both);
+        append(left, {s.begin, both.begin});
+        s.begin = both.end;
+      }
+      append(left, s);
+    }
+    has = std::move(left);
+    return taken;
+  }
+  const rows& all(std::int64_t rank, content what, std::int64_t head) {
+    return by_rank_[core::at(rank)][{what, head}];
+  }
+  bool has(std::int64_t rank, content what, const rows& of, span heads) {
+    if (of.empty()) return true;
+    for (std::int64_t h = heads.begin; h < heads.end; ++h) {
+      const auto found = by_rank_[core::at(rank)].find({what, h});
+      if (found == by_rank_[core::at(rank)].end()) return false;
+      for (const span& s : of)
+        if (!covers(found->second, s)) return false;
+    }
+    return true;
+  }
+
+ private:
+  static bool covers(const rows& all, span wanted) {
+    for (bool moved = true; moved && !wanted.empty();) {
+      moved = false;
+      for (const span& s : all)
+        if (s.begin <= wanted.begin && wanted.begin < s.end) {
+          wanted.begin = std::min(s.end, wanted.end);
+          moved = true;
+        }
+    }
+    return wanted.empty();
+  }
+  std::vector<std::map<std::pair<content, std::int64_t>, rows>> by_rank_;
+};
+
+bool is_input(content what) {
+  return what == content::q || what == content::k || what == content::v || what == content::dout;
+}
+
+void prove_ways(const sequence_plan& plan, const attention_pass& pass, const sequence_shape& of,
+                bool gradient) {
+  const span queries{0, of.heads.queries}, keys{0, of.heads.keys};
+  holdings all(of.ranks);
+  for (std::int64_t r = 0; r < of.ranks; ++r) {
+    const rows& own = plan.held[core::at(r)];
+    for (const content what : {content::q, content::dout}) all.add(r, what, own, queries);
+    for (const content what : {content::k, content::v}) all.add(r, what, own, keys);
+  }
+  for (const block_message& m : plan.forward.messages)
+    if (gradient && m.kept) all.add(m.to, m.what, m.of, m.heads);
+  std::vector<std::size_t> at(core::at(of.ranks), 0);
+  for (std::int64_t step = 0; step < pass.steps; ++step) {
+    for (const block_message& m : pass.messages)
+      if (m.needed == step && is_input(m.what)) all.add(m.to, m.what, m.of, m.heads);
+    for (const block_message& m : pass.messages)
+      if (m.step == step && is_input(m.what) && !all.has(m.from, m.what, m.of, m.heads))
+        refuse(concat("rank ", m.from, " to have what it sends in step ", step),
+               concat("rows from ", m.of.front().begin, " on that it has not"));
+    for (std::int64_t r = 0; r < of.ranks; ++r) {
+      const auto& tasks = pass.tasks[core::at(r)];
+      for (std::size_t& i = at[core::at(r)]; i < tasks.size() && tasks[i].step == step; ++i) {
+        const attention_task& t = tasks[i];
+        const span heads = of.heads.keys_of(t.heads);
+        if (!all.has(r, content::q, t.queries, t.heads) || !all.has(r, content::k, t.keys, heads) ||
+            !all.has(r, content::v, t.keys, heads) ||
+            (gradient && !all.has(r, content::dout, t.queries, t.heads)))
+          refuse(concat("rank ", r, " to have what it computes with in step ", step),
+                 concat("queries from ", t.queries.front().begin, ", keys from ",
+                        t.keys.front().begin));
+      }
+    }
+  }
+}
+
+// Results: a row and head of out and dq is whole at the rank that computes it; parts of dk and dv
+// are summed on their way. All end at the row's owner.
+void prove_results(const sequence_plan& plan, const attention_pass& pass, const sequence_shape& of,
+                   const std::vector<content>& results) {
+  holdings all(of.ranks);
+  std::vector<std::vector<rows>> under_way(pass.messages.size());  // by head
+  for (std::int64_t step = 0; step <= pass.steps; ++step) {
+    for (std::size_t i = 0; i < pass.messages.size(); ++i) {
+      const block_message& m = pass.messages[i];
+      for (std::size_t h = 0; m.needed == step && h < under_way[i].size(); ++h)
+        all.add(m.to, m.what, under_way[i][h],
+                {m.heads.begin + static_cast<std::int64_t>(h),
+                 m.heads.begin + static_cast<std::int64_t>(h) + 1});
+    }
+    for (std::size_t i = 0; i < pass.messages.size(); ++i) {
+      const block_message& m = pass.messages[i];
+      if (m.step != step || is_input(m.what)) continue;
+      for (std::int64_t h = m.heads.begin; h < m.heads.end; ++h)
+        under_way[i].push_back(all.take(m.from, m.what, m.of, h));
+    }
+    for (std::int64_t r = 0; r < of.ranks; ++r)
+      for (const attention_task& t : pass.tasks[core::at(r)])
+        for (const content what : results) {
+          if (t.step != step) continue;
+          const bool keys = what == content::dk || what == content::dv;
+          all.add(r, what, keys ? t.keys : t.queries, keys ? of.heads.keys_of(t.heads) : t.heads);
+        }
+  }
+  for (std::int64_t r = 0; r < of.ranks; ++r)
+    for (const content what : results) {
+      const bool keys = what == content::dk || what == content::dv;
+      const std::int64_t heads = keys ? of.heads.keys : of.heads.queries;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        if (!keys && !all.has(r, what, plan.held[core::at(r)], {h, h + 1}))
+          refuse(concat("results of head ", h, " at rank ", r, ", which has the rows"),
+                 concat("none of some rows"));
+        all.take(r, what, plan.held[core::at(r)], h);
+        if (!all.all(r, what, h).empty())
+          refuse(
+              concat("results at the ranks that have the rows"),
+              concat("row ", all.all(r, what, h).front().begin, ", head ", h, " left at rank ", r));
+      }
+    }
+}
+
+void prove_rows(const sequence_plan& plan, std::int64_t sequence) {
+  rows all;
+  for (const rows& own : plan.held) all.insert(all.end(), own.begin(), own.end());
+  std::sort(all.begin(), all.end(), [](const span& a, const span& b) { return a.begin < b.begin; });
+  std::int64_t next = 0;
+  for (const span& s : all) {
+    if (s.begin != next) refuse(concat("row ", next, " at one rank"), concat("row ", s.begin));
+    next = s.end;
+  }
+  if (next != sequence) refuse(concat("rows up to ", sequence), core::number(next));
+}
+
+}  // namespace
+
+std::int64_t cells_of(const attention_task& task, const sequence_shape& of) {
+  std::int64_t sum = 0;
+  for (const span& queries : task.queries)
+    for (const span& keys : task.keys)
+      sum += task.visible == cells::all      ? queries.size() * keys.size()
+             : task.visible == cells::causal ? causal_cells(queries, keys)
+                                             : masked_cells(of, queries, keys);
+  return sum;
+}
+
+void prove(const sequence_plan& plan, const sequence_shape& of) {
+  prove_rows(plan, of.sequence());
+  prove_cells(plan.forward, of);
+  prove_cells(plan.gradient, of);
+  prove_ways(plan, plan.forward, of, false);
+  prove_ways(plan, plan.gradient, of, true);
+  prove_results(plan, plan.forward, of, {content::out});
+  prove_results(plan, plan.gradient, of, {content::dq, content::dk, content::dv});
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,203 @@
+// Ulysses, ring, double ring and their hybrid: one plan, whose ring or whose exchange of heads may
+// be of one rank.
+//
+// Rank r is member r mod u of ring rank r div u. The u members of a ring rank exchange heads: each
+// gets the rows of all u, of its share of the heads, and gives its results back. Ring rank i meets
+// blocks (rows of ring ranks) in windows of w: in round o it begins with block b = i - o w, and
+// step t of the round meets that of b's window which lies t before b, cyclically. In every step all
+// ranks hold different blocks, so a block's way is from the rank that meets it to the one that
+// meets it next. A round's first blocks go to the next round while the whole round computes. The
+// gradient meets the blocks in reverse, from the one that the forward met last and kept, with dk
+// and dv one step behind, to their owner.
+#include <algorithm>
+
+#include "core/index.hpp"
+#include "sched/parallel/context/plan.hpp"
+
+namespace velo::sched {
+
+namespace {
+
+class ring_visits {
+ public:
+  ring_visits(std::int64_t ranks, std::int64_t window) : ranks_(ranks), window_(window) {}
+
+  std::int64_t steps() const { return ranks_; }
+  // The block that a rank meets in a step.
+  std::int64_t block(std::int64_t rank, std::int64_t step) const {
+    const std::int64_t round = step / window_, within = step % window_;
+    const std::int64_t base = ((rank - round * window_) % ranks_ + ranks_) % ranks_;
+    const std::int64_t first = base / window_ * window_;
+    return first + (base - first - within + window_) % window_;
+  }
+  // The rank that meets a block in a step.
+  std::int64_t rank(std::int64_t block_of, std::int64_t step) const {
+    const std::int64_t first = block_of / window_ * window_;
+    const std::int64_t base = first + (block_of - first + step % window_) % window_;
+    return (base + step / window_ * window_) % ranks_;
+  }
+  std::int64_t window() const { return window_; }
+
+ private:
+  std::int64_t ranks_, window_;
+};
+
+class ring_plan {
+ public:
+  ring_plan(const sequence_shape& of, std::int64_t ulysses, std::int64_t window)
+      : of_(of), u_(ulysses), ring_(of.ranks / ulysses), visits_(ring_, window) {
+    for (std::int64_t i = 0; i < ring_; ++i)
+      lists_.push_back(in_zigzag() ? zigzag_rows(of.all, ring_, i)
+                                   : contiguous_rows(of.sequence(), ring_, i));
+  }
+
+  sequence_plan make() const {
+    sequence_plan plan;
+    for (std::int64_t r = 0; r < of_.ranks; ++r) plan.held.push_back(held(r));
+    fill(plan.forward, false);
+    fill(plan.gradient, true);
+    return plan;
+  }
+
+ private:
+  bool in_zigzag() const { return of_.visible() == cells::causal; }
+  std::int64_t exchange() const { return u_ > 1 ? 1 : 0; }  // steps before and behind the ring's
+  span heads_of(std::int64_t member) const {
+    return comm::uneven_share(of_.heads.queries, u_, member);
+  }
+  rows held(std::int64_t rank) const {
+    const rows& list = lists_[core::at(rank / u_)];
+    return part_of(list, comm::uneven_share(size_of(list), u_, rank % u_));
+  }
+  std::int64_t visit(std::int64_t step, bool gradient) const {  // the forward's step
+    return gradient ? ring_ - 1 - step : step;
+  }
+
+  void fill(attention_pass& pass, bool gradient) const {
+    pass.steps = ring_ + 2 * exchange();
+    pass.tasks.resize(core::at(of_.ranks));
+    for (std::int64_t r = 0; r < of_.ranks; ++r)
+      for (std::int64_t s = 0; s < ring_; ++s)
+        add_tasks(pass.tasks[core::at(r)], exchange() + s, r / u_,
+                  visits_.block(r / u_, visit(s, gradient)), heads_of(r % u_));
+    if (gradient) {
+      swap_heads(pass, 0, {content::dout}, true);
+      send_blocks(pass, true);
+      send_gradients(pass);
+      swap_heads(pass, pass.steps - 1, {content::dq, content::dk, content::dv}, false);
+    } else {
+      swap_heads(pass, 0, {content::q, content::k, content::v}, true);
+      send_blocks(pass, false);
+      swap_heads(pass, pass.steps - 1, {content::out}, false);
+    }
+    std::stable_sort(
+        pass.messages.begin(), pass.messages.end(),
+        [](const block_message& a, const block_message& b) { return a.step < b.step; });
+  }
+
+  // Ring rank i with block j, document by document.
+  void add_tasks(std::vector<attention_task>& to, std::int64_t step, std::int64_t i, std::int64_t j,
+                 span heads) const {
+    const auto add = [&](rows queries, rows keys, cells visible) {
+      if (!queries.empty() && !keys.empty())
+        to.push_back({step, std::move(queries), std::move(keys), heads, visible});
+    };
+    if (of_.visible() == cells::masked) {
+      add(lists_[core::at(i)], lists_[core::at(j)], cells::masked);
+      return;
+    }
+    for (std::int64_t d = 0; d < of_.all.count(); ++d) {
+      const span document = of_.all.at(d);
+      rows queries, keys;
+      if (!in_zigzag()) {
+        for (const span& s : lists_[core::at(i)])
+          append(queries, {std::max(s.begin, document.begin), std::min(s.end, document.end)});
+        for (const span& s : lists_[core::at(j)])
+          append(keys, {std::max(s.begin, document.begin), std::min(s.end, document.end)});
+        add(queries, keys, cells::all);
+        continue;
+      }
+      const zigzag_chunks own = zigzag(document, ring_, i), met = zigzag(document, ring_, j);
+      if (j <= i) append(queries, own.first);
+      append(queries, own.second);
+      append(keys, met.first);
+      if (j >= i) append(keys, met.second);
+      add(queries, keys, i == j ? cells::causal : cells::all);
+    }
+  }
+
+  // Members of a ring rank send each other rows of the other's heads, or give results back.
+  void swap_heads(attention_pass& pass, std::int64_t step, std::initializer_list<content> what,
+                  bool to_heads) const {
+    if (u_ == 1) return;
+    for (std::int64_t from = 0; from < of_.ranks; ++from) {
+      for (std::int64_t member = 0; member < u_; ++member) {
+        const std::int64_t to = from / u_ * u_ + member;
+        if (to == from) continue;
+        const rows of = held(to_heads ? from : to);
+        const span queries = heads_of((to_heads ? to : from) % u_);
+        if (of.empty()) continue;
+        for (const content one : what) {
+          const bool keys =
+              one == content::k || one == content::v || one == content::dk || one == content::dv;
+          pass.messages.push_back({step, step + 1, from, to, one, of,
+                                   keys ? of_.heads.keys_of(queries) : queries, to_heads});
+        }
+      }
+    }
+  }
+
+  // Keys and values of a block go to the rank that meets it next; between rounds while the round
+  // before computes.
+  void send_blocks(attention_pass& pass, bool gradient) const {
+    for (std::int64_t s = 0; s + 1 < ring_; ++s) {
+      const std::int64_t now = visit(s, gradient), next = visit(s + 1, gradient);
+      const bool between = now / visits_.window() != next / visits_.window();
+      // The round's block that the next round begins with is met when the round begins.
+      const std::int64_t begin = between ? s / visits_.window() * visits_.window() : s;
+      for (std::int64_t i = 0; i < ring_; ++i) {
+        const std::int64_t block = visits_.block(i, next);
+        send(pass, visits_.rank(block, visit(begin, gradient)), i, block, exchange() + begin,
+             exchange() + s + 1, {content::k, content::v}, !gradient && s + 2 == ring_);
+      }
+    }
+  }
+  // dk and dv of a block go to the rank that met it after the sender did.
+  void send_gradients(attention_pass& pass) const {
+    for (std::int64_t s = 0; s + 1 < ring_; ++s)
+      for (std::int64_t i = 0; i < ring_; ++i) {
+        const std::int64_t block = visits_.block(i, visit(s, true));
+        send(pass, i, visits_.rank(block, visit(s + 1, true)), block, exchange() + s + 1,
+             exchange() + s + 2, {content::dk, content::dv}, false);
+      }
+  }
+  void send(attention_pass& pass, std::int64_t from, std::int64_t to, std::int64_t block,
+            std::int64_t step, std::int64_t needed, std::initializer_list<content> what,
+            bool kept) const {
+    const rows& of = lists_[core::at(block)];
+    if (of.empty() || from == to) return;
+    for (std::int64_t member = 0; member < u_; ++member)
+      for (const content one : what)
+        pass.messages.push_back({step, needed, from * u_ + member, to * u_ + member, one, of,
+                                 of_.heads.keys_of(heads_of(member)), kept});
+  }
+
+  const sequence_shape& of_;
+  const std::int64_t u_, ring_;
+  const ring_visits visits_;
+  std::vector<rows> lists_;  // by ring rank
+};
+
+}  // namespace
+
+span head_counts::keys_of(span heads) const {
+  if (heads.empty()) return {0, 0};
+  const std::int64_t each = queries / keys;
+  return {heads.begin / each, (heads.end - 1) / each + 1};
+}
+
+sequence_plan plan_rings(const sequence_shape& of, std::int64_t ulysses, std::int64_t window) {
+  return ring_plan(of, ulysses, window).make();
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,158 @@
+// A plan as JSON and as a picture.
+#include <algorithm>
+
+#include "core/index.hpp"
+#include "core/text/json_writer.hpp"
+#include "core/text/print.hpp"
+#include "core/text/svg.hpp"
+#include "sched/parallel/context/planned_sequence.hpp"
+
+namespace velo::sched {
+
+using core::append;
+
+namespace {
+
+const char* name_of(content what) {
+  constexpr const char* names[] = {"q", "k", "v", "out", "dout", "dq", "dk", "dv"};
+  return names[static_cast<int>(what)];
+}
+const char* name_of(cells visible) {
+  constexpr const char* names[] = {"all", "causal", "masked"};
+  return names[static_cast<int>(visible)];
+}
+
+void write_spans(core::json_writer& to, const char* key, const rows& of) {
+  to.key(key).array();
+  for (const span& s : of) to.array().value(s.begin).value(s.end).end();
+  to.end();
+}
+void write_heads(core::json_writer& to, span heads) {
+  to.key("heads").array().value(heads.begin).value(heads.end).end();
+}
+
+void write_task(core::json_writer& to, const attention_task& of) {
+  to.object();
+  write_spans(to, "queries", of.queries);
+  write_spans(to, "keys", of.keys);
+  write_heads(to, of.heads);
+  to.member("cells", name_of(of.visible)).end();
+}
+
+void write_message(core::json_writer& to, const block_message& of, bool sent, std::int64_t bytes) {
+  to.object();
+  sent ? to.member("to", of.to) : to.member("from", of.from);
+  to.member("what", name_of(of.what));
+  write_spans(to, "rows", of.of);
+  write_heads(to, of.heads);
+  if (sent) to.member("needed", of.needed);
+  to.member("bytes", bytes).end();
+}
+
+}  // namespace
+
+std::string planned_sequence::json() const {
+  std::string out;
+  core::json_writer to(out, core::json_writer::spacing::wide);
+  to.object().key("rows").array();
+  for (const rows& own : plan_.held) {
+    to.next_line(" ").array();
+    for (const span& s : own)
+      for (std::int64_t row = s.begin; row < s.end; ++row) to.value(row);
+    to.end();
+  }
+  to.end();
+  const auto write_pass = [&](velo_sequence_pass which) {
+    const std::int64_t steps = pass(which).steps;
+    const auto numbers = [&](const char* key, std::int64_t velo_sequence_step::*field) {
+      to.line(" ").key(key).array();
+      for (std::int64_t r = 0; r < ranks(); ++r) {
+        to.array();
+        for (std::int64_t s = 0; s <= steps; ++s) {
+          if (s == steps && field != &velo_sequence_step::bytes_received) break;
+          velo_sequence_step found;
+          price(which, r, s, found);
+          to.value(found.*field);
+        }
+        to.end();
+      }
+      to.end();
+    };
+    numbers("cells", &velo_sequence_step::cells);
+    numbers("bytes", &velo_sequence_step::bytes_received);
+    to.line(" ").key("steps").array();
+    for (std::int64_t r = 0; r < ranks(); ++r) {
+      to.next_line("  ").array();
+      for (std::int64_t s = 0; s <= steps; ++s) {
+        to.next_line("   ").object().key("tasks").array();
+        if (s < steps)
+          for (const attention_task* one : tasks(which, r, s)) write_task(to, *one);
+        to.end().key("sends").array();
+        for (const block_message* m : sent(which, r, s)) write_message(to, *m, true, bytes_of(*m));
+        to.end().key("receives").array();
+        for (const block_message* m : received(which, r, s))
+          write_message(to, *m, false, bytes_of(*m));
+        to.end().end();
+      }
+      to.end();
+    }
+    to.end();
+  };
+  write_pass(VELO_SEQUENCE_FORWARD);
+  to.line(" ").key("gradient").object();
+  write_pass(VELO_SEQUENCE_GRADIENT);
+  to.end().end();
+  return out + "\n";
+}
+
+// Queries downwards, keys to the right; a cell has the color of the rank that computes it. Of ranks
+// that share it by heads the first is shown.
+std::string planned_sequence::picture() const {
+  constexpr double side = 640, left = 60, top = 60;
+  const double unit = side / static_cast<double>(std::max<std::int64_t>(sequence(), 1));
+  const auto place = [&](std::int64_t row) { return static_cast<double>(row) * unit; };
+  std::string out;
+  append(out,
+         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+         "font-family=\"sans-serif\" font-size=\"13\">\n"
+         "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n"
+         "<text x=\"%.0f\" y=\"26\" font-size=\"16\">Queries (down) and keys (right) of %lld rows "
+         "by rank; numbers are steps</text>\n<g transform=\"translate(%.0f %.0f)\">\n"
+         "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#eee\"/>\n",
+         left + side + 160, top + side + 20, left, static_cast<long long>(sequence()), left, top,
+         side, side);
+  for (std::int64_t r = 0; r < ranks(); ++r) {
+    for (const attention_task& task : plan_.forward.tasks[core::at(r)]) {
+      if (task.heads.begin != 0) continue;
+      for (const span& q : task.queries)
+        for (const span& k : task.keys) {
+          if (task.visible == cells::causal && k.begin >= q.end) continue;
+          const bool triangle = task.visible == cells::causal && q == k;
+          append(out, "<path fill=\"%s\" stroke=\"#fff\" stroke-width=\"0.5\" d=\"M%.2f %.2f",
+                 core::svg::fill(static_cast<std::uint64_t>(r)).c_str(), place(k.begin),
+                 place(q.begin));
+          if (!triangle) append(out, "H%.2f", place(k.end));
+          append(out, "L%.2f %.2fH%.2fZ\"><title>rank %lld, step %lld</title></path>", place(k.end),
+                 place(q.end), place(k.begin), static_cast<long long>(r),
+                 static_cast<long long>(task.step));
+          if (place(q.size()) > 14 && place(k.size()) > 14)
+            append(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%lld</text>\n",
+                   place(k.begin) + place(k.size()) * (triangle ? 0.33 : 0.5),
+                   place(q.begin) + place(q.size()) * (triangle ? 0.72 : 0.5) + 4,
+                   static_cast<long long>(task.step));
+        }
+    }
+  }
+  out += "</g>\n";
+  for (std::int64_t r = 0; r < std::min<std::int64_t>(ranks(), 32); ++r) {
+    const double y = top + 20 * static_cast<double>(r);
+    append(out,
+           "<rect x=\"%.0f\" y=\"%.0f\" width=\"14\" height=\"14\" fill=\"%s\"/><text x=\"%.0f\" "
+           "y=\"%.0f\">rank %lld</text>\n",
+           left + side + 20, y, core::svg::fill(static_cast<std::uint64_t>(r)).c_str(),
+           left + side + 40, y + 12, static_cast<long long>(r));
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,191 @@
+// velo sequence: how ranks share the attention of one sequence.
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+#include <velo/velo.hpp>
+
+#include "tools/velo/closest_name.hpp"
+#include "tools/velo/commands.hpp"
+#include "tools/velo/job.hpp"
+#include "tools/velo/options.hpp"
+#include "tools/velo/table.hpp"
+#include "tools/velo/text_file.hpp"
+
+namespace command {
+
+const char* const sequence_help =
+    "usage: velo sequence ulysses|ring|hybrid|all_gather --cp N [--ulysses U] [--window W]\n"
+    "                     --sequence S [--documents END,..] [--heads N --kv-heads G]\n"
+    "                     [--head-dim D] [--mask FILE] [--full] [--format summary|json|svg]\n"
+    "                     [-o FILE]\n\n"
+    "Which rows of a sequence each of N ranks holds, who multiplies which queries with which keys\n"
+    "in which step, and what is sent. The plan is proven before it is shown, up to 4194304\n"
+    "rows.\n\n"
+    "  --ulysses U      hybrid: neighbors that exchange heads, in rings of N / U\n"
+    "  --window W       ring, hybrid: ranks of a window of a double ring\n"
+    "  --documents ..   ends of the documents in the sequence, the last one S\n"
+    "  --heads N        query heads (32), and --kv-heads G key heads (N) of --head-dim D (128)\n"
+    "  --mask FILE      S lines of S characters, 1 where a query (line) does not see a key,\n"
+    "                   else 0; in place of causality\n"
+    "  --full           every query sees its whole document: not causal\n"
+    "  --format FORMAT  summary (rows, cells and bytes by rank and step), json (`rows`, `steps`,\n"
+    "                   `cells`, `bytes`, lists by rank; `gradient` the same), svg\n"
+    "  -o FILE          where to write it\n\n"
+    "Exit codes: 0 done, 1 bad input.\n";
+
+namespace {
+
+constexpr std::int64_t most_proven = 1 << 22;  // rows
+
+struct wishes {
+  velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
+  std::vector<std::int64_t> ends;
+  std::string mask, format = "summary", output;
+  std::vector<std::string> words;
+};
+
+template <std::int64_t velo_sequence_desc::*field>
+void set_size(wishes& to, const char* option, const std::string& word) {
+  to.desc.*field = integer(option + 2, word);
+}
+
+void set_documents(wishes& to, const char* option, const std::string& words) {
+  to.ends.clear();
+  for (std::size_t at = 0; at <= words.size();) {
+    const std::size_t end = std::min(words.find(',', at), words.size());
+    to.ends.push_back(integer(option + 2, words.substr(at, end - at)));
+    at = end + 1;
+  }
+}
+
+constexpr option<wishes> options[] = {
+    {"--full", [](wishes& to, const char*, const std::string&) { to.desc.causal = 0; }, true},
+    {"--cp", &set_size<&velo_sequence_desc::cp>},
+    {"--ulysses", &set_size<&velo_sequence_desc::ulysses>},
+    {"--window", &set_size<&velo_sequence_desc::window>},
+    {"--sequence", &set_size<&velo_sequence_desc::sequence>},
+    {"--heads", &set_size<&velo_sequence_desc::heads>},
+    {"--kv-heads", &set_size<&velo_sequence_desc::kv_heads>},
+    {"--head-dim", &set_size<&velo_sequence_desc::head_dim>},
+    {"--documents", &set_documents},
+    {"--mask",
+     [](wishes& to, const char*, const std::string& word) { set_file(to.mask, word, "--mask"); }},
+    {"--format",
+     [](wishes& to, const char*, const std::string& word) {
+       if (word != "summary" && word != "json" && word != "svg")
+         throw input_error("--format wants summary, json or svg");
+       to.format = word;
+     }},
+    {"-o",
+     [](wishes& to, const char*, const std::string& word) { set_file(to.output, word, "-o"); }}};
+
+velo_sequence_kind kind_called(const std::string& name) {
+  const std::vector<std::string> names = {"ulysses", "ring", "hybrid", "all_gather"};
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    const std::string meant = did_you_mean(name, names);
+    throw input_error("sequence " + name + ": expected ulysses, ring, hybrid or all_gather" +
+                      meant);
+  }
+  return static_cast<velo_sequence_kind>(found - names.begin());
+}
+
+// The characters 0 and 1 of a file, of which S lines have S.
+std::vector<std::uint8_t> mask_of(const std::string& file, std::int64_t sequence) {
+  const std::string text = read_file(file);
+  std::vector<std::uint8_t> mask;
+  std::int64_t line = 1, column = 0;
+  for (const char c : text) {
+    if (c == '\n') {
+      if (column != 0 && column != sequence)
+        throw input_error(file + ":" + std::to_string(line) + ": expected " +
+                          std::to_string(sequence) + " characters, got " + std::to_string(column));
+      ++line, column = 0;
+      continue;
+    }
+    if (c == ' ' || c == '\r') continue;
+    if (c != '0' && c != '1')
+      throw input_error(file + ":" + std::to_string(line) + ": expected 0 or 1");
+    mask.push_back(c == '1' ? 1 : 0);
+    ++column;
+  }
+  const auto wanted = static_cast<std::size_t>(sequence) * static_cast<std::size_t>(sequence);
+  if (mask.size() != wanted)
+    throw input_error(file + ": expected " + std::to_string(sequence) + " lines of " +
+                      std::to_string(sequence) + " characters");
+  return mask;
+}
+
+std::string runs_text(const velo::sequence_plan& plan, std::int64_t rank) {
+  constexpr std::int64_t shown = 6;
+  std::int64_t spans[2 * shown];
+  const std::int64_t count = plan.rows(rank, spans, shown);
+  std::string text;
+  for (std::int64_t i = 0; i < std::min(count, shown); ++i)
+    text +=
+        (i > 0 ? " " : "") + std::to_string(spans[2 * i]) + ":" + std::to_string(spans[2 * i + 1]);
+  return count > shown ? text + " .." : text;
+}
+
+std::string summary_of(const velo::sequence_plan& plan) {
+  const velo_sequence_info info = plan.info();
+  std::string text;
+  for (const velo_sequence_pass pass : {VELO_SEQUENCE_FORWARD, VELO_SEQUENCE_GRADIENT}) {
+    const bool forward = pass == VELO_SEQUENCE_FORWARD;
+    const std::int64_t steps = forward ? info.forward_steps : info.gradient_steps;
+    text += std::string(forward ? "forward" : "\ngradient") + ": " + std::to_string(steps) +
+            " steps\n\n";
+    table rows({"rank", "rows", "cells", "cells by step", "received, bytes", "held, bytes"});
+    for (std::int64_t r = 0; r < std::min<std::int64_t>(info.cp, 64); ++r) {
+      std::int64_t cells = 0, bytes = 0, held = 0;
+      std::string by_step;
+      for (std::int64_t s = 0; s <= steps; ++s) {
+        const velo_sequence_step step = plan.step(pass, r, s);
+        cells += step.cells, bytes += step.bytes_received;
+        held = std::max(held, step.bytes_held);
+        if (s < steps && s < 8) by_step += (s > 0 ? " " : "") + std::to_string(step.cells);
+      }
+      rows.add({std::to_string(r), runs_text(plan, r), std::to_string(cells),
+                by_step + (steps > 8 ? " .." : ""), std::to_string(bytes), std::to_string(held)});
+    }
+    text += rows.str();
+  }
+  return text;
+}
+
+}  // namespace
+
+int sequence(const std::vector<std::string>& words) {
+  wishes given;
+  given.desc.heads = 32;
+  parse_options(words, options, given);
+  if (given.words.size() != 1)
+    throw input_error("sequence wants a kind: ulysses, ring, hybrid or all_gather");
+  given.desc.kind = kind_called(given.words[0]);
+  given.desc.document_ends = given.ends.data();
+  given.desc.document_count = static_cast<std::int64_t>(given.ends.size());
+  std::vector<std::uint8_t> mask;
+  if (!given.mask.empty()) {
+    if (given.desc.sequence < 0 || given.desc.sequence > 65536)
+      throw input_error("--sequence: expected 0 to 65536 with a mask");
+    mask = mask_of(given.mask, given.desc.sequence);
+    given.desc.mask = mask.data();
+  }
+  const velo::sequence_plan plan = velo::sequence_plan::create(given.desc);
+  if (given.desc.sequence > most_proven)
+    std::fprintf(stderr, "velo: not proven: more than %lld rows\n",
+                 static_cast<long long>(most_proven));
+  else
+    plan.check();
+  const std::string text = given.format == "json"  ? plan.write<std::string>(VELO_SEQUENCE_JSON)
+                           : given.format == "svg" ? plan.write<std::string>(VELO_SEQUENCE_SVG)
+                                                   : summary_of(plan);
+  if (given.output.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_file(given.output, text);
+  return done;
+}
+
+}  // namespace command
