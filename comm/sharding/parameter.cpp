@@ -36,6 +36,17 @@ std::int64_t part::pieces() const {
   return product;
 }
 
+std::int64_t part::common_copies() const {
+  if (elements() == 0) return 0;
+  std::int64_t product = copies;
+  for (const std::vector<segment>& dimension : segments) {
+    for (const segment& s : dimension)
+      if (s.holders != dimension.front().holders) return 0;
+    product *= dimension.front().holders;
+  }
+  return product;
+}
+
 piece part::at(std::int64_t index) const {
   piece made;
   made.whole.resize(segments.size());

@@ -34,6 +34,7 @@ struct part {
   std::vector<std::int64_t> shape() const;
   std::int64_t elements() const;
   std::int64_t pieces() const;
+  std::int64_t common_copies() const;  // of every element; 0: they differ, or there is none
   piece at(std::int64_t index) const;
 };
 

@@ -68,6 +68,7 @@ std::vector<axis_cut::block> read_blocks(const velo_sharding_cut& given, std::in
     require(one.size >= 0 && one.size <= size - sum, concat(at, ".size"),
             concat("0 to ", size - sum, ", what is left of the dimension"), one.size);
     require(repeat >= 1, concat(at, ".repeat"), "0 or more", one.repeat);
+    require(units <= most_elements, concat(at, ".units"), "at most 2^60", one.units);
     require(units >= 0 && units % repeat == 0, concat(at, ".units"),
             concat("a multiple of repeat, ", repeat), one.units);
     require(one.size == 0 || (units > 0 && one.size % (units / repeat) == 0), concat(at, ".units"),
@@ -210,7 +211,11 @@ void parameter::read_sums(const velo_sharding_parameter& desc, const topology& j
   if (desc.partial != nullptr) {
     const axis_name& axis = axis_of(desc.partial, experts_, "parameter.partial");
     places_of(axis, job, "parameter.partial");
-    if (is_cut_by(axis.axis) || std::strcmp(axis.axis, "pp") == 0)
+    const bool of_tp = std::strcmp(axis.axis, "tp") == 0;
+    const bool within = std::strncmp(axis.axis, "tp_", 3) == 0;
+    const bool overlaps =
+        (within && is_cut_by("tp")) || (of_tp && (is_cut_by("tp_x") || is_cut_by("tp_y")));
+    if (is_cut_by(axis.axis) || overlaps || std::strcmp(axis.axis, "pp") == 0)
       fail(VELO_ERR_ARGUMENT, "parameter.partial", "an axis whose ranks hold copies", axis.axis);
     add(families_, axis.family);
   }

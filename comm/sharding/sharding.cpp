@@ -43,15 +43,17 @@ std::int64_t sharding::add(const velo_sharding_parameter& desc) {
   if (shared != nullptr && elements > most_elements - shared->elements)
     fail(VELO_ERR_ARGUMENT, "parameter.bucket", "one of at most 2^60 elements together",
          core::number(made.bucket()));
-  if (shared != nullptr) shared->parameters.reserve(shared->parameters.size() + 1);
   const auto place = index_.emplace(made.name(), index).first;
   try {
+    if (shared != nullptr) shared->parameters.push_back(index);
     parameters_.push_back(std::move(made));
   } catch (...) {
     index_.erase(place);
+    if (shared != nullptr && !shared->parameters.empty() && shared->parameters.back() == index)
+      shared->parameters.pop_back();
     throw;
   }
-  if (shared != nullptr) shared->parameters.push_back(index), shared->elements += elements;
+  if (shared != nullptr) shared->elements += elements;
   return index;
 }
 
@@ -130,22 +132,17 @@ void sharding::fill(std::int64_t index, std::int64_t rank, velo_sharding_part& i
   info.elements = own.elements();
   info.pieces = own.pieces();
   info.sums = static_cast<std::int64_t>(of.sums(own).size());
-  for (std::int64_t i = 0; i < info.pieces; ++i) {
-    const std::int64_t copies = own.at(i).copies;
-    if (i == 0) info.copies = copies;
-    if (copies != info.copies) info.copies = 0;
-  }
+  info.copies = own.common_copies();
   const span updated = range(index, rank);
   info.range_begin = updated.begin, info.range_end = updated.end;
 }
 
 void sharding::check() const {
-  std::set<std::string> proven;
+  std::set<std::string> proven, ranges_proven;
   for (std::int64_t i = 0; i < size(); ++i) {
     const parameter& one = parameters_[core::at(i)];
-    const bool fresh = proven.insert(one.likeness()).second;
-    if (fresh) one.prove(job_.ranks());
-    if (one.bucket() < 0 && fresh) check_ranges({i});
+    if (proven.insert(one.likeness()).second) one.prove(job_.ranks());
+    if (one.bucket() < 0 && ranges_proven.insert(one.likeness()).second) check_ranges({i});
   }
   for (const auto& [number, shared] : buckets_)
     if (!shared.parameters.empty()) check_ranges(shared.parameters);

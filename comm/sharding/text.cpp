@@ -6,6 +6,7 @@
 
 #include "comm/sharding/sharding.hpp"
 #include "core/index.hpp"
+#include "core/round_up.hpp"
 #include "core/text/json_writer.hpp"
 #include "core/text/print.hpp"
 #include "core/text/svg.hpp"
@@ -50,16 +51,13 @@ void write_part(core::json_writer& to, const part& own) {
 
 // A number, or a list of boxes with their own where it differs.
 void write_copies(core::json_writer& to, const part& own) {
-  const std::int64_t pieces = own.pieces(), first = own.at(0).copies;
-  bool same = true;
-  for (std::int64_t i = 1; i < pieces; ++i) same = same && own.at(i).copies == first;
   to.key("copies");
-  if (same) {
-    to.value(first);
+  if (const std::int64_t all = own.common_copies(); all != 0) {
+    to.value(all);
     return;
   }
   to.array();
-  for (std::int64_t i = 0; i < pieces; ++i) {
+  for (std::int64_t i = 0; i < own.pieces(); ++i) {
     const piece one = own.at(i);
     to.object().key("part").array();
     for (const span& s : one.whole) write_span(to, s);
@@ -87,7 +85,7 @@ void write_parameter(core::json_writer& to, const parameter& of, std::int64_t ra
 constexpr std::int64_t most_ranks = 64, most_shown = 60;
 constexpr std::size_t most_drawn = 2048;  // pieces of a parameter
 constexpr double width = 220, height = 150, gap = 46, heading = 60;
-constexpr int beside = 5;
+constexpr std::size_t beside = 5;
 
 // Layers of one model look alike: parameters whose names differ in numbers alone are one.
 std::string without_numbers(const std::string& name) {
@@ -233,7 +231,7 @@ std::string sharding::picture(std::int64_t rank) const {
       seen.erase(known), ++left_out;
   }
   const double down = height + gap, across = width + gap;
-  const double lines = static_cast<double>((rows.size() + beside - 1) / beside);
+  const std::size_t lines = core::ceil_div(rows.size(), beside);
   std::string out;
   append(out,
          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
@@ -241,14 +239,16 @@ std::string sharding::picture(std::int64_t rank) const {
          "text-anchor:middle;pointer-events:none}</style>\n"
          "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n<text x=\"%.0f\" y=\"26\" "
          "font-size=\"16\">Parts of parameters by rank, ranks %lld to %lld of %lld%s</text>\n",
-         gap + across * beside, heading + down * lines, gap, static_cast<long long>(first),
-         static_cast<long long>(end - 1), static_cast<long long>(job_.ranks()),
+         gap + across * static_cast<double>(beside), heading + down * static_cast<double>(lines),
+         gap, static_cast<long long>(first), static_cast<long long>(end - 1),
+         static_cast<long long>(job_.ranks()),
          left_out == 0
              ? ""
              : core::concat("; ", left_out, " parameters of further kinds are not drawn").buffer);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const double x = gap + across * static_cast<double>(i % beside),
-                 y = heading + down * static_cast<double>(i / beside);
+    const std::size_t column = i % beside, line = i / beside;
+    const double x = gap + across * static_cast<double>(column),
+                 y = heading + down * static_cast<double>(line);
     append(out, "<text x=\"%.0f\" y=\"%.0f\">", x, y - 18);
     out += core::svg::escaped(rows[i].of->name());
     append(out, "</text><text x=\"%.0f\" y=\"%.0f\">%s", x, y - 5,

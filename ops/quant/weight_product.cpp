@@ -62,6 +62,10 @@ void multiply_row(const weight_product& p, std::int64_t row) {
 
 // ---- the kernels ----
 
+bool is_finite(const float* x, std::int64_t n) {
+  return std::all_of(x, x + n, [](float one) { return std::isfinite(one); });
+}
+
 // A block of the result: up to few_rows rows, columns [column, column + columns).
 struct few_block {
   std::int64_t row, column, columns;
@@ -133,11 +137,13 @@ void weight_loops::multiply_few(const float* x, std::int64_t ldx, const few_bloc
     kernels_.by_columns({x, ldx, c.rows, depth_, weight, ld, p_.w.int4, c.column, c.columns, scales,
                          c.sums, c.y, c.ld});
   }
-  // A sum is scaled as a whole here; where that is no number each product has to be.
+  // A sum is scaled as a whole here; where that is no number, although x is, each product has to
+  // be.
   for (int r = 0; r < c.rows; ++r)
-    for (std::int64_t j = 0; j < c.columns; ++j)
-      if (float& y = c.y[r * c.ld + j]; !std::isfinite(y))
-        y = static_cast<float>(element_at(p_, c.row + r, c.column + j));
+    if (!is_finite(c.y + r * c.ld, c.columns) && is_finite(x + r * ldx, depth_))
+      for (std::int64_t j = 0; j < c.columns; ++j)
+        if (float& y = c.y[r * c.ld + j]; !std::isfinite(y))
+          y = static_cast<float>(element_at(p_, c.row + r, c.column + j));
   finish(c.y, c.ld, c.row, c.rows, c.column, c.columns);
 }
 
@@ -155,10 +161,11 @@ void weight_loops::few() const {
       std::clamp(core::round_up(share, unit), unit, m == 1 ? few_rows * most : most);
   const std::int64_t tasks = core::ceil_div(columns_, block);
   const std::int64_t floats = std::min(m, few_rows) * block;
-  auto* memory = on_.scratch.take<float>(static_cast<std::size_t>(2 * tasks * floats));
-  on_.threads.slices(p_.w.bytes() >> 16, tasks, [&](std::int64_t task, int) {
+  auto* memory = on_.scratch.take<float>(
+      static_cast<std::size_t>(2 * std::int64_t{on_.threads.threads()} * floats));
+  on_.threads.slices(p_.w.bytes() >> 16, tasks, [&](std::int64_t task, int thread) {
     const std::int64_t column = task * block, columns = std::min(block, columns_ - column);
-    float* own_memory = memory + 2 * task * floats;
+    float* own_memory = memory + 2 * thread * floats;
     for (int row = 0; row < m; row += few_rows)
       multiply_few(x + row * ldx, ldx,
                    {row, column, columns, std::min(few_rows, m - row), own_memory,

@@ -36,7 +36,8 @@ divergence first_divergence(const op_spec& spec, const void* args, const void* r
 bool shows_magnitudes(const op_spec& spec, const void* args);
 
 // Whether every floating input, in a pack too, is finite and of a magnitude for which the spec's
-// bounds hold. What an output held before is an input where the call accumulates.
+// bounds hold. What an output that is read held before is an input where the call
+// accumulates.
 bool is_judged(const op_spec& spec, const void* args);
 
 }  // namespace velo::ops

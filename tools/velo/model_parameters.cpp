@@ -14,6 +14,7 @@ namespace command {
 namespace {
 
 constexpr std::int64_t most_count = 65536;  // of layers and of experts
+constexpr std::int64_t most_expert_tensors = std::int64_t{1} << 20;
 
 class config {
  public:
@@ -32,7 +33,7 @@ class config {
     const json_t* value = member(root_.get(), key);
     return value != nullptr && !json_is_null(value);
   }
-  // 1 or more, or `least`; products of three sizes fit 64 bits
+  // From 1 on; products of three sizes fit 64 bits.
   std::int64_t size(const char* key) const { return number(key, 1, std::int64_t{1} << 20); }
   std::int64_t number(const char* key, std::int64_t least, std::int64_t most) const {
     const json_t* value = member(root_.get(), key);
@@ -84,6 +85,7 @@ class model {
     }
     if (cuts_.job.gtp > 1 || cuts_.job.egtp > 1)
       throw input_error("--gtp, --egtp: expected 1: the rules of this command cut nothing by them");
+    refuse_in_two();
     hidden_ = from_.size("hidden_size");
     const std::int64_t layers = from_.number("num_hidden_layers", 1, most_count);
     const std::int64_t pp = cuts_.job.pp;
@@ -107,6 +109,15 @@ class model {
  private:
   static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",      "qwen3",
                                           "mixtral", "glm4_moe", "deepseek_v3"};
+
+  // What tp in two dimensions has no rule for.
+  void refuse_in_two() const {
+    const bool norms = is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false));
+    const bool experts = is("mixtral") || is("glm4_moe") || is("deepseek_v3");
+    if (in_two() && (norms || experts))
+      throw input_error(std::string("--tp-x: expected a model without ") +
+                        (experts ? "experts" : "norms of query and key") + ", got " + type_);
+  }
 
   bool is(const char* kind) const { return type_ == kind; }
   bool in_two() const { return cuts_.job.tp_x > 0; }
@@ -137,7 +148,7 @@ class model {
   }
   static heads each(std::int64_t size) { return {size, size, 1}; }
 
-  // [rows, columns], of which `unit` says how the dimension that heads are in is cut.
+  // [rows, columns]: a first product is cut by rows, a second by columns, in two dimensions both.
   void weight(const std::string& name, const heads& rows, const heads& columns, product at) {
     const bool first = at == product::first;
     std::vector<cut> cuts;
@@ -151,7 +162,8 @@ class model {
     weight(name, each(rows), each(columns), at);
   }
 
-  // A weight or bias along the hidden dimension: whole on every rank, of a part of the tokens.
+  // A weight or bias along the hidden dimension, of a part of the tokens: whole on every rank, in
+  // two dimensions cut like the hidden dimension.
   void vector(const std::string& name, std::int64_t size) {
     if (in_two())
       put(name, {size}, {whole("tp_y", 0, each(size))}, "tp_x");
@@ -160,10 +172,11 @@ class model {
   }
   // What every rank multiplies whole.
   void shared(const std::string& name, const std::vector<std::int64_t>& shape) {
-    put(name, shape, {}, !in_two() && cuts_.sequence_parallel ? "tp" : nullptr);
+    put(name, shape, {}, cuts_.sequence_parallel ? "tp" : nullptr);
   }
+  // Of a first product: in two dimensions ranks along tp_y add it to other rows.
   void bias(const std::string& name, const heads& rows) {
-    put(name, {rows.size}, {whole(in_two() ? "tp_x" : "tp", 0, rows)}, nullptr);
+    put(name, {rows.size}, {whole(in_two() ? "tp_x" : "tp", 0, rows)}, in_two() ? "tp_y" : nullptr);
   }
 
   void add_layer(const std::string& at, std::int64_t layer) {
@@ -211,8 +224,8 @@ class model {
     if (biased && (is("llama") || is("qwen3"))) vector(at + "o_proj.bias", hidden_);
     if (is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false))) {
       // each rank normalizes its own heads
-      put(at + "q_norm.weight", {d}, {}, in_two() ? "tp_x" : "tp");
-      put(at + "k_norm.weight", {d}, {}, in_two() ? "tp_x" : "tp");
+      put(at + "q_norm.weight", {d}, {}, "tp");
+      put(at + "k_norm.weight", {d}, {}, "tp");
     }
   }
 
@@ -266,6 +279,9 @@ class model {
       throw input_error("--ep: expected at most " + std::to_string(experts) +
                         " ranks, one an expert, got " + std::to_string(ep));
     shared(at + "gate.weight", {experts, hidden_});
+    tensors_ += experts;
+    if (tensors_ > most_expert_tensors || experts > most_expert_tensors / ep)
+      from_.fail("expected at most 2^20 experts of all layers, and experts times --ep");
     std::int64_t owner = 0, left = 0;
     for (std::int64_t e = 0; e < experts; ++e, --left) {
       if (left == 0) left = experts / ep + (owner++ < experts % ep ? 1 : 0);
@@ -286,7 +302,7 @@ class model {
   const model_cuts& cuts_;
   velo::sharding& to_;
   const std::string type_;
-  std::int64_t hidden_ = 0;
+  std::int64_t hidden_ = 0, tensors_ = 0;  // tensors_: experts of all layers
   std::vector<std::int64_t> stages_;
 };
 

@@ -231,8 +231,8 @@ VELO_API velo_status velo_sharding_transfer(velo_sharding from, velo_sharding to
                                             velo_sharding_move* moves, int64_t capacity,
                                             int64_t* count);
 
-/* A rank's parts as a text, or those of all ranks (rank -1), a picture of the first 64 ranks and 60
- * kinds of parameters. buffer: receives up to `capacity`
+/* A rank's parts as a text, or those of all ranks (rank -1). A picture shows the first 64 ranks and
+ * 60 kinds of parameters. buffer: receives up to `capacity`
  * bytes with the 0 at the end; may be NULL when that is 0. needed: receives the bytes of the whole
  * text and its 0; may be NULL. Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (rank,
  * format), STATE, MEMORY. */

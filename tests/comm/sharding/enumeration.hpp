@@ -16,11 +16,13 @@ using element = std::vector<std::int64_t>;  // its index in each dimension
 // A job in the order tp-cp-ep-dp-pp, with the rank's index on every axis.
 struct small_job {
   std::int64_t tp = 1, gtp = 1, cp = 1, dp = 1, pp = 1, etp = 1, ep = 1, egtp = 1, x = 0;
+  std::int64_t instances = 1;  // of the sharded optimizer
 
   std::int64_t ranks() const { return tp * gtp * cp * dp * pp; }
   velo_topology_desc desc() const {
     velo_topology_desc made = sizes(tp, cp, ep, dp, pp);
     made.gtp = gtp, made.etp = etp, made.egtp = egtp, made.tp_x = x;
+    made.instances = instances;
     return made;
   }
   std::int64_t size(const std::string& axis) const {
@@ -135,6 +137,8 @@ small_job random_job(Random& random) {
   do {
     job.etp = random.pick(few), job.ep = random.pick(few), job.egtp = random.one_in(4) ? 2 : 1;
   } while (stage % (job.etp * job.ep * job.egtp) != 0);
+  const std::int64_t edp = stage / (job.etp * job.ep * job.egtp);
+  if (job.dp * job.cp % 2 == 0 && edp % 2 == 0 && random.one_in(2)) job.instances = 2;
   if (job.tp > 1 && random.one_in(2)) job.x = job.tp == 4 && random.one_in(2) ? 2 : job.tp;
   return job;
 }

@@ -70,6 +70,7 @@ TEST_CASE("a parameter that makes no sense is refused by its field") {
   refused([](world& w) { w.p.experts = 2; }, p + "experts", "0 or 1", "2");
   refused([](world& w) { w.p.bucket = -2; }, p + "bucket", "-1 or more", "-2");
   refused([](world& w) { w.p.partial = "tp"; }, p + "partial", "hold copies", "tp");
+  refused([](world& w) { w.p.partial = "tp_x"; }, p + "partial", "has no tp_x", "tp_x");
   refused([](world& w) { w.p.partial = "cp"; }, p + "partial", "tp, tp_x", "cp");
   refused([](world& w) { w.p.partial = "pp"; }, p + "partial", "hold copies", "pp");
   refused([](world& w) { w.p.stage_count = 1; }, p + "stages", "stage_count", "NULL",

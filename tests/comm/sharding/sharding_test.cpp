@@ -190,6 +190,7 @@ TEST_CASE("random parameters lie where an enumeration of their elements says") {
           holders[e].push_back(static_cast<std::int32_t>(rank));
       for (const element& e : truth.elements()) REQUIRE(!holders[e].empty());
       const std::string updaters = all[p].of_experts() ? "edp" : "dp-cp";
+      std::map<element, std::int64_t> ends;  // of ranges, by group of updating ranks
       for (std::int64_t rank = 0; rank < job.ranks(); ++rank) {
         INFO("parameter " << p << " rank " << rank);
         const std::vector<element> own = truth.elements(rank);
@@ -217,10 +218,20 @@ TEST_CASE("random parameters lie where an enumeration of their elements says") {
           }
         }
         REQUIRE(found == own);  // every element in a piece, in the order of the whole
-        // the ranges of the group follow each other
-        if (job.index(updaters, rank) == 0) CHECK(part.range_begin == 0);
-        if (job.index(updaters, rank) == job.size(updaters) - 1)
-          CHECK(part.range_end == part.elements);
+        // the ranges of an instance's ranks follow each other
+        const std::int64_t place = job.index(updaters, rank);
+        const std::int64_t each = job.size(updaters) / job.instances;
+        element group = {place / each};
+        for (const char* axis : {"tp", "gtp", "pp"})
+          group.push_back(job.index(all[p].of_experts() && axis[0] == 't'   ? "etp"
+                                    : all[p].of_experts() && axis[0] == 'g' ? "egtp"
+                                                                            : axis,
+                                    rank));
+        if (all[p].of_experts()) group.push_back(job.index("ep", rank));
+        std::int64_t& next = ends[group];
+        if (part.range_begin < part.range_end) CHECK(part.range_begin == next);
+        next = std::max(next, part.range_end);
+        if (place % each == each - 1) CHECK(next == part.elements);
       }
     }
   }

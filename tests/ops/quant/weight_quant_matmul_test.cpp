@@ -64,7 +64,7 @@ void check_forms(session& s) {
     check<T>(s, 5, 70, 38, f);
     for (const std::int64_t group : {32, 64, 96}) {
       f.group = group;
-      check<T>(s, bits % 3, 66, 192, f);
+      check<T>(s, 1 + bits % 3, 66, 192, f);
     }
   }
 }

@@ -187,6 +187,11 @@ TEST_CASE("sharding refuses what makes no model and no job, in words") {
           "num_key_value_heads: expected a divisor of num_attention_heads, 8, got 3");
   refused(good, "--tp 16", "--tp: expected at most 8 ranks");
   refused(good, "--tp 16 --tp-x 16", "--tp-x: expected at most 8 ranks");
+  refused(mixtral, "--tp 4 --tp-x 2", "--tp-x: expected a model without experts, got mixtral");
+  refused(R"({"model_type": "mixtral", "hidden_size": 8, "intermediate_size": 8,
+              "num_hidden_layers": 65536, "num_attention_heads": 1, "vocab_size": 8,
+              "num_local_experts": 65536})",
+          "", "at most 2^20 experts");
   refused(good, "--gtp 2", "--gtp, --egtp: expected 1");
   refused(std::string(llama) + R"(, "head_dim": 4294967296})", "", "head_dim: expected a whole");
   refused(std::string(llama) + R"(, "num_hidden_layers": 549755813888})", "", "1 to 65536");
