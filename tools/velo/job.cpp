@@ -15,9 +15,7 @@ std::int64_t integer(const std::string& option, const std::string& word) {
   return value;
 }
 
-namespace {
-
-std::vector<std::int64_t> list(const std::string& option, const std::string& words) {
+std::vector<std::int64_t> integers(const std::string& option, const std::string& words) {
   std::vector<std::int64_t> all;
   for (std::size_t at = 0; at <= words.size();) {
     const std::size_t end = std::min(words.find(',', at), words.size());
@@ -26,8 +24,6 @@ std::vector<std::int64_t> list(const std::string& option, const std::string& wor
   }
   return all;
 }
-
-}  // namespace
 
 job::job(const arguments& given) {
   for (const auto& [option, word] : given.layout) set(option, word);
@@ -56,7 +52,7 @@ void job::set(const std::string& option, const std::string& word) {
   if (option == "order") {
     desc_.order = (order_ = word).c_str();
   } else if (option == "cp-levels") {
-    levels_ = list(option, word);
+    levels_ = integers(option, word);
     desc_.cp_levels = levels_.data();
     desc_.cp_level_count = static_cast<std::int64_t>(levels_.size());
   } else {

@@ -13,6 +13,9 @@ namespace command {
 // A whole number behind an option; throws input_error.
 std::int64_t integer(const std::string& option, const std::string& word);
 
+// Whole numbers with commas between them.
+std::vector<std::int64_t> integers(const std::string& option, const std::string& words);
+
 // velo checks whether the sizes make a job.
 class job {
  public:

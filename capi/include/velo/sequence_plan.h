@@ -12,10 +12,10 @@
  *   ALL_GATHER  keys and values of all ranks on each
  *
  * Rows. A causal sequence lies in a zigzag, document by document: of 2c chunks a rank of c holds
- * chunks r and 2c-1-r, so that all ranks see as many cells. With ULYSSES, without causality and
- * under a mask, rows are contiguous. In a HYBRID the neighbors share a ring rank's rows in
- * contiguous parts. Nothing has to divide: of n things in c parts the first n mod c parts have one
- * more. Tokens, labels, positions, masks and offsets of alibi all follow one list.
+ * chunks r and 2c-1-r, so that all ranks see as many cells where chunks are equal. With ULYSSES,
+ * without causality and under a mask, rows are contiguous. In a HYBRID the neighbors share a ring
+ * rank's rows in contiguous parts. Nothing has to divide: of n things in c parts the first n mod c
+ * parts have one more. Tokens, labels, positions, masks and offsets of alibi all follow one list.
  *
  * Heads. Query heads are cut in the same way; a rank gets the key heads that its query heads need,
  * so that neighbors may have the same one, whose gradients are summed.
@@ -50,6 +50,15 @@ enum {
   VELO_SEQUENCE_ALL_GATHER = 3
 };
 
+/* The keys and values of other ranks that a rank of a ring keeps for the gradient, beside those of
+ * the last block. The block before the last travels in any case. */
+typedef int32_t velo_sequence_cache;
+enum {
+  VELO_SEQUENCE_CACHE_NONE = 0, /* none: they go round again */
+  VELO_SEQUENCE_CACHE_HALF = 1, /* keys; values go round again */
+  VELO_SEQUENCE_CACHE_FULL = 2  /* both */
+};
+
 typedef struct velo_sequence_desc {
   uint32_t struct_size;
   velo_sequence_kind kind;
@@ -68,7 +77,7 @@ typedef struct velo_sequence_desc {
   int64_t head_dim;             /* elements */
   int64_t element_bytes;        /* of a row's element, for the price: 2 or 4 */
   int32_t causal;               /* 1 = a query sees keys up to its own; 0 = its whole document */
-  int32_t reserved;             /* 0 */
+  velo_sequence_cache kv_cache; /* RING, HYBRID: what is kept for the gradient */
 } velo_sequence_desc;
 
 #define VELO_SEQUENCE_DESC_INIT \
@@ -83,8 +92,8 @@ typedef struct velo_sequence_info {
   uint32_t reserved;      /* 0 */
   int64_t cp;             /* ranks */
   int64_t sequence;       /* rows */
-  int64_t forward_steps;  /* steps of a pass */
-  int64_t gradient_steps; /* steps of a pass */
+  int64_t forward_steps;  /* of the forward */
+  int64_t gradient_steps; /* of the gradient */
 } velo_sequence_info;
 
 #define VELO_SEQUENCE_INFO_INIT \
@@ -93,14 +102,14 @@ typedef struct velo_sequence_info {
 /* The price of a rank's step. */
 typedef struct velo_sequence_step {
   uint32_t struct_size;
-  uint32_t reserved;      /* 0 */
-  int64_t cells;          /* visible pairs of a query and a key, times heads */
-  int64_t bytes_sent;     /* in messages that leave in this step */
-  int64_t bytes_received; /* in messages that this step needs; of the end in the last step */
-  int64_t bytes_held;     /* of messages that are on their way to the rank */
-  int64_t tasks;          /* what it computes */
-  int64_t sends;          /* messages that leave in this step */
-  int64_t receives;       /* messages that this step needs */
+  uint32_t reserved;       /* 0 */
+  int64_t cells;           /* visible pairs of a query and a key, times heads */
+  int64_t bytes_sent;      /* in messages that leave in this step */
+  int64_t bytes_received;  /* in messages that this step needs; of the end in the last step */
+  int64_t bytes_in_flight; /* of messages that are on their way to the rank */
+  int64_t tasks;           /* what it computes */
+  int64_t sends;           /* messages that leave in this step */
+  int64_t receives;        /* messages that this step needs */
 } velo_sequence_step;
 
 #define VELO_SEQUENCE_STEP_INIT \
@@ -172,7 +181,8 @@ enum {
 /* A text that a plan writes. */
 typedef int32_t velo_sequence_format;
 enum {
-  VELO_SEQUENCE_JSON = 0, /* an object of rows, steps, cells and bytes, lists by rank */
+  VELO_SEQUENCE_JSON = 0, /* an object of rows, steps, cells and bytes received, lists by rank; the
+                             last of bytes and of steps is the end of the pass */
   VELO_SEQUENCE_SVG = 1   /* a picture: cells of the sequence, colored by rank */
 };
 
@@ -230,8 +240,9 @@ VELO_API velo_status velo_sequence_plan_get_spans(velo_sequence_plan plan, velo_
                                                   int64_t* spans, int64_t capacity, int64_t* count);
 
 /* Proves that each visible cell is computed once and no other, and that every task and message
- * finds its rows where it takes them from; in memory and time proportional to rows * tasks. Thread
- * class: any. Errors: NULL, HANDLE, STATE, MEMORY, INTERNAL (what is wrong and where). */
+ * finds its rows where it takes them from; in memory and time proportional to rows * tasks *
+ * heads. Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY, INTERNAL (what is wrong and
+ * where). */
 VELO_API velo_status velo_sequence_plan_check(velo_sequence_plan plan);
 
 /* The plan as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with capacity 0

@@ -294,6 +294,9 @@ VELO_SEQUENCE_ULYSSES = 0
 VELO_SEQUENCE_RING = 1
 VELO_SEQUENCE_HYBRID = 2
 VELO_SEQUENCE_ALL_GATHER = 3
+VELO_SEQUENCE_CACHE_NONE = 0
+VELO_SEQUENCE_CACHE_HALF = 1
+VELO_SEQUENCE_CACHE_FULL = 2
 VELO_SEQUENCE_FORWARD = 0
 VELO_SEQUENCE_GRADIENT = 1
 VELO_SEQUENCE_CELLS_ALL = 0
@@ -1874,10 +1877,10 @@ velo_sequence_desc._fields_ = [
     ("head_dim", c_int64),
     ("element_bytes", c_int64),
     ("causal", c_int32),
-    ("reserved", c_int32),
+    ("kv_cache", c_int32),
 ]
 velo_sequence_desc._defaults_ = {"kind": 1, "cp": 1, "ulysses": 1, "window": 1, "heads": 1, "head_dim": 128, "element_bytes": 2, "causal": 1}
-velo_sequence_desc._numbers_ = ("kind",)
+velo_sequence_desc._numbers_ = ("kind", "kv_cache")
 velo_sequence_info._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1892,7 +1895,7 @@ velo_sequence_step._fields_ = [
     ("cells", c_int64),
     ("bytes_sent", c_int64),
     ("bytes_received", c_int64),
-    ("bytes_held", c_int64),
+    ("bytes_in_flight", c_int64),
     ("tasks", c_int64),
     ("sends", c_int64),
     ("receives", c_int64),

@@ -3,6 +3,7 @@
 // causal, so that all compute as much.
 #include <algorithm>
 
+#include "core/index.hpp"
 #include "sched/parallel/context/plan.hpp"
 
 namespace velo::sched {
@@ -39,6 +40,20 @@ std::vector<attention_task> tasks_of(const sequence_shape& of, const rows& own, 
   return all;
 }
 
+// Rows of a list that a rank's tasks have as keys.
+rows multiplied(const rows& list, const std::vector<attention_task>& tasks) {
+  rows keys, found;
+  for (const attention_task& task : tasks)
+    for (const span& s : task.keys) {
+      if (!keys.empty() && keys.back().begin == s.begin) keys.pop_back();  // of an earlier chunk
+      append(keys, s);
+    }
+  for (const span& own : list)
+    for (const span& s : keys)
+      append(found, {std::max(own.begin, s.begin), std::min(own.end, s.end)});
+  return found;
+}
+
 }  // namespace
 
 sequence_plan plan_all_gather(const sequence_shape& of) {
@@ -51,21 +66,21 @@ sequence_plan plan_all_gather(const sequence_shape& of) {
   }
   plan.gradient.tasks = plan.forward.tasks;
   const auto send = [&](attention_pass& pass, std::int64_t step, std::int64_t from, std::int64_t to,
-                        std::int64_t owner, content what) {
-    const rows& list = plan.held[static_cast<std::size_t>(owner)];
+                        const rows& list, content what) {
     if (from != to && !list.empty())
       pass.messages.push_back({step, step + 1, from, to, what, list, keys});
   };
   for (std::int64_t from = 0; from < of.ranks; ++from)
     for (std::int64_t to = 0; to < of.ranks; ++to)
       for (const content what : {content::k, content::v}) {
-        send(plan.forward, 0, from, to, from, what);
-        send(plan.gradient, 0, from, to, from, what);
+        send(plan.forward, 0, from, to, plan.held[core::at(from)], what);
+        send(plan.gradient, 0, from, to, plan.held[core::at(from)], what);
       }
   for (std::int64_t from = 0; from < of.ranks; ++from)
     for (std::int64_t to = 0; to < of.ranks; ++to)
       for (const content what : {content::dk, content::dv})
-        send(plan.gradient, 2, from, to, to, what);
+        send(plan.gradient, 2, from, to,
+             multiplied(plan.held[core::at(to)], plan.gradient.tasks[core::at(from)]), what);
   return plan;
 }
 

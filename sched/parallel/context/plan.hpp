@@ -71,9 +71,16 @@ struct sequence_plan {
   attention_pass forward, gradient;
 };
 
+// What ranks keep of other ranks' keys and values for the gradient, beside the block met last.
+enum class kept_blocks { none, keys, both };
+
 // Ranks in rings of ranks / ulysses, in windows; `ulysses` neighbors exchange heads. A ring of one
 // is Ulysses attention, one neighbor ring attention.
-sequence_plan plan_rings(const sequence_shape& of, std::int64_t ulysses, std::int64_t window);
+struct ring_shape {
+  std::int64_t ulysses, window;
+  kept_blocks kept = kept_blocks::none;
+};
+sequence_plan plan_rings(const sequence_shape& of, const ring_shape& ring);
 // Keys and values of all ranks on each.
 sequence_plan plan_all_gather(const sequence_shape& of);
 

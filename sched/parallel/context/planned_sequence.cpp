@@ -83,6 +83,17 @@ void require_sizes(const velo_sequence_desc& d) {
   require(d.element_bytes == 2 || d.element_bytes == 4, "element_bytes", words("2 or 4"),
           d.element_bytes);
   require(d.causal == 0 || d.causal == 1, "causal", words("0 or 1"), d.causal);
+  const bool around = d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID;
+  require(d.kv_cache >= VELO_SEQUENCE_CACHE_NONE && d.kv_cache <= VELO_SEQUENCE_CACHE_FULL,
+          "kv_cache", words("VELO_SEQUENCE_CACHE_NONE to VELO_SEQUENCE_CACHE_FULL"), d.kv_cache);
+  require(around || d.kv_cache == VELO_SEQUENCE_CACHE_NONE, "kv_cache",
+          words("VELO_SEQUENCE_CACHE_NONE without a ring"), d.kv_cache);
+  // Products fit 64 bits: cells of all heads, and bytes of float32 of the whole sequence.
+  constexpr double most = 0x1p62;
+  const auto rows_of_heads = static_cast<double>(d.sequence) * static_cast<double>(d.heads);
+  require(rows_of_heads * static_cast<double>(d.sequence) < most &&
+              rows_of_heads * static_cast<double>(d.head_dim) * 4 < most,
+          "heads", words("less than 2^62 cells and bytes, with sequence and head_dim"), d.heads);
   const std::int64_t tasks = std::max<std::int64_t>(d.document_count, 1);
   require(tasks <= most_tasks / (d.cp * d.cp), "document_count",
           concat("at most ", most_tasks / (d.cp * d.cp), " with cp ", d.cp), d.document_count);
@@ -108,7 +119,8 @@ std::vector<std::uint8_t> mask_of(const velo_sequence_desc& d) {
 
 sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
   if (d.kind == VELO_SEQUENCE_ALL_GATHER) return plan_all_gather(shape);
-  return plan_rings(shape, d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window);
+  return plan_rings(shape, {d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window,
+                            static_cast<kept_blocks>(d.kv_cache)});
 }
 
 }  // namespace
@@ -139,9 +151,11 @@ const rows& planned_sequence::held(std::int64_t rank) const {
 std::vector<const attention_task*> planned_sequence::tasks(velo_sequence_pass which,
                                                            std::int64_t rank,
                                                            std::int64_t step) const {
+  const std::vector<attention_task>& own = pass(which).tasks[core::at(rank)];
+  auto at = std::lower_bound(own.begin(), own.end(), step,
+                             [](const attention_task& t, auto s) { return t.step < s; });
   std::vector<const attention_task*> all;
-  for (const attention_task& one : pass(which).tasks[core::at(rank)])
-    if (one.step == step) all.push_back(&one);
+  for (; at != own.end() && at->step == step; ++at) all.push_back(&*at);
   return all;
 }
 
@@ -184,7 +198,7 @@ void planned_sequence::price(velo_sequence_pass which, std::int64_t rank, std::i
   const ways& by = which == VELO_SEQUENCE_GRADIENT ? gradient_ : forward_;
   for (const std::size_t i : by.received[core::at(rank)]) {
     const block_message& m = pass(which).messages[i];
-    if (m.step <= step && step < m.needed) to.bytes_held += bytes_of(m);
+    if (m.step <= step && step < m.needed) to.bytes_in_flight += bytes_of(m);
   }
 }
 

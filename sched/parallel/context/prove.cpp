@@ -242,6 +242,23 @@ void prove_results(const sequence_plan& plan, const attention_pass& pass, const 
     }
 }
 
+void prove_order(const attention_pass& pass, const sequence_shape& of) {
+  const auto is_rank = [&](std::int64_t rank) { return rank >= 0 && rank < of.ranks; };
+  for (const block_message& m : pass.messages)
+    if (m.step < 0 || m.step >= m.needed || m.needed > pass.steps || !is_rank(m.from) ||
+        !is_rank(m.to))
+      refuse(concat("a message between ranks, needed behind its step, in ", pass.steps, " steps"),
+             concat("step ", m.step, ", needed ", m.needed, ", from ", m.from, " to ", m.to));
+  for (const auto& rank : pass.tasks) {
+    std::int64_t before = 0;
+    for (const attention_task& t : rank) {
+      if (t.step < before || t.step >= pass.steps)
+        refuse(concat("tasks in the order of ", pass.steps, " steps"), concat("step ", t.step));
+      before = t.step;
+    }
+  }
+}
+
 void prove_rows(const sequence_plan& plan, std::int64_t sequence) {
   rows all;
   for (const rows& own : plan.held) all.insert(all.end(), own.begin(), own.end());
@@ -267,6 +284,7 @@ std::int64_t cells_of(const attention_task& task, const sequence_shape& of) {
 }
 
 void prove(const sequence_plan& plan, const sequence_shape& of) {
+  for (const attention_pass* pass : {&plan.forward, &plan.gradient}) prove_order(*pass, of);
   prove_rows(plan, of.sequence());
   prove_cells(plan.forward, of);
   prove_cells(plan.gradient, of);

@@ -44,8 +44,12 @@ class ring_visits {
 
 class ring_plan {
  public:
-  ring_plan(const sequence_shape& of, std::int64_t ulysses, std::int64_t window)
-      : of_(of), u_(ulysses), ring_(of.ranks / ulysses), visits_(ring_, window) {
+  ring_plan(const sequence_shape& of, const ring_shape& ring)
+      : of_(of),
+        u_(ring.ulysses),
+        kept_(ring.kept),
+        ring_(of.ranks / ring.ulysses),
+        visits_(ring_, ring.window) {
     for (std::int64_t i = 0; i < ring_; ++i)
       lists_.push_back(in_zigzag() ? zigzag_rows(of.all, ring_, i)
                                    : contiguous_rows(of.sequence(), ring_, i));
@@ -141,14 +145,22 @@ class ring_plan {
           const bool keys =
               one == content::k || one == content::v || one == content::dk || one == content::dv;
           pass.messages.push_back({step, step + 1, from, to, one, of,
-                                   keys ? of_.heads.keys_of(queries) : queries, to_heads});
+                                   keys ? of_.heads.keys_of(queries) : queries,
+                                   to_heads && one != content::dout});
         }
       }
     }
   }
 
+  // Whether a block that ranks meet in a step of the forward stays for the gradient: the last one
+  // does, and that before it never, whose way back hides behind the first step of the gradient.
+  bool keeps(content what, std::int64_t step) const {
+    if (step == ring_ - 1) return true;
+    return step < ring_ - 2 &&
+           (kept_ == kept_blocks::both || (kept_ == kept_blocks::keys && what == content::k));
+  }
   // Keys and values of a block go to the rank that meets it next; between rounds while the round
-  // before computes.
+  // before computes. In the gradient those that the rank kept are there.
   void send_blocks(attention_pass& pass, bool gradient) const {
     for (std::int64_t s = 0; s + 1 < ring_; ++s) {
       const std::int64_t now = visit(s, gradient), next = visit(s + 1, gradient);
@@ -157,8 +169,11 @@ class ring_plan {
       const std::int64_t begin = between ? s / visits_.window() * visits_.window() : s;
       for (std::int64_t i = 0; i < ring_; ++i) {
         const std::int64_t block = visits_.block(i, next);
-        send(pass, visits_.rank(block, visit(begin, gradient)), i, block, exchange() + begin,
-             exchange() + s + 1, {content::k, content::v}, !gradient && s + 2 == ring_);
+        for (const content what : {content::k, content::v}) {
+          if (gradient && (keeps(what, next) || block == i)) continue;
+          send(pass, visits_.rank(block, visit(begin, gradient)), i, block, exchange() + begin,
+               exchange() + s + 1, {what}, !gradient && keeps(what, next));
+        }
       }
     }
   }
@@ -183,7 +198,9 @@ class ring_plan {
   }
 
   const sequence_shape& of_;
-  const std::int64_t u_, ring_;
+  const std::int64_t u_;
+  const kept_blocks kept_;
+  const std::int64_t ring_;
   const ring_visits visits_;
   std::vector<rows> lists_;  // by ring rank
 };
@@ -196,8 +213,8 @@ span head_counts::keys_of(span heads) const {
   return {heads.begin / each, (heads.end - 1) / each + 1};
 }
 
-sequence_plan plan_rings(const sequence_shape& of, std::int64_t ulysses, std::int64_t window) {
-  return ring_plan(of, ulysses, window).make();
+sequence_plan plan_rings(const sequence_shape& of, const ring_shape& ring) {
+  return ring_plan(of, ring).make();
 }
 
 }  // namespace velo::sched

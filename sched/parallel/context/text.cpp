@@ -105,12 +105,28 @@ std::string planned_sequence::json() const {
   return out + "\n";
 }
 
-// Queries downwards, keys to the right; a cell has the color of the rank that computes it. Of ranks
-// that share it by heads the first is shown.
+constexpr int most_paths = 20000;
+
+// The outline of the cells of a range of queries and one of keys, below the diagonal where causal.
+std::string outline(span q, span k, bool causal, double unit) {
+  const auto place = [&](std::int64_t row) { return static_cast<double>(row) * unit; };
+  std::string d;
+  if (!causal || q.begin >= k.end) {
+    append(d, "M%.2f %.2fH%.2fV%.2fH%.2fZ", place(k.begin), place(q.begin), place(k.end),
+           place(q.end), place(k.begin));
+    return d;
+  }
+  const std::int64_t first = std::max(q.begin, k.begin), last = std::min(k.end, q.end);
+  append(d, "M%.2f %.2fH%.2fL%.2f %.2fV%.2fH%.2fZ", place(k.begin), place(first), place(first),
+         place(last), place(last), place(q.end), place(k.begin));
+  return d;
+}
+
+// Queries downwards, keys to the right; cells have the color of the rank that computes them, paler
+// where a mask hides some. Of ranks that share them by heads the first is shown.
 std::string planned_sequence::picture() const {
   constexpr double side = 640, left = 60, top = 60;
   const double unit = side / static_cast<double>(std::max<std::int64_t>(sequence(), 1));
-  const auto place = [&](std::int64_t row) { return static_cast<double>(row) * unit; };
   std::string out;
   append(out,
          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
@@ -121,28 +137,30 @@ std::string planned_sequence::picture() const {
          "<rect width=\"%.0f\" height=\"%.0f\" fill=\"#eee\"/>\n",
          left + side + 160, top + side + 20, left, static_cast<long long>(sequence()), left, top,
          side, side);
-  for (std::int64_t r = 0; r < ranks(); ++r) {
+  int paths = 0;
+  for (std::int64_t r = 0; r < ranks(); ++r)
     for (const attention_task& task : plan_.forward.tasks[core::at(r)]) {
       if (task.heads.begin != 0) continue;
       for (const span& q : task.queries)
         for (const span& k : task.keys) {
-          if (task.visible == cells::causal && k.begin >= q.end) continue;
-          const bool triangle = task.visible == cells::causal && q == k;
-          append(out, "<path fill=\"%s\" stroke=\"#fff\" stroke-width=\"0.5\" d=\"M%.2f %.2f",
-                 core::svg::fill(static_cast<std::uint64_t>(r)).c_str(), place(k.begin),
-                 place(q.begin));
-          if (!triangle) append(out, "H%.2f", place(k.end));
-          append(out, "L%.2f %.2fH%.2fZ\"><title>rank %lld, step %lld</title></path>", place(k.end),
-                 place(q.end), place(k.begin), static_cast<long long>(r),
-                 static_cast<long long>(task.step));
-          if (place(q.size()) > 14 && place(k.size()) > 14)
+          const bool causal = task.visible == cells::causal;
+          if ((causal && k.begin >= q.end) || ++paths > most_paths) continue;
+          append(out,
+                 "<path fill=\"%s\" fill-opacity=\"%s\" stroke=\"#fff\" stroke-width=\"0.5\" "
+                 "d=\"%s\"><title>rank %lld, step %lld</title></path>\n",
+                 core::svg::fill(static_cast<std::uint64_t>(r)).c_str(),
+                 task.visible == cells::masked ? "0.5" : "1", outline(q, k, causal, unit).c_str(),
+                 static_cast<long long>(r), static_cast<long long>(task.step));
+          const double down = static_cast<double>(q.size()) * unit,
+                       across = static_cast<double>(k.size()) * unit;
+          const bool triangle = causal && q == k;
+          if (std::min(down, across) > 14)
             append(out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%lld</text>\n",
-                   place(k.begin) + place(k.size()) * (triangle ? 0.33 : 0.5),
-                   place(q.begin) + place(q.size()) * (triangle ? 0.72 : 0.5) + 4,
+                   static_cast<double>(k.begin) * unit + across * (triangle ? 0.33 : 0.5),
+                   static_cast<double>(q.begin) * unit + down * (triangle ? 0.72 : 0.5) + 4,
                    static_cast<long long>(task.step));
         }
     }
-  }
   out += "</g>\n";
   for (std::int64_t r = 0; r < std::min<std::int64_t>(ranks(), 32); ++r) {
     const double y = top + 20 * static_cast<double>(r);

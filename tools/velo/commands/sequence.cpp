@@ -17,13 +17,14 @@ namespace command {
 const char* const sequence_help =
     "usage: velo sequence ulysses|ring|hybrid|all_gather --cp N [--ulysses U] [--window W]\n"
     "                     --sequence S [--documents END,..] [--heads N --kv-heads G]\n"
-    "                     [--head-dim D] [--mask FILE] [--full] [--format summary|json|svg]\n"
-    "                     [-o FILE]\n\n"
+    "                     [--head-dim D] [--kv-cache KEPT] [--mask FILE] [--full]\n"
+    "                     [--format summary|json|svg] [-o FILE]\n\n"
     "Which rows of a sequence each of N ranks holds, who multiplies which queries with which keys\n"
-    "in which step, and what is sent. The plan is proven before it is shown, up to 4194304\n"
-    "rows.\n\n"
+    "in which step, and what is sent. The plan is proven before it is shown, up to 1048576\n"
+    "rows and 65536 pairs of ranks times documents.\n\n"
     "  --ulysses U      hybrid: neighbors that exchange heads, in rings of N / U\n"
     "  --window W       ring, hybrid: ranks of a window of a double ring\n"
+    "  --kv-cache KEPT  ring, hybrid: none, half (keys) or full stays for the gradient\n"
     "  --documents ..   ends of the documents in the sequence, the last one S\n"
     "  --heads N        query heads (32), and --kv-heads G key heads (N) of --head-dim D (128)\n"
     "  --mask FILE      S lines of S characters, 1 where a query (line) does not see a key,\n"
@@ -36,7 +37,7 @@ const char* const sequence_help =
 
 namespace {
 
-constexpr std::int64_t most_proven = 1 << 22;  // rows
+constexpr std::int64_t most_proven = 1 << 20;  // rows, and products of ranks, ranks and documents
 
 struct wishes {
   velo_sequence_desc desc = VELO_SEQUENCE_DESC_INIT;
@@ -51,12 +52,7 @@ void set_size(wishes& to, const char* option, const std::string& word) {
 }
 
 void set_documents(wishes& to, const char* option, const std::string& words) {
-  to.ends.clear();
-  for (std::size_t at = 0; at <= words.size();) {
-    const std::size_t end = std::min(words.find(',', at), words.size());
-    to.ends.push_back(integer(option + 2, words.substr(at, end - at)));
-    at = end + 1;
-  }
+  to.ends = integers(option + 2, words);
 }
 
 constexpr option<wishes> options[] = {
@@ -71,6 +67,13 @@ constexpr option<wishes> options[] = {
     {"--documents", &set_documents},
     {"--mask",
      [](wishes& to, const char*, const std::string& word) { set_file(to.mask, word, "--mask"); }},
+    {"--kv-cache",
+     [](wishes& to, const char*, const std::string& word) {
+       const std::vector<std::string> names = {"none", "half", "full"};
+       const auto found = std::find(names.begin(), names.end(), word);
+       if (found == names.end()) throw input_error("--kv-cache wants none, half or full");
+       to.desc.kv_cache = static_cast<velo_sequence_cache>(found - names.begin());
+     }},
     {"--format",
      [](wishes& to, const char*, const std::string& word) {
        if (word != "summary" && word != "json" && word != "svg")
@@ -96,12 +99,15 @@ std::vector<std::uint8_t> mask_of(const std::string& file, std::int64_t sequence
   const std::string text = read_file(file);
   std::vector<std::uint8_t> mask;
   std::int64_t line = 1, column = 0;
+  const auto end_line = [&] {
+    if (column != 0 && column != sequence)
+      throw input_error(file + ":" + std::to_string(line) + ": expected " +
+                        std::to_string(sequence) + " characters, got " + std::to_string(column));
+    ++line, column = 0;
+  };
   for (const char c : text) {
     if (c == '\n') {
-      if (column != 0 && column != sequence)
-        throw input_error(file + ":" + std::to_string(line) + ": expected " +
-                          std::to_string(sequence) + " characters, got " + std::to_string(column));
-      ++line, column = 0;
+      end_line();
       continue;
     }
     if (c == ' ' || c == '\r') continue;
@@ -110,6 +116,7 @@ std::vector<std::uint8_t> mask_of(const std::string& file, std::int64_t sequence
     mask.push_back(c == '1' ? 1 : 0);
     ++column;
   }
+  end_line();
   const auto wanted = static_cast<std::size_t>(sequence) * static_cast<std::size_t>(sequence);
   if (mask.size() != wanted)
     throw input_error(file + ": expected " + std::to_string(sequence) + " lines of " +
@@ -136,14 +143,14 @@ std::string summary_of(const velo::sequence_plan& plan) {
     const std::int64_t steps = forward ? info.forward_steps : info.gradient_steps;
     text += std::string(forward ? "forward" : "\ngradient") + ": " + std::to_string(steps) +
             " steps\n\n";
-    table rows({"rank", "rows", "cells", "cells by step", "received, bytes", "held, bytes"});
+    table rows({"rank", "rows", "cells", "cells by step", "received, bytes", "in flight, bytes"});
     for (std::int64_t r = 0; r < std::min<std::int64_t>(info.cp, 64); ++r) {
       std::int64_t cells = 0, bytes = 0, held = 0;
       std::string by_step;
       for (std::int64_t s = 0; s <= steps; ++s) {
         const velo_sequence_step step = plan.step(pass, r, s);
         cells += step.cells, bytes += step.bytes_received;
-        held = std::max(held, step.bytes_held);
+        held = std::max(held, step.bytes_in_flight);
         if (s < steps && s < 8) by_step += (s > 0 ? " " : "") + std::to_string(step.cells);
       }
       rows.add({std::to_string(r), runs_text(plan, r), std::to_string(cells),
@@ -173,9 +180,10 @@ int sequence(const std::vector<std::string>& words) {
     given.desc.mask = mask.data();
   }
   const velo::sequence_plan plan = velo::sequence_plan::create(given.desc);
-  if (given.desc.sequence > most_proven)
-    std::fprintf(stderr, "velo: not proven: more than %lld rows\n",
-                 static_cast<long long>(most_proven));
+  const std::int64_t pairs =
+      given.desc.cp * given.desc.cp * std::max<std::int64_t>(1, given.desc.document_count);
+  if (given.desc.sequence > most_proven || pairs > most_proven / 16)
+    std::fprintf(stderr, "velo: not proven: too large\n");
   else
     plan.check();
   const std::string text = given.format == "json"  ? plan.write<std::string>(VELO_SEQUENCE_JSON)

@@ -60,7 +60,7 @@ using list = std::vector<std::int64_t>;
 
 TEST_CASE("rows of a causal ring lie in a zigzag, and all ranks see as many cells") {
   const sequence_shape of = shape_of(4, {16});
-  const sequence_plan plan = velo::sched::plan_rings(of, 1, 1);
+  const sequence_plan plan = velo::sched::plan_rings(of, {1, 1});
   CHECK(listed(plan.held[0]) == list{0, 1, 14, 15});
   CHECK(listed(plan.held[3]) == list{6, 7, 8, 9});
   for (std::size_t r = 0; r < 4; ++r) {
@@ -68,7 +68,7 @@ TEST_CASE("rows of a causal ring lie in a zigzag, and all ranks see as many cell
     for (std::int64_t step = 1; step < 4; ++step) CHECK(cells_in(plan, of, r, step) == 8);
   }
   const sequence_shape large = shape_of(8, {4096});
-  const sequence_plan ring = velo::sched::plan_rings(large, 1, 1);
+  const sequence_plan ring = velo::sched::plan_rings(large, {1, 1});
   for (std::size_t r = 0; r < 8; ++r) {
     std::int64_t cells = 0;
     for (std::int64_t step = 0; step < 8; ++step) cells += cells_in(ring, large, r, step);
@@ -77,20 +77,20 @@ TEST_CASE("rows of a causal ring lie in a zigzag, and all ranks see as many cell
 }
 
 TEST_CASE("rows of documents and of hybrids follow one rule") {
-  const sequence_plan packed = velo::sched::plan_rings(shape_of(2, {8, 12, 24}), 1, 1);
+  const sequence_plan packed = velo::sched::plan_rings(shape_of(2, {8, 12, 24}), {1, 1});
   CHECK(listed(packed.held[0]) == list{0, 1, 6, 7, 8, 11, 12, 13, 14, 21, 22, 23});
-  const sequence_plan hybrid = velo::sched::plan_rings(shape_of(8, {32}, 2), 2, 1);
+  const sequence_plan hybrid = velo::sched::plan_rings(shape_of(8, {32}, 2), {2, 1});
   const list first[] = {{0, 1, 2, 3},   {28, 29, 30, 31}, {4, 5, 6, 7},     {24, 25, 26, 27},
                         {8, 9, 10, 11}, {20, 21, 22, 23}, {12, 13, 14, 15}, {16, 17, 18, 19}};
   for (std::size_t r = 0; r < 8; ++r) CHECK(listed(hybrid.held[r]) == first[r]);
-  const sequence_plan uneven = velo::sched::plan_rings(shape_of(4, {1026}, 4), 4, 1);
+  const sequence_plan uneven = velo::sched::plan_rings(shape_of(4, {1026}, 4), {4, 1});
   const std::int64_t sizes[] = {257, 257, 256, 256};
   for (std::size_t r = 0; r < 4; ++r) CHECK(velo::sched::size_of(uneven.held[r]) == sizes[r]);
 }
 
 TEST_CASE("rings meet blocks in the order of their windows, and back") {
   const auto met = [](std::int64_t window, std::size_t rank) {
-    const sequence_plan plan = velo::sched::plan_rings(shape_of(8, {16}, 1, 1, false), 1, window);
+    const sequence_plan plan = velo::sched::plan_rings(shape_of(8, {16}, 1, 1, false), {1, window});
     list forward = visits(plan, rank, plan.forward), back = visits(plan, rank, plan.gradient);
     std::reverse(back.begin(), back.end());
     CHECK(forward == back);
@@ -104,15 +104,32 @@ TEST_CASE("rings meet blocks in the order of their windows, and back") {
 
 TEST_CASE("rings and exchanges of heads receive what their formulas say") {
   const sequence_shape of = shape_of(8, {32768}, 32, 8);
-  CHECK(received(velo::sched::plan_rings(of, 1, 1), 3, 128) == 2 * 7 * 4096 * 8 * 128);
+  CHECK(received(velo::sched::plan_rings(of, {1, 1}), 3, 128) == 2 * 7 * 4096 * 8 * 128);
   CHECK(received(velo::sched::plan_all_gather(of), 3, 128) == 2 * 7 * 4096 * 8 * 128);
-  CHECK(received(velo::sched::plan_rings(of, 8, 1), 3, 128) ==
+  CHECK(received(velo::sched::plan_rings(of, {8, 1}), 3, 128) ==
         (32 + 2 * 8 + 32) * 128 * 4096 / 8 * 7);
   // key heads of uneven query heads: 0 to 3 and 3 to 6, of 512 rows each
-  const sequence_plan uneven = velo::sched::plan_rings(shape_of(2, {1024}, 28, 7), 2, 1);
+  const sequence_plan uneven = velo::sched::plan_rings(shape_of(2, {1024}, 28, 7), {2, 1});
   for (const velo::sched::block_message& m : uneven.forward.messages)
     if (m.what == content::k)
       CHECK(m.heads == (m.to == 0 ? velo::sched::span{0, 4} : velo::sched::span{3, 7}));
+}
+
+TEST_CASE("what is kept for the gradient does not travel again") {
+  using velo::sched::kept_blocks;
+  const auto sent = [](kept_blocks kept, content what) {
+    const sequence_plan plan = velo::sched::plan_rings(shape_of(8, {64}), {1, 1, kept});
+    return std::count_if(plan.gradient.messages.begin(), plan.gradient.messages.end(),
+                         [&](const auto& m) { return m.to == 3 && m.what == what; });
+  };
+  // of 8 blocks the last is there, and the own one
+  CHECK(sent(kept_blocks::none, content::k) == 6);
+  CHECK(sent(kept_blocks::none, content::v) == 6);
+  CHECK(sent(kept_blocks::keys, content::k) == 1);
+  CHECK(sent(kept_blocks::keys, content::v) == 6);
+  CHECK(sent(kept_blocks::both, content::k) == 1);
+  CHECK(sent(kept_blocks::both, content::v) == 1);
+  CHECK(sent(kept_blocks::both, content::dk) == 7);
 }
 
 TEST_CASE("random plans are proven, and give the results of whole attention") {
@@ -133,14 +150,17 @@ TEST_CASE("random plans are proven, and give the results of whole attention") {
     const std::int64_t u = std::min(heads, 1 + below(3)), ring = 1 + below(5);
     std::int64_t window = 1 + below(static_cast<std::uint64_t>(ring));
     while (ring % window != 0) --window;
+    using velo::sched::kept_blocks;
+    const kept_blocks kept[] = {kept_blocks::none, kept_blocks::keys, kept_blocks::both};
     sequence_shape of = shape_of(u * ring, ends, heads, keys, !random.one_in(3));
     std::vector<std::uint8_t> mask(static_cast<std::size_t>(sequence * sequence));
     if (random.one_in(5)) {
       for (std::uint8_t& hidden : mask) hidden = random.one_in(2) ? 1 : 0;
       of.all.ends = {sequence}, of.mask = mask.data();
     }
-    const sequence_plan plan = random.one_in(4) ? velo::sched::plan_all_gather(of)
-                                                : velo::sched::plan_rings(of, u, window);
+    const sequence_plan plan = random.one_in(4)
+                                   ? velo::sched::plan_all_gather(of)
+                                   : velo::sched::plan_rings(of, {u, window, random.pick(kept)});
     velo::sched::prove(plan, of);
     const rows_by_place whole = whole_attention(of);
     const rows_by_place results = carried_out_plan(plan, of).run();
@@ -157,7 +177,7 @@ TEST_CASE("random plans are proven, and give the results of whole attention") {
 TEST_CASE("a wrong plan is found out") {
   const sequence_shape of = shape_of(4, {7, 23}, 4, 2);
   const auto wrong = [&](const std::function<void(sequence_plan&)>& change) {
-    sequence_plan plan = velo::sched::plan_rings(of, 2, 1);
+    sequence_plan plan = velo::sched::plan_rings(of, {2, 1});
     velo::sched::prove(plan, of);
     change(plan);
     CHECK_THROWS_AS(velo::sched::prove(plan, of), velo::core::failure);
@@ -169,6 +189,11 @@ TEST_CASE("a wrong plan is found out") {
   wrong([](sequence_plan& p) { p.forward.messages.erase(p.forward.messages.begin()); });
   wrong([](sequence_plan& p) { p.gradient.messages.erase(p.gradient.messages.begin()); });
   wrong([](sequence_plan& p) { ++p.forward.messages.front().needed; });
+  wrong([](sequence_plan& p) { ++p.forward.messages.front().step; });
+  wrong([](sequence_plan& p) { ++p.gradient.messages.back().needed; });
+  wrong([](sequence_plan& p) { p.gradient.messages.back().to = 4; });
+  wrong([](sequence_plan& p) { p.forward.tasks[0].back().step = p.forward.steps; });
+  wrong([](sequence_plan& p) { std::swap(p.forward.tasks[0].front(), p.forward.tasks[0].back()); });
   wrong([](sequence_plan& p) { p.forward.messages.pop_back(); });   // a result
   wrong([](sequence_plan& p) { p.gradient.messages.pop_back(); });  // of dv
   wrong([](sequence_plan& p) { std::swap(p.held[0], p.held[3]); });

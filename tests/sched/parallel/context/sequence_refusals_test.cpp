@@ -74,6 +74,9 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.head_dim = 0; }, "desc.head_dim", "1 to", "0");
   refused([](desc& d) { d.element_bytes = 3; }, "desc.element_bytes", "2 or 4", "3");
   refused([](desc& d) { d.causal = 2; }, "desc.causal", "0 or 1", "2");
+  refused([](desc& d) { d.kv_cache = 3; }, "desc.kv_cache", "VELO_SEQUENCE_CACHE_NONE to", "3");
+  refused([](desc& d) { d.kind = VELO_SEQUENCE_ALL_GATHER, d.kv_cache = 1; }, "desc.kv_cache",
+          "without a ring", "1");
   refused([](desc& d) { d.document_count = 1; }, "desc.document_ends", "document_count", "NULL",
           VELO_ERR_NULL);
   static const std::int64_t back[] = {8, 4, 32}, low[] = {8, 31}, high[] = {8, 33};
