@@ -79,9 +79,6 @@ std::vector<segment> axis_cut::segments(std::int64_t index) const {
     add_segments(one, first, index, all);
     first += one.size;
   }
-  all.erase(
-      std::remove_if(all.begin(), all.end(), [](const segment& s) { return s.whole.empty(); }),
-      all.end());
   return all;
 }
 
