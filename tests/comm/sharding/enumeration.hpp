@@ -158,27 +158,38 @@ std::vector<velo_sharding_block> random_blocks(Random& random, std::int64_t& siz
   return blocks;
 }
 
+// The axes that may cut a parameter, each once.
 template <class Random>
-described_parameter random_parameter(Random& random, const small_job& job, std::string name) {
-  const bool experts = random.one_in(3);
+std::vector<std::string> random_axes(Random& random, const small_job& job, bool experts) {
   std::vector<std::string> axes = experts ? std::vector<std::string>{"etp", "ep", "egtp"}
                                           : std::vector<std::string>{"tp", "gtp"};
   if (!experts && job.x > 0 && random.one_in(2)) axes = {"tp_x", "tp_y", "gtp"};
   if (random.one_in(4)) axes.emplace_back("pp");
-  std::vector<std::int64_t> shape;
+  return axes;
+}
+
+// A parameter of a given shape or of any, cut at random.
+template <class Random>
+described_parameter random_parameter(Random& random, const small_job& job, std::string name,
+                                     const std::vector<std::int64_t>* given = nullptr) {
+  const bool experts = random.one_in(3);
+  std::vector<std::string> axes = random_axes(random, job, experts);
   struct chosen {
     std::string axis;
     std::vector<velo_sharding_block> blocks;
   };
+  std::vector<std::int64_t> shape;
   std::vector<chosen> cuts;
-  for (std::uint64_t d = random.below(4); d > 0; --d) {
-    auto size = static_cast<std::int64_t>(random.below(9));
+  for (std::size_t d = given != nullptr ? given->size() : random.below(4); d > 0; --d) {
+    auto size =
+        given != nullptr ? (*given)[shape.size()] : static_cast<std::int64_t>(random.below(9));
     chosen cut;
     if (!axes.empty() && random.chance(70)) {
       const std::size_t at = random.below(axes.size());
       cut.axis = axes[at];
       axes.erase(axes.begin() + static_cast<std::ptrdiff_t>(at));
-      if (random.one_in(2)) cut.blocks = random_blocks(random, size);
+      if (given == nullptr && random.one_in(2)) cut.blocks = random_blocks(random, size);
+      if (given != nullptr && size > 0 && random.one_in(2)) cut.blocks = {{size, 2 * size, 2}};
     }
     shape.push_back(size);
     cuts.push_back(std::move(cut));
