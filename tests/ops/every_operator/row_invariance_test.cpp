@@ -162,18 +162,24 @@ void check_integer_experts(session& s, std::int64_t n, std::int64_t k, bool turn
   });
 }
 
-template <class T>
+// Integer is std::int8_t, or std::uint8_t for two of 4 bits, with scales by groups of 32 where the
+// depth is whole groups.
+template <class T, class Integer>
 void check_quantized_weight(session& s, std::int64_t n, std::int64_t k, bool turned) {
-  INFO("n " << n << " k " << k << " turned " << turned);
-  array<std::int8_t> weight({turned ? n : k, turned ? k : n});
+  const bool pairs = std::is_same_v<Integer, std::uint8_t>, groups = pairs && k % 32 == 0;
+  INFO("n " << n << " k " << k << " turned " << turned << " int4 " << pairs);
+  const std::int64_t stored = turned ? k : n;
+  if (pairs && stored % 2 != 0) return;
+  array<Integer> weight({turned ? n : k, pairs ? stored / 2 : stored});
   array<T> x({all_rows, k}), y({all_rows, n});
-  array<float> scale({n});
-  x.fill(1), fill_integers(weight, 41), scale.fill(3);
+  array<float> scale({n}), group_scale({groups ? k / 32 : 1, n});
+  x.fill(1), scale.fill(3), group_scale.fill(4);
+  for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<Integer>(i * 41);
   const auto call = [&](std::int64_t first, std::int64_t rows) {
     const row_range in(x, k, first, rows), out(y, n, first, rows);
     velo_weight_quant_matmul_args args = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
     args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
-    args.scale = scale.tensor(), args.transpose_weight = turned;
+    args.scale = groups ? group_scale.tensor() : scale.tensor(), args.transpose_weight = turned;
     return is_run(velo_weight_quant_matmul(s.stream(), &args));
   };
   check_chunks(y, n, call, 17);
@@ -237,7 +243,8 @@ TEST_CASE("a row of a fused product, of an expert's or with integers has the sam
     check_experts<decltype(t)>(s, n, k, turned);
   });
   with("weight_quant_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
-    check_quantized_weight<decltype(t)>(s, n, k, turned);
+    check_quantized_weight<decltype(t), std::int8_t>(s, n, k, turned);
+    check_quantized_weight<decltype(t), std::uint8_t>(s, n, k, turned);
   });
   with("quant_grouped_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto) {
     check_integer_experts(s, n, k, turned);
