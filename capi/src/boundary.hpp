@@ -81,6 +81,14 @@ void write_struct(T* given, std::uint32_t minimum, const char* argument, T value
   std::memcpy(given, &value, std::min<std::size_t>(size, sizeof(T)));
 }
 
+// A list that the caller has room in, or NULL where `capacity` is 0. things: "ranks".
+inline void require_room(const void* list, std::int64_t capacity, const char* argument,
+                         const char* things) {
+  if (capacity < 0) core::fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
+  if (list == nullptr && capacity > 0)
+    core::fail(VELO_ERR_NULL, argument, core::text("room for `capacity` %s", things), "NULL");
+}
+
 // Copies a text to the caller's buffer, cut to its capacity and zero-terminated. NULL with capacity
 // 0 asks only for the size.
 inline void write_text(const char* value, char* buffer, std::uint64_t capacity,

@@ -64,9 +64,7 @@ const sched::block_message& message_at(const planned_sequence& of, velo_sequence
 
 void write_spans(const sched::rows& from, std::int64_t* spans, std::int64_t capacity,
                  std::int64_t* count) {
-  if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", number(capacity));
-  if (spans == nullptr && capacity > 0)
-    fail(VELO_ERR_NULL, "spans", "room for `capacity` pairs", "NULL");
+  capi::require_room(spans, capacity, "spans", "pairs");
   const auto found = static_cast<std::int64_t>(from.size());
   for (std::int64_t i = 0; i < std::min(found, capacity); ++i)
     spans[2 * i] = from[core::at(i)].begin, spans[2 * i + 1] = from[core::at(i)].end;

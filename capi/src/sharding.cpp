@@ -50,13 +50,6 @@ comm::piece piece_at(const comm::sharding& of, std::int64_t parameter, std::int6
   return own.at(index);
 }
 
-template <class T>
-void require_room(const T* list, std::int64_t capacity, const char* argument) {
-  if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", number(capacity));
-  if (list == nullptr && capacity > 0)
-    fail(VELO_ERR_NULL, argument, "room for `capacity` of them", "NULL");
-}
-
 void copy_box(const comm::box& from, std::int64_t* begin, std::int64_t* end) {
   for (std::size_t d = 0; d < from.size(); ++d) begin[d] = from[d].begin, end[d] = from[d].end;
 }
@@ -150,7 +143,7 @@ velo_status velo_sharding_get_holders(velo_sharding sharding, int64_t parameter,
   return core::guard("velo_sharding_get_holders", [&] {
     const comm::sharding& of = sharding_of(sharding);
     const comm::box box = piece_at(of, parameter, rank, index).whole;
-    require_room(ranks, capacity, "ranks");
+    capi::require_room(ranks, capacity, "ranks", "ranks");
     std::int64_t found = 0;
     for (std::int64_t r = 0; r < of.job().ranks(); ++r) {
       if (!of.at(parameter).holds(r, box)) continue;
@@ -176,7 +169,7 @@ velo_status velo_sharding_transfer(velo_sharding from, velo_sharding to, int64_t
     if (content != VELO_SHARDING_PARTS && content != VELO_SHARDING_RANGES)
       fail(VELO_ERR_ARGUMENT, "content", "VELO_SHARDING_PARTS or VELO_SHARDING_RANGES",
            number(content));
-    require_room(moves, capacity, "moves");
+    capi::require_room(moves, capacity, "moves", "moves");
     const std::vector<comm::sharding_move> all = before.transfer(after, parameter, rank, content);
     const auto found = static_cast<std::int64_t>(all.size());
     for (std::int64_t i = 0; i < std::min(found, capacity); ++i) {

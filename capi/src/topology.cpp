@@ -121,9 +121,7 @@ velo_status velo_topology_get_group(velo_topology topology, const char* family, 
     comm::family made;
     const comm::family& of = family_of(from, family, made);
     require_at_most("group", group, of.groups());
-    if (capacity < 0) fail(VELO_ERR_ARGUMENT, "capacity", "0 or more", core::number(capacity));
-    if (ranks == nullptr && capacity > 0)
-      fail(VELO_ERR_NULL, "ranks", "room for `capacity` ranks", "NULL");
+    capi::require_room(ranks, capacity, "ranks", "ranks");
     const std::int64_t size = of.size_of(group);
     for (std::int64_t i = 0; i < std::min(size, capacity); ++i)
       ranks[i] = static_cast<std::int32_t>(of.rank_at(group, i));

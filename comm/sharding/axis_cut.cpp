@@ -82,12 +82,6 @@ std::vector<segment> axis_cut::segments(std::int64_t index) const {
   return all;
 }
 
-std::int64_t axis_cut::size_of(std::int64_t index) const {
-  std::int64_t size = 0;
-  for (const segment& s : segments(index)) size += s.whole.size();
-  return size;
-}
-
 core::text axis_cut::prove(std::int64_t size) const {
   struct held {
     span whole;

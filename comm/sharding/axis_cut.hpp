@@ -6,7 +6,7 @@
 // several segments: runs of elements that as many indices hold, at most three of a block. Bounds
 // given by a caller take the place of blocks; nothing says that they make up the dimension until
 // `prove`. Invariant: segments of an index ascend, and two segments of two indices are equal or
-// disjoint, unless from bounds. A query costs the blocks.
+// disjoint, unless they come from bounds. Cost: a query visits the blocks.
 #pragma once
 
 #include <cstdint>
@@ -50,9 +50,7 @@ class axis_cut {
 
   std::int64_t indices() const { return indices_; }
   std::vector<segment> segments(std::int64_t index) const;
-  std::int64_t size_of(std::int64_t index) const;  // elements that it holds
-  // All that it is made from.
-  std::string text() const;
+  std::string text() const;  // blocks or bounds, for comparison
 
   // Says what is wrong where the segments of all indices do not make up a dimension of `size`, each
   // held by as many indices as it says; an empty text where they do.

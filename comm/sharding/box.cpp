@@ -40,7 +40,7 @@ box moved(const box& of, const std::vector<std::int64_t>& by) {
 
 namespace {
 
-// Of dimensions from d on, behind the ranges of those before.
+// Adds the boxes of a range of dimensions d and later; `before` holds the ranges of the others.
 void add_boxes(span range, const std::vector<std::int64_t>& shape, std::size_t d, box& before,
                std::vector<box>& to) {
   if (range.empty()) return;

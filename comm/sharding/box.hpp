@@ -1,9 +1,9 @@
 // Boxes of elements: a range in each dimension.
 //
-// What a transfer needs: intersection, what is left of a box without another, and the boxes of a
-// flat range of a tensor. A box without dimensions is one element. Cost: a box has at most eight
-// ranges; a difference is at most two boxes a dimension, a flat range at most two a dimension and
-// one.
+// A transfer needs the intersection of two boxes, the rest of a box without another, and the boxes
+// of a flat range of a tensor. Invariant: the boxes of a result are disjoint; a box without
+// dimensions is one element. Cost: a rest is at most two boxes a dimension, a flat range at most
+// two a dimension and one more.
 #pragma once
 
 #include <cstdint>

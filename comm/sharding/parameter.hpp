@@ -59,7 +59,7 @@ class parameter {
 
   // Throws ARGUMENT where the parts do not make up the whole.
   void prove(std::int64_t ranks) const;
-  // All that parts depend on, so that one proof serves all parameters that are alike.
+  // A text of all that parts depend on: one proof serves all parameters with the same.
   std::string likeness() const;
 
  private:

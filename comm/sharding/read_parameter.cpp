@@ -224,7 +224,7 @@ void parameter::read_sums(const velo_sharding_parameter& desc, const topology& j
   if (stages_.empty()) add(stage_families_, "pp");
 }
 
-// Of an element that one index of each cutting axis holds.
+// Counts the copies of an element that one index of each cutting axis holds.
 void parameter::count_copies(const topology& job) {
   copies_ = job.ranks() / stage_.size();
   for (const cut& one : cuts_)

@@ -2,7 +2,8 @@
 //
 // It keeps a copy of the topology and the parameters in the order of their addition; they are never
 // moved or changed, so that callers may keep their names. All else is computed on demand from the
-// rank's number (parameter.hpp). One thread uses an object at a time.
+// rank's number (parameter.hpp). Invariant: a refused parameter leaves the object as it was. One
+// thread uses an object at a time.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +47,8 @@ class sharding {
   // Throws ARGUMENT for the first parameter whose parts, copies or ranges are wrong.
   void check() const;
 
-  // What a rank takes from the ranks of this sharding for its part of a parameter of `to`.
+  // The boxes that a rank takes from the ranks of this sharding for its part of a parameter of
+  // `to`.
   std::vector<sharding_move> transfer(const sharding& to, std::int64_t index, std::int64_t rank,
                                       velo_sharding_content content) const;
 
@@ -56,7 +58,7 @@ class sharding {
 
  private:
   const family& updaters(const parameter& of) const;
-  // Of all parameters of the given ones, which share a bucket, or of a single one.
+  // The ranges of parameters of one bucket, or of a parameter alone.
   std::vector<span> ranges(const std::vector<std::int64_t>& bucket, std::int64_t rank) const;
   void check_ranges(const std::vector<std::int64_t>& bucket) const;
   // The parameters of a parameter's bucket, or it alone.

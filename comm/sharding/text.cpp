@@ -148,7 +148,7 @@ drawn drawn_of(const parameter& of, const std::vector<held_piece>& pieces) {
   return {cut.empty() ? 0 : cut.front(), cut.empty() ? 0 : cut.back()};
 }
 
-// Where a range of a dimension lies on a side of the rectangle.
+// The place of a range of a dimension on a side of the rectangle.
 struct stretch {
   double begin, size;
 };

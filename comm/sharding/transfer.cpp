@@ -1,7 +1,8 @@
 // How a rank gets its part in one sharding from what ranks have in another.
 //
-// The rank takes what it has itself, then what the next rank has of the rest, and so on around, so
-// that ranks with the same needs ask different ones. What is left in the end nobody has.
+// A rank takes the elements that it has itself, then from the next rank those of the rest that this
+// one has, and so on around, so that ranks with the same needs ask different ranks. Elements that
+// are left in the end belong to no rank. Cost: the ranks, times the pieces of both parts.
 #include "comm/sharding/sharding.hpp"
 #include "core/failure.hpp"
 #include "core/index.hpp"

@@ -62,7 +62,8 @@ class config {
   json root_;
 };
 
-// Where a product is in a block: the first cuts rows of its weight, the second columns.
+// The place of a product in a block: a first product is cut by rows of its weight, a second by
+// columns.
 enum class product { first, second };
 
 // Elements of a dimension that are cut together: `units` of them, of which `repeat` share theirs.
@@ -110,7 +111,7 @@ class model {
   static constexpr const char* kinds[] = {"llama",   "mistral",  "qwen2",      "qwen3",
                                           "mixtral", "glm4_moe", "deepseek_v3"};
 
-  // What tp in two dimensions has no rule for.
+  // Refuses models that tp in two dimensions has no rule for.
   void refuse_in_two() const {
     const bool norms = is("qwen3") || (is("glm4_moe") && from_.flag("use_qk_norm", false));
     const bool experts = is("mixtral") || is("glm4_moe") || is("deepseek_v3");
@@ -170,11 +171,11 @@ class model {
     else
       put(name, {size}, {}, cuts_.sequence_parallel ? "tp" : nullptr);
   }
-  // What every rank multiplies whole.
+  // A weight that every tensor rank multiplies whole.
   void shared(const std::string& name, const std::vector<std::int64_t>& shape) {
     put(name, shape, {}, cuts_.sequence_parallel ? "tp" : nullptr);
   }
-  // Of a first product: in two dimensions ranks along tp_y add it to other rows.
+  // A bias of a first product. In two dimensions ranks along tp_y add it to different rows.
   void bias(const std::string& name, const heads& rows) {
     put(name, {rows.size}, {whole(in_two() ? "tp_x" : "tp", 0, rows)}, in_two() ? "tp_y" : nullptr);
   }

@@ -1,14 +1,14 @@
 /* Sequence plans: how ranks share the attention of one sequence that is cut between them.
  *
- * A plan says which rows of a sequence each rank of a context-parallel group holds, who multiplies
- * which queries with which keys in which step, and what is sent, for the forward and the gradient.
- * It is data: it can be proven (velo_sequence_plan_check), priced (velo_sequence_step), drawn, and
- * carried out.
+ * A plan says which rows of a sequence each rank of a context-parallel group holds, and step by
+ * step which queries a rank multiplies with which keys and which rows it sends, for the forward
+ * and the gradient. It is data: it can be proven (velo_sequence_plan_check), priced
+ * (velo_sequence_step) and drawn; a host carries it out.
  *
  * Kinds, for cp ranks
  *   ULYSSES     every rank gets all rows of its share of the heads, and gives its results back
  *   RING        keys and values go round the ranks, block by block; in windows where window > 1
- *   HYBRID      rings of cp / ulysses ranks, each of which is neighbors that exchange heads
+ *   HYBRID      rings of cp / ulysses ranks, each of them neighbors that exchange heads
  *   ALL_GATHER  keys and values of all ranks on each
  *
  * Rows. A causal sequence lies in a zigzag, document by document: of 2c chunks a rank of c holds
@@ -62,11 +62,11 @@ enum {
 typedef struct velo_sequence_desc {
   uint32_t struct_size;
   velo_sequence_kind kind;
-  int64_t cp;       /* ranks, up to 4096 */
-  int64_t ulysses;  /* HYBRID: neighbors that exchange heads; a divisor of cp, from 2 on,
-                                   that leaves a ring of 2 or more; else 1 */
-  int64_t window;   /* RING, HYBRID: ranks of a window; a divisor of the ring; else 1 */
-  int64_t sequence; /* rows, below 2^31 */
+  int64_t cp;      /* ranks, up to 4096 */
+  int64_t ulysses; /* HYBRID: neighbors that exchange heads; a divisor of cp, from 2 on, that leaves
+                       a ring of 2 or more; else 1 */
+  int64_t window;  /* RING, HYBRID: ranks of a window; a divisor of the ring; else 1 */
+  int64_t sequence;             /* rows, below 2^31 */
   const int64_t* document_ends; /* ascending, the last one the sequence's; documents may be empty;
                                    or NULL; copied */
   int64_t document_count;       /* 0 = one document */
@@ -224,8 +224,8 @@ VELO_API velo_status velo_sequence_plan_get_task(velo_sequence_plan plan, velo_s
 
 /* A message of a rank's step, by its index: of those that it sends, or with `part` RECEIVED of
  * those that it needs. message: receives it, at most message->struct_size bytes. Thread class: any.
- * Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such pass, rank, step, part or index), STATE, MEMORY.
- * */
+ * Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such pass, rank, step, part or index), STATE,
+ * MEMORY. */
 VELO_API velo_status velo_sequence_plan_get_message(velo_sequence_plan plan,
                                                     velo_sequence_pass pass, int64_t rank,
                                                     int64_t step, velo_sequence_part part,

@@ -1,8 +1,6 @@
 // Attention over gathered keys: each rank gets the keys and values of all others before it
-// computes, and gives the gradients of theirs back. Rows lie in a zigzag where the sequence is
-// causal, so that all compute as much.
-#include <algorithm>
-
+// computes, and returns parts of the gradients of theirs. Rows lie in a zigzag where the sequence
+// is causal, so that all ranks compute as much. Cost: keys and values of the sequence on each rank.
 #include "core/index.hpp"
 #include "sched/parallel/context/plan.hpp"
 
@@ -32,9 +30,7 @@ std::vector<attention_task> tasks_of(const sequence_shape& of, const rows& own, 
       for (const span& chunk : {chunks.first, chunks.second})
         add(chunk, {document.begin, chunk.end}, cells::causal);
     } else {
-      for (const span& s : own)
-        add({std::max(s.begin, document.begin), std::min(s.end, document.end)}, document,
-            cells::all);
+      for (const span& s : within(own, document)) add(s, document, cells::all);
     }
   }
   return all;
@@ -49,8 +45,7 @@ rows multiplied(const rows& list, const std::vector<attention_task>& tasks) {
       append(keys, s);
     }
   for (const span& own : list)
-    for (const span& s : keys)
-      append(found, {std::max(own.begin, s.begin), std::min(own.end, s.end)});
+    for (const span& s : within(keys, own)) append(found, s);
   return found;
 }
 

@@ -1,11 +1,11 @@
 // A plan of context-parallel attention: who multiplies which queries with which keys, and what is
 // sent, step by step.
 //
-// A plan is a value. Generators make it (one a file: rings.cpp, all_gather.cpp), `prove` shows that
-// it computes each visible cell once and that whatever a task or a message needs is there, `price`
-// counts its cells and bytes; nothing here communicates. A step of a pass delivers the messages
-// that it needs, sends its own, and computes. Invariant: tasks of a rank and messages are in the
-// order of their steps. Cost: a few tasks for each pair of ranks and document.
+// A plan is a value. Generators make it (one a file: rings.cpp, all_gather.cpp). `prove` shows that
+// it computes each visible cell once, that every task and message finds its rows, and that every
+// result ends at the owner of its row. Nothing here communicates. A step of a pass delivers the
+// messages that it needs, sends its own, and computes. Invariant: tasks of a rank and messages are
+// in the order of their steps. Cost: a few tasks for each pair of ranks and document.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,18 @@ struct attention_task {
 
 enum class content { q, k, v, out, dout, dq, dk, dv };
 
+inline bool is_of_keys(content what) {  // with heads of keys
+  return what == content::k || what == content::v || what == content::dk || what == content::dv;
+}
+
 // Rows and heads that go from a rank to another: sent when `step` begins, there when `needed`
-// begins, the number of steps standing for the end. Of dk, dv and dq the receiver adds them to its
-// own, and the sender forgets them.
+// begins; the number of steps stands for the end. The receiver adds dq, dk and dv to its own, and
+// the sender forgets them.
 struct block_message {
   std::int64_t step, needed, from, to;
   content what;
   rows of;
-  span heads;         // of keys for k, v, dk, dv
+  span heads;         // of keys where is_of_keys
   bool kept = false;  // of the forward: stays at the receiver for the gradient
 };
 
@@ -52,7 +56,7 @@ struct head_counts {
   span keys_of(span heads) const;  // that a range of query heads needs
 };
 
-// What a plan is made for.
+// The sequence, the visible cells, the heads and the ranks that a plan is made for.
 struct sequence_shape {
   documents all;
   bool causal;
@@ -71,7 +75,7 @@ struct sequence_plan {
   attention_pass forward, gradient;
 };
 
-// What ranks keep of other ranks' keys and values for the gradient, beside the block met last.
+// The blocks of other ranks that a rank keeps for the gradient, beside the block that it met last.
 enum class kept_blocks { none, keys, both };
 
 // Ranks in rings of ranks / ulysses, in windows; `ulysses` neighbors exchange heads. A ring of one
@@ -87,8 +91,7 @@ sequence_plan plan_all_gather(const sequence_shape& of);
 // The cells of a task that are visible.
 std::int64_t cells_of(const attention_task& task, const sequence_shape& of);
 
-// Throws INTERNAL where the plan computes a visible cell not once, or another one, or needs what is
-// not there.
+// Throws INTERNAL where the plan breaks one of the promises above.
 void prove(const sequence_plan& plan, const sequence_shape& of);
 
 }  // namespace velo::sched

@@ -1,4 +1,4 @@
-// Checks of velo_sequence_desc, and the price of a step.
+// Checks of velo_sequence_desc, the questions about a step, and its price.
 #include "sched/parallel/context/planned_sequence.hpp"
 
 #include <algorithm>
@@ -126,7 +126,8 @@ sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) 
 }  // namespace
 
 planned_sequence::planned_sequence(const velo_sequence_desc& desc)
-    : desc_(desc),
+    : head_dim_(desc.head_dim),
+      element_bytes_(desc.element_bytes),
       mask_(mask_of(desc)),
       shape_(shape_of(desc, mask_)),
       plan_(plan_of(desc, shape_)),
@@ -182,7 +183,7 @@ std::vector<const block_message*> planned_sequence::received(velo_sequence_pass 
 // Parts of dk and dv are float32.
 std::int64_t planned_sequence::bytes_of(const block_message& m) const {
   const bool parts = m.what == content::dk || m.what == content::dv;
-  return size_of(m.of) * m.heads.size() * desc_.head_dim * (parts ? 4 : desc_.element_bytes);
+  return size_of(m.of) * m.heads.size() * head_dim_ * (parts ? 4 : element_bytes_);
 }
 
 void planned_sequence::price(velo_sequence_pass which, std::int64_t rank, std::int64_t step,

@@ -1,9 +1,8 @@
-// The object behind velo_sequence_plan: a plan with what it was made for, checked, indexed and
-// priced.
+// The object behind velo_sequence_plan: a plan, and the sequence and heads that it is made for.
 //
-// It keeps copies of the documents and the mask, and never changes. Messages of a rank's step are
-// found by an index that is made with it. Cost: that of the plan, and eight bytes a message and
-// end.
+// The constructor checks the description, copies documents and mask, makes the plan and an index of
+// its messages by rank. Invariant: nothing changes afterwards, so calls may overlap. Cost: the
+// plan, and sixteen bytes a message; a query visits the messages of its rank.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ class planned_sequence {
   };
   ways index(const attention_pass& of) const;
 
-  velo_sequence_desc desc_;
+  std::int64_t head_dim_, element_bytes_;
   std::vector<std::uint8_t> mask_;
   sequence_shape shape_;
   sequence_plan plan_;

@@ -1,6 +1,6 @@
 // The proof of a plan: ranks hold each row once, tasks cover the visible cells of every row once,
 // and a walk through the steps finds each row where a task or a message takes it from, and each
-// result at the row's owner in the end.
+// result at the row's owner in the end. Cost: rows and messages times tasks times heads.
 #include <algorithm>
 #include <map>
 
@@ -41,7 +41,7 @@ std::int64_t masked_cells(const sequence_shape& of, span queries, span keys) {
   return sum;
 }
 
-// What is computed of a row, for a range of heads: keys.
+// The keys that tasks compute with each query, by the range of heads.
 struct coverage {
   std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::vector<span>>> by_heads;
 };
@@ -57,7 +57,7 @@ void add_coverage(const attention_task& task, const sequence_shape& of, coverage
       }
 }
 
-// Whether a stretch of keys that no task computes, or that is beyond the row's document, matters.
+// Whether a query sees one of some keys of its document.
 bool has_visible(const sequence_shape& of, std::int64_t q, span keys) {
   if (keys.empty()) return false;
   if (of.visible() != cells::masked) return true;
@@ -221,18 +221,18 @@ void prove_results(const sequence_plan& plan, const attention_pass& pass, const 
       for (const attention_task& t : pass.tasks[core::at(r)])
         for (const content what : results) {
           if (t.step != step) continue;
-          const bool keys = what == content::dk || what == content::dv;
+          const bool keys = is_of_keys(what);
           all.add(r, what, keys ? t.keys : t.queries, keys ? of.heads.keys_of(t.heads) : t.heads);
         }
   }
   for (std::int64_t r = 0; r < of.ranks; ++r)
     for (const content what : results) {
-      const bool keys = what == content::dk || what == content::dv;
+      const bool keys = is_of_keys(what);
       const std::int64_t heads = keys ? of.heads.keys : of.heads.queries;
       for (std::int64_t h = 0; h < heads; ++h) {
         if (!keys && !all.has(r, what, plan.held[core::at(r)], {h, h + 1}))
-          refuse(concat("results of head ", h, " at rank ", r, ", which has the rows"),
-                 concat("none of some rows"));
+          refuse(concat("results of head ", h, " for each row of rank ", r),
+                 concat("rows without one"));
         all.take(r, what, plan.held[core::at(r)], h);
         if (!all.all(r, what, h).empty())
           refuse(

@@ -22,7 +22,6 @@ class ring_visits {
  public:
   ring_visits(std::int64_t ranks, std::int64_t window) : ranks_(ranks), window_(window) {}
 
-  std::int64_t steps() const { return ranks_; }
   // The block that a rank meets in a step.
   std::int64_t block(std::int64_t rank, std::int64_t step) const {
     const std::int64_t round = step / window_, within = step % window_;
@@ -114,11 +113,8 @@ class ring_plan {
       const span document = of_.all.at(d);
       rows queries, keys;
       if (!in_zigzag()) {
-        for (const span& s : lists_[core::at(i)])
-          append(queries, {std::max(s.begin, document.begin), std::min(s.end, document.end)});
-        for (const span& s : lists_[core::at(j)])
-          append(keys, {std::max(s.begin, document.begin), std::min(s.end, document.end)});
-        add(queries, keys, cells::all);
+        add(within(lists_[core::at(i)], document), within(lists_[core::at(j)], document),
+            cells::all);
         continue;
       }
       const zigzag_chunks own = zigzag(document, ring_, i), met = zigzag(document, ring_, j);
@@ -142,18 +138,16 @@ class ring_plan {
         const span queries = heads_of((to_heads ? to : from) % u_);
         if (of.empty()) continue;
         for (const content one : what) {
-          const bool keys =
-              one == content::k || one == content::v || one == content::dk || one == content::dv;
           pass.messages.push_back({step, step + 1, from, to, one, of,
-                                   keys ? of_.heads.keys_of(queries) : queries,
+                                   is_of_keys(one) ? of_.heads.keys_of(queries) : queries,
                                    to_heads && one != content::dout});
         }
       }
     }
   }
 
-  // Whether a block that ranks meet in a step of the forward stays for the gradient: the last one
-  // does, and that before it never, whose way back hides behind the first step of the gradient.
+  // Whether a block that ranks meet in a step of the forward stays for the gradient. The last block
+  // does. The block before it never does: it travels while the gradient of the last is computed.
   bool keeps(content what, std::int64_t step) const {
     if (step == ring_ - 1) return true;
     return step < ring_ - 2 &&

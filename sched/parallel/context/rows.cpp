@@ -32,6 +32,12 @@ rows part_of(const rows& list, span part) {
   return made;
 }
 
+rows within(const rows& list, span of) {
+  rows made;
+  for (const span& s : list) append(made, {std::max(s.begin, of.begin), std::min(s.end, of.end)});
+  return made;
+}
+
 span documents::at(std::int64_t index) const {
   return {index == 0 ? 0 : ends[core::at(index - 1)], ends[core::at(index)]};
 }

@@ -2,10 +2,11 @@
 //
 // Rows are spans of the whole sequence, in the order of a rank's own tensors: tokens, labels,
 // rotary positions and masks alike. A causal sequence is cut in a zigzag, document by document: of
-// 2c chunks a rank of c holds chunks r and 2c-1-r, so that every rank sees as many cells. Chunks
-// and contiguous parts follow the uneven rule (comm/sharding/axis_cut.hpp), so that nothing has to
-// divide. Of ranks in a ring, each of which is u ranks that exchange heads, the u neighbors share
-// the ring rank's list in contiguous parts. Invariant: the lists of all ranks make up the sequence.
+// 2c chunks a rank of c holds chunks r and 2c-1-r, so that every rank sees as many cells where
+// chunks are equal. Chunks and contiguous parts follow the uneven rule
+// (comm/sharding/axis_cut.hpp), so that nothing has to divide. A ring rank may be u neighbors that
+// exchange heads; they share its list in contiguous parts. Invariant: the lists of all ranks make
+// up the sequence. Cost: two spans a document.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,10 @@ using rows = std::vector<span>;
 std::int64_t size_of(const rows& of);
 void append(rows& to, span one);  // joins spans that touch; empty ones are left out
 
-// Rows [begin, end) of a list.
+// Rows [begin, end) of a list, counted in the list.
 rows part_of(const rows& list, span part);
+// The rows of a list that lie in a span of the sequence.
+rows within(const rows& list, span of);
 
 // A sequence of documents, one behind the other; some may be empty.
 struct documents {

@@ -1,4 +1,5 @@
-// A plan as JSON and as a picture.
+// A plan as JSON and as a picture. Time and size are proportional to rows, tasks and messages; the
+// picture has at most 20000 outlines.
 #include <algorithm>
 
 #include "core/index.hpp"
@@ -47,6 +48,23 @@ void write_message(core::json_writer& to, const block_message& of, bool sent, st
   write_heads(to, of.heads);
   if (sent) to.member("needed", of.needed);
   to.member("bytes", bytes).end();
+}
+
+constexpr int most_paths = 20000;
+
+// The outline of the cells of a range of queries and one of keys, below the diagonal where causal.
+std::string outline(span q, span k, bool causal, double unit) {
+  const auto place = [&](std::int64_t row) { return static_cast<double>(row) * unit; };
+  std::string d;
+  if (!causal || q.begin >= k.end) {
+    append(d, "M%.2f %.2fH%.2fV%.2fH%.2fZ", place(k.begin), place(q.begin), place(k.end),
+           place(q.end), place(k.begin));
+    return d;
+  }
+  const std::int64_t first = std::max(q.begin, k.begin), last = std::min(k.end, q.end);
+  append(d, "M%.2f %.2fH%.2fL%.2f %.2fV%.2fH%.2fZ", place(k.begin), place(first), place(first),
+         place(last), place(last), place(q.end), place(k.begin));
+  return d;
 }
 
 }  // namespace
@@ -105,25 +123,8 @@ std::string planned_sequence::json() const {
   return out + "\n";
 }
 
-constexpr int most_paths = 20000;
-
-// The outline of the cells of a range of queries and one of keys, below the diagonal where causal.
-std::string outline(span q, span k, bool causal, double unit) {
-  const auto place = [&](std::int64_t row) { return static_cast<double>(row) * unit; };
-  std::string d;
-  if (!causal || q.begin >= k.end) {
-    append(d, "M%.2f %.2fH%.2fV%.2fH%.2fZ", place(k.begin), place(q.begin), place(k.end),
-           place(q.end), place(k.begin));
-    return d;
-  }
-  const std::int64_t first = std::max(q.begin, k.begin), last = std::min(k.end, q.end);
-  append(d, "M%.2f %.2fH%.2fL%.2f %.2fV%.2fH%.2fZ", place(k.begin), place(first), place(first),
-         place(last), place(last), place(q.end), place(k.begin));
-  return d;
-}
-
 // Queries downwards, keys to the right; cells have the color of the rank that computes them, paler
-// where a mask hides some. Of ranks that share them by heads the first is shown.
+// where a mask hides some; the first rank's where ranks share them by heads.
 std::string planned_sequence::picture() const {
   constexpr double side = 640, left = 60, top = 60;
   const double unit = side / static_cast<double>(std::max<std::int64_t>(sequence(), 1));

@@ -1,5 +1,5 @@
-// What a sharding must say, element by element: written from the rules of sharding.h alone, without
-// families, segments or boxes, and random jobs and parameters to ask about.
+// The truth about a sharding, element by element, written from the rules of sharding.h alone,
+// without families, segments or boxes; and random jobs and parameters to ask about.
 #pragma once
 
 #include <algorithm>

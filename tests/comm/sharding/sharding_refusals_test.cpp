@@ -1,5 +1,5 @@
-// What a sharding refuses, by the name of the field, with the sharding left as it was; and any
-// description gets a status.
+// Shardings refuse a wrong parameter by the name of its field and stay as they were; random
+// descriptions get a status.
 #include <cstdlib>
 #include <functional>
 #include <limits>

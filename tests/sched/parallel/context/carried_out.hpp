@@ -160,7 +160,7 @@ class carried_out_plan {
     return found->second;
   }
 
-  // What a rank received in the forward, and is not to keep, is gone.
+  // Rows that a rank received in the forward are gone, except those that it keeps.
   void forget() {
     std::vector<rows_by_place> kept(has_.size());
     for (const sched::block_message& m : plan_.forward.messages)

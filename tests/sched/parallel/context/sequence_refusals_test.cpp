@@ -1,4 +1,5 @@
-// What a sequence plan refuses, by the name of the field; its texts; and any description.
+// Sequence plans through their C entries: refusals by the name of the field, texts, and random
+// descriptions.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <functional>
@@ -69,6 +70,8 @@ TEST_CASE("a sequence plan that makes no sense is refused by its field") {
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.window = 2; }, "desc.window",
           "1 without a ring", "2");
   refused([](desc& d) { d.sequence = -1; }, "desc.sequence", "below 2^31", "-1");
+  refused([](desc& d) { d.sequence = (std::int64_t{1} << 31) - 1; }, "desc.heads",
+          "less than 2^62 cells and bytes", "8");
   refused([](desc& d) { d.kind = VELO_SEQUENCE_ULYSSES, d.heads = 3; }, "desc.heads", "4 to", "3");
   refused([](desc& d) { d.kv_heads = 3; }, "desc.kv_heads", "a divisor of heads, 8", "3");
   refused([](desc& d) { d.head_dim = 0; }, "desc.head_dim", "1 to", "0");
