@@ -217,6 +217,31 @@ static void packs(velo_stream stream, velo_context context) {
   EXPECT(velo_matmul(stream, &product) == VELO_ERR_HANDLE);
 }
 
+/* A pack of int4, [n, k] with two of them in each byte: 1, 2; -1, 3. */
+static void packs_of_integers(velo_stream stream, velo_context context) {
+  const float x[2] = {10, 1}, scale[2] = {1, 0.5f};
+  const uint8_t pairs[2] = {0x21, 0x3f};
+  float y[2] = {0};
+  const velo_tensor tx = TENSOR(x, VELO_DTYPE_FLOAT, 32, 2, 1, 2);
+  const velo_tensor tweight = TENSOR(pairs, VELO_DTYPE_UINT, 8, 2, 2, 1);
+  const velo_tensor tscale = TENSOR(scale, VELO_DTYPE_FLOAT, 32, 1, 2);
+  const velo_tensor ty = TENSOR(y, VELO_DTYPE_FLOAT, 32, 2, 1, 2);
+  const velo_dtype int4 = {VELO_DTYPE_INT, 4, 1};
+  velo_pack pack = NULL;
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  velo_weight_quant_matmul_args product = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+  desc.k = desc.n = 2, desc.transpose = 1, desc.dtype = int4;
+  EXPECT(velo_pack_create(context, &desc, &pack) == VELO_ERR_DTYPE);
+  desc.weight_only = 1;
+  WORKS(velo_pack_create(context, &desc, &pack));
+  WORKS(velo_pack_update(stream, pack, &tweight));
+  product.x = &tx, product.packed = pack, product.scale = &tscale, product.y = &ty;
+  product.row_invariant = 1;
+  WORKS(velo_weight_quant_matmul(stream, &product));
+  CLOSE(y[0], 12), CLOSE(y[1], -3.5);
+  velo_pack_destroy(pack);
+}
+
 static void topologies(void) {
   velo_topology topology = NULL;
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
@@ -337,6 +362,7 @@ int main(int count, char** words) {
   client_lists(stream);
   later_structs(stream);
   packs(stream, context);
+  packs_of_integers(stream, context);
   client_memory(stream, context);
   topologies();
   shardings();

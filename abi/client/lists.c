@@ -84,7 +84,35 @@ static void ema_adamw(velo_stream stream) {
   HAS(p2, 0.835532459);
 }
 
+static void global_norm(velo_stream stream) {
+  float first[2] = {3, 4}, second[1] = {12}, norm_is[1] = {-1}, clip_is[1] = {-1};
+  double squares_are[1] = {-1};
+  LIST(x, first, second);
+  const velo_tensor squares = client_tensor(squares_are, VELO_DTYPE_FLOAT, 64, 0, NULL);
+  const velo_tensor norm = client_tensor(norm_is, VELO_DTYPE_FLOAT, 32, 0, NULL);
+  const velo_tensor clip = client_tensor(clip_is, VELO_DTYPE_FLOAT, 32, 0, NULL);
+  velo_multi_tensor_global_norm_args args = VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT;
+  args.sum_of_squares = &squares;
+  args.norm = &norm;
+  args.clip = &clip;
+  args.max_norm = 6.5;
+  REFUSES(velo_multi_tensor_global_norm(stream, &args), VELO_ERR_NULL);
+  args.x = &x;
+  args.max_norm = -1;
+  REFUSES(velo_multi_tensor_global_norm(stream, &args), VELO_ERR_ARGUMENT);
+  args.max_norm = 6.5;
+  HAS(squares_are, -1);
+  WORKS(velo_multi_tensor_global_norm(stream, &args));
+  HAS(squares_are, 169);
+  HAS(norm_is, 13);
+  HAS(clip_is, 0.499999962);
+  args.accumulate = 1;
+  WORKS(velo_multi_tensor_global_norm(stream, &args));
+  HAS(squares_are, 338);
+}
+
 void client_lists(velo_stream stream) {
   adamw(stream);
   ema_adamw(stream);
+  global_norm(stream);
 }

@@ -21,7 +21,7 @@ std::vector<row> list_rows(const machine& m) {
   list_experts(rows);
   list_softmax(rows);
   list_unpad(m, rows);
-  list_quant(rows);
+  list_quant(m, rows);
   list_feed_forward(m, rows);
   list_masks(rows);
   return rows;

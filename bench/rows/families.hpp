@@ -22,7 +22,7 @@ void list_elementwise(std::vector<row>& rows);
 void list_experts(std::vector<row>& rows);
 void list_softmax(std::vector<row>& rows);
 void list_unpad(const machine& m, std::vector<row>& rows);
-void list_quant(std::vector<row>& rows);
+void list_quant(const machine& m, std::vector<row>& rows);
 void list_feed_forward(const machine& m, std::vector<row>& rows);
 void list_masks(std::vector<row>& rows);
 

@@ -2,7 +2,7 @@
 // moments (2 read for the gradient, 12 read and 12 written in f32, 2 written: 28 bytes);
 // global_norm; and the whole update with clipping, which reads the gradient once more. Parameters
 // split into bfloat16 and residuals, and merged. 1000 parameters of 1024 elements by one call of
-// multi_tensor_adamw, and by a call for each.
+// multi_tensor_adamw, and by a call for each; and their norm in both ways.
 #include <cmath>
 
 #include "bench/rows/families.hpp"
@@ -187,6 +187,23 @@ void fill_many(experiment& e) {
   e.check([one, together] { return step_error(one->all, together, 1.0); }, 1e-2);
 }
 
+void fill_many_norms(experiment& e) {
+  const auto all = std::make_shared<const many>(e);
+  tensor &together = e.zeros(dtype::f64, {}), &apart = e.zeros(dtype::f64, {});
+  const stream_ref stream = e.owner().stream;
+  e.call("velo", [all, stream, &together] {
+    multi_tensor_global_norm(
+        stream, multi_tensor_global_norm_args().x(all->lists[0]).sum_of_squares(together.view()));
+  });
+  e.call("one call each", [all, stream, &apart] {
+    for (std::size_t i = 0; i < many::tensors; ++i)
+      global_norm(
+          stream,
+          global_norm_args().x(all->views[0][i]).sum_of_squares(apart.view()).accumulate(i > 0));
+  });
+  e.check([&together, &apart] { return std::abs(together.at(0) / apart.at(0) - 1); });
+}
+
 row parameter_row(const std::string& name, const std::string& op, dtype type, double bytes_each,
                   limit bound, std::function<void(experiment&)> fill) {
   return {name,           type,   std::to_string(parameters),
@@ -212,6 +229,8 @@ void list_optimizer(std::vector<row>& rows) {
   constexpr auto elements = static_cast<double>(many::tensors * many::each);
   rows.push_back({"multi_tensor_adamw", dtype::f32, "1000 of 1024", "cache", "GB/s", 28 * elements,
                   limit::adam, "multi_tensor_adamw", "", fill_many});
+  rows.push_back({"multi_tensor_global_norm", dtype::f32, "1000 of 1024", "cache", "GB/s",
+                  4 * elements, limit::read, "multi_tensor_global_norm", "", fill_many_norms});
   for (const bool merges : {false, true}) {
     const std::string name = merges ? "bf16_param_merge" : "bf16_param_split";
     row parts = parameter_row(name, name, dtype::f32, 8, limit::copy,

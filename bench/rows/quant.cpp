@@ -1,6 +1,6 @@
-// Products with weights of int8 and int4: one row, which is held to the bandwidth that its weight
-// is read at, and many, held to float32's peak; products of int8 by int8, whose peak is four
-// times that of float32 where there is VNNI; the quantizer of rows.
+// Products with weights of int8 and int4, plain and packed: one row, which is held to the bandwidth
+// that its weight is read at, and many, held to the peak of products of x's dtype; products of int8
+// by int8, whose peak is four times that of float32 where there is VNNI; the quantizer of rows.
 //
 // The shape reads MxNxK, followed by int8 or int4, nt where the weight is stored [n, k], and the
 // number of weights where groups of rows have their own.
@@ -17,12 +17,13 @@ namespace {
 struct quantized_product {
   std::int64_t m, n, k;
   bool int4, transposed;
+  bool packed = false;      // from [n, k], or from [k, n] of groups
   std::int64_t groups = 0;  // of rows, each with a weight; 0: one weight, of two dimensions
   std::int64_t weights() const { return std::max<std::int64_t>(groups, 1); }
   std::int64_t bytes() const { return weights() * n * k / (int4 ? 2 : 1); }
   std::string text() const {
     return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) +
-           (int4 ? " int4" : " int8") + (transposed ? " nt" : "") +
+           (int4 ? " int4" : " int8") + (transposed && !packed ? " nt" : "") +
            (groups > 0 ? " " + std::to_string(groups) : "");
   }
   // A shape of something that each weight has.
@@ -31,6 +32,17 @@ struct quantized_product {
     return shape;
   }
 };
+
+const pack& packed_integers(experiment& e, const velo_tensor& weight, const quantized_product& p) {
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.dtype = {VELO_DTYPE_INT, static_cast<std::uint8_t>(p.int4 ? 4 : 8), 1};
+  desc.weight_only = 1, desc.transpose = p.transposed;
+  desc.k = p.k, desc.n = p.n, desc.count = p.groups;
+  auto made = std::make_shared<pack>(pack::create(e.owner().owner, desc));
+  made->update(e.owner().stream, weight);
+  e.keep(made);
+  return *made;
+}
 
 void fill_weight_only(experiment& e, dtype type, const quantized_product& p) {
   constexpr std::int64_t group = 128;  // of int4; int8 has scales by channel
@@ -44,11 +56,13 @@ void fill_weight_only(experiment& e, dtype type, const quantized_product& p) {
   const std::vector<std::int64_t> stored{p.transposed ? p.n : p.k,
                                          (p.transposed ? p.k : p.n) / pairs};
   const tensor_view weight(w, p.int4 ? u8 : i8, sizes_of(p.of_each(stored)));
-  std::vector<named_value> values{{"x", x.view()},
-                                  {"weight", weight},
-                                  {"scale", scale.view()},
-                                  {"y", y.view()},
-                                  {"transpose_weight", p.transposed}};
+  std::vector<named_value> values{{"x", x.view()}, {"scale", scale.view()}, {"y", y.view()}};
+  if (p.packed) {
+    values.emplace_back("packed", packed_integers(e, weight, p));
+  } else {
+    values.emplace_back("weight", weight);
+    values.push_back({"transpose_weight", p.transposed});
+  }
   if (p.groups > 0) values.push_back({"group_list", *rows.list});
   e.velo(p.groups > 0 ? "weight_quant_grouped_matmul" : "weight_quant_matmul", values);
   e.check([&x, &y, &scale, w, p, rows, scales] {
@@ -118,20 +132,22 @@ void fill_quantize(experiment& e, dtype type, const plane& p) {
       0.01);
 }
 
-void list_weight_only(dtype type, const quantized_product& p, std::vector<row>& rows) {
+void list_weight_only(const machine& on, dtype type, const quantized_product& p,
+                      std::vector<row>& rows) {
   const double flop =
       2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
   const bool one = p.m == 1;
   const std::string op = p.groups > 0 ? "weight_quant_grouped_matmul" : "weight_quant_matmul";
   // torch has its weights [n, k]; 512 rows of float32 or float16 take it seconds
-  const bool has_peer = p.groups == 0 && p.transposed && (one || type == dtype::bf16);
-  row made{op,
+  const bool has_peer = p.groups == 0 && p.transposed && !p.packed && (one || type == dtype::bf16);
+  const limit of_products = p.m > 16 ? product_limit(on, type) : limit::fma_f32;
+  row made{p.packed ? op + "_packed" : op,
            type,
            p.text(),
            one ? "dram" : "cache",
            one ? "GB/s" : "GF/s",
            one ? static_cast<double>(p.bytes()) : flop,
-           one ? limit::read : limit::fma_f32,
+           one ? limit::read : of_products,
            op,
            has_peer ? op : "",
            [type, p](experiment& e) { fill_weight_only(e, type, p); }};
@@ -141,16 +157,21 @@ void list_weight_only(dtype type, const quantized_product& p, std::vector<row>& 
 
 }  // namespace
 
-void list_quant(std::vector<row>& rows) {
+void list_quant(const machine& on, std::vector<row>& rows) {
   for (dtype type : operator_types) {
     for (const bool int4 : {false, true}) {
       for (const bool transposed : {false, true}) {
-        list_weight_only(type, {1, 4096, 4096, int4, transposed}, rows);
-        list_weight_only(type, {8, 4096, 4096, int4, transposed}, rows);
-        list_weight_only(type, {512, 2048, 2048, int4, transposed}, rows);
+        list_weight_only(on, type, {1, 4096, 4096, int4, transposed}, rows);
+        list_weight_only(on, type, {8, 4096, 4096, int4, transposed}, rows);
+        list_weight_only(on, type, {512, 2048, 2048, int4, transposed}, rows);
+      }
+      for (const std::int64_t m : {1, 8, 512}) {
+        const std::int64_t side = m > 16 ? 2048 : 4096;
+        list_weight_only(on, type, {m, side, side, int4, true, true}, rows);
       }
       for (const std::int64_t m : {64, 1024})
-        list_weight_only(type, {m, 2048, 2048, int4, false, 8}, rows);
+        for (const bool packed : {false, true})
+          list_weight_only(on, type, {m, 2048, 2048, int4, false, packed, 8}, rows);
     }
     for (const std::int64_t m : {8, 512}) {
       const quantized_product p{m, 2048, 2048, false, false};

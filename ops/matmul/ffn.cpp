@@ -307,7 +307,7 @@ void run_weights(const args& a, const ffn_problem& p, core::isa isa, core::execu
     const std::int64_t first = bounds[e];
     multiply({matrix_of(first_weight(a, p), p.first, e), false, bounds[e + 1] - first,
               data<const char>(a.x) + bytes_of(type, first * p.k1), type_of(type),
-              bias_of(bias1, e * p.n1), h + first * p.n1, element_type::f32},
+              bias_of(bias1, e * p.n1), h + first * p.n1, element_type::f32, a.row_invariant != 0},
              kernels, on);
   }
   activate(a, p, h, isa, on);
@@ -315,7 +315,7 @@ void run_weights(const args& a, const ffn_problem& p, core::isa isa, core::execu
     const std::int64_t first = bounds[e];
     multiply({matrix_of(second_weight(a, p), p.second, e), false, bounds[e + 1] - first,
               h + first * p.n1, element_type::f32, bias_of(bias2, e * p.n2),
-              data<char>(a.y) + bytes_of(type, first * p.n2), type_of(type)},
+              data<char>(a.y) + bytes_of(type, first * p.n2), type_of(type), a.row_invariant != 0},
              kernels, on);
   }
 }

@@ -18,7 +18,11 @@ namespace {
 using core::fail;
 using core::text;
 
-void require_product_dtype(velo_dtype dtype) {
+void require_product_dtype(velo_dtype dtype, bool weight_only) {
+  if (weight_only) {
+    if (dtype == i8 || dtype == i4) return;
+    fail(VELO_ERR_DTYPE, "desc.dtype", "int8 or int4 with weight_only", dtype_name(dtype));
+  }
   if (dtype == f32 || dtype == bf16 || dtype == f16 || dtype == i8) return;
   fail(VELO_ERR_DTYPE, "desc.dtype", "float32, bfloat16, float16 or int8", dtype_name(dtype));
 }
@@ -33,14 +37,21 @@ void require_desc(const velo_pack_desc& desc) {
   if (desc.transpose != 0 && desc.transpose != 1) {
     fail(VELO_ERR_ARGUMENT, "desc.transpose", "0 or 1", text("%d", desc.transpose));
   }
+  if (desc.weight_only > 1) {
+    fail(VELO_ERR_ARGUMENT, "desc.weight_only", "0 or 1", text("%u", desc.weight_only));
+  }
   require_size(desc.k, "k");
   require_size(desc.n, "n");
   require_size(desc.count, "count");
   const std::int64_t sizes[] = {desc.k, desc.n, desc.count};
   const int rank = desc.count == 0 ? 2 : 3;
   if (!countable(rank, sizes)) refuse_sizes(rank, sizes, "desc.k");
-  require_product_dtype(desc.dtype);
-  if (desc.dtype != i8) return;
+  require_product_dtype(desc.dtype, desc.weight_only != 0);
+  const bool turned = desc.transpose != 0;
+  if (desc.dtype == i4 && (turned ? desc.k : desc.n) % 2 != 0)
+    fail(VELO_ERR_SHAPE, turned ? "desc.k" : "desc.n", "even: the last dimension of int4",
+         core::number(turned ? desc.k : desc.n));
+  if (desc.dtype != i8 || desc.weight_only != 0) return;
   if (desc.count == 0) fail(VELO_ERR_SHAPE, "desc.count", "1 or more for int8", "0");
   if (desc.k > most_integer_depth)
     fail(VELO_ERR_SHAPE, "desc.k", core::concat("at most ", most_integer_depth, " for int8"),
@@ -57,7 +68,9 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
       n_(desc.n),
       count_(desc.count) {
   require_desc(desc);
-  if (dtype_ == i8) {
+  if (desc.weight_only != 0) {
+    form_.emplace<packed_weight>(k_, n_, dtype_ == i4);
+  } else if (dtype_ == i8) {
     form_.emplace<packed_integers>(k_, n_, owner.isa());
   } else {
     form_.emplace<packed_matrix>(k_, n_, type_of(dtype_), owner.isa());
@@ -71,7 +84,7 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
 }
 
 bool weight_pack::is_within(double least, double most) const {
-  if (dtype_ == i8) return true;
+  if (!std::holds_alternative<packed_matrix>(form_)) return true;
   const std::int64_t matrices = count_ == 0 ? 1 : count_;
   for (std::int64_t e = 0; e < matrices; ++e) {
     const auto one = matrix<packed_matrix>(e);
@@ -92,12 +105,18 @@ void weight_pack::check(const velo_tensor& weight) const {
     fail(VELO_ERR_RANK, "weight.ndim", text("%d dimensions", rank), text("%d", weight.ndim));
   }
   core::check_sizes(weight, "weight");
-  const std::int64_t all[] = {count_, transposed_ ? n_ : k_, transposed_ ? k_ : n_};
+  std::int64_t all[] = {count_, transposed_ ? n_ : k_, transposed_ ? k_ : n_};
+  const bool pairs = dtype_ == i4 && weight.dtype == u8;
+  if (pairs) all[2] /= 2;
   const std::int64_t* sizes = all + (3 - rank);
   if (!std::equal(sizes, sizes + rank, weight.shape)) {
     fail(VELO_ERR_SHAPE, "weight.shape", shape_name(rank, sizes), shape_name(rank, weight.shape));
   }
-  if (weight.dtype != dtype_) core::refuse_dtype(weight.dtype, dtype_name(dtype_), "weight");
+  if (weight.dtype != dtype_ && !pairs) {
+    core::refuse_dtype(weight.dtype,
+                       dtype_ == i4 ? "int4, or uint8 with two in each" : dtype_name(dtype_),
+                       "weight");
+  }
   core::check_device(weight.device, owner_.device(), "weight");
   const std::int64_t* strides = weight.strides;
   if (strides != nullptr &&
@@ -106,6 +125,10 @@ void weight_pack::check(const velo_tensor& weight) const {
          shape_name(rank, strides));
   }
   if (numel(weight) == 0) return;
+  if (weight.dtype == i4 && strides != nullptr &&
+      (strides[rank - 2] % 2 != 0 || strides[0] % 2 != 0))
+    fail(VELO_ERR_LAYOUT, "weight.strides", "rows of int4 that begin at bytes",
+         shape_name(rank, strides));
   core::tensor_extent(weight, "weight.strides");  // throws when they overflow
   core::check_data(weight, "weight");
 }
@@ -148,6 +171,7 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
   const std::int64_t* strides = weight.strides;
   source from{data<const void>(&weight), columns, columns * weight.shape[weight.ndim - 2]};
   if (strides != nullptr) from.ld = strides[weight.ndim - 2], from.step = strides[0];
+  if (weight.dtype == u8) from.ld *= 2, from.step *= 2;  // two of int4 in each
   stream.call(
       {core::demand::computes}, [&](core::execution& on) { pack(from, on.threads); },
       [&] { return stream.make<queued_update>(core::handle_of(*this), from); });

@@ -13,6 +13,7 @@
 #include "core/stream/stream.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/quant/packed_integers.hpp"
+#include "ops/quant/packed_weight.hpp"
 #include "velo/pack.h"
 
 namespace velo::ops {
@@ -28,7 +29,9 @@ class weight_pack {
   std::int64_t k() const { return k_; }
   std::int64_t n() const { return n_; }
   std::int64_t count() const { return count_; }  // 0: one matrix, without a dimension of experts
-  // A matrix: packed_matrix of a floating-point dtype, packed_integers of int8.
+  bool weight_only() const { return std::holds_alternative<packed_weight>(form_); }
+  // A matrix: packed_matrix of a floating-point dtype, packed_weight for weight_only,
+  // packed_integers of int8 else.
   template <class Form>
   Form matrix(std::int64_t expert) const {
     return placed(std::get<Form>(form_), expert);
@@ -64,7 +67,8 @@ class weight_pack {
   velo_dtype dtype_;
   bool transposed_;
   std::int64_t k_, n_, count_;
-  std::variant<packed_matrix, packed_integers> form_;  // of one matrix, without its memory
+  std::variant<packed_matrix, packed_integers, packed_weight>
+      form_;  // of one matrix, without its memory
   std::size_t bytes_ = 0;
   void* memory_ = nullptr;
 };

@@ -1,9 +1,12 @@
 // Products of quantized weights for groups of rows as operators: weight_quant_grouped_matmul and
 // quant_grouped_matmul. Each group is a product; a list that is wrong is refused before any of
 // them.
+#include <algorithm>
+
 #include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/group_list.hpp"
 #include "ops/matmul/operands.hpp"
+#include "ops/matmul/quantized_operand.hpp"
 #include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
@@ -31,8 +34,8 @@ struct weight_groups {
   weight_sizes sizes;
 };
 
-weight_fields fields_of(const velo_weight_quant_grouped_matmul_args& a) {
-  return {a.weight, a.scale, a.offset, a.transpose_weight != 0, true};
+quantized_operand weight_of(const velo_weight_quant_grouped_matmul_args& a) {
+  return {{a.weight, a.scale, a.offset, a.transpose_weight != 0, true}, a.packed};
 }
 
 void infer_weights(const velo_weight_quant_grouped_matmul_args& a, weight_groups& p,
@@ -40,7 +43,7 @@ void infer_weights(const velo_weight_quant_grouped_matmul_args& a, weight_groups
   require_rank(*a.x, "x", 2, 2);
   p.m = a.x->shape[0];
   const std::int64_t groups = groups_of(a).require(p.m);
-  p.sizes = sizes_of(fields_of(a), a.x->dtype);
+  p.sizes = weight_of(a).require(a.x->dtype, groups);
   require_a_matrix_each(groups, p.sizes.experts, "weight");
   const std::int64_t x[] = {p.m, p.sizes.k}, y[] = {p.m, p.sizes.n};
   require_shape(*a.x, "x", 2, x);
@@ -54,13 +57,16 @@ void run_weights(const velo_weight_quant_grouped_matmul_args& a, const weight_gr
   const std::int64_t* bounds = groups_of(a).bounds(p.m, on.scratch);
   const float* bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
   const velo_dtype type = a.x->dtype;
+  const quantized_operand operand = weight_of(a);
+  const quantized_in_use weight(operand, p.sizes);
   for (std::int64_t e = 0; e < p.sizes.experts; ++e) {
     const std::int64_t first = bounds[e];
-    multiply({matrix_of(fields_of(a), p.sizes, e), false, bounds[e + 1] - first,
-              data<const char>(a.x) + bytes_of(type, first * p.sizes.k), type_of(type),
-              bias == nullptr ? nullptr : bias + e * p.sizes.n,
-              data<char>(a.y) + bytes_of(type, first * p.sizes.n), type_of(type)},
-             kernels, on);
+    multiply(
+        {weight.matrix(e), false, bounds[e + 1] - first,
+         data<const char>(a.x) + bytes_of(type, first * p.sizes.k), type_of(type),
+         bias == nullptr ? nullptr : bias + e * p.sizes.n,
+         data<char>(a.y) + bytes_of(type, first * p.sizes.n), type_of(type), a.row_invariant != 0},
+        kernels, on);
   }
 }
 
@@ -68,10 +74,13 @@ double flops_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
-void weights_cost(const velo_weight_quant_grouped_matmul_args&, const weight_groups& p,
+// As if groups were alike.
+void weights_cost(const velo_weight_quant_grouped_matmul_args& a, const weight_groups& p,
                   op_cost& cost) {
   const double flops = flops_of(p.m, p.sizes.n, p.sizes.k);
-  cost.multiply(flops, flops, f32);
+  const std::int64_t rows = p.m / std::max<std::int64_t>(p.sizes.experts, 1);
+  cost.multiply(flops, flops, factors_of(rows, a.x->dtype, a.offset, a.row_invariant != 0));
+  cost.bytes_read += weight_of(a).packed_bytes(p.sizes);
 }
 
 // ---- quant_grouped_matmul ----

@@ -26,29 +26,15 @@ core::text name_of(std::int64_t count) {
   return count == 0 ? text("without a count") : core::concat("with a count of ", count);
 }
 
-// Returns the pack's columns. groups: the count that a pack of experts must have; without a value
-// the pack must hold one matrix.
-std::int64_t require_pack(const weight_operand& w, velo_dtype dtype,
-                          std::optional<std::int64_t> groups, std::int64_t k) {
-  const weight_pack& pack = object_of(w.packed);
-  if (w.matrix != nullptr) {
-    fail(VELO_ERR_ARGUMENT, text("args.%s", w.field), "NULL beside packed", "a tensor");
-  }
-  if (w.transposed) {
-    fail(VELO_ERR_ARGUMENT, text("args.%s", w.transpose_field), "0 beside packed", "1");
-  }
+// Returns the pack's columns.
+std::int64_t columns_of_pack(const weight_operand& w, velo_dtype dtype,
+                             std::optional<std::int64_t> groups, std::int64_t k) {
+  const weight_pack& pack = w.require_pack(false);
   if (pack.dtype() != dtype) {
     fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(dtype).buffer),
          text("one of %s", dtype_name(pack.dtype()).buffer));
   }
-  // A call without groups fits any pack of experts.
-  const bool fits =
-      groups ? pack.count() != 0 && (*groups == 0 || pack.count() == *groups) : pack.count() == 0;
-  if (!fits) {
-    const text wanted = groups && *groups == 0 ? text("with a count") : name_of(groups.value_or(0));
-    fail(VELO_ERR_SHAPE, "args.packed", text("a pack %s", wanted.buffer),
-         text("one %s", name_of(pack.count()).buffer));
-  }
+  require_count(pack, groups);
   if (pack.k() != k) {
     fail(VELO_ERR_SHAPE, "args.packed", core::concat("a pack of ", k, " rows"),
          core::concat("one of ", pack.k()));
@@ -56,23 +42,48 @@ std::int64_t require_pack(const weight_operand& w, velo_dtype dtype,
   return pack.n();
 }
 
-void require_matrix(const weight_operand& w) {
-  if (w.matrix == nullptr)
-    fail(VELO_ERR_NULL, text("args.%s", w.field), "a tensor, or packed", "NULL");
-}
-
 constexpr const char* another_form = "the pack has the form of another instruction set";
 
 }  // namespace
 
+void weight_operand::require_matrix() const {
+  if (matrix == nullptr) fail(VELO_ERR_NULL, text("args.%s", field), "a tensor, or packed", "NULL");
+}
+
+const weight_pack& weight_operand::require_pack(bool weight_only) const {
+  const weight_pack& pack = object_of(packed);
+  if (matrix != nullptr) {
+    fail(VELO_ERR_ARGUMENT, text("args.%s", field), "NULL beside packed", "a tensor");
+  }
+  if (transposed) {
+    fail(VELO_ERR_ARGUMENT, text("args.%s", transpose_field), "0 beside packed", "1");
+  }
+  if (pack.weight_only() != weight_only) {
+    fail(VELO_ERR_ARGUMENT, "args.packed",
+         weight_only ? "a pack with weight_only" : "a pack without weight_only",
+         weight_only ? "one without" : "one with it");
+  }
+  return pack;
+}
+
+void require_count(const weight_pack& pack, std::optional<std::int64_t> groups) {
+  // A call without groups fits any pack of experts.
+  const bool fits =
+      groups ? pack.count() != 0 && (*groups == 0 || pack.count() == *groups) : pack.count() == 0;
+  if (fits) return;
+  const text wanted = groups && *groups == 0 ? text("with a count") : name_of(groups.value_or(0));
+  fail(VELO_ERR_SHAPE, "args.packed", text("a pack %s", wanted.buffer),
+       text("one %s", name_of(pack.count()).buffer));
+}
+
 void weight_operand::require(velo_dtype dtype, gemm_problem& p) const {
   p.transpose_b = transposed;
   if (packed != nullptr) {
-    p.n = require_pack(*this, dtype, std::nullopt, p.k);
+    p.n = columns_of_pack(*this, dtype, std::nullopt, p.k);
     p.ldb = 0;
     return;
   }
-  require_matrix(*this);
+  require_matrix();
   require_rank(*matrix, field, 2, 2);
   require_dtype(*matrix, field, dtype);
   p.n = matrix->shape[transposed ? 0 : 1];
@@ -83,8 +94,8 @@ void weight_operand::require(velo_dtype dtype, gemm_problem& p) const {
 
 std::int64_t weight_operand::require_groups(std::int64_t groups, velo_dtype dtype,
                                             std::int64_t k) const {
-  if (packed != nullptr) return require_pack(*this, dtype, groups, k);
-  require_matrix(*this);
+  if (packed != nullptr) return columns_of_pack(*this, dtype, groups, k);
+  require_matrix();
   require_rank(*matrix, field, 3, 3);
   require_dtype(*matrix, field, dtype);
   require_a_matrix_each(groups, matrix->shape[0], field);

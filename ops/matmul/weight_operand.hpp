@@ -30,12 +30,18 @@ struct weight_operand {
   void require(velo_dtype dtype, gemm_problem& p) const;
   // The same of a matrix for each of `groups`: returns its columns.
   std::int64_t require_groups(std::int64_t groups, velo_dtype dtype, std::int64_t k) const;
+  void require_matrix() const;  // refuses NULL
+  // The pack, which must stand in place of the matrix and be one with weight_only or without.
+  const weight_pack& require_pack(bool weight_only) const;
   // Why a kernel cannot read it, or nullptr.
   const char* reject(const kernel_entry& kernel) const;
   const char* reject_integers(const kernel_entry& kernel) const;
   // What its bytes add to a call's cost; a matrix is a field and is counted already.
   double packed_bytes(velo_dtype dtype, std::int64_t groups, std::int64_t k, std::int64_t n) const;
 };
+
+// groups: the count that a pack of experts must have; without a value it must hold one matrix.
+void require_count(const weight_pack& pack, std::optional<std::int64_t> groups);
 
 // The product x[.., k] by a weight, with a bias for each column, but for its pointers, C's and ldc.
 void require_product(const velo_tensor& x, const weight_operand& weight, const velo_tensor* bias,

@@ -14,10 +14,7 @@ using core::text;
 weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   const int lead = f.experts ? 1 : 0;
   const velo_tensor& w = *f.weight;
-  const velo_tensor& scale = *f.scale;
   require_rank(w, f.weight_name, lead + 2, lead + 2);
-  require_rank(scale, f.scale_name, lead + 1, lead + 2);
-  require_f32_or(scale, f.scale_name, x);
   const bool pairs = w.dtype.bits == 8 && w.dtype.code == VELO_DTYPE_UINT;
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const std::int64_t rows = w.shape[lead], stored = w.shape[lead + 1];
@@ -33,6 +30,15 @@ weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
   if (s.int4 && columns % 2 != 0)
     fail(VELO_ERR_SHAPE, text("args.%s.shape", f.weight_name), "an even last dimension of int4",
          core::number(columns));
+  require_scales(f, x, s);
+  return s;
+}
+
+void require_scales(const weight_fields& f, velo_dtype x, weight_sizes& s) {
+  const int lead = f.experts ? 1 : 0;
+  const velo_tensor& scale = *f.scale;
+  require_rank(scale, f.scale_name, lead + 1, lead + 2);
+  require_f32_or(scale, f.scale_name, x);
   s.groups = scale.ndim == lead + 2 ? scale.shape[lead] : 1;
   std::int64_t wanted[3] = {s.experts, s.groups, s.n};
   if (scale.ndim == lead + 1) wanted[1] = s.n;
@@ -42,15 +48,24 @@ weight_sizes sizes_of(const weight_fields& f, velo_dtype x) {
          core::concat("a number of groups that cuts k, ", s.k, ", into multiples of 32"),
          core::number(s.groups));
   if (f.offset != nullptr) require_like(*f.offset, f.offset_name, scale, f.scale_name);
-  return s;
 }
 
 weight_matrix matrix_of(const weight_fields& f, const weight_sizes& s, std::int64_t expert) {
-  weight_matrix m;
-  m.int4 = s.int4;
+  weight_matrix m = matrix_at(nullptr, f, s, expert);
+  m.in_panels = false;
   m.transposed = f.transposed;
-  m.k = s.k, m.n = s.n;
   m.data = data<const std::uint8_t>(f.weight) + expert * m.bytes();
+  return m;
+}
+
+weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& f, const weight_sizes& s,
+                        std::int64_t expert) {
+  weight_matrix m;
+  m.data = integers;
+  m.int4 = s.int4;
+  m.transposed = false;
+  m.in_panels = true;
+  m.k = s.k, m.n = s.n;
   const std::int64_t first = bytes_of(f.scale->dtype, expert * s.groups * s.n);
   m.scales.scale = data<const char>(f.scale) + first;
   m.scales.offset = f.offset == nullptr ? nullptr : data<const char>(f.offset) + first;

@@ -9,19 +9,28 @@
 
 namespace velo::ops {
 
+// Columns of a panel of a pack: whole vectors, pairs of them, and panels of the product engine.
+constexpr std::int64_t pack_columns = 96;
+
 // A matrix with a scale for each n, or for each group of k and each n.
 struct weight_matrix {
   const std::uint8_t* data;
   bool int4;
   bool transposed;  // stored [n][k]
+  bool in_panels;   // of a pack: stored [n / pack_columns][k][pack_columns]
   std::int64_t k, n;
   weight_scales scales;
 
-  std::int64_t row_bytes() const {
-    const std::int64_t row = transposed ? k : n;
-    return int4 ? row / 2 : row;
-  }
+  std::int64_t bytes_of(std::int64_t elements) const { return int4 ? elements / 2 : elements; }
+  // Between stored rows.
+  std::int64_t row_bytes() const { return bytes_of(in_panels ? pack_columns : transposed ? k : n); }
+  // Of a matrix that is no pack's.
   std::int64_t bytes() const { return (transposed ? n : k) * row_bytes(); }
+  // The byte of an element of a stored row.
+  const std::uint8_t* byte_of(std::int64_t row, std::int64_t element) const {
+    const std::int64_t panel = in_panels ? element / pack_columns : 0;
+    return data + (panel * k + row) * row_bytes() + bytes_of(element - panel * pack_columns);
+  }
 };
 
 // The sizes of a weight: matrices of each of `experts`, which are 1 where the tensor has two
@@ -33,7 +42,7 @@ struct weight_sizes {
 
 // The tensors of a weight and how the caller spells them.
 struct weight_fields {
-  const velo_tensor* weight;
+  const velo_tensor* weight;  // NULL for a pack
   const velo_tensor* scale;
   const velo_tensor* offset;  // or NULL
   bool transposed;
@@ -44,8 +53,14 @@ struct weight_fields {
 // Checks the tensors against each other; scales may have the dtype of x.
 weight_sizes sizes_of(const weight_fields& fields, velo_dtype x);
 
+// The same of integers that are known: checks scales and offsets, and sets `groups`.
+void require_scales(const weight_fields& fields, velo_dtype x, weight_sizes& sizes);
+
 // The matrix of an expert.
 weight_matrix matrix_of(const weight_fields& fields, const weight_sizes& sizes,
                         std::int64_t expert);
+// The same of integers that lie elsewhere, in the panels of a pack.
+weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& fields,
+                        const weight_sizes& sizes, std::int64_t expert);
 
 }  // namespace velo::ops

@@ -4,13 +4,15 @@
 //
 // A few rows of x are as fast as the weight is read, so they have kernels of their own, which turn
 // integers into floats in registers and scale sums instead of weights. For more rows a block of the
-// weight is dequantized into a panel of the product engine, whose micro-kernel multiplies it.
-// Invariant: an element's order of additions depends on the weight alone, not on the number of rows
-// that share a kernel nor on the cut of the columns. Bound: few rows read the weight, many multiply
-// in float32.
+// weight is dequantized into a panel of the product engine, whose micro-kernel multiplies it; or
+// its integers become bf16, which holds them exactly, the engine multiplies them, and sums are
+// scaled. Invariant: an element's order of additions depends on the weight alone, not on the number
+// of rows that share a kernel nor on the cut of the columns. Bound: few rows read the weight, many
+// multiply.
 #pragma once
 
 #include "core/simd/bytes.hpp"
+#include "core/simd/types.hpp"
 #include "ops/gemm/kernel/element_type.hpp"
 #include "ops/operator/kernels.hpp"
 #include "ops/quant/finished_rows.hpp"
@@ -33,9 +35,17 @@ struct widened_integers {
   int64_t n;
 };
 
-// A panel of floats [rows][width] becomes (w + offset) * scale, w the integers of the weight where
-// its rows are stored so, otherwise what the panel holds. Rows run along k, columns along n, or the
-// other way.
+// The same as bf16.
+struct integers_as_bf16 {
+  const uint8_t* from;
+  bool int4;
+  simd::bf16* to;
+  int64_t n;
+};
+
+// A panel of floats [rows][width] becomes (w + offset) * scale, or w + offset without a scale. Here
+// w are the integers of the weight where its rows are stored so, else what the panel holds. Rows
+// run along k, columns along n, or the other way.
 struct dequantized_panel {
   const uint8_t* from;  // the panel's first integer, or null
   int64_t ld;           // bytes between rows of the weight
@@ -55,7 +65,7 @@ struct few_by_columns {
   int64_t ldx;
   int rows;
   int64_t k;
-  const uint8_t* weight;  // the byte of the first column, which is a multiple of 64
+  const uint8_t* weight;  // the byte of the first column, which is a multiple of 32
   int64_t ld;             // bytes between rows
   bool int4;
   int64_t first, columns;
@@ -80,9 +90,21 @@ struct few_by_rows {
   int64_t ldy;
 };
 
+// Sums of a group become its share of the result: y = sums * scale, and y += with `add`.
+struct group_sums {
+  const float* sums;  // [rows][ld]
+  float* y;           // [rows][ld]
+  int64_t ld, rows, columns;
+  weight_scales scales;
+  int64_t first;  // the scale of the first column
+  bool add;
+};
+
 struct weight_quant_kernels {
   core::isa isa;  // scalar in the reference, which has no kernels
   void (*widen)(const widened_integers&);
+  void (*widen_to_bf16)(const integers_as_bf16&);
+  bool (*add_group)(const group_sums&);  // whether every y is a number
   void (*dequantize)(const dequantized_panel&);
   void (*order_row)(float* x, int64_t n);  // for by_rows of int4
   void (*by_columns)(const few_by_columns&);

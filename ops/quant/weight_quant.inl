@@ -35,8 +35,8 @@ struct int4_weights {
   static constexpr int per_byte = 2;
 };
 
-template <class Weights>
-VELO_INLINE void widen_as(const widened_integers& s) {
+template <class Weights, class Widened>
+VELO_INLINE void widen_as(const Widened& s) {
   int64_t i = 0;
   for (; i + v::width <= s.n; i += v::width) v::store(s.to + i, Weights::load(s.from, i));
   const int left = static_cast<int>(s.n - i);
@@ -44,6 +44,10 @@ VELO_INLINE void widen_as(const widened_integers& s) {
 }
 
 void widen(const widened_integers& s) {
+  s.int4 ? widen_as<int4_weights>(s) : widen_as<int8_weights>(s);
+}
+
+void widen_to_bf16(const integers_as_bf16& s) {
   s.int4 ? widen_as<int4_weights>(s) : widen_as<int8_weights>(s);
 }
 
@@ -90,7 +94,8 @@ VELO_INLINE void dequantize_along_k(const dequantized_panel& s) {
     const int64_t first = group * s.scales.ld + s.first_column;
     for (int j = 0; j < s.columns; j += v::width) {
       const int n = simd::lanes_left<v::width>(s.columns, j);
-      const v::vec scale = scales_at(s.scales, first + j, n),
+      const v::vec scale =
+                       s.scales.scale == nullptr ? v::set(1) : scales_at(s.scales, first + j, n),
                    offset = offsets_at(s.scales, first + j, n);
       for (int i = begin; i < end; ++i)
         v::store(s.panel + i * s.width + j, (element_of<Weights>(s, i, j, n) + offset) * scale);
@@ -125,6 +130,23 @@ void dequantize(const dequantized_panel& s) {
   s.from == nullptr ? dequantize_from<void>(s)
   : s.int4          ? dequantize_from<int4_weights>(s)
                     : dequantize_from<int8_weights>(s);
+}
+
+// Zero times a number is 0, times anything else NaN.
+bool add_group(const group_sums& s) {
+  v::vec zeros = v::zero();
+  for (int64_t j = 0; j < s.columns; j += v::width) {
+    const int n = simd::lanes_left<v::width>(s.columns, j);
+    const v::vec scale = scales_at(s.scales, s.first + j, n);
+    for (int64_t i = 0; i < s.rows; ++i) {
+      float* y = s.y + i * s.ld + j;
+      const v::vec before = s.add ? v::load(y, n) : v::zero();
+      const v::vec result = v::fma(v::load(s.sums + i * s.ld + j, n), scale, before);
+      zeros = v::fma(result, v::zero(), zeros);
+      v::store(y, result, n);
+    }
+  }
+  return v::sum(zeros) == 0;
 }
 
 // ---- a few rows by columns: sums of a group wait in cache between runs over the depth ----
@@ -378,5 +400,6 @@ void by_rows(const few_by_rows& s) {
                                : multiply_rows<int8_weights, true>(s);
 }
 
-constexpr weight_quant_kernels kernels = {this_isa,   widen,   dequantize,    order_row,
-                                          by_columns, by_rows, finish_kernels};
+constexpr weight_quant_kernels kernels = {this_isa,   widen,      widen_to_bf16,
+                                          add_group,  dequantize, order_row,
+                                          by_columns, by_rows,    finish_kernels};

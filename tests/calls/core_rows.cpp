@@ -133,6 +133,17 @@ velo_status update_lists(world& w, Args args) {
   return Function(w.now, &args);
 }
 
+velo_status norm_of_list(world& w) {
+  two_matrices x;
+  double sum = 0;
+  velo_tensor squares{};
+  squares.data = &sum, squares.dtype = {VELO_DTYPE_FLOAT, 64, 1};
+  squares.device = {VELO_DEVICE_CPU, 0};
+  velo_multi_tensor_global_norm_args args = VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT;
+  args.x = &x.list, args.sum_of_squares = &squares;
+  return velo_multi_tensor_global_norm(w.now, &args);
+}
+
 velo_status infer(world& w) {
   const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
   velo_shape shapes[1] = {};
@@ -281,6 +292,7 @@ const call_row functions_by_hand[] = {
        velo_multi_tensor_ema_adamw_args args = VELO_MULTI_TENSOR_EMA_ADAMW_ARGS_INIT;
        return update_lists<velo_multi_tensor_ema_adamw>(w, args);
      }},
+    {"velo_multi_tensor_global_norm", open, norm_of_list},
     {"velo_op_explain", open, explain},
     {"velo_op_cost", open, cost},
     {"velo_op_get_counts", open, get_counts},

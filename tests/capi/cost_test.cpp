@@ -81,6 +81,27 @@ TEST_CASE("a pack counts as the weight that it holds") {
   velo_pack_destroy(pack);
 }
 
+TEST_CASE("a pack of int4 counts its bytes, and many rows of bfloat16 as products of it") {
+  const live_context c(
+      R"({"limits.f32_gflops": 1e-3, "limits.bf16_gflops": 2e-3, "limits.copy_gbytes": 1e9})");
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.k = 64, desc.n = 8, desc.dtype = {VELO_DTYPE_INT, 4, 1}, desc.weight_only = 1;
+  velo_pack pack = nullptr;
+  REQUIRE(velo_pack_create(c, &desc, &pack) == VELO_OK);
+  const std::vector<std::int64_t> few{16, 64}, many{17, 64}, columns{8};
+  const velo_tensor scale = shaped(f32, columns);
+  for (const auto& shape : {few, many}) {
+    const velo_tensor x = shaped(bf16, shape);
+    const auto m = static_cast<double>(shape[0]);
+    const velo_cost cost = cost_of(c, "weight_quant_matmul",
+                                   {{"x", of(x)}, {"packed", handle(pack)}, {"scale", of(scale)}});
+    CHECK(cost.flops == 2 * m * 64 * 8);
+    CHECK(cost.seconds == Approx(cost.flops / (m > 16 ? 2e6 : 1e6)));
+    check_bytes(cost, 2 * m * 64 + 64 * 8 / 2.0 + 4 * 8, 2 * m * 8);
+  }
+  velo_pack_destroy(pack);
+}
+
 TEST_CASE("rows of experts cost what is read and written of them, once") {
   const live_context c;
   const std::vector<std::int64_t> rows{6, 40}, tokens{3, 40}, indices{6}, probs{3, 2}, logits{3, 8};

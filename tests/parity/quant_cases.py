@@ -31,6 +31,9 @@ class QuantCases:
             self.velo.weight_quant_matmul_backward(dy=dy, dx=dx, **given)
             self.close("y", y, truth)
             self.close("dx", dx, a.grad)
+            pack = self.velo.pack(weight[1].T.contiguous(), transpose=True, weight_only=True)
+            self.velo.weight_quant_matmul(x=x, y=y, packed=pack, scale=scale[1], offset=offset[1])
+            self.close("y of a pack", y, truth)
             self.velo.weight_quant_grouped_matmul(x=x, weight=weight, scale=scale, offset=offset,
                                                   y=y, group_list=[4, 4, 10])
             self.close("y", y, torch.cat([x[:4].float() @ w[0], x[4:].float() @ w[2]]))

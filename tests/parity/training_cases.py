@@ -193,3 +193,6 @@ class TrainingCases:
         truth = torch.cat([grad.float().flatten() for grad in grads]).double().norm()
         self.close("norm", norm, truth)
         self.close("clip", clip, 1.0 / (truth + 1e-6))
+        self.velo.multi_tensor_global_norm(x=grads, sum_of_squares=total, norm=norm, clip=clip)
+        self.close("norm of a list", norm, truth)
+        self.close("clip of a list", clip, 1.0 / (truth + 1e-6))

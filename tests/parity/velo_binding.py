@@ -79,16 +79,20 @@ class Velo:
     def _check(self, status):
         v.check(self._lib, status)
 
-    def pack(self, weight, transpose=False):
+    def pack(self, weight, transpose=False, weight_only=False):
         """A weight pack holding `weight`, of experts if it has three dimensions; freed by the
-        context."""
+        context. With `weight_only` its integers are int8, or int4, two in each uint8."""
         *experts, k, n = weight.shape
+        pairs = weight_only and weight.element_size() == 1 and "uint8" in str(weight.dtype)
+        n *= 2 if pairs else 1
         if transpose:
             k, n = n, k
         matrix, handle = view(weight), v.velo_pack()
+        dtype = v.velo_dtype(0, 4, 1) if pairs else matrix.dtype
         count = experts[0] if experts else 0
         desc = v.velo_pack_desc(
-            transpose=int(transpose), dtype=matrix.dtype, k=k, n=n, count=count)
+            transpose=int(transpose), dtype=dtype, k=k, n=n, count=count,
+            weight_only=int(weight_only))
         self._check(
             self._lib.velo_pack_create(self._context, ctypes.byref(desc), ctypes.byref(handle)))
         self._check(self._lib.velo_pack_update(self._stream, handle, ctypes.byref(matrix)))

@@ -98,6 +98,7 @@ std::string shape_name(velo_dtype type, int rank, const int64_t* sizes) {
 call::call(const velo::context& context, const json_t* describe,
            const std::vector<std::string>& words) {
   const json_t* fields = member(describe, "fields");
+  op_ = text(describe, "name");
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     if (equals == std::string::npos)
@@ -184,6 +185,7 @@ velo_value call::read_pack(const velo::context& context, const std::string& name
     refuse(name, text,
            "a pack, as in pack:f32[64,32] for [k,n], or pack:f32[8,64,32] for 8 experts");
   if (sizes.size() == 3) desc.count = sizes[0];
+  desc.weight_only = op_.rfind("weight_quant", 0) == 0;
   desc.k = sizes[sizes.size() - 2];
   desc.n = sizes[sizes.size() - 1];
   try {

@@ -1,7 +1,8 @@
 // An operator call as the command line spells it: x=f32[8,4096] gamma=f32[4096] epsilon=1e-5.
 //
 // A tensor is a dtype and its sizes, without data; a list of integers [0,4,9]; a pack
-// pack:f32[k,n] or pack:f32[experts,k,n]; all else a number, true, false or an enumerator's name.
+// pack:f32[k,n] or pack:f32[experts,k,n], which has weight_only in an operator weight_quant_..;
+// all else a number, true, false or an enumerator's name.
 // The field table of the operator says which is meant. The values point into the call.
 #pragma once
 
@@ -31,6 +32,7 @@ class call {
   velo_value read_pack(const velo::context& context, const std::string& name,
                        const std::string& text);
 
+  std::string op_;
   std::vector<velo_named_value> values_;
   std::deque<std::string> texts_;
   std::deque<velo::tensor_view> tensors_;

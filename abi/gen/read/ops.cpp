@@ -267,9 +267,14 @@ void read_bounds(const node& at, op& o) {
   }
 }
 
+// The doc of the key "row_invariant", which reaches hosts in the self-description.
+const char* const row_invariance =
+    "A row of the result has the same bits among any number of rows: of a whole sequence, of its "
+    "chunks or one by one.";
+
 op read_op(const node& at, const family& home, const spec& whole, std::set<std::string>& names) {
   at.only({"name", "gradient_of", "aliases", "since", "thread", "blocking", "doc", "source",
-           "error_bound", "bytes", "errors", "rows", "fields", "examples"});
+           "error_bound", "bytes", "row_invariant", "errors", "rows", "fields", "examples"});
   op o;
   o.name = at.text("name");
   check_name(at["name"], o.name);
@@ -284,6 +289,7 @@ op read_op(const node& at, const family& home, const spec& whole, std::set<std::
   o.thread = at.text("thread");
   check_word(at["thread"], o.thread, {"per-stream"});
   o.doc = read_doc(at);
+  if (at.boolean("row_invariant", false)) o.doc.push_back(row_invariance);
   o.source = at.text("source");
   check_doc(at["source"], o.source);
   o.bytes = at.text("bytes");

@@ -45,6 +45,8 @@ struct number {
     grouped_matmul,
     grouped_matmul_backward,
     grouped_matmul_add_fp32,
+    weight_quant_matmul,
+    weight_quant_matmul_backward,
     weight_quant_grouped_matmul,
     quant_grouped_matmul,
     ffn,
@@ -65,6 +67,7 @@ struct number {
     multi_tensor_adamw,
     multi_tensor_ema_adamw,
     global_norm,
+    multi_tensor_global_norm,
     bf16_param_split,
     bf16_param_merge,
     add,
@@ -97,8 +100,6 @@ struct number {
     unpad_strided_batch_matmul,
     unpad_strided_batch_matmul_backward,
     quantize,
-    weight_quant_matmul,
-    weight_quant_matmul_backward,
   };
 };
 
@@ -514,6 +515,28 @@ int __tvm_ffi_velo_grouped_matmul_add_fp32(void*, const void* args, int32_t coun
   return enter_tvm(number::grouped_matmul_add_fp32, args, count);
 }
 
+int velo_ms_weight_quant_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::weight_quant_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_weight_quant_matmul(void* call_frame) {
+  return enter_xla(number::weight_quant_matmul, call_frame);
+}
+int __tvm_ffi_velo_weight_quant_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::weight_quant_matmul, args, count);
+}
+
+int velo_ms_weight_quant_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::weight_quant_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_weight_quant_matmul_backward(void* call_frame) {
+  return enter_xla(number::weight_quant_matmul_backward, call_frame);
+}
+int __tvm_ffi_velo_weight_quant_matmul_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::weight_quant_matmul_backward, args, count);
+}
+
 int velo_ms_weight_quant_grouped_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                         void* stream, void*) {
   return enter_mindspore(number::weight_quant_grouped_matmul, {count, params, ndims, shapes, dtypes, stream});
@@ -732,6 +755,17 @@ void* velo_xla_global_norm(void* call_frame) {
 }
 int __tvm_ffi_velo_global_norm(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::global_norm, args, count);
+}
+
+int velo_ms_multi_tensor_global_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                     void* stream, void*) {
+  return enter_mindspore(number::multi_tensor_global_norm, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_multi_tensor_global_norm(void* call_frame) {
+  return enter_xla(number::multi_tensor_global_norm, call_frame);
+}
+int __tvm_ffi_velo_multi_tensor_global_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::multi_tensor_global_norm, args, count);
 }
 
 int velo_ms_bf16_param_split(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1084,28 +1118,6 @@ void* velo_xla_quantize(void* call_frame) {
 }
 int __tvm_ffi_velo_quantize(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::quantize, args, count);
-}
-
-int velo_ms_weight_quant_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
-                                void* stream, void*) {
-  return enter_mindspore(number::weight_quant_matmul, {count, params, ndims, shapes, dtypes, stream});
-}
-void* velo_xla_weight_quant_matmul(void* call_frame) {
-  return enter_xla(number::weight_quant_matmul, call_frame);
-}
-int __tvm_ffi_velo_weight_quant_matmul(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(number::weight_quant_matmul, args, count);
-}
-
-int velo_ms_weight_quant_matmul_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
-                                         void* stream, void*) {
-  return enter_mindspore(number::weight_quant_matmul_backward, {count, params, ndims, shapes, dtypes, stream});
-}
-void* velo_xla_weight_quant_matmul_backward(void* call_frame) {
-  return enter_xla(number::weight_quant_matmul_backward, call_frame);
-}
-int __tvm_ffi_velo_weight_quant_matmul_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(number::weight_quant_matmul_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5245,6 +5257,8 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::grouped_matmul>,
     torch_kernels_of<number::grouped_matmul_backward>,
     torch_kernels_of<number::grouped_matmul_add_fp32>,
+    torch_kernels_of<number::weight_quant_matmul>,
+    torch_kernels_of<number::weight_quant_matmul_backward>,
     torch_kernels_of<number::weight_quant_grouped_matmul>,
     torch_kernels_of<number::quant_grouped_matmul>,
     torch_kernels_of<number::ffn>,
@@ -5265,6 +5279,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::multi_tensor_adamw>,
     torch_kernels_of<number::multi_tensor_ema_adamw>,
     torch_kernels_of<number::global_norm>,
+    torch_kernels_of<number::multi_tensor_global_norm>,
     torch_kernels_of<number::bf16_param_split>,
     torch_kernels_of<number::bf16_param_merge>,
     torch_kernels_of<number::add>,
@@ -5297,6 +5312,4 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::unpad_strided_batch_matmul>,
     torch_kernels_of<number::unpad_strided_batch_matmul_backward>,
     torch_kernels_of<number::quantize>,
-    torch_kernels_of<number::weight_quant_matmul>,
-    torch_kernels_of<number::weight_quant_matmul_backward>,
 };

@@ -588,6 +588,8 @@ struct velo_api {
 
   /* velo/ops_quant.h */
   velo_status (*quantize)(velo_stream stream, const velo_quantize_args* args);
+
+  /* velo/ops_matmul.h */
   velo_status (*weight_quant_matmul)(velo_stream stream, const velo_weight_quant_matmul_args* args);
   velo_status (*weight_quant_matmul_backward)(velo_stream stream,
                                               const velo_weight_quant_matmul_backward_args* args);
@@ -669,6 +671,10 @@ struct velo_api {
   velo_status (*sequence_plan_check)(velo_sequence_plan plan);
   velo_status (*sequence_plan_write)(velo_sequence_plan plan, velo_sequence_format format,
                                      char* buffer, uint64_t capacity, uint64_t* needed);
+
+  /* velo/ops_optimizer.h */
+  velo_status (*multi_tensor_global_norm)(velo_stream stream,
+                                          const velo_multi_tensor_global_norm_args* args);
 };
 
 VELO_END_C

@@ -144,7 +144,9 @@ typedef struct velo_fusion_attention_args {
  * NaN or Inf spoils the rows that see it; in value, and in key for the gradient, it may spoil rows
  * from which the mask hides it, too, as 0 * NaN does in a plain product.
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads; a row's
- * depend on its query and the keys it sees, not on how many rows there are.
+ * depend on its query and the keys it sees alone.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
@@ -359,6 +361,8 @@ typedef struct velo_flash_attention_args {
 /* `attention_out = softmax(scale_value * query @ key^T + alibi_mask) @ value`.
  * AscendSpeed's interface to attention: equal shapes, one statistic a row; fusion_attention does
  * the same and more. Dropout multiplies probabilities.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
@@ -478,8 +482,9 @@ typedef struct velo_cached_attention_args {
  * dimensions in memory; value may lie in key's first columns. An int8 cache counts times a float of
  * its head and token, as quantize over token gives it. The caller writes the new tokens into the
  * cache before the call.
- * A row's bits depend on its query and the keys it sees alone: prefill whole, in chunks or token by
- * token gives the same. A row without keys gives 0.
+ * A row's bits depend on its query and the keys it sees alone. A row without keys gives 0.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|

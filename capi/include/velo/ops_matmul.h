@@ -95,6 +95,8 @@ typedef struct velo_matmul_args {
  * op(x) is x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
  * in its place. Sizes are below 2^31.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: k * 2^-24 relative to the sum of
@@ -176,6 +178,8 @@ typedef struct velo_matmul_add_args {
 /* `c = op(a) @ op(b) + bias + add`.
  * matmul with a residual that is added in float32 before the one rounding, while the sums are in
  * registers.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
@@ -257,6 +261,8 @@ typedef struct velo_matmul_swiglu_args {
  * then the factor's. y is computed from sums in float32 and rounded once.
  * x: [.., k] of two dimensions or more, the leading ones folded into rows; weight: [k, 2 n], or
  * `packed` in its place.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: h as a result of matmul in
@@ -351,6 +357,8 @@ typedef struct velo_rms_norm_matmul_args {
  * into the product and are not kept.
  * x: [.., k] of two dimensions or more, the leading ones folded into rows; weight: [k, n], or
  * `packed` in its place.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-06 to 1e+06: normed rows as results of
@@ -487,6 +495,8 @@ typedef struct velo_grouped_matmul_args {
  * op(weight), a result for each group (of no depth: zero).
  * Products and sums as in matmul; all groups are one parallel region. A wrong list is
  * VELO_ERR_ARGUMENT before anything is written.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
@@ -583,14 +593,99 @@ typedef struct velo_grouped_matmul_add_fp32_args {
 VELO_API velo_status velo_grouped_matmul_add_fp32(velo_stream stream,
                                                   const velo_grouped_matmul_add_fp32_args* args);
 
+/* ---- weight_quant_matmul --------------------------------------------------------------------- */
+
+typedef struct velo_weight_quant_matmul_args {
+  uint32_t struct_size;      /* sizeof(velo_weight_quant_matmul_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [.., k] */
+  const velo_tensor* weight; /* in, or NULL; int8 | uint8 | int4: int8 [k, n]; int4 as uint8 [k,
+                              * n / 2] or int4 [k, n]; NULL when packed is given */
+  const velo_tensor* scale;  /* in; float32 | bfloat16 | float16: [n], or [groups, n] for each k
+                              * / groups, a multiple of 32; float32 or dtype of x */
+  const velo_tensor* offset; /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
+                              * scale; NULL = 0 */
+  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or dtype
+                              * of x */
+  const velo_tensor* y;      /* out: [.., n], dtype of x */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k], int4 in pairs
+                              * along k */
+  int64_t row_invariant;     /* 0 or 1, default 0: 1 gives a row the same bits among any number
+                              * of rows; it has them anyway where x is float32 or float16 and
+                              * weight packed or not transposed, else more than 16 rows take
+                              * longer */
+  velo_pack packed;          /* in, or NULL: a pack with weight_only in place of weight;
+                              * transpose_weight must be 0 */
+} velo_weight_quant_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT \
+  { sizeof(velo_weight_quant_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `y = x @ ((weight + offset) * scale) + bias`.
+ * A product with a weight of int8 or int4, as quantize makes it over channel or group, and of a
+ * stored [n, k] over token; its elements become float32 on their way, or bfloat16, which holds its
+ * integers; sums in float32, rounded once. Sizes are below 2^31.
+ * Up to 16 rows are multiplied in another order than 17 and more of bfloat16 or with a transposed
+ * weight, so the bits of a row may differ between the two; within each, and with row_invariant in
+ * all, they do not depend on how many rows there are.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as matmul of the same float32
+ * weight.
+ * Cost: one read of the weight; 2 m n k operations.
+ * Source: MindSpeed npu_ffn, torch._weight_int8pack_mm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_weight_quant_matmul(velo_stream stream,
+                                              const velo_weight_quant_matmul_args* args);
+
+/* ---- weight_quant_matmul_backward ------------------------------------------------------------ */
+
+typedef struct velo_weight_quant_matmul_backward_args {
+  uint32_t struct_size;      /* sizeof(velo_weight_quant_matmul_backward_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: [.., n] */
+  const velo_tensor* weight; /* in; int8 | uint8 | int4: int8 [k, n]; int4 as uint8 [k, n / 2] or
+                              * int4 [k, n] */
+  const velo_tensor* scale;  /* in; float32 | bfloat16 | float16: [n] or [groups, n]; float32 or
+                              * dtype of dy */
+  const velo_tensor* offset; /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
+                              * scale; NULL = 0 */
+  const velo_tensor* dx;     /* out: [.., k], dtype of dy */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+} velo_weight_quant_matmul_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT \
+  { sizeof(velo_weight_quant_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0 }
+
+/* `dx = dy @ ((weight + offset) * scale)^T`.
+ * The weight and its scales have no gradient.
+ *
+ * Gradient of velo_weight_quant_matmul.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as weight_quant_matmul.
+ * Cost: one read of the weight; 2 m n k operations.
+ * Source: gradient of weight_quant_matmul.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_weight_quant_matmul_backward(
+    velo_stream stream, const velo_weight_quant_matmul_backward_args* args);
+
 /* ---- weight_quant_grouped_matmul ------------------------------------------------------------- */
 
 typedef struct velo_weight_quant_grouped_matmul_args {
   uint32_t struct_size;                 /* sizeof(velo_weight_quant_grouped_matmul_args) */
   uint32_t reserved;                    /* 0 */
   const velo_tensor* x;                 /* in; float32 | bfloat16 | float16: [m, k] */
-  const velo_tensor* weight;            /* in; int8 | uint8 | int4: int8 [groups, k, n]; int4 as
-                                         * uint8 [groups, k, n / 2] or int4 [groups, k, n] */
+  const velo_tensor* weight;            /* in, or NULL; int8 | uint8 | int4: int8 [groups, k, n];
+                                         * int4 as uint8 [groups, k, n / 2] or int4 [groups, k,
+                                         * n]; NULL when packed is given */
   const velo_tensor* scale;             /* in; float32 | bfloat16 | float16: [groups, n], or
                                          * [groups, g, n] for each k / g, a multiple of 32;
                                          * float32 or dtype of x */
@@ -607,13 +702,20 @@ typedef struct velo_weight_quant_grouped_matmul_args {
                                          * list says */
   int64_t transpose_weight;             /* 0 or 1, default 0: 1 when weight is stored [groups, n,
                                          * k], int4 in pairs along k */
+  int64_t row_invariant;                /* 0 or 1, default 0: 1 gives a row the same bits among
+                                         * any number of rows; it has them anyway where x is
+                                         * float32 or float16 and weight packed or not
+                                         * transposed, else more than 16 rows take longer */
+  velo_pack packed;                     /* in, or NULL: a pack with weight_only in place of
+                                         * weight, its count that of the groups; transpose_weight
+                                         * must be 0 */
 } velo_weight_quant_grouped_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_WEIGHT_QUANT_GROUPED_MATMUL_ARGS_INIT \
   { \
     sizeof(velo_weight_quant_grouped_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    VELO_GROUP_LIST_KIND_CUMULATIVE, 0 \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, 0, 0, 0 \
   }
 
 /* `y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`.
@@ -673,6 +775,8 @@ typedef struct velo_quant_grouped_matmul_args {
  * x[e]: rows of x, one group after another. Sums are int32, exact but for a bias that leaves its
  * range; the rest is float32, rounded once. A wrong list is VELO_ERR_ARGUMENT before anything is
  * written.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: as the activation of the exact sum; int8 outputs are exact.
@@ -735,13 +839,16 @@ typedef struct velo_ffn_args {
                                          * which changes nothing here; 0 for bfloat16 */
   int64_t output_dtype;                 /* VELO_QUANT_OUTPUT_*, default float16: dtype of y for x
                                          * of int8; not int8 */
+  int64_t row_invariant;                /* 0 or 1, default 0: as in weight_quant_matmul, for
+                                         * weights of int8 or int4 alone; the other forms always
+                                         * have it */
 } velo_ffn_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FFN_ARGS_INIT \
   { \
     sizeof(velo_ffn_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_FFN_ACTIVATION_RELU, 0, VELO_QUANT_OUTPUT_FLOAT16 \
+    VELO_GROUP_LIST_KIND_CUMULATIVE, VELO_FFN_ACTIVATION_RELU, 0, VELO_QUANT_OUTPUT_FLOAT16, 0 \
   }
 
 /* `y = act(x @ weight1 + bias1) @ weight2 + bias2`.

@@ -38,6 +38,8 @@ typedef struct velo_rms_norm_args {
 /* `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
  * The mean is over the trailing dimensions that gamma has. x: [..., n]; gamma: [n] (or more
  * trailing dimensions); the products are computed in float32.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: y may be x.
  * Accuracy: float32: 4 ulp of y for rows up to 2^20, whatever their magnitude; bfloat16 and
@@ -115,6 +117,8 @@ typedef struct velo_layer_norm_args {
  * beta`.
  * The means are over the trailing dimensions that gamma has, over the last where it is left out;
  * computed in float32.
+ * A row of the result has the same bits among any number of rows: of a whole sequence, of its
+ * chunks or one by one.
  *
  * In place: y may be x.
  * Accuracy: float32: 4 ulp of y and 5 of the largest term, for rows up to 2^20, whatever their

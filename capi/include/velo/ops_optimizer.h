@@ -269,8 +269,8 @@ typedef struct velo_global_norm_args {
  * 1e-6))`.
  * clip is 0 for an infinite norm and NaN for one that is NaN. The sum is in double, and added to
  * what is there with accumulate.
- * Call it once per gradient with accumulate = 1 after the first; the last call's norm and clip hold
- * for all.
+ * For several gradients call multi_tensor_global_norm, or this once for each with accumulate = 1
+ * after the first; the last call's norm and clip hold for all.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: partial sums of 4096 in float32, in units that keep their squares normal, and their sum
@@ -282,6 +282,41 @@ typedef struct velo_global_norm_args {
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_global_norm(velo_stream stream, const velo_global_norm_args* args);
+
+/* ---- multi_tensor_global_norm ---------------------------------------------------------------- */
+
+typedef struct velo_multi_tensor_global_norm_args {
+  uint32_t struct_size;              /* sizeof(velo_multi_tensor_global_norm_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensors* x;             /* in; float32 | bfloat16 | float16: any shapes */
+  const velo_tensor* sum_of_squares; /* in and out: float64, [] */
+  const velo_tensor* norm;           /* out, or NULL: float32, [] */
+  const velo_tensor* clip;           /* out, or NULL: float32, []: what multi_tensor_adamw takes
+                                      * as scale */
+  double max_norm;                   /* default 1.0, >= 0.0: the norm to clip to */
+  int64_t accumulate;                /* 0 or 1, default 0: 1 adds to sum_of_squares instead of
+                                      * writing it */
+} velo_multi_tensor_global_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT \
+  { sizeof(velo_multi_tensor_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
+
+/* `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
+ * 1e-6))`.
+ * global_norm of every tensor of a list, one after another, bit for bit, in one call: the sum runs
+ * over the elements of all of them. Each tensor has a dtype of its own.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: as global_norm.
+ * Cost: one read of x.
+ * Source: Pascanu et al. 2013, arXiv:1211.5063; apex's multi_tensor_l2norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_multi_tensor_global_norm(velo_stream stream,
+                                                   const velo_multi_tensor_global_norm_args* args);
 
 /* ---- bf16_param_split ------------------------------------------------------------------------ */
 

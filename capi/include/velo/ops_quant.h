@@ -1,4 +1,5 @@
-/* Integers of 8 and 4 bits with scales: quantizers, and products of what they make.
+/* Integers of 8 and 4 bits with scales: the quantizer; products of what it makes are among the
+ * others.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -67,83 +68,6 @@ typedef struct velo_quantize_args {
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_quantize(velo_stream stream, const velo_quantize_args* args);
-
-/* ---- weight_quant_matmul --------------------------------------------------------------------- */
-
-typedef struct velo_weight_quant_matmul_args {
-  uint32_t struct_size;      /* sizeof(velo_weight_quant_matmul_args) */
-  uint32_t reserved;         /* 0 */
-  const velo_tensor* x;      /* in; float32 | bfloat16 | float16: [.., k] */
-  const velo_tensor* weight; /* in; int8 | uint8 | int4: int8 [k, n]; int4 as uint8 [k, n / 2] or
-                              * int4 [k, n] */
-  const velo_tensor* scale;  /* in; float32 | bfloat16 | float16: [n], or [groups, n] for each k
-                              * / groups, a multiple of 32; float32 or dtype of x */
-  const velo_tensor* offset; /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
-                              * scale; NULL = 0 */
-  const velo_tensor* bias;   /* in, or NULL; float32 | bfloat16 | float16: [n], float32 or dtype
-                              * of x */
-  const velo_tensor* y;      /* out: [.., n], dtype of x */
-  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k], int4 in pairs
-                              * along k */
-} velo_weight_quant_matmul_args;
-
-/* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT \
-  { sizeof(velo_weight_quant_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0 }
-
-/* `y = x @ ((weight + offset) * scale) + bias`.
- * A product with a weight of int8 or int4, as quantize makes it over channel or group, and of a
- * stored [n, k] over token; its elements become float32 on their way; products and sums in float32,
- * rounded once. Sizes are below 2^31.
- * Up to 16 rows are multiplied in another order than 17 and more, so the bits of a row may differ
- * between the two; within each they do not depend on how many rows there are.
- *
- * In place: no output may share memory with another tensor.
- * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as matmul of the same float32
- * weight.
- * Cost: one read of the weight; 2 m n k operations.
- * Source: MindSpeed npu_ffn, torch._weight_int8pack_mm.
- *
- * args is copied before the call returns; its tensors stay the caller's, and their data must
- * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
- * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status velo_weight_quant_matmul(velo_stream stream,
-                                              const velo_weight_quant_matmul_args* args);
-
-/* ---- weight_quant_matmul_backward ------------------------------------------------------------ */
-
-typedef struct velo_weight_quant_matmul_backward_args {
-  uint32_t struct_size;      /* sizeof(velo_weight_quant_matmul_backward_args) */
-  uint32_t reserved;         /* 0 */
-  const velo_tensor* dy;     /* in; float32 | bfloat16 | float16: [.., n] */
-  const velo_tensor* weight; /* in; int8 | uint8 | int4: int8 [k, n]; int4 as uint8 [k, n / 2] or
-                              * int4 [k, n] */
-  const velo_tensor* scale;  /* in; float32 | bfloat16 | float16: [n] or [groups, n]; float32 or
-                              * dtype of dy */
-  const velo_tensor* offset; /* in, or NULL; float32 | bfloat16 | float16: shape and dtype of
-                              * scale; NULL = 0 */
-  const velo_tensor* dx;     /* out: [.., k], dtype of dy */
-  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
-} velo_weight_quant_matmul_backward_args;
-
-/* Starting values: every attribute at its default, every pointer NULL. */
-#define VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT \
-  { sizeof(velo_weight_quant_matmul_backward_args), 0, 0, 0, 0, 0, 0, 0 }
-
-/* `dx = dy @ ((weight + offset) * scale)^T`.
- * The weight and its scales have no gradient.
- *
- * Gradient of velo_weight_quant_matmul.
- * In place: no output may share memory with another tensor.
- * Accuracy: for inputs that are 0 or of magnitude 1e-11 to 1e+11: as weight_quant_matmul.
- * Cost: one read of the weight; 2 m n k operations.
- * Source: gradient of weight_quant_matmul.
- *
- * args is copied before the call returns; its tensors stay the caller's, and their data must
- * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
- * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status velo_weight_quant_matmul_backward(
-    velo_stream stream, const velo_weight_quant_matmul_backward_args* args);
 
 VELO_END_C
 

@@ -1028,7 +1028,7 @@ velo_pack_desc._fields_ = [
     ("struct_size", c_uint32),
     ("transpose", c_int32),
     ("dtype", velo_dtype),
-    ("reserved", c_uint32),
+    ("weight_only", c_uint32),
     ("k", c_int64),
     ("n", c_int64),
     ("count", c_int64),
@@ -2607,13 +2607,44 @@ class velo_grouped_matmul_add_fp32_args(Sized):
     _numbers_ = ("group_list_kind",)
 
 
+class velo_weight_quant_matmul_args(Sized):
+    """`y = x @ ((weight + offset) * scale) + bias`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., k]
+        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]; NULL when packed is given
+        ("scale", POINTER(velo_tensor)),  # [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k], int4 in pairs along k
+        ("row_invariant", c_int64),  # 1 gives a row the same bits among any number of rows; it has them anyway where x is float32 or float16 and weight packed or not transposed, else more than 16 rows take longer
+        ("packed", velo_pack),  # a pack with weight_only in place of weight; transpose_weight must be 0
+    ]
+
+
+class velo_weight_quant_matmul_backward_args(Sized):
+    """`dx = dy @ ((weight + offset) * scale)^T`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # [.., n]
+        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+        ("scale", POINTER(velo_tensor)),  # [n] or [groups, n]; float32 or dtype of dy
+        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
+        ("dx", POINTER(velo_tensor)),  # [.., k], dtype of dy
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 class velo_weight_quant_grouped_matmul_args(Sized):
     """`y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
         ("x", POINTER(velo_tensor)),  # [m, k]
-        ("weight", POINTER(velo_tensor)),  # int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]
+        ("weight", POINTER(velo_tensor)),  # int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]; NULL when packed is given
         ("scale", POINTER(velo_tensor)),  # [groups, n], or [groups, g, n] for each k / g, a multiple of 32; float32 or dtype of x
         ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
         ("bias", POINTER(velo_tensor)),  # [groups, n], float32 or dtype of x
@@ -2622,6 +2653,8 @@ class velo_weight_quant_grouped_matmul_args(Sized):
         ("group_list_tensor", POINTER(velo_tensor)),  # [groups], in its place, checked when the call runs
         ("group_list_kind", c_int64),  # what the list says
         ("transpose_weight", c_int64),  # 1 when weight is stored [groups, n, k], int4 in pairs along k
+        ("row_invariant", c_int64),  # 1 gives a row the same bits among any number of rows; it has them anyway where x is float32 or float16 and weight packed or not transposed, else more than 16 rows take longer
+        ("packed", velo_pack),  # a pack with weight_only in place of weight, its count that of the groups; transpose_weight must be 0
     ]
     _numbers_ = ("group_list_kind",)
 
@@ -2673,6 +2706,7 @@ class velo_ffn_args(Sized):
         ("activation", c_int64),  # act; gated ones without quantized weights
         ("inner_precise", c_int64),  # MindSpeed's choice of precision, which changes nothing here; 0 for bfloat16
         ("output_dtype", c_int64),  # dtype of y for x of int8; not int8
+        ("row_invariant", c_int64),  # as in weight_quant_matmul, for weights of int8 or int4 alone; the other forms always have it
     ]
     _defaults_ = {"activation": VELO_FFN_ACTIVATION_RELU}
     _numbers_ = ("group_list_kind", "activation", "inner_precise", "output_dtype")
@@ -3059,6 +3093,22 @@ class velo_global_norm_args(Sized):
         ("sum_of_squares", POINTER(velo_tensor)),  # float64, []
         ("norm", POINTER(velo_tensor)),  # float32, []
         ("clip", POINTER(velo_tensor)),  # float32, []: what apply_fused_adamw takes as scale
+        ("max_norm", c_double),  # the norm to clip to
+        ("accumulate", c_int64),  # 1 adds to sum_of_squares instead of writing it
+    ]
+    _defaults_ = {"max_norm": 1.0}
+    _numbers_ = ("max_norm",)
+
+
+class velo_multi_tensor_global_norm_args(Sized):
+    """`sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm + 1e-6))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensors)),  # any shapes
+        ("sum_of_squares", POINTER(velo_tensor)),  # float64, []
+        ("norm", POINTER(velo_tensor)),  # float32, []
+        ("clip", POINTER(velo_tensor)),  # float32, []: what multi_tensor_adamw takes as scale
         ("max_norm", c_double),  # the norm to clip to
         ("accumulate", c_int64),  # 1 adds to sum_of_squares instead of writing it
     ]
@@ -3570,35 +3620,6 @@ class velo_quantize_args(Sized):
     _numbers_ = ("over", "format", "group_size")
 
 
-class velo_weight_quant_matmul_args(Sized):
-    """`y = x @ ((weight + offset) * scale) + bias`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("x", POINTER(velo_tensor)),  # [.., k]
-        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
-        ("scale", POINTER(velo_tensor)),  # [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
-        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
-        ("bias", POINTER(velo_tensor)),  # [n], float32 or dtype of x
-        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k], int4 in pairs along k
-    ]
-
-
-class velo_weight_quant_matmul_backward_args(Sized):
-    """`dx = dy @ ((weight + offset) * scale)^T`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("dy", POINTER(velo_tensor)),  # [.., n]
-        ("weight", POINTER(velo_tensor)),  # int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
-        ("scale", POINTER(velo_tensor)),  # [n] or [groups, n]; float32 or dtype of dy
-        ("offset", POINTER(velo_tensor)),  # shape and dtype of scale; NULL = 0
-        ("dx", POINTER(velo_tensor)),  # [.., k], dtype of dy
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-    ]
-
-
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -3929,6 +3950,7 @@ FUNCTIONS = {
     "velo_sequence_plan_get_spans": (c_int32, velo_sequence_plan, enumeration, c_int64, c_int64, enumeration, c_int64, POINTER(c_int64), c_int64, POINTER(c_int64)),
     "velo_sequence_plan_check": (c_int32, velo_sequence_plan),
     "velo_sequence_plan_write": (c_int32, velo_sequence_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_multi_tensor_global_norm": (c_int32, velo_stream, POINTER(velo_multi_tensor_global_norm_args)),
 }
 
 

@@ -1292,6 +1292,68 @@ inline outcome<> grouped_matmul_add_fp32(stream_ref stream,
   return detail::check(VELO_FN(grouped_matmul_add_fp32)(stream.get(), &args));
 }
 
+// `y = x @ ((weight + offset) * scale) + bias`.
+struct weight_quant_matmul_args : velo_weight_quant_matmul_args {
+  using self = weight_quant_matmul_args;
+  using base = velo_weight_quant_matmul_args;
+  weight_quant_matmul_args() noexcept
+      : velo_weight_quant_matmul_args VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT {}
+
+  // [.., k]
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]; NULL when packed is given
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
+  // [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // [n], float32 or dtype of x
+  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
+  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
+  // [.., n], dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // 1 when weight is stored [n, k], int4 in pairs along k
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 gives a row the same bits among any number of rows; it has them anyway where x is float32 or
+  // float16 and weight packed or not transposed, else more than 16 rows take longer
+  self& row_invariant(bool value) { return base::row_invariant = value, *this; }
+  // a pack with weight_only in place of weight; transpose_weight must be 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
+};
+
+inline outcome<> weight_quant_matmul(stream_ref stream, const weight_quant_matmul_args& args) {
+  return detail::check(VELO_FN(weight_quant_matmul)(stream.get(), &args));
+}
+
+// `dx = dy @ ((weight + offset) * scale)^T`.
+struct weight_quant_matmul_backward_args : velo_weight_quant_matmul_backward_args {
+  using self = weight_quant_matmul_backward_args;
+  using base = velo_weight_quant_matmul_backward_args;
+  weight_quant_matmul_backward_args() noexcept
+      : velo_weight_quant_matmul_backward_args VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT {}
+
+  // [.., n]
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // [n] or [groups, n]; float32 or dtype of dy
+  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
+  // shape and dtype of scale; NULL = 0
+  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
+  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
+  // [.., k], dtype of dy
+  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
+  // 1 when weight is stored [n, k]
+  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+};
+
+inline outcome<> weight_quant_matmul_backward(stream_ref stream,
+                                              const weight_quant_matmul_backward_args& args) {
+  return detail::check(VELO_FN(weight_quant_matmul_backward)(stream.get(), &args));
+}
+
 // `y[e] = x[e] @ ((weight[e] + offset[e]) * scale[e]) + bias[e]`.
 struct weight_quant_grouped_matmul_args : velo_weight_quant_grouped_matmul_args {
   using self = weight_quant_grouped_matmul_args;
@@ -1301,8 +1363,10 @@ struct weight_quant_grouped_matmul_args : velo_weight_quant_grouped_matmul_args 
 
   // [m, k]
   self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]
+  // int8 [groups, k, n]; int4 as uint8 [groups, k, n / 2] or int4 [groups, k, n]; NULL when packed
+  // is given
   self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  self& weight(std::nullptr_t) { return base::weight = nullptr, *this; }
   // [groups, n], or [groups, g, n] for each k / g, a multiple of 32; float32 or dtype of x
   self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
   // shape and dtype of scale; NULL = 0
@@ -1327,6 +1391,12 @@ struct weight_quant_grouped_matmul_args : velo_weight_quant_grouped_matmul_args 
   }
   // 1 when weight is stored [groups, n, k], int4 in pairs along k
   self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
+  // 1 gives a row the same bits among any number of rows; it has them anyway where x is float32 or
+  // float16 and weight packed or not transposed, else more than 16 rows take longer
+  self& row_invariant(bool value) { return base::row_invariant = value, *this; }
+  // a pack with weight_only in place of weight, its count that of the groups; transpose_weight must
+  // be 0
+  self& packed(velo_pack value) { return base::packed = value, *this; }
 };
 
 inline outcome<> weight_quant_grouped_matmul(stream_ref stream,
@@ -1462,6 +1532,8 @@ struct ffn_args : velo_ffn_args {
   self& output_dtype(velo::quant_output value) {
     return base::output_dtype = static_cast<std::int64_t>(value), *this;
   }
+  // as in weight_quant_matmul, for weights of int8 or int4 alone; the other forms always have it
+  self& row_invariant(bool value) { return base::row_invariant = value, *this; }
 };
 
 inline outcome<> ffn(stream_ref stream, const ffn_args& args) {
@@ -2317,6 +2389,36 @@ struct global_norm_args : velo_global_norm_args {
 
 inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
   return detail::check(VELO_FN(global_norm)(stream.get(), &args));
+}
+
+// `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
+// 1e-6))`.
+struct multi_tensor_global_norm_args : velo_multi_tensor_global_norm_args {
+  using self = multi_tensor_global_norm_args;
+  using base = velo_multi_tensor_global_norm_args;
+  multi_tensor_global_norm_args() noexcept
+      : velo_multi_tensor_global_norm_args VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT {}
+
+  // any shapes
+  self& x(const velo_tensors& value) { return base::x = &value, *this; }
+  self& x(std::initializer_list<tensor_view>) = delete;
+  // float64, []
+  self& sum_of_squares(const velo_tensor& value) { return base::sum_of_squares = &value, *this; }
+  // float32, []
+  self& norm(const velo_tensor& value) { return base::norm = &value, *this; }
+  self& norm(std::nullptr_t) { return base::norm = nullptr, *this; }
+  // float32, []: what multi_tensor_adamw takes as scale
+  self& clip(const velo_tensor& value) { return base::clip = &value, *this; }
+  self& clip(std::nullptr_t) { return base::clip = nullptr, *this; }
+  // the norm to clip to
+  self& max_norm(double value) { return base::max_norm = value, *this; }
+  // 1 adds to sum_of_squares instead of writing it
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+};
+
+inline outcome<> multi_tensor_global_norm(stream_ref stream,
+                                          const multi_tensor_global_norm_args& args) {
+  return detail::check(VELO_FN(multi_tensor_global_norm)(stream.get(), &args));
 }
 
 // `param = bfloat16(master)`; `residual = master - param`.
@@ -3294,62 +3396,6 @@ struct quantize_args : velo_quantize_args {
 
 inline outcome<> quantize(stream_ref stream, const quantize_args& args) {
   return detail::check(VELO_FN(quantize)(stream.get(), &args));
-}
-
-// `y = x @ ((weight + offset) * scale) + bias`.
-struct weight_quant_matmul_args : velo_weight_quant_matmul_args {
-  using self = weight_quant_matmul_args;
-  using base = velo_weight_quant_matmul_args;
-  weight_quant_matmul_args() noexcept
-      : velo_weight_quant_matmul_args VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT {}
-
-  // [.., k]
-  self& x(const velo_tensor& value) { return base::x = &value, *this; }
-  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
-  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [n], or [groups, n] for each k / groups, a multiple of 32; float32 or dtype of x
-  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
-  // shape and dtype of scale; NULL = 0
-  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
-  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
-  // [n], float32 or dtype of x
-  self& bias(const velo_tensor& value) { return base::bias = &value, *this; }
-  self& bias(std::nullptr_t) { return base::bias = nullptr, *this; }
-  // [.., n], dtype of x
-  self& y(const velo_tensor& value) { return base::y = &value, *this; }
-  // 1 when weight is stored [n, k], int4 in pairs along k
-  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-};
-
-inline outcome<> weight_quant_matmul(stream_ref stream, const weight_quant_matmul_args& args) {
-  return detail::check(VELO_FN(weight_quant_matmul)(stream.get(), &args));
-}
-
-// `dx = dy @ ((weight + offset) * scale)^T`.
-struct weight_quant_matmul_backward_args : velo_weight_quant_matmul_backward_args {
-  using self = weight_quant_matmul_backward_args;
-  using base = velo_weight_quant_matmul_backward_args;
-  weight_quant_matmul_backward_args() noexcept
-      : velo_weight_quant_matmul_backward_args VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT {}
-
-  // [.., n]
-  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
-  // int8 [k, n]; int4 as uint8 [k, n / 2] or int4 [k, n]
-  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
-  // [n] or [groups, n]; float32 or dtype of dy
-  self& scale(const velo_tensor& value) { return base::scale = &value, *this; }
-  // shape and dtype of scale; NULL = 0
-  self& offset(const velo_tensor& value) { return base::offset = &value, *this; }
-  self& offset(std::nullptr_t) { return base::offset = nullptr, *this; }
-  // [.., k], dtype of dy
-  self& dx(const velo_tensor& value) { return base::dx = &value, *this; }
-  // 1 when weight is stored [n, k]
-  self& transpose_weight(bool value) { return base::transpose_weight = value, *this; }
-};
-
-inline outcome<> weight_quant_matmul_backward(stream_ref stream,
-                                              const weight_quant_matmul_backward_args& args) {
-  return detail::check(VELO_FN(weight_quant_matmul_backward)(stream.get(), &args));
 }
 
 VELO_CPP_END

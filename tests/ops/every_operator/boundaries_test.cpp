@@ -194,13 +194,16 @@ TEST_CASE("a pack of more than memory holds is refused, and one of few columns i
   desc.k = 1 << 28, desc.n = 1 << 28;
   CHECK(velo_pack_create(s.context(), &desc, &pack) == VELO_ERR_MEMORY);
   CHECK(pack == nullptr);
-  for (const velo_dtype dtype : {dtype_of<float>(), dtype_of<std::int8_t>()}) {
+  const velo_dtype integers = dtype_of<std::int8_t>(), int4{VELO_DTYPE_INT, 4, 1};
+  for (const auto& [dtype, weight_only] :
+       {std::pair{dtype_of<float>(), 0u}, {integers, 0u}, {integers, 1u}, {int4, 1u}}) {
     for (const std::int64_t k : {0, 1, 131071}) {
       for (const std::int64_t n : boundary_sizes) {
         for (const std::int64_t count : boundary_sizes) {
           INFO("k " << k << " n " << n << " count " << count);
           velo_pack_desc any = VELO_PACK_DESC_INIT;
           any.dtype = dtype, any.k = k, any.n = n, any.count = count;
+          any.weight_only = weight_only;
           const velo_status made = velo_pack_create(s.context(), &any, &pack);
           CHECK((made == VELO_OK || made == VELO_ERR_SHAPE || made == VELO_ERR_MEMORY));
           const std::int64_t sizes[] = {count, k, n};

@@ -53,7 +53,8 @@ bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const std::string_view op = spec.name, name = field.name;
   const bool hint = name == "pre_tokens" || name == "next_tokens";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
-         name == "inner_precise" || (hint && op.substr(0, 15) == "flash_attention");
+         name == "inner_precise" || name == "row_invariant" ||
+         (hint && op.substr(0, 15) == "flash_attention");
 }
 
 }  // namespace

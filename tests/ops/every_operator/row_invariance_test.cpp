@@ -1,6 +1,9 @@
 // A row's result does not depend on how many rows a call has: products and norms of a whole
-// prefill, of its chunks and of single tokens give the same bits, on every kernel. Products with
-// weights of int8 or int4 alone do so among up to 16 rows, and among 17 and more.
+// prefill, of its chunks and of single tokens give the same bits, on every kernel. Products of
+// bfloat16 with weights of int8 or int4, and those with such a weight transposed, do so among up to
+// 16 rows, among 17 and more, and with their attribute row_invariant among any number.
+#include <set>
+
 #include "tests/ops/operator_testing.hpp"
 
 using namespace velo::testing;
@@ -175,15 +178,70 @@ void check_quantized_weight(session& s, std::int64_t n, std::int64_t k, bool tur
   array<float> scale({n}), group_scale({groups ? k / 32 : 1, n});
   x.fill(1), scale.fill(3), group_scale.fill(4);
   for (std::size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<Integer>(i * 41);
+  bool row_invariant = false;
   const auto call = [&](std::int64_t first, std::int64_t rows) {
     const row_range in(x, k, first, rows), out(y, n, first, rows);
     velo_weight_quant_matmul_args args = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+    args.row_invariant = row_invariant;
     args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
     args.scale = groups ? group_scale.tensor() : scale.tensor(), args.transpose_weight = turned;
     return is_run(velo_weight_quant_matmul(s.stream(), &args));
   };
-  check_chunks(y, n, call, 17);
-  check_chunks(y, n, call, 1, 16);
+  if (!turned && !std::is_same_v<T, bf16>) {
+    check_chunks(y, n, call);
+  } else {
+    check_chunks(y, n, call, 17);
+    check_chunks(y, n, call, 1, 16);
+  }
+  row_invariant = true;
+  check_chunks(y, n, call);
+}
+
+// Rows of experts with weights of int8, by one product or by the two of ffn.
+template <class T>
+void check_quantized_experts(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<std::int8_t> weight({3, turned ? n : k, turned ? k : n}), second({3, n, k});
+  array<T> x({all_rows, k}), y({all_rows, n}), z({all_rows, k});
+  array<float> scale({3, n}), second_scale({3, k});
+  x.fill(1), scale.fill(3), second_scale.fill(4);
+  fill_integers(weight, 41), fill_integers(second, 37);
+  check_chunks(y, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(y, n, first, rows);
+    const expert_rows experts(first, rows);
+    velo_weight_quant_grouped_matmul_args args = VELO_WEIGHT_QUANT_GROUPED_MATMUL_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+    args.scale = scale.tensor(), args.transpose_weight = turned, args.row_invariant = 1;
+    experts.set(args);
+    return is_run(velo_weight_quant_grouped_matmul(s.stream(), &args));
+  });
+  if (turned) return;  // ffn has no such weights
+  check_chunks(z, k, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(x, k, first, rows), out(z, k, first, rows);
+    const expert_rows experts(first, rows);
+    velo_ffn_args args = VELO_FFN_ARGS_INIT;
+    args.x = &in.view, args.y = &out.view, args.row_invariant = 1;
+    args.weight1 = weight.tensor(), args.antiquant_scale1 = scale.tensor();
+    args.weight2 = second.tensor(), args.antiquant_scale2 = second_scale.tensor();
+    experts.set(args);
+    return is_run(velo_ffn(s.stream(), &args));
+  });
+}
+
+// matmul_add, with another row to add to each.
+template <class T>
+void check_added(session& s, std::int64_t n, std::int64_t k, bool turned) {
+  INFO("n " << n << " k " << k << " turned " << turned);
+  array<T> a({all_rows, k}), b({turned ? n : k, turned ? k : n}), added({all_rows, n});
+  array<T> c({all_rows, n});
+  a.fill(1), b.fill(2), added.fill(3);
+  check_chunks(c, n, [&](std::int64_t first, std::int64_t rows) {
+    const row_range in(a, k, first, rows), add(added, n, first, rows), out(c, n, first, rows);
+    velo_matmul_add_args args = VELO_MATMUL_ADD_ARGS_INIT;
+    args.a = &in.view, args.b = b.tensor(), args.add = &add.view, args.c = &out.view;
+    args.transpose_b = turned;
+    return is_run(velo_matmul_add(s.stream(), &args));
+  });
 }
 
 template <class T>
@@ -233,6 +291,9 @@ TEST_CASE("a row of a fused product, of an expert's or with integers has the sam
         },
         2);
   };
+  with("matmul_add", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+    check_added<decltype(t)>(s, n, k, turned);
+  });
   with("matmul_swiglu", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
     check_gated<decltype(t)>(s, n, k, turned);
   });
@@ -246,6 +307,10 @@ TEST_CASE("a row of a fused product, of an expert's or with integers has the sam
     check_quantized_weight<decltype(t), std::int8_t>(s, n, k, turned);
     check_quantized_weight<decltype(t), std::uint8_t>(s, n, k, turned);
   });
+  for (const char* op : {"weight_quant_grouped_matmul", "ffn"})
+    with(op, [](session& s, std::int64_t n, std::int64_t k, bool turned, auto t) {
+      check_quantized_experts<decltype(t)>(s, n, k, turned);
+    });
   with("quant_grouped_matmul", [](session& s, std::int64_t n, std::int64_t k, bool turned, auto) {
     check_integer_experts(s, n, k, turned);
   });
@@ -264,4 +329,24 @@ TEST_CASE("a row of a norm has the same bits among any number of rows") {
         },
         2);
   }
+}
+
+TEST_CASE("the operators that promise the same bits among any number of rows are tried") {
+  const std::set<std::string> here{"matmul",          "matmul_add",          "matmul_swiglu",
+                                   "rms_norm_matmul", "grouped_matmul",      "rms_norm",
+                                   "layer_norm",      "quant_grouped_matmul"},
+      in_attention{"fusion_attention", "flash_attention", "cached_attention"};
+  std::set<std::string> promising;
+  std::int64_t count = 0;
+  VELO_RUN(velo_op_count(&count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const char* name = nullptr;
+    VELO_RUN(velo_op_name(i, &name));
+    std::string text(1 << 16, '\0');
+    VELO_RUN(velo_op_describe(name, text.data(), static_cast<std::int64_t>(text.size()), nullptr));
+    if (text.find("\"row_invariant\":true") != std::string::npos) promising.insert(name);
+  }
+  std::set<std::string> tried = here;
+  tried.insert(in_attention.begin(), in_attention.end());
+  CHECK(promising == tried);
 }

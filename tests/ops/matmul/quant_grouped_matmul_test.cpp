@@ -38,6 +38,13 @@ void check_weights(session& s, const counts_list& counts, std::int64_t n, std::i
   a.bias = f.bias ? bias.tensor() : nullptr, a.y = y.tensor(), a.group_list = &list;
   a.group_list_kind = VELO_GROUP_LIST_KIND_COUNTS, a.transpose_weight = f.transposed;
   VELO_RUN(velo_weight_quant_grouped_matmul(s.stream(), &a));
+  if (groups > 1 && !f.transposed) {  // a pack of several, with the same bits
+    const weight_pack pack(s, *w.weight(), false, true);
+    array<T> from_pack({m, n});
+    a.weight = nullptr, a.packed = pack, a.y = from_pack.tensor();
+    VELO_RUN(velo_weight_quant_grouped_matmul(s.stream(), &a));
+    CHECK(from_pack.bytes() == y.bytes());
+  }
   std::int64_t row = 0;
   for (std::int64_t e = 0; e < groups; ++e) {
     for (const std::int64_t end = row + counts[static_cast<std::size_t>(e)]; row < end; ++row) {

@@ -1,5 +1,5 @@
-// multi_tensor_adamw and multi_tensor_ema_adamw against apply_fused_adamw and
-// apply_fused_ema_adamw, bit for bit: every kernel, every mix of dtypes and many sizes in one call,
+// multi_tensor_adamw, multi_tensor_ema_adamw and multi_tensor_global_norm against the operators of
+// one tensor, bit for bit: every kernel, every mix of dtypes and many sizes in one call,
 // 1 and 3 threads; refusals that name a tensor by its place.
 #include <deque>
 
@@ -31,6 +31,15 @@ class tensor_list {
   const velo_tensors* list() const { return &list_; }
   const velo_tensor* operator[](std::size_t i) const { return &views_[i]; }
   std::size_t size() const { return views_.size(); }
+  double sum_of_squares(std::size_t place) const {
+    double sum = 0;
+    ops::with_element_type(views_[place].dtype, [&](auto element) {
+      const auto* x = static_cast<const decltype(element)*>(views_[place].data);
+      for (std::int64_t i = 0; i < ops::numel(views_[place]); ++i)
+        sum += value_of(x[i]) * value_of(x[i]);
+    });
+    return sum;
+  }
   bool operator==(const tensor_list& other) const {
     return std::equal(memory_.begin(), memory_.end(), other.memory_.begin(), other.memory_.end(),
                       [](const auto& a, const auto& b) { return a.bytes == b.bytes; });
@@ -135,6 +144,43 @@ void check_ema(session& s, session& singly) {
   CHECK(together.ema == apart.ema);
 }
 
+// The three results of a norm.
+struct norm_results {
+  array<double> squares{{}};
+  array<float> norm{{}}, clip{{}};
+
+  template <class Args>
+  void set(Args& a) {
+    a.sum_of_squares = squares.tensor(), a.norm = norm.tensor(), a.clip = clip.tensor();
+    a.max_norm = 2;
+  }
+  bool operator==(norm_results& o) {
+    return squares[0] == o.squares[0] && norm[0] == o.norm[0] && clip[0] == o.clip[0];
+  }
+};
+
+void check_norm(session& s, session& singly) {
+  const parameters of;  // every mix of dtypes
+  norm_results together, apart;
+  together.squares[0] = apart.squares[0] = 0.3;
+  for (const bool accumulate : {false, true}) {
+    velo_multi_tensor_global_norm_args a = VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT;
+    a.x = of.grad.list(), a.accumulate = accumulate, together.set(a);
+    VELO_RUN(velo_multi_tensor_global_norm(s.stream(), &a));
+    double sum = accumulate ? apart.squares[0] : 0;
+    for (std::size_t i = 0; i < of.grad.size(); ++i) {
+      velo_global_norm_args b = VELO_GLOBAL_NORM_ARGS_INIT;
+      b.x = of.grad[i], b.accumulate = accumulate || i > 0, apart.set(b);
+      VELO_RUN(velo_global_norm(singly.stream(), &b));
+      sum += of.grad.sum_of_squares(i);
+    }
+    CHECK((together == apart));
+    CHECK(std::abs(together.squares[0] - sum) <= 1e-6 * sum);
+    CHECK(std::abs(static_cast<double>(together.norm[0]) - std::sqrt(sum)) <=
+          1e-6 * std::sqrt(sum));
+  }
+}
+
 // check(of the list, of single tensors) with both operators on the same kernel, for every kernel.
 void for_each_pair(const std::string& listed, const std::string& single,
                    const std::function<void(session&, session&)>& check) {
@@ -185,6 +231,29 @@ TEST_CASE("multi_tensor_adamw gives the bits of single updates for every kernel 
 
 TEST_CASE("multi_tensor_ema_adamw gives the bits of single updates for every kernel") {
   for_each_pair("multi_tensor_ema_adamw", "apply_fused_ema_adamw", check_ema);
+}
+
+TEST_CASE("multi_tensor_global_norm gives the bits of single norms for every kernel and dtype") {
+  for_each_pair("multi_tensor_global_norm", "global_norm", check_norm);
+}
+
+TEST_CASE("multi_tensor_global_norm of no tensors is 0, and refuses one of them by its place") {
+  session s;
+  norm_results results;
+  results.squares[0] = 4;
+  velo_multi_tensor_global_norm_args a = VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT;
+  const velo_tensors empty{nullptr, 0};
+  a.x = &empty, results.set(a);
+  VELO_RUN(velo_multi_tensor_global_norm(s.stream(), &a));
+  CHECK((results.squares[0] == 0 && results.norm[0] == 0 && results.clip[0] == 1));
+
+  three some;
+  velo_tensor wrong = *some.grad[1];
+  wrong.dtype = {VELO_DTYPE_INT, 32, 1};
+  a.x = some.with(some.grad, 1, wrong);
+  CHECK(velo_multi_tensor_global_norm(s.stream(), &a) == VELO_ERR_DTYPE);
+  CHECK(last_record().argument == "args.x[1].dtype");
+  CHECK(results.clip[0] == 1);
 }
 
 TEST_CASE("multi_tensor_adamw takes empty lists, and step and rate from tensors on a queue") {

@@ -1,5 +1,7 @@
 // weight_quant_matmul and its gradient against double: int8 and int4, scales by channel and by
-// group, offsets, both ways of storing, one row and many, every kernel, threads, dtypes, refusals.
+// group, offsets, both ways of storing, packs, one row and many, every kernel, threads, dtypes,
+// refusals.
+#include "tests/ops/matmul/weight_pack.hpp"
 #include "tests/ops/operator_testing.hpp"
 #include "tests/ops/quant/quantized_weight.hpp"
 
@@ -47,6 +49,12 @@ void check(session& s, std::int64_t m, std::int64_t n, std::int64_t k, const wei
   a.y = y.tensor(), a.transpose_weight = f.transposed;
   VELO_RUN(velo_weight_quant_matmul(s.stream(), &a));
   check_product(x, w, f.bias ? &bias : nullptr, y, m, false);
+  const weight_pack pack(s, *w.weight(), f.transposed, true);
+  array<T> from_pack({m, n});
+  a.weight = nullptr, a.packed = pack, a.transpose_weight = 0, a.y = from_pack.tensor();
+  VELO_RUN(velo_weight_quant_matmul(s.stream(), &a));
+  check_product(x, w, f.bias ? &bias : nullptr, from_pack, m, false);
+  if (!f.transposed) CHECK(from_pack.bytes() == y.bytes());
   velo_weight_quant_matmul_backward_args b = VELO_WEIGHT_QUANT_MATMUL_BACKWARD_ARGS_INIT;
   b.dy = dy.tensor(), b.weight = w.weight(), b.scale = w.scale(), b.offset = w.offset();
   b.dx = dx.tensor(), b.transpose_weight = f.transposed;
@@ -108,6 +116,36 @@ TEST_CASE("weight_quant_matmul serves blocks of depth, rows and columns, and siz
   }
 }
 
+TEST_CASE("weight_quant_matmul multiplies many rows of bf16 for every kernel and form") {
+  for (const int threads : {1, 3}) {
+    for_each_kernel(
+        "weight_quant_matmul",
+        [](session& s) {
+          for (int bits = 0; bits < 8; ++bits) {
+            weight_form f;
+            f.int4 = bits & 1, f.transposed = bits & 2, f.offset = bits & 4, f.bias = bits & 1;
+            check<bf16>(s, 18, 70, 40, f);
+            for (const std::int64_t group : {32, 96}) {
+              f.group = group;
+              check<bf16>(s, 33, 66, 192, f);
+            }
+          }
+          weight_form f;
+          check<bf16>(s, 17, 20, 2060, f);  // several blocks of the depth,
+          f.transposed = true;
+          check<bf16>(s, 18, 530, 34, f);  // of the columns
+          check<bf16>(s, 530, 18, 34, f);  // and of the rows
+          f.group = 1056, f.transposed = false;
+          check<bf16>(s, 20, 18, 2112, f);
+          f.group = 0;
+          check<bf16>(s, 20, 4, 0, f);
+          f.x_size = 2e36;
+          check<bf16>(s, 20, 70, 64, f);  // sums that overflow before their scales
+        },
+        threads);
+  }
+}
+
 TEST_CASE("weight_quant_matmul takes scales in the dtype of x, and int4 as such") {
   session s;
   const std::int64_t k = 64, n = 20;
@@ -135,6 +173,84 @@ TEST_CASE("weight_quant_matmul takes scales in the dtype of x, and int4 as such"
             std::abs(sum) * rounding<bf16>() + size * 1e-6);
     }
   }
+}
+
+TEST_CASE("a pack of int4 takes rows at any distance, turned or not, and experts") {
+  session s;
+  const std::int64_t k = 130, n = 70, experts = 2;
+  for (const bool turned : {false, true}) {
+    INFO("turned " << turned);
+    const std::int64_t rows = turned ? n : k, bytes = (turned ? k : n) / 2, ld = bytes + 9;
+    array<std::uint8_t> apart({experts, rows, ld}), together({experts, rows, bytes});
+    for (std::size_t i = 0; i < apart.size(); ++i)
+      apart[i] = static_cast<std::uint8_t>(i * 37 >> 2);
+    for (std::int64_t i = 0; i < experts * rows; ++i)
+      std::copy_n(apart.data() + i * ld, bytes, together.data() + i * bytes);
+    array<float> x({3, k}), scale({experts, n}), y({3, n}), from_pack({3, n});
+    x.fill(1), scale.fill(2);
+    const std::int64_t ends[] = {1, 3}, strides[] = {rows * ld, ld, 1};
+    const velo_ints list{ends, experts};
+    velo_weight_quant_grouped_matmul_args a = VELO_WEIGHT_QUANT_GROUPED_MATMUL_ARGS_INIT;
+    a.x = x.tensor(), a.scale = scale.tensor(), a.group_list = &list, a.y = y.tensor();
+    a.weight = together.tensor(), a.transpose_weight = turned;
+    VELO_RUN(velo_weight_quant_grouped_matmul(s.stream(), &a));
+    velo_tensor view = *together.tensor();
+    view.data = apart.data(), view.strides = strides;
+    const weight_pack pack(s, view, turned, true);
+    a.weight = nullptr, a.packed = pack, a.transpose_weight = 0, a.y = from_pack.tensor();
+    VELO_RUN(velo_weight_quant_grouped_matmul(s.stream(), &a));
+    for (std::size_t i = 0; i < y.size(); ++i)
+      CHECK(std::abs(y.at(i) - from_pack.at(i)) <= 1e-4 * (1 + std::abs(y.at(i))));
+    if (!turned) CHECK(from_pack.bytes() == y.bytes());
+  }
+}
+
+TEST_CASE("a pack with weight_only is refused where it does not fit, by name") {
+  session s;
+  array<std::int8_t> weight({64, 6});
+  array<float> floats({64, 6}), x({2, 64}), scale({6}), y({2, 6});
+  const weight_pack pack(s, *weight.tensor(), false, true), other(s, *floats.tensor(), false);
+  velo_weight_quant_matmul_args valid = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+  valid.x = x.tensor(), valid.packed = pack, valid.scale = scale.tensor(), valid.y = y.tensor();
+  VELO_RUN(velo_weight_quant_matmul(s.stream(), &valid));
+  using args = velo_weight_quant_matmul_args;
+  static const std::int64_t short_row[] = {2, 63}, five[] = {5};
+  check_refusals<args>(
+      s, velo_weight_quant_matmul, valid, y,
+      {{[](args& a) { a.packed = nullptr; }, VELO_ERR_NULL, "args.weight"},
+       {[&](args& a) { a.weight = weight.tensor(); }, VELO_ERR_ARGUMENT, "args.weight"},
+       {[](args& a) { a.transpose_weight = 1; }, VELO_ERR_ARGUMENT, "args.transpose_weight"},
+       {[&](args& a) { a.packed = other; }, VELO_ERR_ARGUMENT, "args.packed"},
+       {changed(&args::x, [](velo_tensor& t) { t.shape = short_row; }), VELO_ERR_SHAPE,
+        "args.x.shape"},
+       {changed(&args::scale, [](velo_tensor& t) { t.shape = five; }), VELO_ERR_SHAPE,
+        "args.scale.shape"}});
+  velo_matmul_args product = VELO_MATMUL_ARGS_INIT;
+  product.a = x.tensor(), product.packed = pack, product.c = y.tensor();
+  CHECK_REFUSED(velo_matmul(s.stream(), &product), VELO_ERR_ARGUMENT, "args.packed");
+
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  velo_pack made = nullptr;
+  desc.k = desc.n = 4, desc.weight_only = 1;
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &made), VELO_ERR_DTYPE, "desc.dtype");
+  desc.weight_only = 2;
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &made), VELO_ERR_ARGUMENT, "desc.weight_only");
+  desc.dtype = velo::ops::i4, desc.weight_only = 0;
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &made), VELO_ERR_DTYPE, "desc.dtype");
+  desc.weight_only = 1, desc.n = 5;
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &made), VELO_ERR_SHAPE, "desc.n");
+  desc.transpose = 1, desc.k = 3;
+  CHECK_REFUSED(velo_pack_create(s.context(), &desc, &made), VELO_ERR_SHAPE, "desc.k");
+  CHECK(made == nullptr);
+  desc.k = 4;
+  VELO_RUN(velo_pack_create(s.context(), &desc, &made));
+  array<std::uint8_t> pairs({5, 2}), wrong({5, 4});
+  VELO_RUN(velo_pack_update(s.stream(), made, pairs.tensor()));
+  CHECK_REFUSED(velo_pack_update(s.stream(), made, wrong.tensor()), VELO_ERR_SHAPE, "weight.shape");
+  array<float> other_dtype({5, 4});
+  CHECK_REFUSED(velo_pack_update(s.stream(), made, other_dtype.tensor()), VELO_ERR_DTYPE,
+                "weight.dtype");
+  velo_pack_destroy(made);
 }
 
 TEST_CASE("weight_quant_matmul refuses what does not fit, by name") {

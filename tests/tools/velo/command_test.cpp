@@ -250,6 +250,9 @@ TEST_CASE("input that makes no sense is refused with the reason") {
                  R"(reduction: expected one of none, mean, sum, got "max")");
   expect_refused("explain matmul 'a=f32[512,64]' packed=f32", "expected a pack");
   expect_refused(
+      "explain weight_quant_matmul 'x=f32[1,64]' 'scale=f32[32]' 'packed=pack:f32[64,32]'",
+      "packed=pack:f32[64,32]: dtype: expected int8 or int4 with weight_only, got float32");
+  expect_refused(
       "explain matmul 'a=f32[512,64]' 'packed=pack:f64[64,32]'",
       "packed=pack:f64[64,32]: dtype: expected float32, bfloat16, float16 or int8, got float64");
   expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:f32[2,64,32]'",

@@ -2,11 +2,12 @@
 #include <algorithm>
 
 #include "ops/gemm/element_dtype.hpp"
+#include "ops/matmul/quantized_operand.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
 #include "ops/operator/widened.hpp"
 #include "ops/quant/weight_product.hpp"
-#include "velo/ops_quant.h"
+#include "velo/ops_matmul.h"
 
 namespace velo::ops {
 namespace {
@@ -16,8 +17,10 @@ struct weight_quant_problem {
   weight_sizes sizes;
 };
 
-template <class Args>
-weight_fields fields_of(const Args& a) {
+quantized_operand weight_of(const velo_weight_quant_matmul_args& a) {
+  return {{a.weight, a.scale, a.offset, a.transpose_weight != 0, false}, a.packed};
+}
+weight_fields fields_of(const velo_weight_quant_matmul_backward_args& a) {
   return {a.weight, a.scale, a.offset, a.transpose_weight != 0, false};
 }
 
@@ -35,7 +38,7 @@ void set_last(output_shapes& outputs, output_shapes::output to, const velo_tenso
 
 void infer(const velo_weight_quant_matmul_args& a, weight_quant_problem& p,
            output_shapes& outputs) {
-  p.sizes = sizes_of(fields_of(a), a.x->dtype);
+  p.sizes = weight_of(a).require(a.x->dtype, 1);
   set_last(outputs, a.y, *a.x, "x", p.sizes.k, p.sizes.n);
   p.m = row_count(*a.x);
   if (a.bias == nullptr) return;
@@ -54,8 +57,10 @@ void run(const velo_weight_quant_matmul_args& a, const weight_quant_problem& p,
          const weight_quant_kernels& kernels, core::execution& on) {
   const float* bias = a.bias == nullptr ? nullptr : widened(*a.bias, on);
   const element_type type = type_of(a.x->dtype);
-  multiply({matrix_of(fields_of(a), p.sizes, 0), false, p.m, data<const char>(a.x), type, bias,
-            data<char>(a.y), type},
+  const quantized_operand operand = weight_of(a);
+  const quantized_in_use weight(operand, p.sizes);
+  multiply({weight.matrix(0), false, p.m, data<const char>(a.x), type, bias, data<char>(a.y), type,
+            a.row_invariant != 0},
            kernels, on);
 }
 
@@ -67,20 +72,27 @@ void run_backward(const velo_weight_quant_matmul_backward_args& a, const weight_
            kernels, on);
 }
 
-// Products are of float32, whatever x is.
-template <class Args>
-void cost_of(const Args&, const weight_quant_problem& p, op_cost& cost) {
-  const double flops = 2 * static_cast<double>(p.m) * static_cast<double>(p.sizes.n) *
-                       static_cast<double>(p.sizes.k);
-  cost.multiply(flops, flops, f32);
+double flops_of(const weight_quant_problem& p) {
+  return 2 * static_cast<double>(p.m) * static_cast<double>(p.sizes.n) *
+         static_cast<double>(p.sizes.k);
+}
+
+void cost_of(const velo_weight_quant_matmul_args& a, const weight_quant_problem& p, op_cost& cost) {
+  cost.multiply(flops_of(p), flops_of(p),
+                factors_of(p.m, a.x->dtype, a.offset, a.row_invariant != 0));
+  cost.bytes_read += weight_of(a).packed_bytes(p.sizes);
+}
+
+void cost_of_backward(const velo_weight_quant_matmul_backward_args&, const weight_quant_problem& p,
+                      op_cost& cost) {
+  cost.multiply(flops_of(p), flops_of(p), f32);
 }
 
 }  // namespace
 
 extern const operator_def weight_quant_matmul_operator =
-    with_cost<cost_of<velo_weight_quant_matmul_args>>(define<infer, run>(weight_quant_kernel_list));
+    with_cost<cost_of>(define<infer, run>(weight_quant_kernel_list));
 extern const operator_def weight_quant_matmul_backward_operator =
-    with_cost<cost_of<velo_weight_quant_matmul_backward_args>>(
-        define<infer_backward, run_backward>(weight_quant_kernel_list));
+    with_cost<cost_of_backward>(define<infer_backward, run_backward>(weight_quant_kernel_list));
 
 }  // namespace velo::ops
