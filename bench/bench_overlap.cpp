@@ -10,29 +10,20 @@
 // Results of the one call are held against the composition's, bit for bit. Goals: goals.json,
 // overlap.
 #include <jansson.h>
-#include <sched.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <functional>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "bench/comm/two_ranks.hpp"
 #include "bench/harness/goals.hpp"
-#include "bench/harness/protocol.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
 #include "bench/limits/machine.hpp"
 
 namespace velo::bench {
 namespace {
-
-constexpr int ranks = 2;
 
 enum class op { all_reduce, reduce_scatter, gather, gather_kept, gather_scatter };
 constexpr const char* op_names[] = {"matmul_all_reduce", "matmul_reduce_scatter",
@@ -51,29 +42,6 @@ struct row {
 };
 
 enum contender { product, collective, composition, fused, contenders };
-
-// Memory that ranks share besides their group: when to stop, and how long each call took.
-struct board {
-  static constexpr int most_rounds = 4000;
-  std::atomic<int> rounds;
-  std::atomic<int> wrong;
-  double seconds[ranks][contenders][most_rounds];
-};
-
-struct rank_of {
-  int number = 0;
-  velo_context context = nullptr;
-  velo_stream stream = nullptr;
-  velo_group group = nullptr, second = nullptr;  // of the same ranks
-
-  void open(int rank) {
-    number = rank;
-    velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-    one.threads = 1;
-    require(velo_context_create(&one, &context));
-    require(velo_context_stream(context, &stream));
-  }
-};
 
 // A matrix of numbers around zero, drawn from its seed.
 class matrix {
@@ -201,79 +169,10 @@ class layer {
   const matrix x_, weight_, all_x_, gathered_, whole_, y_, composed_;
 };
 
-// Rounds of the four calls, each round beginning with another, until rank 0 finds the time over.
-void alternate(const row& r, const rank_of& me, board& all, double seconds) {
+void measure(const row& r, const rank_of& me, board& all, double seconds) {
   const layer one(r, me);
-  const double until = now() + seconds;
-  for (int round = 0; round < all.rounds; ++round) {
-    for (int i = 0; i < contenders; ++i) {
-      const int which = (i + round) % contenders;
-      require(velo_group_barrier(me.stream, me.group));
-      const double begin = now();
-      one.call(which);
-      all.seconds[me.number][which][round] = now() - begin;
-    }
-    if (me.number == 0 && round >= 8 && now() > until) all.rounds = round + 1;
-    require(velo_group_barrier(me.stream, me.group));  // what `rounds` is, both read alike
-  }
+  alternate(me, all, seconds, contenders, [&one](int which) { one.call(which); });
   if (!one.is_right()) all.wrong = 1;
-}
-
-void pin(int cpu) {
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  CPU_SET(cpu, &one);
-  require_done(sched_setaffinity(0, sizeof one, &one), "sched_setaffinity");
-}
-
-void by_threads(const row& r, board& all, double seconds) {
-  rank_of members[ranks];
-  velo_context contexts[ranks];
-  velo_group first[ranks], second[ranks];
-  for (int rank = 0; rank < ranks; ++rank) {
-    members[rank].open(rank);
-    contexts[rank] = members[rank].context;
-  }
-  require(velo_group_create_local(contexts, ranks, nullptr, first));
-  require(velo_group_create_local(contexts, ranks, nullptr, second));
-  std::thread threads[ranks];
-  for (int rank = 0; rank < ranks; ++rank) {
-    members[rank].group = first[rank], members[rank].second = second[rank];
-    threads[rank] = std::thread([&, rank] {
-      pin(rank);
-      alternate(r, members[rank], all, seconds);
-    });
-  }
-  for (std::thread& one : threads) one.join();
-  for (const velo_context one : contexts) velo_context_destroy(one);
-}
-
-// Children, so that this process has no rank and each has memory of its own.
-void by_processes(const row& r, board& all, double seconds) {
-  pid_t children[ranks];
-  for (int rank = 0; rank < ranks; ++rank) {
-    children[rank] = fork();
-    if (children[rank] != 0) continue;
-    pin(rank);
-    rank_of me;
-    me.open(rank);
-    for (velo_group* group : {&me.group, &me.second}) {
-      const std::string name =
-          "bench-" + std::to_string(getppid()) + (group == &me.group ? "a" : "b");
-      velo_group_desc desc = VELO_GROUP_DESC_INIT;
-      desc.transport = VELO_TRANSPORT_SHM;
-      desc.name = name.c_str(), desc.rank = rank, desc.size = ranks;
-      require(velo_group_create(me.context, &desc, group));
-    }
-    alternate(r, me, all, seconds);
-    velo_context_destroy(me.context);
-    _exit(0);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    if (status != 0) std::exit(2);
-  }
 }
 
 struct figures {
@@ -287,13 +186,8 @@ struct figures {
 
 figures figures_of(const board& all, const row& r, const char* by) {
   figures made{by, r, all.rounds, {}, {}};
-  for (int which = 0; which < contenders; ++which) {
-    std::vector<double> slowest;
-    for (int round = 2; round < all.rounds; ++round)
-      slowest.push_back(std::max(all.seconds[0][which][round], all.seconds[1][which][round]));
-    made.p25[which] = quantile(slowest, 0.25);
-    made.least[which] = *std::min_element(slowest.begin(), slowest.end());
-  }
+  for (int which = 0; which < contenders; ++which)
+    made.p25[which] = all.slower(which, 0.25), made.least[which] = all.slower(which, 0);
   return made;
 }
 
@@ -386,10 +280,7 @@ int run(int argc, char** argv) {
       return 2;
     }
   }
-  void* shared =
-      mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return 2;
-  board& all = *static_cast<board*>(shared);
+  board& all = board::make();
   if (!json)
     std::printf("%-32s %-4s %-18s %-5s %9s %9s %9s %9s %7s %7s %5s\n", "operator", "type", "shape",
                 "by", "product", "collectiv", "composed", "fused us", "exposed", "fused", "calls");
@@ -400,7 +291,8 @@ int run(int argc, char** argv) {
                                name_of(r.type) + " " + text_of(r.of) + " " + by;
       if (name.find(filter) == std::string::npos) continue;
       all.rounds = board::most_rounds;
-      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(r, all, seconds);
+      const rank_body body = [&](const rank_of& me) { measure(r, me, all, seconds); };
+      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
       if (all.wrong != 0) {
         std::fprintf(stderr, "bench_overlap: wrong bits: %s\n", name.c_str());
         return 2;
@@ -409,7 +301,6 @@ int run(int argc, char** argv) {
       print(f, json);
       rows.push_back(result_of(f));
     }
-  munmap(shared, sizeof(board));
   const judgement j =
       judge(VELO_BENCH_FOLDER "/goals.json", "overlap", identify_machine().kind, rows);
   print_judgement(json ? stderr : stdout, j);

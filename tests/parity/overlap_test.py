@@ -76,6 +76,24 @@ class TwoRanks(unittest.TestCase):
         self.close("dw of the first", torch.cat([one[2] for one in ranks]), dfirst, dtype)
         self.close("dw of the second", torch.cat([one[3] for one in ranks], 1), dsecond, dtype)
 
+    def test_rows_and_heads_change_places(self):
+        for dtype in BOUND:
+            x = torch.randn(12, 6, 8).to(dtype)  # rows, heads and elements of the whole
+            by_rows, by_heads = torch.split(x, (7, 5)), torch.split(x, (4, 2), 1)
+            given = {"rows": [7, 5], "heads": [0, 4, 4, 6]}
+
+            def rank(r):
+                velo, group = self.ranks[r], self.group[r]
+                there = torch.empty(by_heads[r].shape, dtype=dtype)
+                back = torch.empty(by_rows[r].shape, dtype=dtype)
+                velo.sequence_all_to_all(group=group, x=by_rows[r].contiguous(), y=there, **given)
+                velo.sequence_all_to_all(group=group, x=there, y=back, to="rows", **given)
+                return there, back
+
+            for r, (there, back) in enumerate(both(rank)):
+                self.assertTrue(torch.equal(there, by_heads[r]))
+                self.assertTrue(torch.equal(back, by_rows[r]))
+
     def test_sequence_parallel_layers(self):
         for dtype, slices in self.cases():
             x, first, second, dy, y, gradients = self.layer(dtype)

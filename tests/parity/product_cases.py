@@ -166,6 +166,14 @@ class ProductCases:
                 self.close("all_gather and reduce_scatter", y, truth)
                 self.assertTrue(torch.equal(gathered, x))
 
+    def test_rows_and_heads_of_one_rank(self):
+        for dtype in TYPES:
+            x = values(12, 4, 8, dtype=dtype)
+            for to in ("heads", "rows"):
+                y = torch.empty_like(x)
+                self.velo.sequence_all_to_all(x=x, y=y, to=to)
+                self.assertTrue(torch.equal(y, x))
+
     def test_unpad_strided_batch_matmul(self):
         lengths, heads, dim = [30, 0, 17], 4, 16
         for dtype in TYPES:

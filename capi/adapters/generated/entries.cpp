@@ -100,6 +100,7 @@ struct number {
     unpad_strided_batch_matmul,
     unpad_strided_batch_matmul_backward,
     quantize,
+    sequence_all_to_all,
   };
 };
 
@@ -1118,6 +1119,17 @@ void* velo_xla_quantize(void* call_frame) {
 }
 int __tvm_ffi_velo_quantize(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::quantize, args, count);
+}
+
+int velo_ms_sequence_all_to_all(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                void* stream, void*) {
+  return enter_mindspore(number::sequence_all_to_all, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_sequence_all_to_all(void* call_frame) {
+  return enter_xla(number::sequence_all_to_all, call_frame);
+}
+int __tvm_ffi_velo_sequence_all_to_all(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::sequence_all_to_all, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5312,4 +5324,5 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::unpad_strided_batch_matmul>,
     torch_kernels_of<number::unpad_strided_batch_matmul_backward>,
     torch_kernels_of<number::quantize>,
+    torch_kernels_of<number::sequence_all_to_all>,
 };

@@ -29,6 +29,7 @@
 #include "velo/ops_norm.h"
 #include "velo/ops_optimizer.h"
 #include "velo/ops_overlap.h"
+#include "velo/ops_parallel.h"
 #include "velo/ops_quant.h"
 #include "velo/ops_rope.h"
 #include "velo/ops_softmax.h"
@@ -675,6 +676,9 @@ struct velo_api {
   /* velo/ops_optimizer.h */
   velo_status (*multi_tensor_global_norm)(velo_stream stream,
                                           const velo_multi_tensor_global_norm_args* args);
+
+  /* velo/ops_parallel.h */
+  velo_status (*sequence_all_to_all)(velo_stream stream, const velo_sequence_all_to_all_args* args);
 };
 
 VELO_END_C

@@ -419,6 +419,8 @@ VELO_QUANTIZED_OVER_CHANNEL = 2
 VELO_QUANTIZED_OVER_GROUP = 3
 VELO_QUANTIZED_FORMAT_INT8 = 0
 VELO_QUANTIZED_FORMAT_INT4 = 1
+VELO_SEQUENCE_CUT_HEADS = 0
+VELO_SEQUENCE_CUT_ROWS = 1
 
 
 class velo_context(c_void_p):
@@ -3620,6 +3622,21 @@ class velo_quantize_args(Sized):
     _numbers_ = ("over", "format", "group_size")
 
 
+class velo_sequence_all_to_all_args(Sized):
+    """`y = rows_or_heads(x)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [rows, heads, ..]: to heads, this rank's rows of all heads; to rows, all rows of this rank's heads
+        ("y", POINTER(velo_tensor)),  # [rows, heads, ..] the other way, dtype of x
+        ("to", c_int64),  # the cut of y
+        ("rows", POINTER(velo_ints)),  # [ranks]: rows of each rank, the same list on all; NULL: as many on each
+        ("heads", POINTER(velo_ints)),  # [2 ranks]: begin and end of each rank's heads, the same list on all; NULL: as many for each, one rank's after another's
+    ]
+    _numbers_ = ("to",)
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -3951,6 +3968,7 @@ FUNCTIONS = {
     "velo_sequence_plan_check": (c_int32, velo_sequence_plan),
     "velo_sequence_plan_write": (c_int32, velo_sequence_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_multi_tensor_global_norm": (c_int32, velo_stream, POINTER(velo_multi_tensor_global_norm_args)),
+    "velo_sequence_all_to_all": (c_int32, velo_stream, POINTER(velo_sequence_all_to_all_args)),
 }
 
 

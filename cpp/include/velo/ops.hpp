@@ -3398,4 +3398,41 @@ inline outcome<> quantize(stream_ref stream, const quantize_args& args) {
   return detail::check(VELO_FN(quantize)(stream.get(), &args));
 }
 
+// ---- parallel
+
+// The dimension that ranks have a part of each.
+enum class sequence_cut : std::int64_t {
+  heads = VELO_SEQUENCE_CUT_HEADS,  // heads; all rows on each rank
+  rows = VELO_SEQUENCE_CUT_ROWS,    // rows; all heads on each rank
+};
+
+// `y = rows_or_heads(x)`.
+struct sequence_all_to_all_args : velo_sequence_all_to_all_args {
+  using self = sequence_all_to_all_args;
+  using base = velo_sequence_all_to_all_args;
+  sequence_all_to_all_args() noexcept
+      : velo_sequence_all_to_all_args VELO_SEQUENCE_ALL_TO_ALL_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [rows, heads, ..]: to heads, this rank's rows of all heads; to rows, all rows of this rank's
+  // heads
+  self& x(const velo_tensor& value) { return base::x = &value, *this; }
+  // [rows, heads, ..] the other way, dtype of x
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the cut of y
+  self& to(velo::sequence_cut value) { return base::to = static_cast<std::int64_t>(value), *this; }
+  // [ranks]: rows of each rank, the same list on all; NULL: as many on each
+  self& rows(const velo_ints& value) { return base::rows = &value, *this; }
+  self& rows(std::nullptr_t) { return base::rows = nullptr, *this; }
+  // [2 ranks]: begin and end of each rank's heads, the same list on all; NULL: as many for each,
+  // one rank's after another's
+  self& heads(const velo_ints& value) { return base::heads = &value, *this; }
+  self& heads(std::nullptr_t) { return base::heads = nullptr, *this; }
+};
+
+inline outcome<> sequence_all_to_all(stream_ref stream, const sequence_all_to_all_args& args) {
+  return detail::check(VELO_FN(sequence_all_to_all)(stream.get(), &args));
+}
+
 VELO_CPP_END

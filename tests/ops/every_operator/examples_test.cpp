@@ -48,12 +48,13 @@ bool decides(const ops::op_spec& spec, int field, const session& s) {
   return false;
 }
 
-// Fields that decide how an operator works, not what it computes, or that have one value.
+// Fields that decide how an operator works, not what it computes, or that have one value; and what
+// decides nothing where there is one rank.
 bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const std::string_view op = spec.name, name = field.name;
   const bool hint = name == "pre_tokens" || name == "next_tokens";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
-         name == "inner_precise" || name == "row_invariant" ||
+         op == "sequence_all_to_all" || name == "inner_precise" || name == "row_invariant" ||
          (hint && op.substr(0, 15) == "flash_attention");
 }
 

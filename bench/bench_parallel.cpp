@@ -1,0 +1,208 @@
+// bench_parallel: what ranks exchange that cut sequences between them, on two ranks of one thread
+// each.
+//
+//   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
+//
+// The one call takes turns with its composition: transpositions and velo_group_all_to_all. Ranks
+// are threads (local) and processes (shm). Shapes: rows of each rank, heads of all, elements of a
+// head. Results of the one call are held against the composition's, bit for bit. Goals:
+// goals.json, parallel.
+#include <jansson.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "bench/comm/two_ranks.hpp"
+#include "bench/harness/goals.hpp"
+#include "bench/harness/require.hpp"
+#include "bench/harness/result.hpp"
+#include "bench/limits/machine.hpp"
+
+namespace velo::bench {
+namespace {
+
+struct row {
+  dtype type;
+  std::int64_t rows, heads, elements;
+  bool to_heads;
+
+  std::string text() const {
+    return std::to_string(rows) + "x" + std::to_string(heads) + "x" + std::to_string(elements) +
+           (to_heads ? " to heads" : " to rows");
+  }
+  std::size_t bytes() const { return static_cast<std::size_t>(rows * heads) * head_bytes(); }
+  std::size_t head_bytes() const {
+    return static_cast<std::size_t>(elements) * (type == dtype::f32 ? 4 : 2);
+  }
+};
+
+enum contender { fused, composition, contenders };
+
+// One rank's tensors and calls of a row.
+class exchange {
+ public:
+  exchange(const row& r, const rank_of& me)
+      : r_(r),
+        me_(me),
+        by_rows_{r.rows, r.heads, r.elements},
+        by_heads_{r.rows * ranks, r.heads / ranks, r.elements},
+        x_(r.bytes()),
+        between_(r.bytes()),
+        y_(r.bytes()),
+        composed_(r.bytes()) {
+    for (std::size_t i = 0; i < x_.size(); ++i)
+      x_[i] = static_cast<unsigned char>((i * 2654435761u >> 13) % 64 + 32 * me.number);
+  }
+
+  void call(int which) { which == fused ? call_fused() : compose(); }
+  bool is_right() const { return y_ == composed_; }
+
+ private:
+  velo_tensor view(const std::vector<unsigned char>& of, const std::int64_t (&shape)[3]) const {
+    const velo_dtype type = r_.type == dtype::bf16 ? velo_dtype{VELO_DTYPE_BFLOAT, 16, 1}
+                                                   : velo_dtype{VELO_DTYPE_FLOAT, 32, 1};
+    return {
+        const_cast<unsigned char*>(of.data()), {VELO_DEVICE_CPU, 0}, 3, type, shape, nullptr, 0};
+  }
+  void call_fused() const {
+    const velo_tensor x = view(x_, r_.to_heads ? by_rows_ : by_heads_),
+                      y = view(y_, r_.to_heads ? by_heads_ : by_rows_);
+    velo_sequence_all_to_all_args args = VELO_SEQUENCE_ALL_TO_ALL_ARGS_INIT;
+    args.group = me_.group, args.x = &x, args.y = &y;
+    args.to = r_.to_heads ? VELO_SEQUENCE_CUT_HEADS : VELO_SEQUENCE_CUT_ROWS;
+    require(velo_sequence_all_to_all(me_.stream, &args));
+  }
+  void all_to_all(const std::vector<unsigned char>& from, std::vector<unsigned char>& to) const {
+    const velo_tensor in = view(from, by_heads_), out = view(to, by_heads_);
+    require(velo_group_all_to_all(me_.stream, me_.group, &in, &out));
+  }
+  // Rows of all heads become, for each rank, rows of its heads; or the reverse.
+  void transpose(const std::vector<unsigned char>& from, std::vector<unsigned char>& to,
+                 bool apart) const {
+    const std::size_t part = r_.head_bytes() * static_cast<std::size_t>(r_.heads / ranks);
+    for (std::size_t i = 0, n = static_cast<std::size_t>(r_.rows); i < n; ++i)
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        const std::size_t together = (i * ranks + rank) * part, own = (rank * n + i) * part;
+        std::memcpy(to.data() + (apart ? own : together), from.data() + (apart ? together : own),
+                    part);
+      }
+  }
+  void compose() {
+    if (r_.to_heads) {
+      transpose(x_, between_, true);
+      all_to_all(between_, composed_);
+    } else {
+      all_to_all(x_, between_);
+      transpose(between_, composed_, false);
+    }
+  }
+
+  const row r_;
+  const rank_of& me_;
+  const std::int64_t by_rows_[3], by_heads_[3];
+  std::vector<unsigned char> x_, between_, y_, composed_;
+};
+
+result result_of(const row& r, const char* by, const board& all) {
+  result made;
+  made.name = "sequence_all_to_all";
+  made.shape = r.text();
+  made.residency = by;
+  made.unit = "s";
+  made.type = r.type;
+  made.threads = ranks;
+  const double p25 = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
+  made.rates = {1 / p25};
+  made.limits = {0};
+  made.p25s = {p25};
+  made.mins = {all.slower(fused, 0)};
+  made.add_peer("composition", 1 / composed, composed / p25);
+  return made;
+}
+
+void print(const row& r, const char* by, const board& all, bool json) {
+  const double own = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
+  if (!json) {
+    std::printf("%-20s %-4s %-26s %-5s %9.0f %9.0f %7.2f %5d\n", "sequence_all_to_all",
+                name_of(r.type), r.text().c_str(), by, 1e6 * composed, 1e6 * own, own / composed,
+                all.rounds.load());
+  } else {
+    json_t* line = json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f}", "name", "sequence_all_to_all",
+                             "dtype", name_of(r.type), "shape", r.text().c_str(), "transport", by,
+                             "ranks", ranks, "fused", own, "composition", composed);
+    char* text = json_dumps(line, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
+    std::printf("%s\n", text);
+    std::free(text);
+    json_decref(line);
+  }
+  std::fflush(stdout);
+}
+
+std::vector<row> all_rows() {
+  std::vector<row> rows;
+  for (const dtype type : {dtype::f32, dtype::bf16})
+    for (const bool to_heads : {true, false}) {
+      rows.push_back({type, 256, 16, 64, to_heads});
+      rows.push_back({type, 1024, 16, 64, to_heads});
+      rows.push_back({type, 4096, 32, 128, to_heads});
+    }
+  return rows;
+}
+
+int run(int argc, char** argv) {
+  double seconds = 1;
+  bool json = false;
+  std::string filter;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--json") {
+      json = true;
+    } else if (word == "--seconds" && i + 1 < argc) {
+      seconds = std::atof(argv[++i]);
+    } else if (word == "--filter" && i + 1 < argc) {
+      filter = argv[++i];
+    } else {
+      std::fprintf(stderr, "bench_parallel: %s is no option of it\n", word.c_str());
+      return 2;
+    }
+  }
+  board& all = board::make();
+  if (!json)
+    std::printf("%-20s %-4s %-26s %-5s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
+                "composed", "fused us", "share", "calls");
+  std::vector<result> results;
+  for (const row& r : all_rows())
+    for (const char* by : {"local", "shm"}) {
+      const std::string name = std::string(name_of(r.type)) + " " + r.text() + " " + by;
+      if (name.find(filter) == std::string::npos) continue;
+      all.rounds = board::most_rounds;
+      const rank_body body = [&](const rank_of& me) {
+        exchange one(r, me);
+        alternate(me, all, seconds, contenders, [&one](int which) { one.call(which); });
+        if (!one.is_right()) all.wrong = 1;
+      };
+      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
+      if (all.wrong != 0) {
+        std::fprintf(stderr, "bench_parallel: wrong bits: %s\n", name.c_str());
+        return 2;
+      }
+      print(r, by, all, json);
+      results.push_back(result_of(r, by, all));
+    }
+  const judgement j =
+      judge(VELO_BENCH_FOLDER "/goals.json", "parallel", identify_machine().kind, results);
+  print_judgement(json ? stderr : stdout, j);
+  return std::all_of(j.verdicts.begin(), j.verdicts.end(),
+                     [](const verdict& v) { return v.fraction >= 1; })
+             ? 0
+             : 1;
+}
+
+}  // namespace
+}  // namespace velo::bench
+
+int main(int argc, char** argv) {
+  return velo::bench::run(argc, argv);
+}

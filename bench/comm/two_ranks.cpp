@@ -1,0 +1,120 @@
+// Ranks as threads and as processes; see the header.
+#include "bench/comm/two_ranks.hpp"
+
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/harness/protocol.hpp"
+#include "bench/harness/require.hpp"
+
+namespace velo::bench {
+namespace {
+
+void pin(int cpu) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(cpu, &one);
+  require_done(sched_setaffinity(0, sizeof one, &one), "sched_setaffinity");
+}
+
+void join(rank_of& me, velo_group* group, const std::string& name) {
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = name.c_str(), desc.rank = me.number, desc.size = ranks;
+  require(velo_group_create(me.context, &desc, group));
+}
+
+}  // namespace
+
+void rank_of::open(int rank) {
+  number = rank;
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  require(velo_context_create(&one, &context));
+  require(velo_context_stream(context, &stream));
+}
+
+board& board::make() {
+  void* shared =
+      mmap(nullptr, sizeof(board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  require_done(shared == MAP_FAILED ? -1 : 0, "mmap");
+  return *static_cast<board*>(shared);
+}
+
+double board::slower(int call, double at) const {
+  std::vector<double> slowest;
+  for (int round = 2; round < rounds; ++round)
+    slowest.push_back(std::max(seconds[0][call][round], seconds[1][call][round]));
+  return at == 0 ? *std::min_element(slowest.begin(), slowest.end()) : quantile(slowest, at);
+}
+
+void alternate(const rank_of& me, board& all, double seconds, int calls,
+               const std::function<void(int)>& call) {
+  const double until = now() + seconds;
+  for (int round = 0; round < all.rounds; ++round) {
+    for (int i = 0; i < calls; ++i) {
+      const int which = (i + round) % calls;
+      require(velo_group_barrier(me.stream, me.group));
+      const double begin = now();
+      call(which);
+      all.seconds[me.number][which][round] = now() - begin;
+    }
+    if (me.number == 0 && round >= 8 && now() > until) all.rounds = round + 1;
+    require(velo_group_barrier(me.stream, me.group));  // what `rounds` is, both read alike
+  }
+}
+
+void by_threads(const rank_body& body) {
+  rank_of members[ranks];
+  velo_context contexts[ranks];
+  velo_group first[ranks], second[ranks];
+  for (int rank = 0; rank < ranks; ++rank) {
+    members[rank].open(rank);
+    contexts[rank] = members[rank].context;
+  }
+  require(velo_group_create_local(contexts, ranks, nullptr, first));
+  require(velo_group_create_local(contexts, ranks, nullptr, second));
+  std::thread threads[ranks];
+  for (int rank = 0; rank < ranks; ++rank) {
+    members[rank].group = first[rank], members[rank].second = second[rank];
+    threads[rank] = std::thread([&, rank] {
+      pin(rank);
+      body(members[rank]);
+    });
+  }
+  for (std::thread& one : threads) one.join();
+  for (const velo_context one : contexts) velo_context_destroy(one);
+}
+
+// Children, so that this process has no rank and each has memory of its own.
+void by_processes(const rank_body& body) {
+  pid_t children[ranks];
+  for (int rank = 0; rank < ranks; ++rank) {
+    children[rank] = fork();
+    if (children[rank] != 0) continue;
+    pin(rank);
+    rank_of me;
+    me.open(rank);
+    const std::string name = "bench-" + std::to_string(getppid());
+    join(me, &me.group, name + "a");
+    join(me, &me.second, name + "b");
+    body(me);
+    velo_context_destroy(me.context);
+    _exit(0);
+  }
+  for (const pid_t child : children) {
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) std::exit(2);
+  }
+}
+
+}  // namespace velo::bench

@@ -1,0 +1,47 @@
+// Two ranks of one thread each, on a processor of its own: threads of a local group, or processes
+// that share memory. Their calls take turns, so that what moves one moves all.
+//
+// A call costs what the slower rank needed, from a barrier on. Times lie in memory that both ranks
+// see; rank 0 ends the rounds when its time is over.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "velo/velo.h"
+
+namespace velo::bench {
+
+constexpr int ranks = 2;
+
+struct rank_of {
+  int number = 0;
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group group = nullptr, second = nullptr;  // of the same ranks
+
+  void open(int rank);
+};
+
+// Memory that ranks share besides their group: when to stop, and how long each call took.
+struct board {
+  static constexpr int most_rounds = 4000, most_calls = 4;
+  std::atomic<int> rounds;
+  std::atomic<int> wrong;
+  double seconds[ranks][most_calls][most_rounds];
+
+  static board& make();  // for processes, too; lives as long as this one
+  // The slower rank's seconds of a call, at a quantile of the rounds; 0: the least.
+  double slower(int call, double at) const;
+};
+
+// Rounds of `calls` calls, each round beginning with another.
+void alternate(const rank_of& me, board& all, double seconds, int calls,
+               const std::function<void(int)>& call);
+
+// body(rank) on each rank, which has groups; returns when both are done.
+using rank_body = std::function<void(const rank_of&)>;
+void by_threads(const rank_body& body);
+void by_processes(const rank_body& body);
+
+}  // namespace velo::bench
