@@ -100,6 +100,29 @@ std::uint64_t hash_of(const velo_ints* list) {
   return hash;
 }
 
+// Rows and heads of all ranks together, by the lists or from those of x.
+void set_whole(const args& a, problem& p) {
+  const velo_tensor& x = *a.x;
+  const int ranks = p.in.size();
+  require_count(a.rows, "rows", ranks);
+  require_count(a.heads, "heads", 2 * std::int64_t{ranks});
+  p.all_rows = a.rows != nullptr ? sum_of_rows(*a.rows)
+               : p.to_heads      ? whole_of(x.shape[0], ranks, x)
+                                 : x.shape[0];
+  p.all_heads = a.heads != nullptr ? union_of_heads(*a.heads)
+                : p.to_heads       ? x.shape[1]
+                                   : whole_of(x.shape[1], ranks, x);
+  if (a.rows == nullptr) require_even(p.all_rows, ranks, "rows", "rows");
+  if (a.heads == nullptr) require_even(p.all_heads, ranks, "heads", "heads");
+}
+
+// Of a tensor without elements anywhere heads have none: their sizes may be of any magnitude.
+head_size head_size_of(const velo_tensor& x, const problem& p) {
+  std::int64_t elements = p.all_rows == 0 || p.all_heads == 0 ? 0 : 1;
+  for (int i = 2; i < x.ndim; ++i) elements = x.shape[i] == 0 ? 0 : elements * x.shape[i];
+  return {ops::type_of(x.dtype), elements, elements * (x.dtype.bits / 8)};
+}
+
 void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   const velo_tensor& x = *a.x;
   ops::require_rank(x, "x", 2);
@@ -107,31 +130,18 @@ void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   p.in = membership_in(a.group, "args.group");
   p.to_heads = a.to == VELO_SEQUENCE_CUT_HEADS;
   p.dtype = x.dtype;
-  const int ranks = p.in.size(), rank = p.in.group == nullptr ? 0 : p.in.group->rank();
-  require_count(a.rows, "rows", ranks);
-  require_count(a.heads, "heads", 2 * std::int64_t{ranks});
-  const bool whole_rows = !p.to_heads, whole_heads = p.to_heads;
-  p.all_rows = a.rows != nullptr ? sum_of_rows(*a.rows)
-               : whole_rows      ? x.shape[0]
-                                 : whole_of(x.shape[0], ranks, x);
-  p.all_heads = a.heads != nullptr ? union_of_heads(*a.heads)
-                : whole_heads      ? x.shape[1]
-                                   : whole_of(x.shape[1], ranks, x);
-  if (a.rows == nullptr) require_even(p.all_rows, ranks, "rows", "rows");
-  if (a.heads == nullptr) require_even(p.all_heads, ranks, "heads", "heads");
+  set_whole(a, p);
   const head_cut cut = cut_of(a, p);
+  const int rank = p.in.group == nullptr ? 0 : p.in.group->rank();
   const span heads = cut.heads_of(rank);
   const std::int64_t own_rows = cut.rows_of(rank), own_heads = heads.end - heads.begin;
-  require_size(x, 0, "rows", whole_rows ? p.all_rows : own_rows);
-  require_size(x, 1, "heads", whole_heads ? p.all_heads : own_heads);
+  require_size(x, 0, "rows", p.to_heads ? own_rows : p.all_rows);
+  require_size(x, 1, "heads", p.to_heads ? p.all_heads : own_heads);
   std::int64_t shape[ops::max_rank];
   std::copy(x.shape, x.shape + x.ndim, shape);
-  p.each.elements = 1;
-  for (int i = 2; i < x.ndim; ++i) p.each.elements *= x.shape[i];
-  p.each.type = ops::type_of(x.dtype);
-  p.each.bytes = p.each.elements * (x.dtype.bits / 8);
   shape[0] = p.all_rows, shape[1] = p.all_heads;
   if (!ops::countable(x.ndim, shape)) ops::refuse_sizes(x.ndim, shape, "args.x.shape");
+  p.each = head_size_of(x, p);
   shape[0] = p.to_heads ? p.all_rows : own_rows;
   shape[1] = p.to_heads ? own_heads : p.all_heads;
   outputs.set(a.y, x.dtype, x.ndim, shape);
@@ -205,6 +215,7 @@ class exchange : exchanged {
       return {rows * number / count, rows * (number + 1) / count};
     }
   };
+  bool is_mine_alone(span heads) const;
   void fill_slot(const piece& now, char* slot, core::execution& turn) const;
   const char* rows_in(const piece& now, int from, const comm::relay& link) const;
   void read(const piece& now, comm::relay& link, head_rows* parts, core::execution& turn) const;
@@ -235,22 +246,40 @@ std::int64_t exchanged::pieces(std::int64_t room) const {
   return fits(1) ? 1 : 0;
 }
 
+// Whether no other rank has one of these heads.
+bool exchange::is_mine_alone(span heads) const {
+  for (int r = 0; r < ranks_; ++r) {
+    const span of = cut_.heads_of(r);
+    if (r != rank_ && of.begin < heads.end && heads.begin < of.end) return false;
+  }
+  return true;
+}
+
+// What other ranks read: to heads all heads but those of this rank alone, to rows their rows.
 void exchange::fill_slot(const piece& now, char* slot, core::execution& turn) const {
   const std::int64_t row = row_bytes_of(rank_);
+  const span own = cut_.heads_of(rank_);
+  const bool skips = p_.to_heads && is_mine_alone(own);
   for (int part = 0; part < parts_of_piece(); ++part) {
     const span of = now.of(rows_given(rank_, part));
-    const span all{0, row / std::max<std::int64_t>(p_.each.bytes, 1)};
-    copy_heads({x_ + (first_given(part) + of.begin) * row, row}, all, of.end - of.begin, p_.each,
-               slot, row, turn);
-    slot += (of.end - of.begin) * row;
+    const std::int64_t rows = of.end - of.begin;
+    const head_rows from{x_ + (first_given(part) + of.begin) * row, row};
+    const std::int64_t all = p_.to_heads ? p_.all_heads : own.end - own.begin;
+    if (skips) {
+      copy_heads(from, {0, own.begin}, rows, p_.each, slot, row, turn);
+      copy_heads(from, {own.end, all}, rows, p_.each, slot + own.end * p_.each.bytes, row, turn);
+    } else if (p_.to_heads || part != rank_) {
+      copy_heads(from, {0, all}, rows, p_.each, slot, row, turn);
+    }
+    slot += rows * row;
   }
 }
 
 // The rows that `from` gives to this rank in a piece.
 const char* exchange::rows_in(const piece& now, int from, const comm::relay& link) const {
   const std::int64_t row = row_bytes_of(from);
-  if (const auto* x = static_cast<const char*>(link.peer_tensor(from)))
-    return x + (first_given(rank_) + now.of(rows_given(from, rank_)).begin) * row;
+  const auto* x = from == rank_ ? x_ : static_cast<const char*>(link.peer_tensor(from));
+  if (x != nullptr) return x + (first_given(rank_) + now.of(rows_given(from, rank_)).begin) * row;
   std::int64_t before = 0;
   for (int part = 0; !p_.to_heads && part < rank_; ++part) {
     const span of = now.of(rows_given(from, part));
