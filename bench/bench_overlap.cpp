@@ -42,6 +42,7 @@ struct row {
 };
 
 enum contender { product, collective, composition, fused, contenders };
+static_assert(contenders <= board::most_calls);
 
 // A matrix of numbers around zero, drawn from its seed.
 class matrix {
@@ -276,7 +277,7 @@ int run(int argc, char** argv) {
     } else if (word == "--filter" && i + 1 < argc) {
       filter = argv[++i];
     } else {
-      std::fprintf(stderr, "bench_overlap: %s is no option of it\n", word.c_str());
+      std::fprintf(stderr, "bench_overlap: unknown option %s\n", word.c_str());
       return 2;
     }
   }

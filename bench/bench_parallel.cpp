@@ -1,5 +1,4 @@
-// bench_parallel: what ranks exchange that cut sequences between them, on two ranks of one thread
-// each.
+// bench_parallel: exchanges of rows and heads between two ranks of one thread each.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
@@ -39,6 +38,7 @@ struct row {
 };
 
 enum contender { fused, composition, contenders };
+static_assert(contenders <= board::most_calls);
 
 // One rank's tensors and calls of a row.
 class exchange {
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
     } else if (word == "--filter" && i + 1 < argc) {
       filter = argv[++i];
     } else {
-      std::fprintf(stderr, "bench_parallel: %s is no option of it\n", word.c_str());
+      std::fprintf(stderr, "bench_parallel: unknown option %s\n", word.c_str());
       return 2;
     }
   }

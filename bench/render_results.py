@@ -229,20 +229,32 @@ def check(text):
             yield f"README.md: a figure outside the table of results: {line.strip()[:80]}"
 
 
+def compact(row):
+    """What the page needs of a row that a bench printed, to four digits; absent peers are left
+    out."""
+    kept = ("name", "dtype", "shape", "residency", "threads", "unit", "velo", "peer", "peer_name",
+            "ratio", "share", "peers", "goal", "disturbed")
+    missing = [key for key in ("name", "shape", "threads", "unit", "velo") if key not in row]
+    if missing:
+        raise SystemExit(f"a row without {', '.join(missing)}: {row}")
+    short = lambda value: float(f"{value:.4g}") if isinstance(value, float) else value
+    return {key: short(row[key]) for key in kept if row.get(key) is not None}
+
+
 def record(given):
     path = pathlib.Path(given.record)
     results = read(path) if path.exists() else {
         "machine": given.machine, "kind": given.kind, "runs": []
     }
     rows = [json.loads(line) for line in sys.stdin if line.startswith("{")]
-    rows = [row for row in rows if "name" in row]
+    rows = [compact(row) for row in rows if "name" in row]
     run = {
         "bench": given.bench, "date": datetime.date.today().isoformat(),
         "conditions": given.conditions, "rows": rows
     }
     for before in results["runs"]:
-        if before["bench"] == given.bench and "short" in before:
-            run["short"] = before["short"]
+        if before["bench"] == given.bench:
+            run |= {key: before[key] for key in ("short",) if key in before}
     results["runs"] = [r for r in results["runs"] if r["bench"] != given.bench] + [run]
     write(path, results)
     print(f"{len(rows)} rows of {given.bench} in {path}")

@@ -68,7 +68,7 @@ void alternate(const rank_of& me, board& all, double seconds, int calls,
       all.seconds[me.number][which][round] = now() - begin;
     }
     if (me.number == 0 && round >= 8 && now() > until) all.rounds = round + 1;
-    require(velo_group_barrier(me.stream, me.group));  // what `rounds` is, both read alike
+    require(velo_group_barrier(me.stream, me.group));  // both ranks read the same `rounds` after it
   }
 }
 

@@ -1,5 +1,5 @@
 // Two ranks of one thread each, on a processor of its own: threads of a local group, or processes
-// that share memory. Their calls take turns, so that what moves one moves all.
+// that share memory. Their calls alternate, so that disturbances affect all of them alike.
 //
 // A call costs what the slower rank needed, from a barrier on. Times lie in memory that both ranks
 // see; rank 0 ends the rounds when its time is over.

@@ -75,7 +75,7 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   } else {
     form_.emplace<packed_matrix>(k_, n_, type_of(dtype_), owner.isa());
   }
-  // Fits: fewer than 2^57 elements, padded to at most 64 bytes each, or fewer than 2^31 matrices of
+  // Fits: fewer than 2^57 elements, padded to at most 96 bytes each, or fewer than 2^31 matrices of
   // at most 2^33 bytes.
   bytes_ = std::visit([](const auto& one) { return one.bytes(); }, form_) *
            static_cast<std::size_t>(std::max<std::int64_t>(count_, 1));
@@ -125,8 +125,8 @@ void weight_pack::check(const velo_tensor& weight) const {
          shape_name(rank, strides));
   }
   if (numel(weight) == 0) return;
-  if (weight.dtype == i4 && strides != nullptr &&
-      (strides[rank - 2] % 2 != 0 || strides[0] % 2 != 0))
+  const auto is_odd = [&](int i) { return all[3 - rank + i] > 1 && strides[i] % 2 != 0; };
+  if (weight.dtype == i4 && strides != nullptr && (is_odd(rank - 2) || is_odd(0)))
     fail(VELO_ERR_LAYOUT, "weight.strides", "rows of int4 that begin at bytes",
          shape_name(rank, strides));
   core::tensor_extent(weight, "weight.strides");  // throws when they overflow
@@ -138,9 +138,10 @@ void weight_pack::pack(const source& from, const core::parallel& threads) const 
   const std::int64_t matrices = count_ == 0 ? 1 : count_;
   std::visit(
       [&](const auto& form) {
-        const char* at = static_cast<const char*>(from.data);
-        for (std::int64_t e = 0; e < matrices; ++e, at += core::bytes_of(dtype_, from.step))
-          placed(form, e).update(at, from.ld, transposed_, threads);
+        const auto* first = static_cast<const char*>(from.data);
+        for (std::int64_t e = 0; e < matrices; ++e)
+          placed(form, e).update(first + core::bytes_of(dtype_, e * from.step), from.ld,
+                                 transposed_, threads);
       },
       form_);
 }
@@ -170,7 +171,10 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
   const std::int64_t columns = weight.shape[weight.ndim - 1];
   const std::int64_t* strides = weight.strides;
   source from{data<const void>(&weight), columns, columns * weight.shape[weight.ndim - 2]};
-  if (strides != nullptr) from.ld = strides[weight.ndim - 2], from.step = strides[0];
+  // A stride of one row, or of one matrix, may be any number.
+  const auto stride_of = [&](int i) { return weight.shape[i] > 1 ? strides[i] : 0; };
+  if (strides != nullptr) from.ld = stride_of(weight.ndim - 2), from.step = stride_of(0);
+  if (numel(weight) == 0) from.ld = from.step = 0;
   if (weight.dtype == u8) from.ld *= 2, from.step *= 2;  // two of int4 in each
   stream.call(
       {core::demand::computes}, [&](core::execution& on) { pack(from, on.threads); },

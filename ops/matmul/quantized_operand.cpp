@@ -1,10 +1,11 @@
 // The checks of weights of int8 or int4, in tensors or in packs.
 #include "ops/matmul/quantized_operand.hpp"
 
+#include "ops/gemm/element_dtype.hpp"
 #include "ops/matmul/pack.hpp"
 #include "ops/matmul/weight_operand.hpp"
 #include "ops/operator/cost.hpp"
-#include "ops/quant/bf16_weight_product.hpp"
+#include "ops/quant/weight_product.hpp"
 
 namespace velo::ops {
 
@@ -40,7 +41,7 @@ weight_matrix quantized_in_use::matrix(std::int64_t expert) const {
 }
 
 velo_dtype factors_of(std::int64_t m, velo_dtype x, const velo_tensor* offset, bool row_invariant) {
-  return x == bf16 && m > few_rows_of_bf16 && offset == nullptr && !row_invariant ? bf16 : f32;
+  return suits_bf16(m, type_of(x), offset != nullptr, row_invariant) ? bf16 : f32;
 }
 
 }  // namespace velo::ops

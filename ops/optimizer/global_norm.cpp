@@ -64,7 +64,7 @@ const std::int64_t* first_slices(const tensor_list& list, core::arena& scratch) 
   return begin;
 }
 
-// Adds the squares of every tensor to `total`, one tensor's after another's.
+// Adds the squares of all tensors to `total`, in list order.
 double sum(const tensor_list& list, double total, const global_norm_kernels& kernels,
            core::execution& on) {
   const std::int64_t* begin = first_slices(list, on.scratch);

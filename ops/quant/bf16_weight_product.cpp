@@ -53,7 +53,6 @@ class bf16_blocks {
   std::size_t bytes_for(std::int64_t rows, bool accumulate) const;
   void widen(index_range columns, index_range depth) const;
   bool scale(std::int64_t rows, index_range columns, std::int64_t group) const;
-  void mend(index_range rows, index_range columns) const;
   void multiply_block(index_range rows, index_range columns) const;
 
   const weight_product& p_;
@@ -112,36 +111,32 @@ void bf16_blocks::widen(index_range columns, index_range depth) const {
 }
 
 bool bf16_blocks::scale(std::int64_t rows, index_range columns, std::int64_t group) const {
-  bool numbers[most_rows / rows_of_task];
-  std::fill(std::begin(numbers), std::end(numbers), true);
+  bool finite[most_rows / rows_of_task];
+  std::fill(std::begin(finite), std::end(finite), true);
   each_rows(rows, [&](std::int64_t first, std::int64_t count, std::int64_t task) {
     const std::int64_t at = first * columns_;
-    numbers[task] =
+    finite[task] =
         kernels_.add_group({sums_ + at, result_ + at, columns_, count, columns.size(), p_.w.scales,
                             group * p_.w.scales.ld + columns.begin, group > 0});
   });
-  return std::all_of(std::begin(numbers), std::end(numbers), [](bool all) { return all; });
-}
-
-void bf16_blocks::mend(index_range rows, index_range columns) const {
-  for (std::int64_t i = 0; i < rows.size(); ++i)
-    mend_sums(p_, rows.begin + i, columns, result_ + i * columns_);
+  return std::all_of(std::begin(finite), std::end(finite), [](bool one) { return one; });
 }
 
 void bf16_blocks::multiply_block(index_range rows, index_range columns) const {
   const std::int64_t k = p_.w.k, group = p_.w.scales.group;
-  bool numbers = true;
+  bool all_finite = true;
   for (index_range of{0, 0}; of.begin < k; of.begin = of.end) {
     of.end = std::min({k, of.begin + most_depth, (of.begin / group + 1) * group});
     widen(columns, of);
     gemm(product_of(rows, columns, of), on_.threads, scratch_, kernels_.isa);
     if (of.end == k || of.end % group == 0)
-      numbers &= scale(rows.size(), columns, of.begin / group);
+      all_finite &= scale(rows.size(), columns, of.begin / group);
   }
   if (k == 0)
     std::memset(result_, 0, sizeof(float) * static_cast<std::size_t>(rows.size() * columns_));
-  if (!numbers) mend(rows, columns);
   each_rows(rows.size(), [&](std::int64_t first, std::int64_t count, std::int64_t) {
+    for (std::int64_t i = first; !all_finite && i < first + count; ++i)
+      recompute_overflowed(p_, rows.begin + i, columns, result_ + i * columns_);
     finish_sums(p_, kernels_, result_ + first * columns_, columns_,
                 {rows.begin + first, rows.begin + first + count}, columns);
   });
@@ -150,8 +145,7 @@ void bf16_blocks::multiply_block(index_range rows, index_range columns) const {
 }  // namespace
 
 bool multiplies_as_bf16(const weight_product& p, const weight_quant_kernels& kernels) {
-  return !p.backward && !p.row_invariant && p.m > few_rows_of_bf16 &&
-         p.x_type == element_type::bf16 && p.w.scales.offset == nullptr &&
+  return !p.backward && suits_bf16(p.m, p.x_type, p.w.scales.offset != nullptr, p.row_invariant) &&
          gemm_target(kernels.isa).dot;
 }
 

@@ -11,11 +11,8 @@
 
 namespace velo::ops {
 
-// Up to so many rows are multiplied otherwise.
-constexpr std::int64_t few_rows_of_bf16 = 2 * few_rows;
-
-// Whether these kernels multiply the product so: offsets are no integers, and gradients have scales
-// along the depth.
+// Returns whether this path serves the product. It serves no gradients, whose scales lie along the
+// depth.
 bool multiplies_as_bf16(const weight_product& p, const weight_quant_kernels& kernels);
 
 void multiply_as_bf16(const weight_product& p, const weight_quant_kernels& kernels,

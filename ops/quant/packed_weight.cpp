@@ -23,12 +23,12 @@ struct packed_weight::part {
     for (std::int64_t i = first; i < last; ++i)
       std::memcpy(panel + i * row_bytes, from + i * ld, static_cast<std::size_t>(bytes));
   }
-  void turn_bytes() const {
+  void transpose_bytes() const {
     for (std::int64_t j = 0; j < columns; ++j)
       for (std::int64_t i = first; i < last; ++i) panel[i * row_bytes + j] = from[j * ld + i];
   }
   // Two columns and two rows at a time; the depth of a weight with pairs along it is even.
-  void turn_pairs() const {
+  void transpose_pairs() const {
     for (std::int64_t j = 0; j < columns; j += 2)
       for (std::int64_t i = first; i < last; i += 2) {
         const unsigned one = from[j * ld + i / 2];
@@ -59,9 +59,9 @@ void packed_weight::update(const void* weight, std::int64_t ld, bool transposed,
                    if (!transposed)
                      p.copy_rows(bytes_of(p.columns));
                    else if (int4_)
-                     p.turn_pairs();
+                     p.transpose_pairs();
                    else
-                     p.turn_bytes();
+                     p.transpose_bytes();
                  });
 }
 

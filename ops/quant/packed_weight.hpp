@@ -16,7 +16,7 @@ class packed_weight {
  public:
   packed_weight(std::int64_t k, std::int64_t n, bool int4) : k_(k), n_(n), int4_(int4) {}
 
-  // Of the memory it needs, 64-byte aligned.
+  // Bytes of the pack; its memory is 64-byte aligned.
   std::size_t bytes() const {
     return core::round_up(static_cast<std::size_t>(panels() * k_ * row_bytes()), std::size_t{64});
   }

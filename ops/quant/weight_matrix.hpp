@@ -24,8 +24,7 @@ struct weight_matrix {
   std::int64_t bytes_of(std::int64_t elements) const { return int4 ? elements / 2 : elements; }
   // Between stored rows.
   std::int64_t row_bytes() const { return bytes_of(in_panels ? pack_columns : transposed ? k : n); }
-  // Of a matrix that is no pack's.
-  std::int64_t bytes() const { return (transposed ? n : k) * row_bytes(); }
+  std::int64_t bytes() const { return bytes_of(k * n); }
   // The byte of an element of a stored row.
   const std::uint8_t* byte_of(std::int64_t row, std::int64_t element) const {
     const std::int64_t panel = in_panels ? element / pack_columns : 0;
@@ -53,13 +52,13 @@ struct weight_fields {
 // Checks the tensors against each other; scales may have the dtype of x.
 weight_sizes sizes_of(const weight_fields& fields, velo_dtype x);
 
-// The same of integers that are known: checks scales and offsets, and sets `groups`.
+// Checks scales and offsets and sets `groups`; the other sizes are known, as those of a pack.
 void require_scales(const weight_fields& fields, velo_dtype x, weight_sizes& sizes);
 
 // The matrix of an expert.
 weight_matrix matrix_of(const weight_fields& fields, const weight_sizes& sizes,
                         std::int64_t expert);
-// The same of integers that lie elsewhere, in the panels of a pack.
+// The matrix of an expert whose integers are a pack's.
 weight_matrix matrix_at(const std::uint8_t* integers, const weight_fields& fields,
                         const weight_sizes& sizes, std::int64_t expert);
 

@@ -149,7 +149,7 @@ void weight_loops::multiply_few(const float* x, std::int64_t ldx, const few_bloc
     multiply_by_columns(x, ldx, c);
   }
   const index_range columns{c.column, c.column + c.columns};
-  for (int r = 0; r < c.rows; ++r) mend_sums(p_, c.row + r, columns, c.y + r * c.ld);
+  for (int r = 0; r < c.rows; ++r) recompute_overflowed(p_, c.row + r, columns, c.y + r * c.ld);
   finish_sums(p_, kernels_, c.y, c.ld, {c.row, c.row + c.rows}, columns);
 }
 
@@ -239,20 +239,20 @@ void weight_loops::multiply_panel(const own& mine, const block_of_rows& x,
                                   std::int64_t column) const {
   const index_range columns{column, std::min(columns_, column + panel_width)};
   const std::int64_t rows = x.rows.size(), group = scales_sums() ? p_.w.scales.group : depth_;
-  bool numbers = true;
+  bool all_finite = true;
   for (std::int64_t k = 0, next = 0; k < depth_; k = next) {
     next = std::min({depth_, (k / depth_block + 1) * depth_block, (k / group + 1) * group});
     multiply_steps(mine, x, k, static_cast<int>(next - k), k % group == 0, columns);
     if (!scales_sums() || (next < depth_ && next % group != 0)) continue;
     const std::int64_t at = k / group;
-    numbers &= kernels_.add_group({mine.sums, mine.result, panel_width, rows, columns.size(),
-                                   p_.w.scales, at * p_.w.scales.ld + column, at > 0});
+    all_finite &= kernels_.add_group({mine.sums, mine.result, panel_width, rows, columns.size(),
+                                      p_.w.scales, at * p_.w.scales.ld + column, at > 0});
   }
   float* result = scales_sums() ? mine.result : mine.sums;
   if (depth_ == 0) std::memset(result, 0, sizeof(float) * row_block * panel_width);
-  if (!numbers)
+  if (!all_finite)
     for (std::int64_t i = 0; i < rows; ++i)
-      mend_sums(p_, x.rows.begin + i, columns, result + i * panel_width);
+      recompute_overflowed(p_, x.rows.begin + i, columns, result + i * panel_width);
   finish_sums(p_, kernels_, result, panel_width, x.rows, columns);
 }
 
@@ -281,7 +281,8 @@ void weight_loops::panels() const {
 
 }  // namespace
 
-void mend_sums(const weight_product& p, std::int64_t row, index_range columns, float* sums) {
+void recompute_overflowed(const weight_product& p, std::int64_t row, index_range columns,
+                          float* sums) {
   if (is_finite(sums, columns.size()) || !has_finite_row(p, row)) return;
   for (std::int64_t j = columns.begin; j < columns.end; ++j)
     if (float& sum = sums[j - columns.begin]; !std::isfinite(sum))
@@ -304,7 +305,7 @@ void multiply(const weight_product& p, const weight_quant_kernels& kernels, core
   const core::scratch_scope scope(on.scratch);
   if (kernels.plain())
     on.threads(p.m, [&](std::int64_t row, int) { multiply_row(p, row); });
-  else if (!p.backward && (p.m <= 2 * few_rows || (p.row_invariant && p.w.transposed)))
+  else if (!p.backward && (p.m <= most_few_rows || (p.row_invariant && p.w.transposed)))
     weight_loops(p, kernels, on).few();
   else if (multiplies_as_bf16(p, kernels))
     multiply_as_bf16(p, kernels, on);

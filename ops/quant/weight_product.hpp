@@ -17,6 +17,15 @@
 
 namespace velo::ops {
 
+// Products of at most this many rows use the kernels for few rows.
+constexpr std::int64_t most_few_rows = 2 * few_rows;
+
+// Whether a product of integers by bf16 is one of bf16 where the processor multiplies those faster:
+// offsets are no integers.
+constexpr bool suits_bf16(std::int64_t m, element_type x, bool has_offset, bool row_invariant) {
+  return m > most_few_rows && x == element_type::bf16 && !has_offset && !row_invariant;
+}
+
 struct weight_product {
   weight_matrix w;
   bool backward;  // by the transpose
@@ -40,9 +49,10 @@ struct index_range {
   std::int64_t size() const { return end - begin; }
 };
 
-// For its loops: `sums` of a row from a column on, before the bias, that were scaled as a whole.
-// Where one is no number, although the row of x is finite, each product has to be scaled.
-void mend_sums(const weight_product& p, std::int64_t row, index_range columns, float* sums);
+// For its loops: recomputes sums that are not finite although the row of x is, because the sum may
+// have overflowed before its scale. `sums`: one row of `columns`, before the bias.
+void recompute_overflowed(const weight_product& p, std::int64_t row, index_range columns,
+                          float* sums);
 
 // y = sums + bias, rounded.
 void finish_sums(const weight_product& p, const weight_quant_kernels& kernels, const float* sums,

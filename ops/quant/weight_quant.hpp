@@ -104,7 +104,7 @@ struct weight_quant_kernels {
   core::isa isa;  // scalar in the reference, which has no kernels
   void (*widen)(const widened_integers&);
   void (*widen_to_bf16)(const integers_as_bf16&);
-  bool (*add_group)(const group_sums&);  // whether every y is a number
+  bool (*add_group)(const group_sums&);  // returns whether every y is finite
   void (*dequantize)(const dequantized_panel&);
   void (*order_row)(float* x, int64_t n);  // for by_rows of int4
   void (*by_columns)(const few_by_columns&);

@@ -132,7 +132,7 @@ void dequantize(const dequantized_panel& s) {
                     : dequantize_from<int8_weights>(s);
 }
 
-// Zero times a number is 0, times anything else NaN.
+// 0 * y is 0 if y is finite, else NaN.
 bool add_group(const group_sums& s) {
   v::vec zeros = v::zero();
   for (int64_t j = 0; j < s.columns; j += v::width) {

@@ -26,6 +26,7 @@ struct problem {
   velo_dtype dtype;
   head_size each;
   std::int64_t all_rows, all_heads;
+  std::int64_t x_bytes;
   std::uint64_t layout;  // the hash of the lists
 };
 
@@ -60,7 +61,7 @@ std::int64_t union_of_heads(const velo_ints& heads) {
     constexpr std::int64_t most = std::int64_t{1} << 31;
     const std::int64_t begin = heads.data[i], end = heads.data[i + 1];
     if (begin < 0 || end < begin || end > most)
-      fail(VELO_ERR_ARGUMENT, core::concat("args.heads[", i, "]"), "a begin from 0 on, and an end",
+      fail(VELO_ERR_ARGUMENT, core::concat("args.heads[", i, "]"), "0 <= begin <= end <= 2^31",
            core::concat(begin, ", ", end));
     all = std::max(all, end);
   }
@@ -79,8 +80,8 @@ void require_size(const velo_tensor& x, int dimension, const char* what, std::in
          core::number(x.shape[dimension]));
 }
 
-// Of an even cut: the whole from a rank's part, or the reverse.
-std::int64_t whole_of(std::int64_t part, int ranks, const velo_tensor& x) {
+// The size over all ranks, for an even cut.
+std::int64_t total_of(std::int64_t part, int ranks, const velo_tensor& x) {
   std::int64_t all = 0;
   if (__builtin_mul_overflow(part, std::int64_t{ranks}, &all))
     ops::refuse_sizes(x.ndim, x.shape, "args.x.shape");
@@ -89,7 +90,7 @@ std::int64_t whole_of(std::int64_t part, int ranks, const velo_tensor& x) {
 void require_even(std::int64_t all, int ranks, const char* what, const char* list) {
   if (all % ranks != 0)
     fail(VELO_ERR_SHAPE, "args.x.shape",
-         core::concat(what, " that divide by ", ranks, " ranks, or args.", list),
+         core::concat("a number of ", what, " divisible by ", ranks, ", or args.", list),
          core::number(all));
 }
 
@@ -107,16 +108,16 @@ void set_whole(const args& a, problem& p) {
   require_count(a.rows, "rows", ranks);
   require_count(a.heads, "heads", 2 * std::int64_t{ranks});
   p.all_rows = a.rows != nullptr ? sum_of_rows(*a.rows)
-               : p.to_heads      ? whole_of(x.shape[0], ranks, x)
+               : p.to_heads      ? total_of(x.shape[0], ranks, x)
                                  : x.shape[0];
   p.all_heads = a.heads != nullptr ? union_of_heads(*a.heads)
                 : p.to_heads       ? x.shape[1]
-                                   : whole_of(x.shape[1], ranks, x);
+                                   : total_of(x.shape[1], ranks, x);
   if (a.rows == nullptr) require_even(p.all_rows, ranks, "rows", "rows");
   if (a.heads == nullptr) require_even(p.all_heads, ranks, "heads", "heads");
 }
 
-// Of a tensor without elements anywhere heads have none: their sizes may be of any magnitude.
+// A head has 0 elements if the tensor is empty on all ranks, so that huge sizes cannot overflow.
 head_size head_size_of(const velo_tensor& x, const problem& p) {
   std::int64_t elements = p.all_rows == 0 || p.all_heads == 0 ? 0 : 1;
   for (int i = 2; i < x.ndim; ++i) elements = x.shape[i] == 0 ? 0 : elements * x.shape[i];
@@ -142,6 +143,7 @@ void infer(const args& a, problem& p, ops::output_shapes& outputs) {
   shape[0] = p.all_rows, shape[1] = p.all_heads;
   if (!ops::countable(x.ndim, shape)) ops::refuse_sizes(x.ndim, shape, "args.x.shape");
   p.each = head_size_of(x, p);
+  p.x_bytes = x.shape[0] * x.shape[1] * p.each.bytes;
   shape[0] = p.to_heads ? p.all_rows : own_rows;
   shape[1] = p.to_heads ? own_heads : p.all_heads;
   outputs.set(a.y, x.dtype, x.ndim, shape);
@@ -156,10 +158,11 @@ comm::operation operation_of(const problem& p) {
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
   what.terms.count = p.all_rows * p.all_heads * p.each.elements;
   what.terms.counts = p.layout | 2;  // never what other calls have
+  what.bytes = p.x_bytes;
   return what;
 }
 
-// What goes from rank to rank.
+// The sizes of the exchange: rows, heads and pieces of each rank.
 class exchanged {
  public:
   exchanged(const args& a, const problem& p)
@@ -176,7 +179,7 @@ class exchanged {
     const span of = cut_.heads_of(rank);
     return of.end - of.begin;
   }
-  // Of the tensor that a rank gives, or of this rank's result.
+  // Bytes of a row of a rank's input, and of this rank's result.
   std::int64_t row_bytes_of(int rank) const {
     return (p_.to_heads ? p_.all_heads : heads_of(rank)) * p_.each.bytes;
   }
@@ -255,7 +258,8 @@ bool exchange::is_mine_alone(span heads) const {
   return true;
 }
 
-// What other ranks read: to heads all heads but those of this rank alone, to rows their rows.
+// Copies the rows and heads that peers read. To heads it skips heads that only this rank has, to
+// rows its own rows.
 void exchange::fill_slot(const piece& now, char* slot, core::execution& turn) const {
   const std::int64_t row = row_bytes_of(rank_);
   const span own = cut_.heads_of(rank_);
@@ -367,10 +371,10 @@ void exchange::by_blocks(comm::operation& what, comm::transport& link, core::are
 
 void run(const args& a, const problem& p, const overlap_kernel& kernel, core::execution& on) {
   if (p.in.group == nullptr) {
-    const auto bytes = p.all_rows * p.all_heads * p.each.bytes;
+    const std::int64_t row = p.all_heads * p.each.bytes;
     return in_turn(on, [&](core::execution& turn) {
-      copy_heads({ops::data<const char>(a.x), bytes}, {0, p.all_rows * p.all_heads}, 1, p.each,
-                 ops::data<char>(a.y), bytes, turn);
+      copy_heads({ops::data<const char>(a.x), row}, {0, p.all_heads}, p.all_rows, p.each,
+                 ops::data<char>(a.y), row, turn);
     });
   }
   exchange all(a, p, on);

@@ -1,5 +1,5 @@
-/* Integers of 8 and 4 bits with scales: the quantizer; products of what it makes are among the
- * others.
+/* Quantization to int8 and int4 with scales. Products of quantized tensors are in the family
+ * matmul.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are

@@ -26,7 +26,7 @@ typedef struct velo_pack_desc {
   int32_t transpose; /* 0: the weight is [k, n]; 1: the weight is [n, k] and is packed transposed */
   velo_dtype dtype;  /* float32, bfloat16 or float16; int8 with a count, and k up to 131071; with
                       * weight_only int8 or int4 */
-  uint32_t weight_only; /* 1: the integers of a weight whose products have x of floating point */
+  uint32_t weight_only; /* 1: an int8 or int4 weight for products with x of floating point */
   int64_t k; /* rows of op(weight): the inner size of the product; below 2^31, as n and count */
   int64_t n; /* columns of op(weight): the width of the result; all together below 2^57 elements */
   /* number of matrices, one for each expert: the weight is [count, k, n], or [count, n, k] with
@@ -53,7 +53,7 @@ VELO_API void velo_pack_destroy(velo_pack pack);
 
 /* Copies a weight into the pack, on the stream. weight: of the shape that the desc states and
  * the pack's dtype, int4 also as uint8 with two in each along the last dimension; unit inner
- * stride; its data must live until the work is done.
+ * stride, of int4 even strides elsewhere; its data must live until the work is done.
  * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK,
  * SHAPE, DTYPE, LAYOUT, DEVICE, STATE. */
 VELO_API velo_status velo_pack_update(velo_stream stream, velo_pack pack,

@@ -3400,7 +3400,7 @@ inline outcome<> quantize(stream_ref stream, const quantize_args& args) {
 
 // ---- parallel
 
-// The dimension that ranks have a part of each.
+// The dimension that is divided among ranks.
 enum class sequence_cut : std::int64_t {
   heads = VELO_SEQUENCE_CUT_HEADS,  // heads; all rows on each rank
   rows = VELO_SEQUENCE_CUT_ROWS,    // rows; all heads on each rank

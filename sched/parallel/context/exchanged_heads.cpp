@@ -38,18 +38,23 @@ bool has(const span& heads, std::int64_t head) {
   return heads.begin <= head && head < heads.end;
 }
 
+// Sums a row of the run, some elements at a time, rank after rank.
 template <class T>
 void sum_run(const head_cut& cut, const head_rows* parts, std::int64_t row, span run,
              std::int64_t elements, char* to) {
-  for (std::int64_t i = 0; i < (run.end - run.begin) * elements; ++i) {
-    float sum = 0;
+  constexpr std::int64_t some = 256;
+  const std::int64_t count = (run.end - run.begin) * elements;
+  for (std::int64_t begin = 0; begin < count; begin += some) {
+    const std::int64_t n = std::min(some, count - begin);
+    float sums[some] = {};
     for (int r = 0; r < cut.ranks; ++r) {
       const span of = cut.heads_of(r);
       if (!has(of, run.begin)) continue;
-      const auto* x = reinterpret_cast<const T*>(parts[r].first + row * parts[r].row_bytes);
-      sum += simd::to_float(x[(run.begin - of.begin) * elements + i]);
+      const T* x = reinterpret_cast<const T*>(parts[r].first + row * parts[r].row_bytes) +
+                   (run.begin - of.begin) * elements + begin;
+      for (std::int64_t i = 0; i < n; ++i) sums[i] += simd::to_float(x[i]);
     }
-    simd::assign(reinterpret_cast<T*>(to)[i], sum);
+    for (std::int64_t i = 0; i < n; ++i) simd::assign(reinterpret_cast<T*>(to)[begin + i], sums[i]);
   }
 }
 

@@ -3,8 +3,8 @@
 //
 // Matrices are rows of heads of `head_bytes`. Ranks may have the same head: where the result has
 // all heads, theirs are summed in float32 in the order of ranks and rounded once. Invariant: the
-// bits do not depend on the way in which the tensors came. Cost: one read and one write of the
-// result's bytes.
+// bits do not depend on the way in which the tensors came. Cost: one read of every part and one
+// write of the result.
 #pragma once
 
 #include <cstdint>

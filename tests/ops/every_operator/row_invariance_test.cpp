@@ -316,6 +316,35 @@ TEST_CASE("a row of a fused product, of an expert's or with integers has the sam
   });
 }
 
+TEST_CASE("the last row of many by a quantized weight has the bits that it has alone") {
+  for_each_kernel("weight_quant_matmul", [](session& s) {
+    constexpr std::int64_t rows = 513, n = 20, k = 64;  // one row beyond a block of them
+    for (const bool turned : {false, true}) {
+      array<std::int8_t> weight({turned ? n : k, turned ? k : n});
+      array<bf16> x({rows, k}), y({rows, n});
+      array<float> scale({n});
+      x.fill(1), scale.fill(3), fill_integers(weight, 41);
+      check_chunks(
+          y, n,
+          [&](std::int64_t first, std::int64_t count) {
+            const row_range in(x, k, first, count), out(y, n, first, count);
+            velo_weight_quant_matmul_args args = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+            args.x = &in.view, args.y = &out.view, args.weight = weight.tensor();
+            args.scale = scale.tensor(), args.transpose_weight = turned, args.row_invariant = 1;
+            return is_run(velo_weight_quant_matmul(s.stream(), &args));
+          },
+          1, rows);
+      const std::vector<unsigned char> chunks = y.bytes();
+      const row_range last(x, k, rows - 1, 1), to(y, n, rows - 1, 1);
+      velo_weight_quant_matmul_args args = VELO_WEIGHT_QUANT_MATMUL_ARGS_INIT;
+      args.x = &last.view, args.y = &to.view, args.weight = weight.tensor();
+      args.scale = scale.tensor(), args.transpose_weight = turned, args.row_invariant = 1;
+      REQUIRE(is_run(velo_weight_quant_matmul(s.stream(), &args)));
+      CHECK(y.bytes() == chunks);
+    }
+  });
+}
+
 TEST_CASE("a row of a norm has the same bits among any number of rows") {
   for (const bool layer : {false, true}) {
     for_each_kernel(
