@@ -6,8 +6,6 @@
 // are threads (local) and processes (shm). Shapes: rows of each rank, heads of all, elements of a
 // head. Results of the one call are held against the composition's, bit for bit. Goals:
 // goals.json, parallel.
-#include <jansson.h>
-
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -110,7 +108,7 @@ result result_of(const row& r, const char* by, const board& all) {
   made.name = "sequence_all_to_all";
   made.shape = r.text();
   made.residency = by;
-  made.unit = "s";
+  made.unit = "calls/s";
   made.type = r.type;
   made.threads = ranks;
   const double p25 = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
@@ -122,21 +120,11 @@ result result_of(const row& r, const char* by, const board& all) {
   return made;
 }
 
-void print(const row& r, const char* by, const board& all, bool json) {
-  const double own = all.slower(fused, 0.25), composed = all.slower(composition, 0.25);
-  if (!json) {
-    std::printf("%-20s %-4s %-26s %-5s %9.0f %9.0f %7.2f %5d\n", "sequence_all_to_all",
-                name_of(r.type), r.text().c_str(), by, 1e6 * composed, 1e6 * own, own / composed,
-                all.rounds.load());
-  } else {
-    json_t* line = json_pack("{s:s, s:s, s:s, s:s, s:i, s:f, s:f}", "name", "sequence_all_to_all",
-                             "dtype", name_of(r.type), "shape", r.text().c_str(), "transport", by,
-                             "ranks", ranks, "fused", own, "composition", composed);
-    char* text = json_dumps(line, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
-    std::printf("%s\n", text);
-    std::free(text);
-    json_decref(line);
-  }
+void print(const result& made, int rounds) {
+  const double us = 1e6 * made.p25s[0], ratio = made.peers[0].ratios[0];
+  std::printf("%-20s %-4s %-26s %-5s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
+              name_of(made.type), made.shape.c_str(), made.residency.c_str(), us * ratio, us,
+              1 / ratio, rounds);
   std::fflush(stdout);
 }
 
@@ -188,8 +176,8 @@ int run(int argc, char** argv) {
         std::fprintf(stderr, "bench_parallel: wrong bits: %s\n", name.c_str());
         return 2;
       }
-      print(r, by, all, json);
       results.push_back(result_of(r, by, all));
+      json ? print_json(stdout, results.back()) : print(results.back(), all.rounds);
     }
   const judgement j =
       judge(VELO_BENCH_FOLDER "/goals.json", "parallel", identify_machine().kind, results);
