@@ -3,9 +3,10 @@
 //   sum_of_squares (+)= sum x^2,  norm = sqrt(sum_of_squares)
 //   clip = min(1, max_norm / (norm + 1e-6))
 //
-// float32, bfloat16 or float16, of one tensor or of a list. A slice is 4096 elements, summed in
-// float32 in a fixed tree, in units that keep their squares normal; slices are added in double in
-// order, so the result does not depend on threads. Bytes: one read of x. Bound: memory.
+// float32, bfloat16 or float16, of one tensor or of a list. A slice is 4096 elements. Blocks of it
+// are summed in float32 in a fixed tree, in units that keep their squares normal; blocks and slices
+// are added in double in order, so the result does not depend on threads. Bytes: one read of x.
+// Bound: memory.
 #pragma once
 
 #include <stdint.h>

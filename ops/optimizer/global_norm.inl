@@ -1,5 +1,5 @@
 // global_norm's sums over the vector type `v` of the including namespace: four accumulators hide
-// the latency of the sums. A slice whose squares exceed float32 is summed again in other units.
+// the latency of the sums. A block whose squares exceed float32 is summed again in other units.
 
 template <bool Scaled, class T>
 VELO_INLINE float sum_of_squares(const square_slice<T>& s, float unit) {
@@ -37,10 +37,20 @@ __attribute__((noinline)) double squares_elsewhere(const square_slice<T>& s, boo
 }
 
 template <class T>
-double squares(const square_slice<T>& s) {
+VELO_INLINE double squares_of_block(const square_slice<T>& s) {
   const float sum = sum_of_squares<false>(s, 1.0f);
   if (sum < 0x1p-110f || sum > __FLT_MAX__) return squares_elsewhere(s, sum > 1.0f);
   return static_cast<double>(sum);
+}
+
+// Blocks in which each lane adds 16 squares: a sum of equal ones rounds every time the same way.
+template <class T>
+double squares(const square_slice<T>& s) {
+  constexpr int64_t block = 16 * 4 * v::width;
+  double total = 0;
+  for (int64_t i = 0; i < s.n; i += block)
+    total += squares_of_block(square_slice<T>{s.x + i, s.n - i < block ? s.n - i : block});
+  return total;
 }
 
 constexpr global_norm_kernels kernels = {{squares<float>, squares<simd::bf16>, squares<simd::f16>}};

@@ -267,14 +267,14 @@ typedef struct velo_global_norm_args {
 
 /* `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
  * 1e-6))`.
- * clip is 0 for an infinite norm and NaN for one that is NaN. The sum is in double, and added to
- * what is there with accumulate.
+ * clip is 0 for an infinite sum_of_squares and NaN for one that is NaN; it is right where norm
+ * alone exceeds float32. The sum is in double, and added to what is there with accumulate.
  * For several gradients call multi_tensor_global_norm, or this once for each with accumulate = 1
  * after the first; the last call's norm and clip hold for all.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: partial sums of 4096 in float32, in units that keep their squares normal, and their sum
- * in double, in a fixed tree.
+ * Accuracy: partial sums of up to 1024 in float32, in units that keep their squares normal, and
+ * their sum in double, in a fixed tree.
  * Cost: one read of x.
  * Source: Pascanu et al. 2013, arXiv:1211.5063.
  *

@@ -2,8 +2,8 @@
  * All ranks of the group make the call, in the same order; it has its place among the collectives
  * of the group. At level 2 threads of a local group read each other's tensors, and processes (shm)
  * copy rows through shared memory. Otherwise, or if the group's buffer is too small, blocks are
- * packed and sent by an all-to-all. The bits are the same. Ranks whose calls pass their own checks
- * but disagree about rows, heads or the way all get VELO_ERR_PEER.
+ * packed and sent by an all-to-all. The bits are the same. All ranks have one level. Ranks whose
+ * calls pass their own checks but disagree about rows, heads or the way all get VELO_ERR_PEER.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -52,8 +52,8 @@ typedef struct velo_sequence_all_to_all_args {
 /* `y = rows_or_heads(x)`.
  * Exchanges a cut of rows for a cut of heads, as Ulysses attention does before and after it. To
  * heads: x has this rank's rows of all heads, y all rows of this rank's heads. To rows is the way
- * back. Rows are concatenated in rank order; a row of x may hold several rows, for example a batch
- * for each position.
+ * back. Rows are concatenated in rank order; a batch within the sequence is folded into them, and
+ * `rows` counts both.
  * Ranks may have the same head, as those of keys where there are fewer of them than ranks: to heads
  * every one of them gets it, and to rows their parts are summed in float32 in the order of ranks
  * and rounded once. So either way is the gradient of the other.

@@ -237,6 +237,32 @@ TEST_CASE("multi_tensor_global_norm gives the bits of single norms for every ker
   for_each_pair("multi_tensor_global_norm", "global_norm", check_norm);
 }
 
+TEST_CASE("norms of equal elements, which round every time the same way, keep the bound") {
+  for (const char* op : {"global_norm", "multi_tensor_global_norm"})
+    for_each_kernel(op, [op](session& s) {
+      for (const double value : {1.060546875, 0.7001953125, 3.0e-7, 1.1}) {
+        array<float> x({4095});
+        std::fill_n(x.data(), x.size(), static_cast<float>(value));
+        norm_results results;
+        velo_status status = VELO_OK;
+        if (std::string(op) == "global_norm") {
+          velo_global_norm_args a = VELO_GLOBAL_NORM_ARGS_INIT;
+          a.x = x.tensor(), results.set(a);
+          status = velo_global_norm(s.stream(), &a);
+        } else {
+          velo_multi_tensor_global_norm_args a = VELO_MULTI_TENSOR_GLOBAL_NORM_ARGS_INIT;
+          const velo_tensors list{x.tensor(), 1};
+          a.x = &list, results.set(a);
+          status = velo_multi_tensor_global_norm(s.stream(), &a);
+        }
+        VELO_RUN(status);
+        const double exact = 4095 * x.at(0) * x.at(0);
+        INFO("value " << value);
+        CHECK(std::abs(results.squares[0] - exact) <= 1e-6 * exact);
+      }
+    });
+}
+
 TEST_CASE("multi_tensor_global_norm of no tensors is 0, and refuses one of them by its place") {
   session s;
   norm_results results;
