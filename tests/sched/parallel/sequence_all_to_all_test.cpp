@@ -8,6 +8,7 @@
 
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
 #include "tests/refusals.hpp"
 #include "tests/sched/overlap/matrices.hpp"
 
@@ -304,6 +305,19 @@ TEST_CASE("processes exchange rows and heads, and queues keep the order of their
     return done == VELO_OK ? velo_stream_synchronize(queues[at(me.rank)]) : done;
   });
   for (const auto& one : parts) CHECK(one->is_right());
+}
+
+TEST_CASE("ranks on two hosts exchange rows and heads through MPI") {
+  const ranks_on_hosts ranks("0011");
+  for (const cut& of : cuts_of(4))
+    for (const bool to_heads : {true, false}) {
+      std::vector<std::unique_ptr<part>> parts;
+      for (int rank = 0; rank < 4; ++rank)
+        parts.push_back(std::make_unique<part>(of, rank, 4, f16, to_heads));
+      ranks.require(
+          [&](const rank_of_group& me) { return parts[at(me.rank)]->run(me.stream, me.group); });
+      for (const auto& one : parts) CHECK(one->is_right());
+    }
 }
 
 TEST_CASE("an abort in the middle of exchanges ends every rank's call, and names the rank") {
