@@ -381,7 +381,7 @@ TEST_CASE("sequence_all_to_all refuses what does not fit, by name, and leaves pe
   };
   velo_ints list{};
   std::vector<std::int64_t> numbers;
-  const auto with_rows = [&](std::vector<std::int64_t> values, bool of_heads = false) {
+  const auto with_rows = [&](const std::vector<std::int64_t>& values, bool of_heads = false) {
     return [&, values, of_heads](velo_sequence_all_to_all_args& a) {
       numbers = values;
       list = {numbers.data(), static_cast<std::int64_t>(numbers.size())};
