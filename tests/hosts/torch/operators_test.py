@@ -354,7 +354,7 @@ class Operators(Torch):
             "cross_entropy: args.class_weights":
                 (lambda w: velo.cross_entropy(x, targets, class_weights=w), 64),
             "weight_quant_matmul: args.scale":
-                (lambda s: velo.weight_quant_matmul(x, weight, s), 40)
+                (lambda s: velo.weight_quant_matmul(x, weight=weight, scale=s), 40)
         }
         for name, (compute, size) in calls.items():
             wanted = torch.rand(size).requires_grad_()
