@@ -238,7 +238,10 @@ def compact(row):
     if missing:
         raise SystemExit(f"a row without {', '.join(missing)}: {row}")
     short = lambda value: float(f"{value:.4g}") if isinstance(value, float) else value
-    return {key: short(row[key]) for key in kept if row.get(key) is not None}
+    return {
+        key: short(row[key])
+        for key in kept if row.get(key) is not None and not (key == "share" and row["limit"] == 0)
+    }
 
 
 def record(given):
