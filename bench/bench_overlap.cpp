@@ -17,10 +17,8 @@
 #include <vector>
 
 #include "bench/comm/two_ranks.hpp"
-#include "bench/harness/goals.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
-#include "bench/limits/machine.hpp"
 
 namespace velo::bench {
 namespace {
@@ -265,24 +263,10 @@ std::vector<row> all_rows() {
 }
 
 int run(int argc, char** argv) {
-  double seconds = 1;
-  bool json = false;
-  std::string filter;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--json") {
-      json = true;
-    } else if (word == "--seconds" && i + 1 < argc) {
-      seconds = std::atof(argv[++i]);
-    } else if (word == "--filter" && i + 1 < argc) {
-      filter = argv[++i];
-    } else {
-      std::fprintf(stderr, "bench_overlap: unknown option %s\n", word.c_str());
-      return 2;
-    }
-  }
+  pair_options set;
+  if (!read_options(argc, argv, "bench_overlap", set)) return 2;
   board& all = board::make();
-  if (!json)
+  if (!set.json)
     std::printf("%-32s %-4s %-18s %-5s %9s %9s %9s %9s %7s %7s %5s\n", "operator", "type", "shape",
                 "by", "product", "collectiv", "composed", "fused us", "exposed", "fused", "calls");
   std::vector<result> rows;
@@ -290,25 +274,19 @@ int run(int argc, char** argv) {
     for (const char* by : {"local", "shm"}) {
       const std::string name = std::string(op_names[static_cast<int>(r.what)]) + " " +
                                name_of(r.type) + " " + text_of(r.of) + " " + by;
-      if (name.find(filter) == std::string::npos) continue;
+      if (name.find(set.filter) == std::string::npos) continue;
       all.rounds = board::most_rounds;
-      const rank_body body = [&](const rank_of& me) { measure(r, me, all, seconds); };
+      const rank_body body = [&](const rank_of& me) { measure(r, me, all, set.seconds); };
       (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
       if (all.wrong != 0) {
         std::fprintf(stderr, "bench_overlap: wrong bits: %s\n", name.c_str());
         return 2;
       }
       const figures f = figures_of(all, r, by);
-      print(f, json);
+      print(f, set.json);
       rows.push_back(result_of(f));
     }
-  const judgement j =
-      judge(VELO_BENCH_FOLDER "/goals.json", "overlap", identify_machine().kind, rows);
-  print_judgement(json ? stderr : stdout, j);
-  return std::all_of(j.verdicts.begin(), j.verdicts.end(),
-                     [](const verdict& v) { return v.fraction >= 1; })
-             ? 0
-             : 1;
+  return judge_pairs("overlap", rows, set.json);
 }
 
 }  // namespace

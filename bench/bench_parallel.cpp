@@ -12,10 +12,8 @@
 #include <vector>
 
 #include "bench/comm/two_ranks.hpp"
-#include "bench/harness/goals.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
-#include "bench/limits/machine.hpp"
 
 namespace velo::bench {
 namespace {
@@ -140,35 +138,21 @@ std::vector<row> all_rows() {
 }
 
 int run(int argc, char** argv) {
-  double seconds = 1;
-  bool json = false;
-  std::string filter;
-  for (int i = 1; i < argc; ++i) {
-    const std::string word = argv[i];
-    if (word == "--json") {
-      json = true;
-    } else if (word == "--seconds" && i + 1 < argc) {
-      seconds = std::atof(argv[++i]);
-    } else if (word == "--filter" && i + 1 < argc) {
-      filter = argv[++i];
-    } else {
-      std::fprintf(stderr, "bench_parallel: unknown option %s\n", word.c_str());
-      return 2;
-    }
-  }
+  pair_options set;
+  if (!read_options(argc, argv, "bench_parallel", set)) return 2;
   board& all = board::make();
-  if (!json)
+  if (!set.json)
     std::printf("%-20s %-4s %-26s %-5s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
                 "composed", "fused us", "share", "calls");
   std::vector<result> results;
   for (const row& r : all_rows())
     for (const char* by : {"local", "shm"}) {
       const std::string name = std::string(name_of(r.type)) + " " + r.text() + " " + by;
-      if (name.find(filter) == std::string::npos) continue;
+      if (name.find(set.filter) == std::string::npos) continue;
       all.rounds = board::most_rounds;
       const rank_body body = [&](const rank_of& me) {
         exchange one(r, me);
-        alternate(me, all, seconds, contenders, [&one](int which) { one.call(which); });
+        alternate(me, all, set.seconds, contenders, [&one](int which) { one.call(which); });
         if (!one.is_right()) all.wrong = 1;
       };
       (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
@@ -177,15 +161,9 @@ int run(int argc, char** argv) {
         return 2;
       }
       results.push_back(result_of(r, by, all));
-      json ? print_json(stdout, results.back()) : print(results.back(), all.rounds);
+      set.json ? print_json(stdout, results.back()) : print(results.back(), all.rounds);
     }
-  const judgement j =
-      judge(VELO_BENCH_FOLDER "/goals.json", "parallel", identify_machine().kind, results);
-  print_judgement(json ? stderr : stdout, j);
-  return std::all_of(j.verdicts.begin(), j.verdicts.end(),
-                     [](const verdict& v) { return v.fraction >= 1; })
-             ? 0
-             : 1;
+  return judge_pairs("parallel", results, set.json);
 }
 
 }  // namespace

@@ -244,20 +244,32 @@ def compact(row):
     }
 
 
+def limits_of(rows):
+    """The least and the most that a run measured of each limit."""
+    limits = {}
+    for row in rows:
+        if row.get("limit"):
+            limits.setdefault(f"{row['limit_name']} {row['unit']}", []).append(row["limit"])
+    return {name: [round(min(all), 1), round(max(all), 1)] for name, all in limits.items()}
+
+
 def record(given):
     path = pathlib.Path(given.record)
     results = read(path) if path.exists() else {
         "machine": given.machine, "kind": given.kind, "runs": []
     }
     rows = [json.loads(line) for line in sys.stdin if line.startswith("{")]
-    rows = [compact(row) for row in rows if "name" in row]
+    rows = [row for row in rows if "name" in row]
     run = {
         "bench": given.bench, "date": datetime.date.today().isoformat(),
-        "conditions": given.conditions, "rows": rows
+        "conditions": given.conditions
     }
+    if limits := limits_of(rows):
+        run["limits"] = limits
     for before in results["runs"]:
-        if before["bench"] == given.bench:
-            run |= {key: before[key] for key in ("short",) if key in before}
+        if before["bench"] == given.bench and "short" in before:
+            run["short"] = before["short"]
+    run["rows"] = [compact(row) for row in rows]
     results["runs"] = [r for r in results["runs"] if r["bench"] != given.bench] + [run]
     write(path, results)
     print(f"{len(rows)} rows of {given.bench} in {path}")

@@ -7,13 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "bench/harness/goals.hpp"
 #include "bench/harness/protocol.hpp"
 #include "bench/harness/require.hpp"
+#include "bench/limits/machine.hpp"
 
 namespace velo::bench {
 namespace {
@@ -115,6 +118,33 @@ void by_processes(const rank_body& body) {
     waitpid(child, &status, 0);
     if (status != 0) std::exit(2);
   }
+}
+
+bool read_options(int argc, char** argv, const char* bench, pair_options& to) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--json") {
+      to.json = true;
+    } else if (word == "--seconds" && i + 1 < argc) {
+      to.seconds = std::atof(argv[++i]);
+    } else if (word == "--filter" && i + 1 < argc) {
+      to.filter = argv[++i];
+    } else {
+      std::fprintf(stderr, "%s: unknown option %s; it takes --seconds S, --filter TEXT, --json\n",
+                   bench, word.c_str());
+      return false;
+    }
+  }
+  return true;
+}
+
+int judge_pairs(const char* list, const std::vector<result>& results, bool json) {
+  const judgement j =
+      judge(VELO_BENCH_FOLDER "/goals.json", list, identify_machine().kind, results);
+  print_judgement(json ? stderr : stdout, j);
+  const bool all = std::all_of(j.verdicts.begin(), j.verdicts.end(),
+                               [](const verdict& v) { return v.fraction >= 1; });
+  return all ? 0 : 1;
 }
 
 }  // namespace velo::bench

@@ -7,7 +7,10 @@
 
 #include <atomic>
 #include <functional>
+#include <string>
+#include <vector>
 
+#include "bench/harness/result.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {
@@ -43,5 +46,17 @@ void alternate(const rank_of& me, board& all, double seconds, int calls,
 using rank_body = std::function<void(const rank_of&)>;
 void by_threads(const rank_body& body);
 void by_processes(const rank_body& body);
+
+// [--seconds S] [--filter TEXT] [--json]; prints an unknown option after the bench's name, and
+// returns false.
+struct pair_options {
+  double seconds = 1;  // of a row
+  bool json = false;
+  std::string filter;
+};
+bool read_options(int argc, char** argv, const char* bench, pair_options& to);
+
+// Prints the verdicts of a list of goals.json; returns the exit code, 0 if all were reached.
+int judge_pairs(const char* list, const std::vector<result>& results, bool json);
 
 }  // namespace velo::bench

@@ -374,7 +374,8 @@ const char* reject(const args& a, const ffn_problem& p, const kernel_entry& kern
   return nullptr;
 }
 
-// Of weights alone in float32, although the first product may be one of bf16: a cost has one dtype.
+// A cost has one dtype: quantized weights alone count as float32, although the first product may be
+// one of bf16.
 void cost_of(const args& a, const ffn_problem& p, op_cost& cost) {
   const double flops = 2 * static_cast<double>(p.m) *
                        (static_cast<double>(p.k1) * static_cast<double>(p.n1) +

@@ -24,7 +24,7 @@ struct quantized_operand {
   // Checks the weight and its scales against each other. Of experts, a pack has as many as there
   // are `groups`.
   weight_sizes require(velo_dtype x, std::int64_t groups) const;
-  // What the bytes of a pack add to a call's cost; a tensor is a field and is counted already.
+  // The bytes that a pack adds to a call's cost; a tensor is a field and is counted already.
   double packed_bytes(const weight_sizes& sizes) const;
 };
 

@@ -1,9 +1,10 @@
 // sequence_all_to_all: a cut of rows for a cut of heads, and back.
 //
-// Where ranks share memory, each posts its tensor in pieces, and reads from those of the others the
-// rows and heads that it needs, where they lie or from slots. Otherwise blocks for ranks go through
-// an all-to-all: to heads they are packed before it and arrive in place, to rows they are sent from
-// where they lie and joined after it. Both ways give the same bits.
+// Ranks that share memory post their tensors in pieces, and each reads the rows and heads that it
+// needs from the pieces of the others, in place or from slots. Other ranks send blocks by an
+// all-to-all: to heads the blocks are packed before it and arrive in place, to rows they are sent
+// in place and joined after it. Invariant: pieces and blocks give the same bits. Cost: one read of
+// x and one write of y, and a copy of each where ranks do not see each other's tensors.
 #include <algorithm>
 
 #include "core/index.hpp"
@@ -381,7 +382,7 @@ void run(const args& a, const problem& p, const overlap_kernel& kernel, core::ex
   comm::operation what = operation_of(p);
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == overlap_kernel::way::sliced) {
-      what.terms.counts ^= 1;  // tells it from the other way
+      what.terms.counts ^= 1;  // ranks that send blocks have another number
       all.in_pieces(what, link, scratch);
     } else {
       all.by_blocks(what, link, scratch);

@@ -68,7 +68,7 @@ std::vector<cut> cuts_of(int ranks) {
   return all;
 }
 
-// What a rank's tensor has in row `row` of the sequence and a head, a number that bfloat16 holds.
+// The number in row `row` of the sequence and a head of a rank's tensor; bfloat16 holds it.
 double number_at(int rank, std::int64_t row, std::int64_t head, std::int64_t i) {
   return static_cast<double>((rank * 61 + row * 29 + head * 13 + i * 5) % 127 - 63) / 64;
 }

@@ -113,6 +113,7 @@ TEST_CASE("ops lists all operators, and one in full under any of its names") {
   CHECK(one.code == 0);
   CHECK(one.out.rfind("rms_norm", 0) == 0);
   CHECK(holds(one, "1e-06, >= 0"));
+  CHECK(holds(one, "row_invariant"));
   const json list = parsed_output(run_velo("ops --json"));
   CHECK(json_array_size(list.get()) >= 10);
   const json described = parsed_output(run_velo("ops rms_norm --json"));

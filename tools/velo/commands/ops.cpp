@@ -101,6 +101,8 @@ void show_one(const json_t* op) {
                   json_number_value(json_array_get(range, 1)));
     facts.add({"for inputs", least_to_most});
   }
+  if (json_is_true(json_object_get(op, "row_invariant")))
+    facts.add({"row_invariant", "a row has the same bits among any number of rows"});
   facts.add({"cost", text(op, "bytes")});
   facts.add({"source", text(op, "source")});
   facts.add({"since", "ABI " + text(op, "since")});
