@@ -47,10 +47,10 @@ void require_desc(const velo_pack_desc& desc) {
   const int rank = desc.count == 0 ? 2 : 3;
   if (!countable(rank, sizes)) refuse_sizes(rank, sizes, "desc.k");
   require_product_dtype(desc.dtype, desc.weight_only != 0);
-  const bool turned = desc.transpose != 0;
-  if (desc.dtype == i4 && (turned ? desc.k : desc.n) % 2 != 0)
-    fail(VELO_ERR_SHAPE, turned ? "desc.k" : "desc.n", "even: the last dimension of int4",
-         core::number(turned ? desc.k : desc.n));
+  const bool transposed = desc.transpose != 0;
+  if (desc.dtype == i4 && (transposed ? desc.k : desc.n) % 2 != 0)
+    fail(VELO_ERR_SHAPE, transposed ? "desc.k" : "desc.n", "even: the last dimension of int4",
+         core::number(transposed ? desc.k : desc.n));
   if (desc.dtype != i8 || desc.weight_only != 0) return;
   if (desc.count == 0) fail(VELO_ERR_SHAPE, "desc.count", "1 or more for int8", "0");
   if (desc.k > most_integer_depth)

@@ -74,7 +74,7 @@ double flops_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
 }
 
-// As if groups were alike.
+// The groups count as if all had the same number of rows.
 void weights_cost(const velo_weight_quant_grouped_matmul_args& a, const weight_groups& p,
                   op_cost& cost) {
   const double flops = flops_of(p.m, p.sizes.n, p.sizes.k);

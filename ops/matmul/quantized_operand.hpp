@@ -1,8 +1,8 @@
 // The weight of int8 or int4 of a product as an operator gets it: a tensor, or a pack in its place,
 // with its scales.
 //
-// As weight_operand.hpp says of other packs: a pack is resolved again when the call runs, and
-// `quantized_in_use` refuses its destruction meanwhile.
+// A pack is a handle, so the call resolves it again when it runs. Invariant: while the call runs,
+// `quantized_in_use` refuses the pack's destruction. Cost: none for an element.
 #pragma once
 
 #include <optional>
@@ -21,8 +21,8 @@ struct quantized_operand {
   weight_fields fields;
   velo_pack packed;
 
-  // Checks the weight and its scales against each other. Of experts, a pack has as many as there
-  // are `groups`.
+  // Checks the weight and its scales against each other. A pack of experts must have `groups`
+  // matrices.
   weight_sizes require(velo_dtype x, std::int64_t groups) const;
   // The bytes that a pack adds to a call's cost; a tensor is a field and is counted already.
   double packed_bytes(const weight_sizes& sizes) const;
@@ -41,8 +41,7 @@ class quantized_in_use {
   std::optional<core::inside_scope> here_;
 };
 
-// The dtype in which such a product multiplies, where the processor does: integers are exact in
-// bf16, offsets are not.
+// The dtype in which such a product multiplies on processors that multiply bf16.
 velo_dtype factors_of(std::int64_t m, velo_dtype x, const velo_tensor* offset, bool row_invariant);
 
 }  // namespace velo::ops

@@ -58,8 +58,8 @@ class bf16_blocks {
   const weight_product& p_;
   const weight_quant_kernels& kernels_;
   core::execution& on_;
-  const std::int64_t columns_;  // elements between rows of the next three
-  simd::bf16* words_;           // a block of the weight, as it is stored
+  const std::int64_t columns_;  // elements between rows of sums_ and result_
+  simd::bf16* words_;           // a block of the weight, compact, its rows as they are stored
   float *sums_, *result_;       // of a group, and of all groups so far
   std::size_t scratch_bytes_ = 0;
   void* scratch_ = nullptr;
