@@ -12,7 +12,8 @@
 // gives 0, with lowest-finite maximum and sum 0. Blocks of keys that no row sees cost nothing.
 // Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
 // at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never
-// S x S.
+// S x S. The keys of a row may come in several calls: each begins with the float32 outputs and the
+// statistics of those before, and gradients are summed in float32.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +49,10 @@ struct attention_problem {
   attention_strides dy, dq, dk, dv_rows;  // gradients of out, q, k and v
   attention_strides stats;                // of max and sum
   int copies = 1;  // of each statistic, side by side; packed sequences with 8 lie head by head
-  bool accumulate = false;  // dK and dV are added to
+  bool accumulate = false;     // dK and dV are added to
+  bool accumulate_q = false;   // dQ is added to
+  bool float_results = false;  // out, dQ, dK and dV are float32
+  attention_strides before;    // of the outputs of earlier keys
   // Of dpse, as of pse: elements between neighbors, 0 in the dimensions it sums over.
   score_tensor dpse;
 };
@@ -57,6 +61,8 @@ struct attention_tensors {
   const void *q = nullptr, *k = nullptr, *v = nullptr;
   void* out = nullptr;
   float *max = nullptr, *sum = nullptr;  // either may be null
+  // The outputs of earlier keys, whose statistics max and sum hold then; or null. May be `out`.
+  const float* before = nullptr;
 };
 
 struct attention_gradients {

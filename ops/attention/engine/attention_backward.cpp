@@ -191,10 +191,10 @@ class backward_pass {
     const std::int64_t first = begin / cut_.keys;  // of the chunks whose keys they see
     const std::int64_t parts = begin < end ? core::ceil_div(end, cut_.keys) - first : 0;
     const std::int64_t start = offset_of(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
-    shape_.steps.write_transposed(dq + first * stride + q0 * shape_.d, query_block,
-                                  static_cast<int>(parts), stride, static_cast<int>(rows),
-                                  static_cast<int>(p_.d), p_.scale,
-                                  static_cast<char*>(t_.dq) + start * shape_.element, p_.dq.token);
+    shape_.results.write_transposed(
+        dq + first * stride + q0 * shape_.d, query_block, static_cast<int>(parts), stride,
+        static_cast<int>(rows), static_cast<int>(p_.d), p_.scale,
+        static_cast<char*>(t_.dq) + start * shape_.result, p_.dq.token, p_.accumulate_q);
   }
 
   const attention_problem& p_;

@@ -117,7 +117,7 @@ class bias_pass {
     if (p_.dpse.row > 0) {
       const auto rows = static_cast<int>(std::min<std::int64_t>(query_block, p_.sq - q0));
       shape_.steps.write_transposed(own.sum, query_block, 1, 0, rows, keys, p_.terms->factor, to,
-                                    p_.dpse.row);
+                                    p_.dpse.row, false);
       return;
     }
     for (int k = 0; k < keys; ++k) {

@@ -186,6 +186,7 @@ class forward_pass {
     const char* q = queries(b, head, s, q0, rows, padded, work);
     for (int i = 0; i < padded; ++i) work.max[i] = work.reference[i] = -__builtin_inff();
     std::memset(work.sum, 0, sizeof(float) * 16 * static_cast<std::size_t>(padded));
+    if (t_.before != nullptr) begin_behind(b, head, s, q0, rows, padded, work);
 
     const std::int64_t begin = s.first_key(q0) / key_block * key_block;
     const std::int64_t end = s.last_key(q0, rows);
@@ -197,6 +198,24 @@ class forward_pass {
       }
     }
     write(b, head, s, q0, rows, work);
+  }
+
+  // Begins with the outputs and statistics of earlier keys.
+  void begin_behind(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
+                    int rows, int padded, const forward_scratch& work) const {
+    const statistics_place stats = statistics_of(p_, s, b, head, q0);
+    const float* before =
+        t_.before + offset_of(p_, p_.before, b, s.q_first, head) + q0 * p_.before.token;
+    std::memset(work.out, 0, sizeof(float) * static_cast<std::size_t>(padded * shape_.dv));
+    for (int i = 0; i < rows; ++i) {
+      const float sum = t_.sum[stats.first + i * stats.step];
+      if (sum == 0.0f) continue;
+      work.max[i] = work.reference[i] = t_.max[stats.first + i * stats.step];
+      work.sum[i * 16] = sum;
+      attention_kernels_of(run_.isa).floats.write_rows(before + i * p_.before.token, 0, 1,
+                                                       static_cast<int>(p_.dv), sum,
+                                                       work.out + i * shape_.dv, 0, false);
+    }
   }
 
   // Packs the blocks from `first` on that hold keys below `end`, unless they are packed.
@@ -245,7 +264,7 @@ class forward_pass {
                  const strip_of_rows& strip_now, std::int64_t k0, const char* q,
                  const packed_keys& packed, const forward_scratch& work) const {
     const int r = strip_now.r;
-    const bool begins = strip_now.begins_at(k0);
+    const bool begins = t_.before == nullptr && strip_now.begins_at(k0);
     const std::int64_t keys = std::min<std::int64_t>(key_block, strip_now.end - k0);
     const auto width = static_cast<int>(round_up(keys, width_step));
     int first[strip], last[strip];
@@ -322,7 +341,7 @@ class forward_pass {
   void write(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
              int rows, const forward_scratch& work) const {
     // Strips that see no keys have not been written yet.
-    for (int r = 0; r < rows; r += strip) {
+    for (int r = 0; r < rows && t_.before == nullptr; r += strip) {
       const strip_of_rows rows_now(s, q0, r, rows);
       if (rows_now.begin < rows_now.end) continue;
       std::memset(work.out + r * shape_.dv, 0,
@@ -338,12 +357,12 @@ class forward_pass {
     x.max = work.max;
     x.sum = work.sum;
     x.reference = work.reference;
-    x.out = static_cast<char*>(t_.out) + start * shape_.element;
+    x.out = static_cast<char*>(t_.out) + start * shape_.result;
     x.out_stride = p_.out.token;
     x.max_out = t_.max == nullptr ? nullptr : t_.max + stats.first;
     x.sum_out = t_.sum == nullptr ? nullptr : t_.sum + stats.first;
     x.stats_stride = stats.step;
-    shape_.steps.finish(x);
+    shape_.results.finish(x);
     for (float* statistics : {x.max_out, x.sum_out}) repeat(statistics, rows);
   }
 

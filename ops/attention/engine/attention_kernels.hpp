@@ -94,7 +94,7 @@ struct attention_steps {
   void (*write_rows)(const float* from, int64_t ld, int rows, int columns, float scale, void* out,
                      int64_t out_stride, bool add);
   void (*write_transposed)(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
-                           int columns, float scale, void* out, int64_t out_stride);
+                           int columns, float scale, void* out, int64_t out_stride, bool add);
 };
 
 struct attention_kernels {

@@ -382,7 +382,7 @@ VELO_INLINE void transpose_square(const float* from, float* to) {
 
 template <class T>
 void write_transposed(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
-                      int columns, float scale, void* out, int64_t out_stride) {
+                      int columns, float scale, void* out, int64_t out_stride, bool add) {
   const v::vec factor = v::set(scale);
   float square[W * W], transposed[W * W];
   for (int j = 0; j < columns; j += W) {
@@ -399,10 +399,11 @@ void write_transposed(const float* from, int64_t ld, int parts, int64_t part_str
       const int high = clamped(rows - i, W);
       for (int r = 0; r < high; ++r) {
         T* to = static_cast<T*>(out) + (i + r) * out_stride + j;
+        const v::vec row = v::load(transposed + r * W);
         if (wide == W) {
-          v::store(to, v::load(transposed + r * W));
+          v::store(to, add ? v::load(to) + row : row);
         } else {
-          v::store(to, v::load(transposed + r * W), wide);
+          v::store(to, add ? v::load(to, wide) + row : row, wide);
         }
       }
     }

@@ -37,7 +37,9 @@ const attention_steps& steps_for(const product_form& form, core::isa isa) {
 attention_shape::attention_shape(const attention_problem& problem, core::isa isa)
     : form(problem.type, isa),
       steps(steps_for(form, isa)),
+      results(problem.float_results ? attention_kernels_of(isa).floats : steps),
       element(element_bytes(problem.type)),
+      result(problem.float_results ? std::int64_t{sizeof(float)} : element),
       d(round_up(problem.d, form.unit)),
       dv(round_up(problem.dv, form.unit)),
       group(problem.heads / problem.kv_heads),

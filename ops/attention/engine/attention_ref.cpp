@@ -42,6 +42,13 @@ void put(void* data, std::int64_t start, const double* from, std::int64_t n, boo
   }
 }
 
+// Results are of T or float32.
+template <class T>
+void put_result(const attention_problem& p, void* data, std::int64_t start, const double* from,
+                std::int64_t n, bool add) {
+  p.float_results ? put<float>(data, start, from, n, add) : put<T>(data, start, from, n, add);
+}
+
 // A score as the kernels round it, so that a difference from the saved maximum is exact.
 template <class T>
 double score_of(const attention_problem& p, const pair_terms& terms, const T* q, const T* k) {
@@ -61,8 +68,15 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
     return score_of(p, terms_of(p, s, b, head, row, j), q,
                     row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
   };
-  double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
+  const std::int64_t stats = statistics_of(p, s, b, head, row).first;
+  const bool goes_on = t.before != nullptr && t.sum[stats] != 0;
+  double max = goes_on ? static_cast<double>(t.max[stats]) : -HUGE_VAL, sum = 0;
+  double out[largest_head] = {};
   for (std::int64_t j = first; j < last; ++j) max = std::fmax(max, score(j));
+  if (goes_on) {
+    sum = static_cast<double>(t.sum[stats]) * std::exp(static_cast<double>(t.max[stats]) - max);
+    add(out, sum, row_at<float>(p, t.before, p.before, b, s.q_first, head, row), p.dv);
+  }
   for (std::int64_t j = first; j < last; ++j) {
     const double from_max = score(j) - max;
     const double e = std::isinf(score(j)) && score(j) < 0 ? 0 : std::exp(from_max);
@@ -71,8 +85,8 @@ void forward_row(const attention_problem& p, const attention_tensors& t,
     add(out, kept, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
   }
   for (std::int64_t i = 0; i < p.dv && sum != 0; ++i) out[i] /= sum;
-  put<T>(t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
-  const std::int64_t stats = statistics_of(p, s, b, head, row).first;
+  put_result<T>(p, t.out, offset_of(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv,
+                false);
   for (int i = 0; i < p.copies; ++i) {
     if (t.max != nullptr) t.max[stats + i] = sum != 0 ? static_cast<float>(max) : -FLT_MAX;
     if (t.sum != nullptr) t.sum[stats + i] = static_cast<float>(sum);
@@ -135,7 +149,8 @@ void gradient_of_query(const attention_problem& p, const attention_gradients& t,
     add(dq, static_cast<double>(p.scale) * at.at(j).ds,
         row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
   }
-  put<T>(t.dq, offset_of(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d);
+  put_result<T>(p, t.dq, offset_of(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d,
+                p.accumulate_q);
 }
 
 template <class T>
@@ -152,9 +167,10 @@ void gradient_of_key(const attention_problem& p, const attention_gradients& t,
       add(dv, e.kept, at.dy, p.dv);
     }
   }
-  put<T>(t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d, p.accumulate);
-  put<T>(t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv,
-         p.accumulate);
+  put_result<T>(p, t.dk, offset_of(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d,
+                p.accumulate);
+  put_result<T>(p, t.dv, offset_of(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv,
+                p.dv, p.accumulate);
 }
 
 // A row of dpse: dS of the pairs that share an element, of one row of queries or of all.
