@@ -98,6 +98,7 @@ class group {
   [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
   bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_slot_bytes() const noexcept { return link_->relay_slot_bytes(); }
+  bool shows_tensors() const noexcept { return link_->shows_tensors(); }
   bool starts_messages() const noexcept { return link_->starts_messages(); }
 
   void abort(const char* why = "") noexcept;  // why: for the records of the other ranks

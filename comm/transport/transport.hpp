@@ -67,6 +67,7 @@ class transport {
   // begin_relay runs one operation in pieces (relay.hpp) instead of run(); a piece has at most
   // relay_slot_bytes. The defaults stand for ranks that do not see each other's memory.
   virtual std::int64_t relay_slot_bytes() const noexcept { return 0; }
+  virtual bool shows_tensors() const noexcept { return false; }  // to a relay, of every rank
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
   // Follows the last operation: waits for the peers that it did not wait for. Throws PEER.

@@ -9,6 +9,30 @@ class AttentionCases:
                 for layout in ("bsnd", "bnsd", "sbh"):
                     self.attention(dtype, causal, layout)
 
+    def test_attention_of_one_context_parallel_rank(self):
+        for dtype in TYPES:
+            shape, kv_heads = (2, 40, 4, 32), 2
+            q, dy = values(*shape, dtype=dtype), values(*shape, dtype=dtype)
+            k, v = (values(2, 40, kv_heads, 32, dtype=dtype) for _ in range(2))
+            out, top, total = torch.empty_like(q), torch.empty(2, 4, 40), torch.empty(2, 4, 40)
+            saved = {"softmax_max": top, "softmax_sum": total, "scale": 32**-0.5}
+            self.velo.context_parallel_attention(query=q, key=k, value=v, attention_out=out,
+                                                 **saved)
+            a, b, c = leaf(q), leaf(k), leaf(v)
+            query, key, value = (t.transpose(1, 2) for t in (a, b.repeat_interleave(2, 2),
+                                                             c.repeat_interleave(2, 2)))
+            score = query @ key.transpose(-1, -2) * 32**-0.5
+            score = score.masked_fill(torch.ones(40, 40).triu(1).bool(), float("-inf"))
+            truth = (score.softmax(-1) @ value).transpose(1, 2)
+            truth.backward(dy.float())
+            self.close("out", out, truth)
+            dq, dk, dv = (torch.empty_like(t) for t in (q, k, v))
+            self.velo.context_parallel_attention_backward(query=q, key=k, value=v, dy=dy,
+                                                          attention_out=out, dquery=dq, dkey=dk,
+                                                          dvalue=dv, **saved)
+            for name, got, wanted in (("dq", dq, a), ("dk", dk, b), ("dv", dv, c)):
+                self.close(name, got, wanted.grad)
+
     def attention(self, dtype, causal, layout):
         batch, length, heads, kv_heads, d = 2, 70, 4, 2, 64
         order = {"bsnd": (0, 1, 2, 3), "bnsd": (0, 2, 1, 3), "sbh": (1, 0, 2, 3)}[layout]

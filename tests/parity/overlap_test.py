@@ -94,6 +94,38 @@ class TwoRanks(unittest.TestCase):
                 self.assertTrue(torch.equal(there, by_heads[r]))
                 self.assertTrue(torch.equal(back, by_rows[r]))
 
+    def test_attention_of_a_sequence_on_two_ranks(self):
+        length, d = 48, 16  # a causal ring: rank 0 has the outer quarters, rank 1 the inner ones
+        rows = [list(range(12)) + list(range(36, 48)), list(range(12, 36))]
+        for dtype in BOUND:
+            q, k, v, dy = (torch.randn(length, 2, d).to(dtype) for _ in range(4))
+            leaves = [t.float().requires_grad_() for t in (q, k, v)]
+            query, key, value = (t.transpose(0, 1) for t in leaves)
+            score = query @ key.transpose(1, 2) * d**-0.5
+            score = score.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
+            y = (score.softmax(-1) @ value).transpose(0, 1)
+            y.backward(dy.float())
+
+            def rank(r):
+                velo, mine = self.ranks[r], [t[rows[r]].contiguous() for t in (q, k, v, dy)]
+                given = dict(zip(("query", "key", "value"), mine), group=self.group[r],
+                             scale=d**-0.5)
+                statistics = [torch.empty(2, length // 2) for _ in range(2)]
+                # The block of the other rank: its keys and values.
+                saved = dict(zip(("softmax_max", "softmax_sum"), statistics),
+                             kept=torch.empty(2 * length // 2 * 2 * d, dtype=dtype))
+                out, *gradients = (torch.empty_like(mine[0]) for _ in range(4))
+                velo.context_parallel_attention(attention_out=out, **given, **saved)
+                velo.context_parallel_attention_backward(
+                    attention_out=out, dy=mine[3], **given, **saved,
+                    **dict(zip(("dquery", "dkey", "dvalue"), gradients)))
+                return out, *gradients
+
+            wholes = (y, *(t.grad for t in leaves))
+            for r, results in enumerate(both(rank)):
+                for got, whole in zip(results, wholes):
+                    self.close(f"rank {r}", got, whole[rows[r]], dtype)
+
     def test_sequence_parallel_layers(self):
         for dtype, slices in self.cases():
             x, first, second, dy, y, gradients = self.layer(dtype)

@@ -101,6 +101,8 @@ struct number {
     unpad_strided_batch_matmul_backward,
     quantize,
     sequence_all_to_all,
+    context_parallel_attention,
+    context_parallel_attention_backward,
   };
 };
 
@@ -1130,6 +1132,28 @@ void* velo_xla_sequence_all_to_all(void* call_frame) {
 }
 int __tvm_ffi_velo_sequence_all_to_all(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::sequence_all_to_all, args, count);
+}
+
+int velo_ms_context_parallel_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                       void* stream, void*) {
+  return enter_mindspore(number::context_parallel_attention, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_context_parallel_attention(void* call_frame) {
+  return enter_xla(number::context_parallel_attention, call_frame);
+}
+int __tvm_ffi_velo_context_parallel_attention(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::context_parallel_attention, args, count);
+}
+
+int velo_ms_context_parallel_attention_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                                void* stream, void*) {
+  return enter_mindspore(number::context_parallel_attention_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_context_parallel_attention_backward(void* call_frame) {
+  return enter_xla(number::context_parallel_attention_backward, call_frame);
+}
+int __tvm_ffi_velo_context_parallel_attention_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::context_parallel_attention_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5325,4 +5349,6 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::unpad_strided_batch_matmul_backward>,
     torch_kernels_of<number::quantize>,
     torch_kernels_of<number::sequence_all_to_all>,
+    torch_kernels_of<number::context_parallel_attention>,
+    torch_kernels_of<number::context_parallel_attention_backward>,
 };

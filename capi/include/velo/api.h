@@ -679,6 +679,10 @@ struct velo_api {
 
   /* velo/ops_parallel.h */
   velo_status (*sequence_all_to_all)(velo_stream stream, const velo_sequence_all_to_all_args* args);
+  velo_status (*context_parallel_attention)(velo_stream stream,
+                                            const velo_context_parallel_attention_args* args);
+  velo_status (*context_parallel_attention_backward)(
+      velo_stream stream, const velo_context_parallel_attention_backward_args* args);
 };
 
 VELO_END_C

@@ -1,9 +1,8 @@
-/* Operators that exchange parts of sequences between ranks.
- * All ranks of the group make the call, in the same order; it has its place among the collectives
- * of the group. At level 2 threads of a local group read each other's tensors, and processes (shm)
- * copy rows through shared memory. Otherwise, or if the group's buffer is too small, blocks are
- * packed and sent by an all-to-all. The bits are the same. All ranks have one level. Ranks whose
- * calls pass their own checks but disagree about rows, heads or the way all get VELO_ERR_PEER.
+/* Operators over sequences whose rows lie on ranks.
+ * All ranks of the group make the call, in the same order and at one level; it has its place among
+ * the collectives of the group. Threads of a local group read each other's tensors at level 2;
+ * other ranks get messages or blocks, with the same bits. Ranks whose calls pass their own checks
+ * but disagree about rows, heads or the plan all get VELO_ERR_PEER before rows move.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -17,6 +16,7 @@
 
 #include "velo/group.h"
 #include "velo/introspect.h"
+#include "velo/sequence_plan.h"
 #include "velo/status.h"
 #include "velo/types.h"
 
@@ -57,6 +57,8 @@ typedef struct velo_sequence_all_to_all_args {
  * Ranks may have the same head, as those of keys where there are fewer of them than ranks: to heads
  * every one of them gets it, and to rows their parts are summed in float32 in the order of ranks
  * and rounded once. So either way is the gradient of the other.
+ * At level 2 processes (shm) copy rows through shared memory. At lower levels, or if the group's
+ * buffer is too small, blocks are packed and sent by an all-to-all.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: exact, but for sums of heads that
@@ -69,6 +71,148 @@ typedef struct velo_sequence_all_to_all_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_sequence_all_to_all(velo_stream stream,
                                               const velo_sequence_all_to_all_args* args);
+
+/* ---- context_parallel_attention -------------------------------------------------------------- */
+
+typedef struct velo_context_parallel_attention_args {
+  uint32_t struct_size;             /* sizeof(velo_context_parallel_attention_args) */
+  uint32_t reserved;                /* 0 */
+  velo_group group;                 /* in, or NULL: the context-parallel ranks, of the stream's
+                                     * context; NULL: this one alone */
+  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks; it
+                                     * must live until the call has run; NULL: a causal ring of
+                                     * the group over one document, whose ranks have as many rows
+                                     * each */
+  const velo_tensor* query;         /* in; float32 | bfloat16 | float16; strided: [S, N, D] or
+                                     * [B, S, N, D]: the rows of this rank, in the order of the
+                                     * plan */
+  const velo_tensor* key;           /* in; float32 | bfloat16 | float16; strided: the same with
+                                     * Nkv heads, dtype of query */
+  const velo_tensor* value;         /* in; float32 | bfloat16 | float16; strided: the same with
+                                     * Nkv heads of Dv elements, dtype of query */
+  const velo_tensor* attention_out; /* out; strided: shape and dtype of query with Dv for D */
+  const velo_tensor* softmax_max;   /* out, or NULL: float32 [heads, rows] or [B, heads, rows] of
+                                     * the queries that this rank computes: its own, or with
+                                     * Ulysses all rows of its heads */
+  const velo_tensor* softmax_sum;   /* out, or NULL: the same of the sum of exp(score -
+                                     * softmax_max) */
+  const velo_tensor* kept;          /* out, or NULL: [n], dtype of query: blocks of other ranks
+                                     * that the plan keeps for the gradient; velo_op_infer tells
+                                     * n */
+  double scale;                     /* default 1.0: factor of the products, usually 1 / sqrt(D);
+                                     * finite in float32 */
+  const velo_tensor* alibi_slopes;  /* in, or NULL; float32: [N]: a score gets -slope * |i - j|
+                                     * for rows i and j of the sequence */
+  int64_t alibi_root;               /* 0 or 1, default 0: 1: -slope * sqrt(|i - j|) */
+  double keep_prob;                 /* default 1.0, in [0.0, 1.0]: share of probabilities that
+                                     * dropout keeps, times 1 / keep_prob; 0 drops all; decided
+                                     * by the indices of the whole [B, N, sequence, sequence], so
+                                     * that no cut changes it */
+  int64_t seed;                     /* default 0: of dropout, as the operator dropout has it */
+  int64_t offset;                   /* default 0: of dropout */
+} velo_context_parallel_attention_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT \
+  { \
+    sizeof(velo_context_parallel_attention_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1.0, 0, 0, 1.0, 0, \
+    0 \
+  }
+
+/* `attention_out = softmax(scale * query @ key^T) @ value`.
+ * Of a sequence whose rows lie on ranks. Carries out the forward of a sequence plan
+ * (velo/sequence_plan.h): each rank has its rows of query, key and value, and gets its rows of the
+ * result. The cells that a query sees are those of the plan. B sequences have the same plan. Query
+ * head h reads key head h / (N / Nkv).
+ * Partial outputs are float32; each is rounded once. A row that sees no key gives 0, with the
+ * lowest finite float as its maximum and sum 0. The bits depend on the plan, not on the transport,
+ * threads or level.
+ * At level 2 ranks that are threads of a process read each other's rows where they lie; otherwise
+ * rows are sent while the rank computes. A rank keeps what its gradient needs in softmax_max,
+ * softmax_sum and kept; without kept nothing is copied for it.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: as fusion_attention, whose bound
+ * holds for the whole sequence; float32 1e-6 of the largest |value| a row sees more for each block
+ * behind the first.
+ * Cost: that of attention over the cells of this rank; the messages of the plan.
+ * Source: Ring Attention, arXiv:2310.01889; DeepSpeed-Ulysses, arXiv:2309.14509; LoongTrain,
+ * arXiv:2406.18485.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_context_parallel_attention(
+    velo_stream stream, const velo_context_parallel_attention_args* args);
+
+/* ---- context_parallel_attention_backward ----------------------------------------------------- */
+
+typedef struct velo_context_parallel_attention_backward_args {
+  uint32_t struct_size;             /* sizeof(velo_context_parallel_attention_backward_args) */
+  uint32_t reserved;                /* 0 */
+  velo_group group;                 /* in, or NULL: the context-parallel ranks, of the stream's
+                                     * context; NULL: this one alone */
+  velo_sequence_plan plan;          /* in, or NULL: rows, tasks and messages of the ranks; it
+                                     * must live until the call has run; NULL: a causal ring of
+                                     * the group over one document, whose ranks have as many rows
+                                     * each */
+  const velo_tensor* query;         /* in; float32 | bfloat16 | float16; strided: [S, N, D] or
+                                     * [B, S, N, D]: the rows of this rank, in the order of the
+                                     * plan */
+  const velo_tensor* key;           /* in; float32 | bfloat16 | float16; strided: the same with
+                                     * Nkv heads, dtype of query */
+  const velo_tensor* value;         /* in; float32 | bfloat16 | float16; strided: the same with
+                                     * Nkv heads of Dv elements, dtype of query */
+  const velo_tensor* dy;            /* in; float32 | bfloat16 | float16; strided: gradient of
+                                     * attention_out: its shape and dtype */
+  const velo_tensor* softmax_max;   /* in; float32: from the forward pass */
+  const velo_tensor* softmax_sum;   /* in; float32: from the forward pass */
+  const velo_tensor* attention_out; /* in; float32 | bfloat16 | float16; strided: from the
+                                     * forward pass */
+  const velo_tensor* kept;          /* in, or NULL; float32 | bfloat16 | float16: from the
+                                     * forward pass; NULL where it has no elements */
+  const velo_tensor* dquery;        /* out; strided: shape and dtype of query */
+  const velo_tensor* dkey;          /* out; strided: shape and dtype of key */
+  const velo_tensor* dvalue;        /* out; strided: shape and dtype of value */
+  double scale;                     /* default 1.0: factor of the products, usually 1 / sqrt(D);
+                                     * finite in float32 */
+  const velo_tensor* alibi_slopes;  /* in, or NULL; float32: [N]: a score gets -slope * |i - j|
+                                     * for rows i and j of the sequence */
+  int64_t alibi_root;               /* 0 or 1, default 0: 1: -slope * sqrt(|i - j|) */
+  double keep_prob;                 /* default 1.0, in [0.0, 1.0]: share of probabilities that
+                                     * dropout keeps, times 1 / keep_prob; 0 drops all; decided
+                                     * by the indices of the whole [B, N, sequence, sequence], so
+                                     * that no cut changes it */
+  int64_t seed;                     /* default 0: of dropout, as the operator dropout has it */
+  int64_t offset;                   /* default 0: of dropout */
+} velo_context_parallel_attention_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT \
+  { \
+    sizeof(velo_context_parallel_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    0, 1.0, 0, 0, 1.0, 0, 0 \
+  }
+
+/* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
+ * `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
+ * Of a sequence whose rows lie on ranks; P: the probabilities of the forward pass. Carries out the
+ * gradient of the plan that the forward had, with its other fields as they were. Parts of dkey and
+ * dvalue go from rank to rank in float32, and each gradient is rounded once, at the rank that has
+ * its row. alibi_slopes have no gradient.
+ *
+ * Gradient of velo_context_parallel_attention.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: as fusion_attention_backward, whose
+ * bound holds for the whole sequence; norm-wise 1e-6 more for each block behind the first.
+ * Cost: that of the gradient of attention over the cells of this rank; the messages of the plan.
+ * Source: gradient of context_parallel_attention.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_context_parallel_attention_backward(
+    velo_stream stream, const velo_context_parallel_attention_backward_args* args);
 
 VELO_END_C
 

@@ -3,7 +3,8 @@
  * A plan says which rows of a sequence each rank of a context-parallel group holds, and step by
  * step which queries a rank multiplies with which keys and which rows it sends, for the forward
  * and the gradient. It is data: it can be proven (velo_sequence_plan_check), priced
- * (velo_sequence_step) and drawn; a host carries it out.
+ * (velo_sequence_step) and drawn. velo_context_parallel_attention (velo/ops_parallel.h) carries it
+ * out, or a host does.
  *
  * Kinds, for cp ranks
  *   ULYSSES     every rank gets all rows of its share of the heads, and gives its results back

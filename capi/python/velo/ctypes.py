@@ -3637,6 +3637,60 @@ class velo_sequence_all_to_all_args(Sized):
     _numbers_ = ("to",)
 
 
+class velo_context_parallel_attention_args(Sized):
+    """`attention_out = softmax(scale * query @ key^T) @ value`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
+        ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
+        ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query
+        ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query with Dv for D
+        ("softmax_max", POINTER(velo_tensor)),  # float32 [heads, rows] or [B, heads, rows] of the queries that this rank computes: its own, or with Ulysses all rows of its heads
+        ("softmax_sum", POINTER(velo_tensor)),  # the same of the sum of exp(score - softmax_max)
+        ("kept", POINTER(velo_tensor)),  # [n], dtype of query: blocks of other ranks that the plan keeps for the gradient; velo_op_infer tells n
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
+        ("alibi_slopes", POINTER(velo_tensor)),  # [N]: a score gets -slope * |i - j| for rows i and j of the sequence
+        ("alibi_root", c_int64),  # 1: -slope * sqrt(|i - j|)
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it
+        ("seed", c_int64),  # of dropout, as the operator dropout has it
+        ("offset", c_int64),  # of dropout
+    ]
+    _defaults_ = {"scale": 1.0, "keep_prob": 1.0}
+    _numbers_ = ("scale", "keep_prob", "seed", "offset")
+
+
+class velo_context_parallel_attention_backward_args(Sized):
+    """`delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`; `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the context-parallel ranks, of the stream's context; NULL: this one alone
+        ("plan", velo_sequence_plan),  # rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring of the group over one document, whose ranks have as many rows each
+        ("query", POINTER(velo_tensor)),  # [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
+        ("key", POINTER(velo_tensor)),  # the same with Nkv heads, dtype of query
+        ("value", POINTER(velo_tensor)),  # the same with Nkv heads of Dv elements, dtype of query
+        ("dy", POINTER(velo_tensor)),  # gradient of attention_out: its shape and dtype
+        ("softmax_max", POINTER(velo_tensor)),  # from the forward pass
+        ("softmax_sum", POINTER(velo_tensor)),  # from the forward pass
+        ("attention_out", POINTER(velo_tensor)),  # from the forward pass
+        ("kept", POINTER(velo_tensor)),  # from the forward pass; NULL where it has no elements
+        ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
+        ("dkey", POINTER(velo_tensor)),  # shape and dtype of key
+        ("dvalue", POINTER(velo_tensor)),  # shape and dtype of value
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
+        ("alibi_slopes", POINTER(velo_tensor)),  # [N]: a score gets -slope * |i - j| for rows i and j of the sequence
+        ("alibi_root", c_int64),  # 1: -slope * sqrt(|i - j|)
+        ("keep_prob", c_double),  # share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the indices of the whole [B, N, sequence, sequence], so that no cut changes it
+        ("seed", c_int64),  # of dropout, as the operator dropout has it
+        ("offset", c_int64),  # of dropout
+    ]
+    _defaults_ = {"scale": 1.0, "keep_prob": 1.0}
+    _numbers_ = ("scale", "keep_prob", "seed", "offset")
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -3969,6 +4023,8 @@ FUNCTIONS = {
     "velo_sequence_plan_write": (c_int32, velo_sequence_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_multi_tensor_global_norm": (c_int32, velo_stream, POINTER(velo_multi_tensor_global_norm_args)),
     "velo_sequence_all_to_all": (c_int32, velo_stream, POINTER(velo_sequence_all_to_all_args)),
+    "velo_context_parallel_attention": (c_int32, velo_stream, POINTER(velo_context_parallel_attention_args)),
+    "velo_context_parallel_attention_backward": (c_int32, velo_stream, POINTER(velo_context_parallel_attention_backward_args)),
 }
 
 

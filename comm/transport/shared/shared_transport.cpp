@@ -65,13 +65,13 @@ void shared_transport::conclude() {
 
 std::unique_ptr<relay> shared_transport::begin_relay(const operation& op, core::execution& state) {
   raise_recorded_fault(self_);
-  return std::make_unique<shared_relay>(self_, op, state, kind_ == VELO_TRANSPORT_LOCAL);
+  return std::make_unique<shared_relay>(self_, op, state, shows_tensors());
 }
 
 // The wait is short: a peer uses this rank's tensors for one slice of a product or one copy of its
 // rows. A single rank has no peers and records no fault.
 void shared_transport::settle() noexcept {
-  if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
+  if (!shows_tensors() || size() == 1) return;
   for (int peer = 0; peer < size(); ++peer)
     while (self_.area.state(peer).in_peer_tensors.load(std::memory_order_seq_cst) != 0)
       sched_yield();

@@ -47,6 +47,7 @@ class shared_transport final : public transport {
   std::int64_t relay_slot_bytes() const noexcept override {
     return static_cast<std::int64_t>(self_.area.relay_bytes());
   }
+  bool shows_tensors() const noexcept override { return kind_ == VELO_TRANSPORT_LOCAL; }
   std::unique_ptr<relay> begin_relay(const operation& op, core::execution& state) override;
   void conclude() override;
   void settle() noexcept override;

@@ -3435,4 +3435,114 @@ inline outcome<> sequence_all_to_all(stream_ref stream, const sequence_all_to_al
   return detail::check(VELO_FN(sequence_all_to_all)(stream.get(), &args));
 }
 
+// `attention_out = softmax(scale * query @ key^T) @ value`.
+struct context_parallel_attention_args : velo_context_parallel_attention_args {
+  using self = context_parallel_attention_args;
+  using base = velo_context_parallel_attention_args;
+  context_parallel_attention_args() noexcept
+      : velo_context_parallel_attention_args VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT {}
+
+  // the context-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring
+  // of the group over one document, whose ranks have as many rows each
+  self& plan(velo_sequence_plan value) { return base::plan = value, *this; }
+  // [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
+  // the same with Nkv heads, dtype of query
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
+  // the same with Nkv heads of Dv elements, dtype of query
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
+  // shape and dtype of query with Dv for D
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
+  // float32 [heads, rows] or [B, heads, rows] of the queries that this rank computes: its own, or
+  // with Ulysses all rows of its heads
+  self& softmax_max(const velo_tensor& value) { return base::softmax_max = &value, *this; }
+  self& softmax_max(std::nullptr_t) { return base::softmax_max = nullptr, *this; }
+  // the same of the sum of exp(score - softmax_max)
+  self& softmax_sum(const velo_tensor& value) { return base::softmax_sum = &value, *this; }
+  self& softmax_sum(std::nullptr_t) { return base::softmax_sum = nullptr, *this; }
+  // [n], dtype of query: blocks of other ranks that the plan keeps for the gradient; velo_op_infer
+  // tells n
+  self& kept(const velo_tensor& value) { return base::kept = &value, *this; }
+  self& kept(std::nullptr_t) { return base::kept = nullptr, *this; }
+  // factor of the products, usually 1 / sqrt(D); finite in float32
+  self& scale(double value) { return base::scale = value, *this; }
+  // [N]: a score gets -slope * |i - j| for rows i and j of the sequence
+  self& alibi_slopes(const velo_tensor& value) { return base::alibi_slopes = &value, *this; }
+  self& alibi_slopes(std::nullptr_t) { return base::alibi_slopes = nullptr, *this; }
+  // 1: -slope * sqrt(|i - j|)
+  self& alibi_root(bool value) { return base::alibi_root = value, *this; }
+  // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the
+  // indices of the whole [B, N, sequence, sequence], so that no cut changes it
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // of dropout, as the operator dropout has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+};
+
+inline outcome<> context_parallel_attention(stream_ref stream,
+                                            const context_parallel_attention_args& args) {
+  return detail::check(VELO_FN(context_parallel_attention)(stream.get(), &args));
+}
+
+// `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
+// `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
+struct context_parallel_attention_backward_args : velo_context_parallel_attention_backward_args {
+  using self = context_parallel_attention_backward_args;
+  using base = velo_context_parallel_attention_backward_args;
+  context_parallel_attention_backward_args() noexcept
+      : velo_context_parallel_attention_backward_args
+        VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT {}
+
+  // the context-parallel ranks, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // rows, tasks and messages of the ranks; it must live until the call has run; NULL: a causal ring
+  // of the group over one document, whose ranks have as many rows each
+  self& plan(velo_sequence_plan value) { return base::plan = value, *this; }
+  // [S, N, D] or [B, S, N, D]: the rows of this rank, in the order of the plan
+  self& query(const velo_tensor& value) { return base::query = &value, *this; }
+  // the same with Nkv heads, dtype of query
+  self& key(const velo_tensor& value) { return base::key = &value, *this; }
+  // the same with Nkv heads of Dv elements, dtype of query
+  self& value(const velo_tensor& value) { return base::value = &value, *this; }
+  // gradient of attention_out: its shape and dtype
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // from the forward pass
+  self& softmax_max(const velo_tensor& value) { return base::softmax_max = &value, *this; }
+  // from the forward pass
+  self& softmax_sum(const velo_tensor& value) { return base::softmax_sum = &value, *this; }
+  // from the forward pass
+  self& attention_out(const velo_tensor& value) { return base::attention_out = &value, *this; }
+  // from the forward pass; NULL where it has no elements
+  self& kept(const velo_tensor& value) { return base::kept = &value, *this; }
+  self& kept(std::nullptr_t) { return base::kept = nullptr, *this; }
+  // shape and dtype of query
+  self& dquery(const velo_tensor& value) { return base::dquery = &value, *this; }
+  // shape and dtype of key
+  self& dkey(const velo_tensor& value) { return base::dkey = &value, *this; }
+  // shape and dtype of value
+  self& dvalue(const velo_tensor& value) { return base::dvalue = &value, *this; }
+  // factor of the products, usually 1 / sqrt(D); finite in float32
+  self& scale(double value) { return base::scale = value, *this; }
+  // [N]: a score gets -slope * |i - j| for rows i and j of the sequence
+  self& alibi_slopes(const velo_tensor& value) { return base::alibi_slopes = &value, *this; }
+  self& alibi_slopes(std::nullptr_t) { return base::alibi_slopes = nullptr, *this; }
+  // 1: -slope * sqrt(|i - j|)
+  self& alibi_root(bool value) { return base::alibi_root = value, *this; }
+  // share of probabilities that dropout keeps, times 1 / keep_prob; 0 drops all; decided by the
+  // indices of the whole [B, N, sequence, sequence], so that no cut changes it
+  self& keep_prob(double value) { return base::keep_prob = value, *this; }
+  // of dropout, as the operator dropout has it
+  self& seed(std::int64_t value) { return base::seed = value, *this; }
+  // of dropout
+  self& offset(std::int64_t value) { return base::offset = value, *this; }
+};
+
+inline outcome<> context_parallel_attention_backward(
+    stream_ref stream, const context_parallel_attention_backward_args& args) {
+  return detail::check(VELO_FN(context_parallel_attention_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END

@@ -40,10 +40,8 @@ std::vector<attention_task> tasks_of(const sequence_shape& of, const rows& own, 
 rows multiplied(const rows& list, const std::vector<attention_task>& tasks) {
   rows keys, found;
   for (const attention_task& task : tasks)
-    for (const span& s : task.keys) {
-      if (!keys.empty() && keys.back().begin == s.begin) keys.pop_back();  // of an earlier chunk
-      append(keys, s);
-    }
+    keys.insert(keys.end(), task.keys.begin(), task.keys.end());
+  keys = united(std::move(keys));
   for (const span& own : list)
     for (const span& s : within(keys, own)) append(found, s);
   return found;

@@ -32,6 +32,17 @@ inline bool is_of_keys(content what) {  // with heads of keys
   return what == content::k || what == content::v || what == content::dk || what == content::dv;
 }
 
+// Elements of a head: of queries and keys, and of values and outputs.
+struct head_widths {
+  std::int64_t key, value;
+
+  std::int64_t of(content what) const {
+    const bool of_value =
+        what == content::v || what == content::out || what == content::dout || what == content::dv;
+    return of_value ? value : key;
+  }
+};
+
 // Rows and heads that go from a rank to another: sent when `step` begins, there when `needed`
 // begins; the number of steps stands for the end. The receiver adds dq, dk and dv to its own, and
 // the sender forgets them.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "comm/operation/terms.hpp"
 #include "core/failure.hpp"
 #include "core/index.hpp"
 
@@ -117,6 +118,22 @@ std::vector<std::uint8_t> mask_of(const velo_sequence_desc& d) {
   return {d.mask, d.mask + d.sequence * d.sequence};
 }
 
+// The same for plans that are carried out in the same way.
+std::uint64_t signature_of(const velo_sequence_desc& d, const sequence_shape& shape) {
+  std::uint64_t hash = 1;
+  const auto add = [&](std::int64_t x) {
+    hash = comm::mixed(hash + static_cast<std::uint64_t>(x) + 1);
+  };
+  for (const std::int64_t one :
+       {std::int64_t{d.kind}, d.cp, d.ulysses, d.window, d.sequence, d.heads, shape.heads.keys,
+        d.head_dim, std::int64_t{d.causal}, std::int64_t{d.kv_cache}})
+    add(one);
+  for (const std::int64_t end : shape.all.ends) add(end);
+  const std::int64_t bytes = shape.mask == nullptr ? 0 : d.sequence * d.sequence;
+  for (std::int64_t i = 0; i < bytes; ++i) add(shape.mask[i] != 0 ? 1 : 0);
+  return hash;
+}
+
 sequence_plan plan_of(const velo_sequence_desc& d, const sequence_shape& shape) {
   if (d.kind == VELO_SEQUENCE_ALL_GATHER) return plan_all_gather(shape);
   return plan_rings(shape, {d.kind == VELO_SEQUENCE_ULYSSES ? d.cp : d.ulysses, d.window,
@@ -130,6 +147,7 @@ planned_sequence::planned_sequence(const velo_sequence_desc& desc)
       element_bytes_(desc.element_bytes),
       mask_(mask_of(desc)),
       shape_(shape_of(desc, mask_)),
+      signature_(signature_of(desc, shape_)),
       plan_(plan_of(desc, shape_)),
       forward_(index(plan_.forward)),
       gradient_(index(plan_.gradient)) {}

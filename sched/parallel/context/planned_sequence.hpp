@@ -23,6 +23,11 @@ class planned_sequence {
 
   std::int64_t ranks() const { return shape_.ranks; }
   std::int64_t sequence() const { return shape_.sequence(); }
+  std::int64_t head_dim() const { return head_dim_; }
+  const sequence_shape& shape() const { return shape_; }
+  const sequence_plan& plan() const { return plan_; }
+  // A hash of the description: plans with the same one are the same.
+  std::uint64_t signature() const { return signature_; }
   const attention_pass& pass(velo_sequence_pass which) const {
     return which == VELO_SEQUENCE_GRADIENT ? plan_.gradient : plan_.forward;
   }
@@ -51,6 +56,7 @@ class planned_sequence {
   std::int64_t head_dim_, element_bytes_;
   std::vector<std::uint8_t> mask_;
   sequence_shape shape_;
+  std::uint64_t signature_;
   sequence_plan plan_;
   ways forward_, gradient_;
 };

@@ -259,6 +259,17 @@ void prove_order(const attention_pass& pass, const sequence_shape& of) {
   }
 }
 
+// Rows of tasks and messages ascend, each once.
+void prove_lists(const attention_pass& pass) {
+  const auto require = [](const rows& of, const char* owner) {
+    if (!is_ascending(of))
+      refuse(concat("ascending rows of a ", owner), concat("rows from ", of.front().begin));
+  };
+  for (const block_message& m : pass.messages) require(m.of, "message");
+  for (const auto& rank : pass.tasks)
+    for (const attention_task& t : rank) require(t.queries, "task"), require(t.keys, "task");
+}
+
 void prove_rows(const sequence_plan& plan, std::int64_t sequence) {
   rows all;
   for (const rows& own : plan.held) all.insert(all.end(), own.begin(), own.end());
@@ -284,7 +295,10 @@ std::int64_t cells_of(const attention_task& task, const sequence_shape& of) {
 }
 
 void prove(const sequence_plan& plan, const sequence_shape& of) {
-  for (const attention_pass* pass : {&plan.forward, &plan.gradient}) prove_order(*pass, of);
+  for (const attention_pass* pass : {&plan.forward, &plan.gradient}) {
+    prove_order(*pass, of);
+    prove_lists(*pass);
+  }
   prove_rows(plan, of.sequence());
   prove_cells(plan.forward, of);
   prove_cells(plan.gradient, of);

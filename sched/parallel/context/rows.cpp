@@ -21,6 +21,26 @@ void append(rows& to, span one) {
     to.push_back(one);
 }
 
+rows united(rows all) {
+  std::sort(all.begin(), all.end(), [](const span& a, const span& b) { return a.begin < b.begin; });
+  rows made;
+  std::int64_t end = 0;
+  for (const span& s : all) {
+    append(made, {std::max(s.begin, end), s.end});
+    end = std::max(end, s.end);
+  }
+  return made;
+}
+
+bool is_ascending(const rows& of) {
+  std::int64_t end = 0;
+  for (const span& s : of) {
+    if (s.begin < end || s.end < s.begin) return false;
+    end = s.end;
+  }
+  return true;
+}
+
 rows part_of(const rows& list, span part) {
   rows made;
   std::int64_t at = 0;

@@ -22,6 +22,11 @@ using rows = std::vector<span>;
 std::int64_t size_of(const rows& of);
 void append(rows& to, span one);  // joins spans that touch; empty ones are left out
 
+// The rows of some spans in ascending order, each once.
+rows united(rows all);
+// Whether rows ascend, each once.
+bool is_ascending(const rows& of);
+
 // Rows [begin, end) of a list, counted in the list.
 rows part_of(const rows& list, span part);
 // The rows of a list that lie in a span of the sequence.

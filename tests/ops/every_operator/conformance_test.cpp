@@ -155,7 +155,8 @@ TEST_CASE("every operator refuses each tensor whose data are not aligned to its 
     for (std::size_t t = 0; t < call.tensors(); ++t) {
       const std::string path = std::string("args.") + call.spec().fields[call.field(t)].name;
       velo_tensor& view = call.view(t);
-      if (view.dtype.bits == 8) continue;  // a byte is aligned anywhere
+      if (view.dtype.bits == 8) continue;         // a byte is aligned anywhere
+      if (call.memory(t).count() == 0) continue;  // and so is nothing
       const auto untouched = call.result();
       view.byte_offset = 1;
       CHECK_REFUSED(call.run(s.stream()), VELO_ERR_LAYOUT, path + ".data");

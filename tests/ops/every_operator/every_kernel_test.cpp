@@ -115,7 +115,8 @@ std::vector<hosts::array> outputs(example_call& call, const session& s, std::siz
 // where the reference omits the product.
 bool may_differ(const std::string& op, double value) {
   const auto is = [&](const char* name) { return op.find(name) == 0; };
-  const bool attention = is("fusion_attention") || is("flash_attention") || is("cached_attention");
+  const bool attention = is("fusion_attention") || is("flash_attention") ||
+                         is("cached_attention") || is("context_parallel_attention");
   return attention && std::isnan(value);
 }
 

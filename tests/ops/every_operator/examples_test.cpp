@@ -54,8 +54,8 @@ bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const std::string_view op = spec.name, name = field.name;
   const bool hint = name == "pre_tokens" || name == "next_tokens";
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
-         op == "sequence_all_to_all" || name == "inner_precise" || name == "row_invariant" ||
-         (hint && op.substr(0, 15) == "flash_attention");
+         op == "sequence_all_to_all" || name == "kept" || name == "inner_precise" ||
+         name == "row_invariant" || (hint && op.substr(0, 15) == "flash_attention");
 }
 
 }  // namespace

@@ -105,6 +105,14 @@ int run_some(const std::deque<example_call>& calls, std::size_t first, std::size
   for (std::size_t i = first; i < last; ++i) failures += calls[i].run(stream) != VELO_OK;
   return failures;
 }
+// Calls of all operators but context_parallel_attention, which makes the lists of its rank in each
+// call.
+std::deque<example_call> all_calls() {
+  std::deque<example_call> calls;
+  for (const hosts::sample& sample : hosts::samples(true))
+    if (sample.op.find("context_parallel_attention") != 0) calls.emplace_back(sample);
+  return calls;
+}
 int run_all(const std::deque<example_call>& calls, velo_stream stream) {
   return run_some(calls, 0, calls.size(), stream);
 }
@@ -126,8 +134,7 @@ TEST_CASE("the counters count allocations and executable memory") {
 TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number of threads") {
   for (const int threads : {1, 3}) {
     INFO("threads " << threads);
-    std::deque<example_call> calls;
-    for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
+    const std::deque<example_call> calls = all_calls();
     requests = 0;
     const hosted_context on(threads);
     counting = true;
@@ -185,8 +192,7 @@ TEST_CASE("operators, other work and events on a warmed-up queue allocate nothin
     int& count_;
     core::point* until_;
   };
-  std::deque<example_call> calls;
-  for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
+  const std::deque<example_call> calls = all_calls();
   const hosted_context on(2);
   core::stream& now = core::resolve<core::stream>(on.inline_stream(), "stream");
   core::stream& queue =

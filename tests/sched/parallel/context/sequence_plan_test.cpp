@@ -198,6 +198,10 @@ TEST_CASE("a wrong plan is found out") {
   wrong([](sequence_plan& p) { p.gradient.messages.pop_back(); });  // of dv
   wrong([](sequence_plan& p) { std::swap(p.held[0], p.held[3]); });
   wrong([](sequence_plan& p) { p.held[1].pop_back(); });
+  wrong([](sequence_plan& p) {  // a row twice
+    rows& of = p.gradient.messages.back().of;
+    of.push_back(of.front());
+  });
   wrong([](sequence_plan& p) {
     for (auto& rank : p.forward.tasks)
       for (attention_task& task : rank) task.heads.end = std::min<std::int64_t>(task.heads.end, 3);

@@ -1,0 +1,91 @@
+// The way in which the messages of a plan reach their ranks.
+//
+// Ranks that share memory publish the stores that messages lie in, and receivers read them there;
+// nothing is copied on the way. Other ranks pack a message, unless it is a whole store, and send it
+// while they compute; it arrives in memory of the call. Either begins with an agreement on the
+// plan, before any row moves. Invariant: what a step sends does not change until the step behind
+// the one that needs it. Cost: a barrier for each step that needs messages; or a copy at either
+// end.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/transport/transport.hpp"
+#include "core/host/arena.hpp"
+#include "core/stream/execution.hpp"
+#include "sched/parallel/context/plan.hpp"
+#include "sched/parallel/context/row_store.hpp"
+
+namespace velo::sched {
+
+// Memory of a call that later steps use again.
+class step_memory {
+ public:
+  static constexpr std::int64_t to_the_end = std::int64_t{1} << 60;
+
+  explicit step_memory(core::arena& from) : from_(from) {}
+  // free_in: the step from which on the memory may be taken again.
+  void* take(std::size_t bytes, std::int64_t step, std::int64_t free_in = to_the_end);
+  void free(const void* memory, std::int64_t free_in);
+
+ private:
+  struct piece {
+    void* memory;
+    std::size_t bytes;
+    std::int64_t free_in;
+  };
+  core::arena& from_;
+  std::vector<piece> pieces_;
+};
+
+class block_carrier {
+ public:
+  block_carrier() = default;
+  virtual ~block_carrier() = default;
+  block_carrier(const block_carrier&) = delete;
+  block_carrier& operator=(const block_carrier&) = delete;
+
+  // Waits for what a step needs; the number of steps stands for the end. Throws PEER.
+  virtual void begin(std::int64_t step) = 0;
+  // Sends a message of the pass, by its index, that lies in a store.
+  virtual void send(std::size_t message, const row_store& from) = 0;
+  // Follows the messages of a step.
+  virtual void start_sent() = 0;
+  // The store in which a message lies.
+  virtual row_store received(std::size_t message) = 0;
+  virtual void end() = 0;
+
+  // Held while stores of peers are read, each time for a short while.
+  using access = std::optional<comm::relay::tensor_access>;
+  virtual void begin_access(access&) {}
+  // Whether nothing travels while a step computes.
+  virtual bool is_in_place() const { return true; }
+};
+
+// The pass of a rank that a carrier serves.
+struct carried_messages {
+  const attention_pass& pass;
+  std::int64_t rank, ranks, batch;
+  head_widths widths;
+  ops::element_type type;
+
+  // Of what is sent: parts of dk and dv are float32.
+  ops::element_type type_of(content what) const {
+    return what == content::dk || what == content::dv ? ops::element_type::f32 : type;
+  }
+};
+
+// what: the terms of the call, the same on all ranks. Its `in` is set.
+std::unique_ptr<block_carrier> make_shared_carrier(const carried_messages& of,
+                                                   comm::operation& what, comm::transport& link,
+                                                   core::execution& on);
+std::unique_ptr<block_carrier> make_message_carrier(const carried_messages& of,
+                                                    const comm::operation& what,
+                                                    comm::transport& link, step_memory& memory,
+                                                    core::execution& on);
+// Of a rank alone: there is nothing to carry.
+std::unique_ptr<block_carrier> make_no_carrier();
+
+}  // namespace velo::sched

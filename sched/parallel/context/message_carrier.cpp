@@ -1,0 +1,153 @@
+// Messages that are sent: those of a step start with it, and end with the next one.
+//
+// A rank receives the messages of a step when it begins the next, whether that one needs them or a
+// later one does. So all ranks end the same messages between the same two steps, and none waits in
+// a circle. Where the transport starts messages they move while the step computes.
+#include "core/index.hpp"
+#include "ops/gemm/element_dtype.hpp"
+#include "sched/overlap/product.hpp"
+#include "sched/parallel/context/block_carrier.hpp"
+
+namespace velo::sched {
+namespace {
+
+class message_carrier final : public block_carrier {
+ public:
+  message_carrier(const carried_messages& of, const comm::operation& what, comm::transport& link,
+                  step_memory& memory, core::execution& on)
+      : of_(of),
+        what_(what),
+        link_(link),
+        memory_(memory),
+        on_(on),
+        arrived_(of.pass.messages.size()),
+        places_(of.pass.messages.size()) {}
+
+  void begin(std::int64_t step) override {
+    if (step == 0) return agree();
+    finish_step(step - 1);
+  }
+
+  void send(std::size_t message, const row_store& from) override {
+    const block_message& m = of_.pass.messages[message];
+    const std::int64_t rows_of_it = size_of(m.of);
+    const row_store whole = from.is_exactly(m.of, m.heads) ? from : packed(m, from);
+    sent_.messages.push_back(message_of(m, whole.data, rows_of_it, false));
+  }
+
+  void start_sent() override {
+    if (!link_.starts_messages() || sent_.messages.empty()) return;
+    sent_.awaited = comm::awaited::nothing;
+    link_.run_messages(sent_, on_);
+    sent_.messages.clear();
+    has_started_ = true;
+  }
+
+  row_store received(std::size_t message) override { return arrived_[message]; }
+  void end() override {}
+  bool is_in_place() const override { return false; }
+
+ private:
+  void agree() {
+    comm::operation begin = what_;
+    begin.in_blocks.assign(core::at(of_.ranks), {0, 0});
+    begin.out_blocks = begin.in_blocks;
+    link_.run(begin, on_);
+  }
+
+  // Receives what was sent to this rank in a step, and ends what it sent.
+  void finish_step(std::int64_t step) {
+    comm::message_batch batch;
+    batch.terms.kind = comm::other_call::exchange;
+    batch.function = what_.function;
+    batch.messages = std::move(sent_.messages);
+    sent_.messages.clear();
+    for (std::size_t i = 0; i < arrived_.size(); ++i) {
+      const block_message& m = of_.pass.messages[i];
+      if (m.to == of_.rank && m.step == step) batch.messages.push_back(expect(i, step + 1));
+    }
+    if (batch.messages.empty() && !has_started_) return;
+    has_started_ = false;
+    batch.awaited = link_.starts_messages() ? comm::awaited::all : comm::awaited::own;
+    link_.run_messages(batch, on_);
+  }
+
+  // What has the heads of keys is last used in the step that needs it, which may send it on.
+  comm::message expect(std::size_t index, std::int64_t now) {
+    const block_message& m = of_.pass.messages[index];
+    const std::int64_t rows_of_it = size_of(m.of);
+    void* memory = memory_.take(bytes_of(m, rows_of_it), now,
+                                is_of_keys(m.what) ? m.needed + 2 : step_memory::to_the_end);
+    places_[index] = std::make_unique<row_places>(m.of);
+    arrived_[index] =
+        dense_store(memory, *places_[index], m.heads, of_.widths.of(m.what), of_.type_of(m.what));
+    return message_of(m, arrived_[index].data, rows_of_it, true);
+  }
+
+  std::size_t bytes_of(const block_message& m, std::int64_t rows_of_it) const {
+    return dense_bytes(of_.batch, rows_of_it, m.heads, of_.widths.of(m.what), of_.type_of(m.what));
+  }
+
+  row_store packed(const block_message& m, const row_store& from) {
+    const row_places places(m.of);
+    const row_store to = dense_store(memory_.take(bytes_of(m, places.size()), m.step, m.step + 2),
+                                     places, m.heads, from.width, from.type);
+    in_turn(on_, [&](core::execution& turn) {
+      copy_rows(from, to, {of_.batch, m.of, m.heads}, turn);
+    });
+    return to;
+  }
+
+  comm::message message_of(const block_message& m, char* data, std::int64_t rows_of_it,
+                           bool receives) const {
+    comm::message made;
+    made.data = data;
+    made.bytes = static_cast<std::int64_t>(bytes_of(m, rows_of_it));
+    made.peer = static_cast<int>(receives ? m.from : m.to);
+    made.receives = receives;
+    made.terms.kind = receives ? comm::other_call::receive : comm::other_call::send;
+    const velo_dtype dtype = ops::dtype_of(of_.type_of(m.what));
+    made.terms.in_code = made.terms.out_code = dtype.code;
+    made.terms.in_bits = made.terms.out_bits = dtype.bits;
+    made.terms.count = made.bytes / (dtype.bits / 8);
+    made.terms.root = static_cast<std::uint16_t>(made.peer);
+    return made;
+  }
+
+  const carried_messages of_;
+  const comm::operation& what_;
+  comm::transport& link_;
+  step_memory& memory_;
+  core::execution& on_;
+  bool has_started_ = false;  // messages of the step
+  comm::message_batch sent_;
+  std::vector<row_store> arrived_;  // by message
+  std::vector<std::unique_ptr<row_places>> places_;
+};
+
+}  // namespace
+
+void* step_memory::take(std::size_t bytes, std::int64_t step, std::int64_t free_in) {
+  for (piece& one : pieces_) {
+    if (one.bytes != bytes || one.free_in > step) continue;
+    one.free_in = free_in;
+    return one.memory;
+  }
+  void* memory = from_.take(bytes);
+  pieces_.push_back({memory, bytes, free_in});
+  return memory;
+}
+
+void step_memory::free(const void* memory, std::int64_t free_in) {
+  for (piece& one : pieces_)
+    if (one.memory == memory) one.free_in = free_in;
+}
+
+std::unique_ptr<block_carrier> make_message_carrier(const carried_messages& of,
+                                                    const comm::operation& what,
+                                                    comm::transport& link, step_memory& memory,
+                                                    core::execution& on) {
+  return std::make_unique<message_carrier>(of, what, link, memory, on);
+}
+
+}  // namespace velo::sched

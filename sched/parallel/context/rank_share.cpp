@@ -1,0 +1,68 @@
+// The landings of a rank.
+#include "sched/parallel/context/rank_share.hpp"
+
+#include <algorithm>
+
+#include "core/index.hpp"
+
+namespace velo::sched {
+namespace {
+
+bool lands(content what) {
+  return what == content::q || what == content::k || what == content::v || what == content::dout;
+}
+
+// Whether tasks read rows of this rank, too: tasks of the step if it is of keys, else any.
+bool reads_own(const std::vector<attention_task>& tasks, std::int64_t step, content what,
+               const row_places& held) {
+  return std::any_of(tasks.begin(), tasks.end(), [&](const attention_task& task) {
+    return is_of_keys(what) ? task.step == step && held.has_some(task.keys)
+                            : held.has_some(task.queries);
+  });
+}
+
+std::vector<landing> landings_of(const attention_pass& pass, std::int64_t rank,
+                                 const row_places& held) {
+  std::vector<landing> all;
+  std::vector<rows> lists;
+  for (std::size_t i = 0; i < pass.messages.size(); ++i) {
+    const block_message& m = pass.messages[i];
+    if (m.to != rank || !lands(m.what)) continue;
+    std::size_t at = 0;
+    while (at < all.size() && (all[at].what != m.what || all[at].needed != m.needed)) ++at;
+    if (at == all.size()) {
+      const bool own = reads_own(pass.tasks[core::at(rank)], m.needed, m.what, held);
+      all.push_back({m.what, m.needed, {}, m.heads, m.kept, own, {}});
+      lists.push_back(own ? held.list() : rows());
+    }
+    all[at].messages.push_back(i);
+    lists[at].insert(lists[at].end(), m.of.begin(), m.of.end());
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].places = row_places(united(lists[i]));
+  return all;
+}
+
+}  // namespace
+
+rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std::int64_t rank)
+    : plan_(plan),
+      of_(of),
+      rank_(rank),
+      held_(plan.held[core::at(rank)]),
+      forward_(landings_of(plan.forward, rank, held_)),
+      gradient_(landings_of(plan.gradient, rank, held_)) {
+  const std::vector<attention_task>& tasks = plan.forward.tasks[core::at(rank)];
+  heads_ = tasks.empty() ? span{0, of.heads.queries} : tasks.front().heads;
+  for (std::size_t i = 0; i < forward_.size(); ++i)
+    if (forward_[i].what == content::q) exchanged_ = static_cast<std::int64_t>(i);
+}
+
+std::int64_t rank_share::kept_elements(const head_widths& widths) const {
+  std::int64_t sum = 0;
+  for (const landing& one : forward_)
+    if (one.kept) sum += one.places.size() * one.heads.size() * widths.of(one.what);
+  if (exchanges()) sum += queries().size() * heads_.size() * widths.value;
+  return sum;
+}
+
+}  // namespace velo::sched

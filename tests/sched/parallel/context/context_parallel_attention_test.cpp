@@ -1,0 +1,480 @@
+// context_parallel_attention and its gradient against attention over the whole sequence: every kind
+// of plan, ranks, dtypes, levels and ways; documents, masks, positions, dropout; refusals, and
+// ranks that disagree.
+#include <atomic>
+#include <thread>
+
+#include "comm/processes.hpp"
+#include "comm/transport/mpi/mpi_threads.hpp"
+#include "tests/refusals.hpp"
+#include "tests/sched/overlap/matrices.hpp"
+#include "tests/sched/parallel/context/attention_ranks.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+// Of the largest number: a rounding of inputs of 16 bits is in the reference, too.
+double bound_of(velo_dtype dtype) {
+  return dtype.code == VELO_DTYPE_BFLOAT ? 0x1p-6 : dtype.bits == 16 ? 0x1p-9 : 1e-5;
+}
+
+class plan_of {
+ public:
+  explicit plan_of(const attention_case& of) : plan(of.plan()) {}
+  ~plan_of() { velo_sequence_plan_destroy(plan); }
+  plan_of(const plan_of&) = delete;
+  const velo_sequence_plan plan;
+};
+
+using parts = std::vector<std::unique_ptr<attention_rank>>;
+
+parts parts_of(const attention_case& of, const whole_attention& whole, velo_sequence_plan plan) {
+  parts all;
+  for (int rank = 0; rank < of.desc.cp; ++rank)
+    all.push_back(std::make_unique<attention_rank>(of, whole, plan, rank));
+  return all;
+}
+
+// Forward and gradient at each level: right, and the same bits at levels 2 and 1.
+void require_right(const local_ranks& all, const attention_case& of) {
+  const whole_attention whole(of);
+  const plan_of made(of);
+  parts direct;
+  for (const char* level : {"2", "1", "0"}) {
+    INFO("level " << level);
+    set_all(all, "level", level);
+    parts now = parts_of(of, whole, made.plan);
+    all.require([&](const rank_of_group& me) { return now[at(me.rank)]->run(me); });
+    for (std::size_t r = 0; r < now.size(); ++r) {
+      INFO("rank " << r);
+      CHECK(now[r]->error(whole) <= bound_of(of.dtype));
+      CHECK(now[r]->borders_kept());
+      if (level[0] == '1') CHECK(now[r]->same_bits(*direct[r]));
+    }
+    if (level[0] == '2') direct = std::move(now);
+  }
+}
+
+std::vector<std::uint8_t> mask_of(std::int64_t sequence, std::uint32_t seed) {
+  std::vector<std::uint8_t> mask(at(sequence * sequence));
+  cheap_random draw(seed);
+  for (std::uint8_t& one : mask) one = draw() >> 30 == 0 ? 0 : 1;
+  for (std::int64_t key = 0; key < sequence; ++key) mask[at(3 * sequence + key)] = 1;
+  return mask;
+}
+
+// Kinds, cuts and contents for so many ranks.
+std::vector<attention_case> cases_of(std::int64_t ranks) {
+  std::vector<attention_case> all;
+  const std::int64_t sequence = 8 * ranks + 3;
+  for (const velo_sequence_kind kind :
+       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER}) {
+    all.push_back(case_of(kind, ranks, sequence, ranks + 2));
+    all.push_back(case_of(kind, ranks, sequence, 8, 4));
+    all.push_back(case_of(kind, ranks, sequence, 8, 2));
+    all.back().desc.causal = 0, all.back().batch = 2, all.back().value_width = 5;
+    all.push_back(case_of(kind, ranks, sequence, 8));
+    all.back().ends = {0, 5, 6, 6, sequence - 1, sequence, sequence};
+    all.push_back(case_of(kind, ranks, sequence, 8, 8));
+    all.back().mask = mask_of(sequence, static_cast<std::uint32_t>(ranks));
+    all.push_back(case_of(kind, ranks, ranks == 1 ? 1 : ranks - 1, 9, 3));
+  }
+  for (const std::int64_t window : {2, 4})
+    if (ranks % window == 0 && window < ranks) {
+      all.push_back(case_of(VELO_SEQUENCE_RING, ranks, sequence, 4, 2));
+      all.back().desc.window = window;
+    }
+  for (const std::int64_t u : {2, 3, 4})
+    if (ranks % u == 0 && u < ranks) {
+      all.push_back(case_of(VELO_SEQUENCE_HYBRID, ranks, sequence, 6, 3));
+      all.back().desc.ulysses = u;
+      all.back().batch = 2;
+      all.push_back(case_of(VELO_SEQUENCE_HYBRID, ranks, sequence, 5));
+      all.back().desc.ulysses = u;
+      all.back().ends = {7, sequence};
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("ranks compute the attention of the whole sequence, and its gradient, by every plan") {
+  for (const int count : {1, 2, 3, 4, 6, 8}) {
+    const local_ranks all(count, group_desc(), count == 3 ? 2 : 1);
+    int index = 0;
+    for (attention_case of : cases_of(count)) {
+      of.dtype = index % 3 == 0 ? f32 : index % 3 == 1 ? bf16 : f16;
+      INFO(count << " ranks, case " << index++ << ", kind " << of.desc.kind);
+      require_right(all, of);
+    }
+  }
+}
+
+namespace {
+
+// Each rank's results by a plan.
+parts results_of(const local_ranks& all, const attention_case& of) {
+  const whole_attention whole(of);
+  const plan_of made(of);
+  parts now = parts_of(of, whole, made.plan);
+  all.require([&](const rank_of_group& me) { return now[at(me.rank)]->run(me); });
+  for (const auto& one : now)
+    if (of.keep_prob == 1) CHECK(one->error(whole) <= bound_of(of.dtype));
+  return now;
+}
+
+}  // namespace
+
+TEST_CASE("what a plan keeps for the gradient changes no bit, and takes the memory that it says") {
+  for (const int count : {2, 4, 8}) {
+    const local_ranks all(count);
+    for (const bool hybrid : {false, true}) {
+      if (hybrid && count == 2) continue;
+      attention_case of =
+          case_of(hybrid ? VELO_SEQUENCE_HYBRID : VELO_SEQUENCE_RING, count, 64, 4, 4);
+      if (hybrid) of.desc.ulysses = 2;
+      of.dtype = bf16;
+      parts before;
+      std::int64_t kept = 0;
+      for (const velo_sequence_cache cache :
+           {VELO_SEQUENCE_CACHE_NONE, VELO_SEQUENCE_CACHE_HALF, VELO_SEQUENCE_CACHE_FULL}) {
+        of.desc.kv_cache = cache;
+        parts now = results_of(all, of);
+        for (std::size_t r = 0; r < before.size(); ++r) CHECK(now[r]->same_bits(*before[r]));
+        const std::int64_t ring = hybrid ? count / 2 : count;
+        // Beside the last block, and that before it, which travels anyway.
+        if (cache != VELO_SEQUENCE_CACHE_NONE) CHECK((now[0]->kept() > kept) == (ring > 3));
+        kept = now[0]->kept();
+        before = std::move(now);
+      }
+    }
+  }
+  const local_ranks all(2);  // the last block alone: half the keys and values
+  CHECK(results_of(all, case_of(VELO_SEQUENCE_RING, 2, 64, 4, 2))[0]->kept() == 2 * 32 * 2 * 8);
+}
+
+TEST_CASE("a forward that keeps nothing has the same output") {
+  const local_ranks all(3);
+  for (const velo_sequence_kind kind :
+       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER}) {
+    const attention_case of = case_of(kind, 3, 50, 6, 3);
+    const whole_attention whole(of);
+    const plan_of made(of);
+    const parts with = parts_of(of, whole, made.plan), without = parts_of(of, whole, made.plan);
+    all.require([&](const rank_of_group& me) { return with[at(me.rank)]->forward(me); });
+    all.require([&](const rank_of_group& me) { return without[at(me.rank)]->forward(me, false); });
+    for (std::size_t r = 0; r < 3; ++r) CHECK(with[r]->out->same_bits(*without[r]->out));
+  }
+}
+
+TEST_CASE("positions and dropout are those of the whole sequence, whatever the cut") {
+  const auto kinds = {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER};
+  for (const int count : {1, 2, 4}) {
+    const local_ranks all(count);
+    for (const velo_sequence_kind kind : kinds)
+      for (const bool root : {false, true}) {
+        attention_case of = case_of(kind, count, 41, 4, 2);
+        of.slopes = {0.5f, 0.25f, 0.125f, 0.0625f};
+        of.root = root;
+        require_right(all, of);
+        of.ends = {20, 41};
+        require_right(all, of);
+      }
+  }
+  // Dropout: against one rank, whose decisions are fusion_attention's.
+  attention_case one = case_of(VELO_SEQUENCE_RING, 1, 41, 4, 2);
+  one.keep_prob = 0.75, one.batch = 2;
+  const local_ranks alone(1), four(4);
+  const parts whole = results_of(alone, one);
+  for (const velo_sequence_kind kind : kinds) {
+    attention_case of = one;
+    of.desc.kind = kind, of.desc.cp = 4;
+    for (const auto& part : results_of(four, of))
+      for (const auto& [mine, all] :
+           {std::pair{&part->out, &whole[0]->out}, std::pair{&part->dq, &whole[0]->dq},
+            std::pair{&part->dk, &whole[0]->dk}, std::pair{&part->dv, &whole[0]->dv}})
+        CHECK(part->error(**mine, **all) <= 1e-5);
+  }
+}
+
+TEST_CASE("one rank drops what fusion_attention drops") {
+  const live_context context;
+  attention_case of = case_of(VELO_SEQUENCE_RING, 1, 37, 4, 2);
+  of.keep_prob = 0.6;
+  const whole_attention whole(of);
+  const plan_of made(of);
+  attention_rank part(of, whole, made.plan, 0);
+  const rank_of_group me{context, context.inline_stream(), nullptr, 0, 1};
+  REQUIRE(part.run(me) == VELO_OK);
+  const heads_of_rows out(f32, 1, 37, 4, 8);
+  const velo_tensor q = part.q->view(), k = part.k->view(), v = part.v->view(), y = out.view();
+  velo_fusion_attention_args args = VELO_FUSION_ATTENTION_ARGS_INIT;
+  args.query = &q, args.key = &k, args.value = &v, args.attention_out = &y;
+  args.scale = of.scale(), args.keep_prob = of.keep_prob, args.seed = 5, args.offset = 3;
+  args.sparse_mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
+  REQUIRE(velo_fusion_attention(me.stream, &args) == VELO_OK);
+  CHECK(part.error(*part.out, out) <= 1e-6);
+}
+
+TEST_CASE("without a plan the ranks of a group are a causal ring") {
+  for (const int count : {1, 2, 3}) {
+    const local_ranks all(count);
+    const attention_case of = case_of(VELO_SEQUENCE_RING, count, 12 * count, 4, 2);
+    const whole_attention whole(of);
+    const plan_of made(of);
+    parts now;
+    for (int rank = 0; rank < count; ++rank) {
+      now.push_back(std::make_unique<attention_rank>(of, whole, made.plan, rank));
+      now.back()->forget_plan();
+    }
+    all.require([&](const rank_of_group& me) { return now[at(me.rank)]->run(me); });
+    for (const auto& one : now) CHECK(one->error(whole) <= 1e-5);
+  }
+}
+
+TEST_CASE("processes and ranks on two hosts carry plans out with the bits of threads") {
+  std::vector<attention_case> cases = cases_of(4);
+  for (std::size_t i = 0; i < cases.size(); ++i) cases[i].dtype = i % 2 == 0 ? f32 : bf16;
+  const local_ranks threads(4);
+  const ranks_on_hosts hosts("0011");
+  for (const attention_case& of : cases) {
+    const whole_attention whole(of);
+    const plan_of made(of);
+    const parts by_threads = parts_of(of, whole, made.plan),
+                by_hosts = parts_of(of, whole, made.plan);
+    threads.require([&](const rank_of_group& me) { return by_threads[at(me.rank)]->run(me); });
+    hosts.require([&](const rank_of_group& me) { return by_hosts[at(me.rank)]->run(me); });
+    for (std::size_t r = 0; r < 4; ++r) CHECK(by_hosts[r]->same_bits(*by_threads[r]));
+  }
+  for (const std::uint64_t buffer : {8 << 10, 512 << 10}) {
+    processes ranks;
+    velo_group_desc desc = group_desc();
+    desc.buffer = buffer;
+    ranks.start_all(4, desc, [&](const rank_of_group& me) {
+      velo_status done = VELO_OK;
+      std::int64_t right = 1;
+      for (const attention_case& of : cases) {
+        const whole_attention whole(of);
+        const plan_of made(of);
+        attention_rank part(of, whole, made.plan, me.rank);
+        if (done == VELO_OK) done = part.run(me);
+        right = right != 0 && part.error(whole) <= bound_of(of.dtype) ? 1 : 0;
+      }
+      return ending_of(done, right);
+    });
+    for (const ending& one : ranks.wait()) {
+      CHECK_OK(one);
+      CHECK(one.value == 1);
+    }
+  }
+}
+
+TEST_CASE("queues keep the order of plans and collectives") {
+  const local_ranks all(3);
+  const attention_case of = case_of(VELO_SEQUENCE_RING, 3, 40, 4, 2);
+  const whole_attention whole(of);
+  const plan_of made(of);
+  const parts now = parts_of(of, whole, made.plan);
+  std::vector<velo_stream> queues;
+  for (int rank = 0; rank < 3; ++rank) queues.push_back(all.context(rank).new_stream());
+  all.require([&](const rank_of_group& me) {
+    rank_of_group queued = me;
+    queued.stream = queues[at(me.rank)];
+    velo_status done = VELO_OK;
+    for (int i = 0; i < 5 && done == VELO_OK; ++i) {
+      done = now[at(me.rank)]->run(queued);
+      if (done == VELO_OK) done = velo_group_barrier(queued.stream, me.group);
+      // The next run has new memory for what it saves.
+      if (done == VELO_OK) done = velo_stream_synchronize(queued.stream);
+    }
+    return done;
+  });
+  for (const auto& one : now) CHECK(one->error(whole) <= 1e-5);
+}
+
+TEST_CASE("ranks with another plan, way or size all hear of it before a row moves") {
+  const attention_case ring = case_of(VELO_SEQUENCE_RING, 3, 48, 6, 3);
+  attention_case other = ring, gathered = ring, wide = ring;
+  other.desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;
+  gathered.desc.kind = VELO_SEQUENCE_ALL_GATHER;
+  wide.value_width = 16;
+  for (const attention_case* odd :
+       {&std::as_const(other), &std::as_const(gathered), &std::as_const(wide), &ring}) {
+    const local_ranks all(3);
+    if (odd == &ring) REQUIRE(velo_config_set(all.context(2), "level", "1") == VELO_OK);
+    const whole_attention whole(ring), odd_whole(*odd);
+    const plan_of made(ring), odd_plan(*odd);
+    parts now = parts_of(ring, whole, made.plan);
+    now[2] = std::make_unique<attention_rank>(*odd, odd_whole, odd_plan.plan, 2);
+    const parts before = parts_of(ring, whole, made.plan);
+    for (const call_record& one :
+         all.run([&](const rank_of_group& me) { return now[at(me.rank)]->forward(me); }))
+      CHECK(one.code == VELO_ERR_PEER);
+    for (std::size_t r = 0; r < 2; ++r) CHECK(now[r]->out->same_bits(*before[r]->out));
+  }
+}
+
+TEST_CASE("an abort in the middle of a plan ends every rank's call, and names the rank") {
+  for (const velo_sequence_kind kind : {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES}) {
+    const local_ranks all(3);
+    const attention_case of = case_of(kind, 3, 64, 4, 4);
+    const whole_attention whole(of);
+    const plan_of made(of);
+    std::atomic<int> calls{0};
+    std::atomic<bool> over{false};
+    std::thread aborts([&] {
+      while (calls < 5 && !over) std::this_thread::yield();
+      velo_group_abort(all.group(2));
+    });
+    const std::vector<call_record> ends = all.run([&](const rank_of_group& me) {
+      for (;; ++calls) {  // the tensors of a failed call go with it
+        attention_rank part(of, whole, made.plan, me.rank);
+        const velo_status done = part.run(me);
+        if (done != VELO_OK) return done;
+      }
+    });
+    over = true;
+    aborts.join();
+    for (const call_record& one : ends) {
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 2);
+    }
+  }
+}
+
+TEST_CASE("context_parallel_attention refuses what does not fit, by name, and leaves peers alone") {
+  const local_ranks all(2);
+  const attention_case of = case_of(VELO_SEQUENCE_RING, 2, 12, 4, 2),
+                       longer = case_of(VELO_SEQUENCE_RING, 2, 16, 4, 2),
+                       three = case_of(VELO_SEQUENCE_RING, 3, 18, 4, 2),
+                       more_heads = case_of(VELO_SEQUENCE_RING, 2, 12, 6, 2),
+                       more_keys = case_of(VELO_SEQUENCE_RING, 2, 12, 4, 4);
+  attention_case wide = of;
+  wide.desc.head_dim = 16;
+  const plan_of right(of), other_rows(longer), other_ranks(three), other_heads(more_heads),
+      other_keys(more_keys), other_width(wide);
+  const heads_of_rows q(f32, 1, 6, 4, 8), k(f32, 1, 6, 2, 8), odd(f32, 1, 5, 4, 8),
+      three_heads(f32, 1, 6, 3, 8), half(bf16, 1, 6, 2, 8), two(f32, 2, 6, 2, 8);
+  const heads_of_rows out(f32, 1, 6, 4, 8), before(f32, 1, 6, 4, 8);
+  const velo_tensor query = q.view(), key = k.view(), value = k.view(), y = out.view(),
+                    odd_rows = odd.view(), keys_of_three = three_heads.view(),
+                    other_dtype = half.view(), other_batch = two.view();
+  std::vector<float> numbers(3, 1);
+  static const std::int64_t few = 3;
+  const velo_tensor few_slopes = view_of(numbers.data(), f32, few);
+  velo_tensor flat = query;
+  flat.ndim = 2;
+  using args = velo_context_parallel_attention_args;
+  args valid = VELO_CONTEXT_PARALLEL_ATTENTION_ARGS_INIT;
+  valid.group = all.group(0), valid.plan = right.plan;
+  valid.query = &query, valid.key = &key, valid.value = &value, valid.attention_out = &y;
+  const auto with_plan = [](velo_sequence_plan plan) { return [plan](args& a) { a.plan = plan; }; };
+  check_refusals<args>(
+      valid, [&](const args& a) { return velo_context_parallel_attention(all.stream(0), &a); },
+      {{[](args& a) { a.query = nullptr; }, VELO_ERR_NULL, "args.query"},
+       {[&](args& a) { a.query = &flat; }, VELO_ERR_RANK, "args.query.ndim"},
+       {[&](args& a) { a.query = &odd_rows; }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.key = &keys_of_three; }, VELO_ERR_SHAPE, "args.value.shape"},
+       {[&](args& a) { a.key = a.value = &keys_of_three; }, VELO_ERR_SHAPE, "args.key.shape"},
+       {[&](args& a) { a.key = &other_dtype; }, VELO_ERR_DTYPE, "args.key.dtype"},
+       {[&](args& a) { a.value = &other_batch; }, VELO_ERR_SHAPE, "args.value.shape"},
+       {[&](args& a) { a.attention_out = &key; }, VELO_ERR_SHAPE, "args.attention_out.shape"},
+       {[&](args& a) { a.alibi_slopes = &few_slopes; }, VELO_ERR_SHAPE, "args.alibi_slopes.shape"},
+       {[](args& a) { a.scale = 1e300; }, VELO_ERR_ARGUMENT, "args.scale"},
+       {[](args& a) { a.keep_prob = 1.5; }, VELO_ERR_ARGUMENT, "args.keep_prob"},
+       {with_plan(other_ranks.plan), VELO_ERR_ARGUMENT, "args.plan"},
+       {with_plan(other_rows.plan), VELO_ERR_SHAPE, "args.query.shape"},
+       {with_plan(other_heads.plan), VELO_ERR_SHAPE, "args.query.shape"},
+       {with_plan(other_keys.plan), VELO_ERR_SHAPE, "args.key.shape"},
+       {with_plan(other_width.plan), VELO_ERR_SHAPE, "args.query.shape"},
+       {[&](args& a) { a.plan = reinterpret_cast<velo_sequence_plan>(all.group(0)); },
+        VELO_ERR_HANDLE, "args.plan"},
+       {[&](args& a) { a.group = all.group(1); }, VELO_ERR_ARGUMENT, "args.group"},
+       {[](args& a) { a.group = nullptr; }, VELO_ERR_ARGUMENT, "args.plan"},
+       {[&](args& a) {
+          a.plan = nullptr;
+          a.query = a.key = a.value = &odd_rows;
+        },
+        VELO_ERR_SHAPE, "args.query.shape"}});
+  CHECK(out.same_bits(before));
+  all.require_barrier();  // no peer was left waiting
+}
+
+TEST_CASE("the gradient asks for what the forward kept") {
+  const local_ranks all(2);
+  const attention_case of = case_of(VELO_SEQUENCE_ULYSSES, 2, 12, 4, 2);
+  const whole_attention whole(of);
+  const plan_of made(of);
+  parts now = parts_of(of, whole, made.plan);
+  all.require([&](const rank_of_group& me) { return now[at(me.rank)]->forward(me); });
+  const heads_of_rows& x = *now[0]->q;
+  const velo_tensor q = x.view(), k = now[0]->k->view(), v = now[0]->v->view(),
+                    y = now[0]->out->view(), dy = now[0]->dout->view(), dq = now[0]->dq->view(),
+                    dk = now[0]->dk->view(), dv = now[0]->dv->view();
+  std::vector<float> numbers(64, 1);
+  static const std::int64_t right[] = {1, 2, 12}, wrong[] = {1, 4, 6}, all_of_them = 24, some = 5;
+  velo_tensor statistics = view_of(numbers.data(), f32, all_of_them), other = statistics;
+  statistics.ndim = other.ndim = 3, statistics.shape = right, other.shape = wrong;
+  const velo_tensor few = view_of(numbers.data(), f32, some);
+  using args = velo_context_parallel_attention_backward_args;
+  args valid = VELO_CONTEXT_PARALLEL_ATTENTION_BACKWARD_ARGS_INIT;
+  valid.group = all.group(0), valid.plan = made.plan;
+  valid.query = &q, valid.key = &k, valid.value = &v, valid.dy = &dy, valid.attention_out = &y;
+  valid.softmax_max = valid.softmax_sum = &statistics;
+  valid.dquery = &dq, valid.dkey = &dk, valid.dvalue = &dv;
+  check_refusals<args>(
+      valid,
+      [&](const args& a) { return velo_context_parallel_attention_backward(all.stream(0), &a); },
+      {{[](args&) {}, VELO_ERR_NULL, "args.kept"},
+       {[&](args& a) { a.kept = &few; }, VELO_ERR_SHAPE, "args.kept.shape"},
+       {[&](args& a) { a.softmax_max = &other; }, VELO_ERR_SHAPE, "args.softmax_max.shape"},
+       {[&](args& a) { a.softmax_sum = &other; }, VELO_ERR_SHAPE, "args.softmax_sum.shape"},
+       {[&](args& a) { a.dy = &k; }, VELO_ERR_SHAPE, "args.dy.shape"},
+       {[](args& a) { a.softmax_max = nullptr; }, VELO_ERR_NULL, "args.softmax_max"}});
+  all.require_barrier();
+}
+
+TEST_CASE("random plans compute the attention of the whole sequence") {
+  const char* wanted = std::getenv("VELO_ATTENTION_PLANS");
+  const int count = wanted == nullptr ? 60 : std::atoi(wanted);
+  cheap_random draw(11);
+  const auto up_to = [&](std::uint32_t most) {
+    return static_cast<std::int64_t>(draw() % (most + 1));
+  };
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t cp = 1 + up_to(7), kv = 1 + up_to(3);
+    attention_case of =
+        case_of(static_cast<velo_sequence_kind>(up_to(3)), cp, up_to(70), kv * (1 + up_to(3)), kv);
+    velo_sequence_desc& d = of.desc;
+    d.causal = up_to(3) == 0 ? 0 : 1;
+    d.kv_cache = 0;
+    if (d.kind == VELO_SEQUENCE_HYBRID) {
+      for (const std::int64_t u : {4, 3, 2})
+        if (cp % u == 0 && u < cp && u <= d.heads) d.ulysses = u;
+      if (d.ulysses == 1) d.kind = VELO_SEQUENCE_RING;
+    }
+    if (d.kind == VELO_SEQUENCE_ULYSSES && d.heads < cp) d.heads *= cp, d.kv_heads = d.heads;
+    if (d.kind == VELO_SEQUENCE_RING || d.kind == VELO_SEQUENCE_HYBRID) {
+      const std::int64_t ring = cp / d.ulysses;
+      for (const std::int64_t window : {2, 3})
+        if (ring % window == 0 && window < ring && up_to(1) == 0) d.window = window;
+      d.kv_cache = static_cast<velo_sequence_cache>(up_to(2));
+    }
+    if (up_to(2) == 0 && d.sequence > 4) {
+      of.mask = mask_of(d.sequence, draw());
+    } else if (up_to(1) == 0) {
+      for (std::int64_t end = 0; end < d.sequence;)
+        of.ends.push_back(end = std::min(d.sequence, end + up_to(20)));
+      if (of.ends.empty()) of.ends.push_back(0);
+    }
+    if (up_to(3) == 0) of.slopes.assign(at(d.heads), 0.25f);
+    of.batch = 1 + up_to(1), of.value_width = 3 + up_to(9);
+    INFO("plan " << i << ", kind " << d.kind << ", cp " << cp << ", sequence " << d.sequence
+                 << ", heads " << d.heads << ", kv_heads " << d.kv_heads << ", ulysses "
+                 << d.ulysses << ", window " << d.window << ", causal " << d.causal << ", slopes "
+                 << of.slopes.size() << ", documents " << of.ends.size() << ", mask "
+                 << of.mask.size() << ", batch " << of.batch);
+    results_of(local_ranks(static_cast<int>(cp)), of);
+  }
+}
