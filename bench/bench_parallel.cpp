@@ -1,11 +1,13 @@
-// bench_parallel: exchanges of rows and heads between two ranks of one thread each.
+// bench_parallel: a sequence that is cut between two ranks of one thread each.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
-// The one call takes turns with its composition: transpositions and velo_group_all_to_all. Ranks
-// are threads (local) and processes (shm). Shapes: rows of each rank, heads of all, elements of a
-// head. Results of the one call are held against the composition's, bit for bit. Goals:
-// goals.json, parallel.
+// Exchanges of rows and heads take turns with their composition: transpositions and
+// velo_group_all_to_all. Shapes: rows of each rank, heads of all, elements of a head. Results are
+// held against the composition's, bit for bit. Causal attention takes turns with the whole sequence
+// on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
+// elements of a head, kind of plan. Ranks are threads (local) and processes (shm). A filter is a
+// part of "operator type shape by", of attention without the kind. Goals: goals.json, parallel.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -14,6 +16,7 @@
 #include "bench/comm/two_ranks.hpp"
 #include "bench/harness/require.hpp"
 #include "bench/harness/result.hpp"
+#include "bench/parallel/scenes.hpp"
 
 namespace velo::bench {
 namespace {
@@ -120,9 +123,9 @@ result result_of(const row& r, const char* by, const board& all) {
 
 void print(const result& made, int rounds) {
   const double us = 1e6 * made.p25s[0], ratio = made.peers[0].ratios[0];
-  std::printf("%-20s %-4s %-26s %-5s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
-              name_of(made.type), made.shape.c_str(), made.residency.c_str(), us * ratio, us,
-              1 / ratio, rounds);
+  std::printf("%-36s %-4s %-26s %-5s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
+              name_of(made.type), made.shape.c_str(), made.residency.c_str(),
+              made.peers[0].name.c_str(), us * ratio, us, 1 / ratio, rounds);
   std::fflush(stdout);
 }
 
@@ -137,17 +140,11 @@ std::vector<row> all_rows() {
   return rows;
 }
 
-int run(int argc, char** argv) {
-  pair_options set;
-  if (!read_options(argc, argv, "bench_parallel", set)) return 2;
-  board& all = board::make();
-  if (!set.json)
-    std::printf("%-20s %-4s %-26s %-5s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
-                "composed", "fused us", "share", "calls");
-  std::vector<result> results;
+bool measure_exchanges(const pair_options& set, board& all, const row_taker& take) {
   for (const row& r : all_rows())
     for (const char* by : {"local", "shm"}) {
-      const std::string name = std::string(name_of(r.type)) + " " + r.text() + " " + by;
+      const std::string name =
+          std::string("sequence_all_to_all ") + name_of(r.type) + " " + r.text() + " " + by;
       if (name.find(set.filter) == std::string::npos) continue;
       all.rounds = board::most_rounds;
       const rank_body body = [&](const rank_of& me) {
@@ -158,11 +155,26 @@ int run(int argc, char** argv) {
       (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
       if (all.wrong != 0) {
         std::fprintf(stderr, "bench_parallel: wrong bits: %s\n", name.c_str());
-        return 2;
+        return false;
       }
-      results.push_back(result_of(r, by, all));
-      set.json ? print_json(stdout, results.back()) : print(results.back(), all.rounds);
+      take(result_of(r, by, all), all.rounds);
     }
+  return true;
+}
+
+int run(int argc, char** argv) {
+  pair_options set;
+  if (!read_options(argc, argv, "bench_parallel", set)) return 2;
+  board& all = board::make();
+  if (!set.json)
+    std::printf("%-36s %-4s %-26s %-5s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
+                "peer", "peer us", "us", "share", "calls");
+  std::vector<result> results;
+  const row_taker take = [&](const result& made, int rounds) {
+    results.push_back(made);
+    set.json ? print_json(stdout, made) : print(made, rounds);
+  };
+  if (!measure_exchanges(set, all, take) || !measure_attention(set, all, take)) return 2;
   return judge_pairs("parallel", results, set.json);
 }
 

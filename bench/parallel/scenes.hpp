@@ -1,0 +1,16 @@
+// What bench_parallel measures beside exchanges.
+#pragma once
+
+#include <functional>
+
+#include "bench/comm/two_ranks.hpp"
+
+namespace velo::bench {
+
+// Takes a row, of so many rounds.
+using row_taker = std::function<void(const result&, int rounds)>;
+
+// Attention of a causal sequence that two ranks share. false: a result was wrong, which is printed.
+bool measure_attention(const pair_options& set, board& all, const row_taker& take);
+
+}  // namespace velo::bench
