@@ -31,7 +31,7 @@ struct cross_entropy_backward_row {
   const T* logits;
   T* dlogits;
   int64_t n;
-  int64_t target;  // in [0, n)
+  int64_t target;  // in [0, n), or -1: it is none of them
   float lse;
   float dloss;          // times the target's weight where nothing is smoothed
   bool bypass;          // write dlogits around the cache

@@ -90,12 +90,17 @@ float log_sum(const cross_entropy_row<T>& s) {
   return shift + __builtin_logf(v::sum(a + b));
 }
 
+template <class T>
+VELO_INLINE v::vec target_logit(const cross_entropy_backward_row<T>& s) {
+  return s.target < 0 ? v::zero() : v::load(s.logits + s.target, 1);
+}
+
 // The target's 1 is subtracted after the loop, which so has no exceptions. Its logit is read first,
 // for in-place use.
 template <bool Bypass, class T>
 VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
   const v::vec shift = v::set(s.lse), scale = v::set(s.dloss);
-  const v::vec logit = v::load(s.logits + s.target, 1);
+  const v::vec logit = target_logit(s);
   const int64_t n = s.n;
   int64_t i = 0;
   for (; i + 2 * v::width <= n; i += 2 * v::width) {
@@ -108,7 +113,8 @@ VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
     const int m = simd::lanes_left<v::width>(n, i);
     v::store(s.dlogits + i, exp<T>(v::load(s.logits + i, m) - shift) * scale, m);
   }
-  v::store(s.dlogits + s.target, (exp<T>(logit - shift) - v::set(1.0f)) * scale, 1);
+  if (s.target >= 0)
+    v::store(s.dlogits + s.target, (exp<T>(logit - shift) - v::set(1.0f)) * scale, 1);
   if (Bypass) v::fence();
 }
 
@@ -121,7 +127,7 @@ VELO_INLINE v::vec smoothed(v::vec logit, v::vec b, const cross_entropy_backward
 
 template <bool Bypass, class T>
 VELO_INLINE void backward_smoothed(const cross_entropy_backward_row<T>& s) {
-  const v::vec logit = v::load(s.logits + s.target, 1);
+  const v::vec logit = target_logit(s);
   const int64_t n = s.n;
   int64_t i = 0;
   for (; i + 2 * v::width <= n; i += 2 * v::width) {
@@ -134,8 +140,10 @@ VELO_INLINE void backward_smoothed(const cross_entropy_backward_row<T>& s) {
     const int m = simd::lanes_left<v::width>(n, i);
     v::store(s.dlogits + i, smoothed(v::load(s.logits + i, m), v::load(s.spread + i, m), s), m);
   }
-  const v::vec b = v::set(s.spread[s.target] + s.hit);
-  v::store(s.dlogits + s.target, smoothed(logit, b, s), 1);
+  if (s.target >= 0) {
+    const v::vec b = v::set(s.spread[s.target] + s.hit);
+    v::store(s.dlogits + s.target, smoothed(logit, b, s), 1);
+  }
   if (Bypass) v::fence();
 }
 

@@ -126,6 +126,35 @@ class TwoRanks(unittest.TestCase):
                 for got, whole in zip(results, wholes):
                     self.close(f"rank {r}", got, whole[rows[r]], dtype)
 
+    def test_loss_of_classes_on_two_ranks(self):
+        classes, cut = 51, 26  # and a column of padding on the second rank
+        targets = torch.tensor([3, 50, 26, -100, 25])
+        for dtype in BOUND:
+            for smoothing in (0.0, 0.1):
+                whole = torch.randn(5, classes).to(dtype)
+                leaf = whole.float().requires_grad_()
+                truth = torch.nn.functional.cross_entropy(leaf, targets, reduction="none",
+                                                          label_smoothing=smoothing)
+                truth.sum().backward()
+                padded = torch.nn.functional.pad(whole, (0, 1))
+
+                def rank(r):
+                    mine = padded[:, r * cut:(r + 1) * cut].contiguous()
+                    given = {"group": self.group[r], "logits": mine, "targets": targets,
+                             "label_smoothing": smoothing, "vocab_size": classes}
+                    loss, lse = torch.empty(5), torch.empty(5)
+                    self.ranks[r].vocab_parallel_cross_entropy(loss=loss, lse=lse, **given)
+                    self.ranks[r].vocab_parallel_cross_entropy_backward(
+                        dloss=torch.ones(5), lse=lse, dlogits=mine, **given)
+                    return loss, mine
+
+                ranks = both(rank)
+                self.assertTrue(torch.equal(ranks[0][0], ranks[1][0]))
+                self.close("loss", ranks[0][0], truth, dtype)
+                gradient = torch.cat([one[1] for one in ranks], 1)
+                self.close("gradient", gradient[:, :classes], leaf.grad, dtype)
+                self.assertEqual(float(gradient[:, classes].abs().max()), 0)
+
     def test_sequence_parallel_layers(self):
         for dtype, slices in self.cases():
             x, first, second, dy, y, gradients = self.layer(dtype)

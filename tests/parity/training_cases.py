@@ -29,6 +29,21 @@ class TrainingCases:
                 self.close("loss", loss, truth)
                 self.close("dlogits in place", logits, a.grad)
 
+    def test_cross_entropy_of_the_classes_of_one_rank(self):
+        for dtype in TYPES:
+            logits, targets = values(9, 40, dtype=dtype), torch.randint(0, 30, (9,))
+            a = leaf(logits)
+            truth = F.cross_entropy(a[:, :30], targets, reduction="none", label_smoothing=0.1)
+            truth.sum().backward()
+            loss, lse, dlogits = torch.empty(9), torch.empty(9), torch.empty_like(logits)
+            given = {"logits": logits, "targets": targets, "vocab_size": 30,
+                     "label_smoothing": 0.1}
+            self.velo.vocab_parallel_cross_entropy(loss=loss, lse=lse, **given)
+            self.velo.vocab_parallel_cross_entropy_backward(dloss=torch.ones(9), lse=lse,
+                                                            dlogits=dlogits, **given)
+            self.close("loss", loss, truth)
+            self.close("dlogits", dlogits, a.grad)
+
     def test_cross_entropy_weighted_and_smoothed(self):
         weights = torch.rand(260) + 0.5
         for dtype in TYPES:

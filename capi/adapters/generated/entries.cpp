@@ -103,6 +103,8 @@ struct number {
     sequence_all_to_all,
     context_parallel_attention,
     context_parallel_attention_backward,
+    vocab_parallel_cross_entropy,
+    vocab_parallel_cross_entropy_backward,
   };
 };
 
@@ -1154,6 +1156,28 @@ void* velo_xla_context_parallel_attention_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_context_parallel_attention_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::context_parallel_attention_backward, args, count);
+}
+
+int velo_ms_vocab_parallel_cross_entropy(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                         void* stream, void*) {
+  return enter_mindspore(number::vocab_parallel_cross_entropy, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_vocab_parallel_cross_entropy(void* call_frame) {
+  return enter_xla(number::vocab_parallel_cross_entropy, call_frame);
+}
+int __tvm_ffi_velo_vocab_parallel_cross_entropy(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::vocab_parallel_cross_entropy, args, count);
+}
+
+int velo_ms_vocab_parallel_cross_entropy_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                                  void* stream, void*) {
+  return enter_mindspore(number::vocab_parallel_cross_entropy_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_vocab_parallel_cross_entropy_backward(void* call_frame) {
+  return enter_xla(number::vocab_parallel_cross_entropy_backward, call_frame);
+}
+int __tvm_ffi_velo_vocab_parallel_cross_entropy_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::vocab_parallel_cross_entropy_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5351,4 +5375,6 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::sequence_all_to_all>,
     torch_kernels_of<number::context_parallel_attention>,
     torch_kernels_of<number::context_parallel_attention_backward>,
+    torch_kernels_of<number::vocab_parallel_cross_entropy>,
+    torch_kernels_of<number::vocab_parallel_cross_entropy_backward>,
 };

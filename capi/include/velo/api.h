@@ -683,6 +683,10 @@ struct velo_api {
                                             const velo_context_parallel_attention_args* args);
   velo_status (*context_parallel_attention_backward)(
       velo_stream stream, const velo_context_parallel_attention_backward_args* args);
+  velo_status (*vocab_parallel_cross_entropy)(velo_stream stream,
+                                              const velo_vocab_parallel_cross_entropy_args* args);
+  velo_status (*vocab_parallel_cross_entropy_backward)(
+      velo_stream stream, const velo_vocab_parallel_cross_entropy_backward_args* args);
 };
 
 VELO_END_C

@@ -1,4 +1,4 @@
-/* Operators over sequences whose rows lie on ranks.
+/* Operators over sequences and vocabularies that are cut between ranks.
  * All ranks of the group make the call, in the same order and at one level; it has its place among
  * the collectives of the group. Threads of a local group read each other's tensors at level 2;
  * other ranks get messages or blocks, with the same bits. Ranks whose calls pass their own checks
@@ -213,6 +213,93 @@ typedef struct velo_context_parallel_attention_backward_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_context_parallel_attention_backward(
     velo_stream stream, const velo_context_parallel_attention_backward_args* args);
+
+/* ---- vocab_parallel_cross_entropy ------------------------------------------------------------ */
+
+typedef struct velo_vocab_parallel_cross_entropy_args {
+  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_cross_entropy_args) */
+  uint32_t reserved;          /* 0 */
+  velo_group group;           /* in, or NULL: the ranks that the classes are cut between, of the
+                               * stream's context; NULL: this one alone */
+  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: [T, n]: this rank's classes */
+  const velo_tensor* targets; /* in; int32 | int64: [T], the same on all ranks; each in [0, V) or
+                               * ignore_index */
+  const velo_tensor* loss;    /* out: float32, [T]; the same bits on all ranks */
+  const velo_tensor* lse;     /* out, or NULL: float32, [T]: log-sum-exp over all classes, what
+                               * the gradient needs */
+  int64_t ignore_index;       /* default -100: the target that does not count */
+  double label_smoothing;     /* default 0.0, in [0.0, 1.0]: e */
+  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first class of this
+                               * rank; -1: rank * n */
+  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, classes of all ranks; those
+                               * from V on are padding, which counts nowhere and has the gradient
+                               * 0; 0: n * ranks, with vocab_begin at least vocab_begin + n */
+} velo_vocab_parallel_cross_entropy_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_VOCAB_PARALLEL_CROSS_ENTROPY_ARGS_INIT \
+  { sizeof(velo_vocab_parallel_cross_entropy_args), 0, 0, 0, 0, 0, 0, -100, 0.0, -1, 0 }
+
+/* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * (lse[t] - logits[t, targets[t]])
+ * + e / V * sum[v](lse[t] - logits[t, v])`.
+ * Over the classes of all ranks, each of which has n columns of them; e is label_smoothing. loss[t]
+ * is 0 where targets[t] is ignore_index. Three numbers a token and rank are exchanged and combined
+ * in rank order, so that all ranks get the same bits. A target that is no class fails with
+ * VELO_ERR_ARGUMENT after the exchange, and writes nothing.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: float32 1e-6 relative to the largest logit, times the largest weight.
+ * Cost: one read of logits; 12 bytes a token and rank are exchanged.
+ * Source: Megatron-LM's vocab_parallel_cross_entropy, Shoeybi et al. 2019, arXiv:1909.08053.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_vocab_parallel_cross_entropy(
+    velo_stream stream, const velo_vocab_parallel_cross_entropy_args* args);
+
+/* ---- vocab_parallel_cross_entropy_backward --------------------------------------------------- */
+
+typedef struct velo_vocab_parallel_cross_entropy_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_cross_entropy_backward_args) */
+  uint32_t reserved;          /* 0 */
+  velo_group group;           /* in, or NULL: the ranks that the classes are cut between, of the
+                               * stream's context; NULL: this one alone */
+  const velo_tensor* dloss;   /* in: float32, [T]: divided by the count of the tokens of all
+                               * ranks where a mean is wanted */
+  const velo_tensor* logits;  /* in; float32 | bfloat16 | float16: the forward input */
+  const velo_tensor* targets; /* in; int32 | int64: the forward targets */
+  const velo_tensor* lse;     /* in: float32, [T], from the forward pass */
+  const velo_tensor* dlogits; /* out: shape and dtype of logits; may be logits itself */
+  int64_t ignore_index;       /* default -100: the target that does not count */
+  double label_smoothing;     /* default 0.0, in [0.0, 1.0]: e */
+  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first class of this
+                               * rank; -1: rank * n */
+  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, classes of all ranks; those
+                               * from V on are padding, which counts nowhere and has the gradient
+                               * 0; 0: n * ranks, with vocab_begin at least vocab_begin + n */
+} velo_vocab_parallel_cross_entropy_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_VOCAB_PARALLEL_CROSS_ENTROPY_BACKWARD_ARGS_INIT \
+  { sizeof(velo_vocab_parallel_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, 0, -100, 0.0, -1, 0 }
+
+/* `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - (1 - e) * [v = targets[t]] - e / V) * dloss[t]`.
+ * [v = targets[t]] is 1 where that holds, else 0. It is 0 in ignored rows and padded classes.
+ * Nothing is exchanged; in place over the logits, no second logits tensor is needed.
+ *
+ * Gradient of velo_vocab_parallel_cross_entropy.
+ * In place: dlogits may be logits.
+ * Accuracy: float32 1e-6 of dloss_t; bfloat16 half an ulp more; float16 half an ulp and 4e-6 of the
+ * probability.
+ * Cost: one read of logits and one write of dlogits.
+ * Source: gradient of vocab_parallel_cross_entropy.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_vocab_parallel_cross_entropy_backward(
+    velo_stream stream, const velo_vocab_parallel_cross_entropy_backward_args* args);
 
 VELO_END_C
 

@@ -3691,6 +3691,45 @@ class velo_context_parallel_attention_backward_args(Sized):
     _numbers_ = ("scale", "keep_prob", "seed", "offset")
 
 
+class velo_vocab_parallel_cross_entropy_args(Sized):
+    """`lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * (lse[t] - logits[t, targets[t]]) + e / V * sum[v](lse[t] - logits[t, v])`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the classes are cut between, of the stream's context; NULL: this one alone
+        ("logits", POINTER(velo_tensor)),  # [T, n]: this rank's classes
+        ("targets", POINTER(velo_tensor)),  # [T], the same on all ranks; each in [0, V) or ignore_index
+        ("loss", POINTER(velo_tensor)),  # float32, [T]; the same bits on all ranks
+        ("lse", POINTER(velo_tensor)),  # float32, [T]: log-sum-exp over all classes, what the gradient needs
+        ("ignore_index", c_int64),  # the target that does not count
+        ("label_smoothing", c_double),  # e
+        ("vocab_begin", c_int64),  # the first class of this rank; -1: rank * n
+        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+    ]
+    _defaults_ = {"ignore_index": -100, "vocab_begin": -1}
+    _numbers_ = ("ignore_index", "label_smoothing", "vocab_begin", "vocab_size")
+
+
+class velo_vocab_parallel_cross_entropy_backward_args(Sized):
+    """`dlogits[t, v] = (exp(logits[t, v] - lse[t]) - (1 - e) * [v = targets[t]] - e / V) * dloss[t]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the classes are cut between, of the stream's context; NULL: this one alone
+        ("dloss", POINTER(velo_tensor)),  # float32, [T]: divided by the count of the tokens of all ranks where a mean is wanted
+        ("logits", POINTER(velo_tensor)),  # the forward input
+        ("targets", POINTER(velo_tensor)),  # the forward targets
+        ("lse", POINTER(velo_tensor)),  # float32, [T], from the forward pass
+        ("dlogits", POINTER(velo_tensor)),  # shape and dtype of logits; may be logits itself
+        ("ignore_index", c_int64),  # the target that does not count
+        ("label_smoothing", c_double),  # e
+        ("vocab_begin", c_int64),  # the first class of this rank; -1: rank * n
+        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+    ]
+    _defaults_ = {"ignore_index": -100, "vocab_begin": -1}
+    _numbers_ = ("ignore_index", "label_smoothing", "vocab_begin", "vocab_size")
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -4025,6 +4064,8 @@ FUNCTIONS = {
     "velo_sequence_all_to_all": (c_int32, velo_stream, POINTER(velo_sequence_all_to_all_args)),
     "velo_context_parallel_attention": (c_int32, velo_stream, POINTER(velo_context_parallel_attention_args)),
     "velo_context_parallel_attention_backward": (c_int32, velo_stream, POINTER(velo_context_parallel_attention_backward_args)),
+    "velo_vocab_parallel_cross_entropy": (c_int32, velo_stream, POINTER(velo_vocab_parallel_cross_entropy_args)),
+    "velo_vocab_parallel_cross_entropy_backward": (c_int32, velo_stream, POINTER(velo_vocab_parallel_cross_entropy_backward_args)),
 }
 
 

@@ -3545,4 +3545,75 @@ inline outcome<> context_parallel_attention_backward(
   return detail::check(VELO_FN(context_parallel_attention_backward)(stream.get(), &args));
 }
 
+// `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * (lse[t] - logits[t, targets[t]])
+// + e / V * sum[v](lse[t] - logits[t, v])`.
+struct vocab_parallel_cross_entropy_args : velo_vocab_parallel_cross_entropy_args {
+  using self = vocab_parallel_cross_entropy_args;
+  using base = velo_vocab_parallel_cross_entropy_args;
+  vocab_parallel_cross_entropy_args() noexcept
+      : velo_vocab_parallel_cross_entropy_args VELO_VOCAB_PARALLEL_CROSS_ENTROPY_ARGS_INIT {}
+
+  // the ranks that the classes are cut between, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // [T, n]: this rank's classes
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // [T], the same on all ranks; each in [0, V) or ignore_index
+  self& targets(const velo_tensor& value) { return base::targets = &value, *this; }
+  // float32, [T]; the same bits on all ranks
+  self& loss(const velo_tensor& value) { return base::loss = &value, *this; }
+  // float32, [T]: log-sum-exp over all classes, what the gradient needs
+  self& lse(const velo_tensor& value) { return base::lse = &value, *this; }
+  self& lse(std::nullptr_t) { return base::lse = nullptr, *this; }
+  // the target that does not count
+  self& ignore_index(std::int64_t value) { return base::ignore_index = value, *this; }
+  // e
+  self& label_smoothing(double value) { return base::label_smoothing = value, *this; }
+  // the first class of this rank; -1: rank * n
+  self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
+  // V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient
+  // 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+  self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
+};
+
+inline outcome<> vocab_parallel_cross_entropy(stream_ref stream,
+                                              const vocab_parallel_cross_entropy_args& args) {
+  return detail::check(VELO_FN(vocab_parallel_cross_entropy)(stream.get(), &args));
+}
+
+// `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - (1 - e) * [v = targets[t]] - e / V) * dloss[t]`.
+struct vocab_parallel_cross_entropy_backward_args : velo_vocab_parallel_cross_entropy_backward_args {
+  using self = vocab_parallel_cross_entropy_backward_args;
+  using base = velo_vocab_parallel_cross_entropy_backward_args;
+  vocab_parallel_cross_entropy_backward_args() noexcept
+      : velo_vocab_parallel_cross_entropy_backward_args
+        VELO_VOCAB_PARALLEL_CROSS_ENTROPY_BACKWARD_ARGS_INIT {}
+
+  // the ranks that the classes are cut between, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // float32, [T]: divided by the count of the tokens of all ranks where a mean is wanted
+  self& dloss(const velo_tensor& value) { return base::dloss = &value, *this; }
+  // the forward input
+  self& logits(const velo_tensor& value) { return base::logits = &value, *this; }
+  // the forward targets
+  self& targets(const velo_tensor& value) { return base::targets = &value, *this; }
+  // float32, [T], from the forward pass
+  self& lse(const velo_tensor& value) { return base::lse = &value, *this; }
+  // shape and dtype of logits; may be logits itself
+  self& dlogits(const velo_tensor& value) { return base::dlogits = &value, *this; }
+  // the target that does not count
+  self& ignore_index(std::int64_t value) { return base::ignore_index = value, *this; }
+  // e
+  self& label_smoothing(double value) { return base::label_smoothing = value, *this; }
+  // the first class of this rank; -1: rank * n
+  self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
+  // V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient
+  // 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+  self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
+};
+
+inline outcome<> vocab_parallel_cross_entropy_backward(
+    stream_ref stream, const vocab_parallel_cross_entropy_backward_args& args) {
+  return detail::check(VELO_FN(vocab_parallel_cross_entropy_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END
