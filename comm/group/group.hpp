@@ -208,16 +208,19 @@ template <class Body>
 __attribute__((always_inline)) inline void group::carry_out_in_turn(const ticket& place,
                                                                     const request& what,
                                                                     Body&& body) {
+  bool has_turn = false;
   try {
     if (!place.begun) await_turn(place.number);
-    const core::scratch_reset after{scratch_};
+    has_turn = true;
     body(*link_, scratch_);
   } catch (...) {
     fail(what);
     link_->settle();
+    if (has_turn) scratch_.reset();  // no peer reads it any more
     finish(place, ending::failed);
     throw;
   }
+  scratch_.reset();
   finish(place, ending::done);
 }
 

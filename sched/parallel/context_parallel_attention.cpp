@@ -5,6 +5,7 @@
 // compute. The bits are the same. See context/carried_pass.hpp.
 #include <cfloat>
 #include <cmath>
+#include <optional>
 
 #include "core/index.hpp"
 #include "ops/attention/attention_layout.hpp"
@@ -53,14 +54,23 @@ struct problem {
 
 // ---- the plan ----
 
-// body(share) for the plan of a call, or for a causal ring of the group.
-template <class Body>
-void with_share(const problem& p, Body&& body) {
-  if (p.plan != nullptr) return body(rank_share(p.plan->plan(), p.plan->shape(), p.rank()));
-  const sequence_shape shape{{{p.sequence()}}, true, nullptr, {p.heads, p.key_heads}, p.in.size()};
-  const sequence_plan plan = plan_rings(shape, {1, 1});
-  body(rank_share(plan, shape, p.rank()));
-}
+// The share of this rank in the plan of a call, or in a causal ring of the group.
+class call_share {
+ public:
+  explicit call_share(const problem& p)
+      : ring_shape_{{{p.sequence()}}, true, nullptr, {p.heads, p.key_heads}, p.in.size()},
+        ring_(p.plan == nullptr ? plan_rings(ring_shape_, {1, 1}) : sequence_plan()),
+        share_(p.plan == nullptr ? ring_ : p.plan->plan(),
+               p.plan == nullptr ? ring_shape_ : p.plan->shape(), p.rank()) {}
+  call_share(const call_share&) = delete;
+  const rank_share& operator*() const { return share_; }
+  const rank_share* operator->() const { return &share_; }
+
+ private:
+  const sequence_shape ring_shape_;
+  const sequence_plan ring_;
+  const rank_share share_;
+};
 
 void require_equal(const char* field, const char* what, std::int64_t got, std::int64_t wanted) {
   if (got != wanted)
@@ -170,12 +180,11 @@ struct saved_shape {
   std::int64_t sizes[3], kept;  // sizes: [batch, heads, rows]
 
   saved_shape(const velo_tensor& query, const problem& p) : rank(query.ndim - 1) {
-    with_share(p, [&](const rank_share& share) {
-      sizes[0] = p.batch;
-      sizes[1] = share.heads().size();
-      sizes[2] = share.queries().size();
-      kept = p.batch * share.kept_elements(p.widths);
-    });
+    const call_share share(p);
+    sizes[0] = p.batch;
+    sizes[1] = share->heads().size();
+    sizes[2] = share->queries().size();
+    kept = p.batch * share->kept_elements(p.widths);
   }
   const std::int64_t* statistics() const { return sizes + 3 - rank; }
 };
@@ -298,22 +307,41 @@ attention_call call_of(const Args& a, const problem& p, const rank_share& share,
   return call;
 }
 
-// One pass of a call, with a carrier that make(messages, memory) makes.
-template <class Args, class Make>
-void carry_out(const Args& a, const problem& p, core::arena& scratch, core::execution& on,
-               bool plain, const Make& make) {
-  constexpr bool is_gradient = std::is_same_v<Args, gradient_args>;
-  with_share(p, [&](const rank_share& share) {
-    step_memory memory(scratch);
-    const auto carrier =
-        make(carried_messages{is_gradient ? share.plan().gradient : share.plan().forward, p.rank(),
-                              p.in.size(), p.batch, p.widths, ops::type_of(p.dtype)},
-             memory);
-    carried_pass pass(share, p.widths, call_of(a, p, share, plain), tensors_of(a, p, share.held()),
-                      memory, on);
-    is_gradient ? pass.gradient(*carrier) : pass.forward(*carrier);
-  });
-}
+// A running call. Peers may read its memory until the group has settled, so it outlives its turn in
+// the group.
+template <class Args>
+class running_call {
+ public:
+  running_call(const Args& a, const problem& p, core::arena& scratch, core::execution& on,
+               bool plain)
+      : share_(p),
+        memory_(scratch),
+        messages_{is_gradient ? share_->plan().gradient : share_->plan().forward,
+                  p.rank(),
+                  p.in.size(),
+                  p.batch,
+                  p.widths,
+                  ops::type_of(p.dtype)},
+        pass_(*share_, p.widths, call_of(a, p, *share_, plain), tensors_of(a, p, share_->held()),
+              memory_, on) {}
+
+  const carried_messages& messages() const { return messages_; }
+  step_memory& memory() { return memory_; }
+  void carry_out(std::unique_ptr<block_carrier> by) {
+    carrier_ = std::move(by);
+    is_gradient ? pass_.gradient(*carrier_) : pass_.forward(*carrier_);
+    carrier_.reset();
+  }
+
+ private:
+  static constexpr bool is_gradient = std::is_same_v<Args, gradient_args>;
+
+  const call_share share_;
+  step_memory memory_;
+  const carried_messages messages_;
+  std::unique_ptr<block_carrier> carrier_;
+  carried_pass pass_;
+};
 
 template <class Args>
 constexpr const char* function_of() {
@@ -327,17 +355,17 @@ void run(const Args& a, const problem& p, const attention_kernel& kernel, core::
   const bool plain = kernel.how == way::reference || ops::attention_kernels_of(on.isa).plain();
   if (p.in.group == nullptr)
     return in_turn(on, [&](core::execution& turn) {
-      carry_out(a, p, turn.scratch, turn, plain,
-                [](const carried_messages&, step_memory&) { return make_no_carrier(); });
+      running_call<Args>(a, p, turn.scratch, turn, plain).carry_out(make_no_carrier());
     });
   comm::operation what = operation_of(p, function_of<Args>());
+  std::optional<running_call<Args>> call;
   p.in.group->serve(p.in.ticket, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == way::in_place) what.terms.counts ^= 1;  // another way than messages
-    carry_out(a, p, scratch, on, plain, [&](const carried_messages& of, step_memory& memory) {
-      if (p.in.size() == 1) return make_no_carrier();
-      return kernel.how == way::in_place ? make_shared_carrier(of, what, link, on)
-                                         : make_message_carrier(of, what, link, memory, on);
-    });
+    call.emplace(a, p, scratch, on, plain);
+    call->carry_out(p.in.size() == 1 ? make_no_carrier()
+                    : kernel.how == way::in_place
+                        ? make_shared_carrier(call->messages(), what, link, on)
+                        : make_message_carrier(call->messages(), what, link, call->memory(), on));
   });
 }
 
@@ -363,18 +391,17 @@ void drop(const problem& p) noexcept {
 template <class Args>
 void add_cells(const Args& a, const problem& p, ops::op_cost& cost) {
   const double products = std::is_same_v<Args, gradient_args> ? 4 : 2;
-  with_share(p, [&](const rank_share& share) {
-    double all = 0, visible = 0;
-    for (const attention_task& task : share.plan().forward.tasks[core::at(p.rank())]) {
-      const auto heads = static_cast<double>(task.heads.size());
-      visible += heads * static_cast<double>(cells_of(task, share.shape()));
-      all += heads * static_cast<double>(size_of(task.queries)) *
-             static_cast<double>(size_of(task.keys));
-    }
-    const double flops = products * static_cast<double>(p.batch) *
-                         static_cast<double>(p.widths.key + p.widths.value);
-    cost.multiply(all * flops, visible * flops, a.query->dtype);
-  });
+  const call_share share(p);
+  double all = 0, visible = 0;
+  for (const attention_task& task : share->plan().forward.tasks[core::at(p.rank())]) {
+    const auto heads = static_cast<double>(task.heads.size());
+    visible += heads * static_cast<double>(cells_of(task, share->shape()));
+    all += heads * static_cast<double>(size_of(task.queries)) *
+           static_cast<double>(size_of(task.keys));
+  }
+  const double flops =
+      products * static_cast<double>(p.batch) * static_cast<double>(p.widths.key + p.widths.value);
+  cost.multiply(all * flops, visible * flops, a.query->dtype);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Messages that are read where they lie: a table of stores for each rank, and one piece of a relay
 // for each step that needs messages.
+#include <deque>
+
 #include "sched/overlap/product.hpp"
 #include "sched/parallel/context/block_carrier.hpp"
 
@@ -25,9 +27,14 @@ class shared_carrier final : public block_carrier {
   }
   void send(std::size_t message, const row_store& from) override { table_[message] = from; }
   void start_sent() override {}
+  // The list of rows is copied, too: a peer that fails forgets its own.
   row_store received(std::size_t message) override {
     const auto from = static_cast<int>(of_.pass.messages[message].from);
-    return static_cast<const row_store*>(relay_->peer_tensor(from))[message];
+    const comm::relay::tensor_access access(*relay_);
+    row_store theirs = static_cast<const row_store*>(relay_->peer_tensor(from))[message];
+    places_.push_back(*theirs.places);
+    theirs.places = &places_.back();
+    return theirs;
   }
   void end() override {
     relay_->release();
@@ -44,7 +51,8 @@ class shared_carrier final : public block_carrier {
   }
 
   const carried_messages of_;
-  std::vector<row_store> table_;  // of this rank, by message
+  std::vector<row_store> table_;   // of this rank, by message
+  std::deque<row_places> places_;  // of what was received
   const std::vector<bool> needed_;
   std::unique_ptr<comm::relay> relay_;
   bool is_open_ = false;  // a piece is not released
