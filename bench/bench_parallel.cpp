@@ -1,4 +1,4 @@
-// bench_parallel: a sequence that is cut between two ranks of one thread each.
+// bench_parallel: a sequence, or classes, cut between two ranks of one thread each.
 //
 //   build/bench/bench_parallel [--seconds S] [--filter TEXT] [--json]
 //
@@ -6,8 +6,10 @@
 // velo_group_all_to_all. Shapes: rows of each rank, heads of all, elements of a head. Results are
 // held against the composition's, bit for bit. Causal attention takes turns with the whole sequence
 // on one rank: parallel/attention_rows.cpp. Shapes: rows of all, heads of queries : of keys,
-// elements of a head, kind of plan. Ranks are threads (local) and processes (shm). A filter is a
-// part of "operator type shape by", of attention without the kind. Goals: goals.json, parallel.
+// elements of a head, kind of plan. The loss of cut classes takes turns with that of all classes on
+// one rank: parallel/loss_rows.cpp. Shapes: tokens, classes of all ranks, where the logits lie.
+// Ranks are threads (local) and processes (shm). A filter is a part of "operator type shape by", of
+// attention without the kind. Goals: goals.json, parallel.
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -123,7 +125,7 @@ result result_of(const row& r, const char* by, const board& all) {
 
 void print(const result& made, int rounds) {
   const double us = 1e6 * made.p25s[0], ratio = made.peers[0].ratios[0];
-  std::printf("%-36s %-4s %-26s %-5s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
+  std::printf("%-37s %-4s %-26s %-5s %-11s %9.0f %9.0f %7.2f %5d\n", made.name.c_str(),
               name_of(made.type), made.shape.c_str(), made.residency.c_str(),
               made.peers[0].name.c_str(), us * ratio, us, 1 / ratio, rounds);
   std::fflush(stdout);
@@ -167,14 +169,15 @@ int run(int argc, char** argv) {
   if (!read_options(argc, argv, "bench_parallel", set)) return 2;
   board& all = board::make();
   if (!set.json)
-    std::printf("%-36s %-4s %-26s %-5s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
+    std::printf("%-37s %-4s %-26s %-5s %-11s %9s %9s %7s %5s\n", "operator", "type", "shape", "by",
                 "peer", "peer us", "us", "share", "calls");
   std::vector<result> results;
   const row_taker take = [&](const result& made, int rounds) {
     results.push_back(made);
     set.json ? print_json(stdout, made) : print(made, rounds);
   };
-  if (!measure_exchanges(set, all, take) || !measure_attention(set, all, take)) return 2;
+  for (const auto measure : {measure_exchanges, measure_attention, measure_losses})
+    if (!measure(set, all, take)) return 2;
   return judge_pairs("parallel", results, set.json);
 }
 

@@ -60,11 +60,12 @@ double board::slower(int call, double at) const {
 }
 
 void alternate(const rank_of& me, board& all, double seconds, int calls,
-               const std::function<void(int)>& call) {
+               const std::function<void(int)>& call, bool warms) {
   const double until = now() + seconds;
   for (int round = 0; round < all.rounds; ++round) {
     for (int i = 0; i < calls; ++i) {
       const int which = (i + round) % calls;
+      if (warms) call(which);
       require(velo_group_barrier(me.stream, me.group));
       const double begin = now();
       call(which);

@@ -38,9 +38,10 @@ struct board {
   double slower(int call, double at) const;
 };
 
-// Rounds of `calls` calls, each round beginning with another.
+// Rounds of `calls` calls, each round beginning with another. warms: each timed call follows an
+// untimed one of the same, which brings its tensors into the cache.
 void alternate(const rank_of& me, board& all, double seconds, int calls,
-               const std::function<void(int)>& call);
+               const std::function<void(int)>& call, bool warms = false);
 
 // body(rank) on each rank, which has groups; returns when both are done.
 using rank_body = std::function<void(const rank_of&)>;

@@ -1,5 +1,6 @@
-// Some rows of a sequence, [1, rows, heads, elements of a head]. Their numbers depend on where the
-// rows lie in the sequence, so that a rank's share has those of the whole.
+// Some rows of a sequence, [1, rows, heads, elements of a head], or some columns of them, from
+// `first` on. Their numbers depend on where they lie in the sequence, so that a rank's share has
+// those of the whole.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +18,24 @@ using row_list = std::vector<std::int64_t>;
 
 class row_block {
  public:
-  row_block(dtype type, const row_list& rows, std::int64_t heads, std::int64_t width, int seed)
+  row_block(dtype type, const row_list& rows, std::int64_t heads, std::int64_t width, int seed,
+            std::int64_t first = 0)
       : type_(type),
         rows_(rows),
+        first_(first),
         shape_{1, static_cast<std::int64_t>(rows.size()), heads, width},
         flat_{shape_[1], 1, heads * width},
+        plane_{shape_[1], flat_[2]},
         bytes_(static_cast<std::size_t>(shape_[1] * flat_[2] * bytes_of(type) + 64)) {
     for (std::int64_t i = 0; i < shape_[1]; ++i)
-      for (std::int64_t j = 0; j < flat_[2]; ++j) set(i, j, number(seed, row(i), j));
+      for (std::int64_t j = 0; j < flat_[2]; ++j) set(i, j, number(seed, row(i), first + j));
   }
   row_block(const row_block&) = delete;
 
   const row_list& rows() const { return rows_; }
   velo_tensor view() const { return {data(), {VELO_DEVICE_CPU, 0}, 4, of(), shape_, nullptr, 0}; }
+  // [rows, heads * elements]
+  velo_tensor matrix() const { return {data(), {VELO_DEVICE_CPU, 0}, 2, of(), plane_, nullptr, 0}; }
   // [rows, 1, heads * elements]
   velo_tensor flat() const { return {data(), {VELO_DEVICE_CPU, 0}, 3, of(), flat_, nullptr, 0}; }
 
@@ -38,11 +44,21 @@ class row_block {
     float worst = 0, most = 0;
     for (std::int64_t i = 0; i < shape_[1]; ++i)
       for (std::int64_t j = 0; j < flat_[2]; ++j) {
-        const float wanted = whole.get(row(i), j), apart = std::fabs(get(i, j) - wanted);
+        const float wanted = whole.get(row(i), first_ + j), apart = std::fabs(get(i, j) - wanted);
         most = std::max(most, std::fabs(wanted));
         worst = apart <= worst ? worst : apart;  // NaN stays
       }
     return static_cast<double>(worst / most);
+  }
+  // The largest difference of a number from that of the whole, over the latter.
+  double relative_difference(const row_block& whole) const {
+    float worst = 0;
+    for (std::int64_t i = 0; i < shape_[1]; ++i)
+      for (std::int64_t j = 0; j < flat_[2]; ++j) {
+        const float apart = std::fabs(get(i, j) / whole.get(row(i), first_ + j) - 1);
+        worst = apart <= worst ? worst : apart;  // NaN stays
+      }
+    return static_cast<double>(worst);
   }
 
  private:
@@ -86,8 +102,9 @@ class row_block {
   }
 
   const dtype type_;
-  const row_list rows_;  // of the sequence
-  const std::int64_t shape_[4], flat_[3];
+  const row_list rows_;       // of the sequence
+  const std::int64_t first_;  // column of the whole
+  const std::int64_t shape_[4], flat_[3], plane_[2];
   std::vector<unsigned char> bytes_;
 };
 

@@ -12,5 +12,7 @@ using row_taker = std::function<void(const result&, int rounds)>;
 
 // Attention of a causal sequence that two ranks share. false: a result was wrong, which is printed.
 bool measure_attention(const pair_options& set, board& all, const row_taker& take);
+// The loss of classes that are cut between two ranks; the same.
+bool measure_losses(const pair_options& set, board& all, const row_taker& take);
 
 }  // namespace velo::bench

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/loss/cross_entropy.hpp"
 #include "ops/operator/indices.hpp"
@@ -155,29 +156,38 @@ double joined(const class_part* parts, std::int64_t ranks, std::int64_t step) {
     largest = std::max(largest, lse);
   }
   if (std::isinf(largest)) return largest;
-  for (std::int64_t r = 0; r < ranks; ++r)
-    sum += std::exp(static_cast<double>(parts[r * step].lse) - largest);
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    const double below = static_cast<double>(parts[r * step].lse) - largest;
+    sum += below == 0 ? 1 : std::exp(below);
+  }
   return largest + std::log(sum);
 }
 
-void write_losses(const forward_args& a, const problem& p, const class_part* all) {
-  const ops::index_reader targets(*a.targets);
-  auto* loss = ops::data<float>(a.loss);
-  auto* lse = ops::data<float>(a.lse);
+// all: of rank after rank.
+void write_loss(const forward_args& a, const problem& p, const class_part* all, std::int64_t t,
+                std::int64_t target) {
   const std::int64_t ranks = p.in.size();
-  for (std::int64_t t = 0; t < p.tokens; ++t) {
-    const double whole = joined(all + t, ranks, p.tokens);
-    double hit = 0, sum = 0;
-    for (std::int64_t r = 0; r < ranks; ++r) {
-      hit += static_cast<double>(all[t + r * p.tokens].hit);
-      sum += static_cast<double>(all[t + r * p.tokens].sum);
-    }
-    if (lse != nullptr) lse[t] = static_cast<float>(whole);
-    const double e = a.label_smoothing;
-    double value = (1 - e) * (whole - hit);
-    if (e != 0) value += e * (whole - sum / static_cast<double>(p.vocab));
-    if (loss != nullptr) loss[t] = targets[t] == a.ignore_index ? 0.0f : static_cast<float>(value);
+  const double whole = joined(all + t, ranks, p.tokens), e = a.label_smoothing;
+  double hit = 0, sum = 0;
+  for (std::int64_t r = 0; r < ranks; ++r) {
+    hit += static_cast<double>(all[t + r * p.tokens].hit);
+    sum += static_cast<double>(all[t + r * p.tokens].sum);
   }
+  double value = (1 - e) * (whole - hit);
+  if (e != 0) value += e * (whole - sum / static_cast<double>(p.vocab));
+  if (a.lse != nullptr) ops::data<float>(a.lse)[t] = static_cast<float>(whole);
+  if (a.loss != nullptr)
+    ops::data<float>(a.loss)[t] = target == a.ignore_index ? 0.0f : static_cast<float>(value);
+}
+
+void write_losses(const forward_args& a, const problem& p, const class_part* all,
+                  core::execution& turn) {
+  const ops::index_reader targets(*a.targets);
+  constexpr std::int64_t some = 256;
+  turn.threads.slices(core::ceil_div(p.tokens, some), [&](std::int64_t task, int) {
+    const std::int64_t last = std::min((task + 1) * some, p.tokens);
+    for (std::int64_t t = task * some; t < last; ++t) write_loss(a, p, all, t, targets[t]);
+  });
 }
 
 void reduce_classes(const forward_args& a, const problem& p, bool plain, class_part* parts,
@@ -202,7 +212,7 @@ void run(const forward_args& a, const problem& p, const loss_kernel& kernel, cor
       exchange(own, gathered);
       all = gathered;
     }
-    if (!wrong) write_losses(a, p, all);
+    if (!wrong) in_turn(on, [&](core::execution& turn) { write_losses(a, p, all, turn); });
   };
   if (p.in.group == nullptr) {
     in_turn(on, [&](core::execution& turn) {

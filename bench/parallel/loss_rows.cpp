@@ -1,0 +1,198 @@
+// Rows of the loss of cut classes on two ranks: vocab_parallel_cross_entropy and its gradient.
+//
+// Two calls take turns: the loss of all classes on each rank at the same time, so that each has the
+// other's load beside it; and that of a rank's half of the classes. A share of 0.5 is ideal. The
+// whole's logits of 8 tokens fit the second cache, and each timed call follows an untimed one of
+// its kind, which brings its tensors there. Those of 1024 tokens, 128 MiB in float32, come from
+// memory, or in part from a third cache as large. The gradient has a tensor of its own, so that
+// every call sees the same logits. Results are held against the whole's, each number relative to
+// its own.
+#include <cmath>
+#include <cstring>
+
+#include "bench/harness/require.hpp"
+#include "bench/parallel/attention_calls.hpp"
+#include "bench/parallel/scenes.hpp"
+
+namespace velo::bench {
+namespace {
+
+constexpr std::int64_t classes = 32768;
+
+struct row {
+  dtype type;
+  std::int64_t tokens;
+  bool gradient;
+
+  bool in_cache() const { return tokens <= 8; }
+  std::string name() const {
+    return gradient ? "vocab_parallel_cross_entropy_backward" : "vocab_parallel_cross_entropy";
+  }
+  std::string text() const {
+    return std::to_string(tokens) + "x" + std::to_string(classes) +
+           (in_cache() ? " in cache" : " from memory");
+  }
+  // A gradient is rounded to its type; losses are float32, but of two orders of summation.
+  double bound() const { return gradient && type == dtype::bf16 ? 0x1p-7 : 1e-5; }
+};
+
+enum contender { whole, cut, contenders };
+static_assert(contenders <= board::most_calls);
+
+// The tensors of some classes, and the arguments that both operators have.
+class class_range {
+ public:
+  class_range(const row& r, std::int64_t first, std::int64_t count)
+      : logits_(r.type, first_rows(r.tokens), 1, count, 1, first),
+        dlogits_(r.type, first_rows(r.tokens), 1, count, 2, first),
+        tokens_(r.tokens),
+        targets_(tokens()),
+        loss_(tokens()),
+        lse_(tokens()),
+        dloss_(tokens()) {
+    for (std::size_t t = 0; t < tokens(); ++t) {
+      targets_[t] = static_cast<std::int64_t>(t * 2654435761u % classes);
+      dloss_[t] = 1 + static_cast<float>(t % 3);
+    }
+  }
+
+  template <class Args>
+  void set_inputs(Args& args) const {
+    args.logits = &x_, args.targets = &at_, args.lse = &sums_;
+  }
+  template <class Args>
+  void set_forward(Args& args) const {
+    set_inputs(args);
+    args.loss = &y_;
+  }
+  template <class Args>
+  void set_gradient(Args& args) const {
+    set_inputs(args);
+    args.dloss = &dy_, args.dlogits = &dx_;
+  }
+
+  double difference(const class_range& all, bool gradient) const {
+    if (gradient) return dlogits_.relative_difference(all.dlogits_);
+    double worst = 0;
+    for (std::size_t t = 0; t < tokens(); ++t)
+      for (const auto& one : {&class_range::loss_, &class_range::lse_}) {
+        const float wanted = (all.*one)[t], apart = std::fabs((this->*one)[t] / wanted - 1);
+        worst = apart <= worst ? worst : static_cast<double>(apart);  // NaN stays
+      }
+    return worst;
+  }
+
+ private:
+  std::size_t tokens() const { return static_cast<std::size_t>(tokens_); }
+  template <class T>
+  velo_tensor view(const std::vector<T>& of, velo_dtype type) const {
+    return {const_cast<T*>(of.data()), {VELO_DEVICE_CPU, 0}, 1, type, &tokens_, nullptr, 0};
+  }
+  velo_tensor view(const std::vector<float>& of) const {
+    return view(of, {VELO_DTYPE_FLOAT, 32, 1});
+  }
+
+  const row_block logits_, dlogits_;
+  const std::int64_t tokens_;
+  std::vector<std::int64_t> targets_;
+  std::vector<float> loss_, lse_, dloss_;
+  const velo_tensor x_ = logits_.matrix(), dx_ = dlogits_.matrix(),
+                    at_ = view(targets_, {VELO_DTYPE_INT, 64, 1}), y_ = view(loss_),
+                    sums_ = view(lse_), dy_ = view(dloss_);
+};
+
+// One rank's calls of a row.
+class losses {
+ public:
+  losses(const row& r, const rank_of& me)
+      : r_(r),
+        me_(me),
+        whole_(r, 0, classes),
+        own_(r, me.number * classes / ranks, classes / ranks) {
+    for (const int which : {whole, cut}) forward(which);  // for the gradients
+  }
+  void call(int which) const { r_.gradient ? gradient(which) : forward(which); }
+  bool is_right() const { return own_.difference(whole_, r_.gradient) <= r_.bound(); }
+
+ private:
+  void forward(int which) const {
+    if (which == whole) {
+      velo_cross_entropy_args args = VELO_CROSS_ENTROPY_ARGS_INIT;
+      whole_.set_forward(args);
+      args.reduction = VELO_REDUCTION_NONE;
+      return require(velo_cross_entropy(me_.stream, &args));
+    }
+    velo_vocab_parallel_cross_entropy_args args = VELO_VOCAB_PARALLEL_CROSS_ENTROPY_ARGS_INIT;
+    own_.set_forward(args);
+    args.group = me_.group;
+    require(velo_vocab_parallel_cross_entropy(me_.stream, &args));
+  }
+  void gradient(int which) const {
+    if (which == whole) {
+      velo_cross_entropy_backward_args args = VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+      whole_.set_gradient(args);
+      args.reduction = VELO_REDUCTION_NONE;
+      return require(velo_cross_entropy_backward(me_.stream, &args));
+    }
+    velo_vocab_parallel_cross_entropy_backward_args args =
+        VELO_VOCAB_PARALLEL_CROSS_ENTROPY_BACKWARD_ARGS_INIT;
+    own_.set_gradient(args);
+    args.group = me_.group;
+    require(velo_vocab_parallel_cross_entropy_backward(me_.stream, &args));
+  }
+
+  const row& r_;
+  const rank_of& me_;
+  const class_range whole_, own_;
+};
+
+result result_of(const row& r, const char* by, const board& all) {
+  result made;
+  made.name = r.name();
+  made.shape = r.text();
+  made.residency = by;
+  made.unit = "calls/s";
+  made.type = r.type;
+  made.threads = ranks;
+  const double p25 = all.slower(cut, 0.25), of_whole = all.slower(whole, 0.25);
+  made.rates = {1 / p25};
+  made.limits = {0};
+  made.p25s = {p25};
+  made.mins = {all.slower(cut, 0)};
+  made.add_peer("whole", 1 / of_whole, of_whole / p25);
+  return made;
+}
+
+std::vector<row> all_rows() {
+  std::vector<row> rows;
+  for (const dtype type : {dtype::f32, dtype::bf16})
+    for (const bool gradient : {false, true})
+      for (const std::int64_t tokens : {8, 1024}) rows.push_back({type, tokens, gradient});
+  return rows;
+}
+
+}  // namespace
+
+bool measure_losses(const pair_options& set, board& all, const row_taker& take) {
+  for (const row& r : all_rows())
+    for (const char* by : {"local", "shm"}) {
+      const std::string name = r.name() + " " + name_of(r.type) + " " + r.text() + " " + by;
+      if (name.find(set.filter) == std::string::npos) continue;
+      all.rounds = board::most_rounds;
+      const rank_body body = [&](const rank_of& me) {
+        const losses one(r, me);
+        const auto call = [&one](int which) { one.call(which); };
+        alternate(me, all, set.seconds, contenders, call, r.in_cache());
+        if (!one.is_right()) all.wrong = 1;
+      };
+      (std::strcmp(by, "local") == 0 ? by_threads : by_processes)(body);
+      if (all.wrong != 0) {
+        std::fprintf(stderr, "bench_parallel: wrong result: %s\n", name.c_str());
+        return false;
+      }
+      take(result_of(r, by, all), all.rounds);
+    }
+  return true;
+}
+
+}  // namespace velo::bench
