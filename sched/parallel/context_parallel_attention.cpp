@@ -5,6 +5,7 @@
 // compute. The bits are the same. See context/carried_pass.hpp.
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "core/index.hpp"
@@ -45,8 +46,8 @@ struct problem {
   velo_dtype dtype;
   std::int64_t batch, rows_of_it, heads, key_heads;
   head_widths widths;
-  std::int64_t elements;  // of q, k and v
-  std::uint64_t signature;
+  std::int64_t elements;    // of q, k and v
+  std::uint64_t signature;  // of the plan and of all attributes
 
   int rank() const { return in.group == nullptr ? 0 : in.group->rank(); }
   std::int64_t sequence() const { return rows_of_it * in.size(); }  // of the ring of the group
@@ -129,6 +130,25 @@ void require_like_query(const velo_tensor& x, const char* field, const sizes& of
   require_equal(field, "rows, as query", of.rows_of_it, q.rows_of_it);
 }
 
+// A hash of all that must be the same on all ranks: the pass, the plan, sizes and attributes.
+template <class Args>
+std::uint64_t signature_of(const Args& a, const problem& p) {
+  std::uint64_t hash = std::is_same_v<Args, gradient_args> ? 1 : 2;
+  const auto add = [&](std::uint64_t x) { hash = comm::mixed(hash + x + 1); };
+  const auto add_number = [&](double x) {
+    std::uint64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    add(bits);
+  };
+  add(p.plan != nullptr ? p.plan->signature() : 0);
+  for (const std::int64_t one :
+       {p.batch, p.heads, p.key_heads, p.widths.key, p.widths.value, a.seed, a.offset,
+        std::int64_t{a.alibi_root}, std::int64_t{a.alibi_slopes != nullptr}})
+    add(static_cast<std::uint64_t>(one));
+  add_number(a.scale), add_number(a.keep_prob);
+  return hash;
+}
+
 // Throws UNSUPPORTED where ranks can neither see each other's tensors nor send messages.
 void require_messages(const membership& in) {
   if (in.size() == 1) return;
@@ -162,7 +182,6 @@ problem problem_of(const Args& a) {
   if (a.plan != nullptr) {
     p.plan = &core::resolve<planned_sequence>(a.plan, "args.plan");
     check_plan(p);
-    p.signature = p.plan->signature();
   } else {
     check_ring(p);
   }
@@ -171,6 +190,7 @@ problem problem_of(const Args& a) {
     ops::require_shape(*a.alibi_slopes, "alibi_slopes", 1, &p.heads);
     ops::require_dtype(*a.alibi_slopes, "alibi_slopes", core::f32);
   }
+  p.signature = signature_of(a, p);
   return p;
 }
 
@@ -243,10 +263,7 @@ comm::operation operation_of(const problem& p, const char* function) {
   what.terms.in_code = what.terms.out_code = p.dtype.code;
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
   what.terms.count = p.plan != nullptr ? p.plan->sequence() : p.sequence();
-  std::uint64_t hash = p.signature;
-  for (const std::int64_t one : {p.batch, p.heads, p.key_heads, p.widths.key, p.widths.value})
-    hash = comm::mixed(hash + static_cast<std::uint64_t>(one) + 1);
-  what.terms.counts = hash | 2;  // never what other calls have
+  what.terms.counts = p.signature | 2;  // never what other calls have
   what.bytes = p.elements * (p.dtype.bits / 8);
   return what;
 }

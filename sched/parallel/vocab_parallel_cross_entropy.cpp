@@ -1,10 +1,10 @@
 // vocab_parallel_cross_entropy and its gradient: logits whose classes are cut between ranks.
 //
-// A rank reduces its classes to three numbers a token: the log-sum-exp, the logit of the target
-// where it has it, else 0, and with smoothing the sum of the logits. An all_gather brings those of
+// A rank reduces its classes to four numbers a token: the log-sum-exp, the logit of the target
+// where it has it, else 0, whether it has it, and with smoothing its part of the mean logit. An all_gather brings those of
 // all ranks to each, which combines them in rank order, so that all have the same bits. The
 // gradient needs no exchange. Padded classes, from vocab_size on, count nowhere. Cost: one read of
-// the logits and 12 bytes a token and rank; the gradient one read and one write.
+// the logits and 16 bytes a token and rank; the gradient one read and one write.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -42,6 +42,7 @@ struct problem {
   std::int64_t tokens, stride;  // stride: of a row of logits
   std::int64_t begin, n;        // classes of this rank, without padding
   std::int64_t vocab;           // classes of all ranks
+  std::uint64_t signature;      // of what must be the same on all ranks
 };
 
 const ops::cross_entropy_kernels& kernels_for(core::isa isa) {
@@ -66,6 +67,11 @@ problem problem_of(const Args& a) {
   const std::int64_t even = p.stride * p.in.size();
   p.begin = a.vocab_begin < 0 ? rank * p.stride : a.vocab_begin;
   p.vocab = a.vocab_size == 0 ? std::max(even, p.begin + p.stride) : a.vocab_size;
+  std::uint64_t smoothing;
+  std::memcpy(&smoothing, &a.label_smoothing, sizeof smoothing);
+  p.signature = comm::mixed(static_cast<std::uint64_t>(p.vocab) + 1);
+  p.signature = comm::mixed(p.signature + smoothing);
+  p.signature = comm::mixed(p.signature + static_cast<std::uint64_t>(a.ignore_index));
   p.n = p.tokens == 0 ? 0 : std::clamp<std::int64_t>(p.vocab - p.begin, 0, p.stride);
   return p;
 }
@@ -87,7 +93,7 @@ void infer_gradient(const gradient_args& a, problem& p, ops::output_shapes& outp
 
 // The numbers of a token on one rank.
 struct class_part {
-  float lse, hit, sum;
+  float lse, hit, hits, mean;
 };
 
 comm::operation operation_of(const problem& p) {
@@ -98,8 +104,7 @@ comm::operation operation_of(const problem& p) {
   what.terms.in_bits = what.terms.out_bits = 32;
   const std::int64_t count = p.tokens * static_cast<std::int64_t>(sizeof(class_part) / 4);
   what.terms.count = count;
-  // Another number than a plain collective has, and for another vocabulary.
-  what.terms.counts = comm::mixed(static_cast<std::uint64_t>(p.vocab) + 1) | 2;
+  what.terms.counts = p.signature | 2;  // never what a plain collective has
   what.set_count(count);
   what.out_count = count * p.in.size();
   return what;
@@ -125,10 +130,10 @@ void reduce_classes(const forward_args& a, const problem& p, bool plain, class_p
   const auto& kernels = kernels_for(plain ? core::isa::scalar : turn.isa);
   const ops::index_reader targets(*a.targets);
   const bool smooths = a.label_smoothing != 0;
-  float* ones = nullptr;
+  float* shares = nullptr;  // of the mean
   if (smooths) {
-    ones = turn.scratch.take<float>(static_cast<std::size_t>(p.n));
-    std::fill_n(ones, p.n, 1.0f);
+    shares = turn.scratch.take<float>(static_cast<std::size_t>(p.n));
+    std::fill_n(shares, p.n, 1 / static_cast<float>(p.vocab));
   }
   const ops::row_slices slices =
       ops::slice_rows(p.tokens, p.stride * static_cast<std::int64_t>(sizeof(T)));
@@ -139,10 +144,12 @@ void reduce_classes(const forward_args& a, const problem& p, bool plain, class_p
       const std::int64_t own = targets[t] - p.begin;
       class_part& to = parts[t];
       to.lse = p.n == 0 ? -HUGE_VALF : kernels.log_sum_exp(ops::cross_entropy_row<T>{row, p.n});
-      to.hit = own >= 0 && own < p.n ? simd::to_float(row[own]) : 0.0f;
-      to.sum = smooths ? static_cast<float>(kernels.weighted_sum(
-                             ops::cross_entropy_weighted_row<T>{row, ones, p.n}))
-                       : 0.0f;
+      const bool has = own >= 0 && own < p.n;
+      to.hit = has ? simd::to_float(row[own]) : 0.0f;
+      to.hits = has ? 1.0f : 0.0f;
+      to.mean = smooths ? static_cast<float>(kernels.weighted_sum(
+                              ops::cross_entropy_weighted_row<T>{row, shares, p.n}))
+                        : 0.0f;
     }
   });
 }
@@ -163,18 +170,30 @@ double joined(const class_part* parts, std::int64_t ranks, std::int64_t step) {
   return largest + std::log(sum);
 }
 
+// The first token whose target not exactly one rank has.
+std::optional<std::int64_t> lost_target(const forward_args& a, const problem& p,
+                                        const class_part* all) {
+  const ops::index_reader targets(*a.targets);
+  for (std::int64_t t = 0; t < p.tokens; ++t) {
+    float hits = 0;
+    for (std::int64_t r = 0; r < p.in.size(); ++r) hits += all[t + r * p.tokens].hits;
+    if (targets[t] != a.ignore_index && hits != 1) return t;
+  }
+  return std::nullopt;
+}
+
 // all: of rank after rank.
 void write_loss(const forward_args& a, const problem& p, const class_part* all, std::int64_t t,
                 std::int64_t target) {
   const std::int64_t ranks = p.in.size();
   const double whole = joined(all + t, ranks, p.tokens), e = a.label_smoothing;
-  double hit = 0, sum = 0;
+  double hit = 0, mean = 0;
   for (std::int64_t r = 0; r < ranks; ++r) {
     hit += static_cast<double>(all[t + r * p.tokens].hit);
-    sum += static_cast<double>(all[t + r * p.tokens].sum);
+    mean += static_cast<double>(all[t + r * p.tokens].mean);
   }
   double value = (1 - e) * (whole - hit);
-  if (e != 0) value += e * (whole - sum / static_cast<double>(p.vocab));
+  if (e != 0) value += e * (whole - mean);
   if (a.lse != nullptr) ops::data<float>(a.lse)[t] = static_cast<float>(whole);
   if (a.loss != nullptr)
     ops::data<float>(a.loss)[t] = target == a.ignore_index ? 0.0f : static_cast<float>(value);
@@ -202,6 +221,7 @@ void reduce_classes(const forward_args& a, const problem& p, bool plain, class_p
 void run(const forward_args& a, const problem& p, const loss_kernel& kernel, core::execution& on) {
   // A rank with a wrong target takes part all the same, since its peers wait for it.
   const auto wrong = wrong_target(*a.targets, p.vocab, a.ignore_index);
+  std::optional<std::int64_t> lost;
   const auto compute = [&](core::arena& scratch, auto&& exchange) {
     const std::int64_t ranks = p.in.size();
     auto* own = scratch.take<class_part>(static_cast<std::size_t>(p.tokens));
@@ -212,7 +232,8 @@ void run(const forward_args& a, const problem& p, const loss_kernel& kernel, cor
       exchange(own, gathered);
       all = gathered;
     }
-    if (!wrong) in_turn(on, [&](core::execution& turn) { write_losses(a, p, all, turn); });
+    lost = lost_target(a, p, all);
+    if (!wrong && !lost) in_turn(on, [&](core::execution& turn) { write_losses(a, p, all, turn); });
   };
   if (p.in.group == nullptr) {
     in_turn(on, [&](core::execution& turn) {
@@ -229,6 +250,9 @@ void run(const forward_args& a, const problem& p, const loss_kernel& kernel, cor
     });
   }
   if (wrong) refuse_target(*a.targets, *wrong, p.vocab);
+  if (lost)
+    fail(VELO_ERR_ARGUMENT, "args.vocab_begin", concat("classes that one rank each has"),
+         concat("class ", ops::index_reader(*a.targets)[*lost], " of none or several"));
 }
 
 void enter(const forward_args&, problem& p, core::stream& on, const ops::enqueue& put) {

@@ -2,7 +2,8 @@
  * All ranks of the group make the call, in the same order and at one level; it has its place among
  * the collectives of the group. Threads of a local group read each other's tensors at level 2;
  * other ranks get messages or blocks, with the same bits. Ranks whose calls pass their own checks
- * but disagree about rows, heads or the plan all get VELO_ERR_PEER before rows move.
+ * but disagree about sizes, the plan or attributes all get VELO_ERR_PEER before rows move; the
+ * record shows a hash of these.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -125,8 +126,9 @@ typedef struct velo_context_parallel_attention_args {
  * result. The cells that a query sees are those of the plan. B sequences have the same plan. Query
  * head h reads key head h / (N / Nkv).
  * Partial outputs are float32; each is rounded once. A row that sees no key gives 0, with the
- * lowest finite float as its maximum and sum 0. The bits depend on the plan, not on the transport,
- * threads or level.
+ * lowest finite float as its maximum and sum 0. NaN or Inf in a row of key or value may spoil
+ * queries that do not see it, as 0 * NaN does in a plain product; which ones depends on the cut.
+ * The bits depend on the plan, not on the transport, threads or level.
  * At level 2 ranks that are threads of a process read each other's rows where they lie; otherwise
  * rows are sent while the rank computes. A rank keeps what its gradient needs in softmax_max,
  * softmax_sum and kept; without kept nothing is copied for it.
@@ -197,9 +199,9 @@ typedef struct velo_context_parallel_attention_backward_args {
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
  * `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
  * Of a sequence whose rows lie on ranks; P: the probabilities of the forward pass. Carries out the
- * gradient of the plan that the forward had, with its other fields as they were. Parts of dkey and
- * dvalue go from rank to rank in float32, and each gradient is rounded once, at the rank that has
- * its row. alibi_slopes have no gradient.
+ * gradient of the plan that the forward had, with its other fields as they were; kept is of that
+ * plan alone. Parts of dkey and dvalue go from rank to rank in float32, and each gradient is
+ * rounded once, at the rank that has its row. alibi_slopes have no gradient.
  *
  * Gradient of velo_context_parallel_attention.
  * In place: no output may share memory with another tensor.
@@ -230,10 +232,10 @@ typedef struct velo_vocab_parallel_cross_entropy_args {
   int64_t ignore_index;       /* default -100: the target that does not count */
   double label_smoothing;     /* default 0.0, in [0.0, 1.0]: e */
   int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first class of this
-                               * rank; -1: rank * n */
+                               * rank; -1: rank * n; the ranks' columns hold each class once */
   int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, classes of all ranks; those
                                * from V on are padding, which counts nowhere and has the gradient
-                               * 0; 0: n * ranks, with vocab_begin at least vocab_begin + n */
+                               * 0; 0: n * ranks; needed where columns are uneven */
 } velo_vocab_parallel_cross_entropy_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -243,13 +245,14 @@ typedef struct velo_vocab_parallel_cross_entropy_args {
 /* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * (lse[t] - logits[t, targets[t]])
  * + e / V * sum[v](lse[t] - logits[t, v])`.
  * Over the classes of all ranks, each of which has n columns of them; e is label_smoothing. loss[t]
- * is 0 where targets[t] is ignore_index. Three numbers a token and rank are exchanged and combined
- * in rank order, so that all ranks get the same bits. A target that is no class fails with
- * VELO_ERR_ARGUMENT after the exchange, and writes nothing.
+ * is 0 where targets[t] is ignore_index. Four numbers a token and rank are exchanged and combined
+ * in rank order, so that all ranks get the same bits. A target that is no class, or that not
+ * exactly one rank has, fails with VELO_ERR_ARGUMENT after the exchange, and writes nothing. A
+ * logit of +Inf makes lse[t] and loss[t] +Inf.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 1e-6 relative to the largest logit, times the largest weight.
- * Cost: one read of logits; 12 bytes a token and rank are exchanged.
+ * Cost: one read of logits, two with smoothing; 16 bytes a token and rank are exchanged.
  * Source: Megatron-LM's vocab_parallel_cross_entropy, Shoeybi et al. 2019, arXiv:1909.08053.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
@@ -285,8 +288,9 @@ typedef struct velo_vocab_parallel_cross_entropy_backward_args {
   { sizeof(velo_vocab_parallel_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, 0, -100, 0.0, -1, 0 }
 
 /* `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - (1 - e) * [v = targets[t]] - e / V) * dloss[t]`.
- * [v = targets[t]] is 1 where that holds, else 0. It is 0 in ignored rows and padded classes.
- * Nothing is exchanged; in place over the logits, no second logits tensor is needed.
+ * [v = targets[t]] is 1 where that holds, else 0. It is 0 in ignored rows and padded classes. group
+ * tells rank and size where vocab_begin and vocab_size do not; nothing is exchanged; in place over
+ * the logits, no second logits tensor is needed.
  *
  * Gradient of velo_vocab_parallel_cross_entropy.
  * In place: dlogits may be logits.

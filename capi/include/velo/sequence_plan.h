@@ -66,7 +66,7 @@ typedef struct velo_sequence_desc {
   int64_t cp;      /* ranks, up to 4096 */
   int64_t ulysses; /* HYBRID: neighbors that exchange heads; a divisor of cp, from 2 on, that leaves
                        a ring of 2 or more; else 1 */
-  int64_t window;  /* RING, HYBRID: ranks of a window; a divisor of the ring; else 1 */
+  int64_t window;  /* RING, HYBRID: ranks of a window; 1, or a divisor below the ring; else 1 */
   int64_t sequence;             /* rows, below 2^31 */
   const int64_t* document_ends; /* ascending, the last one the sequence's; documents may be empty;
                                    or NULL; copied */

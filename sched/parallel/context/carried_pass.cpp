@@ -95,7 +95,7 @@ void carried_pass::place_kept() {
   const std::vector<landing>& all = share_.landings(false);
   kept_.resize(all.size());
   char* at = tensors_.kept;
-  if (at == nullptr) return;
+  if (at == nullptr && !is_gradient_) return;  // a gradient without it keeps nothing
   const ops::element_type type = tensors_.q.type;
   const auto next = [&](const row_places& places, span heads, std::int64_t width) {
     const row_store made = dense_store(at, places, heads, width, type);

@@ -85,6 +85,8 @@ class loss_rank {
     return apart == VELO_OK ? gradient(me.stream, me.group, true) : apart;
   }
 
+  void place(std::int64_t first) { begin_ = first; }
+
   // The largest difference from the whole in double, of losses and of gradients over dloss.
   double error() const {
     double worst = 0;
@@ -135,7 +137,8 @@ class loss_rank {
   }
 
   const loss_case& of_;
-  const std::int64_t begin_, n_;
+  std::int64_t begin_;
+  const std::int64_t n_;
   const std::int64_t shape_[2];
 
  public:
@@ -260,14 +263,36 @@ TEST_CASE("a target that is no class fails on every rank, writes nothing, and en
   all.require_barrier();
 }
 
-TEST_CASE("ranks with another vocabulary hear of it") {
+TEST_CASE("ranks with another vocabulary or smoothing hear of it") {
+  loss_case of = even(2), other = even(2, 23), smoothed = of;
+  smoothed.smoothing = 0.1;
+  for (const loss_case* odd : {&other, &smoothed}) {
+    const local_ranks all(2);
+    const loss_rank first(of, 0), last(*odd, 1);
+    for (const call_record& one : all.run([&](const rank_of_group& me) {
+           return (me.rank == 0 ? first : last).forward(me.stream, me.group);
+         }))
+      CHECK(one.code == VELO_ERR_PEER);
+  }
+}
+
+TEST_CASE("a target that no rank has, or two, fails on every rank and writes nothing") {
   const local_ranks all(2);
-  const loss_case of = even(2), other = even(2, 23);
-  const loss_rank first(of, 0), last(other, 1);
-  for (const call_record& one : all.run([&](const rank_of_group& me) {
-         return (me.rank == 0 ? first : last).forward(me.stream, me.group);
-       }))
-    CHECK(one.code == VELO_ERR_PEER);
+  for (const std::int64_t second : {13, 11}) {  // behind 12 columns of the first
+    loss_case of = even(2, 25);
+    of.columns = {12, 12};
+    of.targets = {12, 12, 11, 11, 3};
+    const loss_ranks now = ranks_of(of), before = ranks_of(of);
+    now[1]->place(second);
+    for (const call_record& one : all.run([&](const rank_of_group& me) {
+           return now[at(me.rank)]->forward(me.stream, me.group);
+         })) {
+      CHECK(one.code == VELO_ERR_ARGUMENT);
+      CHECK(one.argument == "args.vocab_begin");
+    }
+    for (std::size_t r = 0; r < 2; ++r) CHECK(now[r]->loss.same_bits(before[r]->loss));
+    all.require_barrier();
+  }
 }
 
 TEST_CASE("vocab_parallel_cross_entropy refuses what does not fit, by name") {

@@ -295,12 +295,13 @@ TEST_CASE("queues keep the order of plans and collectives") {
 
 TEST_CASE("ranks with another plan, way or size all hear of it before a row moves") {
   const attention_case ring = case_of(VELO_SEQUENCE_RING, 3, 48, 6, 3);
-  attention_case other = ring, gathered = ring, wide = ring;
+  attention_case other = ring, gathered = ring, wide = ring, dropped = ring;
+  dropped.keep_prob = 0.5;
   other.desc.kv_cache = VELO_SEQUENCE_CACHE_FULL;
   gathered.desc.kind = VELO_SEQUENCE_ALL_GATHER;
   wide.value_width = 16;
-  for (const attention_case* odd :
-       {&std::as_const(other), &std::as_const(gathered), &std::as_const(wide), &ring}) {
+  for (const attention_case* odd : {&std::as_const(other), &std::as_const(gathered),
+                                    &std::as_const(wide), &std::as_const(dropped), &ring}) {
     const local_ranks all(3);
     if (odd == &ring) REQUIRE(velo_config_set(all.context(2), "level", "1") == VELO_OK);
     const whole_attention whole(ring), odd_whole(*odd);
@@ -313,6 +314,37 @@ TEST_CASE("ranks with another plan, way or size all hear of it before a row move
       CHECK(one.code == VELO_ERR_PEER);
     for (std::size_t r = 0; r < 2; ++r) CHECK(now[r]->out->same_bits(*before[r]->out));
   }
+}
+
+TEST_CASE("a forward on one rank and a gradient on another are told apart") {
+  for (const velo_sequence_kind kind :
+       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER})
+    for (const char* level : {"2", "1", "0"}) {
+      const local_ranks all(4);
+      set_all(all, "level", level);
+      const attention_case of = case_of(kind, 4, 64, 4, 4);
+      const whole_attention whole(of);
+      const plan_of made(of);
+      const parts now = parts_of(of, whole, made.plan);
+      all.require([&](const rank_of_group& me) { return now[at(me.rank)]->forward(me); });
+      for (const call_record& one : all.run([&](const rank_of_group& me) {
+             return me.rank == 0 ? now[0]->forward(me)
+                                 : now[at(me.rank)]->gradient(me.stream, me.group);
+           }))
+        CHECK(one.code == VELO_ERR_PEER);
+    }
+}
+
+TEST_CASE("a batch of no sequences is nothing, forward and gradient") {
+  for (const velo_sequence_kind kind :
+       {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER})
+    for (const char* level : {"2", "1", "0"}) {
+      const local_ranks all(2);
+      set_all(all, "level", level);
+      attention_case of = case_of(kind, 2, 8, 4, 4);
+      of.batch = 0;
+      results_of(all, of);
+    }
 }
 
 TEST_CASE("an abort in the middle of a plan ends every rank's call, and names the rank") {
