@@ -1,8 +1,8 @@
 // context_parallel_attention and its gradient: a sequence plan carried out with a rank's tensors.
 //
 // Checks compare the tensors with the rank's share of the plan; ranks agree on the plan before rows
-// move. Ranks of one process read each other's rows where they lie; others send messages while they
-// compute. The bits are the same. See context/carried_pass.hpp.
+// move. Ranks of one process read each other's rows where they lie; others send messages. The bits
+// are the same. See context/carried_pass.hpp.
 #include <cfloat>
 #include <cmath>
 #include <cstring>
@@ -97,7 +97,7 @@ void check_ring(const problem& p) {
   if (ranks > 1 && p.rows_of_it % 2 != 0)
     fail(VELO_ERR_SHAPE, "args.query.shape", concat("an even number of rows, or args.plan"),
          number(p.rows_of_it));
-  if (p.rows_of_it >= most / ranks)
+  if (p.rows_of_it > (most - 1) / ranks)
     fail(VELO_ERR_SHAPE, "args.query.shape", concat("fewer than 2^31 rows on all ranks"),
          number(p.rows_of_it));
 }
@@ -151,7 +151,7 @@ std::uint64_t signature_of(const Args& a, const problem& p) {
 
 // Throws UNSUPPORTED where ranks can neither see each other's tensors nor send messages.
 void require_messages(const membership& in) {
-  if (in.size() == 1) return;
+  if (in.size() == 1 || in.group->shows_tensors()) return;
   comm::message_batch any;
   any.messages.resize(1);
   any.messages[0].peer = (in.group->rank() + 1) % in.group->size();
@@ -263,7 +263,7 @@ comm::operation operation_of(const problem& p, const char* function) {
   what.terms.in_code = what.terms.out_code = p.dtype.code;
   what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
   what.terms.count = p.plan != nullptr ? p.plan->sequence() : p.sequence();
-  what.terms.counts = p.signature | 2;  // never what other calls have
+  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
   what.bytes = p.elements * (p.dtype.bits / 8);
   return what;
 }

@@ -1,10 +1,11 @@
 // vocab_parallel_cross_entropy and its gradient: logits whose classes are cut between ranks.
 //
 // A rank reduces its classes to four numbers a token: the log-sum-exp, the logit of the target
-// where it has it, else 0, whether it has it, and with smoothing its part of the mean logit. An all_gather brings those of
-// all ranks to each, which combines them in rank order, so that all have the same bits. The
-// gradient needs no exchange. Padded classes, from vocab_size on, count nowhere. Cost: one read of
-// the logits and 16 bytes a token and rank; the gradient one read and one write.
+// where it has it, else 0, whether it has it, and with smoothing its part of the mean logit. An
+// all_gather brings those of all ranks to each, which combines them in rank order, so that all have
+// the same bits. The gradient needs no exchange. Padded classes, from vocab_size on, count nowhere.
+// Cost: one read of the logits, two with smoothing, and 16 bytes a token and rank; the gradient one
+// read and one write.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -76,6 +77,11 @@ problem problem_of(const Args& a) {
   return p;
 }
 
+// The column of a target, or -1 where another rank has it.
+std::int64_t own_class(std::int64_t target, const problem& p) {
+  return target >= p.begin && target < p.begin + p.n ? target - p.begin : -1;
+}
+
 void infer(const forward_args& a, problem& p, ops::output_shapes& outputs) {
   p = problem_of(a);
   outputs.set(a.loss, core::f32, 1, &p.tokens);
@@ -104,7 +110,7 @@ comm::operation operation_of(const problem& p) {
   what.terms.in_bits = what.terms.out_bits = 32;
   const std::int64_t count = p.tokens * static_cast<std::int64_t>(sizeof(class_part) / 4);
   what.terms.count = count;
-  what.terms.counts = p.signature | 2;  // never what a plain collective has
+  what.terms.counts = p.signature | 2;  // hardly ever what other calls have
   what.set_count(count);
   what.out_count = count * p.in.size();
   return what;
@@ -141,12 +147,11 @@ void reduce_classes(const forward_args& a, const problem& p, bool plain, class_p
     const std::int64_t first = slices.begin(task);
     for (std::int64_t t = first; t < first + slices.count(task); ++t) {
       const T* row = ops::data<const T>(a.logits) + t * p.stride;
-      const std::int64_t own = targets[t] - p.begin;
+      const std::int64_t own = own_class(targets[t], p);
       class_part& to = parts[t];
       to.lse = p.n == 0 ? -HUGE_VALF : kernels.log_sum_exp(ops::cross_entropy_row<T>{row, p.n});
-      const bool has = own >= 0 && own < p.n;
-      to.hit = has ? simd::to_float(row[own]) : 0.0f;
-      to.hits = has ? 1.0f : 0.0f;
+      to.hit = own >= 0 ? simd::to_float(row[own]) : 0.0f;
+      to.hits = own >= 0 ? 1.0f : 0.0f;
       to.mean = smooths ? static_cast<float>(kernels.weighted_sum(
                               ops::cross_entropy_weighted_row<T>{row, shares, p.n}))
                         : 0.0f;
@@ -294,9 +299,8 @@ void write_gradient(const gradient_args& a, const problem& p, const loss_kernel&
       const std::int64_t kept = counts ? p.n : 0;
       std::memset(out + kept, 0, sizeof(T) * static_cast<std::size_t>(p.stride - kept));
       if (!counts) continue;
-      const std::int64_t own = targets[t] - p.begin;
       kernels.backward(ops::cross_entropy_backward_row<T>{
-          ops::data<const T>(a.logits) + t * p.stride, out, p.n, own >= 0 && own < p.n ? own : -1,
+          ops::data<const T>(a.logits) + t * p.stride, out, p.n, own_class(targets[t], p),
           ops::data<const float>(a.lse)[t], ops::data<const float>(a.dloss)[t], bypass, spread,
           static_cast<float>(1 - e), 1.0f});
     }

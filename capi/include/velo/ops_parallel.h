@@ -128,10 +128,11 @@ typedef struct velo_context_parallel_attention_args {
  * Partial outputs are float32; each is rounded once. A row that sees no key gives 0, with the
  * lowest finite float as its maximum and sum 0. NaN or Inf in a row of key or value may spoil
  * queries that do not see it, as 0 * NaN does in a plain product; which ones depends on the cut.
- * The bits depend on the plan, not on the transport, threads or level.
+ * The bits depend on the plan and the instruction set, not on the transport or threads, nor on the
+ * level from 1 on.
  * At level 2 ranks that are threads of a process read each other's rows where they lie; otherwise
- * rows are sent while the rank computes. A rank keeps what its gradient needs in softmax_max,
- * softmax_sum and kept; without kept nothing is copied for it.
+ * rows are sent, in local and shm groups while the rank computes. A rank keeps what its gradient
+ * needs in softmax_max, softmax_sum and kept; without kept nothing is copied for it.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: as fusion_attention, whose bound
@@ -235,7 +236,8 @@ typedef struct velo_vocab_parallel_cross_entropy_args {
                                * rank; -1: rank * n; the ranks' columns hold each class once */
   int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, classes of all ranks; those
                                * from V on are padding, which counts nowhere and has the gradient
-                               * 0; 0: n * ranks; needed where columns are uneven */
+                               * 0; 0: n * ranks, or vocab_begin + n if that is more; needed
+                               * where columns are uneven */
 } velo_vocab_parallel_cross_entropy_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -280,7 +282,8 @@ typedef struct velo_vocab_parallel_cross_entropy_backward_args {
                                * rank; -1: rank * n */
   int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, classes of all ranks; those
                                * from V on are padding, which counts nowhere and has the gradient
-                               * 0; 0: n * ranks, with vocab_begin at least vocab_begin + n */
+                               * 0; 0: n * ranks, or vocab_begin + n if that is more; needed
+                               * where columns are uneven */
 } velo_vocab_parallel_cross_entropy_backward_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */

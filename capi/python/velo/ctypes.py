@@ -3704,7 +3704,7 @@ class velo_vocab_parallel_cross_entropy_args(Sized):
         ("ignore_index", c_int64),  # the target that does not count
         ("label_smoothing", c_double),  # e
         ("vocab_begin", c_int64),  # the first class of this rank; -1: rank * n; the ranks' columns hold each class once
-        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks; needed where columns are uneven
+        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks, or vocab_begin + n if that is more; needed where columns are uneven
     ]
     _defaults_ = {"ignore_index": -100, "vocab_begin": -1}
     _numbers_ = ("ignore_index", "label_smoothing", "vocab_begin", "vocab_size")
@@ -3724,7 +3724,7 @@ class velo_vocab_parallel_cross_entropy_backward_args(Sized):
         ("ignore_index", c_int64),  # the target that does not count
         ("label_smoothing", c_double),  # e
         ("vocab_begin", c_int64),  # the first class of this rank; -1: rank * n
-        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+        ("vocab_size", c_int64),  # V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient 0; 0: n * ranks, or vocab_begin + n if that is more; needed where columns are uneven
     ]
     _defaults_ = {"ignore_index": -100, "vocab_begin": -1}
     _numbers_ = ("ignore_index", "label_smoothing", "vocab_begin", "vocab_size")

@@ -68,8 +68,8 @@ std::unique_ptr<relay> shared_transport::begin_relay(const operation& op, core::
   return std::make_unique<shared_relay>(self_, op, state, shows_tensors());
 }
 
-// The wait is short: a peer uses this rank's tensors for one slice of a product or one copy of its
-// rows. A single rank has no peers and records no fault.
+// A peer uses this rank's tensors for one slice of a product, one copy of its rows or one part of
+// its attention; the wait is as short. A single rank has no peers and records no fault.
 void shared_transport::settle() noexcept {
   if (!shows_tensors() || size() == 1) return;
   for (int peer = 0; peer < size(); ++peer)

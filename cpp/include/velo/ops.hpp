@@ -3571,7 +3571,7 @@ struct vocab_parallel_cross_entropy_args : velo_vocab_parallel_cross_entropy_arg
   // the first class of this rank; -1: rank * n; the ranks' columns hold each class once
   self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
   // V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient
-  // 0; 0: n * ranks; needed where columns are uneven
+  // 0; 0: n * ranks, or vocab_begin + n if that is more; needed where columns are uneven
   self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
 };
 
@@ -3607,7 +3607,7 @@ struct vocab_parallel_cross_entropy_backward_args : velo_vocab_parallel_cross_en
   // the first class of this rank; -1: rank * n
   self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
   // V, classes of all ranks; those from V on are padding, which counts nowhere and has the gradient
-  // 0; 0: n * ranks, with vocab_begin at least vocab_begin + n
+  // 0; 0: n * ranks, or vocab_begin + n if that is more; needed where columns are uneven
   self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
 };
 

@@ -1,11 +1,12 @@
 // The way in which the messages of a plan reach their ranks.
 //
 // Ranks that share memory publish the stores that messages lie in, and receivers read them there;
-// nothing is copied on the way. Other ranks pack a message, unless it is a whole store, and send it
-// while they compute; it arrives in memory of the call. Either begins with an agreement on the
-// plan, before any row moves. Invariant: what a step sends does not change until the step behind
-// the one that needs it. Cost: a barrier for each step that needs messages; or a copy at either
-// end.
+// nothing is copied on the way. Other ranks pack a message, unless it is a whole store, and send
+// it; where the transport starts messages it moves while they compute. It arrives in memory of the
+// call. Either way begins with an agreement on the plan, before any row moves. Invariant: a store
+// that was sent does not change until the step behind the one that needs it, a packed copy until
+// the step behind the one that sent it. Cost: a barrier for each step that needs messages; or a
+// copy at either end.
 #pragma once
 
 #include <memory>
@@ -13,32 +14,12 @@
 #include <vector>
 
 #include "comm/transport/transport.hpp"
-#include "core/host/arena.hpp"
 #include "core/stream/execution.hpp"
 #include "sched/parallel/context/plan.hpp"
 #include "sched/parallel/context/row_store.hpp"
+#include "sched/parallel/context/step_memory.hpp"
 
 namespace velo::sched {
-
-// Memory of a call that later steps use again.
-class step_memory {
- public:
-  static constexpr std::int64_t to_the_end = std::int64_t{1} << 60;
-
-  explicit step_memory(core::arena& from) : from_(from) {}
-  // free_in: the step from which on the memory may be taken again.
-  void* take(std::size_t bytes, std::int64_t step, std::int64_t free_in = to_the_end);
-  void free(const void* memory, std::int64_t free_in);
-
- private:
-  struct piece {
-    void* memory;
-    std::size_t bytes;
-    std::int64_t free_in;
-  };
-  core::arena& from_;
-  std::vector<piece> pieces_;
-};
 
 class block_carrier {
  public:
@@ -57,7 +38,7 @@ class block_carrier {
   virtual row_store received(std::size_t message) = 0;
   virtual void end() = 0;
 
-  // Held while stores of peers are read, each time for a short while.
+  // Held while stores of peers are read: for a copy, or for a part of attention.
   using access = std::optional<comm::relay::tensor_access>;
   virtual void begin_access(access&) {}
   // Whether nothing travels while a step computes.

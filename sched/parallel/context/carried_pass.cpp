@@ -16,13 +16,6 @@ constexpr ops::element_type f32 = ops::element_type::f32;
 bool is_sum_of_keys(content what) {
   return what == content::dk || what == content::dv;
 }
-bool is_result(content what) {
-  return what == content::out || what == content::dq || is_sum_of_keys(what);
-}
-
-bool same(span a, span b) {
-  return a.begin == b.begin && a.end == b.end;
-}
 
 }  // namespace
 
@@ -30,11 +23,6 @@ carried_pass::carried_pass(const rank_share& share, const head_widths& widths,
                            const attention_call& call, const pass_tensors& tensors,
                            step_memory& memory, core::execution& on)
     : share_(share), widths_(widths), call_(call), tensors_(tensors), memory_(memory), on_(on) {}
-
-template <class F>
-void carried_pass::in_turn(F&& f) const {
-  sched::in_turn(on_, f);
-}
 
 void carried_pass::run(block_carrier& by, bool gradient) {
   is_gradient_ = gradient;
@@ -47,6 +35,7 @@ void carried_pass::run(block_carrier& by, bool gradient) {
     send(by);
     compute(by);
   }
+  step_ = pass_->steps;
   finish_results(by);
   by.end();
 }
@@ -95,7 +84,7 @@ void carried_pass::place_kept() {
   const std::vector<landing>& all = share_.landings(false);
   kept_.resize(all.size());
   char* at = tensors_.kept;
-  if (at == nullptr && !is_gradient_) return;  // a gradient without it keeps nothing
+  if (at == nullptr && !is_gradient_) return;  // null in the gradient if nothing was kept
   const ops::element_type type = tensors_.q.type;
   const auto next = [&](const row_places& places, span heads, std::int64_t width) {
     const row_store made = dense_store(at, places, heads, width, type);
@@ -138,8 +127,7 @@ carried_pass::key_sums* carried_pass::find_sums(content what, const rows& of, sp
 
 carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span heads) {
   for (key_sums& one : key_sums_)
-    if (one.what == what && same(one.store.heads, heads) && one.store.places->list() == of)
-      return one;
+    if (one.what == what && one.store.heads == heads && one.store.places->list() == of) return one;
   places_.emplace_back(of);
   key_sums_.push_back({what, temporary(places_.back(), heads, widths_.of(what), f32)});
   return key_sums_.back();
@@ -160,11 +148,8 @@ void carried_pass::arrive(block_carrier& by) {
   const std::vector<landing>& all = share_.landings(is_gradient_);
   for (std::size_t i = 0; i < all.size(); ++i)
     if (all[i].needed == step_) land(all[i], is_gradient_ ? row_store() : kept_[i], by);
-  for (std::size_t i = 0; i < pass_->messages.size(); ++i) {
-    const block_message& m = pass_->messages[i];
-    if (m.to == share_.rank() && m.needed == step_ && is_result(m.what))
-      take(m, by.received(i), by);
-  }
+  for (const std::size_t i : share_.results(is_gradient_))
+    if (pass_->messages[i].needed == step_) take(pass_->messages[i], by.received(i), by);
 }
 
 // kept: the store that the gradient needs again; without memory if there is none.
@@ -175,7 +160,7 @@ void carried_pass::land(const landing& one, const row_store& kept, block_carrier
                                             : temporary(one.places, one.heads, widths_.of(one.what),
                                                         tensors_.q.type);
   const auto copy = [&](const row_store& from, const rows& of) {
-    in_turn([&](core::execution& turn) {
+    in_turn(on_, [&](core::execution& turn) {
       block_carrier::access access;
       by.begin_access(access);
       copy_rows(from, to, {call_.batch, of, one.heads}, turn);
@@ -195,13 +180,13 @@ void carried_pass::take(const block_message& m, const row_store& from, block_car
     sums = step_ == pass_->steps ? find_sums(m.what, m.of, m.heads) : nullptr;
     if (sums == nullptr) sums = &sums_of(m.what, m.of, m.heads);
   }
-  in_turn([&](core::execution& turn) {
+  in_turn(on_, [&](core::execution& turn) {
     block_carrier::access access;
     by.begin_access(access);
     if (sums == nullptr)
       return copy_rows(from, m.what == content::out ? tensors_.out : tensors_.dq, which, turn);
     if (sums->is_begun) return add_rows(from, sums->store, which, turn);
-    if (!sums->store.is_exactly(m.of, m.heads)) begin(*sums, {0, 0, 0}, turn);
+    if (!sums->store.is_exactly(m.of, m.heads, call_.batch)) begin(*sums, {0, 0, 0}, turn);
     sums->is_begun = true;
     copy_rows(from, sums->store, which, turn);
   });
@@ -210,9 +195,10 @@ void carried_pass::take(const block_message& m, const row_store& from, block_car
 // ---- what is sent ----
 
 void carried_pass::send(block_carrier& by) {
-  for (std::size_t i = 0; i < pass_->messages.size(); ++i) {
+  const message_range sent = pass_->sent_in(step_);
+  for (std::size_t i = sent.begin; i < sent.end; ++i) {
     const block_message& m = pass_->messages[i];
-    if (m.from == share_.rank() && m.step == step_) by.send(i, source_of(m, by));
+    if (m.from == share_.rank()) by.send(i, source_of(m, by));
   }
   by.start_sent();
 }
@@ -226,10 +212,10 @@ row_store carried_pass::source_of(const block_message& m, block_carrier& by) {
   if (!is_sum_of_keys(m.what)) return find(m.what, m.of, m.heads);
   key_sums* sums = find_sums(m.what, m.of, m.heads);
   if (sums == nullptr) sums = &sums_of(m.what, m.of, m.heads);
-  if (!sums->is_begun) in_turn([&](core::execution& turn) { begin(*sums, {0, 0, 0}, turn); });
+  if (!sums->is_begun) in_turn(on_, [&](core::execution& turn) { begin(*sums, {0, 0, 0}, turn); });
   const row_store from = sums->store;
-  if (from.is_exactly(m.of, m.heads)) {
-    memory_.free(from.data, step_ + 2);
+  if (from.is_exactly(m.of, m.heads, call_.batch)) {
+    memory_.free(from.data, m.needed + 1);
     key_sums_.erase(std::find_if(key_sums_.begin(), key_sums_.end(),
                                  [&](const key_sums& one) { return one.store.data == from.data; }));
   }
@@ -270,7 +256,7 @@ void carried_pass::add_parts_of(const attention_task& task) {
 std::int64_t carried_pass::key_heads_at_once() const {
   constexpr std::int64_t cached = 512 << 10;
   std::int64_t threads = 1;
-  in_turn([&](core::execution& turn) { threads = turn.threads.threads(); });
+  in_turn(on_, [&](core::execution& turn) { threads = turn.threads.threads(); });
   const std::int64_t each = call_.batch * share_.queries().size() * call_.heads_each * sums_.width *
                             std::int64_t{sizeof(float)};
   return std::max<std::int64_t>(threads * cached / std::max<std::int64_t>(each, 1), threads);
@@ -285,7 +271,7 @@ void carried_pass::attend_to_parts(block_carrier& by) {
     for (const waiting_part& one : waiting_) {
       const span heads{std::max(first, one.heads.begin), std::min(first + at_once, one.heads.end)};
       if (heads.empty()) continue;
-      in_turn([&](core::execution& turn) {
+      in_turn(on_, [&](core::execution& turn) {
         block_carrier::access access;
         by.begin_access(access);
         attend(one.part, heads, call_, one.in, turn);
@@ -346,9 +332,9 @@ void carried_pass::add_gradients_of(const attention_task& task, block_carrier& b
   for (const attention_part& part :
        parts_of(task, call_, share_.queries(), *k.places, share_.shape())) {
     in.adds_queries = goes_on(part.queries);
-    in.adds_keys = dk.is_begun || dv.is_begun || !same(key_heads, k.heads);
+    in.adds_keys = dk.is_begun || dv.is_begun || !(key_heads == k.heads);
     const row_run written = in.adds_keys ? row_run{0, 0, 0} : part.keys;
-    in_turn([&](core::execution& turn) {
+    in_turn(on_, [&](core::execution& turn) {
       begin(dk, written, turn);
       begin(dv, written, turn);
       block_carrier::access access;
@@ -371,7 +357,7 @@ void carried_pass::complete_queries(block_carrier& by) {
   for (const span& s : share_.queries().list())
     for (std::int64_t row = s.begin; row < s.end; ++row, ++position)
       if (!is_written_[core::at(position)]) append(left, {row, row + 1});
-  in_turn([&](core::execution& turn) {
+  in_turn(on_, [&](core::execution& turn) {
     copy_rows(sums_, result_, {call_.batch, left, share_.heads()}, turn);
   });
 }
@@ -379,7 +365,7 @@ void carried_pass::complete_queries(block_carrier& by) {
 void carried_pass::finish_results(block_carrier& by) {
   complete_queries(by);
   if (share_.exchanges())
-    in_turn([&](core::execution& turn) {
+    in_turn(on_, [&](core::execution& turn) {
       copy_rows(result_, is_gradient_ ? tensors_.dq : tensors_.out,
                 {call_.batch, share_.held().list(), share_.heads()}, turn);
     });
@@ -399,7 +385,7 @@ void carried_pass::finish_keys(content what, const row_store& to) {
   const row_store sum = is_one           ? parts[0]
                         : to.type == f32 ? to
                                          : temporary(share_.held(), to.heads, to.width, f32);
-  in_turn([&](core::execution& turn) {
+  in_turn(on_, [&](core::execution& turn) {
     const rows_of_heads all{call_.batch, held, to.heads};
     if (!is_one) {
       clear(sum, {0, share_.held().size()}, call_.batch, turn);

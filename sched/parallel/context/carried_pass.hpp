@@ -3,9 +3,10 @@
 // A step gets the rows that it needs, sends its own, and computes. Outputs and gradients of queries
 // are float32 sums of this rank, in the result itself if that is float32. Gradients of a block of
 // keys are float32 sums, too, which go from rank to rank one step behind; each is rounded once, at
-// the owner of its rows. Where rows of peers are read in place, the forward computes at the end, some
-// heads after others, so that their sums stay in the cache. Invariant: the bits depend on the plan, never on the carrier. Cost: the
-// products of the rank's cells; float32 sums of its queries, and of two blocks of keys.
+// the owner of its rows. Where rows of peers are read in place, the forward computes at the end,
+// some heads after others, so that their sums stay in the cache. Invariant: the bits depend on the
+// plan, never on the carrier. Cost: the products of the rank's cells; float32 sums of its queries,
+// and of three blocks of keys.
 #pragma once
 
 #include <deque>
@@ -86,8 +87,6 @@ class carried_pass {
                        ops::element_type::f32);
   }
   const row_store& own_of(content what) const;
-  template <class F>
-  void in_turn(F&& f) const;
 
   const rank_share& share_;
   const attention_pass* pass_ = nullptr;

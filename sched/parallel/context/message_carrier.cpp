@@ -31,15 +31,16 @@ class message_carrier final : public block_carrier {
   void send(std::size_t message, const row_store& from) override {
     const block_message& m = of_.pass.messages[message];
     const std::int64_t rows_of_it = size_of(m.of);
-    const row_store whole = from.is_exactly(m.of, m.heads) ? from : packed(m, from);
-    sent_.messages.push_back(message_of(m, whole.data, rows_of_it, false));
+    char* data = from.is_exactly(m.of, m.heads, of_.batch) ? from.data : packed(m, from);
+    sent_.push_back(message_of(m, data, rows_of_it, false));
   }
 
   void start_sent() override {
-    if (!link_.starts_messages() || sent_.messages.empty()) return;
-    sent_.awaited = comm::awaited::nothing;
-    link_.run_messages(sent_, on_);
-    sent_.messages.clear();
+    if (!link_.starts_messages() || sent_.empty()) return;
+    comm::message_batch batch = batch_of(std::move(sent_));
+    sent_.clear();
+    batch.awaited = comm::awaited::nothing;
+    link_.run_messages(batch, on_);
     has_started_ = true;
   }
 
@@ -55,17 +56,21 @@ class message_carrier final : public block_carrier {
     link_.run(begin, on_);
   }
 
-  // Receives what was sent to this rank in a step, and ends what it sent.
-  void finish_step(std::int64_t step) {
+  comm::message_batch batch_of(std::vector<comm::message> messages) const {
     comm::message_batch batch;
     batch.terms.kind = comm::other_call::exchange;
     batch.function = what_.function;
-    batch.messages = std::move(sent_.messages);
-    sent_.messages.clear();
-    for (std::size_t i = 0; i < arrived_.size(); ++i) {
-      const block_message& m = of_.pass.messages[i];
-      if (m.to == of_.rank && m.step == step) batch.messages.push_back(expect(i, step + 1));
-    }
+    batch.messages = std::move(messages);
+    return batch;
+  }
+
+  // Receives what was sent to this rank in a step, and ends what it sent.
+  void finish_step(std::int64_t step) {
+    comm::message_batch batch = batch_of(std::move(sent_));
+    sent_.clear();
+    const message_range all = of_.pass.sent_in(step);
+    for (std::size_t i = all.begin; i < all.end; ++i)
+      if (of_.pass.messages[i].to == of_.rank) batch.messages.push_back(expect(i, step + 1));
     if (batch.messages.empty() && !has_started_) return;
     has_started_ = false;
     batch.awaited = link_.starts_messages() ? comm::awaited::all : comm::awaited::own;
@@ -88,14 +93,14 @@ class message_carrier final : public block_carrier {
     return dense_bytes(of_.batch, rows_of_it, m.heads, of_.widths.of(m.what), of_.type_of(m.what));
   }
 
-  row_store packed(const block_message& m, const row_store& from) {
+  char* packed(const block_message& m, const row_store& from) {
     const row_places places(m.of);
     const row_store to = dense_store(memory_.take(bytes_of(m, places.size()), m.step, m.step + 2),
                                      places, m.heads, from.width, from.type);
     in_turn(on_, [&](core::execution& turn) {
       copy_rows(from, to, {of_.batch, m.of, m.heads}, turn);
     });
-    return to;
+    return to.data;
   }
 
   comm::message message_of(const block_message& m, char* data, std::int64_t rows_of_it,
@@ -119,29 +124,13 @@ class message_carrier final : public block_carrier {
   comm::transport& link_;
   step_memory& memory_;
   core::execution& on_;
-  bool has_started_ = false;  // messages of the step
-  comm::message_batch sent_;
-  std::vector<row_store> arrived_;  // by message
+  bool has_started_ = false;         // messages of the step
+  std::vector<comm::message> sent_;  // of the step, not started
+  std::vector<row_store> arrived_;   // by message
   std::vector<std::unique_ptr<row_places>> places_;
 };
 
 }  // namespace
-
-void* step_memory::take(std::size_t bytes, std::int64_t step, std::int64_t free_in) {
-  for (piece& one : pieces_) {
-    if (one.bytes != bytes || one.free_in > step) continue;
-    one.free_in = free_in;
-    return one.memory;
-  }
-  void* memory = from_.take(bytes);
-  pieces_.push_back({memory, bytes, free_in});
-  return memory;
-}
-
-void step_memory::free(const void* memory, std::int64_t free_in) {
-  for (piece& one : pieces_)
-    if (one.memory == memory) one.free_in = free_in;
-}
 
 std::unique_ptr<block_carrier> make_message_carrier(const carried_messages& of,
                                                     const comm::operation& what,

@@ -1,4 +1,4 @@
-// Parts of tasks, and the engine's problems that they are.
+// Cuts a task into parts, and calls the engine for each.
 #include "sched/parallel/context/partial_attention.hpp"
 
 #include <algorithm>

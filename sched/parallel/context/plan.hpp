@@ -55,10 +55,15 @@ struct block_message {
 };
 
 // The forward or the gradient.
+struct message_range {
+  std::size_t begin, end;
+};
 struct attention_pass {
   std::int64_t steps = 0;
   std::vector<std::vector<attention_task>> tasks;  // by rank
   std::vector<block_message> messages;
+
+  message_range sent_in(std::int64_t step) const;
 };
 
 struct head_counts {

@@ -12,7 +12,7 @@ bool lands(content what) {
   return what == content::q || what == content::k || what == content::v || what == content::dout;
 }
 
-// Whether tasks read rows of this rank, too: tasks of the step if it is of keys, else any.
+// Whether this rank's tasks also read its own rows: for keys in that step, for queries in any.
 bool reads_own(const std::vector<attention_task>& tasks, std::int64_t step, content what,
                const row_places& held) {
   return std::any_of(tasks.begin(), tasks.end(), [&](const attention_task& task) {
@@ -42,6 +42,13 @@ std::vector<landing> landings_of(const attention_pass& pass, std::int64_t rank,
   return all;
 }
 
+std::vector<std::size_t> results_of(const attention_pass& pass, std::int64_t rank) {
+  std::vector<std::size_t> all;
+  for (std::size_t i = 0; i < pass.messages.size(); ++i)
+    if (pass.messages[i].to == rank && !lands(pass.messages[i].what)) all.push_back(i);
+  return all;
+}
+
 }  // namespace
 
 rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std::int64_t rank)
@@ -50,7 +57,9 @@ rank_share::rank_share(const sequence_plan& plan, const sequence_shape& of, std:
       rank_(rank),
       held_(plan.held[core::at(rank)]),
       forward_(landings_of(plan.forward, rank, held_)),
-      gradient_(landings_of(plan.gradient, rank, held_)) {
+      gradient_(landings_of(plan.gradient, rank, held_)),
+      forward_results_(results_of(plan.forward, rank)),
+      gradient_results_(results_of(plan.gradient, rank)) {
   const std::vector<attention_task>& tasks = plan.forward.tasks[core::at(rank)];
   heads_ = tasks.empty() ? span{0, of.heads.queries} : tasks.front().heads;
   for (std::size_t i = 0; i < forward_.size(); ++i)

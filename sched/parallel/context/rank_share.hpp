@@ -1,10 +1,11 @@
 // The share of one rank in a plan: what it computes, which rows of others it gets and in which
 // stores, and what the forward leaves for its gradient.
 //
-// Rows of one content that a step needs land together. They make a store of their own, with this
-// rank's rows among them if tasks need both; only keys or values that come in one message are read
-// where they arrive, unless the gradient needs them again. Invariant: it follows from plan and rank alone, so that the size of what is
-// kept is known before a call runs. Cost: one visit of the plan's messages.
+// Rows of one content that arrive for one step form one store. Own rows are copied in where tasks
+// need both. Keys or values from a single message are read in place, unless the gradient keeps
+// them. Invariant: it follows from plan and rank
+// alone, so that the size of what is kept is known before a call runs. Cost: one visit of the
+// plan's messages.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,10 @@ class rank_share {
   const std::vector<landing>& landings(bool gradient) const {
     return gradient ? gradient_ : forward_;
   }
+  // The messages to this rank that hold results or parts of them, by index.
+  const std::vector<std::size_t>& results(bool gradient) const {
+    return gradient ? gradient_results_ : forward_results_;
+  }
   // The rows and heads of queries that this rank computes; all heads of no row if it has none.
   const row_places& queries() const {
     return exchanged_ < 0 ? held_ : forward_[exchanged()].places;
@@ -58,6 +63,7 @@ class rank_share {
   std::int64_t rank_;
   row_places held_;
   std::vector<landing> forward_, gradient_;
+  std::vector<std::size_t> forward_results_, gradient_results_;
   span heads_{0, 0};
   std::int64_t exchanged_ = -1;  // the landing of queries
 };

@@ -201,6 +201,17 @@ class ring_plan {
 
 }  // namespace
 
+message_range attention_pass::sent_in(std::int64_t step) const {
+  const auto begin =
+      std::lower_bound(messages.begin(), messages.end(), step,
+                       [](const block_message& m, std::int64_t of) { return m.step < of; });
+  const auto end =
+      std::upper_bound(begin, messages.end(), step,
+                       [](std::int64_t of, const block_message& m) { return of < m.step; });
+  return {static_cast<std::size_t>(begin - messages.begin()),
+          static_cast<std::size_t>(end - messages.begin())};
+}
+
 span head_counts::keys_of(span heads) const {
   if (heads.empty()) return {0, 0};
   const std::int64_t each = queries / keys;

@@ -1,4 +1,4 @@
-// Positions of rows, and copies by runs of them.
+// Finds rows in stores, and copies or adds them run by run.
 #include "sched/parallel/context/row_store.hpp"
 
 #include <algorithm>
@@ -152,11 +152,12 @@ bool row_places::has_some(const rows& of) const {
   return false;
 }
 
-bool row_store::is_exactly(const rows& of, span some) const {
+bool row_store::is_exactly(const rows& of, span some, std::int64_t batch) const {
   const row_store dense = dense_store(data, *places, heads, width, type);
-  const bool same_heads = heads.begin == some.begin && heads.end == some.end;
-  return same_heads && strides.token == dense.strides.token && strides.head == dense.strides.head &&
-         strides.batch == dense.strides.batch && places->size() == size_of(of) && places->has(of);
+  const bool is_dense = (batch <= 1 || strides.batch == dense.strides.batch) &&
+                        (places->size() <= 1 || strides.token == dense.strides.token) &&
+                        (heads.size() <= 1 || strides.head == dense.strides.head);
+  return is_dense && heads == some && places->size() == size_of(of) && places->has(of);
 }
 
 row_store dense_store(void* data, const row_places& places, span heads, std::int64_t width,

@@ -55,8 +55,8 @@ struct row_store {
   bool has(const rows& of, span some) const {
     return heads.begin <= some.begin && some.end <= heads.end && places->has(of);
   }
-  // Whether it is dense and holds these rows and heads, and nothing else.
-  bool is_exactly(const rows& of, span some) const;
+  // Whether it is dense and holds these rows and heads of a batch, and nothing else.
+  bool is_exactly(const rows& of, span some, std::int64_t batch) const;
 };
 
 // A store [batch, rows, heads, width] without gaps, in `data`.

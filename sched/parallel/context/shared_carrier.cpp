@@ -27,7 +27,7 @@ class shared_carrier final : public block_carrier {
   }
   void send(std::size_t message, const row_store& from) override { table_[message] = from; }
   void start_sent() override {}
-  // The list of rows is copied, too: a peer that fails forgets its own.
+  // Copies the list of rows, since a failed peer frees its own.
   row_store received(std::size_t message) override {
     const auto from = static_cast<int>(of_.pass.messages[message].from);
     const comm::relay::tensor_access access(*relay_);
@@ -46,7 +46,13 @@ class shared_carrier final : public block_carrier {
  private:
   std::vector<bool> steps_that_need() const {
     std::vector<bool> all(static_cast<std::size_t>(of_.pass.steps) + 1);
-    for (const block_message& m : of_.pass.messages) all[static_cast<std::size_t>(m.needed)] = true;
+    for (const block_message& m : of_.pass.messages) {
+      const auto needed = static_cast<std::size_t>(m.needed);
+      all[needed] = true;
+      // Memory of sums is used again behind that step: their readers are through then.
+      if (needed + 1 < all.size() && (m.what == content::dk || m.what == content::dv))
+        all[needed + 1] = true;
+    }
     return all;
   }
 

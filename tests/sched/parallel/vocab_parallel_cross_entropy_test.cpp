@@ -1,6 +1,7 @@
 // vocab_parallel_cross_entropy and its gradient against the loss of the whole vocabulary in double:
 // ranks, cuts, padding, dtypes, smoothing, ignored targets, levels and transports; refusals.
 #include <cmath>
+#include <limits>
 
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
@@ -19,6 +20,7 @@ struct loss_case {
   std::vector<std::int64_t> columns;  // of each rank, with padding
   std::vector<std::int64_t> targets;
   double smoothing = 0;
+  std::int64_t ignored = -100;
   velo_dtype dtype = f32;
 
   std::int64_t begin(int rank) const {
@@ -132,7 +134,7 @@ class loss_rank {
   velo_tensor targets() const { return view_of(of_.targets.data(), i64, of_.tokens); }
   template <class Args>
   void set_common(Args& args) const {
-    args.label_smoothing = of_.smoothing;
+    args.label_smoothing = of_.smoothing, args.ignore_index = of_.ignored;
     args.vocab_begin = begin_, args.vocab_size = of_.vocab;
   }
 
@@ -162,7 +164,10 @@ std::vector<loss_case> cases_of(int ranks) {
   std::vector<loss_case> all{even(ranks), even(ranks, 7 * ranks + 1), even(ranks)};
   all[2].columns.assign(at(ranks), 3);  // uneven, and a rank of padding alone
   all[2].columns[0] = 24 - 3 * (ranks - 1) + (ranks > 1 ? 3 : 0);
-  all[1].targets[1] = all[1].targets[4] = -100;
+  all[1].targets[1] = all[1].targets[4] = all[1].ignored = std::numeric_limits<std::int64_t>::min();
+  all.push_back(even(ranks));  // all classes on one rank, none on the others
+  all[3].columns.assign(at(ranks), 0);
+  all[3].columns.back() = 24;
   for (std::size_t i = 0, count = all.size(); i < count; ++i) {
     all.push_back(all[i]);
     all.back().smoothing = 0.1;
@@ -233,7 +238,7 @@ TEST_CASE("processes and hosts compute the losses of threads") {
   }
 }
 
-TEST_CASE("a logit that is not finite shows in the loss, a rank without classes does not") {
+TEST_CASE("a logit that is not finite shows in the loss of its token alone") {
   const local_ranks all(2);
   for (const double odd : {HUGE_VAL, -HUGE_VAL, std::nan("")}) {
     const loss_case of = even(2);
@@ -264,9 +269,10 @@ TEST_CASE("a target that is no class fails on every rank, writes nothing, and en
 }
 
 TEST_CASE("ranks with another vocabulary or smoothing hear of it") {
-  loss_case of = even(2), other = even(2, 23), smoothed = of;
+  loss_case of = even(2), other = even(2, 23), smoothed = of, ignoring = of;
   smoothed.smoothing = 0.1;
-  for (const loss_case* odd : {&other, &smoothed}) {
+  ignoring.ignored = std::numeric_limits<std::int64_t>::min();
+  for (const loss_case* odd : {&other, &smoothed, &ignoring}) {
     const local_ranks all(2);
     const loss_rank first(of, 0), last(*odd, 1);
     for (const call_record& one : all.run([&](const rank_of_group& me) {

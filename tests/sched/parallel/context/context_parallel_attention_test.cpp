@@ -348,8 +348,12 @@ TEST_CASE("a batch of no sequences is nothing, forward and gradient") {
 }
 
 TEST_CASE("an abort in the middle of a plan ends every rank's call, and names the rank") {
-  for (const velo_sequence_kind kind : {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES}) {
+  for (const auto& [kind, level] :
+       {std::pair{VELO_SEQUENCE_RING, "2"}, std::pair{VELO_SEQUENCE_ULYSSES, "2"},
+        std::pair{VELO_SEQUENCE_ALL_GATHER, "2"}, std::pair{VELO_SEQUENCE_RING, "1"},
+        std::pair{VELO_SEQUENCE_ULYSSES, "1"}, std::pair{VELO_SEQUENCE_RING, "0"}}) {
     const local_ranks all(3);
+    set_all(all, "level", level);
     const attention_case of = case_of(kind, 3, 64, 4, 4);
     const whole_attention whole(of);
     const plan_of made(of);
@@ -507,6 +511,10 @@ TEST_CASE("random plans compute the attention of the whole sequence") {
                  << d.ulysses << ", window " << d.window << ", causal " << d.causal << ", slopes "
                  << of.slopes.size() << ", documents " << of.ends.size() << ", mask "
                  << of.mask.size() << ", batch " << of.batch);
-    results_of(local_ranks(static_cast<int>(cp)), of);
+    const local_ranks all(static_cast<int>(cp));
+    const parts direct = results_of(all, of);
+    set_all(all, "level", "1");
+    const parts sent = results_of(all, of);
+    for (std::size_t r = 0; r < sent.size(); ++r) CHECK(sent[r]->same_bits(*direct[r]));
   }
 }
