@@ -316,7 +316,7 @@ TEST_CASE("ranks with another plan, way or size all hear of it before a row move
   }
 }
 
-TEST_CASE("a forward on one rank and a gradient on another are told apart") {
+TEST_CASE("a forward on one rank beside a gradient on another ends the call of every rank") {
   for (const velo_sequence_kind kind :
        {VELO_SEQUENCE_RING, VELO_SEQUENCE_ULYSSES, VELO_SEQUENCE_ALL_GATHER})
     for (const char* level : {"2", "1", "0"}) {
