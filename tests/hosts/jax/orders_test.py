@@ -29,7 +29,10 @@ def examples(values, integers):
         "embedding": (lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t),
                       (values(12, 20),)), "cross_entropy":
                           (lambda x: velo.cross_entropy(x, targets),
-                           lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)), "add":
+                           lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)),
+        "vocab_parallel_cross_entropy":
+            (lambda x: velo.vocab_parallel_cross_entropy(x, targets).mean(),
+             lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)), "add":
                                (velo.add, jnp.add, (values(6, 40), values(6, 40))),
         "layer_norm": (velo.layer_norm, Stock.layer_norm, (values(6, 40),)),
         "softmax": (velo.softmax, jax.nn.softmax, (values(6, 40),)),
@@ -95,7 +98,8 @@ class Orders(unittest.TestCase):
             "grouped_matmul", "moe_token_permute", "moe_token_unpermute", "pad_seqlen",
             "topk_router", "unpad_rope", "unpad_seqlen", "unpad_softmax", "weight_quant_matmul",
             "matmul_add",
-            "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul"
+            "unpad_strided_batch_matmul", "matmul_swiglu", "rms_norm_matmul",
+            "context_parallel_attention"
         }
         self.assertEqual(set(every), derived - untried)
         for name, (ours, stock, leaves) in every.items():
