@@ -8,7 +8,7 @@
 namespace velo::bench {
 namespace {
 
-// What arguments point at.
+// The views that arguments point at.
 struct tensor_views {
   explicit tensor_views(const attention_tensors& t)
       : q(t.q.view()),

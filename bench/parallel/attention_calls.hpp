@@ -61,7 +61,7 @@ row_list rows_of(velo_sequence_plan plan, int rank);
 // A rank's share of a sequence by context_parallel_attention, which keeps what its gradient needs.
 class shared_attention {
  public:
-  // Without a plan and a group: causal attention of a rank alone.
+  // Without a plan and a group the rank computes causal attention alone.
   shared_attention(const attention_shape& of, const row_list& rows, const rank_of& me,
                    velo_sequence_plan plan, velo_group group);
   void forward() const;

@@ -31,7 +31,8 @@ struct row {
            std::to_string(of.key_heads) + "x" + std::to_string(of.width);
   }
   bool has_exposed() const { return of.sequence <= 1024; }
-  // Of the largest number of a result; sums of the whole and of the shares differ in order.
+  // The largest allowed difference, over the largest number of a result: sums of the whole and of
+  // the shares differ in order. The operators' own bounds are tighter; tests hold those.
   double bound() const { return of.type == dtype::f32 ? 1e-5 : 0.016; }
 };
 
@@ -112,7 +113,7 @@ result share_of(const row& r, int kind, const char* by, const board& all) {
   return made;
 }
 
-// In microseconds. A goal is a ratio that is large enough: of the exchange to what is exposed.
+// The exposed time in microseconds. Its goal is a lower bound of the ratio of the exchange to it.
 result exposed_of(const row& r, const char* by, const board& all) {
   result made = result_of(r, "ring, exposed", by);
   const auto exposed = [&all](double at) {

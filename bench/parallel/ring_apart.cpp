@@ -51,7 +51,8 @@ void ring_apart::compute() const {
   merge();
 }
 
-// In place, as the ring does it; the numbers are not those of the attention.
+// Merges into the earlier results, as the ring does. Repeated calls leave numbers that are no
+// attention.
 void ring_apart::merge() const {
   const velo_tensor before = before_.flat(), now = now_.flat();
   const velo_tensor max = statistics_.max(), sum = statistics_.sum();

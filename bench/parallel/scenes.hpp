@@ -1,4 +1,4 @@
-// What bench_parallel measures beside exchanges.
+// The rows that bench_parallel measures beside exchanges: attention and losses over two ranks.
 #pragma once
 
 #include <functional>

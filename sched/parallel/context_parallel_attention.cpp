@@ -275,30 +275,32 @@ row_store store_of(const velo_tensor* x, const row_places& held, std::int64_t he
           ops::strides_of(*x, layout_of(*x), width), width, ops::type_of(x->dtype)};
 }
 
-pass_tensors tensors_of(const forward_args& a, const problem& p, const row_places& held) {
+// The tensors that both passes have. The gradient reads what the forward writes.
+template <class Args>
+pass_tensors common_tensors_of(const Args& a, const problem& p, const row_places& held) {
+  const auto numbers = [](const velo_tensor* x) {
+    return const_cast<float*>(ops::data<const float>(x));
+  };
   pass_tensors t;
   t.q = store_of(a.query, held, p.heads);
   t.k = store_of(a.key, held, p.key_heads);
   t.v = store_of(a.value, held, p.key_heads);
   t.out = store_of(a.attention_out, held, p.heads);
-  t.max = ops::data<float>(a.softmax_max), t.sum = ops::data<float>(a.softmax_sum);
-  t.kept = ops::data<char>(a.kept);
+  t.max = numbers(a.softmax_max), t.sum = numbers(a.softmax_sum);
+  t.kept = const_cast<char*>(ops::data<const char>(a.kept));
   return t;
 }
 
+pass_tensors tensors_of(const forward_args& a, const problem& p, const row_places& held) {
+  return common_tensors_of(a, p, held);
+}
+
 pass_tensors tensors_of(const gradient_args& a, const problem& p, const row_places& held) {
-  pass_tensors t;
-  t.q = store_of(a.query, held, p.heads);
-  t.k = store_of(a.key, held, p.key_heads);
-  t.v = store_of(a.value, held, p.key_heads);
-  t.out = store_of(a.attention_out, held, p.heads);
+  pass_tensors t = common_tensors_of(a, p, held);
   t.dout = store_of(a.dy, held, p.heads);
   t.dq = store_of(a.dquery, held, p.heads);
   t.dk = store_of(a.dkey, held, p.key_heads);
   t.dv = store_of(a.dvalue, held, p.key_heads);
-  t.max = const_cast<float*>(ops::data<const float>(a.softmax_max));
-  t.sum = const_cast<float*>(ops::data<const float>(a.softmax_sum));
-  t.kept = const_cast<char*>(ops::data<const char>(a.kept));
   return t;
 }
 

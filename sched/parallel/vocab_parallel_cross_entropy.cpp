@@ -97,7 +97,8 @@ void infer_gradient(const gradient_args& a, problem& p, ops::output_shapes& outp
 
 // ---- forward ----
 
-// The numbers of a token on one rank.
+// The numbers of a token on one rank: log-sum-exp, the target's logit, whether the rank has the
+// target, and the rank's part of the mean logit.
 struct class_part {
   float lse, hit, hits, mean;
 };
@@ -131,8 +132,8 @@ std::optional<std::int64_t> wrong_target(const velo_tensor& given, std::int64_t 
 }
 
 template <class T>
-void reduce_classes(const forward_args& a, const problem& p, bool plain, class_part* parts,
-                    core::execution& turn) {
+void reduce_rows(const forward_args& a, const problem& p, bool plain, class_part* parts,
+                 core::execution& turn) {
   const auto& kernels = kernels_for(plain ? core::isa::scalar : turn.isa);
   const ops::index_reader targets(*a.targets);
   const bool smooths = a.label_smoothing != 0;
@@ -175,7 +176,7 @@ double joined(const class_part* parts, std::int64_t ranks, std::int64_t step) {
   return largest + std::log(sum);
 }
 
-// The first token whose target not exactly one rank has.
+// The first token whose target no rank has, or several ranks have.
 std::optional<std::int64_t> lost_target(const forward_args& a, const problem& p,
                                         const class_part* all) {
   const ops::index_reader targets(*a.targets);
@@ -187,7 +188,7 @@ std::optional<std::int64_t> lost_target(const forward_args& a, const problem& p,
   return std::nullopt;
 }
 
-// all: of rank after rank.
+// all: the parts of all tokens, rank after rank.
 void write_loss(const forward_args& a, const problem& p, const class_part* all, std::int64_t t,
                 std::int64_t target) {
   const std::int64_t ranks = p.in.size();
@@ -217,9 +218,8 @@ void write_losses(const forward_args& a, const problem& p, const class_part* all
 void reduce_classes(const forward_args& a, const problem& p, bool plain, class_part* parts,
                     core::execution& on) {
   in_turn(on, [&](core::execution& turn) {
-    ops::with_element_type(p.dtype, [&](auto element) {
-      reduce_classes<decltype(element)>(a, p, plain, parts, turn);
-    });
+    ops::with_element_type(
+        p.dtype, [&](auto element) { reduce_rows<decltype(element)>(a, p, plain, parts, turn); });
   });
 }
 

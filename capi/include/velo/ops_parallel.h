@@ -121,7 +121,7 @@ typedef struct velo_context_parallel_attention_args {
   }
 
 /* `attention_out = softmax(scale * query @ key^T) @ value`.
- * Of a sequence whose rows lie on ranks. Carries out the forward of a sequence plan
+ * The rows of the sequence lie on ranks. The call carries out the forward of a sequence plan
  * (velo/sequence_plan.h): each rank has its rows of query, key and value, and gets its rows of the
  * result. The cells that a query sees are those of the plan. B sequences have the same plan. Query
  * head h reads key head h / (N / Nkv).
@@ -199,9 +199,9 @@ typedef struct velo_context_parallel_attention_backward_args {
 
 /* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
  * `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
- * Of a sequence whose rows lie on ranks; P: the probabilities of the forward pass. Carries out the
- * gradient of the plan that the forward had, with its other fields as they were; kept is of that
- * plan alone. Parts of dkey and dvalue go from rank to rank in float32, and each gradient is
+ * The rows of the sequence lie on ranks; P: the probabilities of the forward pass. The call carries
+ * out the gradient of the plan that the forward had, with its other fields as they were; kept is of
+ * that plan alone. Parts of dkey and dvalue go from rank to rank in float32, and each gradient is
  * rounded once, at the rank that has its row. alibi_slopes have no gradient.
  *
  * Gradient of velo_context_parallel_attention.
@@ -246,11 +246,11 @@ typedef struct velo_vocab_parallel_cross_entropy_args {
 
 /* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = (1 - e) * (lse[t] - logits[t, targets[t]])
  * + e / V * sum[v](lse[t] - logits[t, v])`.
- * Over the classes of all ranks, each of which has n columns of them; e is label_smoothing. loss[t]
- * is 0 where targets[t] is ignore_index. Four numbers a token and rank are exchanged and combined
- * in rank order, so that all ranks get the same bits. A target that is no class, or that not
- * exactly one rank has, fails with VELO_ERR_ARGUMENT after the exchange, and writes nothing. A
- * logit of +Inf makes lse[t] and loss[t] +Inf.
+ * v runs over the classes of all ranks; a rank has n of them; e is label_smoothing. loss[t] is 0
+ * where targets[t] is ignore_index. Four numbers a token and rank are exchanged and combined in
+ * rank order, so that all ranks get the same bits. A target that is no class, or that not exactly
+ * one rank has, fails with VELO_ERR_ARGUMENT after the exchange, and writes nothing. A logit of
+ * +Inf makes lse[t] and loss[t] +Inf.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 1e-6 relative to the largest logit, times the largest weight.

@@ -52,7 +52,7 @@ struct carried_messages {
   head_widths widths;
   ops::element_type type;
 
-  // Of what is sent: parts of dk and dv are float32.
+  // The type of a message's elements: parts of dk and dv are float32.
   ops::element_type type_of(content what) const {
     return what == content::dk || what == content::dv ? ops::element_type::f32 : type;
   }
@@ -66,7 +66,7 @@ std::unique_ptr<block_carrier> make_message_carrier(const carried_messages& of,
                                                     const comm::operation& what,
                                                     comm::transport& link, step_memory& memory,
                                                     core::execution& on);
-// Of a rank alone: there is nothing to carry.
+// For a rank alone, which has nothing to carry.
 std::unique_ptr<block_carrier> make_no_carrier();
 
 }  // namespace velo::sched

@@ -133,7 +133,7 @@ carried_pass::key_sums& carried_pass::sums_of(content what, const rows& of, span
   return key_sums_.back();
 }
 
-// Sums are begun by writing some of their rows: the others are 0 until then.
+// Begins sums by setting all rows to 0 but those that the caller writes next.
 void carried_pass::begin(key_sums& sums, const row_run& written, core::execution& turn) {
   if (sums.is_begun) return;
   sums.is_begun = true;
@@ -172,7 +172,8 @@ void carried_pass::land(const landing& one, const row_store& kept, block_carrier
   holdings_.push_back({one.what, to});
 }
 
-// Takes a result, or adds a part of one. At the end it may be a part of larger sums.
+// Copies a result, or adds a part of a result to its sums. At the end the sums may have more rows
+// and heads than the part.
 void carried_pass::take(const block_message& m, const row_store& from, block_carrier& by) {
   const rows_of_heads which{call_.batch, m.of, m.heads};
   key_sums* sums = nullptr;
@@ -252,7 +253,7 @@ void carried_pass::add_parts_of(const attention_task& task) {
     for (std::int64_t i = 0; i < run.count; ++i) --tasks_left_[core::at(run.position + i)];
 }
 
-// Key heads whose queries have sums of some 512 KB a thread.
+// The number of key heads whose queries have sums of some 512 KB a thread.
 std::int64_t carried_pass::key_heads_at_once() const {
   constexpr std::int64_t cached = 512 << 10;
   std::int64_t threads = 1;
@@ -280,7 +281,8 @@ void carried_pass::attend_to_parts(block_carrier& by) {
   waiting_.clear();
 }
 
-// Whether some rows have sums, which the next part goes on from. All of them have sums then.
+// Whether a part goes on from earlier sums: some of its rows have them, and the others get 0. If
+// none has, the part begins the sums of all its rows.
 bool carried_pass::goes_on(const row_run& run) {
   const auto begin = has_any_.begin() + run.position, end = begin + run.count;
   if (std::find(begin, end, true) != end) {
@@ -346,7 +348,7 @@ void carried_pass::add_gradients_of(const attention_task& task, block_carrier& b
 
 // ---- results ----
 
-// Ends the sums of queries, and rounds those that are not yet.
+// Ends the sums of queries, and rounds the rows that no part has written to the result.
 void carried_pass::complete_queries(block_carrier& by) {
   if (is_complete_) return;
   attend_to_parts(by);

@@ -109,7 +109,7 @@ class carried_pass {
   softmax_sums statistics_{};
   std::vector<bool> has_any_;     // by row of queries: it has sums
   std::vector<bool> is_written_;  // by row: result_ has it
-  std::vector<int> tasks_left_;   // by row: that are not begun
+  std::vector<int> tasks_left_;   // by row: the number of tasks that are not begun
   std::vector<waiting_part> waiting_;
   bool is_complete_ = false;
 };

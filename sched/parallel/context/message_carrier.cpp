@@ -1,8 +1,9 @@
-// Messages that are sent: those of a step start with it, and end with the next one.
+// The carrier that sends: messages of a step start with the step and end with the next step.
 //
-// A rank receives the messages of a step when it begins the next, whether that one needs them or a
-// later one does. So all ranks end the same messages between the same two steps, and none waits in
-// a circle. Where the transport starts messages they move while the step computes.
+// A rank receives the messages of a step when it begins the next step, whether the next or a later
+// step needs them. So all ranks end the same messages between the same two steps, and ranks do not
+// wait for each other in a circle. Where the transport starts messages, they move while the step
+// computes.
 #include "core/index.hpp"
 #include "ops/gemm/element_dtype.hpp"
 #include "sched/overlap/product.hpp"
@@ -77,7 +78,8 @@ class message_carrier final : public block_carrier {
     link_.run_messages(batch, on_);
   }
 
-  // What has the heads of keys is last used in the step that needs it, which may send it on.
+  // Keys, values and their gradients are last used in the step that needs them, which may send them
+  // on. Other contents are used until the end.
   comm::message expect(std::size_t index, std::int64_t now) {
     const block_message& m = of_.pass.messages[index];
     const std::int64_t rows_of_it = size_of(m.of);

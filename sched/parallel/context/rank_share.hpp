@@ -1,11 +1,10 @@
 // The share of one rank in a plan: what it computes, which rows of others it gets and in which
 // stores, and what the forward leaves for its gradient.
 //
-// Rows of one content that arrive for one step form one store. Own rows are copied in where tasks
-// need both. Keys or values from a single message are read in place, unless the gradient keeps
-// them. Invariant: it follows from plan and rank
-// alone, so that the size of what is kept is known before a call runs. Cost: one visit of the
-// plan's messages.
+// Rows of one content that arrive for one step form one store, the landing. Own rows are copied in
+// where tasks need both. Keys or values from a single message are read in place, unless the
+// gradient keeps them. Invariant: landings follow from plan and rank alone, so that the size of the
+// kept ones is known before a call runs. Cost: one visit of the plan's messages.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ using rows = std::vector<span>;
 std::int64_t size_of(const rows& of);
 void append(rows& to, span one);  // joins spans that touch; empty ones are left out
 
-// The rows of some spans in ascending order, each once.
+// The rows of some spans in ascending order, without repeats.
 rows united(rows all);
-// Whether rows ascend, each once.
+// Whether rows ascend without repeats.
 bool is_ascending(const rows& of);
 
 // Rows [begin, end) of a list, counted in the list.

@@ -1,5 +1,6 @@
-// Messages that are read where they lie: a table of stores for each rank, and one piece of a relay
-// for each step that needs messages.
+// The carrier whose messages are read where they lie: each rank has a table of the stores that it
+// sends, and posts one piece of a relay for each step that needs messages. A rank alone has nothing
+// to carry.
 #include <deque>
 
 #include "sched/overlap/product.hpp"
@@ -49,7 +50,8 @@ class shared_carrier final : public block_carrier {
     for (const block_message& m : of_.pass.messages) {
       const auto needed = static_cast<std::size_t>(m.needed);
       all[needed] = true;
-      // Memory of sums is used again behind that step: their readers are through then.
+      // The memory of sums is taken again behind the step that needs them. This barrier waits for
+      // their readers.
       if (needed + 1 < all.size() && (m.what == content::dk || m.what == content::dv))
         all[needed + 1] = true;
     }

@@ -1,10 +1,10 @@
 // Memory of a call that later steps use again.
 //
-// A piece is taken in a step and is free from a later step on, in which pieces of the same size are
-// taken from it. Its user frees it so that nobody reads it then: a store that peers read in place
-// from the step behind the one that needs it, what a message sends or brings two steps behind its
-// last use, since messages of a step are taken memory for before the earlier ones have ended. Cost:
-// one visit of the pieces for each that is taken.
+// A piece is taken in one step and may be taken again, for the same size, from a later step on.
+// Invariant: nobody reads a piece that may be taken again. A store that peers read in place is free
+// one step behind the step that needs it. Memory of a sent or received message is free two steps
+// behind its last use: a step takes memory for its messages before those of the step before have
+// ended. Cost: one visit of all pieces for each that is taken.
 #pragma once
 
 #include <cstddef>

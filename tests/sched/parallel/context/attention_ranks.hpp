@@ -317,4 +317,24 @@ class attention_rank {
   velo_tensor slopes_{};
 };
 
+// The plan of a case.
+class plan_of {
+ public:
+  explicit plan_of(const attention_case& of) : plan(of.plan()) {}
+  ~plan_of() { velo_sequence_plan_destroy(plan); }
+  plan_of(const plan_of&) = delete;
+  const velo_sequence_plan plan;
+};
+
+// All ranks of a case.
+using parts = std::vector<std::unique_ptr<attention_rank>>;
+
+inline parts parts_of(const attention_case& of, const whole_attention& whole,
+                      velo_sequence_plan plan) {
+  parts all;
+  for (int rank = 0; rank < of.desc.cp; ++rank)
+    all.push_back(std::make_unique<attention_rank>(of, whole, plan, rank));
+  return all;
+}
+
 }  // namespace velo::testing
