@@ -4,10 +4,9 @@
 #include <cstring>
 
 #include "core/round_up.hpp"
+#include "ops/embedding/token_rows.hpp"
 #include "ops/operator/cost.hpp"
 #include "ops/operator/definition.hpp"
-#include "ops/operator/indices.hpp"
-#include "ops/operator/rows.hpp"
 #include "velo/ops_embedding.h"
 
 namespace velo::ops {
@@ -50,26 +49,13 @@ void run(const velo_embedding_args& a, const embedding_problem& p, const embeddi
   require_indices(*a.ids, "ids", a.table->shape[0]);
   const index_reader ids(*a.ids);
   const std::int64_t bytes = p.n * element_bytes(a.table->dtype);
-  const row_slices slices = slice_rows(p.tokens, bytes);
   const auto* table = data<const char>(a.table);
-  auto* y = data<char>(a.y);
-  const bool bypass = bypass_cache(y, p.tokens, bytes, on);
-  on.threads(slices.tasks(), [&](std::int64_t task, int) {
-    const std::int64_t first = slices.begin(task);
-    for (std::int64_t t = first; t < first + slices.count(task); ++t) {
-      const char* row = table + ids[t] * bytes;
-      if (bypass) {
-        const char* next = table + ids[std::min(t + 1, p.tokens - 1)] * bytes;
-        kernels.copy_row({row, next, y + t * bytes, bytes});
-      } else {
-        std::memcpy(y + t * bytes, row, static_cast<std::size_t>(bytes));
-      }
-    }
-  });
+  copy_rows([&](std::int64_t t) { return table + ids[t] * bytes; }, p.tokens, bytes,
+            data<char>(a.y), kernels, on);
 }
 
 // The tokens of each row of dtable, in order: those of row r are order[start[r]] to
-// order[start[r + 1] - 1].
+// order[start[r + 1] - 1]. Tokens with an id below 0 are of no row.
 struct tokens_by_row {
   index_reader ids;
   std::int64_t rows;
@@ -86,9 +72,11 @@ struct tokens_by_row {
     std::memset(start, 0, sizeof(std::int64_t) * (static_cast<std::size_t>(rows) + 2));
     // Counts are stored one element ahead, so that filling `order` advances each to its final
     // index.
-    for (std::int64_t t = 0; t < tokens; ++t) most = std::max(most, ++start[ids[t] + 2]);
+    for (std::int64_t t = 0; t < tokens; ++t)
+      if (ids[t] >= 0) most = std::max(most, ++start[ids[t] + 2]);
     for (std::int64_t r = 2; r < rows + 2; ++r) start[r] += start[r - 1];
-    for (std::int64_t t = 0; t < tokens; ++t) order[start[ids[t] + 1]++] = t;
+    for (std::int64_t t = 0; t < tokens; ++t)
+      if (ids[t] >= 0) order[start[ids[t] + 1]++] = t;
   }
 
   // The first row of part `part` of `parts` that cost the same: a row's own cost is one, and two
@@ -109,38 +97,43 @@ struct tokens_by_row {
 // quarter of the columns, so that no thread is left with that row. Which task adds a number does
 // not change it.
 template <class T>
-void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
-              const embedding_kernels& kernels, core::execution& on) {
-  require_indices(*a.ids, "ids", a.rows);
-  const std::int64_t n = p.n;
-  const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
-  const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
-  const bool uneven = tokens.most > p.tokens / parts;
+void add_rows_of(const token_gradient& of, const embedding_kernels& kernels, core::execution& on) {
+  const std::int64_t n = of.n, rows = of.rows;
+  const tokens_by_row tokens(of.ids, rows, on.scratch);
+  const std::int64_t parts = std::min<std::int64_t>(rows, 16), all = tokens.start[rows];
+  const bool uneven = tokens.most > all / parts;
   const std::int64_t block = uneven ? std::max<std::int64_t>(core::ceil_div(n, 256) * 64, 256) : n;
-  auto* table = data<float>(a.dtable);
-  const auto* dy = data<const T>(a.dy);
-  const bool accumulate = a.accumulate != 0;
+  const auto* dy = static_cast<const T*>(of.dy);
   const bool bypass =
-      !accumulate && bypass_cache(table, a.rows, n * static_cast<std::int64_t>(sizeof(float)), on);
+      !of.accumulate &&
+      bypass_cache(of.table, rows, n * static_cast<std::int64_t>(sizeof(float)), on);
   on.threads(core::ceil_div(n, block) * parts, [&](std::int64_t task, int) {
     const std::int64_t column = task / parts * block;
     const std::int64_t width = std::min(block, n - column);
     const std::int64_t last = tokens.boundary(task % parts + 1, parts);
     for (std::int64_t r = tokens.boundary(task % parts, parts); r < last; ++r) {
-      float* row = table + r * n + column;
+      float* row = of.table + r * n + column;
       const std::int64_t first = tokens.start[r], end = tokens.start[r + 1];
-      if (first == end && !accumulate)
+      if (first == end && !of.accumulate)
         std::memset(row, 0, sizeof(float) * static_cast<std::size_t>(width));
       for (std::int64_t t = first; t < end; ++t) {
-        const std::int64_t next = tokens.order[std::min(t + 1, tokens.start[a.rows] - 1)];
+        const std::int64_t next = tokens.order[std::min(t + 1, all - 1)];
         const float* next_row =
-            accumulate && t + 1 == end ? table + tokens.ids[next] * n + column : nullptr;
+            of.accumulate && t + 1 == end ? of.table + tokens.ids[next] * n + column : nullptr;
         kernels.add_row(embedding_row<T>{dy + tokens.order[t] * n + column, dy + next * n + column,
-                                         next_row, row, width, accumulate || t > first,
+                                         next_row, row, width, of.accumulate || t > first,
                                          bypass && end - first == 1});
       }
     }
   });
+}
+
+void run_backward(const velo_embedding_backward_args& a, const embedding_problem& p,
+                  const embedding_kernels& kernels, core::execution& on) {
+  require_indices(*a.ids, "ids", a.rows);
+  add_rows({*a.ids, a.dy->dtype, data<const void>(a.dy), data<float>(a.dtable), a.rows, p.n,
+            a.accumulate != 0},
+           kernels, on);
 }
 
 // The table is read at the rows that tokens name.
@@ -158,11 +151,13 @@ void cost_of_backward(const velo_embedding_backward_args& a, const embedding_pro
 
 }  // namespace
 
+void add_rows(const token_gradient& of, const embedding_kernels& kernels, core::execution& on) {
+  with_element_type(of.dtype, [&](auto type) { add_rows_of<decltype(type)>(of, kernels, on); });
+}
+
 extern const operator_def embedding_operator =
     with_cost<cost_of>(define<infer, run>(embedding_kernel_list));
-extern const operator_def embedding_backward_operator = with_cost<cost_of_backward>(
-    define<infer_backward, by_dtype<&velo_embedding_backward_args::dy, add_rows<float>,
-                                    add_rows<simd::bf16>, add_rows<simd::f16>>>(
-        embedding_kernel_list));
+extern const operator_def embedding_backward_operator =
+    with_cost<cost_of_backward>(define<infer_backward, run_backward>(embedding_kernel_list));
 
 }  // namespace velo::ops

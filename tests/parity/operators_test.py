@@ -273,6 +273,18 @@ class Operators(TrainingCases, QuantCases, ProductCases, AttentionCases, Compari
             self.assertTrue(torch.equal(y, table[ids]))
             self.close("dtable", dtable, t.grad)
 
+    def test_embedding_of_the_rows_of_one_rank(self):
+        for dtype in TYPES:
+            table, ids = values(51, 96, dtype=dtype), torch.randint(0, 50, (3, 40))
+            dy, y = values(3, 40, 96, dtype=dtype), torch.empty(3, 40, 96, dtype=dtype)
+            dweight, given = torch.empty(51, 96), {"indices": ids, "vocab_size": 50}
+            self.velo.vocab_parallel_embedding(weight=table, y=y, **given)
+            t = leaf(table)
+            F.embedding(ids, t).backward(dy.float())
+            self.velo.vocab_parallel_embedding_backward(dy=dy, dweight=dweight, rows=51, **given)
+            self.assertTrue(torch.equal(y, table[ids]))
+            self.close("dweight", dweight, t.grad)
+
     def test_add_and_cast(self):
         for dtype in TYPES:
             a, b = values(3, 777, dtype=dtype), values(3, 777, dtype=dtype)

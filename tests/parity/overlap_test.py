@@ -155,6 +155,32 @@ class TwoRanks(unittest.TestCase):
                 self.close("gradient", gradient[:, :classes], leaf.grad, dtype)
                 self.assertEqual(float(gradient[:, classes].abs().max()), 0)
 
+    def test_embedding_of_rows_on_two_ranks(self):
+        rows, cut = 51, 26  # and a row of padding on the second rank
+        indices = torch.randint(0, rows, (6, 5))
+        for dtype in BOUND:
+            for parts in (1, 2):
+                whole, dy = torch.randn(rows, 24).to(dtype), torch.randn(6, 5, 24).to(dtype)
+                leaf = whole.float().requires_grad_()
+                torch.nn.functional.embedding(indices, leaf).backward(dy.float())
+                padded = torch.nn.functional.pad(whole, (0, 0, 0, 1))
+
+                def rank(r):
+                    mine = padded[r * cut:(r + 1) * cut].contiguous()
+                    given = {"group": self.group[r], "indices": indices, "vocab_size": rows,
+                             "sequence_parallel": parts - 1}
+                    own = slice(r * 3, r * 3 + 3) if parts == 2 else slice(None)
+                    y, dweight = torch.empty_like(dy[own]), torch.empty(cut, 24)
+                    self.ranks[r].vocab_parallel_embedding(weight=mine, y=y, **given)
+                    self.ranks[r].vocab_parallel_embedding_backward(
+                        dy=dy[own].contiguous(), dweight=dweight, rows=cut, **given)
+                    self.assertTrue(torch.equal(y, whole[indices][own]))
+                    return dweight
+
+                gradient = torch.cat(both(rank))
+                self.close("gradient", gradient[:rows], leaf.grad, dtype)
+                self.assertEqual(float(gradient[rows].abs().max()), 0)
+
     def test_sequence_parallel_layers(self):
         for dtype, slices in self.cases():
             x, first, second, dy, y, gradients = self.layer(dtype)

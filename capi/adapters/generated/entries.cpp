@@ -105,6 +105,8 @@ struct number {
     context_parallel_attention_backward,
     vocab_parallel_cross_entropy,
     vocab_parallel_cross_entropy_backward,
+    vocab_parallel_embedding,
+    vocab_parallel_embedding_backward,
   };
 };
 
@@ -1178,6 +1180,28 @@ void* velo_xla_vocab_parallel_cross_entropy_backward(void* call_frame) {
 }
 int __tvm_ffi_velo_vocab_parallel_cross_entropy_backward(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::vocab_parallel_cross_entropy_backward, args, count);
+}
+
+int velo_ms_vocab_parallel_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                     void* stream, void*) {
+  return enter_mindspore(number::vocab_parallel_embedding, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_vocab_parallel_embedding(void* call_frame) {
+  return enter_xla(number::vocab_parallel_embedding, call_frame);
+}
+int __tvm_ffi_velo_vocab_parallel_embedding(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::vocab_parallel_embedding, args, count);
+}
+
+int velo_ms_vocab_parallel_embedding_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                              void* stream, void*) {
+  return enter_mindspore(number::vocab_parallel_embedding_backward, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_vocab_parallel_embedding_backward(void* call_frame) {
+  return enter_xla(number::vocab_parallel_embedding_backward, call_frame);
+}
+int __tvm_ffi_velo_vocab_parallel_embedding_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::vocab_parallel_embedding_backward, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -5377,4 +5401,6 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::context_parallel_attention_backward>,
     torch_kernels_of<number::vocab_parallel_cross_entropy>,
     torch_kernels_of<number::vocab_parallel_cross_entropy_backward>,
+    torch_kernels_of<number::vocab_parallel_embedding>,
+    torch_kernels_of<number::vocab_parallel_embedding_backward>,
 };

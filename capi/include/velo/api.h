@@ -687,6 +687,10 @@ struct velo_api {
                                               const velo_vocab_parallel_cross_entropy_args* args);
   velo_status (*vocab_parallel_cross_entropy_backward)(
       velo_stream stream, const velo_vocab_parallel_cross_entropy_backward_args* args);
+  velo_status (*vocab_parallel_embedding)(velo_stream stream,
+                                          const velo_vocab_parallel_embedding_args* args);
+  velo_status (*vocab_parallel_embedding_backward)(
+      velo_stream stream, const velo_vocab_parallel_embedding_backward_args* args);
 };
 
 VELO_END_C

@@ -308,6 +308,101 @@ typedef struct velo_vocab_parallel_cross_entropy_backward_args {
 VELO_API velo_status velo_vocab_parallel_cross_entropy_backward(
     velo_stream stream, const velo_vocab_parallel_cross_entropy_backward_args* args);
 
+/* ---- vocab_parallel_embedding ---------------------------------------------------------------- */
+
+typedef struct velo_vocab_parallel_embedding_args {
+  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_embedding_args) */
+  uint32_t reserved;          /* 0 */
+  velo_group group;           /* in, or NULL: the ranks that the rows are cut between, of the
+                               * stream's context; NULL: this one alone */
+  const velo_tensor* indices; /* in; int32 | int64: any shape, the same indices on all ranks;
+                               * each in [0, V) */
+  const velo_tensor* weight;  /* in; float32 | bfloat16 | float16: [v, h]: this rank's rows of
+                               * the table */
+  const velo_tensor* y;       /* out: shape of indices with h appended, dtype of weight; with
+                               * sequence_parallel the first dimension is this rank's part of it */
+  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first row of this rank;
+                               * -1: rank * v */
+  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, rows of all ranks; those
+                               * from V on are padding, which no index may name; 0: v * ranks, or
+                               * vocab_begin + v if that is more; needed where rows are uneven */
+  int64_t sequence_parallel;  /* 0 or 1, default 0: 1: each rank gets its part of the first
+                               * dimension of indices, which the ranks divide evenly; 0: each
+                               * gets all of y */
+} velo_vocab_parallel_embedding_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_VOCAB_PARALLEL_EMBEDDING_ARGS_INIT \
+  { sizeof(velo_vocab_parallel_embedding_args), 0, 0, 0, 0, 0, -1, 0, 0 }
+
+/* `y[t] = table[indices[t]]`.
+ * The rows of the table are cut between ranks; weight has those of this rank. The ranks first
+ * compare their rows and a hash of their indices; then each row of y moves once, unchanged, from
+ * the rank that has it: y has the bits of `embedding` of the whole table. An index that is no row
+ * fails with VELO_ERR_ARGUMENT, as does one whose row not exactly one rank has, and as do indices
+ * that differ between ranks; then no rank writes anything, and the group goes on.
+ * At level 2 threads of a local group copy rows from each other's tables, and processes (shm) by
+ * way of shared memory. At lower levels, or if the group's buffer is too small, rows are packed and
+ * sent by an all-to-all.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: exact.
+ * Cost: one read of the rows used and one write of y; 24 bytes a rank are exchanged before.
+ * Source: Megatron-LM's VocabParallelEmbedding, Shoeybi et al. 2019, arXiv:1909.08053; sequence
+ * parallelism: Korthikanti et al. 2022, arXiv:2205.05198.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_vocab_parallel_embedding(velo_stream stream,
+                                                   const velo_vocab_parallel_embedding_args* args);
+
+/* ---- vocab_parallel_embedding_backward ------------------------------------------------------- */
+
+typedef struct velo_vocab_parallel_embedding_backward_args {
+  uint32_t struct_size;       /* sizeof(velo_vocab_parallel_embedding_backward_args) */
+  uint32_t reserved;          /* 0 */
+  velo_group group;           /* in, or NULL: the ranks that the rows are cut between, of the
+                               * stream's context; NULL: this one alone */
+  const velo_tensor* indices; /* in; int32 | int64: as in the forward call */
+  const velo_tensor* dy;      /* in; float32 | bfloat16 | float16: gradient of y, with its shape;
+                               * without sequence_parallel the same on all ranks */
+  const velo_tensor* dweight; /* out: float32, [rows, h] */
+  int64_t rows;               /* default 0, in [0, 1099511627776]: v, this rank's rows of the
+                               * table */
+  int64_t accumulate;         /* 0 or 1, default 0: 1 adds to dweight instead of writing it */
+  int64_t vocab_begin;        /* default -1, in [-1, 1099511627776]: the first row of this rank;
+                               * -1: rank * rows */
+  int64_t vocab_size;         /* default 0, in [0, 1099511627776]: V, rows of all ranks, as in
+                               * the forward call; 0: rows * ranks, or vocab_begin + rows if that
+                               * is more */
+  int64_t sequence_parallel;  /* 0 or 1, default 0: 1: dy has this rank's part of the first
+                               * dimension of indices; 0: all of it */
+} velo_vocab_parallel_embedding_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_VOCAB_PARALLEL_EMBEDDING_BACKWARD_ARGS_INIT \
+  { sizeof(velo_vocab_parallel_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, -1, 0, 0 }
+
+/* `dtable[indices[t]] += dy[t]`.
+ * dweight has this rank's rows of dtable; the sums are over all t in order, as `embedding_backward`
+ * has them. Rows that no index names become zero, or keep their value with accumulate. Without
+ * sequence_parallel nothing is exchanged; group tells rank and size where vocab_begin and
+ * vocab_size do not. With it each row of dy is sent to the rank that has the row of the table, and
+ * the call fails as the forward does.
+ *
+ * Gradient of velo_vocab_parallel_embedding.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: float32 sums in token order.
+ * Cost: one read of this rank's rows of dy, one read and write of the rows used.
+ * Source: gradient of vocab_parallel_embedding.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_vocab_parallel_embedding_backward(
+    velo_stream stream, const velo_vocab_parallel_embedding_backward_args* args);
+
 VELO_END_C
 
 #endif

@@ -3730,6 +3730,42 @@ class velo_vocab_parallel_cross_entropy_backward_args(Sized):
     _numbers_ = ("ignore_index", "label_smoothing", "vocab_begin", "vocab_size")
 
 
+class velo_vocab_parallel_embedding_args(Sized):
+    """`y[t] = table[indices[t]]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the rows are cut between, of the stream's context; NULL: this one alone
+        ("indices", POINTER(velo_tensor)),  # any shape, the same indices on all ranks; each in [0, V)
+        ("weight", POINTER(velo_tensor)),  # [v, h]: this rank's rows of the table
+        ("y", POINTER(velo_tensor)),  # shape of indices with h appended, dtype of weight; with sequence_parallel the first dimension is this rank's part of it
+        ("vocab_begin", c_int64),  # the first row of this rank; -1: rank * v
+        ("vocab_size", c_int64),  # V, rows of all ranks; those from V on are padding, which no index may name; 0: v * ranks, or vocab_begin + v if that is more; needed where rows are uneven
+        ("sequence_parallel", c_int64),  # 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly; 0: each gets all of y
+    ]
+    _defaults_ = {"vocab_begin": -1}
+    _numbers_ = ("vocab_begin", "vocab_size")
+
+
+class velo_vocab_parallel_embedding_backward_args(Sized):
+    """`dtable[indices[t]] += dy[t]`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks that the rows are cut between, of the stream's context; NULL: this one alone
+        ("indices", POINTER(velo_tensor)),  # as in the forward call
+        ("dy", POINTER(velo_tensor)),  # gradient of y, with its shape; without sequence_parallel the same on all ranks
+        ("dweight", POINTER(velo_tensor)),  # float32, [rows, h]
+        ("rows", c_int64),  # v, this rank's rows of the table
+        ("accumulate", c_int64),  # 1 adds to dweight instead of writing it
+        ("vocab_begin", c_int64),  # the first row of this rank; -1: rank * rows
+        ("vocab_size", c_int64),  # V, rows of all ranks, as in the forward call; 0: rows * ranks, or vocab_begin + rows if that is more
+        ("sequence_parallel", c_int64),  # 1: dy has this rank's part of the first dimension of indices; 0: all of it
+    ]
+    _defaults_ = {"vocab_begin": -1}
+    _numbers_ = ("rows", "vocab_begin", "vocab_size")
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -4066,6 +4102,8 @@ FUNCTIONS = {
     "velo_context_parallel_attention_backward": (c_int32, velo_stream, POINTER(velo_context_parallel_attention_backward_args)),
     "velo_vocab_parallel_cross_entropy": (c_int32, velo_stream, POINTER(velo_vocab_parallel_cross_entropy_args)),
     "velo_vocab_parallel_cross_entropy_backward": (c_int32, velo_stream, POINTER(velo_vocab_parallel_cross_entropy_backward_args)),
+    "velo_vocab_parallel_embedding": (c_int32, velo_stream, POINTER(velo_vocab_parallel_embedding_args)),
+    "velo_vocab_parallel_embedding_backward": (c_int32, velo_stream, POINTER(velo_vocab_parallel_embedding_backward_args)),
 }
 
 

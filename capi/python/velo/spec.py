@@ -282,7 +282,8 @@ _OWN_ATTRIBUTES = {
     "rms_norm_matmul_backward": lambda shapes: {},  # likewise
     "topk_router_backward": lambda shapes: {"total_tokens": shapes["logits"][0]},
     "unpad_rope_backward": lambda shapes: {"upstream": 0},
-    "unpad_seqlen_backward": lambda shapes: {"max_seq_len": shapes["x"][1]}
+    "unpad_seqlen_backward": lambda shapes: {"max_seq_len": shapes["x"][1]},
+    "vocab_parallel_embedding_backward": lambda shapes: {"rows": shapes["weight"][0]}
 }
 
 

@@ -3616,4 +3616,69 @@ inline outcome<> vocab_parallel_cross_entropy_backward(
   return detail::check(VELO_FN(vocab_parallel_cross_entropy_backward)(stream.get(), &args));
 }
 
+// `y[t] = table[indices[t]]`.
+struct vocab_parallel_embedding_args : velo_vocab_parallel_embedding_args {
+  using self = vocab_parallel_embedding_args;
+  using base = velo_vocab_parallel_embedding_args;
+  vocab_parallel_embedding_args() noexcept
+      : velo_vocab_parallel_embedding_args VELO_VOCAB_PARALLEL_EMBEDDING_ARGS_INIT {}
+
+  // the ranks that the rows are cut between, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // any shape, the same indices on all ranks; each in [0, V)
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // [v, h]: this rank's rows of the table
+  self& weight(const velo_tensor& value) { return base::weight = &value, *this; }
+  // shape of indices with h appended, dtype of weight; with sequence_parallel the first dimension
+  // is this rank's part of it
+  self& y(const velo_tensor& value) { return base::y = &value, *this; }
+  // the first row of this rank; -1: rank * v
+  self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
+  // V, rows of all ranks; those from V on are padding, which no index may name; 0: v * ranks, or
+  // vocab_begin + v if that is more; needed where rows are uneven
+  self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
+  // 1: each rank gets its part of the first dimension of indices, which the ranks divide evenly; 0:
+  // each gets all of y
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+};
+
+inline outcome<> vocab_parallel_embedding(stream_ref stream,
+                                          const vocab_parallel_embedding_args& args) {
+  return detail::check(VELO_FN(vocab_parallel_embedding)(stream.get(), &args));
+}
+
+// `dtable[indices[t]] += dy[t]`.
+struct vocab_parallel_embedding_backward_args : velo_vocab_parallel_embedding_backward_args {
+  using self = vocab_parallel_embedding_backward_args;
+  using base = velo_vocab_parallel_embedding_backward_args;
+  vocab_parallel_embedding_backward_args() noexcept
+      : velo_vocab_parallel_embedding_backward_args
+        VELO_VOCAB_PARALLEL_EMBEDDING_BACKWARD_ARGS_INIT {}
+
+  // the ranks that the rows are cut between, of the stream's context; NULL: this one alone
+  self& group(velo_group value) { return base::group = value, *this; }
+  // as in the forward call
+  self& indices(const velo_tensor& value) { return base::indices = &value, *this; }
+  // gradient of y, with its shape; without sequence_parallel the same on all ranks
+  self& dy(const velo_tensor& value) { return base::dy = &value, *this; }
+  // float32, [rows, h]
+  self& dweight(const velo_tensor& value) { return base::dweight = &value, *this; }
+  // v, this rank's rows of the table
+  self& rows(std::int64_t value) { return base::rows = value, *this; }
+  // 1 adds to dweight instead of writing it
+  self& accumulate(bool value) { return base::accumulate = value, *this; }
+  // the first row of this rank; -1: rank * rows
+  self& vocab_begin(std::int64_t value) { return base::vocab_begin = value, *this; }
+  // V, rows of all ranks, as in the forward call; 0: rows * ranks, or vocab_begin + rows if that is
+  // more
+  self& vocab_size(std::int64_t value) { return base::vocab_size = value, *this; }
+  // 1: dy has this rank's part of the first dimension of indices; 0: all of it
+  self& sequence_parallel(bool value) { return base::sequence_parallel = value, *this; }
+};
+
+inline outcome<> vocab_parallel_embedding_backward(
+    stream_ref stream, const vocab_parallel_embedding_backward_args& args) {
+  return detail::check(VELO_FN(vocab_parallel_embedding_backward)(stream.get(), &args));
+}
+
 VELO_CPP_END

@@ -30,6 +30,8 @@ def examples(values, integers):
                       (values(12, 20),)), "cross_entropy":
                           (lambda x: velo.cross_entropy(x, targets),
                            lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)),
+        "vocab_parallel_embedding": (lambda t: velo.vocab_parallel_embedding(ids, t),
+                                     lambda t: Stock.embedding(ids, t), (values(12, 20),)),
         "vocab_parallel_cross_entropy":
             (lambda x: velo.vocab_parallel_cross_entropy(x, targets).mean(),
              lambda x: Stock.cross_entropy(x, targets), (values(30, 40),)), "add":

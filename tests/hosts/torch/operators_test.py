@@ -283,6 +283,8 @@ class Operators(Torch):
                  qkv[:1]), "fusion_attention": (velo.fusion_attention, None, qkv), "embedding":
                      (lambda t: velo.embedding(ids, t), None, (values(12, 20),)),
             "cross_entropy": (lambda x: velo.cross_entropy(x, targets), None, (values(30, 40),)),
+            "vocab_parallel_embedding":
+                (lambda t: velo.vocab_parallel_embedding(ids, t), None, (values(12, 20),)),
             "vocab_parallel_cross_entropy":
                 (lambda x: velo.vocab_parallel_cross_entropy(x, targets), None, (values(30, 40),)),
             "add": (velo.add, torch.add, (values(4, 8), values(4, 8))), "cast":

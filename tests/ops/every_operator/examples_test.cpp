@@ -53,6 +53,8 @@ bool decides(const ops::op_spec& spec, int field, const session& s) {
 bool is_tuning(const ops::op_spec& spec, const ops::field& field) {
   const std::string_view op = spec.name, name = field.name;
   const bool hint = name == "pre_tokens" || name == "next_tokens";
+  const bool cut = name == "sequence_parallel" || name == "vocab_size";
+  if (op.substr(0, 24) == "vocab_parallel_embedding") return cut;
   return name == "parallel_num" || name == "q_scale" || name == "precise_mode" ||
          op == "sequence_all_to_all" || name == "kept" || name == "inner_precise" ||
          name == "row_invariant" || (hint && op.substr(0, 15) == "flash_attention");

@@ -33,6 +33,7 @@ class matrix {
     return all;
   }
   double operator[](std::int64_t i) const { return elements_.get(i); }
+  void set(std::int64_t i, double x) { elements_.set(i, x); }
   bool same_bits(const matrix& other) const { return elements_.same_bits(other.elements_); }
   bool borders_kept() const { return elements_.borders_kept(); }
 
